@@ -1,0 +1,376 @@
+//! The operations of the contract: ids, codes, attributes, number rules.
+//!
+//! One table each, from which the constants and the name lists are made. Every
+//! attribute struct starts with its size. An op's revision grows when its
+//! attributes do; an unknown non-zero tail means "unsupported".
+
+use ultramarine_dlpack::{DLDataType, type_code};
+
+/// Identifies an operation; see the constants of [`op`].
+pub type OpId = u32;
+
+macro_rules! codes {
+    ($(#[$m:meta])* $vis:vis mod $module:ident: $t:ty { $($(#[$d:meta])* $name:ident = $value:literal $text:literal,)* }) => {
+        $(#[$m])*
+        $vis mod $module {
+            $($(#[$d])* pub const $name: $t = $value;)*
+            /// Schema names, indexed by code.
+            pub const NAMES: &[&str] = &[$($text),*];
+        }
+    };
+}
+
+codes! {
+    /// Operations a full backend provides; everything else has a decomposition.
+    pub mod op: super::OpId {
+        /// Element copy between any strides, converting the dtype. [`super::NoAttrs`].
+        COPY = 0 "copy",
+        /// Fills the output with scalar 0. [`super::NoAttrs`].
+        FILL = 1 "fill",
+        /// `scalar0 + i * scalar1` along a 1-d output (both float64 for floating
+        /// outputs, else int64). [`super::NoAttrs`].
+        ARANGE = 2 "arange",
+        /// [`super::UnaryAttrs`].
+        UNARY = 3 "unary",
+        /// [`super::BinaryAttrs`]; both inputs of one dtype, broadcast by strides.
+        BINARY = 4 "binary",
+        /// `condition ? x : y`. [`super::NoAttrs`].
+        SELECT = 5 "select",
+        /// [`super::ReduceAttrs`]; the output keeps reduced axes with size 1.
+        REDUCE = 6 "reduce",
+        /// Index (uint32) of the extreme along an axis, the first of equals; the
+        /// output keeps the axis with size 1. [`super::ArgReduceAttrs`].
+        ARG_REDUCE = 7 "arg_reduce",
+        /// Running reduction along an axis. [`super::ScanAttrs`].
+        SCAN = 8 "scan",
+        /// `(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions
+        /// (broadcast by strides). float16 and bfloat16 accumulate in float32.
+        /// [`super::NoAttrs`].
+        MATMUL = 9 "matmul",
+        /// Inputs: source, then `n_indices` index arrays of one shape and dtype.
+        /// Output: index shape followed by a slice of `source.ndim` dimensions (1
+        /// along indexed axes). Negative indices count from the end; an index
+        /// outside is clamped, never read past the buffer. [`super::GatherAttrs`].
+        GATHER = 10 "gather",
+        /// Inputs: source, indices, updates (shaped as GATHER's output). The output
+        /// is the source with the updates combined in; out-of-range indices are
+        /// skipped. [`super::ScatterAttrs`].
+        SCATTER = 11 "scatter",
+        /// `out[.., i, ..] = source[.., index[.., i, ..], ..]`. [`super::AxisAttrs`].
+        GATHER_AXIS = 12 "gather_axis",
+        /// Source, indices, updates; the converse of GATHER_AXIS. [`super::ScatterAxisAttrs`].
+        SCATTER_AXIS = 13 "scatter_axis",
+        /// Ascending, stable, NaN last. [`super::AxisAttrs`].
+        SORT = 14 "sort",
+        /// Indices (uint32) that sort. [`super::AxisAttrs`].
+        ARG_SORT = 15 "arg_sort",
+        /// Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8,
+        /// uint16 or uint32. [`super::NoAttrs`].
+        RANDOM_BITS = 16 "random_bits",
+    }
+}
+
+codes! {
+    /// Codes of [`UnaryAttrs::op`]. The output has the input's dtype but for the
+    /// predicates (bool) and [`REAL`](unary::REAL), [`IMAG`](unary::IMAG),
+    /// [`ABS`](unary::ABS) of complex (float32).
+    pub mod unary: u32 {
+        /// |x|
+        ABS = 0 "abs",
+        /// -x; wraps for integers.
+        NEGATIVE = 1 "negative",
+        /// -1, 0 or 1; x/|x| for complex.
+        SIGN = 2 "sign",
+        /// x*x
+        SQUARE = 3 "square",
+        /// Square root.
+        SQRT = 4 "sqrt",
+        /// 1/sqrt(x)
+        RSQRT = 5 "rsqrt",
+        /// 1/x
+        RECIPROCAL = 6 "reciprocal",
+        /// e^x
+        EXP = 7 "exp",
+        /// e^x - 1
+        EXPM1 = 8 "expm1",
+        /// ln x
+        LOG = 9 "log",
+        /// log2 x
+        LOG2 = 10 "log2",
+        /// log10 x
+        LOG10 = 11 "log10",
+        /// ln(1 + x)
+        LOG1P = 12 "log1p",
+        /// Sine of radians.
+        SIN = 13 "sin",
+        /// Cosine.
+        COS = 14 "cos",
+        /// Tangent.
+        TAN = 15 "tan",
+        /// Inverse sine.
+        ARCSIN = 16 "arcsin",
+        /// Inverse cosine.
+        ARCCOS = 17 "arccos",
+        /// Inverse tangent.
+        ARCTAN = 18 "arctan",
+        /// Hyperbolic sine.
+        SINH = 19 "sinh",
+        /// Hyperbolic cosine.
+        COSH = 20 "cosh",
+        /// Hyperbolic tangent.
+        TANH = 21 "tanh",
+        /// Inverse hyperbolic sine.
+        ARCSINH = 22 "arcsinh",
+        /// Inverse hyperbolic cosine.
+        ARCCOSH = 23 "arccosh",
+        /// Inverse hyperbolic tangent.
+        ARCTANH = 24 "arctanh",
+        /// Error function.
+        ERF = 25 "erf",
+        /// Inverse error function.
+        ERFINV = 26 "erfinv",
+        /// 1/(1 + e^-x)
+        SIGMOID = 27 "sigmoid",
+        /// Largest integer not above.
+        FLOOR = 28 "floor",
+        /// Smallest integer not below.
+        CEIL = 29 "ceil",
+        /// Nearest integer, ties to even.
+        ROUND = 30 "round",
+        /// Towards zero.
+        TRUNC = 31 "trunc",
+        /// Logical not: bool to bool.
+        LOGICAL_NOT = 32 "logical_not",
+        /// Complement of integers; logical not of bool.
+        BITWISE_INVERT = 33 "bitwise_invert",
+        /// Is NaN (either part): bool.
+        ISNAN = 34 "isnan",
+        /// Is infinite (either part): bool.
+        ISINF = 35 "isinf",
+        /// Is finite (both parts): bool.
+        ISFINITE = 36 "isfinite",
+        /// Complex conjugate.
+        CONJUGATE = 37 "conjugate",
+        /// Real part of complex64: float32.
+        REAL = 38 "real",
+        /// Imaginary part of complex64: float32.
+        IMAG = 39 "imag",
+    }
+}
+
+codes! {
+    /// Codes of [`BinaryAttrs::op`]. Both operands have one dtype; the output has
+    /// it too, but for comparisons and logical ops (bool).
+    pub mod binary: u32 {
+        /// x + y; integers wrap; bool: or.
+        ADD = 0 "add",
+        /// x - y; integers wrap.
+        SUBTRACT = 1 "subtract",
+        /// x * y; integers wrap; bool: and.
+        MULTIPLY = 2 "multiply",
+        /// x / y; floating and complex only.
+        DIVIDE = 3 "divide",
+        /// Floats: floor(x / y). Integers: truncated quotient, as MLX; by zero: 0.
+        FLOOR_DIVIDE = 4 "floor_divide",
+        /// Sign of the divisor (Python's %); integers by zero: 0.
+        REMAINDER = 5 "remainder",
+        /// x ** y; integers by squaring (negative exponent: 0, but 1 and -1 are kept).
+        POWER = 6 "power",
+        /// Larger; NaN if either is NaN. Complex: by real part, then imaginary.
+        MAXIMUM = 7 "maximum",
+        /// Smaller; NaN if either is NaN.
+        MINIMUM = 8 "minimum",
+        /// ln(e^x + e^y)
+        LOGADDEXP = 9 "logaddexp",
+        /// Angle of (y, x): `arctan2(a, b)` with a the ordinate.
+        ARCTAN2 = 10 "arctan2",
+        /// x == y: bool.
+        EQUAL = 11 "equal",
+        /// x != y: bool.
+        NOT_EQUAL = 12 "not_equal",
+        /// x < y: bool.
+        LESS = 13 "less",
+        /// x <= y: bool.
+        LESS_EQUAL = 14 "less_equal",
+        /// x > y: bool.
+        GREATER = 15 "greater",
+        /// x >= y: bool.
+        GREATER_EQUAL = 16 "greater_equal",
+        /// Logical and of bools.
+        LOGICAL_AND = 17 "logical_and",
+        /// Logical or of bools.
+        LOGICAL_OR = 18 "logical_or",
+        /// Bitwise and; bool: and.
+        BITWISE_AND = 19 "bitwise_and",
+        /// Bitwise or; bool: or.
+        BITWISE_OR = 20 "bitwise_or",
+        /// Bitwise xor; bool: xor.
+        BITWISE_XOR = 21 "bitwise_xor",
+        /// x << y; a shift by the width or more gives 0.
+        LEFT_SHIFT = 22 "left_shift",
+        /// x >> y, arithmetic for signed; a shift by the width or more gives 0 or -1.
+        RIGHT_SHIFT = 23 "right_shift",
+        /// x == y, or both NaN (in either part): bool.
+        EQUAL_NAN = 24 "equal_nan",
+    }
+}
+
+codes! {
+    /// Codes of [`ReduceAttrs::op`] and [`ScanAttrs::op`] (sum, prod, min, max, logaddexp).
+    /// Sums of float16 and bfloat16 accumulate in float32; integers wrap.
+    pub mod reduce: u32 {
+        /// Sum.
+        SUM = 0 "sum",
+        /// Product.
+        PROD = 1 "prod",
+        /// Smallest; NaN if any is NaN.
+        MIN = 2 "min",
+        /// Largest; NaN if any is NaN.
+        MAX = 3 "max",
+        /// All non-zero: bool.
+        ALL = 4 "all",
+        /// Any non-zero: bool.
+        ANY = 5 "any",
+        /// ln of the sum of e^x; scans only.
+        LOGADDEXP = 6 "logaddexp",
+    }
+}
+
+codes! {
+    /// Codes of [`ArgReduceAttrs::op`].
+    pub mod arg_reduce: u32 {
+        /// Index of the smallest; the first NaN wins.
+        ARGMIN = 0 "argmin",
+        /// Index of the largest; the first NaN wins.
+        ARGMAX = 1 "argmax",
+    }
+}
+
+codes! {
+    /// Codes of [`ScatterAttrs::op`]: how an update combines with what is there.
+    pub mod scatter: u32 {
+        /// Replaces (the last of equal indices wins).
+        SET = 0 "set",
+        /// Adds.
+        SUM = 1 "sum",
+        /// Multiplies.
+        PROD = 2 "prod",
+        /// Keeps the smaller.
+        MIN = 3 "min",
+        /// Keeps the larger.
+        MAX = 4 "max",
+    }
+}
+
+/// Dtypes of the contract, in the order of the device masks' bits.
+pub const DTYPES: [(&str, DLDataType); 14] = [
+    ("bool", dt(type_code::BOOL, 8)),
+    ("uint8", dt(type_code::UINT, 8)),
+    ("uint16", dt(type_code::UINT, 16)),
+    ("uint32", dt(type_code::UINT, 32)),
+    ("uint64", dt(type_code::UINT, 64)),
+    ("int8", dt(type_code::INT, 8)),
+    ("int16", dt(type_code::INT, 16)),
+    ("int32", dt(type_code::INT, 32)),
+    ("int64", dt(type_code::INT, 64)),
+    ("float16", dt(type_code::FLOAT, 16)),
+    ("float32", dt(type_code::FLOAT, 32)),
+    ("float64", dt(type_code::FLOAT, 64)),
+    ("bfloat16", dt(type_code::BFLOAT, 16)),
+    ("complex64", dt(type_code::COMPLEX, 64)),
+];
+
+const fn dt(code: u8, bits: u8) -> DLDataType {
+    DLDataType { code, bits, lanes: 1 }
+}
+
+macro_rules! attrs {
+    ($($(#[$m:meta])* $name:ident { $($(#[$d:meta])* $field:ident: $t:ty,)* })*) => {$(
+        $(#[$m])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct $name {
+            /// Size of the writer's struct.
+            pub size: u32,
+            $($(#[$d])* pub $field: $t,)*
+        }
+        impl $name {
+            /// The struct with its size filled in.
+            pub fn new($($field: $t),*) -> Self {
+                Self { size: size_of::<Self>() as u32, $($field),* }
+            }
+        }
+    )*};
+}
+
+attrs! {
+    /// For ops without attributes.
+    NoAttrs {}
+    /// Attributes of UNARY.
+    UnaryAttrs {
+        /// A [`unary`] code.
+        op: u32,
+    }
+    /// Attributes of BINARY.
+    BinaryAttrs {
+        /// A [`binary`] code.
+        op: u32,
+    }
+    /// Attributes of REDUCE.
+    ReduceAttrs {
+        /// A [`reduce`] code.
+        op: u32,
+        /// Bit `i`: axis `i` is reduced.
+        axes: u64,
+    }
+    /// Attributes of ARG_REDUCE.
+    ArgReduceAttrs {
+        /// An [`arg_reduce`] code.
+        op: u32,
+        /// The axis.
+        axis: u32,
+    }
+    /// Attributes of SCAN.
+    ScanAttrs {
+        /// A [`reduce`] code.
+        op: u32,
+        /// The axis.
+        axis: u32,
+        /// 1: from the end.
+        reverse: u32,
+        /// 1: an element includes itself.
+        inclusive: u32,
+    }
+    /// Attributes of GATHER.
+    GatherAttrs {
+        /// Index arrays.
+        n_indices: u32,
+        /// Dimensions of each index array.
+        index_ndim: u32,
+        /// The source axis that each index array addresses; ascending or not, all different.
+        axes: [u8; 32],
+    }
+    /// Attributes of SCATTER.
+    ScatterAttrs {
+        /// A [`scatter`] code.
+        op: u32,
+        /// Index arrays.
+        n_indices: u32,
+        /// Dimensions of each index array.
+        index_ndim: u32,
+        /// The axis that each index array addresses.
+        axes: [u8; 32],
+    }
+    /// Attributes of GATHER_AXIS, SORT and ARG_SORT.
+    AxisAttrs {
+        /// The axis.
+        axis: u32,
+    }
+    /// Attributes of SCATTER_AXIS.
+    ScatterAxisAttrs {
+        /// A [`scatter`] code; SET or SUM.
+        op: u32,
+        /// The axis.
+        axis: u32,
+    }
+}

@@ -1,0 +1,52 @@
+//! Tensors and their descriptions, as they cross the boundary.
+
+use core::ffi::c_void;
+use ultramarine_dlpack::{DLDataType, DLTensor};
+
+/// Most dimensions a tensor may have at the boundary.
+pub const MAX_NDIM: usize = 32;
+
+/// How a tensor's elements lie in memory, as far as a plan may depend on it.
+pub mod layout {
+    /// Row-major without gaps.
+    pub const CONTIGUOUS: u32 = 0;
+    /// Any strides: negative, zero (broadcast), permuted.
+    pub const STRIDED: u32 = 1;
+}
+
+/// What `prepare` learns of a tensor: never its sizes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorDesc {
+    /// `size_of::<TensorDesc>()` of the writer.
+    pub size: u32,
+    /// Number of dimensions.
+    pub ndim: i32,
+    /// Element type.
+    pub dtype: DLDataType,
+    /// One of [`layout`].
+    pub layout: u32,
+}
+
+/// A tensor of a command.
+///
+/// For devices with host-addressable memory `dl.data + dl.byte_offset` is the
+/// address of the first element (strides may lead below it). `dl.shape` and
+/// `dl.strides` are never NULL unless `ndim` is 0; they and the struct are valid
+/// only during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor {
+    /// `size_of::<Tensor>()` of the writer.
+    pub size: u32,
+    /// Reserved, zero.
+    pub flags: u32,
+    /// Memory, element type, shape and strides.
+    pub dl: DLTensor,
+    /// The backend's own handle of the buffer (NULL for host memory).
+    pub buffer: *mut c_void,
+    /// Bytes in the whole buffer.
+    pub buffer_size: u64,
+    /// Event the tensor's content waits for, or NULL.
+    pub wait: *mut c_void,
+}

@@ -1,0 +1,176 @@
+//! What every family of kernels implements: prepared from dtypes, ranks and
+//! attributes once, run with tensors often.
+
+use crate::{dtype::DType, level::Level, par::Par};
+use ultramarine_abi::{self as abi, TensorDesc, layout, schema};
+
+/// A tensor of a command: first element, shape and strides in elements.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// Address of the first element (strides may lead below it).
+    pub data: *mut u8,
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes; none is zero.
+    pub shape: &'a [i64],
+    /// Strides in elements: any sign, zero for broadcast.
+    pub strides: &'a [i64],
+}
+
+impl<'a> View<'a> {
+    /// # Safety
+    /// `t` obeys the contract of [`abi::Tensor`] for `'a`.
+    #[inline]
+    pub unsafe fn new(t: &'a abi::Tensor, dtype: DType) -> Self {
+        let ndim = t.dl.ndim as usize;
+        let (shape, strides): (&[i64], &[i64]) = if ndim == 0 {
+            (&[], &[])
+        } else {
+            // SAFETY: shape and strides hold ndim values (the caller's promise).
+            unsafe {
+                (
+                    std::slice::from_raw_parts(t.dl.shape, ndim),
+                    std::slice::from_raw_parts(t.dl.strides, ndim),
+                )
+            }
+        };
+        let data = (t.dl.data as *mut u8).wrapping_add(t.dl.byte_offset as usize);
+        View { data, dtype, shape, strides }
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.shape.iter().product::<i64>() as usize
+    }
+
+    /// Row-major without gaps (strides of axes of size 1 do not matter).
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1;
+        for (&n, &s) in self.shape.iter().zip(self.strides).rev() {
+            if n != 1 {
+                if s != expected {
+                    return false;
+                }
+                expected *= n;
+            }
+        }
+        true
+    }
+}
+
+/// What a running kernel has besides its tensors.
+#[derive(Clone, Copy)]
+pub struct Context {
+    /// The thread pool.
+    pub par: Par,
+    /// The instruction set to use.
+    pub level: Level,
+}
+
+/// Tensors and scalars of one command.
+pub struct Args<'a> {
+    /// Inputs.
+    pub inputs: &'a [View<'a>],
+    /// Outputs; they overlap no input, unless an input is exactly the output
+    /// (same address, shape and strides: donation of an elementwise operand).
+    pub outputs: &'a [View<'a>],
+    /// Scalars: little-endian bits of their dtype.
+    pub scalars: &'a [[u64; 2]],
+}
+
+/// A prepared kernel. Used by many threads at once.
+pub trait Kernel: Send + Sync {
+    /// Runs it to the end.
+    ///
+    /// # Safety
+    /// The tensors are valid for their shapes and strides, have the dtypes and
+    /// ranks that the kernel was prepared for, and obey [`Args`].
+    unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String>;
+}
+
+/// Why there is no plan.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Unknown op, code, dtype or attribute.
+    Unsupported,
+    /// The inputs must be row-major contiguous.
+    NeedsContiguous,
+    /// Malformed request: what is wrong.
+    Invalid(String),
+}
+
+/// Result of preparing.
+pub type Prepared = Result<Box<dyn Kernel>, Refusal>;
+
+/// Dtypes, ranks and layouts of a request, decoded.
+pub struct Signature<'a> {
+    /// Inputs.
+    pub inputs: &'a [Desc],
+    /// Outputs.
+    pub outputs: &'a [Desc],
+}
+
+/// One tensor of a [`Signature`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Desc {
+    /// Element type.
+    pub dtype: DType,
+    /// Rank.
+    pub ndim: usize,
+    /// Promised to be row-major without gaps.
+    pub contiguous: bool,
+}
+
+impl Desc {
+    /// Decodes a boundary description.
+    pub fn new(d: &TensorDesc) -> Option<Self> {
+        let ndim = usize::try_from(d.ndim).ok().filter(|n| *n <= abi::MAX_NDIM)?;
+        Some(Desc {
+            dtype: DType::from_dl(d.dtype)?,
+            ndim,
+            contiguous: d.layout == layout::CONTIGUOUS,
+        })
+    }
+}
+
+/// Reads the attribute struct `A`.
+///
+/// # Safety
+/// `attributes` points at an attribute struct that starts with its size.
+pub unsafe fn read_attrs<A: Copy>(attributes: *const core::ffi::c_void) -> Result<A, Refusal> {
+    if attributes.is_null() {
+        return Err(Refusal::Invalid("attributes are NULL".into()));
+    }
+    // SAFETY: every attribute struct starts with a u32 size.
+    let size = unsafe { *(attributes as *const u32) } as usize;
+    if size < size_of::<A>() {
+        return Err(Refusal::Invalid(format!(
+            "attributes of {size} bytes, expected {}",
+            size_of::<A>()
+        )));
+    }
+    // SAFETY: `size` bytes are readable by the writer's promise.
+    let tail = unsafe {
+        std::slice::from_raw_parts(
+            (attributes as *const u8).add(size_of::<A>()),
+            size - size_of::<A>(),
+        )
+    };
+    if tail.iter().any(|b| *b != 0) {
+        return Err(Refusal::Unsupported);
+    }
+    // SAFETY: large enough, and attribute structs are plain integers.
+    Ok(unsafe { *(attributes as *const A) })
+}
+
+/// `code`, if the family has it.
+pub fn known(code: u32, names: &[&str]) -> Result<u32, Refusal> {
+    if (code as usize) < names.len() { Ok(code) } else { Err(Refusal::Unsupported) }
+}
+
+/// Ids are checked against the schema's table in one place.
+pub fn op_name(op: schema::OpId) -> &'static str {
+    schema::op::NAMES.get(op as usize).copied().unwrap_or("unknown")
+}

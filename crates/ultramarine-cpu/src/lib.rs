@@ -1,0 +1,20 @@
+//! CPU kernels of Ultramarine, behind the backend contract.
+//!
+//! The crate knows no graphs and no arrays: it is reached through the function
+//! table that [`backend_init`] fills. Memory, streams and threads are the host's.
+//!
+//! * [`level`]: instruction sets, chosen at run time; [`par`]: the host's pool;
+//! * [`kernel`]: the traits that families implement; `table`: the contract's side;
+//! * `tile`: elementwise functions over contiguous tiles that fit the L1 cache;
+//! * `fused`: runs programs of tile functions over strided tensors, and
+//!   reductions, copies and fills, which are programs too;
+//! * `gemm`: matrix products; `index`: gather and scatter; `order`: sort, scans
+//!   and arg-reductions; `random`: Threefry bits.
+
+pub mod dtype;
+pub mod kernel;
+pub mod level;
+pub mod par;
+mod table;
+
+pub use table::{backend_init, table};

@@ -1,0 +1,167 @@
+//! The C structures of [DLPack 1.3](https://dmlc.github.io/dlpack/latest/), and
+//! nothing else of Ultramarine: this crate knows no arrays, graphs or devices.
+//!
+//! Layouts follow `dlpack.h`; sizes and offsets are asserted at compile time.
+
+use core::ffi::c_void;
+
+/// Major version of the DLPack ABI spoken here.
+pub const DLPACK_MAJOR: u32 = 1;
+/// Minor version of the DLPack ABI spoken here.
+pub const DLPACK_MINOR: u32 = 3;
+
+/// `DLDeviceType`: where a tensor's memory lives. A plain integer, because an
+/// unknown value from another library must not be undefined behaviour.
+pub mod device_type {
+    /// Host memory.
+    pub const CPU: i32 = 1;
+    /// CUDA device memory.
+    pub const CUDA: i32 = 2;
+    /// CUDA pinned host memory.
+    pub const CUDA_HOST: i32 = 3;
+    /// OpenCL buffer.
+    pub const OPENCL: i32 = 4;
+    /// Vulkan buffer.
+    pub const VULKAN: i32 = 7;
+    /// Metal buffer.
+    pub const METAL: i32 = 8;
+    /// Verilog simulator buffer.
+    pub const VPI: i32 = 9;
+    /// ROCm device memory.
+    pub const ROCM: i32 = 10;
+    /// ROCm pinned host memory.
+    pub const ROCM_HOST: i32 = 11;
+    /// Reserved for extension devices.
+    pub const EXT_DEV: i32 = 12;
+    /// CUDA managed memory.
+    pub const CUDA_MANAGED: i32 = 13;
+    /// oneAPI unified shared memory.
+    pub const ONE_API: i32 = 14;
+    /// WebGPU buffer.
+    pub const WEBGPU: i32 = 15;
+    /// Qualcomm Hexagon DSP.
+    pub const HEXAGON: i32 = 16;
+    /// Microsoft MAIA.
+    pub const MAIA: i32 = 17;
+    /// AWS Trainium.
+    pub const TRN: i32 = 18;
+}
+
+/// `DLDataTypeCode`: the kind of number in each lane.
+pub mod type_code {
+    /// Signed integer.
+    pub const INT: u8 = 0;
+    /// Unsigned integer.
+    pub const UINT: u8 = 1;
+    /// IEEE float.
+    pub const FLOAT: u8 = 2;
+    /// Opaque handle.
+    pub const OPAQUE: u8 = 3;
+    /// bfloat16.
+    pub const BFLOAT: u8 = 4;
+    /// Complex number; `bits` counts both parts.
+    pub const COMPLEX: u8 = 5;
+    /// Boolean, one byte.
+    pub const BOOL: u8 = 6;
+}
+
+/// Bits of `DLManagedTensorVersioned::flags`.
+pub mod flag {
+    /// The producer forbids writing.
+    pub const READ_ONLY: u64 = 1;
+    /// The producer made a copy for this export.
+    pub const IS_COPIED: u64 = 2;
+    /// Sub-byte elements are padded to a byte each.
+    pub const IS_SUBBYTE_TYPE_PADDED: u64 = 4;
+}
+
+/// A device: its type and its ordinal among devices of that type.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DLDevice {
+    /// One of [`device_type`].
+    pub device_type: i32,
+    /// Ordinal, from zero.
+    pub device_id: i32,
+}
+
+/// An element type.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DLDataType {
+    /// One of [`type_code`].
+    pub code: u8,
+    /// Bits per lane.
+    pub bits: u8,
+    /// Lanes per element; 1 for ordinary types.
+    pub lanes: u16,
+}
+
+/// A borrowed tensor: memory, element type, shape and strides (in elements).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLTensor {
+    /// Base pointer, or a device's opaque handle.
+    pub data: *mut c_void,
+    /// Device that owns `data`.
+    pub device: DLDevice,
+    /// Number of dimensions.
+    pub ndim: i32,
+    /// Element type.
+    pub dtype: DLDataType,
+    /// `ndim` sizes.
+    pub shape: *mut i64,
+    /// `ndim` strides in elements; NULL means row-major.
+    pub strides: *mut i64,
+    /// Bytes from `data` to the first element.
+    pub byte_offset: u64,
+}
+
+/// The unversioned owner of a tensor (before DLPack 1.0).
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLManagedTensor {
+    /// The tensor.
+    pub dl_tensor: DLTensor,
+    /// Producer's context.
+    pub manager_ctx: *mut c_void,
+    /// Frees this struct and what it owns; may be NULL.
+    pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
+}
+
+/// Version of the ABI that a tensor was made with.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DLPackVersion {
+    /// Incompatible changes.
+    pub major: u32,
+    /// Additions.
+    pub minor: u32,
+}
+
+/// The versioned owner of a tensor (DLPack 1.0 and later).
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLManagedTensorVersioned {
+    /// Version; first, so that it can be read whatever follows.
+    pub version: DLPackVersion,
+    /// Producer's context.
+    pub manager_ctx: *mut c_void,
+    /// Frees this struct and what it owns; may be NULL.
+    pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
+    /// Bits of [`flag`].
+    pub flags: u64,
+    /// The tensor.
+    pub dl_tensor: DLTensor,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use core::mem::{offset_of, size_of};
+    assert!(size_of::<DLTensor>() == 48);
+    assert!(offset_of!(DLTensor, dtype) == 20);
+    assert!(offset_of!(DLTensor, byte_offset) == 40);
+    assert!(size_of::<DLManagedTensor>() == 64);
+    assert!(size_of::<DLManagedTensorVersioned>() == 80);
+    assert!(offset_of!(DLManagedTensorVersioned, dl_tensor) == 32);
+};
