@@ -1,1 +1,60 @@
-fn main() {}
+//! The project's automation, run as `cargo xtask COMMAND`. Continuous integration and
+//! people call the same commands.
+
+mod bench;
+mod demo;
+mod lint;
+mod package;
+mod python;
+mod sh;
+mod test;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND
+
+  demo             build, make .venv, train a classifier of digits and show what it learnt
+  test             Rust tests, Python tests, type checks, comparison with mlx
+  lint             formatting, clippy, documentation, ruff, length of files
+  bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads
+  package          build the wheel into dist/, check its size, install it afresh, import it
+
+All but lint and package leave their Python packages in .venv (bench: .venv-bench); delete
+those directories to start afresh. ULTRAMARINE_TEST_FULL=1 makes `test` compare every
+combination of operation, dtype and layout instead of a sample.";
+
+fn run() -> Result<()> {
+    let mut args = std::env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    if command.as_deref() != Some("bench") && !rest.is_empty() {
+        bail!(
+            "{} takes no arguments\n\n{HELP}",
+            command.unwrap_or_default()
+        );
+    }
+    match command.as_deref() {
+        Some("demo") => demo::run(),
+        Some("test") => test::run(),
+        Some("lint") => lint::run(),
+        Some("bench") => bench::run(&rest),
+        Some("package") => package::run(),
+        None | Some("help" | "-h" | "--help") => {
+            println!("{HELP}");
+            Ok(())
+        }
+        Some(other) => bail!("no command {other:?}\n\n{HELP}"),
+    }
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `cargo xtask bench`: our figures beside those of other libraries, in one run.
+
+use crate::python::Venv;
+use crate::sh;
+use anyhow::Result;
+use std::path::Path;
+
+/// Installs what it can of the other libraries and runs the workloads that `names` pick (all, if none).
+pub fn run(names: &[String]) -> Result<()> {
+    // An environment of its own: torch and jax are large, and the tests do without them.
+    let venv = Venv::open(".venv-bench")?;
+    venv.require("bench")?;
+    for peer in ["bench-mlx", "bench-jax", "bench-torch-cpu", "bench-torch"] {
+        // The ordinary torch only where its smaller CPU-only build cannot be had.
+        let has_torch = || sh::read(venv.python(&["-c", "import torch"])).is_ok();
+        if peer == "bench-torch" && has_torch() {
+            continue;
+        }
+        if let Err(error) = venv.require(peer) {
+            eprintln!("left out: {peer}: {error:#}");
+        }
+    }
+    venv.install_ours()?;
+
+    sh::say("the machine's limits");
+    let limits = "target/limits.json";
+    let args = [
+        "run",
+        "--quiet",
+        "--release",
+        "-p",
+        "ultramarine-cpu",
+        "--example",
+        "limits",
+    ];
+    let told = sh::read(sh::cargo(&args))?;
+    print!("{told}");
+    std::fs::write(sh::root().join(Path::new(limits)), told)?;
+
+    sh::say("workloads");
+    let mut args = vec!["bench/run.py", "--limits", limits];
+    args.extend(names.iter().map(String::as_str));
+    sh::run(venv.python(&args))
+}

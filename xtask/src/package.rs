@@ -1,0 +1,84 @@
+//! `cargo xtask package`: the wheel, and proof that it can be used.
+
+use crate::python::Venv;
+use crate::sh;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+/// The largest that the wheel may be, in bytes.
+const MOST_BYTES: u64 = 25 * 1000 * 1000;
+
+/// Builds the abi3 wheel into `dist/`, installs it in a fresh environment and imports it there.
+pub fn run() -> Result<()> {
+    let venv = Venv::open(".venv")?;
+    venv.require("demo")?;
+    let dist = sh::root().join("dist");
+    if dist.exists() {
+        std::fs::remove_dir_all(&dist).context("cannot remove the old dist/")?;
+    }
+    sh::say("building the wheel");
+    sh::run(venv.python(&[
+        "-m",
+        "maturin",
+        "build",
+        "--release",
+        "--quiet",
+        "--out",
+        "dist",
+    ]))?;
+
+    let wheel = only_wheel(dist)?;
+    let bytes = std::fs::metadata(&wheel)?.len();
+    let name = wheel
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    println!("dist/{name}: {:.2} MB", bytes as f64 / 1e6);
+    if !name.contains("-abi3-") {
+        bail!("{name} is bound to one version of Python: an abi3 wheel was wanted");
+    }
+    if bytes > MOST_BYTES {
+        bail!("the wheel is larger than {} MB", MOST_BYTES / 1_000_000);
+    }
+
+    sh::say("installing it in a fresh environment");
+    let fresh = Venv::fresh("target/package-venv")?;
+    fresh.pip_install(&[&wheel.to_string_lossy()])?;
+    const TRY: &str = "import ultramarine as mx; x = mx.array([1.0, 2.0]); print((x + x).tolist())";
+    let told = sh::read(fresh.python(&["-c", TRY]))?;
+    if told.trim() != "[2.0, 4.0]" {
+        bail!("the installed package computes {}", told.trim());
+    }
+    let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;
+    println!(
+        "importing takes {:.1} ms beyond the interpreter's start",
+        import * 1e3
+    );
+    Ok(())
+}
+
+fn only_wheel(dist: PathBuf) -> Result<PathBuf> {
+    let mut wheels = Vec::new();
+    for entry in std::fs::read_dir(&dist)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "whl") {
+            wheels.push(path);
+        }
+    }
+    match wheels.pop() {
+        Some(wheel) if wheels.is_empty() => Ok(wheel),
+        _ => bail!("dist/ does not hold exactly one wheel"),
+    }
+}
+
+/// The shortest of several runs of a program in a new interpreter.
+fn best_seconds(venv: &Venv, program: &str) -> Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..10 {
+        let started = std::time::Instant::now();
+        sh::run(venv.python(&["-c", program]))?;
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}

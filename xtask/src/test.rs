@@ -1,0 +1,124 @@
+//! `cargo xtask test`: everything that can be right or wrong.
+
+use crate::python::Venv;
+use crate::sh;
+use anyhow::{Result, bail};
+
+/// Runs every kind of test, also after a failure; an error if any failed.
+pub fn run() -> Result<()> {
+    let mut report = Report::default();
+    sh::say("Rust tests: unit, integration, documentation");
+    report.rust(&["--all-targets"])?;
+    // Examples in the documentation are their own kind for cargo.
+    report.rust(&["--doc"])?;
+
+    let venv = Venv::open(".venv")?;
+    venv.require("demo")?;
+    venv.require("test")?;
+    venv.install_ours()?;
+
+    sh::say("types: examples and stubs");
+    let mypy = [
+        "-m",
+        "mypy",
+        "--strict",
+        "examples",
+        "python/tests/typing_check.py",
+    ];
+    let right = sh::follow(venv.python(&mypy), |_| {})?;
+    report.note("mypy", right, if right { "no errors" } else { "errors" });
+
+    sh::say("Python tests, and the comparison with mlx");
+    let mut last = String::new();
+    let pytest = [
+        "-m",
+        "pytest",
+        "-q",
+        "-rfE",
+        "--durations=5",
+        "python/tests",
+    ];
+    let right = sh::follow(venv.python(&pytest), |line| {
+        if !line.trim().is_empty() {
+            last = line.trim_matches(|c| c == '=' || c == ' ').to_owned();
+        }
+    })?;
+    report.note("pytest", right, &last);
+    report.close()
+}
+
+/// What was run, and what came of it.
+#[derive(Default)]
+struct Report {
+    lines: Vec<String>,
+    failed: Vec<String>,
+}
+
+impl Report {
+    fn note(&mut self, what: &str, right: bool, told: &str) {
+        self.lines.push(format!("{what:20} {told}"));
+        if !right {
+            self.failed.push(what.to_owned());
+        }
+    }
+
+    /// `cargo test` with totals over all its binaries.
+    fn rust(&mut self, kind: &[&str]) -> Result<()> {
+        let args = [
+            &["test", "--workspace", "--release", "--no-fail-fast"],
+            kind,
+        ]
+        .concat();
+        let mut total = [0u64; 3];
+        let right = sh::follow(sh::cargo(&args), |line| {
+            if let Some(result) = line.strip_prefix("test result:") {
+                for (sum, word) in total.iter_mut().zip(["passed", "failed", "ignored"]) {
+                    *sum += count_before(result, word);
+                }
+            }
+        })?;
+        let [passed, failed, ignored] = total;
+        let told = format!("{passed} passed, {failed} failed, {ignored} ignored");
+        self.note(&format!("cargo test {}", kind.join(" ")), right, &told);
+        Ok(())
+    }
+
+    fn close(self) -> Result<()> {
+        sh::say("totals");
+        for line in &self.lines {
+            println!("{line}");
+        }
+        if !self.failed.is_empty() {
+            bail!("failed: {}", self.failed.join(", "));
+        }
+        Ok(())
+    }
+}
+
+/// The number that stands before `word` in a line such as `ok. 12 passed; 0 failed`.
+fn count_before(line: &str, word: &str) -> u64 {
+    let words: Vec<&str> = line
+        .split([' ', ';', '.'])
+        .filter(|w| !w.is_empty())
+        .collect();
+    words
+        .windows(2)
+        .find(|pair| pair[1] == word)
+        .and_then(|pair| pair[0].parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_before;
+
+    #[test]
+    fn totals_are_read_from_the_harness() {
+        let line =
+            " ok. 12 passed; 3 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.5s";
+        assert_eq!(count_before(line, "passed"), 12);
+        assert_eq!(count_before(line, "failed"), 3);
+        assert_eq!(count_before(line, "ignored"), 1);
+        assert_eq!(count_before(line, "absent"), 0);
+    }
+}
