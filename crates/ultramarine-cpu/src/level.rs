@@ -128,7 +128,7 @@ pub fn at<B: Body>(level: Level, body: B) -> B::Output {
 /// Runs a body with the features of x86-64-v3.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
-fn v3<B: Body>(body: B) -> B::Output {
+pub(crate) fn v3<B: Body>(body: B) -> B::Output {
     body.call(IsaV3)
 }
 
@@ -137,6 +137,6 @@ fn v3<B: Body>(body: B) -> B::Output {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt"
 )]
-fn v4<B: Body>(body: B) -> B::Output {
+pub(crate) fn v4<B: Body>(body: B) -> B::Output {
     body.call(IsaV4)
 }

@@ -16,5 +16,6 @@ pub mod kernel;
 pub mod level;
 pub mod par;
 mod table;
+pub mod tile;
 
 pub use table::{backend_init, table};

@@ -1,0 +1,279 @@
+//! float16 and bfloat16: a chunk is widened to float32, the float32 function
+//! runs on it, and the result is rounded once, to nearest even.
+
+use super::{TileFn, TileOp, loops::unary, lookup, result_dtype};
+use crate::{dtype::DType, level::Level};
+use std::mem::MaybeUninit;
+use ultramarine_abi::schema::{binary as b, unary as u};
+
+/// float16 bits to float32.
+#[inline(always)]
+pub(super) fn f16_to_f32(h: u16) -> f32 {
+    let magnitude = ((h & 0x7fff) as u32) << 13;
+    // The exponent's bias differs by 112; the product also normalises denormals.
+    let scaled = (f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23)).to_bits();
+    let special = if h & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
+    f32::from_bits(scaled | special | ((h & 0x8000) as u32) << 16)
+}
+
+/// float32 to float16 bits.
+#[inline(always)]
+pub(super) fn f32_to_f16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let sign = (bits >> 16) & 0x8000;
+    let magnitude = bits & 0x7fff_ffff;
+    // Below 2^-14 the sum with 0.5 has units of 2^-24, as denormals have.
+    let small = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let odd = (magnitude >> 13) & 1;
+    let normal = magnitude.wrapping_add(0xfff + odd).wrapping_sub(112 << 23) >> 13;
+    let finite = if magnitude < (113 << 23) { small } else { normal };
+    let large = if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
+    // 65520 and above round to infinity.
+    let result = if magnitude >= 0x477f_f000 { large } else { finite };
+    (result | sign) as u16
+}
+
+/// bfloat16 bits to float32.
+#[inline(always)]
+pub(super) fn bf16_to_f32(h: u16) -> f32 {
+    f32::from_bits((h as u32) << 16)
+}
+
+/// float32 to bfloat16 bits.
+#[inline(always)]
+pub(super) fn f32_to_bf16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    let quiet = (bits >> 16) | 0x40;
+    (if bits & 0x7fff_ffff > 0x7f80_0000 { quiet } else { rounded }) as u16
+}
+
+/// Half to float32.
+fn widen(level: Level, from: DType) -> TileFn {
+    if from == DType::F16 {
+        unary!(level, u16 => f32, |x| f16_to_f32(x))
+    } else {
+        unary!(level, u16 => f32, |x| bf16_to_f32(x))
+    }
+}
+
+/// float32 to half.
+fn narrow(level: Level, to: DType) -> TileFn {
+    if to == DType::F16 {
+        unary!(level, f32 => u16, |x| f32_to_f16(x))
+    } else {
+        unary!(level, f32 => u16, |x| f32_to_bf16(x))
+    }
+}
+
+/// Elements of a chunk.
+const CHUNK: usize = 256;
+
+#[repr(align(64))]
+struct Chunk(MaybeUninit<[f32; CHUNK]>);
+
+impl Chunk {
+    const NEW: Chunk = Chunk(MaybeUninit::uninit());
+    fn get(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr() as *mut u8
+    }
+}
+
+/// Runs an op on halves; `b` only if the op is binary.
+///
+/// # Safety
+/// As for [`TileFn`], for an op that float32 has.
+#[inline(never)]
+unsafe fn run(
+    level: Level,
+    op: TileOp,
+    dtype: DType,
+    dst: *mut u8,
+    a: *const u8,
+    b: *const u8,
+    n: usize,
+) {
+    let Some(function) = lookup(level, op, DType::F32) else { return };
+    let (widen, narrow) = (widen(level, dtype), narrow(level, dtype));
+    let to_half = result_dtype(op, DType::F32) == DType::F32;
+    let binary = matches!(op, TileOp::Binary(_));
+    let null = std::ptr::null();
+    let (mut x, mut y, mut z) = (Chunk::NEW, Chunk::NEW, Chunk::NEW);
+    let mut i = 0;
+    while i < n {
+        let m = CHUNK.min(n - i);
+        // SAFETY: within the n elements that the contract of TileFn promises; both
+        // operands are read before the output is written.
+        unsafe {
+            widen(x.get(), a.add(2 * i), null, null, m);
+            if binary {
+                widen(y.get(), b.add(2 * i), null, null, m);
+            }
+            if to_half {
+                function(z.get(), x.get(), y.get(), null, m);
+                narrow(dst.add(2 * i), z.get(), null, null, m);
+            } else {
+                function(dst.add(i), x.get(), y.get(), null, m);
+            }
+        }
+        i += m;
+    }
+}
+
+/// Converts through float32.
+///
+/// # Safety
+/// As for [`TileFn`]; one of the dtypes is a half.
+#[inline(never)]
+unsafe fn convert(level: Level, from: DType, to: DType, dst: *mut u8, a: *const u8, n: usize) {
+    let first = lookup(level, TileOp::Cast(DType::F32), from);
+    let second = lookup(level, TileOp::Cast(to), DType::F32);
+    let (Some(first), Some(second)) = (first, second) else { return };
+    let null = std::ptr::null();
+    let mut x = Chunk::NEW;
+    let mut i = 0;
+    while i < n {
+        let m = CHUNK.min(n - i);
+        // SAFETY: as in `run`.
+        unsafe {
+            first(x.get(), a.add(i * from.size()), null, null, m);
+            second(dst.add(i * to.size()), x.get(), null, null, m);
+        }
+        i += m;
+    }
+}
+
+const fn level_of(level: u8) -> Level {
+    match level {
+        0 => Level::Baseline,
+        1 => Level::V3,
+        _ => Level::V4,
+    }
+}
+
+/// # Safety
+/// As for [`TileFn`].
+unsafe fn unary_entry<const OP: u32, const TYPE: u8, const LEVEL: u8>(
+    dst: *mut u8,
+    a: *const u8,
+    _: *const u8,
+    _: *const u8,
+    n: usize,
+) {
+    // SAFETY: passed on.
+    unsafe { run(level_of(LEVEL), TileOp::Unary(OP), DType::ALL[TYPE as usize], dst, a, a, n) }
+}
+
+/// # Safety
+/// As for [`TileFn`].
+unsafe fn binary_entry<const OP: u32, const TYPE: u8, const LEVEL: u8>(
+    dst: *mut u8,
+    a: *const u8,
+    b: *const u8,
+    _: *const u8,
+    n: usize,
+) {
+    // SAFETY: passed on.
+    unsafe { run(level_of(LEVEL), TileOp::Binary(OP), DType::ALL[TYPE as usize], dst, a, b, n) }
+}
+
+/// # Safety
+/// As for [`TileFn`].
+unsafe fn convert_entry<const FROM: u8, const TO: u8, const LEVEL: u8>(
+    dst: *mut u8,
+    a: *const u8,
+    _: *const u8,
+    _: *const u8,
+    n: usize,
+) {
+    let (from, to) = (DType::ALL[FROM as usize], DType::ALL[TO as usize]);
+    // SAFETY: passed on.
+    unsafe { convert(level_of(LEVEL), from, to, dst, a, n) }
+}
+
+const F16: u8 = DType::F16 as u8;
+const BF16: u8 = DType::BF16 as u8;
+
+/// The function that an entry with one more constant has for a level.
+macro_rules! at_level {
+    ($level:expr, $entry:ident, $x:expr, $y:expr) => {
+        match $level {
+            Level::Baseline => $entry::<{ $x }, { $y }, 0>,
+            Level::V3 => $entry::<{ $x }, { $y }, 1>,
+            Level::V4 => $entry::<{ $x }, { $y }, 2>,
+        }
+    };
+}
+
+macro_rules! at_code {
+    ($level:expr, $dtype:expr, $code:expr, $entry:ident, $($op:expr),* $(,)?) => {
+        match ($code, $dtype) {
+            $(
+                (c, DType::F16) if c == $op => at_level!($level, $entry, $op, F16),
+                (c, _) if c == $op => at_level!($level, $entry, $op, BF16),
+            )*
+            _ => return None,
+        }
+    };
+}
+
+pub(super) fn unary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
+    lookup(level, TileOp::Unary(code), DType::F32)?;
+    Some(at_code!(
+        level, dtype, code, unary_entry,
+        u::ABS, u::NEGATIVE, u::SIGN, u::SQUARE, u::SQRT, u::RSQRT, u::RECIPROCAL,
+        u::EXP, u::EXPM1, u::LOG, u::LOG2, u::LOG10, u::LOG1P,
+        u::SIN, u::COS, u::TAN, u::ARCSIN, u::ARCCOS, u::ARCTAN,
+        u::SINH, u::COSH, u::TANH, u::ARCSINH, u::ARCCOSH, u::ARCTANH,
+        u::ERF, u::ERFINV, u::SIGMOID, u::FLOOR, u::CEIL, u::ROUND, u::TRUNC,
+        u::LOGICAL_NOT, u::ISNAN, u::ISINF, u::ISFINITE, u::CONJUGATE, u::REAL, u::IMAG,
+    ))
+}
+
+pub(super) fn binary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
+    lookup(level, TileOp::Binary(code), DType::F32)?;
+    Some(at_code!(
+        level, dtype, code, binary_entry,
+        b::ADD, b::SUBTRACT, b::MULTIPLY, b::DIVIDE, b::FLOOR_DIVIDE, b::REMAINDER,
+        b::POWER, b::MAXIMUM, b::MINIMUM, b::LOGADDEXP, b::ARCTAN2,
+        b::EQUAL, b::NOT_EQUAL, b::LESS, b::LESS_EQUAL, b::GREATER, b::GREATER_EQUAL,
+        b::LOGICAL_AND, b::LOGICAL_OR, b::EQUAL_NAN,
+    ))
+}
+
+macro_rules! at_dtype {
+    ($level:expr, $dtype:expr, $pair:ident $half:expr) => {
+        at_dtype!(@ $level, $dtype, $pair, $half,
+            Bool U8 U16 U32 U64 I8 I16 I32 I64 F64 C64 F16 BF16)
+    };
+    (@ $level:expr, $dtype:expr, from, $half:expr, $($name:ident)*) => {
+        match $dtype {
+            $(DType::$name => at_level!($level, convert_entry, $half, DType::$name as u8),)*
+            DType::F32 => widen($level, DType::ALL[$half as usize]),
+        }
+    };
+    (@ $level:expr, $dtype:expr, to, $half:expr, $($name:ident)*) => {
+        match $dtype {
+            $(DType::$name => at_level!($level, convert_entry, DType::$name as u8, $half),)*
+            DType::F32 => narrow($level, DType::ALL[$half as usize]),
+        }
+    };
+}
+
+/// From a half to `to`, another dtype.
+pub(super) fn cast_from(level: Level, from: DType, to: DType) -> TileFn {
+    if from == DType::F16 {
+        at_dtype!(level, to, from F16)
+    } else {
+        at_dtype!(level, to, from BF16)
+    }
+}
+
+/// From another dtype to a half.
+pub(super) fn cast_to(level: Level, from: DType, to: DType) -> TileFn {
+    if to == DType::F16 {
+        at_dtype!(level, from, to F16)
+    } else {
+        at_dtype!(level, from, to BF16)
+    }
+}
