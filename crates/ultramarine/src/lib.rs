@@ -1,1 +1,4 @@
 //! core
+
+pub mod memory;
+pub mod pool;
