@@ -269,3 +269,23 @@ fn memory_stays_flat() {
     ring.clear();
     assert_eq!(active(), 0);
 }
+
+/// In builds with assertions `ULTRAMARINE_POISON=1` makes fresh and reused blocks begin as NaN.
+#[cfg(debug_assertions)]
+#[test]
+fn poisoned_blocks() {
+    let _turn = turn();
+    if std::env::var_os("ULTRAMARINE_POISON").is_none() {
+        let mut run = std::process::Command::new(std::env::current_exe().unwrap());
+        let run = run.args(["--exact", "poisoned_blocks"]).env("ULTRAMARINE_POISON", "1").output().unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+        return;
+    }
+    for bytes in SIZES {
+        for _ in 0..2 {
+            let block = Block::new(bytes);
+            assert!(block.is_full_of(0xff), "{bytes}");
+            block.fill(0);
+        }
+    }
+}

@@ -21,7 +21,7 @@ const CLASSES: usize = 16 + 9 * 8;
 const SHARD_CLASSES: usize = 16 + 3 * 8;
 const SHARDS: usize = 32;
 /// Bytes and blocks of one class that a shard keeps at most.
-const SHARD_BYTES: usize = 128 << 10;
+const SHARD_BYTES: usize = 64 << 10;
 const SHARD_BLOCKS: usize = 64;
 /// A larger block serves a request if what it wastes is at most this part of the request.
 const WASTE_DIVISOR: usize = 8;
