@@ -70,9 +70,9 @@ fn prepare_op(
     signature: &Signature<'_>,
     level: Level,
 ) -> Prepared {
-    let _ = (attributes, level, signature);
+    let _ = attributes;
     match id {
-        op::COPY => Err(Refusal::Unsupported),
+        op::MATMUL => crate::gemm::prepare(signature, level),
         _ => Err(Refusal::Unsupported),
     }
 }

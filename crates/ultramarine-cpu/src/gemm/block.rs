@@ -1,0 +1,409 @@
+//! How a product is cut, packed and multiplied.
+
+use super::{
+    GRAIN, Par, Product, Shared,
+    gemv::gemv,
+    micro::Tile,
+    pack::{Block, Panel},
+    scratch::{Scratch, Slot},
+};
+use crate::level::Level;
+use core::ops::Range;
+
+/// Rows of a block: a block of A fits half of a small L2 cache.
+const MC: usize = 168;
+/// Columns of a block.
+const NC: usize = 256;
+/// Most tasks that are wanted before they get smaller than [`NC`] x [`MC`].
+const TASKS: usize = 16;
+/// Numbers of a packed operand, at most (more only if k alone is larger).
+const PACKED: usize = 4 << 20;
+/// Longest stretch of k that is packed at once, where C can hold partial sums.
+const K_STEP: usize = 4096;
+
+/// How a product is cut; all of it follows from the shape.
+struct Cut {
+    /// Panels of rows.
+    panels: usize,
+    /// Blocks of panels.
+    row_blocks: usize,
+    /// Columns of a block.
+    block_cols: usize,
+    /// Blocks of columns.
+    col_blocks: usize,
+    /// Length of a block along k.
+    kc: usize,
+}
+
+/// Where an operand's panels come from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// Packed before, for all tasks.
+    Packed(*const u8),
+    /// Packed by the task.
+    Own,
+    /// Read where it is.
+    InPlace,
+}
+
+impl Product<'_> {
+    fn cut(&self, split: bool) -> Cut {
+        let (ops, nr) = (self.ops, 2 * self.ops.lanes);
+        let panels = self.m.div_ceil(ops.mr);
+        let k_blocks = self.k.div_ceil(ops.kc);
+        let kc = self.k.div_ceil(k_blocks.max(1)).next_multiple_of(8);
+        if !split {
+            let block_cols = self.n.next_multiple_of(nr);
+            return Cut { panels, row_blocks: 1, block_cols, col_blocks: 1, kc };
+        }
+        let mut rows = panels.div_ceil((MC / ops.mr).max(1));
+        let mut cols = self.n.div_ceil(NC);
+        let most_cols = self.n.div_ceil(nr);
+        let work = self.work();
+        while rows * cols < TASKS && work / (rows * cols) > GRAIN {
+            let tall = self.m / rows >= self.n / cols;
+            if 2 * rows <= panels && (tall || 2 * cols > most_cols) {
+                rows *= 2;
+            } else if 2 * cols <= most_cols {
+                cols *= 2;
+            } else {
+                break;
+            }
+        }
+        let block_cols = self.n.div_ceil(cols).next_multiple_of(nr);
+        Cut { panels, row_blocks: rows, block_cols, col_blocks: self.n.div_ceil(block_cols), kc }
+    }
+
+    /// First row of a panel.
+    fn row_of(&self, cut: &Cut, panel: usize) -> usize {
+        panel * self.m / cut.panels
+    }
+
+    /// Panels of a block of rows.
+    fn panels_of(&self, cut: &Cut, block: usize) -> Range<usize> {
+        let first = |b: usize| b * cut.panels / cut.row_blocks;
+        first(block)..first(block + 1)
+    }
+
+    /// Columns of a block of columns.
+    fn cols_of(&self, cut: &Cut, block: usize) -> Range<usize> {
+        block * cut.block_cols..self.n.min((block + 1) * cut.block_cols)
+    }
+
+    fn a_at(&self, i: usize, p: usize) -> *mut u8 {
+        let p = p / self.ops.expand;
+        self.a.data.wrapping_offset(i as isize * self.a.row + p as isize * self.a.col)
+    }
+
+    fn b_at(&self, p: usize, j: usize) -> *mut u8 {
+        let (p, j) = (p / self.ops.expand, j / self.ops.expand);
+        self.b.data.wrapping_offset(p as isize * self.b.row + j as isize * self.b.col)
+    }
+
+    fn c_at(&self, i: usize, j: usize) -> *mut u8 {
+        let j = j / self.ops.expand;
+        self.c.data.wrapping_offset(i as isize * self.c.row + j as isize * self.c.col)
+    }
+
+    /// Whether kernels can write to C itself.
+    fn direct_c(&self) -> bool {
+        self.ops.direct_c && (self.c.col == self.ops.storage as isize || self.n == self.ops.expand)
+    }
+
+    /// Whether A is best read in place: it is read once or twice only, and its rows
+    /// do not compete for the same lines of the L1 cache.
+    fn a_in_place(&self) -> bool {
+        let size = self.ops.storage as isize;
+        self.ops.in_place
+            && self.n <= 2 * self.ops.lanes
+            && (self.a.row == size || self.a.row % 2048 != 0)
+    }
+
+    /// Columns with padding.
+    fn padded(&self, cols: usize) -> usize {
+        cols.next_multiple_of(self.ops.lanes)
+    }
+
+    /// Part of the product: rows, columns and k from here, as long as given.
+    fn part(&self, [i, j, p]: [usize; 3], [m, n, k]: [usize; 3]) -> Self {
+        let mut part = *self;
+        part.a.data = self.a_at(i, p);
+        part.b.data = self.b_at(p, j);
+        part.c.data = self.c_at(i, j);
+        (part.m, part.n, part.k) = (m, n, k);
+        part.accumulate = p > 0;
+        part
+    }
+
+    /// Packs panels of A, for `k` from `p`, to `dst`.
+    ///
+    /// # Safety
+    /// `dst` has room: rows times the length of k.
+    unsafe fn pack_a(&self, cut: &Cut, panels: Range<usize>, p: usize, dst: *mut u8) {
+        let first = self.row_of(cut, panels.start);
+        let k = cut.kc.min(self.k - p);
+        for panel in panels {
+            let (row, end) = (self.row_of(cut, panel), self.row_of(cut, panel + 1));
+            let panel = Panel {
+                src: self.a_at(row, p),
+                across: self.a.row,
+                along: self.a.col,
+                width: end - row,
+                ld: end - row,
+                k,
+                dst: dst.wrapping_add((row - first) * k * self.ops.acc),
+            };
+            // SAFETY: rows and k are A's; the destination is the caller's promise.
+            unsafe { (self.ops.pack_a)(&panel) }
+        }
+    }
+
+    /// Packs columns of B, for `k` from `p`, to `dst`.
+    ///
+    /// # Safety
+    /// `dst` has room: padded columns times the length of k.
+    unsafe fn pack_b(&self, cut: &Cut, cols: Range<usize>, p: usize, dst: *mut u8) {
+        let nr = 2 * self.ops.lanes;
+        let k = cut.kc.min(self.k - p);
+        let mut j = cols.start;
+        while j < cols.end {
+            let width = nr.min(cols.end - j);
+            let panel = Panel {
+                src: self.b_at(p, j),
+                across: self.b.col,
+                along: self.b.row,
+                width,
+                ld: self.padded(width),
+                k,
+                dst: dst.wrapping_add((j - cols.start) * k * self.ops.acc),
+            };
+            // SAFETY: columns and k are B's; the destination is the caller's promise.
+            unsafe { (self.ops.pack_b)(&panel) }
+            j += nr;
+        }
+    }
+
+    /// Multiplies a block of C, for all k.
+    ///
+    /// # Safety
+    /// The product is valid; packed operands are packed as by [`Product::slab`].
+    unsafe fn block(&self, cut: &Cut, panels: Range<usize>, cols: Range<usize>, a: Source, b: Source) {
+        let (ops, acc) = (self.ops, self.ops.acc);
+        let first = self.row_of(cut, panels.start);
+        let rows = self.row_of(cut, panels.end) - first;
+        let (width, kc) = (self.padded(cols.len()), cut.kc.min(self.k));
+        let direct_c = self.direct_c();
+        let room = |wanted: bool, numbers: usize| {
+            if wanted { (numbers * acc).next_multiple_of(64) } else { 0 }
+        };
+        let a_bytes = room(matches!(a, Source::Own), rows * kc);
+        let b_bytes = room(matches!(b, Source::Own), width * kc);
+        let c_bytes = room(!direct_c, rows * width);
+        let scratch = Scratch::new(Slot::Task, a_bytes + b_bytes + c_bytes);
+        let own_a = scratch.get();
+        let own_b = own_a.wrapping_add(a_bytes);
+        let own_c = own_b.wrapping_add(b_bytes);
+        let (c, c_row) = if direct_c {
+            (self.c_at(first, cols.start), self.c.row / acc as isize)
+        } else {
+            (own_c, width as isize)
+        };
+        let mut p = 0;
+        while p < self.k {
+            let k = kc.min(self.k - p);
+            if a_bytes > 0 {
+                // SAFETY: rows x kc numbers of scratch.
+                unsafe { self.pack_a(cut, panels.clone(), p, own_a) }
+            }
+            if b_bytes > 0 {
+                // SAFETY: width x kc numbers of scratch.
+                unsafe { self.pack_b(cut, cols.clone(), p, own_b) }
+            }
+            let mut j = cols.start;
+            while j < cols.end {
+                let count = (2 * ops.lanes).min(cols.end - j);
+                let vectors = count.div_ceil(ops.lanes);
+                let b = match b {
+                    Source::Packed(data) => {
+                        data.wrapping_add((p * self.padded(self.n) + j * k) * acc)
+                    }
+                    _ => own_b.wrapping_add((j - cols.start) * k * acc),
+                };
+                for panel in panels.clone() {
+                    let row = self.row_of(cut, panel);
+                    let height = self.row_of(cut, panel + 1) - row;
+                    let (data, in_place) = match a {
+                        Source::Packed(data) => {
+                            (data.wrapping_add((p * self.m + row * k) * acc), 0)
+                        }
+                        Source::Own => {
+                            (own_a.wrapping_add((row - first) * k * acc) as *const u8, 0)
+                        }
+                        Source::InPlace => (self.a_at(row, p) as *const u8, 1),
+                    };
+                    let at = (row - first) as isize * c_row + (j - cols.start) as isize;
+                    let tile = Tile {
+                        k,
+                        a: data,
+                        a_row: self.a.row / acc as isize,
+                        a_k: self.a.col / acc as isize,
+                        b,
+                        b_k: (vectors * ops.lanes) as isize,
+                        c: c.wrapping_offset(at * acc as isize),
+                        c_row,
+                        cols: count,
+                        accumulate: self.accumulate || p > 0,
+                    };
+                    // SAFETY: the tile lies within the block, its panels within
+                    // the packed operands; the level was available to `ops`.
+                    unsafe { ops.kernels[height - 1][vectors - 1][in_place](&tile) }
+                }
+                j += count;
+            }
+            p += k;
+        }
+        if !direct_c {
+            let block = Block {
+                src: own_c,
+                ld: width,
+                rows,
+                cols: cols.len(),
+                dst: self.c_at(first, cols.start),
+                row: self.c.row,
+                col: self.c.col,
+            };
+            // SAFETY: the block of C and its sums.
+            unsafe { (ops.store)(&block) }
+        }
+    }
+
+    /// Multiplies with all tasks, what they share being packed first. `packed_b`:
+    /// B is packed already, by a call with the same `room` and the same B.
+    ///
+    /// # Safety
+    /// The product is valid; `room` holds the packed operands, B first.
+    unsafe fn slab(&self, par: &Par, cut: &Cut, room: *mut u8, packed_b: bool) {
+        let acc = self.ops.acc;
+        let share_b = cut.row_blocks > 1;
+        let in_place = self.a_in_place();
+        let share_a = cut.col_blocks > 1 && !in_place;
+        let padded = self.padded(self.n);
+        let b_bytes = if share_b { self.b_bytes() } else { 0 };
+        let (b, a) = (Shared(room), Shared(room.wrapping_add(b_bytes)));
+        let k_blocks = self.k.div_ceil(cut.kc);
+        let b_tasks = if share_b && !packed_b { k_blocks * cut.col_blocks } else { 0 };
+        let a_tasks = if share_a { k_blocks * cut.row_blocks } else { 0 };
+        let pack_one = |i: usize| {
+            let (t, blocks) =
+                if i < b_tasks { (i, cut.col_blocks) } else { (i - b_tasks, cut.row_blocks) };
+            let (p, block) = (t / blocks * cut.kc, t % blocks);
+            let k = cut.kc.min(self.k - p);
+            if i < b_tasks {
+                let cols = self.cols_of(cut, block);
+                let at = (p * padded + cols.start * k) * acc;
+                // SAFETY: each task packs its own columns and stretch of k.
+                unsafe { self.pack_b(cut, cols, p, b.get().wrapping_add(at)) }
+            } else {
+                let panels = self.panels_of(cut, block);
+                let at = (p * self.m + self.row_of(cut, panels.start) * k) * acc;
+                // SAFETY: each task packs its own rows and stretch of k.
+                unsafe { self.pack_a(cut, panels, p, a.get().wrapping_add(at)) }
+            }
+        };
+        if (self.m + self.n) * self.k < 1 << 15 {
+            (0..b_tasks + a_tasks).for_each(pack_one);
+        } else {
+            par.run(b_tasks + a_tasks, pack_one);
+        }
+        par.run(cut.row_blocks * cut.col_blocks, |i| {
+            let (panels, cols) =
+                (self.panels_of(cut, i / cut.col_blocks), self.cols_of(cut, i % cut.col_blocks));
+            let from_a = match (in_place, share_a) {
+                (true, _) => Source::InPlace,
+                (_, true) => Source::Packed(a.get()),
+                _ => Source::Own,
+            };
+            let from_b = if share_b { Source::Packed(b.get()) } else { Source::Own };
+            // SAFETY: the operands were packed above; blocks of C are disjoint.
+            unsafe { self.block(cut, panels, cols, from_a, from_b) }
+        });
+    }
+
+    /// Bytes of all of B, packed.
+    fn b_bytes(&self) -> usize {
+        (self.padded(self.n) * self.k * self.ops.acc).next_multiple_of(4096)
+    }
+
+    /// Writes zeros: a sum over nothing.
+    ///
+    /// # Safety
+    /// C is valid.
+    unsafe fn clear(&self) {
+        for i in 0..self.m {
+            for j in 0..self.n / self.ops.expand {
+                // SAFETY: element (i, j) of C.
+                unsafe { self.c_at(i, j * self.ops.expand).write_bytes(0, self.ops.storage) }
+            }
+        }
+    }
+}
+
+/// Multiplies on this thread.
+///
+/// # Safety
+/// The product is valid, the level the one its functions are for.
+pub(crate) unsafe fn serial(pr: &Product<'_>, level: Level) {
+    // SAFETY: passed on.
+    unsafe {
+        if pr.k == 0 {
+            return pr.clear();
+        }
+        if (pr.m == 1 || pr.n == 1) && gemv(&Par::default(), pr, level) {
+            return;
+        }
+        let cut = pr.cut(false);
+        let a = if pr.a_in_place() { Source::InPlace } else { Source::Own };
+        pr.block(&cut, 0..cut.panels, 0..pr.n, a, Source::Own)
+    }
+}
+
+/// Multiplies on all threads, if that is worth it.
+///
+/// # Safety
+/// As [`serial`].
+pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
+    let work = pr.work();
+    if (pr.m == 1 || pr.n == 1) && pr.k > 0 {
+        // SAFETY: passed on.
+        if unsafe { gemv(par, pr, level) } {
+            return;
+        }
+    }
+    if work <= GRAIN {
+        // SAFETY: passed on.
+        return unsafe { serial(pr, level) };
+    }
+    // Slabs, so that packed operands stay within PACKED.
+    let k_step = if pr.direct_c() { pr.k.min(K_STEP) } else { pr.k };
+    let most = (PACKED / k_step).max(NC);
+    let even = |n: usize, unit: usize| n.div_ceil(n.div_ceil(most)).next_multiple_of(unit).min(n);
+    let (m_step, n_step) = (even(pr.m, pr.ops.mr), even(pr.n, 2 * pr.ops.lanes));
+    let sizes = [m_step, n_step, k_step];
+    let largest = pr.part([0; 3], sizes);
+    let bytes = largest.b_bytes() + m_step * k_step * pr.ops.acc;
+    let scratch = Scratch::new(Slot::Call, bytes);
+    for j in (0..pr.n).step_by(n_step) {
+        for p in (0..pr.k).step_by(k_step) {
+            let mut packed_b = false;
+            for i in (0..pr.m).step_by(m_step) {
+                let [m, n, k] = [m_step.min(pr.m - i), n_step.min(pr.n - j), k_step.min(pr.k - p)];
+                let part = pr.part([i, j, p], [m, n, k]);
+                let cut = part.cut(true);
+                // SAFETY: a part of a valid product; the scratch memory holds the
+                // packed operands of the largest part.
+                unsafe { part.slab(par, &cut, scratch.get(), packed_b) }
+                packed_b = cut.row_blocks > 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Matrix times vector: bound by reading the matrix once.
+//!
+//! The matrix has `rows` (one for each element of the result) and `k` columns,
+//! and lies either way round: [`dot`] walks along k, [`axpy`] along the rows.
+
+use core::marker::PhantomData;
+
+use super::{
+    Product,
+    pack::{Block, Panel},
+    scratch::{Scratch, Slot},
+    simd::{Num, Storage},
+};
+use crate::{
+    level::{Body, Isa, Level, at},
+    par::{Par, Shared},
+};
+
+/// A part of a matrix, the vector's part, and where the sums go. Strides in bytes.
+#[derive(Clone, Copy)]
+pub struct Part {
+    matrix: *const u8,
+    row: isize,
+    along: isize,
+    rows: usize,
+    k: usize,
+    /// The vector, as numbers.
+    x: *const u8,
+    /// Gets `rows` numbers.
+    y: *mut u8,
+}
+
+/// Multiplies a part.
+///
+/// # Safety
+/// The part's pointers are valid; the level is available.
+pub type GemvFn = unsafe fn(Level, Part);
+
+/// Functions for a storage type.
+#[derive(Clone, Copy)]
+pub struct GemvFns {
+    /// For matrices that are contiguous along k.
+    dot: GemvFn,
+    /// For matrices that are contiguous along the rows.
+    axpy: GemvFn,
+}
+
+/// The functions for `S`.
+pub fn fns<S: Storage>() -> GemvFns {
+    GemvFns {
+        dot: |level, part| at(level, Dot::<S>(part, PhantomData)),
+        axpy: |level, part| at(level, Axpy::<S>(part, PhantomData)),
+    }
+}
+
+struct Dot<S>(Part, PhantomData<S>);
+struct Axpy<S>(Part, PhantomData<S>);
+
+/// Lanes that a dot product is summed in.
+const LANES: usize = 16;
+
+impl<S: Storage> Body for Dot<S> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _isa: I) {
+        let p = self.0;
+        let mut r = 0;
+        // SAFETY: rows r.. of the part, by the contract of `GemvFn`.
+        unsafe {
+            while r + 4 <= p.rows {
+                dots::<S, I, 4>(&p, r);
+                r += 4;
+            }
+            while r < p.rows {
+                dots::<S, I, 1>(&p, r);
+                r += 1;
+            }
+        }
+    }
+}
+
+/// `N` dot products from row `r`.
+///
+/// # Safety
+/// `r + N <= rows`; the part is valid.
+#[inline(always)]
+unsafe fn dots<S: Storage, I: Isa, const N: usize>(p: &Part, r: usize) {
+    let x = p.x as *const S::Acc;
+    let mut rows = [p.matrix as *const S; N];
+    for i in 0..N {
+        rows[i] = p.matrix.wrapping_offset((r + i) as isize * p.row) as *const S;
+    }
+    let mut sums = [[S::Acc::default(); LANES]; N];
+    let mut q = 0;
+    // SAFETY: elements q.. of x and of the rows, below k.
+    unsafe {
+        while q + LANES <= p.k {
+            let xs = x.add(q).cast::<[S::Acc; LANES]>().read_unaligned();
+            for i in 0..N {
+                let ms = rows[i].add(q).cast::<[S; LANES]>().read_unaligned();
+                for l in 0..LANES {
+                    sums[i][l] = mul_acc::<S::Acc, I>(sums[i][l], ms[l].widen(), xs[l]);
+                }
+            }
+            q += LANES;
+        }
+        for i in 0..N {
+            for t in q..p.k {
+                let m = (*rows[i].add(t)).widen();
+                sums[i][t - q] = mul_acc::<S::Acc, I>(sums[i][t - q], m, *x.add(t));
+            }
+            let mut half = LANES / 2;
+            while half > 0 {
+                for l in 0..half {
+                    sums[i][l] = sums[i][l].plus(sums[i][l + half]);
+                }
+                half /= 2;
+            }
+            *(p.y as *mut S::Acc).add(r + i) = sums[i][0];
+        }
+    }
+}
+
+#[inline(always)]
+fn mul_acc<A: Num, I: Isa>(sum: A, a: A, b: A) -> A {
+    if I::FMA { sum.mul_acc::<true>(a, b) } else { sum.mul_acc::<false>(a, b) }
+}
+
+impl<S: Storage> Body for Axpy<S> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _isa: I) {
+        let p = self.0;
+        // SAFETY: `rows` numbers of y, k of x, columns of the matrix, by the
+        // contract of `GemvFn`.
+        unsafe {
+            let y = std::slice::from_raw_parts_mut(p.y as *mut S::Acc, p.rows);
+            y.fill(S::Acc::default());
+            let x = std::slice::from_raw_parts(p.x as *const S::Acc, p.k);
+            let column = |q: usize| {
+                let at = p.matrix.wrapping_offset(q as isize * p.along);
+                std::slice::from_raw_parts(at as *const S, p.rows)
+            };
+            let mut q = 0;
+            while q + 4 <= p.k {
+                let (a, b, c, d) = (column(q), column(q + 1), column(q + 2), column(q + 3));
+                for i in 0..p.rows {
+                    let mut s = y[i];
+                    s = mul_acc::<S::Acc, I>(s, a[i].widen(), x[q]);
+                    s = mul_acc::<S::Acc, I>(s, b[i].widen(), x[q + 1]);
+                    s = mul_acc::<S::Acc, I>(s, c[i].widen(), x[q + 2]);
+                    s = mul_acc::<S::Acc, I>(s, d[i].widen(), x[q + 3]);
+                    y[i] = s;
+                }
+                q += 4;
+            }
+            while q < p.k {
+                let a = column(q);
+                for i in 0..p.rows {
+                    y[i] = mul_acc::<S::Acc, I>(y[i], a[i].widen(), x[q]);
+                }
+                q += 1;
+            }
+        }
+    }
+}
+
+/// Adds `count` rows of `n` numbers into the first.
+struct Fold<A>(*mut A, usize, usize);
+impl<A: Num> Body for Fold<A> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _isa: I) {
+        let Fold(data, n, count) = self;
+        // SAFETY: `count` rows of `n` numbers, the maker's promise; the first row
+        // and the others are disjoint.
+        unsafe {
+            let first = std::slice::from_raw_parts_mut(data, n);
+            for c in 1..count {
+                let row = std::slice::from_raw_parts(data.add(c * n), n);
+                for (to, from) in first.iter_mut().zip(row) {
+                    *to = to.plus(*from);
+                }
+            }
+        }
+    }
+}
+
+/// Computes a product with one row or one column, if it is worth a special way:
+/// returns whether it did.
+///
+/// # Safety
+/// The product's matrices are valid.
+pub unsafe fn gemv(par: &Par, pr: &Product<'_>, level: Level) -> bool {
+    let ops = pr.ops;
+    let Some(fns) = ops.gemv else { return false };
+    let size = ops.storage as isize;
+    let (rows, matrix, row, along, x, x_step, y, y_step) = if pr.n == 1 {
+        (pr.m, pr.a.data, pr.a.row, pr.a.col, pr.b.data, pr.b.row, pr.c.data, pr.c.row)
+    } else if pr.m == 1 {
+        (pr.n, pr.b.data, pr.b.col, pr.b.row, pr.a.data, pr.a.col, pr.c.data, pr.c.col)
+    } else {
+        return false;
+    };
+    let (matrix, x, k) = (Shared(matrix), x as *const u8, pr.k);
+    let dot = along == size || k == 1 && row != size;
+    if !dot && row != size {
+        return false;
+    }
+    // Parts of a few hundred KiB; their sums are added in the order of k.
+    let part = (rows * k / 32).clamp(1 << 16, 1 << 19);
+    let (row_step, k_step) = if dot {
+        let k_step = k.min(1 << 15);
+        ((part / k_step).next_multiple_of(4).min(rows), k_step)
+    } else {
+        let row_step = rows.min(1 << 12);
+        (row_step, (part / row_step).next_multiple_of(4).min(k))
+    };
+    let (row_parts, k_parts) = (rows.div_ceil(row_step), k.div_ceil(k_step));
+    let x_bytes = (k * ops.acc).next_multiple_of(64);
+    let scratch = Scratch::new(Slot::Call, x_bytes + k_parts * rows * ops.acc);
+    let sums = Shared(scratch.get().wrapping_add(x_bytes));
+    let numbers = ops.storage == ops.acc && x_step == size;
+    if !numbers {
+        let panel = Panel {
+            src: x,
+            across: x_step,
+            along: 0,
+            width: k,
+            ld: k,
+            k: 1,
+            dst: scratch.get(),
+        };
+        // SAFETY: k elements of the vector, k numbers of scratch.
+        unsafe { (ops.pack_a)(&panel) }
+    }
+    let x = Shared(if numbers { x as *mut u8 } else { scratch.get() });
+    let f = if dot { fns.dot } else { fns.axpy };
+    par.run(row_parts * k_parts, |i| {
+        let (r, q) = (i % row_parts * row_step, i / row_parts * k_step);
+        let part = Part {
+            matrix: matrix.get().wrapping_offset(r as isize * row + q as isize * along),
+            row,
+            along,
+            rows: row_step.min(rows - r),
+            k: k_step.min(k - q),
+            x: x.get().wrapping_add(q * ops.acc),
+            y: sums.get().wrapping_add((q / k_step * rows + r) * ops.acc),
+        };
+        // SAFETY: a part of the matrix; each task has its own sums.
+        unsafe { f(level, part) }
+    });
+    if k_parts > 1 {
+        match ops.acc {
+            4 => at(level, Fold(sums.get() as *mut f32, rows, k_parts)),
+            _ => at(level, Fold(sums.get() as *mut f64, rows, k_parts)),
+        }
+    }
+    let block =
+        Block { src: sums.get(), ld: rows, rows: 1, cols: rows, dst: y, row: 0, col: y_step };
+    // SAFETY: `rows` sums, and as many elements of C.
+    unsafe { (ops.store)(&block) }
+    true
+}

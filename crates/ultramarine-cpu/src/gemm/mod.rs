@@ -1,0 +1,212 @@
+//! Matrix products: (..., m, k) x (..., k, n), any strides.
+//!
+//! The blocked algorithm of Goto and van de Geijn (Anatomy of High-Performance
+//! Matrix Multiplication, 2008) in the form of BLIS: panels of A and B are packed,
+//! and a micro-kernel multiplies a panel by a panel with a tile of C in
+//! registers. Rows are cut into panels of nearly equal height (kernels exist for
+//! every height up to the largest), so no work is spent on padding; columns are
+//! cut into pairs of vectors, the last one masked.
+//!
+//! float16, bfloat16 and narrow integers are widened while packing, and narrowed
+//! once at the end. Complex matrices become real ones while packing B.
+//!
+//! How a product is cut depends on its shape and on the level only, and every
+//! element of C is summed in the order of k.
+
+// Small arrays of registers are walked by index, several at a time.
+#![allow(clippy::needless_range_loop)]
+
+mod block;
+mod gemv;
+mod micro;
+mod ops;
+mod pack;
+mod scratch;
+mod simd;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
+    level::Level,
+    par::{Par, Shared},
+};
+use block::{multiply, serial};
+use ops::Ops;
+use ultramarine_abi::MAX_NDIM;
+
+/// A matrix. Strides in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix {
+    data: *mut u8,
+    row: isize,
+    col: isize,
+}
+
+/// One product. `m`, `n` and `k` count numbers (see [`Ops::expand`]).
+#[derive(Clone, Copy)]
+pub(crate) struct Product<'a> {
+    ops: &'a Ops,
+    m: usize,
+    n: usize,
+    k: usize,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    /// Add to C.
+    accumulate: bool,
+}
+
+impl Product<'_> {
+    /// Multiply-adds.
+    fn work(&self) -> usize {
+        self.m.saturating_mul(self.n).saturating_mul(self.k)
+    }
+}
+
+// SAFETY: the addresses may be used from any thread while the call that made the
+// product runs; tasks write disjoint parts of C.
+unsafe impl Sync for Product<'_> {}
+
+/// Multiply-adds worth a task of their own (some ten microseconds).
+const GRAIN: usize = 1 << 20;
+
+/// Prepares MATMUL.
+pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {
+    let ([a, b], [c]) = (signature.inputs, signature.outputs) else {
+        return Err(Refusal::Invalid("matmul has two inputs and one output".into()));
+    };
+    if a.dtype != b.dtype || a.dtype != c.dtype {
+        return Err(Refusal::Invalid("matmul of different dtypes".into()));
+    }
+    if a.ndim < 2 || a.ndim != b.ndim || a.ndim != c.ndim {
+        return Err(Refusal::Invalid("matmul needs equal ranks of at least 2".into()));
+    }
+    // The level is the context's; here it only matters whether there are kernels.
+    ops::ops(a.dtype, level).ok_or(Refusal::Unsupported)?;
+    Ok(Box::new(Matmul { ops: Level::available().iter().filter_map(|l| ops::ops(a.dtype, *l)).collect() }))
+}
+
+/// The functions for each level that is available.
+struct Matmul {
+    ops: Vec<Ops>,
+}
+
+/// Batch dimensions: sizes and byte strides of A, B and C.
+struct Batch {
+    dims: [(usize, [isize; 3]); MAX_NDIM],
+    n: usize,
+}
+
+impl Batch {
+    /// Number of products.
+    fn count(&self) -> usize {
+        self.dims[..self.n].iter().map(|d| d.0).product()
+    }
+
+    /// Offsets of the `i`th product.
+    fn offsets(&self, mut i: usize) -> [isize; 3] {
+        let mut at = [0; 3];
+        for (size, strides) in self.dims[..self.n].iter().rev() {
+            let index = (i % size) as isize;
+            i /= size;
+            for (at, stride) in at.iter_mut().zip(strides) {
+                *at += index * stride;
+            }
+        }
+        at
+    }
+}
+
+/// The matrix in the last two dimensions.
+fn matrix(v: &View<'_>) -> Matrix {
+    let (size, n) = (v.dtype.size() as isize, v.strides.len());
+    Matrix { data: v.data, row: v.strides[n - 2] as isize * size, col: v.strides[n - 1] as isize * size }
+}
+
+impl Kernel for Matmul {
+    unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
+        let ([a, b], [c]) = (args.inputs, args.outputs) else {
+            return Err("matmul has two inputs and one output".into());
+        };
+        let nd = c.shape.len();
+        let (m, n, k) = (c.shape[nd - 2], c.shape[nd - 1], a.shape[nd - 1]);
+        if a.shape[nd - 2] != m
+            || b.shape[nd - 1] != n
+            || b.shape[nd - 2] != k
+            || a.shape[..nd - 2] != c.shape[..nd - 2]
+            || b.shape[..nd - 2] != c.shape[..nd - 2]
+        {
+            return Err(format!("matmul of {:?} and {:?} into {:?}", a.shape, b.shape, c.shape));
+        }
+        let ops = self.ops.get(cx.level as usize).ok_or("the level is not available")?;
+        let mut product = Product {
+            ops,
+            m: m as usize,
+            n: n as usize * ops.expand,
+            k: k as usize * ops.expand,
+            a: matrix(a),
+            b: matrix(b),
+            c: matrix(c),
+            accumulate: false,
+        };
+        let mut batch = Batch { dims: [(0, [0; 3]); MAX_NDIM], n: 0 };
+        let size = ops.storage as isize;
+        for d in 0..nd - 2 {
+            if c.shape[d] != 1 {
+                let strides = [a, b, c].map(|v| v.strides[d] as isize * size);
+                batch.dims[batch.n] = (c.shape[d] as usize, strides);
+                batch.n += 1;
+            }
+        }
+        // Where B is the same for a whole batch dimension, that is more rows.
+        while let Some((count, [sa, 0, sc])) = batch.dims[..batch.n].last().copied() {
+            let p = &mut product;
+            if p.m == 1 {
+                (p.a.row, p.c.row) = (sa, sc);
+            } else if sa != p.a.row * p.m as isize || sc != p.c.row * p.m as isize {
+                break;
+            }
+            p.m *= count;
+            batch.n -= 1;
+        }
+        if product.m == 0 || product.n == 0 || batch.count() == 0 {
+            return Ok(());
+        }
+        // SAFETY: the tensors are valid for their shapes and strides.
+        unsafe { run(cx, &product, &batch) }
+        Ok(())
+    }
+}
+
+/// # Safety
+/// All products of the batch are valid.
+unsafe fn run(cx: &Context, product: &Product<'_>, batch: &Batch) {
+    let one = |i: usize| {
+        let (mut p, [a, b, c]) = (*product, batch.offsets(i));
+        p.a.data = p.a.data.wrapping_offset(a);
+        p.b.data = p.b.data.wrapping_offset(b);
+        p.c.data = p.c.data.wrapping_offset(c);
+        p
+    };
+    let Product { m, n, k, .. } = *product;
+    let (count, work) = (batch.count(), product.work());
+    let footprint = m * k + k * n + m * n;
+    let level = cx.level;
+    // SAFETY (of the calls below): the products are valid; different ones of a
+    // batch have different outputs.
+    if count > 1 && (work <= 16 * GRAIN || footprint <= 1 << 18) && footprint <= 1 << 20 {
+        let group = (GRAIN / work.max(1)).clamp(1, count);
+        cx.par.run(count.div_ceil(group), |g| {
+            for i in g * group..count.min((g + 1) * group) {
+                // SAFETY: see above.
+                unsafe { serial(&one(i), level) }
+            }
+        });
+    } else {
+        for i in 0..count {
+            // SAFETY: see above.
+            unsafe { multiply(&cx.par, &one(i), level) }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Which functions multiply a dtype at a level.
+
+use super::{
+    gemv::{self, GemvFns},
+    micro::{self, Kernels},
+    pack::{self, PackFn, StoreFn},
+    simd::Storage,
+};
+use crate::{dtype::DType, level::Level};
+use half::{bf16, f16};
+
+/// The functions and sizes for one dtype at one level. "Numbers" are of the type
+/// that products are accumulated in; complex matrices are handled as real ones.
+#[derive(Clone, Copy)]
+pub struct Ops {
+    /// Bytes of an element.
+    pub storage: usize,
+    /// Bytes of a number.
+    pub acc: usize,
+    /// Numbers for each element, along k and along n: 2 for complex.
+    pub expand: usize,
+    /// Elements are numbers, and there are kernels that read A in place.
+    pub in_place: bool,
+    /// A row of C's elements is a row of numbers.
+    pub direct_c: bool,
+    /// Most rows of a kernel.
+    pub mr: usize,
+    /// Columns of a vector; kernels have one or two.
+    pub lanes: usize,
+    /// Preferred length of a block along k.
+    pub kc: usize,
+    /// The kernels.
+    pub kernels: Kernels,
+    /// Packs A.
+    pub pack_a: PackFn,
+    /// Packs B.
+    pub pack_b: PackFn,
+    /// Stores sums.
+    pub store: StoreFn,
+    /// Matrix times vector, for real floating types.
+    pub gemv: Option<GemvFns>,
+}
+
+macro_rules! level_fns {
+    ($name:ident, $v4:literal, $(#[$features:meta])*) => {
+        mod $name {
+            use super::super::pack::{self, Block, Panel};
+            use super::Storage;
+            /// # Safety
+            /// As [`pack::PackFn`].
+            $(#[$features])*
+            pub unsafe fn pack<S: Storage>(p: &Panel) {
+                // SAFETY: passed on; the level's features are enabled here.
+                unsafe { pack::pack::<S, $v4>(p) }
+            }
+            /// # Safety
+            /// As [`pack::StoreFn`].
+            $(#[$features])*
+            pub unsafe fn store<S: Storage>(b: &Block) {
+                // SAFETY: passed on.
+                unsafe { pack::store::<S>(b) }
+            }
+        }
+    };
+}
+level_fns!(baseline, false,);
+#[cfg(target_arch = "x86_64")]
+level_fns!(v3, false, #[target_feature(enable = "avx2,fma,f16c")]);
+#[cfg(target_arch = "x86_64")]
+level_fns!(v4, true, #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]);
+
+/// Packing and storing of `S` at a level.
+fn copies<S: Storage>(level: Level) -> (PackFn, StoreFn) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::V3 => (v3::pack::<S>, v3::store::<S>),
+        #[cfg(target_arch = "x86_64")]
+        Level::V4 => (v4::pack::<S>, v4::store::<S>),
+        _ => (baseline::pack::<S>, baseline::store::<S>),
+    }
+}
+
+/// Kernels, and the lanes of their vectors, for numbers of a kind at a level.
+fn kernels(kind: DType, level: Level) -> (Kernels, usize) {
+    macro_rules! tables {
+        ($module:ident $bytes:literal) => {
+            match kind {
+                DType::F32 => (micro::$module::F32, $bytes / 4),
+                DType::F64 => (micro::$module::F64, $bytes / 8),
+                DType::U32 => (micro::$module::U32, $bytes / 4),
+                _ => (micro::$module::U64, $bytes / 8),
+            }
+        };
+    }
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::V3 => tables!(v3 32),
+        #[cfg(target_arch = "x86_64")]
+        Level::V4 => tables!(v4 64),
+        _ => tables!(baseline 16),
+    }
+}
+
+/// The functions for a dtype; none for bool, which has no products.
+pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
+    let (kind, (pack, store), gemv) = match dtype {
+        DType::Bool => return None,
+        // Packing moves bits; what they mean is the kernels' business.
+        DType::F32 => (DType::F32, copies::<u32>(level), Some(gemv::fns::<f32>())),
+        DType::F64 => (DType::F64, copies::<u64>(level), Some(gemv::fns::<f64>())),
+        DType::F16 => (DType::F32, copies::<f16>(level), Some(gemv::fns::<f16>())),
+        DType::BF16 => (DType::F32, copies::<bf16>(level), Some(gemv::fns::<bf16>())),
+        DType::C64 => (DType::F32, copies::<u32>(level), None),
+        DType::U8 | DType::I8 => (DType::U32, copies::<u8>(level), None),
+        DType::U16 | DType::I16 => (DType::U32, copies::<u16>(level), None),
+        DType::U32 | DType::I32 => (DType::U32, copies::<u32>(level), None),
+        DType::U64 | DType::I64 => (DType::U64, copies::<u64>(level), None),
+    };
+    let (kernels, lanes) = kernels(kind, level);
+    let complex = dtype == DType::C64;
+    let acc = kind.size();
+    let direct_c = complex || acc == dtype.size();
+    Some(Ops {
+        storage: dtype.size(),
+        acc,
+        expand: if complex { 2 } else { 1 },
+        in_place: matches!(dtype, DType::F32 | DType::F64) && level > Level::Baseline,
+        direct_c,
+        mr: kernels.len(),
+        lanes,
+        kc: 1536 / acc,
+        kernels,
+        pack_a: if complex { pack::pack_a_complex } else { pack },
+        pack_b: if complex { pack::pack_b_complex } else { pack },
+        store: if complex { pack::store_complex } else { store },
+        gemv,
+    })
+}

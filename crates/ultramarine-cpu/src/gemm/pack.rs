@@ -1,0 +1,361 @@
+//! Packing: operands copied into panels, converted to the accumulator's type.
+//!
+//! A panel holds, for each k, `ld` numbers next to each other: `width` rows of A
+//! or columns of B, then zeros. Both operands have the same format, so one
+//! function packs both (complex B excepted).
+
+use super::simd::Storage;
+use crate::dtype::c64;
+
+/// What to pack. Strides in bytes.
+#[derive(Clone, Copy)]
+pub struct Panel {
+    /// First element.
+    pub src: *const u8,
+    /// Stride across the panel.
+    pub across: isize,
+    /// Stride along k.
+    pub along: isize,
+    /// Rows of A or columns of B, counted in numbers of the accumulator's type.
+    pub width: usize,
+    /// Numbers of the panel for each k.
+    pub ld: usize,
+    /// Length along k, counted in numbers of the accumulator's type.
+    pub k: usize,
+    /// Where the panel goes.
+    pub dst: *mut u8,
+}
+
+/// Packs a panel.
+///
+/// # Safety
+/// Source and destination are valid and disjoint; the instructions of the
+/// function's level are available.
+pub type PackFn = unsafe fn(&Panel);
+
+/// Side of the square blocks in which panels are transposed.
+const BLOCK: usize = 16;
+
+/// Packs real numbers. `V4`: AVX-512 may be used.
+///
+/// # Safety
+/// As [`PackFn`].
+#[inline(always)]
+pub unsafe fn pack<S: Storage, const V4: bool>(p: &Panel) {
+    let size = size_of::<S>() as isize;
+    // SAFETY: by this function's contract; the helpers keep to width x k elements
+    // of the source and k x ld numbers of the destination.
+    unsafe {
+        if p.across == size {
+            rows::<S>(p);
+        } else if p.along == size {
+            transposed::<S, V4>(p);
+        } else {
+            let dst = p.dst as *mut S::Acc;
+            for q in 0..p.k {
+                let src = p.src.offset(q as isize * p.along);
+                gather::<S>(src, p.across, p.width, dst.add(q * p.ld));
+                pad(dst.add(q * p.ld), p.width, p.ld);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `n` elements are readable, `stride` bytes apart, `n` numbers writable.
+#[inline(always)]
+unsafe fn gather<S: Storage>(src: *const u8, stride: isize, n: usize, dst: *mut S::Acc) {
+    for i in 0..n {
+        // SAFETY: by this function's contract.
+        unsafe { *dst.add(i) = (*(src.offset(i as isize * stride) as *const S)).widen() }
+    }
+}
+
+/// # Safety
+/// `ld` numbers are writable.
+#[inline(always)]
+unsafe fn pad<A: Default>(dst: *mut A, width: usize, ld: usize) {
+    for i in width..ld {
+        // SAFETY: by this function's contract.
+        unsafe { dst.add(i).write(A::default()) }
+    }
+}
+
+/// # Safety
+/// `N` elements are readable and as many numbers writable.
+#[inline(always)]
+unsafe fn convert<S: Storage, const N: usize>(src: *const S, dst: *mut S::Acc) {
+    // SAFETY: by this function's contract.
+    let from = unsafe { src.cast::<[S; N]>().read_unaligned() };
+    let mut to = [S::Acc::default(); N];
+    for i in 0..N {
+        to[i] = from[i].widen();
+    }
+    // SAFETY: by this function's contract.
+    unsafe { dst.cast::<[S::Acc; N]>().write_unaligned(to) }
+}
+
+/// The source's elements lie next to each other across the panel.
+///
+/// # Safety
+/// As [`pack`].
+#[inline(always)]
+unsafe fn rows<S: Storage>(p: &Panel) {
+    let dst = p.dst as *mut S::Acc;
+    for q in 0..p.k {
+        // SAFETY: row q of the source has `width` elements, of the panel `ld` numbers.
+        unsafe {
+            let src = p.src.offset(q as isize * p.along) as *const S;
+            let dst = dst.add(q * p.ld);
+            let mut i = 0;
+            while i + 16 <= p.width {
+                convert::<S, 16>(src.add(i), dst.add(i));
+                i += 16;
+            }
+            if i + 8 <= p.width {
+                convert::<S, 8>(src.add(i), dst.add(i));
+                i += 8;
+            }
+            if i + 4 <= p.width {
+                convert::<S, 4>(src.add(i), dst.add(i));
+                i += 4;
+            }
+            while i < p.width {
+                convert::<S, 1>(src.add(i), dst.add(i));
+                i += 1;
+            }
+            pad(dst, p.width, p.ld);
+        }
+    }
+}
+
+/// The source's elements lie next to each other along k.
+///
+/// # Safety
+/// As [`pack`].
+#[inline(always)]
+unsafe fn transposed<S: Storage, const V4: bool>(p: &Panel) {
+    let dst = p.dst as *mut S::Acc;
+    let mut block = [[S::Acc::default(); BLOCK]; BLOCK];
+    let mut i = 0;
+    while i < p.width {
+        let rows = BLOCK.min(p.width - i);
+        let ld = BLOCK.min(p.ld - i);
+        let mut q = 0;
+        while q + BLOCK <= p.k {
+            // SAFETY: rows i.. and columns q.. of the source, `rows` x BLOCK of them;
+            // the panel's numbers i..i + ld for BLOCK steps of k.
+            unsafe {
+                for r in 0..rows {
+                    let src = p.src.offset((i + r) as isize * p.across) as *const S;
+                    convert::<S, BLOCK>(src.add(q), block[r].as_mut_ptr());
+                }
+                flip::<S::Acc, V4>(&block, dst.add(q * p.ld + i), p.ld, ld);
+            }
+            q += BLOCK;
+        }
+        while q < p.k {
+            // SAFETY: as above, for one step of k.
+            unsafe {
+                let src = p.src.offset(i as isize * p.across) as *const S;
+                let dst = dst.add(q * p.ld + i);
+                gather::<S>(src.add(q) as *const u8, p.across, rows, dst);
+                pad(dst, rows, ld);
+            }
+            q += 1;
+        }
+        i += rows;
+        if rows < BLOCK {
+            break;
+        }
+    }
+}
+
+/// Writes the transpose of a block, the first `n` numbers of each line. Rows of
+/// the block beyond the panel's width are zero (or left from before: `n` is then
+/// not beyond the width either, or the kernel ignores those columns).
+///
+/// # Safety
+/// `n <= 16` numbers are writable at each of 16 places, `ld` numbers apart.
+#[inline(always)]
+unsafe fn flip<A: Copy, const V4: bool>(
+    block: &[[A; BLOCK]; BLOCK],
+    dst: *mut A,
+    ld: usize,
+    n: usize,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if V4 && size_of::<A>() == 4 {
+        // SAFETY: V4 is only set where AVX-512 is available; A has 4 bytes.
+        return unsafe { flip_v4(block.as_ptr() as *const f32, dst as *mut f32, ld, n) };
+    }
+    for q in 0..BLOCK {
+        for (i, row) in block.iter().enumerate().take(n) {
+            // SAFETY: by this function's contract.
+            unsafe { *dst.add(q * ld + i) = row[q] }
+        }
+    }
+}
+
+/// # Safety
+/// As [`flip`]; AVX-512 is available; `block` has 256 numbers.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn flip_v4(block: *const f32, dst: *mut f32, ld: usize, n: usize) {
+    use core::arch::x86_64::*;
+    // SAFETY: by this function's contract; stores are masked to n numbers.
+    unsafe {
+        let mut r = [_mm512_setzero_ps(); 16];
+        for i in 0..16 {
+            r[i] = _mm512_loadu_ps(block.add(16 * i));
+        }
+        // Pairs, then quadruples of rows within each 128-bit lane ...
+        let mut t = r;
+        for i in 0..8 {
+            t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+            t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+        }
+        let mut u = t;
+        for i in 0..4 {
+            for h in 0..2 {
+                let x = _mm512_castps_pd(t[4 * i + h]);
+                let y = _mm512_castps_pd(t[4 * i + 2 + h]);
+                u[4 * i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+                u[4 * i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+            }
+        }
+        // ... then lane L of u[c], u[4 + c], u[8 + c], u[12 + c] make line 4 L + c.
+        let mask = ((1u32 << n) - 1) as __mmask16;
+        for c in 0..4 {
+            let even = _mm512_shuffle_f32x4::<0x88>(u[c], u[4 + c]);
+            let odd = _mm512_shuffle_f32x4::<0xdd>(u[c], u[4 + c]);
+            let even2 = _mm512_shuffle_f32x4::<0x88>(u[8 + c], u[12 + c]);
+            let odd2 = _mm512_shuffle_f32x4::<0xdd>(u[8 + c], u[12 + c]);
+            let lines = [
+                _mm512_shuffle_f32x4::<0x88>(even, even2),
+                _mm512_shuffle_f32x4::<0x88>(odd, odd2),
+                _mm512_shuffle_f32x4::<0xdd>(even, even2),
+                _mm512_shuffle_f32x4::<0xdd>(odd, odd2),
+            ];
+            for (lane, line) in lines.iter().enumerate() {
+                _mm512_mask_storeu_ps(dst.add((4 * lane + c) * ld), mask, *line);
+            }
+        }
+    }
+}
+
+/// Packs complex A as the real matrix of twice its columns: real part, imaginary
+/// part.
+///
+/// # Safety
+/// As [`PackFn`].
+#[inline(always)]
+pub unsafe fn pack_a_complex(p: &Panel) {
+    let dst = p.dst as *mut f32;
+    for q in 0..p.k / 2 {
+        for i in 0..p.width {
+            // SAFETY: element (i, q) of the source, two numbers of the panel.
+            unsafe {
+                let at = p.src.offset(i as isize * p.across + q as isize * p.along);
+                let z = *(at as *const c64);
+                *dst.add(2 * q * p.ld + i) = z.re;
+                *dst.add((2 * q + 1) * p.ld + i) = z.im;
+            }
+        }
+    }
+}
+
+/// Packs complex B as a real matrix twice as large both ways: each element x + iy
+/// becomes the rows (x, y) and (-y, x), so that the real product has real and
+/// imaginary parts side by side, as complex C has.
+///
+/// # Safety
+/// As [`PackFn`].
+#[inline(always)]
+pub unsafe fn pack_b_complex(p: &Panel) {
+    let dst = p.dst as *mut f32;
+    for q in 0..p.k / 2 {
+        // SAFETY: row q of the source, two lines of the panel.
+        unsafe {
+            let (first, second) = (dst.add(2 * q * p.ld), dst.add((2 * q + 1) * p.ld));
+            for j in 0..p.width / 2 {
+                let at = p.src.offset(j as isize * p.across + q as isize * p.along);
+                let z = *(at as *const c64);
+                *first.add(2 * j) = z.re;
+                *first.add(2 * j + 1) = z.im;
+                *second.add(2 * j) = -z.im;
+                *second.add(2 * j + 1) = z.re;
+            }
+            pad(first, p.width, p.ld);
+            pad(second, p.width, p.ld);
+        }
+    }
+}
+
+/// A block of sums to be stored as C's dtype. Strides of C in bytes.
+#[derive(Clone, Copy)]
+pub struct Block {
+    /// The sums, `ld` numbers from row to row.
+    pub src: *const u8,
+    /// Numbers from row to row.
+    pub ld: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Columns, in numbers of the accumulator's type.
+    pub cols: usize,
+    /// First element of C's block.
+    pub dst: *mut u8,
+    /// Stride of C's rows.
+    pub row: isize,
+    /// Stride of C's columns.
+    pub col: isize,
+}
+
+/// Stores a block.
+///
+/// # Safety
+/// As [`PackFn`].
+pub type StoreFn = unsafe fn(&Block);
+
+/// Stores real numbers, rounding once.
+///
+/// # Safety
+/// As [`StoreFn`].
+#[inline(always)]
+pub unsafe fn store<S: Storage>(b: &Block) {
+    for i in 0..b.rows {
+        // SAFETY: row i of the sums and of C.
+        unsafe {
+            let src = (b.src as *const S::Acc).add(i * b.ld);
+            let dst = b.dst.offset(i as isize * b.row);
+            if b.col == size_of::<S>() as isize {
+                S::narrow_row(
+                    std::slice::from_raw_parts(src, b.cols),
+                    std::slice::from_raw_parts_mut(dst as *mut S, b.cols),
+                );
+            } else {
+                for j in 0..b.cols {
+                    *(dst.offset(j as isize * b.col) as *mut S) = S::narrow(*src.add(j));
+                }
+            }
+        }
+    }
+}
+
+/// Stores pairs of float32 as complex numbers.
+///
+/// # Safety
+/// As [`StoreFn`].
+#[inline(always)]
+pub unsafe fn store_complex(b: &Block) {
+    for i in 0..b.rows {
+        for j in 0..b.cols / 2 {
+            // SAFETY: two sums of row i, one element of C.
+            unsafe {
+                let src = (b.src as *const f32).add(i * b.ld + 2 * j);
+                let dst = b.dst.offset(i as isize * b.row + j as isize * b.col);
+                *(dst as *mut c64) = c64 { re: *src, im: *src.add(1) };
+            }
+        }
+    }
+}

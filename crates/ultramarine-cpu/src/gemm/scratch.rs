@@ -1,0 +1,80 @@
+//! Memory that a thread keeps between calls, so that no call pays for page faults.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cell::Cell;
+
+/// Uninitialised memory, aligned to cache lines; goes back to the thread on drop.
+pub struct Scratch {
+    data: *mut u8,
+    bytes: usize,
+    slot: Slot,
+}
+
+/// A thread keeps one buffer of each.
+#[derive(Clone, Copy)]
+pub enum Slot {
+    /// Of a call, for all its tasks.
+    Call,
+    /// Of a task.
+    Task,
+}
+
+/// Larger buffers are not kept.
+const KEEP: usize = 64 << 20;
+const ALIGN: usize = 4096;
+
+thread_local! {
+    static KEPT: [Cell<(*mut u8, usize)>; 2] = const {
+        [const { Cell::new((core::ptr::null_mut(), 0)) }; 2]
+    };
+}
+
+fn layout(bytes: usize) -> Layout {
+    // Sizes are below isize::MAX: they are multiples of sizes of existing arrays.
+    Layout::from_size_align(bytes, ALIGN).unwrap_or(Layout::new::<u64>())
+}
+
+fn release(data: *mut u8, bytes: usize) {
+    if !data.is_null() {
+        // SAFETY: `data` came from `alloc` with the layout of `bytes`.
+        unsafe { dealloc(data, layout(bytes)) }
+    }
+}
+
+impl Scratch {
+    /// At least `bytes` of memory. Nested use of a slot is allowed, but allocates.
+    pub fn new(slot: Slot, bytes: usize) -> Scratch {
+        let (data, have) = KEPT
+            .try_with(|k| k[slot as usize].replace((core::ptr::null_mut(), 0)))
+            .unwrap_or((core::ptr::null_mut(), 0));
+        if have >= bytes && !data.is_null() {
+            return Scratch { data, bytes: have, slot };
+        }
+        release(data, have);
+        // Growing by steps would leave a trail of page faults; round up.
+        let bytes = bytes.max(1 << 16).next_multiple_of(1 << 16);
+        // SAFETY: the size is not zero.
+        let data = unsafe { alloc(layout(bytes)) };
+        if data.is_null() {
+            handle_alloc_error(layout(bytes));
+        }
+        Scratch { data, bytes, slot }
+    }
+
+    /// The memory.
+    pub fn get(&self) -> *mut u8 {
+        self.data
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let mine = (self.data, self.bytes);
+        let back = if self.bytes <= KEEP {
+            KEPT.try_with(|k| k[self.slot as usize].replace(mine)).unwrap_or(mine)
+        } else {
+            mine
+        };
+        release(back.0, back.1);
+    }
+}

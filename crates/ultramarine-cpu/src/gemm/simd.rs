@@ -1,0 +1,266 @@
+//! Numbers and vectors that the micro-kernels compute with.
+
+use half::{bf16, f16, slice::HalfFloatSliceExt};
+
+/// A type that products are accumulated in: float32, float64, or an unsigned
+/// integer (wrapping, which serves the signed ones too).
+pub trait Num: Copy + Default + Send + Sync + 'static {
+    /// `self + a * b`, fused if `FMA` (then it is one instruction).
+    fn mul_acc<const FMA: bool>(self, a: Self, b: Self) -> Self;
+    /// `self + a`.
+    fn plus(self, a: Self) -> Self;
+}
+
+macro_rules! num {
+    (float $($t:ty)*) => {$(impl Num for $t {
+        #[inline(always)]
+        fn mul_acc<const FMA: bool>(self, a: Self, b: Self) -> Self {
+            if FMA { a.mul_add(b, self) } else { self + a * b }
+        }
+        #[inline(always)]
+        fn plus(self, a: Self) -> Self {
+            self + a
+        }
+    })*};
+    (int $($t:ty)*) => {$(impl Num for $t {
+        #[inline(always)]
+        fn mul_acc<const FMA: bool>(self, a: Self, b: Self) -> Self {
+            self.wrapping_add(a.wrapping_mul(b))
+        }
+        #[inline(always)]
+        fn plus(self, a: Self) -> Self {
+            self.wrapping_add(a)
+        }
+    })*};
+}
+num!(float f32 f64);
+num!(int u32 u64);
+
+/// A type as it lies in an array, with the type its products are accumulated in.
+pub trait Storage: Copy + Default + Send + Sync + 'static {
+    /// Accumulates products.
+    type Acc: Num;
+    /// Exact (modulo the width, for integers).
+    fn widen(self) -> Self::Acc;
+    /// Rounds to nearest, ties to even; integers are cut.
+    fn narrow(acc: Self::Acc) -> Self;
+    /// Narrows a row.
+    #[inline(always)]
+    fn narrow_row(from: &[Self::Acc], to: &mut [Self]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = Self::narrow(*from);
+        }
+    }
+}
+
+macro_rules! storage {
+    ($($t:ty => $acc:ty),*) => {$(impl Storage for $t {
+        type Acc = $acc;
+        #[inline(always)]
+        fn widen(self) -> $acc {
+            self as $acc
+        }
+        #[inline(always)]
+        fn narrow(acc: $acc) -> Self {
+            acc as $t
+        }
+    })*};
+}
+storage!(f32 => f32, f64 => f64, u8 => u32, u16 => u32, u32 => u32, u64 => u64);
+
+impl Storage for bf16 {
+    type Acc = f32;
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits((self.to_bits() as u32) << 16)
+    }
+    #[inline(always)]
+    fn narrow(acc: f32) -> Self {
+        let bits = acc.to_bits();
+        let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
+        // A NaN stays one: rounding could carry it into the sign.
+        let bits = if acc.is_nan() { bits | 0x0040_0000 } else { rounded };
+        bf16::from_bits((bits >> 16) as u16)
+    }
+}
+
+impl Storage for f16 {
+    type Acc = f32;
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        // Exponent and fraction in float32's places are the value times 2^-112,
+        // subnormals included; only infinities and NaN need their exponent back.
+        let bits = self.to_bits() as u32;
+        let scaled = f32::from_bits((bits & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
+        let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
+        f32::from_bits(scaled.to_bits() | special | (bits & 0x8000) << 16)
+    }
+    #[inline(always)]
+    fn narrow(acc: f32) -> Self {
+        f16::from_f32(acc)
+    }
+    #[inline(always)]
+    fn narrow_row(from: &[f32], to: &mut [Self]) {
+        to.convert_from_f32_slice(from);
+    }
+}
+
+/// A vector register (or a few) of numbers.
+///
+/// # Safety
+/// The methods may only run where the instructions of the implementing type are
+/// available. Pointers are valid for `LANES` numbers (the partial methods: for
+/// `n < LANES`), at any alignment of a number.
+#[allow(clippy::missing_safety_doc)]
+pub unsafe trait Simd: Copy {
+    /// Lane type.
+    type E: Num;
+    /// Number of lanes.
+    const LANES: usize;
+    unsafe fn zero() -> Self;
+    unsafe fn load(from: *const Self::E) -> Self;
+    unsafe fn splat(from: *const Self::E) -> Self;
+    unsafe fn store(self, to: *mut Self::E);
+    /// `self + a * b`.
+    unsafe fn mul_acc(self, a: Self, b: Self) -> Self;
+    unsafe fn plus(self, a: Self) -> Self;
+    unsafe fn prefetch(_at: *const Self::E) {}
+    #[inline(always)]
+    unsafe fn load_part(from: *const Self::E, n: usize) -> Self {
+        // SAFETY: `n` numbers are readable; the buffer holds LANES <= 64.
+        unsafe {
+            let mut buffer = [Self::E::default(); 64];
+            core::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), n);
+            Self::load(buffer.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut Self::E, n: usize) {
+        // SAFETY: `n` numbers are writable; the buffer holds LANES <= 64.
+        unsafe {
+            let mut buffer = [Self::E::default(); 64];
+            self.store(buffer.as_mut_ptr());
+            core::ptr::copy_nonoverlapping(buffer.as_ptr(), to, n);
+        }
+    }
+}
+
+/// Lanes as an array, which the compiler turns into the vectors of the level that
+/// the code is compiled for.
+#[derive(Clone, Copy)]
+pub struct Portable<E, const L: usize>([E; L]);
+
+// SAFETY: plain Rust; pointers are used as the trait promises.
+unsafe impl<E: Num, const L: usize> Simd for Portable<E, L> {
+    type E = E;
+    const LANES: usize = L;
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Portable([E::default(); L])
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const E) -> Self {
+        // SAFETY: L numbers are readable.
+        Portable(unsafe { from.cast::<[E; L]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const E) -> Self {
+        // SAFETY: a number is readable.
+        Portable([unsafe { from.read() }; L])
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut E) {
+        // SAFETY: L numbers are writable.
+        unsafe { to.cast::<[E; L]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn mul_acc(mut self, a: Self, b: Self) -> Self {
+        for i in 0..L {
+            self.0[i] = self.0[i].mul_acc::<{ cfg!(target_arch = "aarch64") }>(a.0[i], b.0[i]);
+        }
+        self
+    }
+    #[inline(always)]
+    unsafe fn plus(mut self, a: Self) -> Self {
+        for i in 0..L {
+            self.0[i] = self.0[i].plus(a.0[i]);
+        }
+        self
+    }
+}
+
+/// Vectors by x86 intrinsics.
+#[cfg(target_arch = "x86_64")]
+pub mod x86 {
+    use super::Simd;
+    use core::arch::x86_64::*;
+
+    macro_rules! simd {
+        ($name:ident $v:ident $e:ident x $lanes:literal: $zero:ident $load:ident $store:ident $set:ident
+         $fma:ident $add:ident $(mask $mask:ident $mload:ident $mstore:ident)?) => {
+            #[doc = concat!(stringify!($lanes), " lanes of ", stringify!($e), ".")]
+            #[derive(Clone, Copy)]
+            pub struct $name($v);
+            // SAFETY: the intrinsics' features are the trait's condition on callers.
+            unsafe impl Simd for $name {
+                type E = $e;
+                const LANES: usize = $lanes;
+                #[inline(always)]
+                unsafe fn zero() -> Self {
+                    // SAFETY: by the trait's contract.
+                    Self(unsafe { $zero() })
+                }
+                #[inline(always)]
+                unsafe fn load(from: *const $e) -> Self {
+                    // SAFETY: by the trait's contract.
+                    Self(unsafe { $load(from) })
+                }
+                #[inline(always)]
+                unsafe fn splat(from: *const $e) -> Self {
+                    // SAFETY: by the trait's contract.
+                    Self(unsafe { $set(*from) })
+                }
+                #[inline(always)]
+                unsafe fn store(self, to: *mut $e) {
+                    // SAFETY: by the trait's contract.
+                    unsafe { $store(to, self.0) }
+                }
+                #[inline(always)]
+                unsafe fn mul_acc(self, a: Self, b: Self) -> Self {
+                    // SAFETY: by the trait's contract.
+                    Self(unsafe { $fma(a.0, b.0, self.0) })
+                }
+                #[inline(always)]
+                unsafe fn plus(self, a: Self) -> Self {
+                    // SAFETY: by the trait's contract.
+                    Self(unsafe { $add(self.0, a.0) })
+                }
+                #[inline(always)]
+                unsafe fn prefetch(at: *const $e) {
+                    // SAFETY: a prefetch of any address is harmless.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(at as *const i8) }
+                }
+                $(
+                #[inline(always)]
+                unsafe fn load_part(from: *const $e, n: usize) -> Self {
+                    // SAFETY: by the trait's contract; masked lanes are not read.
+                    Self(unsafe { $mload(((1u32 << n) - 1) as $mask, from) })
+                }
+                #[inline(always)]
+                unsafe fn store_part(self, to: *mut $e, n: usize) {
+                    // SAFETY: by the trait's contract; masked lanes are not written.
+                    unsafe { $mstore(to, ((1u32 << n) - 1) as $mask, self.0) }
+                }
+                )?
+            }
+        };
+    }
+    simd!(F32x16 __m512 f32 x 16: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps
+        _mm512_fmadd_ps _mm512_add_ps mask __mmask16 _mm512_maskz_loadu_ps _mm512_mask_storeu_ps);
+    simd!(F64x8 __m512d f64 x 8: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd
+        _mm512_fmadd_pd _mm512_add_pd mask __mmask8 _mm512_maskz_loadu_pd _mm512_mask_storeu_pd);
+    simd!(F32x8 __m256 f32 x 8: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps
+        _mm256_fmadd_ps _mm256_add_ps);
+    simd!(F64x4 __m256d f64 x 4: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd
+        _mm256_fmadd_pd _mm256_add_pd);
+}
