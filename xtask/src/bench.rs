@@ -24,15 +24,7 @@ pub fn run(names: &[String]) -> Result<()> {
 
     sh::say("the machine's limits");
     let limits = "target/limits.json";
-    let args = [
-        "run",
-        "--quiet",
-        "--release",
-        "-p",
-        "ultramarine-cpu",
-        "--example",
-        "limits",
-    ];
+    let args = ["run", "--quiet", "--release", "-p", "ultramarine-cpu", "--example", "limits"];
     let told = sh::read(sh::cargo(&args))?;
     print!("{told}");
     std::fs::write(sh::root().join(Path::new(limits)), told)?;

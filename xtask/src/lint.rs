@@ -9,10 +9,8 @@ use std::path::Path;
 const MOST_LINES: usize = 600;
 
 /// Files that may be longer, with the reason.
-const LONGER: &[(&str, &str)] = &[(
-    "python/ultramarine/__init__.pyi",
-    "one stub per module is what type checkers read",
-)];
+const LONGER: &[(&str, &str)] =
+    &[("python/ultramarine/__init__.pyi", "one stub per module is what type checkers read")];
 
 /// Checks all of it, also after a failure.
 pub fn run() -> Result<()> {
@@ -29,10 +27,7 @@ pub fn run() -> Result<()> {
     sh::say("clippy");
     let lints = ["-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"];
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--"];
-    check(
-        "clippy",
-        sh::run(sh::cargo(&[&clippy[..], &lints].concat())),
-    );
+    check("clippy", sh::run(sh::cargo(&[&clippy[..], &lints].concat())));
 
     sh::say("rustdoc");
     let mut doc = sh::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
@@ -62,10 +57,8 @@ fn lengths() -> Result<()> {
     const SOURCES: &[&str] = &["rs", "py", "pyi", "c", "h", "cpp", "cu", "wgsl"];
     let mut long = Vec::new();
     for file in sh::tree()? {
-        let source = file
-            .extension()
-            .and_then(|e| e.to_str())
-            .is_some_and(|e| SOURCES.contains(&e));
+        let source =
+            file.extension().and_then(|e| e.to_str()).is_some_and(|e| SOURCES.contains(&e));
         if !source || LONGER.iter().any(|(name, _)| file == Path::new(name)) {
             continue;
         }
@@ -77,10 +70,7 @@ fn lengths() -> Result<()> {
         }
     }
     if !long.is_empty() {
-        bail!(
-            "more than {MOST_LINES} lines, so split by subject:\n  {}",
-            long.join("\n  ")
-        );
+        bail!("more than {MOST_LINES} lines, so split by subject:\n  {}", long.join("\n  "));
     }
     Ok(())
 }

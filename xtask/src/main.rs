@@ -30,10 +30,7 @@ fn run() -> Result<()> {
     let command = args.next();
     let rest: Vec<String> = args.collect();
     if command.as_deref() != Some("bench") && !rest.is_empty() {
-        bail!(
-            "{} takes no arguments\n\n{HELP}",
-            command.unwrap_or_default()
-        );
+        bail!("{} takes no arguments\n\n{HELP}", command.unwrap_or_default());
     }
     match command.as_deref() {
         Some("demo") => demo::run(),

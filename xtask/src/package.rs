@@ -17,23 +17,11 @@ pub fn run() -> Result<()> {
         std::fs::remove_dir_all(&dist).context("cannot remove the old dist/")?;
     }
     sh::say("building the wheel");
-    sh::run(venv.python(&[
-        "-m",
-        "maturin",
-        "build",
-        "--release",
-        "--quiet",
-        "--out",
-        "dist",
-    ]))?;
+    sh::run(venv.python(&["-m", "maturin", "build", "--release", "--quiet", "--out", "dist"]))?;
 
     let wheel = only_wheel(dist)?;
     let bytes = std::fs::metadata(&wheel)?.len();
-    let name = wheel
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     println!("dist/{name}: {:.2} MB", bytes as f64 / 1e6);
     if !name.contains("-abi3-") {
         bail!("{name} is bound to one version of Python: an abi3 wheel was wanted");
@@ -51,10 +39,7 @@ pub fn run() -> Result<()> {
         bail!("the installed package computes {}", told.trim());
     }
     let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;
-    println!(
-        "importing takes {:.1} ms beyond the interpreter's start",
-        import * 1e3
-    );
+    println!("importing takes {:.1} ms beyond the interpreter's start", import * 1e3);
     Ok(())
 }
 

@@ -60,9 +60,7 @@ pub struct Venv {
 impl Venv {
     /// The environment `name` under the root, made where it is missing.
     pub fn open(name: &str) -> Result<Venv> {
-        let venv = Venv {
-            dir: sh::root().join(name),
-        };
+        let venv = Venv { dir: sh::root().join(name) };
         let usable = sh::read(sh::cmd(venv.program("python"), &["-m", "pip", "--version"]));
         if usable.is_err() {
             sh::say(&format!("making {name}"));
@@ -95,9 +93,7 @@ impl Venv {
         sh::run(sh::cmd(&base.program, &venv))?;
         let python = self.program("python");
         let python = python.to_string_lossy();
-        let pip = [
-            "-m", "pip", "--python", &python, "install", "--quiet", "pip",
-        ];
+        let pip = ["-m", "pip", "--python", &python, "install", "--quiet", "pip"];
         sh::run(sh::cmd(&base.program, &pip)).context(NO_VENV)
     }
 
@@ -115,13 +111,7 @@ impl Venv {
 
     /// `pip install`, quietly.
     pub fn pip_install(&self, args: &[&str]) -> Result<()> {
-        let pip = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ];
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
         sh::run(self.python(&[&pip[..], args].concat()))
     }
 
@@ -142,12 +132,7 @@ impl Venv {
     pub fn install_ours(&self) -> Result<()> {
         self.once("ultramarine", hash(&sources()?), || {
             sh::say("building and installing the Python package ultramarine");
-            self.pip_install(&[
-                "--no-build-isolation",
-                "--no-deps",
-                "--force-reinstall",
-                ".",
-            ])
+            self.pip_install(&["--no-build-isolation", "--no-deps", "--force-reinstall", "."])
         })
     }
 
@@ -174,18 +159,14 @@ fn sources() -> Result<Vec<(PathBuf, u64, u128)>> {
     let goes_in = |f: &Path| {
         let tests = f.starts_with("python/tests") || f.starts_with("python/requirements");
         let code = f.starts_with("crates") || f.starts_with("python");
-        let manifest = ["Cargo.toml", "Cargo.lock", "pyproject.toml"]
-            .iter()
-            .any(|m| f == Path::new(m));
+        let manifest =
+            ["Cargo.toml", "Cargo.lock", "pyproject.toml"].iter().any(|m| f == Path::new(m));
         (code && !tests) || manifest
     };
     let mut list = Vec::new();
     for file in sh::tree()?.into_iter().filter(|f| goes_in(f)) {
         let about = std::fs::metadata(sh::root().join(&file))?;
-        let changed = about
-            .modified()?
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let changed = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         list.push((file, about.len(), changed.as_nanos()));
     }
     Ok(list)

@@ -25,10 +25,7 @@ pub fn cmd<S: AsRef<std::ffi::OsStr>>(program: S, args: &[&str]) -> Command {
 
 /// `cargo` with arguments: the one that runs us.
 pub fn cargo(args: &[&str]) -> Command {
-    cmd(
-        std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
-        args,
-    )
+    cmd(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
 }
 
 /// The command as one would type it, for messages.
@@ -43,9 +40,7 @@ fn shown(command: &Command) -> String {
 
 /// Runs a command with our own output; an error unless it succeeds.
 pub fn run(mut command: Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("cannot run {}", shown(&command)))?;
+    let status = command.status().with_context(|| format!("cannot run {}", shown(&command)))?;
     if !status.success() {
         bail!("{} failed ({status})", shown(&command));
     }
@@ -54,17 +49,10 @@ pub fn run(mut command: Command) -> Result<()> {
 
 /// Runs a command and returns what it printed; an error, with its complaints, unless it succeeds.
 pub fn read(mut command: Command) -> Result<String> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {}", shown(&command)))?;
+    let output = command.output().with_context(|| format!("cannot run {}", shown(&command)))?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "{} failed ({})\n{}",
-            shown(&command),
-            output.status,
-            complaint.trim_end()
-        );
+        bail!("{} failed ({})\n{}", shown(&command), output.status, complaint.trim_end());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -73,9 +61,7 @@ pub fn read(mut command: Command) -> Result<String> {
 /// Returns whether it succeeded.
 pub fn follow(mut command: Command, mut seen: impl FnMut(&str)) -> Result<bool> {
     command.stdout(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("cannot run {}", shown(&command)))?;
+    let mut child = command.spawn().with_context(|| format!("cannot run {}", shown(&command)))?;
     if let Some(out) = child.stdout.take() {
         for line in BufReader::new(out).split(b'\n') {
             let line = line?;
@@ -89,19 +75,10 @@ pub fn follow(mut command: Command, mut seen: impl FnMut(&str)) -> Result<bool> 
 
 /// The files of the tree that git knows or would add, relative to the root.
 pub fn tree() -> Result<Vec<PathBuf>> {
-    let args = [
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ];
+    let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let list = read(cmd("git", &args))?;
-    let mut files: Vec<PathBuf> = list
-        .split('\0')
-        .filter(|f| !f.is_empty())
-        .map(PathBuf::from)
-        .collect();
+    let mut files: Vec<PathBuf> =
+        list.split('\0').filter(|f| !f.is_empty()).map(PathBuf::from).collect();
     files.retain(|f| root().join(f).is_file());
     files.sort();
     files.dedup();

@@ -18,26 +18,13 @@ pub fn run() -> Result<()> {
     venv.install_ours()?;
 
     sh::say("types: examples and stubs");
-    let mypy = [
-        "-m",
-        "mypy",
-        "--strict",
-        "examples",
-        "python/tests/typing_check.py",
-    ];
+    let mypy = ["-m", "mypy", "--strict", "examples", "python/tests/typing_check.py"];
     let right = sh::follow(venv.python(&mypy), |_| {})?;
     report.note("mypy", right, if right { "no errors" } else { "errors" });
 
     sh::say("Python tests, and the comparison with mlx");
     let mut last = String::new();
-    let pytest = [
-        "-m",
-        "pytest",
-        "-q",
-        "-rfE",
-        "--durations=5",
-        "python/tests",
-    ];
+    let pytest = ["-m", "pytest", "-q", "-rfE", "--durations=5", "python/tests"];
     let right = sh::follow(venv.python(&pytest), |line| {
         if !line.trim().is_empty() {
             last = line.trim_matches(|c| c == '=' || c == ' ').to_owned();
@@ -64,11 +51,7 @@ impl Report {
 
     /// `cargo test` with totals over all its binaries.
     fn rust(&mut self, kind: &[&str]) -> Result<()> {
-        let args = [
-            &["test", "--workspace", "--release", "--no-fail-fast"],
-            kind,
-        ]
-        .concat();
+        let args = [&["test", "--workspace", "--release", "--no-fail-fast"], kind].concat();
         let mut total = [0u64; 3];
         let right = sh::follow(sh::cargo(&args), |line| {
             if let Some(result) = line.strip_prefix("test result:") {
@@ -97,15 +80,8 @@ impl Report {
 
 /// The number that stands before `word` in a line such as `ok. 12 passed; 0 failed`.
 fn count_before(line: &str, word: &str) -> u64 {
-    let words: Vec<&str> = line
-        .split([' ', ';', '.'])
-        .filter(|w| !w.is_empty())
-        .collect();
-    words
-        .windows(2)
-        .find(|pair| pair[1] == word)
-        .and_then(|pair| pair[0].parse().ok())
-        .unwrap_or(0)
+    let words: Vec<&str> = line.split([' ', ';', '.']).filter(|w| !w.is_empty()).collect();
+    words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

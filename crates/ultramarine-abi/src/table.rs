@@ -25,7 +25,8 @@ pub struct HostTable {
     /// First argument of the functions below.
     pub host: *mut c_void,
     /// Logs UTF-8 text. `level`: 0 error, 1 warning, 2 info, 3 debug.
-    pub log: Option<unsafe extern "C" fn(host: *mut c_void, level: u32, text: *const c_char, len: u64)>,
+    pub log:
+        Option<unsafe extern "C" fn(host: *mut c_void, level: u32, text: *const c_char, len: u64)>,
     /// Makes an error from a status code and UTF-8 text.
     pub error_new: Option<
         unsafe extern "C" fn(
@@ -297,9 +298,8 @@ pub struct BackendTable {
     >,
     /// (any) Looks up an optional interface by its id, such as
     /// [`crate::fused::INTERFACE`]; NULL when there is none.
-    pub interface: Option<
-        unsafe extern "C" fn(backend: *mut c_void, id: *const c_char) -> *const c_void,
-    >,
+    pub interface:
+        Option<unsafe extern "C" fn(backend: *mut c_void, id: *const c_char) -> *const c_void>,
 }
 
 // SAFETY: the table is plain data; each function says from which threads it may

@@ -61,7 +61,11 @@ impl Pool {
                     let mut spins = 0u32;
                     while self.epoch.load(Acquire) == seen {
                         spins += 1;
-                        if spins.is_multiple_of(4096) { std::thread::yield_now() } else { core::hint::spin_loop() }
+                        if spins.is_multiple_of(4096) {
+                            std::thread::yield_now()
+                        } else {
+                            core::hint::spin_loop()
+                        }
                     }
                     seen += 1;
                     self.work();
@@ -75,7 +79,12 @@ impl Pool {
     }
 }
 
-unsafe extern "C" fn parallel_for(_: *mut c_void, count: u64, body: ParallelBody, context: *mut c_void) {
+unsafe extern "C" fn parallel_for(
+    _: *mut c_void,
+    count: u64,
+    body: ParallelBody,
+    context: *mut c_void,
+) {
     POOL.body.store(body as usize, Release);
     POOL.context.store(context as usize, Release);
     POOL.count.store(count, Release);
@@ -164,8 +173,11 @@ fn time(case: &Case, par: Par) -> f64 {
         }
         bytes
     };
-    let (mut a, mut b, mut c) = (make(case.batch * m * k), make(case.batch * k * n), make(case.batch * m * n));
-    let strides = |rows: i64, cols: i64, t: bool| if t { [rows * cols, 1, rows] } else { [rows * cols, cols, 1] };
+    let (mut a, mut b, mut c) =
+        (make(case.batch * m * k), make(case.batch * k * n), make(case.batch * m * n));
+    let strides = |rows: i64, cols: i64, t: bool| {
+        if t { [rows * cols, 1, rows] } else { [rows * cols, cols, 1] }
+    };
     let (sa, sb, sc) = (
         strides(m, k, case.transposed[0]),
         strides(k, n, case.transposed[1]),
@@ -181,7 +193,8 @@ fn time(case: &Case, par: Par) -> f64 {
     let desc = Desc { dtype: case.dtype, ndim: 3, contiguous: false };
     let level = Level::current();
     let kernel: Box<dyn Kernel> =
-        gemm::prepare(&Signature { inputs: &[desc; 2], outputs: &[desc] }, level).expect("a dtype with products");
+        gemm::prepare(&Signature { inputs: &[desc; 2], outputs: &[desc] }, level)
+            .expect("a dtype with products");
     let cx = Context { par, level };
     let args = Args { inputs: &inputs, outputs: &outputs, scalars: &[] };
     // SAFETY: the views are of live buffers of their sizes.
@@ -207,8 +220,14 @@ fn main() {
     POOL.start();
     let pool = Par::new(host());
     let peaks = [peak(&Par::default(), 1), peak(&pool, 2)];
-    println!("level {}, float32 peak {:.1} and {:.1} GFLOP/s", Level::current().name(), peaks[0], peaks[1]);
-    let case = |name, dtype, batch, mnk| Case { name, dtype, batch, mnk, transposed: [false, false] };
+    println!(
+        "level {}, float32 peak {:.1} and {:.1} GFLOP/s",
+        Level::current().name(),
+        peaks[0],
+        peaks[1]
+    );
+    let case =
+        |name, dtype, batch, mnk| Case { name, dtype, batch, mnk, transposed: [false, false] };
     use DType::*;
     let cases = [
         case("512", F32, 1, [512; 3]),
@@ -239,7 +258,10 @@ fn main() {
         case("16x16", F32, 1, [16; 3]),
         case("64x64", F32, 1, [64; 3]),
     ];
-    println!("{:22} {:>12} {:>10} {:>6} {:>12} {:>10} {:>6}", "", "1 thread us", "GFLOP/s", "peak", "all us", "GFLOP/s", "peak");
+    println!(
+        "{:22} {:>12} {:>10} {:>6} {:>12} {:>10} {:>6}",
+        "", "1 thread us", "GFLOP/s", "peak", "all us", "GFLOP/s", "peak"
+    );
     for c in cases.iter().filter(|c| c.name.contains(&filter)) {
         let [m, n, k] = c.mnk;
         let per = if c.dtype == C64 { 8 } else { 2 };

@@ -47,7 +47,10 @@ unsafe fn fail(error: *mut *mut abi::Error, code: Status, text: &str) -> Status 
 ///
 /// # Safety
 /// `error` is NULL or writable.
-unsafe fn guard(error: *mut *mut abi::Error, f: impl FnOnce() -> Result<(), (Status, String)>) -> Status {
+unsafe fn guard(
+    error: *mut *mut abi::Error,
+    f: impl FnOnce() -> Result<(), (Status, String)>,
+) -> Status {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(())) => status::OK,
         // SAFETY: passed on from the caller.
@@ -170,9 +173,8 @@ unsafe fn views<'a>(
 ) {
     for (i, dtype) in dtypes.iter().enumerate() {
         // SAFETY: by this function's contract.
-        let tensor = unsafe {
-            &*((tensors as *const u8).add(i * stride as usize) as *const abi::Tensor)
-        };
+        let tensor =
+            unsafe { &*((tensors as *const u8).add(i * stride as usize) as *const abi::Tensor) };
         // SAFETY: a tensor of the host's obeys the contract.
         room[i].write(unsafe { View::new(tensor, *dtype) });
     }

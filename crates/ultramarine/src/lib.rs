@@ -1,4 +1,32 @@
-//! core
+//! Ultramarine: lazy arrays with streams, composable transforms, and backends
+//! found and loaded while the program runs.
 
+mod array;
+mod backend;
+mod device;
+mod dtype;
+mod error;
+mod eval;
 pub mod memory;
+mod node;
+mod ops;
 pub mod pool;
+mod scalar;
+pub mod shape;
+mod stream;
+
+pub use array::Array;
+pub use backend::{BackendInfo, Stats, backends, register, reset_stats, stats};
+pub use device::{
+    Device, DeviceType, Scope, default_device, device_count, is_available, set_default_device,
+    with_stream,
+};
+pub use dtype::{Category, Dtype, Element, FloatInfo, IntInfo, Kind, finfo, iinfo};
+pub use error::{Error, Result};
+pub use eval::{async_eval, eval, fusion, set_fusion};
+pub use half::{bf16, f16};
+pub use memory::buffer::Buffer;
+pub use node::Value;
+pub use num_complex::Complex32;
+pub use scalar::Scalar;
+pub use stream::{Stream, default_stream, new_stream, set_default_stream, synchronize};

@@ -113,15 +113,18 @@ fn processors() -> usize {
 /// # Panics
 /// If a call of `body` panics, the remaining indices are still executed, then the first panic goes on in the caller.
 pub fn parallel_for(count: usize, body: &(dyn Fn(usize) + Sync)) {
-    if count > 1 && threads() > 1 && !INSIDE.get()
-        && let Some(pool) = pool() {
-            // A load first, so that callers in a busy pool do not fight for the line.
-            if !pool.busy.0.load(Ordering::Relaxed) && !pool.busy.0.swap(true, Ordering::Acquire) {
-                let panic = pool.run(count, body);
-                pool.busy.0.store(false, Ordering::Release);
-                return raise(panic);
-            }
+    if count > 1
+        && threads() > 1
+        && !INSIDE.get()
+        && let Some(pool) = pool()
+    {
+        // A load first, so that callers in a busy pool do not fight for the line.
+        if !pool.busy.0.load(Ordering::Relaxed) && !pool.busy.0.swap(true, Ordering::Acquire) {
+            let panic = pool.run(count, body);
+            pool.busy.0.store(false, Ordering::Release);
+            return raise(panic);
         }
+    }
     let mut indices = 0..count;
     raise(drain(|| indices.next(), body));
 }
@@ -133,7 +136,10 @@ fn raise(panic: Option<Payload>) {
 }
 
 /// Executes `body` with all that `next` gives; the first panic is handed back, the indices after it are executed.
-fn drain(mut next: impl FnMut() -> Option<usize>, body: &(dyn Fn(usize) + Sync)) -> Option<Payload> {
+fn drain(
+    mut next: impl FnMut() -> Option<usize>,
+    body: &(dyn Fn(usize) + Sync),
+) -> Option<Payload> {
     let mut first = None;
     loop {
         let attempt = catch_unwind(AssertUnwindSafe(|| {
@@ -190,12 +196,16 @@ fn pool() -> Option<&'static Pool> {
 
 #[cold]
 fn build() -> Option<*mut Pool> {
-    if POOL.compare_exchange(ptr::null_mut(), building(), Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if POOL
+        .compare_exchange(ptr::null_mut(), building(), Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
         return None;
     }
     register_fork_handler();
     let threads = threads();
-    let workers = (1..threads).map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));
+    let workers = (1..threads)
+        .map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));
     let pool: &'static Pool = Box::leak(Box::new(Pool {
         state: Padded(AtomicU64::new(0)),
         next: Padded(AtomicUsize::new(0)),
@@ -235,10 +245,13 @@ impl Pool {
         // up, so nobody reads the cell.
         unsafe { *self.job.0.get() = Some(Job { body: erased, count }) };
         self.next.0.store(0, Ordering::Relaxed);
-        let number = (self.state.0.load(Ordering::Relaxed) >> NUMBER_SHIFT).wrapping_add(1) & u64::from(u32::MAX);
+        let number = (self.state.0.load(Ordering::Relaxed) >> NUMBER_SHIFT).wrapping_add(1)
+            & u64::from(u32::MAX);
         let wanted = (count - 1).min(self.workers.len()) as u64;
         // SeqCst orders this store before the look at `parked`, as the worker orders the reverse.
-        self.state.0.store(number << NUMBER_SHIFT | wanted << WANTED_SHIFT | OPEN, Ordering::SeqCst);
+        self.state
+            .0
+            .store(number << NUMBER_SHIFT | wanted << WANTED_SHIFT | OPEN, Ordering::SeqCst);
         self.wake(0, wanted as usize);
 
         INSIDE.set(true);
@@ -248,7 +261,9 @@ impl Pool {
         let state = self.state.0.fetch_and(!OPEN, Ordering::AcqRel);
         if state & JOINED != 0 {
             if GENERATION.load(Ordering::Relaxed) != self.generation {
-                return Some(Box::new("the process was forked inside a parallel loop: its workers are lost"));
+                return Some(Box::new(
+                    "the process was forked inside a parallel loop: its workers are lost",
+                ));
             }
             self.wait_for_workers();
         }
@@ -281,10 +296,12 @@ impl Pool {
     /// Wakes those of the workers `first..first + FAN_OUT` that are wanted and parked.
     fn wake(&self, first: usize, wanted: usize) {
         for Padded(worker) in self.workers.iter().take(wanted).skip(first).take(FAN_OUT) {
-            if worker.parked.load(Ordering::SeqCst) && worker.parked.swap(false, Ordering::SeqCst)
-                && let Some(thread) = worker.thread.get() {
-                    thread.unpark();
-                }
+            if worker.parked.load(Ordering::SeqCst)
+                && worker.parked.swap(false, Ordering::SeqCst)
+                && let Some(thread) = worker.thread.get()
+            {
+                thread.unpark();
+            }
         }
     }
 
@@ -327,7 +344,12 @@ impl Pool {
         let mut state = self.state.0.load(Ordering::Relaxed);
         loop {
             let Some((number, wanted)) = Self::open_for(state, index, *seen) else { return };
-            match self.state.0.compare_exchange_weak(state, state + 1, Ordering::SeqCst, Ordering::Relaxed) {
+            match self.state.0.compare_exchange_weak(
+                state,
+                state + 1,
+                Ordering::SeqCst,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
                     *seen = number;
                     self.wake((index + 1) * FAN_OUT, wanted);

@@ -44,8 +44,28 @@ impl Drop for Block {
 }
 
 const SIZES: [usize; 22] = [
-    1, 255, 256, 257, 4095, 4096, 4097, 32 << 10, (32 << 10) + 1, 65535, 1 << 20, (1 << 20) + 1, (2 << 20) - 1, 2 << 20, (2 << 20) + 1,
-    3_333_333, 5_000_000, 16 << 20, (16 << 20) + 1, 33_000_000, 1921 << 10, (1792 << 10) + 1,
+    1,
+    255,
+    256,
+    257,
+    4095,
+    4096,
+    4097,
+    32 << 10,
+    (32 << 10) + 1,
+    65535,
+    1 << 20,
+    (1 << 20) + 1,
+    (2 << 20) - 1,
+    2 << 20,
+    (2 << 20) + 1,
+    3_333_333,
+    5_000_000,
+    16 << 20,
+    (16 << 20) + 1,
+    33_000_000,
+    1921 << 10,
+    (1792 << 10) + 1,
 ];
 
 /// A deterministic generator (xorshift), so that failures repeat.
@@ -63,7 +83,11 @@ fn classes_cover_waste_little_and_are_fixed_points() {
     while bytes < 1 << 36 {
         let size = size_class(bytes);
         assert!(size >= bytes && size >= last && size.is_multiple_of(256), "{bytes}");
-        assert!(size - bytes < 256 || (size - bytes) * 8 <= bytes, "{bytes} wastes {}", size - bytes);
+        assert!(
+            size - bytes < 256 || (size - bytes) * 8 <= bytes,
+            "{bytes} wastes {}",
+            size - bytes
+        );
         assert_eq!(size_class(size), size);
         last = size;
         bytes += 1 + bytes / 97;
@@ -77,7 +101,8 @@ fn classes_cover_waste_little_and_are_fixed_points() {
 fn blocks_are_aligned_separate_and_reused() {
     let _turn = turn();
     for round in 0..3 {
-        let blocks: Vec<Block> = SIZES.iter().chain(&SIZES).map(|&bytes| Block::new(bytes)).collect();
+        let blocks: Vec<Block> =
+            SIZES.iter().chain(&SIZES).map(|&bytes| Block::new(bytes)).collect();
         for (i, block) in blocks.iter().enumerate() {
             assert_eq!(block.addr() % 256, 0);
             if cfg!(target_os = "linux") && block.1 >= 2 << 20 {
@@ -125,7 +150,8 @@ fn counters_are_exact_after_mixed_use_from_threads() {
     let _turn = turn();
     reset_peak();
     let kept: Vec<Block> = std::thread::scope(|scope| {
-        let (senders, receivers): (Vec<_>, Vec<_>) = (0..8).map(|_| mpsc::channel::<Block>()).unzip();
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..8).map(|_| mpsc::channel::<Block>()).unzip();
         let handles: Vec<_> = receivers
             .into_iter()
             .enumerate()
@@ -257,7 +283,8 @@ fn memory_stays_flat() {
     let mut ring: Vec<Option<Block>> = (0..64).map(|_| None).collect();
     let mut round = |times: usize| {
         for _ in 0..times {
-            let bytes = 1 + random(&mut state) % if random(&mut state).is_multiple_of(64) { 1 << 20 } else { 20_000 };
+            let bytes = 1 + random(&mut state)
+                % if random(&mut state).is_multiple_of(64) { 1 << 20 } else { 20_000 };
             ring[random(&mut state) % 64] = Some(Block::new(bytes));
         }
     };
@@ -277,7 +304,11 @@ fn poisoned_blocks() {
     let _turn = turn();
     if std::env::var_os("ULTRAMARINE_POISON").is_none() {
         let mut run = std::process::Command::new(std::env::current_exe().unwrap());
-        let run = run.args(["--exact", "poisoned_blocks"]).env("ULTRAMARINE_POISON", "1").output().unwrap();
+        let run = run
+            .args(["--exact", "poisoned_blocks"])
+            .env("ULTRAMARINE_POISON", "1")
+            .output()
+            .unwrap();
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
         return;
     }

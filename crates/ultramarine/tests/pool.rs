@@ -48,7 +48,11 @@ fn nested() {
             });
         });
     });
-    let expected: usize = (0..10).map(|i| (0..10).map(|j| (0..3).map(|k| i * 100 + j * 10 + k).sum::<usize>()).sum::<usize>()).sum();
+    let expected: usize = (0..10)
+        .map(|i| {
+            (0..10).map(|j| (0..3).map(|k| i * 100 + j * 10 + k).sum::<usize>()).sum::<usize>()
+        })
+        .sum();
     assert_eq!(sum.load(Relaxed), expected as u64);
 }
 
@@ -145,7 +149,8 @@ fn other_numbers_of_threads() {
     }
     assert_eq!(threads(), std::thread::available_parallelism().map_or(1, |n| n.get()));
     for asked in ["1", "2", "7", "32"] {
-        let run = Command::new(std::env::current_exe().unwrap()).env(ASKED, asked).output().unwrap();
+        let run =
+            Command::new(std::env::current_exe().unwrap()).env(ASKED, asked).output().unwrap();
         assert!(run.status.success(), "{asked} threads: {}", String::from_utf8_lossy(&run.stdout));
     }
 }

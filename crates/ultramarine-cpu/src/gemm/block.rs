@@ -187,7 +187,14 @@ impl Product<'_> {
     ///
     /// # Safety
     /// The product is valid; packed operands are packed as by [`Product::slab`].
-    unsafe fn block(&self, cut: &Cut, panels: Range<usize>, cols: Range<usize>, a: Source, b: Source) {
+    unsafe fn block(
+        &self,
+        cut: &Cut,
+        panels: Range<usize>,
+        cols: Range<usize>,
+        a: Source,
+        b: Source,
+    ) {
         let (ops, acc) = (self.ops, self.ops.acc);
         let first = self.row_of(cut, panels.start);
         let rows = self.row_of(cut, panels.end) - first;

@@ -74,8 +74,7 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
             for v in 0..NV {
                 let at = row.add(v * V::LANES);
                 if full || v + 1 < NV {
-                    let sum =
-                        if t.accumulate { V::load(at).plus(acc[i][v]) } else { acc[i][v] };
+                    let sum = if t.accumulate { V::load(at).plus(acc[i][v]) } else { acc[i][v] };
                     sum.store(at);
                 } else {
                     let sum = if t.accumulate {

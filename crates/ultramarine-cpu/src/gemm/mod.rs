@@ -84,7 +84,9 @@ pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {
     }
     // The level is the context's; here it only matters whether there are kernels.
     ops::ops(a.dtype, level).ok_or(Refusal::Unsupported)?;
-    Ok(Box::new(Matmul { ops: Level::available().iter().filter_map(|l| ops::ops(a.dtype, *l)).collect() }))
+    Ok(Box::new(Matmul {
+        ops: Level::available().iter().filter_map(|l| ops::ops(a.dtype, *l)).collect(),
+    }))
 }
 
 /// The functions for each level that is available.
@@ -121,7 +123,11 @@ impl Batch {
 /// The matrix in the last two dimensions.
 fn matrix(v: &View<'_>) -> Matrix {
     let (size, n) = (v.dtype.size() as isize, v.strides.len());
-    Matrix { data: v.data, row: v.strides[n - 2] as isize * size, col: v.strides[n - 1] as isize * size }
+    Matrix {
+        data: v.data,
+        row: v.strides[n - 2] as isize * size,
+        col: v.strides[n - 1] as isize * size,
+    }
 }
 
 impl Kernel for Matmul {

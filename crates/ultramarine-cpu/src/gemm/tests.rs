@@ -183,7 +183,8 @@ fn verify<T: Check>(
                     let size = want.re.abs() + want.im.abs();
                     // Below the normal range float16 rounds to multiples of 2^-24.
                     let least = if T::DTYPE == DType::F16 { 6e-8 } else { 0.0 };
-                    let bound = least + T::EPS.0 * want.size * (k as f64).sqrt().max(2.0) + T::EPS.1 * size;
+                    let bound =
+                        least + T::EPS.0 * want.size * (k as f64).sqrt().max(2.0) + T::EPS.1 * size;
                     let error = (got.re - want.re).abs() + (got.im - want.im).abs();
                     assert!(error <= bound, "{} at {z} {i} {j}: {got:?}, not {want:?}", what());
                 }

@@ -1,14 +1,24 @@
 //! Ops of bool: bytes that are 0 or 1.
 
-use super::{TileFn, loops::{binary, unary}};
+use super::{
+    TileFn,
+    loops::{binary, unary},
+};
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 
 pub(super) fn unary(level: Level, code: u32) -> Option<TileFn> {
     Some(match code {
         u::LOGICAL_NOT | u::BITWISE_INVERT => unary!(level, Bool => Bool, |x| Bool(x.0 ^ 1)),
-        u::ABS | u::SIGN | u::SQUARE | u::FLOOR | u::CEIL | u::ROUND | u::TRUNC
-        | u::CONJUGATE | u::REAL => unary!(level, Bool => Bool, |x| x),
+        u::ABS
+        | u::SIGN
+        | u::SQUARE
+        | u::FLOOR
+        | u::CEIL
+        | u::ROUND
+        | u::TRUNC
+        | u::CONJUGATE
+        | u::REAL => unary!(level, Bool => Bool, |x| x),
         u::ISNAN | u::ISINF | u::IMAG => unary!(level, Bool => Bool, |x| Bool(x.0 & 0)),
         u::ISFINITE => unary!(level, Bool => Bool, |x| Bool(x.0 | 1)),
         _ => return None,

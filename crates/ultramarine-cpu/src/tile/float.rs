@@ -1,6 +1,9 @@
 //! Ops of float32 and float64.
 
-use super::{TileFn, exp32 as m32, loops::{binary, unary}};
+use super::{
+    TileFn, exp32 as m32,
+    loops::{binary, unary},
+};
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 

@@ -1,7 +1,7 @@
 //! float16 and bfloat16: a chunk is widened to float32, the float32 function
 //! runs on it, and the result is rounded once, to nearest even.
 
-use super::{TileFn, TileOp, loops::unary, lookup, result_dtype};
+use super::{TileFn, TileOp, lookup, loops::unary, result_dtype};
 use crate::{dtype::DType, level::Level};
 use std::mem::MaybeUninit;
 use ultramarine_abi::schema::{binary as b, unary as u};
@@ -220,24 +220,79 @@ macro_rules! at_code {
 pub(super) fn unary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
     lookup(level, TileOp::Unary(code), DType::F32)?;
     Some(at_code!(
-        level, dtype, code, unary_entry,
-        u::ABS, u::NEGATIVE, u::SIGN, u::SQUARE, u::SQRT, u::RSQRT, u::RECIPROCAL,
-        u::EXP, u::EXPM1, u::LOG, u::LOG2, u::LOG10, u::LOG1P,
-        u::SIN, u::COS, u::TAN, u::ARCSIN, u::ARCCOS, u::ARCTAN,
-        u::SINH, u::COSH, u::TANH, u::ARCSINH, u::ARCCOSH, u::ARCTANH,
-        u::ERF, u::ERFINV, u::SIGMOID, u::FLOOR, u::CEIL, u::ROUND, u::TRUNC,
-        u::LOGICAL_NOT, u::ISNAN, u::ISINF, u::ISFINITE, u::CONJUGATE, u::REAL, u::IMAG,
+        level,
+        dtype,
+        code,
+        unary_entry,
+        u::ABS,
+        u::NEGATIVE,
+        u::SIGN,
+        u::SQUARE,
+        u::SQRT,
+        u::RSQRT,
+        u::RECIPROCAL,
+        u::EXP,
+        u::EXPM1,
+        u::LOG,
+        u::LOG2,
+        u::LOG10,
+        u::LOG1P,
+        u::SIN,
+        u::COS,
+        u::TAN,
+        u::ARCSIN,
+        u::ARCCOS,
+        u::ARCTAN,
+        u::SINH,
+        u::COSH,
+        u::TANH,
+        u::ARCSINH,
+        u::ARCCOSH,
+        u::ARCTANH,
+        u::ERF,
+        u::ERFINV,
+        u::SIGMOID,
+        u::FLOOR,
+        u::CEIL,
+        u::ROUND,
+        u::TRUNC,
+        u::LOGICAL_NOT,
+        u::ISNAN,
+        u::ISINF,
+        u::ISFINITE,
+        u::CONJUGATE,
+        u::REAL,
+        u::IMAG,
     ))
 }
 
 pub(super) fn binary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
     lookup(level, TileOp::Binary(code), DType::F32)?;
     Some(at_code!(
-        level, dtype, code, binary_entry,
-        b::ADD, b::SUBTRACT, b::MULTIPLY, b::DIVIDE, b::FLOOR_DIVIDE, b::REMAINDER,
-        b::POWER, b::MAXIMUM, b::MINIMUM, b::LOGADDEXP, b::ARCTAN2,
-        b::EQUAL, b::NOT_EQUAL, b::LESS, b::LESS_EQUAL, b::GREATER, b::GREATER_EQUAL,
-        b::LOGICAL_AND, b::LOGICAL_OR, b::EQUAL_NAN,
+        level,
+        dtype,
+        code,
+        binary_entry,
+        b::ADD,
+        b::SUBTRACT,
+        b::MULTIPLY,
+        b::DIVIDE,
+        b::FLOOR_DIVIDE,
+        b::REMAINDER,
+        b::POWER,
+        b::MAXIMUM,
+        b::MINIMUM,
+        b::LOGADDEXP,
+        b::ARCTAN2,
+        b::EQUAL,
+        b::NOT_EQUAL,
+        b::LESS,
+        b::LESS_EQUAL,
+        b::GREATER,
+        b::GREATER_EQUAL,
+        b::LOGICAL_AND,
+        b::LOGICAL_OR,
+        b::EQUAL_NAN,
     ))
 }
 
@@ -271,9 +326,5 @@ pub(super) fn cast_from(level: Level, from: DType, to: DType) -> TileFn {
 
 /// From another dtype to a half.
 pub(super) fn cast_to(level: Level, from: DType, to: DType) -> TileFn {
-    if to == DType::F16 {
-        at_dtype!(level, from, to F16)
-    } else {
-        at_dtype!(level, from, to BF16)
-    }
+    if to == DType::F16 { at_dtype!(level, from, to F16) } else { at_dtype!(level, from, to BF16) }
 }

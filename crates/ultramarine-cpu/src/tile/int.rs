@@ -1,7 +1,10 @@
 //! Ops of the integers. What does not depend on the sign is compiled once per
 //! width, for the unsigned type.
 
-use super::{TileFn, loops::{binary, unary}};
+use super::{
+    TileFn,
+    loops::{binary, unary},
+};
 use crate::{
     dtype::{Bool, DType},
     level::Level,
@@ -24,14 +27,38 @@ macro_rules! by_width {
 macro_rules! by_type {
     ($dtype:expr, $t:ident => $e:expr) => {
         match $dtype {
-            DType::U8 => { type $t = u8; $e }
-            DType::U16 => { type $t = u16; $e }
-            DType::U32 => { type $t = u32; $e }
-            DType::U64 => { type $t = u64; $e }
-            DType::I8 => { type $t = i8; $e }
-            DType::I16 => { type $t = i16; $e }
-            DType::I32 => { type $t = i32; $e }
-            _ => { type $t = i64; $e }
+            DType::U8 => {
+                type $t = u8;
+                $e
+            }
+            DType::U16 => {
+                type $t = u16;
+                $e
+            }
+            DType::U32 => {
+                type $t = u32;
+                $e
+            }
+            DType::U64 => {
+                type $t = u64;
+                $e
+            }
+            DType::I8 => {
+                type $t = i8;
+                $e
+            }
+            DType::I16 => {
+                type $t = i16;
+                $e
+            }
+            DType::I32 => {
+                type $t = i32;
+                $e
+            }
+            _ => {
+                type $t = i64;
+                $e
+            }
         }
     };
 }
@@ -40,10 +67,22 @@ macro_rules! by_type {
 macro_rules! by_signed {
     ($dtype:expr, $t:ident => $e:expr) => {
         match $dtype {
-            DType::I8 => { type $t = i8; $e }
-            DType::I16 => { type $t = i16; $e }
-            DType::I32 => { type $t = i32; $e }
-            _ => { type $t = i64; $e }
+            DType::I8 => {
+                type $t = i8;
+                $e
+            }
+            DType::I16 => {
+                type $t = i16;
+                $e
+            }
+            DType::I32 => {
+                type $t = i32;
+                $e
+            }
+            _ => {
+                type $t = i64;
+                $e
+            }
         }
     };
 }

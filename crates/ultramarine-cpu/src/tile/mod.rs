@@ -32,8 +32,7 @@ use ultramarine_abi::schema::{binary, unary};
 /// elements of their dtypes and aligned for them. `dst` may equal an operand of
 /// the same element size; it overlaps none otherwise. The machine has the level
 /// that the function was looked up for.
-pub type TileFn =
-    unsafe fn(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
+pub type TileFn = unsafe fn(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
 
 /// An elementwise op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

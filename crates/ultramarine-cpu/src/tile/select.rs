@@ -1,6 +1,9 @@
 //! `a ? b : c`: moves bits, so one function per element size.
 
-use super::{TileFn, loops::{Ternary, ternary_fn}};
+use super::{
+    TileFn,
+    loops::{Ternary, ternary_fn},
+};
 use crate::level::{Isa, Level};
 
 macro_rules! select {

@@ -30,7 +30,9 @@ const DEFAULT: usize = usize::MAX;
 
 /// Why there is no memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot allocate {bytes} bytes: {active} bytes are in use, the memory limit is {limit} bytes")]
+#[error(
+    "cannot allocate {bytes} bytes: {active} bytes are in use, the memory limit is {limit} bytes"
+)]
 pub struct AllocError {
     /// Bytes asked for.
     pub bytes: usize,
@@ -427,10 +429,12 @@ pub fn set_cache_limit(bytes: usize) -> usize {
 
 fn settled(limit: &AtomicUsize, default: impl FnOnce() -> usize) -> usize {
     match limit.load(Ordering::Relaxed) {
-        DEFAULT => match limit.compare_exchange(DEFAULT, default(), Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => limit.load(Ordering::Relaxed),
-            Err(set) => set,
-        },
+        DEFAULT => {
+            match limit.compare_exchange(DEFAULT, default(), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => limit.load(Ordering::Relaxed),
+                Err(set) => set,
+            }
+        }
         set => set,
     }
 }
@@ -443,7 +447,11 @@ fn poison(block: NonNull<u8>, size: usize) {
     static MODE: AtomicU8 = AtomicU8::new(0);
     let mut mode = MODE.load(Ordering::Relaxed);
     if mode == 0 {
-        mode = if std::env::var_os("ULTRAMARINE_POISON").is_some_and(|value| value == "1") { 2 } else { 1 };
+        mode = if std::env::var_os("ULTRAMARINE_POISON").is_some_and(|value| value == "1") {
+            2
+        } else {
+            1
+        };
         MODE.store(mode, Ordering::Relaxed);
     }
     if mode == 2 {

@@ -41,7 +41,8 @@ fn ask_capacity() -> (usize, usize) {
 /// The least limit of the control groups that this process is in (version 2, or 1 at its usual place).
 #[cfg(target_os = "linux")]
 fn group_limit() -> Option<usize> {
-    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).ok()?.trim().parse::<usize>().ok();
+    let read =
+        |path: std::path::PathBuf| std::fs::read_to_string(path).ok()?.trim().parse::<usize>().ok();
     let mut least: Option<usize> = None;
     let mut take = |found: Option<usize>| least = [least, found].into_iter().flatten().min();
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -63,8 +64,12 @@ fn group_limit() -> Option<usize> {
 #[cfg(all(unix, not(target_os = "linux")))]
 fn ask_capacity() -> (usize, usize) {
     // SAFETY: sysconf has no preconditions.
-    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    let bytes = usize::try_from(pages).ok().zip(usize::try_from(size).ok()).and_then(|(n, size)| n.checked_mul(size));
+    let (pages, size) =
+        unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let bytes = usize::try_from(pages)
+        .ok()
+        .zip(usize::try_from(size).ok())
+        .and_then(|(n, size)| n.checked_mul(size));
     (bytes.filter(|&bytes| bytes > 0).unwrap_or(UNKNOWN), 0)
 }
 

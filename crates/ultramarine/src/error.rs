@@ -1,0 +1,79 @@
+//! The one error type.
+
+use std::sync::Arc;
+
+/// Result of a fallible call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong. The variant is the kind (each has its exception in Python);
+/// the text names the operation and the offending shapes, dtypes or values.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An argument has a value that does not do: shapes that cannot be broadcast,
+    /// an empty reduction, mixed devices. Python: `ValueError`.
+    #[error("{0}")]
+    Value(String),
+    /// An argument has the wrong type. Python: `TypeError`.
+    #[error("{0}")]
+    Type(String),
+    /// An axis or index out of range. Python: `IndexError`.
+    #[error("{0}")]
+    Index(String),
+    /// Memory cannot be exported or imported as asked. Python: `BufferError`.
+    #[error("{0}")]
+    Buffer(String),
+    /// No memory. Python: `MemoryError`.
+    #[error("{0}")]
+    Memory(String),
+    /// Anything that fails while running. Python: `RuntimeError`.
+    #[error("{0}")]
+    Runtime(String),
+    /// A file could not be read or written. Python: `RuntimeError`, or the `OSError`
+    /// where the operating system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's reason.
+        source: Arc<std::io::Error>,
+    },
+    /// The array depends on an operation that failed earlier.
+    #[error("[{op}] failed: {cause}")]
+    Poisoned {
+        /// The operation that failed.
+        op: &'static str,
+        /// Why.
+        cause: Arc<Error>,
+    },
+}
+
+impl Error {
+    /// A [`Error::Value`] about `op`: `[op] text`.
+    pub fn value(op: &str, text: impl std::fmt::Display) -> Self {
+        Error::Value(format!("[{op}] {text}"))
+    }
+
+    /// A [`Error::Type`] about `op`.
+    pub fn type_(op: &str, text: impl std::fmt::Display) -> Self {
+        Error::Type(format!("[{op}] {text}"))
+    }
+
+    /// A [`Error::Index`] about `op`.
+    pub fn index(op: &str, text: impl std::fmt::Display) -> Self {
+        Error::Index(format!("[{op}] {text}"))
+    }
+
+    /// A [`Error::Runtime`] about `op`.
+    pub fn runtime(op: &str, text: impl std::fmt::Display) -> Self {
+        Error::Runtime(format!("[{op}] {text}"))
+    }
+
+    /// The first cause, below any [`Error::Poisoned`].
+    pub fn root(&self) -> &Error {
+        match self {
+            Error::Poisoned { cause, .. } => cause.root(),
+            other => other,
+        }
+    }
+}

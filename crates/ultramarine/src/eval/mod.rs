@@ -1,0 +1,265 @@
+//! Evaluation: claim what is needed, plan it, run it on its streams.
+//!
+//! ```text
+//! eval(outputs) -> tape (claimed lazy nodes, operands first)
+//!               -> tasks (single ops and fused groups)        plan.rs
+//!               -> jobs (runs of tasks of one stream)
+//!               -> run: inline on an idle stream, else queued  run.rs
+//! ```
+//!
+//! Claiming and queueing happen under one lock, so that evaluations are totally
+//! ordered: one may wait for an earlier one's nodes, never the reverse.
+
+mod plan;
+mod program;
+mod run;
+
+use crate::{
+    array::Array,
+    backend,
+    error::{Error, Result},
+    node::{Node, next_mark},
+    ops::Op,
+    stream::{self, Stream, lock},
+};
+use plan::Task;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+static SCHEDULER: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// Whether this thread is inside a job: it owns a stream already.
+    static IN_JOB: Cell<bool> = const { Cell::new(false) };
+}
+
+/// 0: not asked yet, 1: off, 2: on.
+static FUSION: AtomicU8 = AtomicU8::new(0);
+
+/// Whether elementwise operations are fused. On, unless the environment variable
+/// `ULTRAMARINE_FUSION` is `0` or [`set_fusion`] said otherwise.
+pub fn fusion() -> bool {
+    match FUSION.load(Ordering::Relaxed) {
+        0 => {
+            let on = std::env::var_os("ULTRAMARINE_FUSION").is_none_or(|v| v != "0");
+            FUSION.store(1 + on as u8, Ordering::Relaxed);
+            on
+        }
+        state => state == 2,
+    }
+}
+
+/// Switches fusion on or off for the process. Results are the same to the bit.
+pub fn set_fusion(on: bool) {
+    FUSION.store(1 + on as u8, Ordering::Relaxed);
+}
+
+/// Computes arrays and waits until they are done.
+///
+/// # Errors
+/// The first array's error, if any failed: [`Error::Memory`], [`Error::Runtime`]
+/// ...; [`Error::Value`] inside a transform that has no values, such as `vmap`.
+pub fn eval(arrays: &[Array]) -> Result<()> {
+    start(arrays, true)?;
+    arrays.iter().try_for_each(wait)
+}
+
+/// Starts computing arrays and returns; whoever needs their values waits.
+///
+/// # Errors
+/// As [`eval`], for what is known at once; later failures are raised to whoever
+/// needs the values.
+pub fn async_eval(arrays: &[Array]) -> Result<()> {
+    start(arrays, false)
+}
+
+/// Waits for a claimed array; evaluates it if another evaluation gave it up.
+fn wait(array: &Array) -> Result<()> {
+    loop {
+        if let Some(outcome) = array.node().outcome() {
+            return outcome.as_ref().map(drop).map_err(|e| Error::clone(e));
+        }
+        if array.node().is_claimed() {
+            array.node().wait();
+        } else {
+            start(std::slice::from_ref(array), true)?;
+        }
+    }
+}
+
+fn start(arrays: &[Array], sync: bool) -> Result<()> {
+    if arrays.iter().all(|a| a.node().is_done()) {
+        return Ok(());
+    }
+    #[cfg(unix)]
+    fork::register();
+    let guard = lock(&SCHEDULER);
+    let Claimed { tape, mark, single } = claim(arrays)?;
+    if tape.is_empty() {
+        return Ok(());
+    }
+    if IN_JOB.get() {
+        // A stream's thread needs something that was given up; it runs it itself.
+        drop(guard);
+        run::run(plan::plan(tape, mark));
+        return Ok(());
+    }
+    match single {
+        Some(stream) => submit_single(guard, stream, tape, mark, sync),
+        None => submit_split(guard, plan::plan(tape, mark)),
+    }
+}
+
+/// All work is on one stream: the common case.
+fn submit_single(
+    guard: MutexGuard<'_, ()>,
+    stream: Stream,
+    tape: Vec<Arc<Node>>,
+    mark: u64,
+    sync: bool,
+) -> Result<()> {
+    let Some(state) = stream::state(stream) else {
+        tape.iter().for_each(|n| n.release_claim());
+        return Err(Error::Value(format!("[eval] There is no {stream:?}.")));
+    };
+    if sync && let Some(owner) = state.try_own() {
+        drop(guard);
+        in_job(|| run::run(plan::plan(tape, mark)));
+        drop(owner);
+        return Ok(());
+    }
+    state.push(Box::new(move || in_job(|| run::run(plan::plan(tape, mark)))));
+    drop(guard);
+    state.throttle();
+    Ok(())
+}
+
+/// Work of several streams: consecutive tasks of one stream make a job.
+fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
+    let mut states = Vec::new();
+    let mut tasks = tasks.into_iter().peekable();
+    while let Some(first) = tasks.next() {
+        let stream = first.stream();
+        let mut job = vec![first];
+        while let Some(task) = tasks.next_if(|t| t.stream() == stream) {
+            job.push(task);
+        }
+        match stream::state(stream) {
+            Some(state) => {
+                state.push(Box::new(move || in_job(|| run::run(job))));
+                states.push(state);
+            }
+            None => run::fail(job, &Error::Value(format!("[eval] There is no {stream:?}."))),
+        }
+    }
+    drop(guard);
+    states.iter().for_each(|s| s.throttle());
+    Ok(())
+}
+
+fn in_job(f: impl FnOnce()) {
+    let before = IN_JOB.replace(true);
+    f();
+    IN_JOB.set(before);
+}
+
+struct Claimed {
+    /// Claimed nodes, operands before what uses them.
+    tape: Vec<Arc<Node>>,
+    mark: u64,
+    /// The stream, if all nodes are on one.
+    single: Option<Stream>,
+}
+
+/// Claims every lazy node that the arrays need. Call it with the scheduler's lock.
+fn claim(arrays: &[Array]) -> Result<Claimed> {
+    let mark = next_mark();
+    let mut tape: Vec<Arc<Node>> = Vec::new();
+    let mut stack: Vec<(Arc<Node>, bool)> = Vec::new();
+    let mut single: Option<Stream> = None;
+    let mut mixed = false;
+    for array in arrays.iter().rev() {
+        stack.push((array.node().clone(), false));
+    }
+    while let Some((node, expanded)) = stack.pop() {
+        if expanded {
+            match single {
+                None => single = Some(node.stream),
+                Some(s) => mixed |= s != node.stream,
+            }
+            node.slot.store(tape.len() as u32, Ordering::Relaxed);
+            tape.push(node);
+            continue;
+        }
+        if node.is_done() {
+            continue;
+        }
+        if matches!(node.op, Op::Given) {
+            tape.iter().for_each(|n| n.release_claim());
+            stack.iter().filter(|(_, e)| *e).for_each(|(n, _)| n.release_claim());
+            return Err(Error::value(
+                "eval",
+                "Attempting to eval an array during function transformations like compile or vmap \
+                 is not allowed.",
+            ));
+        }
+        if !node.claim() {
+            // Ours already, or an earlier evaluation's, which will finish it.
+            continue;
+        }
+        node.mark.store(mark, Ordering::Relaxed);
+        let base = stack.len();
+        stack.push((node.clone(), true));
+        node.with_inputs(|inputs| {
+            for input in inputs.iter().rev() {
+                if !input.is_done() {
+                    stack.push((input.clone(), false));
+                }
+            }
+        });
+        debug_assert!(stack.len() > base);
+    }
+    Ok(Claimed { tape, mark, single: if mixed { None } else { single } })
+}
+
+/// Makes a fork safe: waits until nothing runs and keeps it so until the fork is
+/// over. Registered once, when the first work is scheduled.
+#[cfg(unix)]
+pub(crate) mod fork {
+    use super::*;
+    use std::cell::RefCell;
+
+    thread_local! {
+        static HELD: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
+    }
+
+    extern "C" fn prepare() {
+        // No new evaluation starts; those under way finish.
+        let guard = lock(&SCHEDULER);
+        stream::synchronize_all();
+        let _ = HELD.try_with(|h| *h.borrow_mut() = Some(guard));
+    }
+
+    extern "C" fn parent() {
+        let _ = HELD.try_with(|h| h.borrow_mut().take());
+    }
+
+    extern "C" fn child() {
+        stream::after_fork_in_child();
+        let _ = HELD.try_with(|h| h.borrow_mut().take());
+    }
+
+    pub(crate) fn register() {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            // SAFETY: the handlers are plain functions that live for ever.
+            unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+        });
+    }
+}
+
+/// The stream's device, for running.
+fn device_of(stream: Stream) -> Result<&'static backend::DeviceState> {
+    backend::get(stream.device)
+}

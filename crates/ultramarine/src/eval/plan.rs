@@ -1,0 +1,285 @@
+//! From the tape to tasks: which nodes run as one fused program.
+//!
+//! One pass from the last node to the first. A node joins the group of its
+//! consumers if all of them are in one group, it is elementwise, has the group's
+//! iteration shape and stream, and the group has room. Since a member's consumers
+//! on the tape are all members, nothing outside can stand between two members, and
+//! groups in the order of their last nodes are in a valid order.
+//!
+//! Besides, an elementwise node whose consumers are in several groups joins the
+//! group of a reduction of it that has no other member yet, and is written as an
+//! extra output (softmax: `exp` is written while it is summed).
+
+use crate::{
+    backend,
+    node::Node,
+    ops::{Closing, Op},
+    stream::Stream,
+};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Most outputs of a fused program.
+const MAX_OUTPUTS: usize = 8;
+/// Most different constants of a fused program.
+const MAX_CONSTANTS: usize = 32;
+
+const NONE: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX - 1;
+
+/// Nodes that run as one command: a fused group, or one op by itself.
+pub(super) struct Task {
+    /// In the order of the tape; the last is the root, whose shape, stream and
+    /// closing reduction are the group's.
+    pub members: SmallVec<[Member; 2]>,
+    /// The root is a reduction that closes the program.
+    pub closing: Option<Closing>,
+}
+
+pub(super) struct Member {
+    pub node: Arc<Node>,
+    /// Its value is written; otherwise it exists in registers only.
+    pub materialised: bool,
+}
+
+impl Task {
+    pub fn root(&self) -> &Arc<Node> {
+        &self.members[self.members.len() - 1].node
+    }
+
+    pub fn stream(&self) -> Stream {
+        self.root().stream
+    }
+}
+
+struct Group {
+    members: SmallVec<[(u32, bool); 4]>,
+    /// Nodes outside that members read (not the constants).
+    inputs: SmallVec<[*const Node; 8]>,
+    constants: usize,
+    outputs: usize,
+    closing: Option<Closing>,
+    fusable: bool,
+}
+
+/// Whether a node is a constant that programs carry as a scalar.
+pub(super) fn is_constant(node: &Node) -> bool {
+    matches!(node.op, Op::Fill(_))
+}
+
+struct Planner<'a> {
+    tape: &'a [Arc<Node>],
+    mark: u64,
+    groups: Vec<Group>,
+    /// Group of all consumers, NONE or SEVERAL, per tape node.
+    consumers: Vec<u32>,
+    /// Group whose root is a reduction of the node, or NONE. Of a constant: SEVERAL
+    /// if a consumer needs it as an array.
+    reduced_by: Vec<u32>,
+    /// The consumers' group that runs first: groups are made from the last to the
+    /// first, so the one with the highest number.
+    first_consumer: Vec<u32>,
+    /// Uses by nodes of the tape.
+    uses: Vec<u32>,
+}
+
+/// Cuts a tape into tasks, in an order in which they can run.
+pub(super) fn plan(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Task> {
+    let n = tape.len();
+    let mut planner = Planner {
+        tape: &tape,
+        mark,
+        groups: Vec::with_capacity(n.min(64)),
+        consumers: vec![NONE; n],
+        reduced_by: vec![NONE; n],
+        first_consumer: vec![0; n],
+        uses: vec![0; n],
+    };
+    planner.count_uses();
+    let fusion = super::fusion();
+    for i in (0..n).rev() {
+        planner.place(i, fusion);
+    }
+    let groups = planner.groups;
+    let mut nodes: Vec<Option<Arc<Node>>> = tape.into_iter().map(Some).collect();
+    let mut tasks = Vec::with_capacity(groups.len());
+    for group in groups.into_iter().rev() {
+        let members = group
+            .members
+            .iter()
+            .rev()
+            .filter_map(|(i, materialised)| {
+                let node = nodes[*i as usize].take()?;
+                Some(Member { node, materialised: *materialised })
+            })
+            .collect::<SmallVec<_>>();
+        if !members.is_empty() {
+            tasks.push(Task { members, closing: group.closing });
+        }
+    }
+    // Constants that every consumer carries itself are not needed: lazy again.
+    nodes.into_iter().flatten().for_each(|n| n.release_claim());
+    tasks
+}
+
+impl Planner<'_> {
+    fn slot(&self, node: &Node) -> Option<usize> {
+        (node.mark.load(Ordering::Relaxed) == self.mark)
+            .then(|| node.slot.load(Ordering::Relaxed) as usize)
+            .filter(|s| self.tape.get(*s).is_some_and(|n| std::ptr::eq(&**n, node)))
+    }
+
+    fn count_uses(&mut self) {
+        let tape = self.tape;
+        for node in tape {
+            node.with_inputs(|inputs| {
+                for input in inputs {
+                    if let Some(s) = self.slot(input) {
+                        self.uses[s] += 1;
+                    }
+                }
+            });
+        }
+    }
+
+    /// Whether somebody besides the tape's nodes may still ask for the node.
+    fn is_wanted(&self, i: usize) -> bool {
+        let node = &self.tape[i];
+        node.handles.load(Ordering::Acquire) > 0
+            // One reference is the tape's own.
+            || Arc::strong_count(node) > self.uses[i] as usize + 1
+    }
+
+    fn place(&mut self, i: usize, fusion: bool) {
+        let tape = self.tape;
+        let node = &tape[i];
+        let consumers = self.consumers[i];
+        if is_constant(node) && consumers != NONE && !self.is_requested(i) {
+            return;
+        }
+        let limits = super::device_of(node.stream).ok();
+        let rules = node.op.rules();
+        let elementwise = rules.is_some_and(|r| r.elementwise().is_some());
+        let fusable = fusion && node.size() > 0 && limits.is_some_and(|d| d.fused_limit() > 0);
+        if fusable && elementwise {
+            let target = match consumers {
+                NONE => None,
+                // Only into the group that runs first: the others read what it writes.
+                SEVERAL => Some(self.reduced_by[i]).filter(|g| {
+                    *g == self.first_consumer[i] && self.groups[*g as usize].members.len() == 1
+                }),
+                group => Some(group),
+            };
+            if let Some(g) = target
+                && let Some(device) = limits
+            {
+                let materialised = consumers == SEVERAL || self.is_wanted(i);
+                if self.join(i, g, materialised, device) {
+                    return;
+                }
+            }
+        }
+        let closing = if fusable { rules.and_then(|r| r.closing()) } else { None };
+        let closing = closing.filter(|_| node.with_inputs(|ins| ins.iter().all(|x| x.size() > 0)));
+        let g = self.groups.len() as u32;
+        self.groups.push(Group {
+            members: SmallVec::from_slice(&[(i as u32, true)]),
+            inputs: SmallVec::new(),
+            constants: 0,
+            outputs: 1,
+            closing,
+            fusable: fusable && (elementwise || closing.is_some()),
+        });
+        self.note_inputs(i, g);
+        if closing.is_some() {
+            node.with_inputs(|inputs| {
+                if let Some(s) = inputs.first().and_then(|x| self.slot(x)) {
+                    self.reduced_by[s] = g;
+                }
+            });
+        }
+    }
+
+    /// A constant must have a value if an evaluation asked for it, or if something
+    /// that is no fused program reads it.
+    fn is_requested(&self, i: usize) -> bool {
+        match self.consumers[i] {
+            NONE => true,
+            // Marked by `note_inputs` when a consumer cannot carry constants.
+            _ => self.reduced_by[i] == SEVERAL,
+        }
+    }
+
+    /// Records the operands of a member that just entered group `g`.
+    fn note_inputs(&mut self, i: usize, g: u32) {
+        let tape = self.tape;
+        tape[i].with_inputs(|inputs| {
+            for input in inputs {
+                let group = &mut self.groups[g as usize];
+                let carried =
+                    group.fusable && group.closing.is_none_or(|_| group.members.len() > 1);
+                if carried && is_constant(input) {
+                    group.constants += 1;
+                } else if !group.inputs.contains(&Arc::as_ptr(input)) {
+                    group.inputs.push(Arc::as_ptr(input));
+                }
+                if let Some(s) = self.slot(input) {
+                    let seen = &mut self.consumers[s];
+                    *seen = if *seen == NONE || *seen == g { g } else { SEVERAL };
+                    self.first_consumer[s] = self.first_consumer[s].max(g);
+                    if !carried && is_constant(input) {
+                        self.reduced_by[s] = SEVERAL;
+                    }
+                }
+            }
+        });
+    }
+
+    fn join(
+        &mut self,
+        i: usize,
+        g: u32,
+        materialised: bool,
+        device: &backend::DeviceState,
+    ) -> bool {
+        let tape = self.tape;
+        let node = &tape[i];
+        let group = &self.groups[g as usize];
+        let root = &tape[group.members[0].0 as usize];
+        // A closing reduction iterates over its operand's shape.
+        let same_shape = if group.closing.is_some() {
+            root.with_inputs(|ins| ins.first().is_some_and(|x| x.shape == node.shape))
+        } else {
+            root.shape == node.shape
+        };
+        if !group.fusable || !same_shape || root.stream != node.stream {
+            return false;
+        }
+        let (mut inputs, mut constants) = (0, 0);
+        node.with_inputs(|ins| {
+            for x in ins {
+                if is_constant(x) {
+                    constants += 1;
+                } else if !group.inputs.contains(&Arc::as_ptr(x)) {
+                    inputs += 1;
+                }
+            }
+        });
+        // The node itself was an input until now.
+        if group.members.len() >= device.fused_limit()
+            || group.inputs.len() + inputs > device.fused_inputs() + 1
+            || group.constants + constants > MAX_CONSTANTS
+            || group.outputs + materialised as usize > MAX_OUTPUTS
+        {
+            return false;
+        }
+        let group = &mut self.groups[g as usize];
+        let own = Arc::as_ptr(node);
+        group.inputs.retain(|p| *p != own);
+        group.outputs += materialised as usize;
+        group.members.push((i as u32, materialised));
+        self.note_inputs(i, g);
+        true
+    }
+}

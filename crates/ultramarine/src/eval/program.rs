@@ -1,0 +1,190 @@
+//! From a task to a fused program: operands numbered, constants pulled out.
+
+use super::plan::{Task, is_constant};
+use crate::{backend::PlanKey, dtype::Dtype, node::Node, ops::Op, scalar::Scalar};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use ultramarine_abi::{
+    dlpack::DLDataType,
+    fused::{Instruction, NO_REDUCTION, Program},
+};
+
+/// A program with what it needs to run.
+pub(super) struct Build {
+    /// Distinct operands from outside, and how many members' edges lead to each.
+    pub inputs: SmallVec<[(Arc<Node>, usize); 8]>,
+    pub constants: SmallVec<[Scalar; 8]>,
+    instructions: SmallVec<[Instruction; 16]>,
+    constant_types: SmallVec<[DLDataType; 8]>,
+    outputs: SmallVec<[u16; 4]>,
+    reduce: u32,
+    axes: u64,
+    /// An operand without use that lends a reduction of constants its shape.
+    dummy: bool,
+}
+
+fn dtype_word(d: DLDataType) -> u64 {
+    (d.code as u64) << 8 | d.bits as u64
+}
+
+impl Build {
+    /// Numbers a task's operands. Outputs are in the order of [`Task::outputs`].
+    pub fn new(task: &Task) -> Option<Build> {
+        let mut build = Build {
+            inputs: SmallVec::new(),
+            constants: SmallVec::new(),
+            instructions: SmallVec::new(),
+            constant_types: SmallVec::new(),
+            outputs: SmallVec::new(),
+            reduce: task.closing.map_or(NO_REDUCTION, |c| c.code),
+            axes: task.closing.map_or(0, |c| c.axes),
+            dummy: false,
+        };
+        for (i, member) in task.members.iter().enumerate() {
+            member.node.with_inputs(|inputs| {
+                for input in inputs {
+                    build.note(task, i, input);
+                }
+            });
+        }
+        let bodies = task.bodies();
+        for (i, member) in task.members[..bodies].iter().enumerate() {
+            let kind = member.node.op.rules()?.elementwise()?;
+            let operands: SmallVec<[u16; 3]> = member.node.with_inputs(|inputs| {
+                inputs.iter().map(|x| build.operand(task, i, x)).collect::<Option<_>>()
+            })?;
+            let at = |k: usize| operands.get(k).copied().unwrap_or(0);
+            build.instructions.push(Instruction {
+                family: kind.family,
+                op: kind.code,
+                a: at(0),
+                b: at(1),
+                c: at(2),
+                dtype: member.node.dtype.to_dl(),
+            });
+        }
+        if task.closing.is_some() {
+            let root = task.root();
+            let source = root.with_inputs(|i| i.first().cloned())?;
+            build.outputs.push(build.operand(task, bodies, &source)?);
+        }
+        for i in task.written() {
+            build.outputs.push(build.result(i)?);
+        }
+        build.constant_types = build.constants.iter().map(|c| c.dtype().to_dl()).collect();
+        Some(build)
+    }
+
+    fn note(&mut self, task: &Task, member: usize, input: &Arc<Node>) {
+        if task.position(member, input).is_some() {
+            return;
+        }
+        // A reduction needs a tensor to take its iteration shape from, so a constant
+        // that it reduces directly counts as one.
+        if let Op::Fill(fill) = &input.op
+            && !(task.closing.is_some() && task.members.len() == 1)
+        {
+            if !self.constants.contains(&fill.value) {
+                self.constants.push(fill.value);
+            }
+            return;
+        }
+        match self.inputs.iter_mut().find(|(n, _)| Arc::ptr_eq(n, input)) {
+            Some((_, edges)) => *edges += 1,
+            None => self.inputs.push((input.clone(), 1)),
+        }
+    }
+
+    fn operand(&self, task: &Task, member: usize, input: &Arc<Node>) -> Option<u16> {
+        if let Some(i) = task.position(member, input) {
+            return self.result(i);
+        }
+        if let Some(i) = self.inputs.iter().position(|(n, _)| Arc::ptr_eq(n, input)) {
+            return u16::try_from(i).ok();
+        }
+        let Op::Fill(fill) = &input.op else { return None };
+        debug_assert!(is_constant(input));
+        let i = self.constants.iter().position(|c| *c == fill.value)?;
+        u16::try_from(self.inputs.len() + i).ok()
+    }
+
+    fn result(&self, member: usize) -> Option<u16> {
+        u16::try_from(self.inputs.len() + self.constants.len() + member).ok()
+    }
+
+    /// Makes room for a dummy input before the constants (there are no others).
+    pub fn shift_constants(&mut self) {
+        self.dummy = true;
+        for i in &mut self.instructions {
+            (i.a, i.b, i.c) = (i.a + 1, i.b + 1, i.c + 1);
+        }
+        self.outputs.iter_mut().for_each(|o| *o += 1);
+    }
+
+    fn n_inputs(&self) -> usize {
+        self.inputs.len() + self.dummy as usize
+    }
+
+    /// Dtype of each input.
+    pub fn input_dtypes(&self) -> impl Iterator<Item = Dtype> {
+        self.inputs.iter().map(|(n, _)| n.dtype)
+    }
+
+    /// The contract's program; it borrows from `self`.
+    pub fn program(&self) -> Program {
+        Program {
+            size: size_of::<Program>() as u32,
+            reduce: self.reduce,
+            axes: self.axes,
+            instructions: self.instructions.as_ptr(),
+            constants: self.constant_types.as_ptr(),
+            outputs: self.outputs.as_ptr(),
+            n_instructions: self.instructions.len() as u32,
+            n_constants: self.constants.len() as u32,
+            n_outputs: self.outputs.len() as u32,
+            n_inputs: self.n_inputs() as u32,
+        }
+    }
+
+    /// The program in words, for the plan cache.
+    pub fn key(&self) -> PlanKey {
+        let mut key = PlanKey::new();
+        // No op id is this large, so programs and ops do not meet.
+        key.push(
+            u64::MAX << 32 | (self.instructions.len() as u64) << 8 | self.outputs.len() as u64,
+        );
+        key.push(
+            (self.reduce as u64) << 32
+                | (self.constants.len() as u64) << 16
+                | self.n_inputs() as u64,
+        );
+        key.push(self.axes);
+        for i in &self.instructions {
+            key.push((i.family as u64) << 56 | (i.op as u64) << 48 | dtype_word(i.dtype));
+            key.push((i.a as u64) << 32 | (i.b as u64) << 16 | i.c as u64);
+        }
+        key.extend(self.constants.iter().map(|c| c.dtype() as u64));
+        key.extend(self.outputs.iter().map(|o| *o as u64));
+        key
+    }
+}
+
+impl Task {
+    /// Members that are instructions: all but a closing reduction.
+    pub fn bodies(&self) -> usize {
+        self.members.len() - self.closing.is_some() as usize
+    }
+
+    /// Instructions whose results are written. Without a closing reduction the
+    /// root, the only one that may take over an operand's memory, comes last.
+    pub fn written(&self) -> impl Iterator<Item = usize> {
+        let bodies = self.bodies();
+        (0..bodies).filter(|i| self.members[*i].materialised)
+    }
+
+    /// Which member before `member` the node is.
+    fn position(&self, member: usize, node: &Arc<Node>) -> Option<usize> {
+        // The nearest are the likeliest.
+        (0..member.min(self.bodies())).rev().find(|i| Arc::ptr_eq(&self.members[*i].node, node))
+    }
+}

@@ -1,0 +1,258 @@
+//! Runs tasks one after the other on the calling thread. Never unwinds: what goes
+//! wrong becomes the outcome of the nodes concerned.
+
+use super::{plan::Task, program::Build};
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    error::{Error, Result},
+    node::{Inputs, Node, Tracing, Value},
+    ops::Call,
+    scalar::Scalar,
+    shape,
+};
+use smallvec::SmallVec;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Runs tasks in order.
+pub(super) fn run(tasks: Vec<Task>) {
+    let mut exec: Option<Exec> = None;
+    for task in tasks {
+        let stream = task.stream();
+        let ready = match &exec {
+            Some(e) if e.device.device == stream.device => Ok(()),
+            _ => super::device_of(stream).map(|d| exec = Some(Exec::new(d))),
+        };
+        match (ready, &exec) {
+            (Ok(()), Some(exec)) => run_task(exec, task),
+            (Err(error), _) => fail(vec![task], &error),
+            (Ok(()), None) => {}
+        }
+    }
+}
+
+/// Gives tasks up with an error.
+pub(super) fn fail(tasks: Vec<Task>, error: &Error) {
+    let error = Arc::new(error.clone());
+    for task in tasks {
+        for member in &task.members {
+            member.node.take_inputs();
+            member.node.finish(Err(error.clone()));
+        }
+    }
+}
+
+fn run_task(exec: &Exec, task: Task) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        if task.members.len() == 1 && task.closing.is_none() {
+            return run_single(exec, &task.members[0].node);
+        }
+        match run_fused(exec, &task) {
+            Ok(true) => Ok(()),
+            // The backend does not take the program: one op at a time.
+            Ok(false) => task.members.iter().try_for_each(|m| run_single(exec, &m.node)),
+            Err(error) => Err(error),
+        }
+    }));
+    let error = match outcome {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error,
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("unknown panic");
+            Error::runtime(task.root().op.name(), format!("panicked: {text}"))
+        }
+    };
+    fail(vec![task], &error);
+}
+
+/// Waits for an operand and brings it to the device.
+fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
+    loop {
+        match node.outcome() {
+            Some(Ok(value)) => return exec.local(value),
+            Some(Err(error)) => {
+                return Err(match &**error {
+                    poisoned @ Error::Poisoned { .. } => poisoned.clone(),
+                    _ => Error::Poisoned { op: node.op.name(), cause: error.clone() },
+                });
+            }
+            None if node.is_claimed() => node.wait(),
+            // Another evaluation gave it up after all.
+            None => super::eval(&[Array::from_node(node.clone())])?,
+        }
+    }
+}
+
+/// Whether nothing but `edges` known references and `values` known clones of its
+/// value hold on to an evaluated operand, so that its memory may be written over.
+fn is_ours_alone(node: &Arc<Node>, edges: usize, values: usize) -> bool {
+    let sole = Arc::strong_count(node) == edges && node.handles.load(Ordering::Acquire) == 0;
+    let traced = node.tracer.load(Ordering::Relaxed) && Tracing::active();
+    sole && !traced
+        && node.value().is_some_and(|v| {
+            Arc::strong_count(&v.buffer) == 1 + values
+                && !v.buffer.is_escaped()
+                && !v.buffer.is_read_only()
+        })
+}
+
+/// Runs one op by itself.
+fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
+    let inputs: Inputs = node.inputs();
+    let values: SmallVec<[Value; 3]> =
+        inputs.iter().map(|i| operand(exec, i)).collect::<Result<_>>()?;
+    // Given up before the references are counted: what only this op needed is ours.
+    drop(node.take_inputs());
+    let kept = node.tracer.load(Ordering::Relaxed) && Tracing::active();
+    let mut donatable = 0u32;
+    for (i, input) in inputs.iter().enumerate().take(32) {
+        let edges = inputs.iter().filter(|n| Arc::ptr_eq(n, input)).count();
+        if !kept && edges == 1 && is_ours_alone(input, edges, 1) {
+            donatable |= 1 << i;
+        }
+    }
+    let descs: SmallVec<[(&[usize], _); 3]> =
+        inputs.iter().map(|i| (&i.shape[..], i.dtype)).collect();
+    let call =
+        Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
+    let value = match node.op.rules() {
+        Some(rules) => rules.eval(exec, &call)?,
+        None => return Err(Error::runtime("eval", "a stand-in has no value")),
+    };
+    node.finish(Ok(value));
+    Ok(())
+}
+
+/// Runs a task as one program. `Ok(false)`: the backend does not take it.
+fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
+    let Some(mut build) = Build::new(task) else { return Ok(false) };
+    let root = task.root();
+    let space: SmallVec<[usize; 4]> = match task.closing {
+        Some(_) => root.with_inputs(|i| i.first().map(|x| x.shape.clone())).unwrap_or_default(),
+        None => root.shape.clone(),
+    };
+    let mut values: SmallVec<[Value; 8]> =
+        build.inputs.iter().map(|(n, _)| operand(exec, n)).collect::<Result<_>>()?;
+    let mut dtypes: SmallVec<[_; 8]> = build.input_dtypes().collect();
+    if task.closing.is_some() && values.is_empty() {
+        // Nothing has the iteration shape: a dummy operand lends it.
+        values.push(zero(exec, &space)?);
+        dtypes.push(crate::Dtype::Uint8);
+        build.shift_constants();
+    }
+    // Outputs: the closing reduction's first, then the written instructions.
+    let mut nodes: SmallVec<[&Arc<Node>; 4]> = SmallVec::new();
+    if task.closing.is_some() {
+        nodes.push(root);
+    }
+    nodes.extend(task.written().map(|i| &task.members[i].node));
+    let mut outputs: SmallVec<[Value; 4]> = SmallVec::new();
+    for (k, node) in nodes.iter().enumerate() {
+        let last = k + 1 == nodes.len() && task.closing.is_none();
+        let taken = if last { donated(&build, &values, node, task) } else { None };
+        match taken {
+            Some(value) => {
+                exec.count_donation();
+                outputs.push(value);
+            }
+            None => outputs.push(exec.alloc(&node.shape, node.dtype)?),
+        }
+    }
+    let ins: SmallVec<[Operand<'_>; 8]> = values
+        .iter()
+        .zip(&dtypes)
+        .map(|(value, dtype)| Operand { value, shape: &space, dtype: *dtype })
+        .collect();
+    let outs: SmallVec<[Operand<'_>; 4]> = outputs
+        .iter()
+        .zip(&nodes)
+        .map(|(value, n)| Operand { value, shape: &n.shape, dtype: n.dtype })
+        .collect();
+    let taken = exec.run_fused(&build.program(), build.key(), &ins, &outs, &build.constants)?;
+    drop((ins, outs));
+    if !taken {
+        return Ok(false);
+    }
+    exec.count_fused(task.members.len());
+    for member in &task.members {
+        drop(member.node.take_inputs());
+        if !member.materialised {
+            member.node.release_claim();
+        }
+    }
+    for (node, value) in nodes.iter().zip(outputs) {
+        node.finish(Ok(value));
+    }
+    Ok(true)
+}
+
+/// An operand's memory for the root's output, if nobody else needs it. Only the last
+/// instruction may write over an operand: nothing reads after it.
+fn donated(build: &Build, values: &[Value], node: &Arc<Node>, task: &Task) -> Option<Value> {
+    if task.members.iter().any(|m| m.node.tracer.load(Ordering::Relaxed)) && Tracing::active() {
+        return None;
+    }
+    let found = build.inputs.iter().zip(values).find(|((input, edges), value)| {
+        input.dtype.size() == node.dtype.size()
+            && input.shape == node.shape
+            && value.offset == 0
+            && value.buffer.bytes() == node.bytes()
+            && shape::is_contiguous(&input.shape, &value.strides)
+            // The members' edges, and the build's own reference.
+            && is_ours_alone(input, edges + 1, 1)
+    })?;
+    Some(found.1.clone())
+}
+
+/// A zero broadcast to `space`.
+fn zero(exec: &Exec, space: &[usize]) -> Result<Value> {
+    let mut value = exec.alloc(&[], crate::Dtype::Uint8)?;
+    let out = Operand { value: &value, shape: &[], dtype: crate::Dtype::Uint8 };
+    let attrs = ultramarine_abi::schema::NoAttrs::new();
+    let scalar = Scalar::from_i64(crate::Dtype::Uint8, 0);
+    exec.run(ultramarine_abi::schema::op::FILL, &attrs, &[], &[out], &[scalar])?;
+    value.strides = shape::Strides::from_elem(0, space.len());
+    Ok(value)
+}
+
+impl Exec {
+    /// Runs an elementwise op, into the memory of an operand that may be had.
+    pub(crate) fn elementwise<A: Copy>(
+        &self,
+        op: u32,
+        attrs: &A,
+        call: &Call<'_>,
+    ) -> Result<Value> {
+        let reusable = (0..call.inputs.len().min(32)).find(|i| {
+            let (value, (from, dtype)) = (&call.inputs[*i], call.descs[*i]);
+            call.donatable >> i & 1 == 1
+                && from == call.shape
+                && dtype.size() == call.dtype.size()
+                && value.offset == 0
+                && value.buffer.bytes() == shape::size(from) * dtype.size()
+                && shape::is_contiguous(from, &value.strides)
+        });
+        let value = match reusable {
+            Some(i) => {
+                self.count_donation();
+                call.inputs[i].clone()
+            }
+            None => self.alloc(call.shape, call.dtype)?,
+        };
+        let inputs: SmallVec<[Operand<'_>; 3]> = call
+            .inputs
+            .iter()
+            .zip(call.descs)
+            .map(|(value, d)| Operand { value, shape: d.0, dtype: d.1 })
+            .collect();
+        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
+        self.run(op, attrs, &inputs, &[out], &[])?;
+        Ok(value)
+    }
+}

@@ -1,0 +1,164 @@
+//! Buffers: memory that knows its device and goes back there.
+//!
+//! Host work is synchronous within its stream, so on the host a buffer's
+//! reference count is exact: when it falls to zero, nothing reads or writes it.
+//! For a device that runs ahead, the command that uses a buffer holds a reference
+//! until the device has passed it (the host keeps that list, never the plugin).
+
+use crate::{backend::DeviceState, device::Device, error::Result, memory::alloc, stream::lock};
+use core::ffi::c_void;
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+enum Owner {
+    /// Host memory of our allocator.
+    Host,
+    /// A buffer of a backend with memory of its own.
+    Device(&'static DeviceState),
+    /// Somebody else's memory, released by dropping the value.
+    Foreign(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
+}
+
+/// A block of memory on one device.
+pub struct Buffer {
+    /// Address for the host, dangling where there is none or the size is zero.
+    pointer: NonNull<u8>,
+    /// The backend's handle; NULL for host memory.
+    handle: *mut c_void,
+    bytes: usize,
+    device: Device,
+    owner: Owner,
+    read_only: bool,
+    /// Memory that has left us: an export is or was alive.
+    exported: AtomicBool,
+    /// Copies on other devices, made when work there read this buffer.
+    mirrors: OnceLock<Box<Mutex<Vec<Arc<Buffer>>>>>,
+}
+
+// SAFETY: the memory is written only by the one operation that produces it and
+// is immutable afterwards (or, once exported, under the rules that the docs of
+// exports state); handles are usable from any thread by the contract.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Uninitialised memory on a device.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`] when there is none.
+    pub(crate) fn new(bytes: usize, device: &'static DeviceState) -> Result<Arc<Buffer>> {
+        let (pointer, handle, owner) = if bytes == 0 {
+            (NonNull::<u128>::dangling().cast(), std::ptr::null_mut(), Owner::Host)
+        } else if device.is_host() {
+            let pointer = alloc::alloc(bytes).map_err(|e| crate::Error::Memory(e.to_string()))?;
+            (pointer, std::ptr::null_mut(), Owner::Host)
+        } else {
+            let (handle, host) = device.alloc(bytes)?;
+            let pointer = NonNull::new(host).unwrap_or(NonNull::dangling());
+            (pointer, handle, Owner::Device(device))
+        };
+        Ok(Arc::new(Buffer {
+            pointer,
+            handle,
+            bytes,
+            device: device.device,
+            owner,
+            read_only: false,
+            exported: AtomicBool::new(false),
+            mirrors: OnceLock::new(),
+        }))
+    }
+
+    /// Takes over host memory that somebody else owns; dropping `owner` releases it.
+    ///
+    /// # Safety
+    /// `bytes` bytes at `pointer` stay readable (and, unless `read_only`, writable)
+    /// until `owner` is dropped, on whatever thread that happens.
+    pub unsafe fn from_foreign(
+        pointer: NonNull<u8>,
+        bytes: usize,
+        read_only: bool,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Arc<Buffer> {
+        Arc::new(Buffer {
+            pointer,
+            handle: std::ptr::null_mut(),
+            bytes,
+            device: Device::CPU,
+            owner: Owner::Foreign(owner),
+            read_only,
+            exported: AtomicBool::new(false),
+            mirrors: OnceLock::new(),
+        })
+    }
+
+    /// Address of the memory for the host.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.pointer.as_ptr()
+    }
+
+    /// The backend's handle, NULL for host memory.
+    pub(crate) fn handle(&self) -> *mut c_void {
+        self.handle
+    }
+
+    /// Bytes in the block.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The device that owns the memory.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Whether the owner forbids writing.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Memory that we did not allocate or that has left us: never donated,
+    /// mirrored, merged or recycled while somebody else may see it.
+    pub fn is_escaped(&self) -> bool {
+        matches!(self.owner, Owner::Foreign(_)) || self.exported.load(Ordering::Acquire)
+    }
+
+    /// Marks the memory as exported.
+    pub fn mark_exported(&self) {
+        self.exported.store(true, Ordering::Release);
+    }
+
+    /// The copy of this buffer on another device, made by `make` at the first need.
+    pub(crate) fn mirror(
+        &self,
+        device: Device,
+        make: impl FnOnce() -> Result<Arc<Buffer>>,
+    ) -> Result<Arc<Buffer>> {
+        if self.is_escaped() {
+            // Its owner may write to it at any time: a kept copy would go stale.
+            return make();
+        }
+        let mut mirrors = lock(self.mirrors.get_or_init(Default::default));
+        if let Some(found) = mirrors.iter().find(|m| m.device == device) {
+            return Ok(found.clone());
+        }
+        let made = make()?;
+        mirrors.push(made.clone());
+        Ok(made)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        match &self.owner {
+            // SAFETY: the pointer came from `alloc` with this size, and the last
+            // reference is gone.
+            Owner::Host if self.bytes > 0 => unsafe { alloc::free(self.pointer, self.bytes) },
+            Owner::Device(device) => device.free(self.handle, self.bytes),
+            _ => {}
+        }
+    }
+}

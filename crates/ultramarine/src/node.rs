@@ -1,0 +1,253 @@
+//! Nodes of the lazy graph.
+//!
+//! A value goes lazy -> claimed -> done (or poisoned). Only the evaluation that
+//! claimed a node runs it; everybody else waits. References between nodes and the
+//! handles that users hold are counted apart, because what a user still holds is
+//! an output of its fused group while a mere intermediate need never be written.
+
+use crate::{
+    dtype::Dtype,
+    error::Error,
+    memory::buffer::Buffer,
+    ops::Op,
+    shape::{self, Shape, Strides},
+    stream::{Stream, lock},
+};
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+
+/// The operands of a node.
+pub(crate) type Inputs = SmallVec<[Arc<Node>; 2]>;
+
+/// Where an evaluated array's elements lie.
+#[derive(Clone)]
+pub struct Value {
+    /// The memory.
+    pub buffer: Arc<Buffer>,
+    /// Bytes from the buffer's start to the first element.
+    pub offset: usize,
+    /// Strides in elements.
+    pub strides: Strides,
+}
+
+impl Value {
+    /// Address of the first element for the host.
+    pub fn data(&self) -> *mut u8 {
+        self.buffer.as_ptr().wrapping_add(self.offset)
+    }
+}
+
+const LAZY: u8 = 0;
+const CLAIMED: u8 = 1;
+/// Claimed, and somebody sleeps until it is done.
+const AWAITED: u8 = 2;
+
+pub(crate) struct Node {
+    /// Handles (`Array`s) to this node; references from other nodes do not count.
+    pub handles: AtomicU32,
+    state: AtomicU8,
+    pub dtype: Dtype,
+    /// Part of a trace: keeps its operands after evaluation while traces are alive.
+    pub tracer: AtomicBool,
+    /// Scratch of the evaluation that claimed the node: its place on the tape.
+    pub slot: AtomicU32,
+    /// Scratch of traversals: the last one that saw the node.
+    pub mark: AtomicU64,
+    pub stream: Stream,
+    pub shape: Shape,
+    pub op: Op,
+    inputs: Mutex<Inputs>,
+    value: OnceLock<Result<Value, Arc<Error>>>,
+}
+
+/// Where sleepers wait for claimed nodes: one place for all, since sleeping is rare.
+static DONE: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+
+/// Traces in progress, in any thread.
+static TRACES: AtomicUsize = AtomicUsize::new(0);
+
+/// A fresh number for marking nodes.
+pub(crate) fn next_mark() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// While it lives, traced nodes keep their operands even when evaluated.
+pub(crate) struct Tracing(());
+
+impl Tracing {
+    pub fn new() -> Self {
+        TRACES.fetch_add(1, Ordering::Relaxed);
+        Tracing(())
+    }
+
+    pub fn active() -> bool {
+        TRACES.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        TRACES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Node {
+    pub fn new(op: Op, inputs: Inputs, shape: Shape, dtype: Dtype, stream: Stream) -> Arc<Node> {
+        let tracer = Tracing::active() && inputs.iter().any(|i| i.tracer.load(Ordering::Relaxed));
+        Arc::new(Node {
+            handles: AtomicU32::new(0),
+            state: AtomicU8::new(LAZY),
+            dtype,
+            tracer: AtomicBool::new(tracer),
+            slot: AtomicU32::new(0),
+            mark: AtomicU64::new(0),
+            stream,
+            shape,
+            op,
+            inputs: Mutex::new(inputs),
+            value: OnceLock::new(),
+        })
+    }
+
+    pub fn with_value(value: Value, shape: Shape, dtype: Dtype, stream: Stream) -> Arc<Node> {
+        let node = Node::new(Op::Given, Inputs::new(), shape, dtype, stream);
+        let _ = node.value.set(Ok(value));
+        node
+    }
+
+    pub fn size(&self) -> usize {
+        shape::size(&self.shape)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.size() * self.dtype.size()
+    }
+
+    /// The value, once evaluation has ended in one or in an error.
+    #[inline]
+    pub fn outcome(&self) -> Option<&Result<Value, Arc<Error>>> {
+        self.value.get()
+    }
+
+    #[inline]
+    pub fn value(&self) -> Option<&Value> {
+        self.value.get().and_then(|v| v.as_ref().ok())
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.value.get().is_some()
+    }
+
+    /// The operands (none once they were let go).
+    pub fn inputs(&self) -> Inputs {
+        lock(&self.inputs).clone()
+    }
+
+    /// Looks at the operands without cloning them. `f` must not lock other nodes'
+    /// operands for long; nested calls go down the graph only, so they cannot cycle.
+    pub fn with_inputs<T>(&self, f: impl FnOnce(&Inputs) -> T) -> T {
+        f(&lock(&self.inputs))
+    }
+
+    /// Whether operands are kept after evaluation.
+    fn retains(&self) -> bool {
+        self.tracer.load(Ordering::Relaxed) && Tracing::active()
+    }
+
+    /// The operands, given up if nothing needs them after evaluation.
+    pub fn take_inputs(&self) -> Inputs {
+        if self.retains() { self.inputs() } else { std::mem::take(&mut *lock(&self.inputs)) }
+    }
+
+    /// Claims a lazy node; false if somebody else did.
+    #[inline]
+    pub fn claim(&self) -> bool {
+        self.state.compare_exchange(LAZY, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    pub fn is_claimed(&self) -> bool {
+        self.state.load(Ordering::Acquire) != LAZY
+    }
+
+    /// Gives up a claim: the node was not needed after all, and is lazy again.
+    pub fn release_claim(&self) {
+        self.leave(LAZY);
+    }
+
+    /// Ends a claimed evaluation.
+    pub fn finish(&self, outcome: Result<Value, Arc<Error>>) {
+        let _ = self.value.set(outcome);
+        self.leave(CLAIMED);
+    }
+
+    fn leave(&self, state: u8) {
+        if self.state.swap(state, Ordering::AcqRel) == AWAITED {
+            // Taking the lock orders us after a sleeper's last check.
+            drop(lock(&DONE.0));
+            DONE.1.notify_all();
+        }
+    }
+
+    /// Sleeps until a claimed node is done, or lazy again.
+    pub fn wait(&self) {
+        let mut guard = lock(&DONE.0);
+        loop {
+            if self.is_done() {
+                return;
+            }
+            match self.state.compare_exchange(CLAIMED, AWAITED, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Err(LAZY) => return,
+                _ if self.is_done() => return,
+                _ => guard = DONE.1.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// Nodes to drop, while a drop is under way on this thread.
+    static DROPPING: Cell<Option<Vec<Inputs>>> = const { Cell::new(None) };
+}
+
+/// Dropping a long chain must not recurse: operands whose last reference goes are
+/// put on a list that the outermost drop works off.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut inputs =
+            Some(std::mem::take(self.inputs.get_mut().unwrap_or_else(PoisonError::into_inner)));
+        if inputs.as_ref().is_none_or(|i| i.is_empty()) {
+            return;
+        }
+        let nested = DROPPING.try_with(|d| match d.take() {
+            Some(mut list) => {
+                list.extend(inputs.take());
+                d.set(Some(list));
+                true
+            }
+            None => {
+                d.set(Some(Vec::new()));
+                false
+            }
+        });
+        if nested.unwrap_or(false) {
+            return;
+        }
+        let mut next = inputs;
+        while let Some(inputs) = next {
+            drop(inputs);
+            next = DROPPING
+                .try_with(|d| {
+                    let mut list = d.take()?;
+                    let last = list.pop();
+                    d.set(last.as_ref().map(|_| list));
+                    last
+                })
+                .ok()
+                .flatten();
+        }
+    }
+}

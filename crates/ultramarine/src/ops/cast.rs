@@ -1,0 +1,64 @@
+//! Conversion between dtypes.
+
+use super::{Call, Cotangents, Elementwise, Jvp, Rules, Vjp, Vmap};
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    dtype::Dtype,
+    error::Result,
+    node::Value,
+    ops::{Op, fill},
+    shape::Shape,
+};
+use smallvec::smallvec;
+use ultramarine_abi::fused::family;
+
+impl Array {
+    /// The array converted to `dtype` (itself if it has it already). Floats to
+    /// integers truncate; complex to real drops the imaginary part; any non-zero
+    /// value is true.
+    pub fn astype(&self, dtype: Dtype) -> Array {
+        if self.dtype() == dtype {
+            return self.clone();
+        }
+        if let Op::Fill(f) = &self.node().op {
+            return fill::filled(Shape::from_slice(self.shape()), f.value.cast(dtype));
+        }
+        Array::of(Cast, &[self], Shape::from_slice(self.shape()), dtype)
+    }
+}
+
+/// Conversion to the node's dtype.
+#[derive(Clone, Debug)]
+pub(crate) struct Cast;
+
+impl Rules for Cast {
+    fn name(&self) -> &'static str {
+        "astype"
+    }
+
+    fn elementwise(&self) -> Option<Elementwise> {
+        Some(Elementwise { family: family::CAST, code: 0 })
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let value = exec.alloc(call.shape, call.dtype)?;
+        exec.copy(
+            Operand { value: &call.inputs[0], shape: call.shape, dtype: call.descs[0].1 },
+            Operand { value: &value, shape: call.shape, dtype: call.dtype },
+        )?;
+        Ok(value)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        Ok(smallvec![Some(v.cotangent.astype(v.primals[0].dtype()))])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        Ok(j.tangents[0].as_ref().map(|t| t.astype(j.output.dtype())))
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Ok((v.inputs[0].astype(v.dtype), v.axes[0]))
+    }
+}

@@ -1,0 +1,49 @@
+//! Row-major copies.
+
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    error::Result,
+    node::Value,
+    shape::{self, Shape},
+};
+use smallvec::smallvec;
+
+/// The array, row-major without gaps once evaluated.
+pub(crate) fn contiguous(a: &Array) -> Array {
+    Array::of(Contiguous, &[a], Shape::from_slice(a.shape()), a.dtype())
+}
+
+/// The identity, with a row-major result.
+#[derive(Clone, Debug)]
+pub(crate) struct Contiguous;
+
+impl Rules for Contiguous {
+    fn name(&self) -> &'static str {
+        "contiguous"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let input = &call.inputs[0];
+        if shape::is_contiguous(call.shape, &input.strides) {
+            return Ok(input.clone());
+        }
+        let value = exec.alloc(call.shape, call.dtype)?;
+        let operand = |value| Operand { value, shape: call.shape, dtype: call.dtype };
+        exec.copy(operand(input), operand(&value))?;
+        Ok(value)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        Ok(smallvec![Some(v.cotangent.clone())])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        Ok(j.tangents[0].clone())
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Ok((contiguous(&v.inputs[0]), v.axes[0]))
+    }
+}

@@ -1,0 +1,180 @@
+//! Operations. An operation is data: a variant of [`Op`] with its attributes.
+//!
+//! Each family has one file, in which stand, in this order: the public functions
+//! (with shape and dtype inference, so that errors come at the call), the
+//! attribute struct, and its [`Rules`]: how it is evaluated, fused and
+//! transformed. Adding a family means a file and a line in `families!`.
+
+pub(crate) mod binary;
+pub(crate) mod cast;
+pub(crate) mod copy;
+pub(crate) mod fill;
+pub(crate) mod reduce;
+pub(crate) mod unary;
+pub(crate) mod view;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    shape::Shape,
+};
+use smallvec::SmallVec;
+
+/// An instruction of a fused program, without its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Elementwise {
+    /// A code of [`ultramarine_abi::fused::family`].
+    pub family: u8,
+    /// The op's code in its family.
+    pub code: u8,
+}
+
+/// A closing reduction of a fused program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closing {
+    /// A code of [`ultramarine_abi::schema::reduce`].
+    pub code: u32,
+    /// Bit `i`: axis `i` is reduced.
+    pub axes: u64,
+}
+
+/// What an evaluation tells the op.
+pub(crate) struct Call<'a> {
+    /// Evaluated operands, on the op's device.
+    pub inputs: &'a [Value],
+    /// The operands' shapes and dtypes.
+    pub descs: &'a [(&'a [usize], Dtype)],
+    /// Shape of the result.
+    pub shape: &'a [usize],
+    /// Dtype of the result.
+    pub dtype: Dtype,
+    /// Bit `i`: nobody else needs operand `i`; its memory may become the output's.
+    pub donatable: u32,
+}
+
+/// Operands, result and its cotangent, for a reverse rule.
+pub(crate) struct Vjp<'a> {
+    /// Operands.
+    pub primals: &'a [Array],
+    /// Result.
+    pub output: &'a Array,
+    /// Cotangent of the result: its shape and dtype.
+    pub cotangent: &'a Array,
+    /// Which operands need a cotangent.
+    pub wanted: &'a [bool],
+}
+
+/// Operands, result and the operands' tangents (`None`: zero), for a forward rule.
+pub(crate) struct Jvp<'a> {
+    /// Operands.
+    pub primals: &'a [Array],
+    /// Result.
+    pub output: &'a Array,
+    /// Tangents, of the operands' shapes and dtypes.
+    pub tangents: &'a [Option<Array>],
+}
+
+/// Operands with the axis that is mapped over (`None`: not mapped).
+pub(crate) struct Vmap<'a> {
+    /// Operands; a mapped one has one axis more than the op was made for.
+    pub inputs: &'a [Array],
+    /// The mapped axis of each.
+    pub axes: &'a [Option<usize>],
+    /// Size of the mapped axis.
+    pub size: usize,
+    /// Shape of the unmapped result.
+    pub shape: &'a [usize],
+    /// Dtype of the result.
+    pub dtype: Dtype,
+}
+
+/// One cotangent for each operand, `None` where none is wanted or it is zero.
+pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
+
+/// What stands with an operation's definition.
+pub(crate) trait Rules {
+    /// MLX's name of the operation.
+    fn name(&self) -> &'static str;
+
+    /// The instruction that the op is in a fused program, if it is elementwise.
+    fn elementwise(&self) -> Option<Elementwise> {
+        None
+    }
+
+    /// The closing reduction that the op can be, if it is one.
+    fn closing(&self) -> Option<Closing> {
+        None
+    }
+
+    /// Evaluates the op by itself.
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value>;
+
+    /// Reverse rule.
+    fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
+        Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name())))
+    }
+
+    /// Forward rule; `None`: the tangent is zero.
+    fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
+        Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())))
+    }
+
+    /// Batching rule: the mapped result and its mapped axis.
+    fn vmap(&self, _: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name())))
+    }
+}
+
+macro_rules! families {
+    ($($(#[$m:meta])* $variant:ident($rules:ty),)*) => {
+        /// An operation with its attributes.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Op {
+            /// No operation: the node was made with its value, or is a stand-in of a
+            /// transform, which never gets one.
+            Given,
+            $($(#[$m])* $variant($rules),)*
+        }
+
+        impl Op {
+            /// The rules of the operation; `None` for [`Op::Given`].
+            pub fn rules(&self) -> Option<&dyn Rules> {
+                match self {
+                    Op::Given => None,
+                    $(Op::$variant(rules) => Some(rules),)*
+                }
+            }
+        }
+        $(impl From<$rules> for Op {
+            fn from(rules: $rules) -> Op { Op::$variant(rules) }
+        })*
+    };
+}
+
+families! {
+    Binary(binary::Binary),
+    Unary(unary::Unary),
+    Cast(cast::Cast),
+    Fill(fill::Fill),
+    Arange(fill::Arange),
+    Reduce(reduce::Reduce),
+    View(view::View),
+    Contiguous(copy::Contiguous),
+}
+
+impl Op {
+    /// MLX's name of the operation.
+    pub fn name(&self) -> &'static str {
+        self.rules().map_or("array", |r| r.name())
+    }
+}
+
+impl Array {
+    /// A lazy array of an op's attribute struct.
+    pub(crate) fn of(op: impl Into<Op>, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
+        Array::lazy(op.into(), inputs, shape, dtype)
+    }
+}

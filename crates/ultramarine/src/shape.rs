@@ -1,0 +1,133 @@
+//! Shapes, strides, axes and broadcasting.
+
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+
+/// Sizes of an array's dimensions.
+pub type Shape = SmallVec<[usize; 4]>;
+/// Steps between neighbours along each dimension, in elements.
+pub type Strides = SmallVec<[isize; 4]>;
+
+/// Most dimensions an array may have.
+pub const MAX_NDIM: usize = ultramarine_abi::MAX_NDIM;
+
+/// Number of elements of a shape.
+pub fn size(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// Checks that a shape is one an array may have: at most [`MAX_NDIM`] dimensions
+/// and a size in bytes that fits the address space.
+///
+/// # Errors
+/// [`Error::Value`] otherwise.
+pub fn check(op: &str, shape: &[usize], itemsize: usize) -> Result<()> {
+    if shape.len() > MAX_NDIM {
+        return Err(Error::value(
+            op,
+            format!("{} dimensions are too many; the most is {MAX_NDIM}.", shape.len()),
+        ));
+    }
+    // Zero-size shapes still must not overflow, as their strides are computed.
+    shape
+        .iter()
+        .try_fold(itemsize, |n, d| n.checked_mul((*d).max(1)))
+        .filter(|n| *n <= isize::MAX as usize)
+        .map(drop)
+        .ok_or_else(|| Error::value(op, format!("Shape {} is too large.", Show(shape))))
+}
+
+/// Strides of a row-major array without gaps.
+pub fn contiguous_strides(shape: &[usize]) -> Strides {
+    let mut strides = Strides::from_elem(1, shape.len());
+    for i in (0..shape.len().saturating_sub(1)).rev() {
+        strides[i] = strides[i + 1] * shape[i + 1].max(1) as isize;
+    }
+    strides
+}
+
+/// Whether an array with these strides is row-major without gaps.
+pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
+    let mut expected = 1;
+    for (&n, &s) in shape.iter().zip(strides).rev() {
+        if n == 0 {
+            return true;
+        }
+        if n != 1 {
+            if s != expected {
+                return false;
+            }
+            expected *= n as isize;
+        }
+    }
+    true
+}
+
+/// The shape that two shapes broadcast to, by NumPy's rule.
+///
+/// # Errors
+/// [`Error::Value`] when they do not.
+pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
+    if a == b {
+        return Ok(Shape::from_slice(a));
+    }
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut out = Shape::from_slice(long);
+    let lead = long.len() - short.len();
+    for (i, &n) in short.iter().enumerate() {
+        let m = &mut out[lead + i];
+        if *m == 1 {
+            *m = n;
+        } else if n != 1 && n != *m {
+            return Err(Error::value(
+                "broadcast_shapes",
+                format!("Shapes {} and {} cannot be broadcast.", Show(a), Show(b)),
+            ));
+        }
+    }
+    Ok(out)
+}
+
+/// Turns an axis that may count from the end into one that counts from the start.
+///
+/// # Errors
+/// [`Error::Index`] when it is out of range.
+pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
+    let n = ndim as isize;
+    let a = if axis < 0 { axis + n } else { axis };
+    if (0..n).contains(&a) {
+        Ok(a as usize)
+    } else {
+        Err(Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions.")))
+    }
+}
+
+/// Normalises a list of axes, sorts it and refuses repetitions.
+///
+/// # Errors
+/// [`Error::Index`] out of range, [`Error::Value`] when an axis is named twice.
+pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Result<SmallVec<[usize; 4]>> {
+    let mut out: SmallVec<[usize; 4]> =
+        axes.iter().map(|a| normalize_axis(op, *a, ndim)).collect::<Result<_>>()?;
+    out.sort_unstable();
+    if out.windows(2).any(|w| w[0] == w[1]) {
+        return Err(Error::value(op, format!("Received duplicate axes {axes:?}.")));
+    }
+    Ok(out)
+}
+
+/// Shows a shape as MLX does: `(2,3)`.
+pub struct Show<'a>(pub &'a [usize]);
+
+impl std::fmt::Display for Show<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "(")?;
+        for (i, n) in self.0.iter().enumerate() {
+            if i > 0 {
+                write!(f, ",")?;
+            }
+            write!(f, "{n}")?;
+        }
+        write!(f, ")")
+    }
+}

@@ -1,0 +1,273 @@
+//! Streams: ordered queues of work on a device.
+//!
+//! A host stream has no thread of its own until it needs one: a synchronous
+//! evaluation on an idle stream runs on the calling thread, which owns the stream
+//! meanwhile; anything else is queued for the stream's worker. Jobs enter queues
+//! under the scheduler's lock, in an order that respects their dependencies, so
+//! waiting inside a job cannot deadlock: the oldest unfinished job of all streams
+//! never waits for a younger one.
+
+use crate::{
+    backend,
+    device::{Device, default_device},
+    error::Result,
+};
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Work for a stream. Never unwinds.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// Jobs that may wait in one queue before a submitter is held back.
+const MAX_QUEUED: usize = 64;
+
+/// An ordered queue of work on a device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stream {
+    /// Index, unique in the process.
+    pub index: u32,
+    /// Its device.
+    pub device: Device,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({}, {})", self.device, self.index)
+    }
+}
+
+/// Locks a mutex; what it guards stays sound when a holder panicked, since our
+/// critical sections only move plain values.
+pub(crate) fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// A thread is running a job of this stream.
+    busy: bool,
+    /// A worker thread exists (in this process, not in a forked parent).
+    worker: bool,
+}
+
+pub(crate) struct StreamState {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Registry {
+    streams: Vec<(Stream, Arc<StreamState>)>,
+    defaults: HashMap<Device, Stream>,
+}
+
+static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
+
+thread_local! {
+    static SCOPED: Cell<Option<Stream>> = const { Cell::new(None) };
+    /// The default stream last looked up, to spare the registry's lock.
+    static RECENT: Cell<Option<Stream>> = const { Cell::new(None) };
+}
+
+pub(crate) fn swap_scoped(stream: Option<Stream>) -> Option<Stream> {
+    SCOPED.replace(stream)
+}
+
+fn write<T>(f: impl FnOnce(&mut Registry) -> T) -> T {
+    let mut guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
+    f(guard.get_or_insert_with(Registry::default))
+}
+
+fn read<T>(f: impl FnOnce(&Registry) -> Option<T>) -> Option<T> {
+    REGISTRY.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(f)
+}
+
+impl Registry {
+    fn add(&mut self, device: Device) -> Stream {
+        let stream = Stream { index: self.streams.len() as u32, device };
+        let state = StreamState { queue: Mutex::default(), changed: Condvar::new() };
+        self.streams.push((stream, Arc::new(state)));
+        stream
+    }
+}
+
+/// The stream that operations of this thread join.
+#[inline]
+pub(crate) fn current() -> Stream {
+    if let Some(stream) = SCOPED.get() {
+        return stream;
+    }
+    let device = default_device();
+    match RECENT.get() {
+        Some(stream) if stream.device == device => stream,
+        _ => {
+            let stream = default_of(device);
+            RECENT.set(Some(stream));
+            stream
+        }
+    }
+}
+
+fn default_of(device: Device) -> Stream {
+    read(|r| r.defaults.get(&device).copied()).unwrap_or_else(|| {
+        write(|r| match r.defaults.get(&device) {
+            Some(stream) => *stream,
+            None => {
+                let stream = r.add(device);
+                r.defaults.insert(device, stream);
+                stream
+            }
+        })
+    })
+}
+
+/// The default stream of a device (inside a [`crate::Scope`] of that device, the
+/// scope's stream).
+///
+/// # Errors
+/// [`crate::Error::Value`] when no loaded backend has the device.
+pub fn default_stream(device: Device) -> Result<Stream> {
+    backend::get(device)?;
+    Ok(SCOPED.get().filter(|s| s.device == device).unwrap_or_else(|| default_of(device)))
+}
+
+/// Makes `stream` the default stream of its device (inside a [`crate::Scope`] of
+/// that device, of the scope). Threads that already used the old default keep it
+/// until they change device.
+pub fn set_default_stream(stream: Stream) {
+    if SCOPED.get().is_some_and(|s| s.device == stream.device) {
+        SCOPED.set(Some(stream));
+    } else {
+        write(|r| r.defaults.insert(stream.device, stream));
+        RECENT.set(None);
+    }
+}
+
+/// Makes a new stream on a device.
+///
+/// # Errors
+/// [`crate::Error::Value`] when no loaded backend has the device.
+pub fn new_stream(device: Device) -> Result<Stream> {
+    backend::get(device)?;
+    Ok(write(|r| r.add(device)))
+}
+
+/// Waits until all work given to the stream is done.
+pub fn synchronize(stream: Stream) {
+    if let Some(state) = state(stream) {
+        state.drain();
+    }
+}
+
+/// Waits for every stream.
+pub(crate) fn synchronize_all() {
+    let all = read(|r| Some(r.streams.iter().map(|s| s.1.clone()).collect::<Vec<_>>()));
+    for state in all.unwrap_or_default() {
+        state.drain();
+    }
+}
+
+pub(crate) fn state(stream: Stream) -> Option<Arc<StreamState>> {
+    read(|r| r.streams.get(stream.index as usize).map(|s| s.1.clone()))
+}
+
+/// The right to run a job on the calling thread.
+pub(crate) struct Ownership(Arc<StreamState>);
+
+impl Drop for Ownership {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.0.queue);
+        queue.busy = false;
+        let wake = !queue.jobs.is_empty();
+        if wake {
+            StreamState::ensure_worker(&self.0, &mut queue);
+        }
+        drop(queue);
+        self.0.changed.notify_all();
+    }
+}
+
+impl StreamState {
+    /// Takes the stream for the calling thread, if nothing runs or waits on it.
+    pub(crate) fn try_own(self: &Arc<Self>) -> Option<Ownership> {
+        let mut queue = lock(&self.queue);
+        if queue.busy || !queue.jobs.is_empty() {
+            return None;
+        }
+        queue.busy = true;
+        Some(Ownership(self.clone()))
+    }
+
+    /// Queues a job for the stream's worker.
+    pub(crate) fn push(self: &Arc<Self>, job: Job) {
+        let mut queue = lock(&self.queue);
+        queue.jobs.push_back(job);
+        Self::ensure_worker(self, &mut queue);
+        drop(queue);
+        self.changed.notify_all();
+    }
+
+    /// Holds the caller back while too many jobs wait. Call it without locks.
+    pub(crate) fn throttle(&self) {
+        let mut queue = lock(&self.queue);
+        while queue.jobs.len() > MAX_QUEUED {
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn drain(&self) {
+        let mut queue = lock(&self.queue);
+        while queue.busy || !queue.jobs.is_empty() {
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn ensure_worker(this: &Arc<Self>, queue: &mut Queue) {
+        if queue.worker {
+            return;
+        }
+        let state = this.clone();
+        let spawned = std::thread::Builder::new()
+            .name("ultramarine-stream".into())
+            .spawn(move || state.work());
+        queue.worker = spawned.is_ok();
+        if !queue.worker {
+            // No thread to be had: run what waits here rather than never.
+            let jobs = std::mem::take(&mut queue.jobs);
+            jobs.into_iter().for_each(|job| job());
+        }
+    }
+
+    fn work(&self) {
+        let mut queue = lock(&self.queue);
+        loop {
+            match queue.jobs.front() {
+                Some(_) if !queue.busy => {
+                    let Some(job) = queue.jobs.pop_front() else { continue };
+                    queue.busy = true;
+                    drop(queue);
+                    job();
+                    queue = lock(&self.queue);
+                    queue.busy = false;
+                    self.changed.notify_all();
+                }
+                _ => queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+/// In a forked child: its streams have no workers.
+pub(crate) fn after_fork_in_child() {
+    // The streams were drained before the fork, with the scheduler's lock held.
+    if let Ok(mut guard) = REGISTRY.try_write()
+        && let Some(registry) = guard.as_mut()
+    {
+        for (_, state) in &mut registry.streams {
+            *state = Arc::new(StreamState { queue: Mutex::default(), changed: Condvar::new() });
+        }
+    }
+}
