@@ -12,6 +12,7 @@
 //!   and arg-reductions; `random`: Threefry bits.
 
 pub mod dtype;
+mod fused;
 pub mod gemm;
 pub mod kernel;
 pub mod level;

@@ -2,6 +2,7 @@
 
 use crate::{
     dtype::DType,
+    fused as fused_kernels,
     kernel::{Args, Context, Desc, Kernel, Prepared, Refusal, Signature, View},
     level::Level,
     par::Par,
@@ -73,8 +74,11 @@ fn prepare_op(
     signature: &Signature<'_>,
     level: Level,
 ) -> Prepared {
-    let _ = attributes;
     match id {
+        op::COPY..=op::REDUCE => {
+            // SAFETY: the host's attributes are the op's struct.
+            unsafe { fused_kernels::prepare_op(id, attributes, signature, level) }
+        }
         op::MATMUL => crate::gemm::prepare(signature, level),
         _ => Err(Refusal::Unsupported),
     }
@@ -145,14 +149,32 @@ unsafe extern "C" fn prepare(
 
 unsafe extern "C" fn prepare_fused(
     _device: *mut c_void,
-    _program: *const fused::Program,
-    _inputs: *const abi::TensorDesc,
-    _outputs: *const abi::TensorDesc,
-    _plan: *mut *mut c_void,
+    program: *const fused::Program,
+    inputs: *const abi::TensorDesc,
+    outputs: *const abi::TensorDesc,
+    plan: *mut *mut c_void,
     error: *mut *mut abi::Error,
 ) -> Status {
+    let work = || {
+        // SAFETY: the host passes a program; it was linked with this very struct.
+        let program = unsafe { program.as_ref() }
+            .filter(|p| p.size as usize >= size_of::<fused::Program>())
+            .ok_or((status::UNSUPPORTED, "a program of another version".to_string()))?;
+        // SAFETY: the host's arrays have the lengths that the program says.
+        let (ins, outs) =
+            unsafe { (decode(inputs, program.n_inputs), decode(outputs, program.n_outputs)) };
+        let (Some(ins), Some(outs)) = (ins, outs) else {
+            return Err((status::UNSUPPORTED, "a dtype or rank is unknown".into()));
+        };
+        let signature = Signature { inputs: &ins, outputs: &outs };
+        // SAFETY: the program's arrays have the lengths that it says.
+        let prepared =
+            unsafe { fused_kernels::prepare_program(program, &signature, Level::current()) };
+        // SAFETY: the host gives a place for the plan.
+        unsafe { finish(prepared, &ins, &outs, plan) }
+    };
     // SAFETY: the host's error place.
-    unsafe { fail(error, status::UNSUPPORTED, "no fused programs yet") }
+    unsafe { guard(error, work) }
 }
 
 unsafe extern "C" fn plan_release(_device: *mut c_void, plan: *mut c_void) {

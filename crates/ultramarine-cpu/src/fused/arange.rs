@@ -1,0 +1,82 @@
+//! ARANGE: `start + i * step`, computed in float64 or int64 and converted.
+
+use super::strided::{self, Rect};
+use crate::{
+    dtype::DType,
+    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
+    level::Level,
+    par::Shared,
+    tile::{self, TileFn, TileOp},
+};
+
+/// Elements of a tile.
+const TILE: usize = 512;
+/// Tiles of a task.
+const TASK: usize = 128;
+
+/// ARANGE as a kernel.
+pub struct Arange {
+    float: bool,
+    size: usize,
+    cast: Option<TileFn>,
+    level: Level,
+}
+
+impl Arange {
+    /// Looks the conversion up.
+    pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {
+        let out = signature.outputs[0];
+        if out.ndim != 1 {
+            return Err(Refusal::Invalid("arange makes one dimension".into()));
+        }
+        let float = out.dtype.is_float() || out.dtype == DType::C64;
+        let from = if float { DType::F64 } else { DType::I64 };
+        let cast = if from == out.dtype {
+            None
+        } else {
+            let cast = tile::lookup(level, TileOp::Cast(out.dtype), from);
+            Some(cast.ok_or(Refusal::Unsupported)?)
+        };
+        Ok(Box::new(Arange { float, size: out.dtype.size(), cast, level }))
+    }
+}
+
+impl Kernel for Arange {
+    unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
+        let [start, step] = *args.scalars else {
+            return Err("arange takes two scalars".into());
+        };
+        let (out, n) = (args.outputs[0], args.outputs[0].size());
+        let stride = out.strides[0] as isize * self.size as isize;
+        let (start, step, data) = (start[0], step[0], Shared(out.data));
+        let tile = |index: usize| {
+            let (at, mut wide, mut narrow) = (index * TILE, [0u64; TILE], [0u64; TILE]);
+            let count = TILE.min(n - at);
+            for (i, x) in wide[..count].iter_mut().enumerate() {
+                let i = (at + i) as u64;
+                *x = if self.float {
+                    (f64::from_bits(start) + i as f64 * f64::from_bits(step)).to_bits()
+                } else {
+                    start.wrapping_add(i.wrapping_mul(step))
+                };
+            }
+            let mut from = wide.as_mut_ptr() as *mut u8;
+            // SAFETY: both arrays hold a tile of 8-byte elements, and none is wider;
+            // the output has these elements, which no other tile writes.
+            unsafe {
+                if let Some(cast) = self.cast {
+                    let to = narrow.as_mut_ptr() as *mut u8;
+                    cast(to, from, from, from, count);
+                    from = to;
+                }
+                let place = data.get().wrapping_offset(at as isize * stride);
+                let to = Rect { data: place, rows: 0, columns: stride };
+                strided::copy(self.level, to, Rect::dense(from, count, self.size), 1, count, self.size);
+            }
+        };
+        let tiles = n.div_ceil(TILE);
+        let body = |task: usize| (task * TASK..((task + 1) * TASK).min(tiles)).for_each(tile);
+        cx.par.run(tiles.div_ceil(TASK), body);
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Moving rectangles of elements between strided memory and tiles, by element
+//! size: loads gather into a dense tile, stores scatter from one.
+
+use super::transpose;
+use crate::level::{self, Body, Isa, Level};
+
+/// A rectangle in memory: address of its first element, bytes between rows and
+/// between the elements of a row.
+#[derive(Clone, Copy)]
+pub struct Rect {
+    /// First element.
+    pub data: *mut u8,
+    /// Bytes from a row to the next.
+    pub rows: isize,
+    /// Bytes from an element of a row to the next.
+    pub columns: isize,
+}
+
+impl Rect {
+    /// Row-major without gaps.
+    #[inline]
+    pub fn dense(data: *mut u8, columns: usize, size: usize) -> Self {
+        Rect { data, rows: (columns * size) as isize, columns: size as isize }
+    }
+}
+
+/// Copies `rows` by `columns` elements of `size` bytes (1, 2, 4 or 8).
+///
+/// # Safety
+/// Both rectangles are valid for that many rows and columns, aligned for their
+/// elements, and do not overlap (or are the same).
+#[inline]
+pub unsafe fn copy(level: Level, to: Rect, from: Rect, rows: usize, columns: usize, size: usize) {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match size {
+            1 => copy_sized::<u8>(level, to, from, rows, columns),
+            2 => copy_sized::<u16>(level, to, from, rows, columns),
+            4 => copy_sized::<u32>(level, to, from, rows, columns),
+            _ => copy_sized::<u64>(level, to, from, rows, columns),
+        }
+    }
+}
+
+/// # Safety
+/// As [`copy`].
+unsafe fn copy_sized<T: Copy + Default>(
+    level: Level,
+    to: Rect,
+    from: Rect,
+    rows: usize,
+    columns: usize,
+) {
+    let size = size_of::<T>() as isize;
+    let (dense_to, dense_from) = (to.columns == size, from.columns == size);
+    if dense_to && dense_from && columns * size_of::<T>() >= 32 {
+        for r in 0..rows as isize {
+            // SAFETY: row r of both rectangles; `copy` allows equal ones.
+            unsafe {
+                core::ptr::copy(
+                    from.data.wrapping_offset(r * from.rows),
+                    to.data.wrapping_offset(r * to.rows),
+                    columns * size_of::<T>(),
+                )
+            };
+        }
+    } else if rows >= transpose::LEAST
+        && columns >= transpose::LEAST
+        && ((dense_to && from.rows == size) || (dense_from && to.rows == size))
+    {
+        // A transposed store is a transposed load of the transposed rectangles.
+        let turned = |r: Rect| Rect { data: r.data, rows: r.columns, columns: r.rows };
+        // SAFETY: passed on from the caller; rows and columns change places in all.
+        unsafe {
+            if dense_to {
+                transpose::copy::<T>(level, to, from, rows, columns)
+            } else {
+                transpose::copy::<T>(level, turned(to), turned(from), columns, rows)
+            }
+        }
+    } else {
+        // SAFETY: passed on from the caller.
+        level::at(level, General::<T> { to, from, rows, columns, element: [] })
+    }
+}
+
+struct General<T> {
+    to: Rect,
+    from: Rect,
+    rows: usize,
+    columns: usize,
+    element: [T; 0],
+}
+
+impl<T: Copy> Body for General<T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let _ = self.element;
+        let size = size_of::<T>() as isize;
+        let (to, from) = (self.to, self.from);
+        for r in 0..self.rows as isize {
+            let target = to.data.wrapping_offset(r * to.rows) as *mut T;
+            let source = from.data.wrapping_offset(r * from.rows) as *const T;
+            // Constant strides where they are common, so that the loop vectorises.
+            // SAFETY: row r of both rectangles, valid by the contract of `copy`.
+            unsafe {
+                if to.columns == size && from.columns == 0 {
+                    let value = *source;
+                    for c in 0..self.columns {
+                        *target.add(c) = value;
+                    }
+                } else if to.columns == size && from.columns == size {
+                    for c in 0..self.columns {
+                        *target.add(c) = *source.add(c);
+                    }
+                } else if to.columns == size && from.columns == 2 * size {
+                    for c in 0..self.columns {
+                        *target.add(c) = *source.add(2 * c);
+                    }
+                } else if to.columns == size && from.columns == -size {
+                    for c in 0..self.columns {
+                        *target.add(c) = *source.sub(c);
+                    }
+                } else if to.columns == size {
+                    for c in 0..self.columns {
+                        *target.add(c) = *source.byte_offset(c as isize * from.columns);
+                    }
+                } else {
+                    for c in 0..self.columns as isize {
+                        *target.byte_offset(c * to.columns) = *source.byte_offset(c * from.columns);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of an output from which on it is written past the caches: it would
+/// push out everything else and come back from memory anyway.
+pub const STREAM_BYTES: usize = 8 << 20;
+
+/// Copies `n` bytes with stores that go past the caches. Call [`fence`] before
+/// another thread may read them.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `n` bytes; they do not overlap.
+#[inline]
+pub unsafe fn stream(level: Level, to: *mut u8, from: *const u8, n: usize) {
+    level::at(level, Stream { to, from, n })
+}
+
+struct Stream {
+    to: *mut u8,
+    from: *const u8,
+    n: usize,
+}
+
+impl Body for Stream {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let (to, from, n) = (self.to, self.from, self.n);
+        #[cfg(target_arch = "x86_64")]
+        {
+            use core::arch::x86_64::*;
+            let head = to.align_offset(64).min(n);
+            // SAFETY: all within n bytes; the lines are aligned to 64 after the
+            // head; the intrinsics' features are those of the level.
+            unsafe {
+                core::ptr::copy_nonoverlapping(from, to, head);
+                let lines = (n - head) / 64;
+                for i in 0..lines {
+                    let (t, f) = (to.add(head + 64 * i), from.add(head + 64 * i));
+                    match I::LEVEL {
+                        Level::V4 => {
+                            _mm512_stream_si512(t as *mut __m512i, _mm512_loadu_si512(f as *const __m512i))
+                        }
+                        Level::V3 => {
+                            for k in 0..2 {
+                                let v = _mm256_loadu_si256((f as *const __m256i).add(k));
+                                _mm256_stream_si256((t as *mut __m256i).add(k), v);
+                            }
+                        }
+                        Level::Baseline => {
+                            for k in 0..4 {
+                                let v = _mm_loadu_si128((f as *const __m128i).add(k));
+                                _mm_stream_si128((t as *mut __m128i).add(k), v);
+                            }
+                        }
+                    }
+                }
+                let done = head + 64 * lines;
+                core::ptr::copy_nonoverlapping(from.add(done), to.add(done), n - done);
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        // SAFETY: by the contract of `stream`.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from, to, n)
+        };
+    }
+}
+
+/// Makes streamed bytes visible before what the thread does next.
+#[inline]
+pub fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has SSE.
+    unsafe {
+        core::arch::x86_64::_mm_sfence()
+    };
+}

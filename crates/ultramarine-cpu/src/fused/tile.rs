@@ -1,0 +1,281 @@
+//! Running a program's steps on one tile.
+
+use super::{
+    layout::{Group, Layout, MAX_TENSORS, NOT_LINEAR},
+    program::{MAX_VALUES, Program},
+    strided::{self, Rect},
+};
+use core::mem::MaybeUninit;
+
+/// Addresses of all values of a tile.
+pub type Values = [MaybeUninit<*mut u8>; MAX_VALUES];
+
+/// One tile: ranges of groups A and B, and every tensor's offset by the outer groups.
+pub struct Tile {
+    /// Start in group A.
+    pub a: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Start in group B.
+    pub b: usize,
+    /// Columns.
+    pub columns: usize,
+    /// Bytes from each tensor's first element by the outer groups.
+    pub base: [isize; MAX_TENSORS],
+}
+
+/// What all tiles of a command share.
+pub struct Frame<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// The axes.
+    pub layout: &'a Layout,
+    /// First element of every tensor.
+    pub data: &'a [*mut u8],
+    /// The constants' bits.
+    pub scalars: &'a [[u64; 2]],
+    /// Elements that a slot has room for; a multiple of 64.
+    pub room: usize,
+    /// Bit per output of the program: write past the caches.
+    pub streamed: u32,
+    /// Bit per output: make it in a slot first, for an input that is still read
+    /// may be its memory.
+    pub staged: u32,
+    /// Bit per input: load it into its slot, even where it could be read in place.
+    pub copied: u32,
+    /// Bit per input: one element, broadcast to all.
+    pub splat: u32,
+}
+
+// SAFETY: tasks read inputs and write parts of outputs of their own only.
+unsafe impl Sync for Frame<'_> {}
+
+impl Frame<'_> {
+    /// Group A.
+    #[inline]
+    pub fn a(&self) -> &Group {
+        &self.layout.groups[self.layout.groups.len() - 2]
+    }
+
+    /// Group B.
+    #[inline]
+    pub fn b(&self) -> &Group {
+        &self.layout.groups[self.layout.groups.len() - 1]
+    }
+
+    /// The groups before A.
+    #[inline]
+    pub fn outer(&self) -> &[Group] {
+        &self.layout.groups[..self.layout.groups.len() - 2]
+    }
+
+    /// Bytes of scratch for the slots.
+    pub fn scratch(&self) -> usize {
+        self.program.width * self.room
+    }
+
+    /// Fills the slots of what is the same in all tiles, `n` elements of them, and
+    /// points every value at its slot.
+    ///
+    /// # Safety
+    /// `scratch` has [`Frame::scratch`] bytes, aligned to 64; `n` is at most `room`;
+    /// the inputs are readable.
+    pub unsafe fn bind(&self, values: &mut Values, scratch: *mut u8, n: usize) {
+        let p = self.program;
+        for (value, place) in values.iter_mut().zip(&p.slots) {
+            value.write(scratch.wrapping_add(*place as usize * self.room));
+        }
+        let splat = |value: usize, from: *mut u8| {
+            let size = usize::from(p.sizes[value]);
+            let to = scratch.wrapping_add(p.slots[value] as usize * self.room);
+            let from = Rect { data: from, rows: 0, columns: 0 };
+            // SAFETY: the slot has room for n elements; `from` is one element.
+            unsafe { strided::copy(p.level, Rect::dense(to, n, size), from, 1, n, size) };
+        };
+        for (i, data) in self.data[..p.n_inputs].iter().enumerate() {
+            if self.splat >> i & 1 == 1 {
+                splat(i, *data);
+            }
+        }
+        for (i, bits) in self.scalars.iter().enumerate() {
+            splat(p.n_inputs + i, bits.as_ptr() as *mut u8);
+        }
+    }
+
+    /// Address of tensor `t`'s first element of the tile.
+    #[inline]
+    fn address(&self, t: usize, tile: &Tile) -> *mut u8 {
+        let offset = tile.base[t]
+            + self.layout.offset(self.a(), t, tile.a)
+            + self.layout.offset(self.b(), t, tile.b);
+        self.data[t].wrapping_offset(offset)
+    }
+
+    /// Whether the tile of `t` is without gaps.
+    #[inline]
+    fn dense(&self, t: usize, size: usize, tile: &Tile) -> bool {
+        (self.b().linear[t] == size as isize || tile.columns == 1)
+            && (tile.rows == 1 || self.a().linear[t] == (tile.columns * size) as isize)
+    }
+
+    /// Copies the tile of tensor `t` to (`load`) or from dense memory.
+    ///
+    /// # Safety
+    /// `dense` has room for the tile and is aligned.
+    unsafe fn transfer(&self, t: usize, size: usize, tile: &Tile, dense: *mut u8, load: bool) {
+        let level = self.program.level;
+        let copy = |dense: Rect, tensor: Rect, rows: usize, columns: usize| {
+            let (to, from) = if load { (dense, tensor) } else { (tensor, dense) };
+            // SAFETY: parts of the tile; the tensor is valid for its strides.
+            unsafe { strided::copy(level, to, from, rows, columns, size) };
+        };
+        let (a, b) = (self.a().linear[t], self.b().linear[t]);
+        if b != NOT_LINEAR && (a != NOT_LINEAR || tile.rows == 1) {
+            let a = if a == NOT_LINEAR { 0 } else { a };
+            let tensor = Rect { data: self.address(t, tile), rows: a, columns: b };
+            return copy(Rect::dense(dense, tile.columns, size), tensor, tile.rows, tile.columns);
+        }
+        for r in 0..tile.rows {
+            let offset = tile.base[t] + self.layout.offset(self.a(), t, tile.a + r);
+            let row = self.data[t].wrapping_offset(offset);
+            let dense = dense.wrapping_add(r * tile.columns * size);
+            self.runs(t, tile.b, tile.columns, |at, place, rows, columns, strides| {
+                let dense = Rect::dense(dense.wrapping_add((at - tile.b) * size), columns, size);
+                let data = row.wrapping_offset(place);
+                copy(dense, Rect { data, rows: strides.0, columns: strides.1 }, rows, columns);
+            });
+        }
+    }
+
+    /// Cuts the range `start..start + n` of group B into rectangles for tensor `t`:
+    /// `visit(index, offset, rows, columns, (row stride, column stride))`.
+    #[inline]
+    fn runs(
+        &self,
+        t: usize,
+        start: usize,
+        n: usize,
+        mut visit: impl FnMut(usize, isize, usize, usize, (isize, isize)),
+    ) {
+        let b = self.b();
+        if b.linear[t] != NOT_LINEAR {
+            return visit(start, self.layout.offset(b, t, start), 1, n, (0, b.linear[t]));
+        }
+        let (height, width, down, along) = self.layout.plane(b, t);
+        let (mut at, end) = (start, start + n);
+        while at < end {
+            let (row, column) = (at / width % height, at % width);
+            let (rows, columns) = if column != 0 || end - at < width {
+                (1, (width - column).min(end - at))
+            } else {
+                ((height - row).min((end - at) / width), width)
+            };
+            visit(at, self.layout.offset(b, t, at), rows, columns, (down, along));
+            at += rows * columns;
+        }
+    }
+
+    /// Runs the steps on a tile and stores the outputs. Returns the address of
+    /// the reduced value's tile, if there is one, dense.
+    ///
+    /// # Safety
+    /// `values` was bound with this frame to `scratch`; the tile fits `room`; no
+    /// other thread writes what the tile covers.
+    pub unsafe fn run(&self, values: &mut Values, scratch: *mut u8, tile: &Tile) -> *const u8 {
+        let p = self.program;
+        let n = tile.rows * tile.columns;
+        let slot = |value: usize| scratch.wrapping_add(p.slots[value] as usize * self.room);
+        for t in 0..p.n_inputs {
+            if self.splat >> t & 1 == 1 {
+                continue;
+            }
+            let size = usize::from(p.sizes[t]);
+            let place = if self.copied >> t & 1 == 0 && self.dense(t, size, tile) {
+                self.address(t, tile)
+            } else {
+                // SAFETY: the slot has room for the tile.
+                unsafe { self.transfer(t, size, tile, slot(t), true) };
+                slot(t)
+            };
+            values[t].write(place);
+        }
+        // Outputs that their step writes in place.
+        let mut stored = 0u32;
+        for (i, output) in p.outputs.iter().enumerate() {
+            let (t, size) = (usize::from(output.tensor), usize::from(output.size));
+            if !output.direct {
+                continue;
+            }
+            let place = if (self.staged | self.streamed) >> i & 1 == 0 && self.dense(t, size, tile) {
+                stored |= 1 << i;
+                self.address(t, tile)
+            } else {
+                slot(usize::from(output.value))
+            };
+            values[usize::from(output.value)].write(place);
+        }
+        for step in &p.steps {
+            // SAFETY: operands were bound or made by earlier steps; the result's
+            // place has room and overlaps no live value (it may equal an operand
+            // when an input is donated).
+            unsafe {
+                let [a, b, c] = step.operands.map(|v| values[usize::from(v)].assume_init());
+                (step.run)(values[usize::from(step.result)].assume_init(), a, b, c, n);
+            }
+        }
+        for (i, output) in p.outputs.iter().enumerate() {
+            if stored >> i & 1 == 1 {
+                continue;
+            }
+            let (t, size) = (usize::from(output.tensor), usize::from(output.size));
+            // SAFETY: every value has been made by now; the output is writable.
+            unsafe {
+                let from = values[usize::from(output.value)].assume_init();
+                if !self.dense(t, size, tile) {
+                    self.transfer(t, size, tile, from, false);
+                } else if self.streamed >> i & 1 == 1 && from != self.address(t, tile) {
+                    strided::stream(p.level, self.address(t, tile), from, n * size);
+                } else {
+                    core::ptr::copy(from, self.address(t, tile), n * size);
+                }
+            }
+        }
+        match &p.closing {
+            // SAFETY: as above.
+            Some(closing) => unsafe { values[usize::from(closing.value)].assume_init() },
+            None => core::ptr::null(),
+        }
+    }
+
+    /// Stores `n` results of a reduction: a range of group A (`along_a`) or B.
+    ///
+    /// # Safety
+    /// `from` holds them, dense; the tile's range is the caller's to write.
+    pub unsafe fn store_results(&self, tile: &Tile, along_a: bool, from: *mut u8, n: usize, size: usize) {
+        let t = self.program.n_inputs;
+        let level = self.program.level;
+        if !along_a {
+            let row = Tile { rows: 1, columns: n, ..*tile };
+            // SAFETY: passed on from the caller.
+            return unsafe { self.transfer(t, size, &row, from, false) };
+        }
+        let data = self.address(t, tile);
+        if self.a().linear[t] != NOT_LINEAR {
+            let to = Rect { data, rows: 0, columns: self.a().linear[t] };
+            // SAFETY: passed on from the caller.
+            return unsafe { strided::copy(level, to, Rect::dense(from, n, size), 1, n, size) };
+        }
+        for i in 0..n {
+            let one = Tile { a: tile.a + i, rows: 1, columns: 1, ..*tile };
+            // SAFETY: passed on from the caller.
+            unsafe { self.transfer(t, size, &one, from.wrapping_add(i * size), false) };
+        }
+    }
+
+    /// The block of the reduced value straight in an input's memory, for a
+    /// program that does nothing else; only where B is contiguous.
+    #[inline]
+    pub fn in_place(&self, value: usize, tile: &Tile) -> (*const u8, isize) {
+        (self.address(value, tile), self.a().linear[value])
+    }
+}
