@@ -17,6 +17,12 @@ pub struct View<'a> {
     pub strides: &'a [i64],
 }
 
+// SAFETY: sharing the address is harmless; every access through it is an unsafe
+// block of its own that says why it does not race.
+unsafe impl Send for View<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for View<'_> {}
+
 impl<'a> View<'a> {
     /// # Safety
     /// `t` obeys the contract of [`abi::Tensor`] for `'a`.

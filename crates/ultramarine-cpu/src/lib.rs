@@ -11,13 +11,22 @@
 //! * `gemm`: matrix products; `index`: gather and scatter; `order`: sort, scans
 //!   and arg-reductions; `random`: Threefry bits.
 
+#[macro_use]
 pub mod dtype;
+
+mod arith;
 mod fused;
 pub mod gemm;
+mod index;
 pub mod kernel;
 pub mod level;
+mod order;
 pub mod par;
+mod random;
+mod strided;
 mod table;
+#[cfg(test)]
+mod testing;
 pub mod tile;
 
 pub use table::{backend_init, table};

@@ -3,9 +3,12 @@
 use crate::{
     dtype::DType,
     fused as fused_kernels,
-    kernel::{Args, Context, Desc, Kernel, Prepared, Refusal, Signature, View},
+    index::{gather, gather_axis, scatter, scatter_axis},
+    kernel::{Args, Context, Desc, Kernel, Prepared, Refusal, Signature, View, read_attrs},
     level::Level,
+    order::{arg_reduce, scan, sort},
     par::Par,
+    random,
 };
 use core::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,12 +77,27 @@ fn prepare_op(
     signature: &Signature<'_>,
     level: Level,
 ) -> Prepared {
+    macro_rules! attrs {
+        () => {
+            // SAFETY: the host passes the op's attribute struct.
+            unsafe { read_attrs(attributes) }?
+        };
+    }
     match id {
         op::COPY..=op::REDUCE => {
             // SAFETY: the host's attributes are the op's struct.
             unsafe { fused_kernels::prepare_op(id, attributes, signature, level) }
         }
         op::MATMUL => crate::gemm::prepare(signature, level),
+        op::GATHER => gather::prepare(attrs!(), signature, level),
+        op::SCATTER => scatter::prepare(attrs!(), signature, level),
+        op::GATHER_AXIS => gather_axis::prepare(attrs!(), signature, level),
+        op::SCATTER_AXIS => scatter_axis::prepare(attrs!(), signature, level),
+        op::SORT => sort::prepare(attrs!(), signature, false, level),
+        op::ARG_SORT => sort::prepare(attrs!(), signature, true, level),
+        op::SCAN => scan::prepare(attrs!(), signature, level),
+        op::ARG_REDUCE => arg_reduce::prepare(attrs!(), signature, level),
+        op::RANDOM_BITS => random::prepare(signature, level),
         _ => Err(Refusal::Unsupported),
     }
 }

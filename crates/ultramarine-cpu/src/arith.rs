@@ -1,0 +1,213 @@
+//! Arithmetic of the element types where kernels combine values one by one:
+//! scatter, scans and arg-reductions.
+
+use crate::dtype::{Bool, Element, c64};
+use half::{bf16, f16};
+
+/// A type that values are accumulated in.
+pub trait Accumulator: Copy + Send + Sync + 'static {
+    /// Neutral element of [`Accumulator::add`].
+    const ZERO: Self;
+    /// Neutral element of [`Accumulator::mul`].
+    const ONE: Self;
+    /// Not above any value.
+    const LOWEST: Self;
+    /// Not below any value.
+    const HIGHEST: Self;
+    /// Neutral element of [`Accumulator::logaddexp`].
+    const LOG_ZERO: Self = Self::LOWEST;
+    /// Sum; integers wrap, bool: or.
+    fn add(self, other: Self) -> Self;
+    /// Product; integers wrap, bool: and.
+    fn mul(self, other: Self) -> Self;
+    /// Less; complex by real part, then imaginary part. False with NaNs.
+    fn lt(self, other: Self) -> bool;
+    /// NaN; of complex numbers the real part only.
+    fn is_nan(self) -> bool;
+    /// Whether running extremes keep a NaN (complex ones, as in MLX, do not).
+    const NAN_STAYS: bool = true;
+    /// ln(e^self + e^other); for integers meaningless (larger of both).
+    fn logaddexp(self, other: Self) -> Self {
+        if self.lt(other) { other } else { self }
+    }
+}
+
+macro_rules! integers {
+    ($($t:ty)*) => {$(
+        impl Accumulator for $t {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            const LOWEST: Self = <$t>::MIN;
+            const HIGHEST: Self = <$t>::MAX;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn lt(self, other: Self) -> bool {
+                self < other
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                false
+            }
+        }
+    )*};
+}
+integers!(u8 u16 u32 u64 i8 i16 i32 i64);
+
+impl Accumulator for Bool {
+    const ZERO: Self = Bool(0);
+    const ONE: Self = Bool(1);
+    const LOWEST: Self = Bool(0);
+    const HIGHEST: Self = Bool(1);
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Bool(self.0 | other.0)
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        Bool(self.0 & other.0)
+    }
+    #[inline(always)]
+    fn lt(self, other: Self) -> bool {
+        self.0 < other.0
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        false
+    }
+}
+
+macro_rules! floats {
+    ($($t:ty)*) => {$(
+        impl Accumulator for $t {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const LOWEST: Self = <$t>::NEG_INFINITY;
+            const HIGHEST: Self = <$t>::INFINITY;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline(always)]
+            fn lt(self, other: Self) -> bool {
+                self < other
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                self != self
+            }
+            #[inline(always)]
+            fn logaddexp(self, other: Self) -> Self {
+                let (low, high) = if self < other { (self, other) } else { (other, self) };
+                if low != low || high != high {
+                    <$t>::NAN
+                } else if low == <$t>::NEG_INFINITY || high == <$t>::INFINITY {
+                    high
+                } else {
+                    high + (low - high).exp().ln_1p()
+                }
+            }
+        }
+    )*};
+}
+floats!(f32 f64);
+
+impl Accumulator for c64 {
+    const ZERO: Self = c64 { re: 0.0, im: 0.0 };
+    const ONE: Self = c64 { re: 1.0, im: 0.0 };
+    const LOWEST: Self = c64 { re: f32::NEG_INFINITY, im: f32::NEG_INFINITY };
+    const HIGHEST: Self = c64 { re: f32::INFINITY, im: f32::INFINITY };
+    const LOG_ZERO: Self = c64 { re: f32::NEG_INFINITY, im: 0.0 };
+    const NAN_STAYS: bool = false;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        c64 { re: self.re + other.re, im: self.im + other.im }
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        c64 {
+            re: self.re * other.re - self.im * other.im,
+            im: self.re * other.im + self.im * other.re,
+        }
+    }
+    #[inline(always)]
+    fn lt(self, other: Self) -> bool {
+        self.re < other.re || (self.re == other.re && self.im < other.im)
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        self.re.is_nan()
+    }
+    fn logaddexp(self, other: Self) -> Self {
+        let nan = |c: c64| c.re.is_nan() || c.im.is_nan();
+        if nan(self) || nan(other) {
+            return c64 { re: f32::NAN, im: f32::NAN };
+        }
+        let (low, high) = if self.lt(other) { (self, other) } else { (other, self) };
+        if low.re == f32::NEG_INFINITY || high.re == f32::INFINITY {
+            return high;
+        }
+        // high + ln(1 + e^(low - high)), in float64: the sum may come near zero.
+        let (scale, angle) = ((low.re as f64 - high.re as f64).exp(), low.im as f64 - high.im as f64);
+        let (re, im) = (1.0 + scale * angle.cos(), scale * angle.sin());
+        c64 {
+            re: (high.re as f64 + re.hypot(im).ln()) as f32,
+            // Not brought back into (-pi, pi], as MLX.
+            im: (high.im as f64 + im.atan2(re)) as f32,
+        }
+    }
+}
+
+/// An element with the type it is accumulated in.
+pub trait Number: Element {
+    /// Itself; float32 for float16 and bfloat16.
+    type Acc: Accumulator;
+    /// Exact.
+    fn up(self) -> Self::Acc;
+    /// Rounds to nearest, ties to even.
+    fn down(acc: Self::Acc) -> Self;
+}
+
+macro_rules! own {
+    ($($t:ty)*) => {$(
+        impl Number for $t {
+            type Acc = $t;
+            #[inline(always)]
+            fn up(self) -> $t {
+                self
+            }
+            #[inline(always)]
+            fn down(acc: $t) -> $t {
+                acc
+            }
+        }
+    )*};
+}
+own!(Bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 c64);
+
+macro_rules! halves {
+    ($($t:ty)*) => {$(
+        impl Number for $t {
+            type Acc = f32;
+            #[inline(always)]
+            fn up(self) -> f32 {
+                self.to_f32()
+            }
+            #[inline(always)]
+            fn down(acc: f32) -> $t {
+                <$t>::from_f32(acc)
+            }
+        }
+    )*};
+}
+halves!(f16 bf16);

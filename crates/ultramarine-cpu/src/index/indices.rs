@@ -1,0 +1,160 @@
+//! Index arrays turned into element offsets.
+
+use super::BLOCK;
+use crate::{
+    dtype::DType,
+    kernel::{Desc, Refusal, View},
+    strided::Nest,
+};
+
+/// What becomes of an index outside the axis (after negative ones were wrapped once).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Outside {
+    /// The nearest valid index.
+    Clamp,
+    /// The position is marked with [`SKIP`].
+    Skip,
+}
+
+/// Offset that marks a position to be left out.
+pub const SKIP: isize = isize::MIN;
+
+/// Reads `offsets.len()` indices and adds `step * index` to each offset. Valid
+/// indices are those below `limit` (at least 1) once those below zero have had
+/// `size` added.
+///
+/// # Safety
+/// The run of indices is valid and of dtype `dtype`, an integer type.
+pub unsafe fn add_offsets(
+    dtype: DType,
+    indices: *const u8,
+    index_step: isize,
+    (size, limit): (i64, i64),
+    step: isize,
+    outside: Outside,
+    offsets: &mut [isize],
+) {
+    macro_rules! read {
+        ($($d:ident $t:ty)*) => {
+            match dtype {
+                $(DType::$d => {
+                    let indices = indices as *const $t;
+                    for (i, offset) in offsets.iter_mut().enumerate() {
+                        // SAFETY: by this function's contract.
+                        let index = unsafe { *indices.wrapping_offset(i as isize * index_step) };
+                        // Indices that no i64 holds are far outside any axis.
+                        let index = i64::try_from(index).unwrap_or(i64::MAX);
+                        let index = if index < 0 { index + size } else { index };
+                        if outside == Outside::Clamp {
+                            *offset += index.clamp(0, limit - 1) as isize * step;
+                        } else if index < 0 || index >= limit {
+                            *offset = SKIP;
+                        } else if *offset != SKIP {
+                            *offset += index as isize * step;
+                        }
+                    }
+                })*
+                _ => offsets.fill(if outside == Outside::Clamp { 0 } else { SKIP }),
+            }
+        };
+    }
+    read!(U8 u8 U16 u16 U32 u32 U64 u64 I8 i8 I16 i16 I32 i32 I64 i64);
+}
+
+/// The index arrays of a GATHER or SCATTER with the axes that they address.
+pub struct Addressing {
+    axes: Vec<usize>,
+    index_ndim: usize,
+}
+
+impl Addressing {
+    /// Checks `axes` against the rank of the tensor that is addressed and the
+    /// descriptions of the index arrays.
+    pub fn new(
+        axes: &[u8; 32],
+        n_indices: u32,
+        index_ndim: u32,
+        rank: usize,
+        arrays: &[Desc],
+    ) -> Result<Self, Refusal> {
+        let invalid = |text: &str| Err(Refusal::Invalid(text.into()));
+        let (n, index_ndim) = (n_indices as usize, index_ndim as usize);
+        if n > axes.len() || n != arrays.len() {
+            return invalid("the number of index arrays is wrong");
+        }
+        if arrays.iter().any(|a| a.ndim != index_ndim) {
+            return invalid("an index array has another rank than the attributes say");
+        }
+        if arrays.iter().any(|a| !a.dtype.is_int()) {
+            return Err(Refusal::Unsupported);
+        }
+        let axes: Vec<usize> = axes[..n].iter().map(|a| *a as usize).collect();
+        for (i, axis) in axes.iter().enumerate() {
+            if *axis >= rank || axes[..i].contains(axis) {
+                return invalid("an indexed axis does not exist or is there twice");
+            }
+        }
+        Ok(Addressing { axes, index_ndim })
+    }
+
+    /// Dimensions of the index arrays.
+    pub fn index_ndim(&self) -> usize {
+        self.index_ndim
+    }
+
+    /// Binds the arrays for one run. `whole` is the tensor that is addressed,
+    /// `slices` has the shape of the index arrays followed by that of a slice.
+    pub fn bind<'a>(
+        &'a self,
+        whole: &View<'a>,
+        arrays: &'a [View<'a>],
+        slices: &View<'a>,
+    ) -> Result<Bound<'a>, String> {
+        let (index_shape, slice_shape) = slices.shape.split_at(self.index_ndim);
+        if slice_shape.iter().zip(whole.shape).any(|(s, n)| s > n) {
+            return Err(format!("slices {slice_shape:?} do not fit in {:?}", whole.shape));
+        }
+        let fits = |view: &View<'_>| view.shape.iter().zip(index_shape).all(|(a, b)| a == b || *a == 1);
+        if !arrays.iter().all(fits) {
+            return Err(format!("an index array's shape is not {index_shape:?}"));
+        }
+        let arrays = arrays.iter().zip(&self.axes).map(|(view, &axis)| {
+            let steps = view.strides.iter().zip(view.shape).map(|(s, n)| if *n == 1 { 0 } else { *s });
+            let nest = Nest::new(index_shape.iter().zip(steps).map(|(n, s)| (*n, [s])));
+            let size = whole.shape[axis];
+            (view, nest, (size, size - slice_shape[axis] + 1), whole.strides[axis] as isize)
+        });
+        let whole_axes = self.axes.iter().all(|a| slice_shape[*a] == 1);
+        Ok(Bound { arrays: arrays.collect(), single: whole_axes })
+    }
+}
+
+/// Index arrays of one run.
+pub struct Bound<'a> {
+    arrays: Vec<(&'a View<'a>, Nest<1>, (i64, i64), isize)>,
+    /// Slices are one element long along every indexed axis, so that different
+    /// elements of slices never meet.
+    pub single: bool,
+}
+
+impl Bound<'_> {
+    /// Offsets (in elements) of the slices of positions `start..`; at most [`BLOCK`].
+    ///
+    /// # Safety
+    /// The index arrays are valid.
+    pub unsafe fn offsets(&self, start: usize, outside: Outside, offsets: &mut [isize]) {
+        debug_assert!(offsets.len() <= BLOCK);
+        offsets.fill(0);
+        for (view, nest, range, step) in &self.arrays {
+            let inner = nest.inner().1[0];
+            let bytes = view.dtype.size() as isize;
+            nest.rows(start..start + offsets.len(), |position, at, count| {
+                let indices = view.data.wrapping_offset(at[0] * bytes);
+                let part = &mut offsets[position - start..][..count];
+                // SAFETY: the nest's offsets lie inside the view, whose dtype was
+                // found to be an integer type when the kernel was prepared.
+                unsafe { add_offsets(view.dtype, indices, inner, *range, *step, outside, part) };
+            });
+        }
+    }
+}

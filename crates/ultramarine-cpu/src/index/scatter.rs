@@ -1,0 +1,95 @@
+//! SCATTER: updates combined into a copy of the source, in the order of the index
+//! arrays.
+
+use super::{
+    BLOCK,
+    indices::{Addressing, Outside},
+    update::{Update, choose},
+};
+use crate::{
+    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
+    level::Level,
+    par::Shared,
+    strided::{Nest, copy},
+};
+use ultramarine_abi::schema::ScatterAttrs;
+
+/// Elements of a slice that one task updates at least.
+const PART: usize = 128;
+
+struct Scatter {
+    addressing: Addressing,
+    update: Update,
+}
+
+/// Prepares SCATTER.
+pub fn prepare(attrs: ScatterAttrs, signature: &Signature<'_>, _level: Level) -> Prepared {
+    let ([source, arrays @ .., updates], [output]) = (signature.inputs, signature.outputs) else {
+        return Err(Refusal::Invalid("scatter takes a source, index arrays and updates".into()));
+    };
+    if source.dtype != output.dtype
+        || source.dtype != updates.dtype
+        || source.ndim != output.ndim
+        || updates.ndim != attrs.index_ndim as usize + source.ndim
+    {
+        return Err(Refusal::Invalid("scatter's output or updates do not fit its source".into()));
+    }
+    let addressing =
+        Addressing::new(&attrs.axes, attrs.n_indices, attrs.index_ndim, source.ndim, arrays)?;
+    Ok(Box::new(Scatter { addressing, update: choose(attrs.op, source.dtype)? }))
+}
+
+impl Kernel for Scatter {
+    unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
+        let output = &args.outputs[0];
+        let [source, arrays @ .., updates] = args.inputs else {
+            return Err("scatter without updates".into());
+        };
+        if source.shape != output.shape {
+            return Err("scatter's output has another shape than its source".into());
+        }
+        let bound = self.addressing.bind(output, arrays, updates)?;
+        // SAFETY: valid views; the same memory only where the source is donated.
+        unsafe { copy(cx.par, source, output) };
+
+        let split = self.addressing.index_ndim();
+        let positions = Nest::new((0..split).map(|a| (updates.shape[a], [updates.strides[a]])));
+        let slice = Nest::new(
+            (0..output.shape.len())
+                .map(|a| (updates.shape[split + a], [output.strides[a], updates.strides[split + a]])),
+        );
+        // Different elements of slices never meet when slices are one long along
+        // indexed axes, so tasks take parts of the slices, each through all
+        // positions in order. Elsewhere all is done in order by one task, slice by
+        // slice.
+        let part = if bound.single {
+            (slice.size() / 64).next_multiple_of(16).max(PART)
+        } else {
+            slice.size()
+        };
+        let block = if bound.single { BLOCK } else { 1 };
+        let steps = slice.inner().1;
+        let bytes = output.dtype.size() as isize;
+        let (target, given) = (Shared(output.data), Shared(updates.data));
+        cx.par.run(slice.size().div_ceil(part), |task| {
+            let range = task * part..((task + 1) * part).min(slice.size());
+            let (mut to, mut from) = ([0; BLOCK], [0; BLOCK]);
+            for start in (0..positions.size()).step_by(block) {
+                let count = block.min(positions.size() - start);
+                let (to, from) = (&mut to[..count], &mut from[..count]);
+                // SAFETY: the index arrays are valid (the kernel's contract).
+                unsafe { bound.offsets(start, Outside::Skip, to) };
+                positions.offsets(0, start, from);
+                slice.rows(range.clone(), |_, at, count| {
+                    let target = target.get().wrapping_offset(at[0] * bytes);
+                    let given = given.get().wrapping_offset(at[1] * bytes);
+                    // SAFETY: positions outside are skipped, so slices, whose shape
+                    // was checked, lie inside the output; the updates' offsets are
+                    // those of its elements; tasks have elements of their own.
+                    unsafe { (self.update)(target, to, steps[0], given, from, steps[1], count) };
+                });
+            }
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! SCATTER_AXIS: one index per update, along one axis.
+
+use super::{
+    BLOCK,
+    gather_axis::broadcast,
+    indices::{Outside, add_offsets},
+    update::{Update, choose},
+};
+use crate::{
+    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
+    level::Level,
+    par::Shared,
+    strided::{Nest, TASK, copy, ranges},
+};
+use ultramarine_abi::schema::ScatterAxisAttrs;
+
+struct ScatterAxis {
+    axis: usize,
+    update: Update,
+}
+
+/// Prepares SCATTER_AXIS.
+pub fn prepare(attrs: ScatterAxisAttrs, signature: &Signature<'_>, _level: Level) -> Prepared {
+    let ([source, indices, updates], [output]) = (signature.inputs, signature.outputs) else {
+        return Err(Refusal::Invalid("scatter_axis takes a source, indices and updates".into()));
+    };
+    let rank = output.ndim;
+    if [source, updates].iter().any(|d| d.dtype != output.dtype || d.ndim != rank)
+        || indices.ndim != rank
+        || attrs.axis as usize >= rank
+    {
+        return Err(Refusal::Invalid("scatter_axis: ranks, dtypes or axis do not fit".into()));
+    }
+    if !indices.dtype.is_int() {
+        return Err(Refusal::Unsupported);
+    }
+    let update = choose(attrs.op, source.dtype)?;
+    Ok(Box::new(ScatterAxis { axis: attrs.axis as usize, update }))
+}
+
+impl Kernel for ScatterAxis {
+    unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
+        let [source, indices, updates] = args.inputs else {
+            return Err("scatter_axis takes three inputs".into());
+        };
+        let (output, axis) = (&args.outputs[0], self.axis);
+        let rank = output.shape.len();
+        // The shape of the scattered values: the output's, but along the axis.
+        let mut shape = output.shape.to_vec();
+        shape[axis] = indices.shape[axis].max(updates.shape[axis]);
+        let (Some(by), Some(from)) =
+            (broadcast(indices, &shape, None), broadcast(updates, &shape, None))
+        else {
+            return Err("scatter_axis: shapes do not fit".into());
+        };
+        if source.shape != output.shape {
+            return Err("scatter_axis: the output has another shape than the source".into());
+        }
+        // SAFETY: valid views; the same memory only where the source is donated.
+        unsafe { copy(cx.par, source, output) };
+
+        // Lanes along the axis are independent; within one the order counts.
+        let lanes = Nest::new(
+            (0..rank).filter(|a| *a != axis).map(|a| (shape[a], [by[a], from[a], output.strides[a]])),
+        );
+        let length = shape[axis] as usize;
+        let steps = lanes.inner().1;
+        let along = [by[axis] as isize, from[axis] as isize, output.strides[axis] as isize];
+        let limits = (output.shape[axis], output.shape[axis]);
+        let index_bytes = indices.dtype.size() as isize;
+        let data = [indices, updates, output].map(|v| Shared(v.data));
+        // Updates a run: `move_on` is what the tensors move by from one update to
+        // the next; the output moves only across lanes.
+        let run = |at: [isize; 3], move_on: [isize; 3], across: bool, count: usize| {
+            let (mut to, mut from) = ([0; BLOCK], [0; BLOCK]);
+            for start in (0..count).step_by(BLOCK) {
+                let (to, from) = (&mut to[..BLOCK.min(count - start)], &mut from);
+                for (i, (to, from)) in to.iter_mut().zip(from.iter_mut()).enumerate() {
+                    let i = (start + i) as isize;
+                    *from = at[1] + i * move_on[1];
+                    *to = at[2] + if across { i * move_on[2] } else { 0 };
+                }
+                let by = (at[0] + start as isize * move_on[0]) * index_bytes;
+                let by = data[0].get().wrapping_offset(by);
+                let from = &from[..to.len()];
+                // SAFETY: the nest's offsets lie inside the tensors, and indices
+                // outside the output's axis are skipped; the caller's lanes are its
+                // own.
+                unsafe {
+                    let skip = Outside::Skip;
+                    add_offsets(indices.dtype, by, move_on[0], limits, along[2], skip, to);
+                    (self.update)(data[2].get(), to, 1, data[1].get(), from, 1, 1);
+                }
+            }
+        };
+        let across = along[2].unsigned_abs() > steps[2].unsigned_abs() && lanes.inner().0 > 4;
+        let step = (TASK / 4 / length).next_multiple_of(16);
+        ranges(cx.par, lanes.size(), step, |range| {
+            lanes.rows(range, |_, at, count| {
+                if across {
+                    for i in 0..length as isize {
+                        run([0, 1, 2].map(|k| at[k] + along[k] * if k < 2 { i } else { 0 }), steps, true, count);
+                    }
+                } else {
+                    for lane in 0..count as isize {
+                        run([0, 1, 2].map(|k| at[k] + lane * steps[k]), along, false, length);
+                    }
+                }
+            });
+        });
+        Ok(())
+    }
+}
