@@ -30,13 +30,19 @@ macro_rules! truncate {
         impl Truncate for $t {
             #[inline(always)]
             fn to_i32(self) -> i32 {
-                // Saturates; of what saturates only what is too large differs.
-                if self < 2_147_483_648.0 && self > -2_147_483_649.0 { self as i32 } else { i32::MIN }
+                if self < 2_147_483_648.0 && self > -2_147_483_649.0 {
+                    // SAFETY: in range, as just compared (and so no NaN). The plain
+                    // saturating conversion does not vectorise.
+                    unsafe { self.to_int_unchecked() }
+                } else {
+                    i32::MIN
+                }
             }
             #[inline(always)]
             fn to_i64(self) -> i64 {
                 if self < 9_223_372_036_854_775_808.0 && self >= -9_223_372_036_854_775_808.0 {
-                    self as i64
+                    // SAFETY: as above.
+                    unsafe { self.to_int_unchecked() }
                 } else {
                     i64::MIN
                 }

@@ -20,7 +20,7 @@ macro_rules! poly {
         p
     }};
 }
-#[allow(unused_imports)]
+
 pub(super) use poly;
 
 /// 1.5 * 2^23: adding it rounds to an integer, ties to even, in the low bits.
@@ -30,7 +30,7 @@ const LN2_LOW: f32 = -2.121_944_4e-4;
 
 /// 2^n for -126 <= n <= 127.
 #[inline(always)]
-fn power_of_two(n: i32) -> f32 {
+pub(super) fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
@@ -75,4 +75,49 @@ pub(super) fn tanh<I: Isa>(x: f32) -> f32 {
     let scale = power_of_two(n);
     let m = fma::<I>(scale, small::<I>(r), scale - 1.0);
     (m / (m + 2.0)).copysign(x)
+}
+
+/// e^x - 1. Its sign is that of x, which also keeps -0.
+#[inline(always)]
+pub(super) fn expm1<I: Isa>(x: f32) -> f32 {
+    let (n, r) = reduce::<I>(clamp(x, -18.0, 89.0));
+    // Half of it first: 2^128 is no float32.
+    let scale = power_of_two(n - 1);
+    let half = fma::<I>(scale, small::<I>(r), scale - 0.5);
+    (half + half).copysign(x)
+}
+
+/// (e^|x| - 1) / 4, which does not overflow before sinh and cosh do.
+#[inline(always)]
+fn quarter_expm1<I: Isa>(x: f32) -> f32 {
+    let a = x.abs();
+    let (n, r) = reduce::<I>(if a > 89.5 { 89.5 } else { a });
+    let scale = power_of_two(n - 2);
+    fma::<I>(scale, small::<I>(r), scale - 0.25)
+}
+
+/// Hyperbolic sine: (m + m / (m + 1)) / 2 with m = e^|x| - 1.
+#[inline(always)]
+pub(super) fn sinh<I: Isa>(x: f32) -> f32 {
+    let q = quarter_expm1::<I>(x);
+    let y = 2.0 * (q + q / fma::<I>(4.0, q, 1.0));
+    // x^3/6 is below half a unit; a quarter of a denormal would not be exact.
+    let y = if x.abs() < 2.0e-4 { x } else { y };
+    let y = if x.abs() > 89.5 { f32::INFINITY } else { y };
+    y.copysign(x)
+}
+
+/// Hyperbolic cosine: (e^|x| + e^-|x|) / 2.
+#[inline(always)]
+pub(super) fn cosh<I: Isa>(x: f32) -> f32 {
+    let q = quarter_expm1::<I>(x) + 0.25;
+    2.0 * q + 0.125 / q
+}
+
+/// 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x, which keeps tiny results.
+#[inline(always)]
+pub(super) fn sigmoid<I: Isa>(x: f32) -> f32 {
+    let e = exp::<I>(-x.abs());
+    let above = if x < 0.0 { e } else { 1.0 };
+    above / (1.0 + e)
 }

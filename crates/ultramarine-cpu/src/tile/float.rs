@@ -1,8 +1,9 @@
 //! Ops of float32 and float64.
 
 use super::{
-    TileFn, exp32 as m32,
-    loops::{binary, unary},
+    TileFn, erf32, exp32,
+    loops::{binary, rare, unary},
+    log32, math64, pow32, trig32,
 };
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
@@ -13,6 +14,12 @@ macro_rules! common_unary {
         match $code {
             u::ABS => unary!($level, $t => $t, |x| x.abs()),
             u::NEGATIVE => unary!($level, $t => $t, |x| -x),
+            u::SIGN => unary!($level, $t => $t, |x| {
+                let sign = if x > 0.0 { 1.0 } else { 0.0 };
+                if x < 0.0 { -1.0 } else { sign }
+            }),
+            u::CONJUGATE | u::REAL => unary!(once, $t => $t, |x| x),
+            u::IMAG => unary!(once, $t => $t, |x| { let _ = x; 0.0 }),
             u::SQUARE => unary!($level, $t => $t, |x| x * x),
             u::SQRT => unary!($level, $t => $t, |x| x.sqrt()),
             u::RSQRT => unary!($level, $t => $t, |x| 1.0 / x.sqrt()),
@@ -64,26 +71,92 @@ macro_rules! common_binary {
     };
 }
 
+/// Functions of float32 that vectorise, by module and name.
+macro_rules! math_unary {
+    ($level:expr, $code:expr, { $($op:ident $module:ident::$name:ident,)* }) => {
+        match $code {
+            $(u::$op => unary!($level, f32 => f32, |I, x| $module::$name::<I>(x)),)*
+            u::SIN => rare!($level, trig32::sin, trig32::is_large, f64::sin),
+            u::COS => rare!($level, trig32::cos, trig32::is_large, f64::cos),
+            u::TAN => rare!($level, trig32::tan, trig32::is_large, f64::tan),
+            _ => common_unary!($level, $code, f32),
+        }
+    };
+}
+
 pub(super) fn unary_f32(level: Level, code: u32) -> Option<TileFn> {
-    Some(match code {
-        u::EXP => unary!(level, f32 => f32, |I, x| m32::exp::<I>(x)),
-        u::TANH => unary!(level, f32 => f32, |I, x| m32::tanh::<I>(x)),
-        _ => common_unary!(level, code, f32),
-    })
+    Some(math_unary!(level, code, {
+        EXP exp32::exp,
+        EXPM1 exp32::expm1,
+        LOG log32::log,
+        LOG2 log32::log2,
+        LOG10 log32::log10,
+        LOG1P log32::log1p,
+        ARCSIN trig32::arcsin,
+        ARCCOS trig32::arccos,
+        ARCTAN trig32::arctan,
+        SINH exp32::sinh,
+        COSH exp32::cosh,
+        TANH exp32::tanh,
+        ARCSINH log32::arcsinh,
+        ARCCOSH log32::arccosh,
+        ARCTANH log32::arctanh,
+        ERF erf32::erf,
+        ERFINV erf32::erfinv,
+        SIGMOID exp32::sigmoid,
+    }))
+}
+
+/// Functions of float64: library calls, one at a time.
+macro_rules! library_unary {
+    ($level:expr, $code:expr, { $($op:ident $f:expr,)* }) => {
+        match $code {
+            $(u::$op => unary!(once, f64 => f64, |x| $f(x)),)*
+            _ => common_unary!($level, $code, f64),
+        }
+    };
 }
 
 pub(super) fn unary_f64(level: Level, code: u32) -> Option<TileFn> {
-    Some(match code {
-        u::EXP => unary!(once, f64 => f64, |x| x.exp()),
-        u::TANH => unary!(once, f64 => f64, |x| x.tanh()),
-        _ => common_unary!(level, code, f64),
-    })
+    Some(library_unary!(level, code, {
+        EXP f64::exp,
+        EXPM1 f64::exp_m1,
+        LOG f64::ln,
+        LOG2 f64::log2,
+        LOG10 f64::log10,
+        LOG1P f64::ln_1p,
+        SIN f64::sin,
+        COS f64::cos,
+        TAN f64::tan,
+        ARCSIN f64::asin,
+        ARCCOS f64::acos,
+        ARCTAN f64::atan,
+        SINH f64::sinh,
+        COSH f64::cosh,
+        TANH f64::tanh,
+        ARCSINH math64::arcsinh,
+        ARCCOSH math64::arccosh,
+        ARCTANH math64::arctanh,
+        ERF math64::error_function,
+        ERFINV math64::erfinv,
+        SIGMOID math64::sigmoid,
+    }))
 }
 
 pub(super) fn binary_f32(level: Level, code: u32) -> Option<TileFn> {
-    Some(common_binary!(level, code, f32))
+    Some(match code {
+        b::POWER => binary!(level, f32 => f32, |I, x, y| pow32::power::<I>(x, y)),
+        b::LOGADDEXP => binary!(level, f32 => f32, |I, x, y| log32::logaddexp::<I>(x, y)),
+        b::ARCTAN2 => binary!(level, f32 => f32, |I, x, y| trig32::arctan2::<I>(x, y)),
+        _ => common_binary!(level, code, f32),
+    })
 }
 
 pub(super) fn binary_f64(level: Level, code: u32) -> Option<TileFn> {
-    Some(common_binary!(level, code, f64))
+    Some(match code {
+        b::POWER => binary!(once, f64 => f64, |x, y| x.powf(y)),
+        b::LOGADDEXP => binary!(once, f64 => f64, |x, y| math64::logaddexp(x, y)),
+        b::ARCTAN2 => binary!(once, f64 => f64, |x, y| x.atan2(y)),
+        _ => common_binary!(level, code, f64),
+    })
 }

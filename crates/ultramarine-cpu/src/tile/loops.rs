@@ -14,6 +14,17 @@ pub(super) trait Unary: 'static {
     type A: Copy;
     type D: Copy;
     fn f<I: Isa>(a: Self::A) -> Self::D;
+    /// Whether some elements are left to [`Unary::rare`], after the loop.
+    const RARE: bool = false;
+    /// Whether this element is.
+    #[inline(always)]
+    fn is_rare(_: Self::A) -> bool {
+        false
+    }
+    /// The result for such an element: slow, and no part of the vectorised loop.
+    fn rare(a: Self::A) -> Self::D {
+        Self::f::<IsaBaseline>(a)
+    }
 }
 
 /// A function of two elements.
@@ -91,6 +102,13 @@ unsafe fn map1<I: Isa, O: Unary>(dst: *mut O::D, a: *const O::A, n: usize) {
     };
     for (d, &x) in dst.iter_mut().zip(a) {
         d.write(O::f::<I>(x));
+    }
+    if O::RARE && a.iter().fold(false, |any, &x| any | O::is_rare(x)) {
+        for (d, &x) in dst.iter_mut().zip(a) {
+            if O::is_rare(x) {
+                d.write(O::rare(x));
+            }
+        }
     }
 }
 
@@ -318,4 +336,30 @@ macro_rules! op2 {
         }
     };
 }
-pub(super) use {binary, op1, op2, unary};
+
+/// A float32 function that leaves the elements of which `$is_rare` holds to a
+/// scalar float64 function.
+macro_rules! rare {
+    ($level:expr, $($f:ident)::+, $is_rare:expr, $slow:expr) => {{
+        struct Op;
+        impl $crate::tile::loops::Unary for Op {
+            type A = f32;
+            type D = f32;
+            const RARE: bool = true;
+            #[inline(always)]
+            fn f<I: $crate::level::Isa>(x: f32) -> f32 {
+                $($f)::+::<I>(x)
+            }
+            #[inline(always)]
+            fn is_rare(x: f32) -> bool {
+                $is_rare(x)
+            }
+            #[inline(never)]
+            fn rare(x: f32) -> f32 {
+                $slow(x as f64) as f32
+            }
+        }
+        $crate::tile::loops::unary_fn::levels::<Op>($level)
+    }};
+}
+pub(super) use {binary, op1, op2, rare, unary};

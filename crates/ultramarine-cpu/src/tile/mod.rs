@@ -13,13 +13,21 @@
 
 mod boolean;
 mod cast;
+mod complex;
+mod complex64_math;
+mod erf32;
 mod exp32;
 mod float;
 mod half;
 mod int;
+mod log32;
 mod loops;
 mod math64;
+mod pow32;
 mod select;
+mod trig32;
+#[cfg(test)]
+mod tests;
 
 use crate::{dtype::DType, level::Level};
 use ultramarine_abi::schema::{binary, unary};
@@ -56,7 +64,7 @@ pub fn lookup(level: Level, op: TileOp, dtype: DType) -> Option<TileFn> {
             DType::F32 => float::unary_f32(level, code),
             DType::F64 => float::unary_f64(level, code),
             DType::F16 | DType::BF16 => half::unary(level, code, dtype),
-            DType::C64 => None,
+            DType::C64 => complex::unary(level, code),
             _ => int::unary(level, code, dtype),
         },
         TileOp::Binary(code) => match dtype {
@@ -64,7 +72,7 @@ pub fn lookup(level: Level, op: TileOp, dtype: DType) -> Option<TileFn> {
             DType::F32 => float::binary_f32(level, code),
             DType::F64 => float::binary_f64(level, code),
             DType::F16 | DType::BF16 => half::binary(level, code, dtype),
-            DType::C64 => None,
+            DType::C64 => complex::binary(level, code),
             _ => int::binary(level, code, dtype),
         },
         TileOp::Select => Some(select::function(level, dtype.size())),

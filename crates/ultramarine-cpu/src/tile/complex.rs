@@ -1,0 +1,146 @@
+//! Ops of complex64. All but the simplest are evaluated in float64, where nothing
+//! that float32 holds overflows, and rounded once; the branch cuts and the signs
+//! of zeros are those of C99.
+
+use super::{
+    TileFn,
+    complex64_math as m,
+    loops::{binary, unary},
+};
+use crate::{
+    dtype::{Bool, c64},
+    level::Level,
+};
+use ultramarine_abi::schema::{binary as b, unary as u};
+
+#[inline(always)]
+fn is_nan(z: c64) -> bool {
+    (z.re != z.re) | (z.im != z.im)
+}
+
+/// By real part, then by imaginary part; false if a part that decides is NaN.
+#[inline(always)]
+fn less(x: c64, y: c64) -> bool {
+    (x.re < y.re) | ((x.re == y.re) & (x.im < y.im))
+}
+
+#[inline(always)]
+fn less_equal(x: c64, y: c64) -> bool {
+    (x.re < y.re) | ((x.re == y.re) & (x.im <= y.im))
+}
+
+#[inline(always)]
+fn equal(x: c64, y: c64) -> bool {
+    (x.re == y.re) & (x.im == y.im)
+}
+
+#[inline(always)]
+fn multiply(x: c64, y: c64) -> c64 {
+    c64 { re: x.re * y.re - x.im * y.im, im: x.re * y.im + x.im * y.re }
+}
+
+/// Functions of one complex number, by name.
+macro_rules! library {
+    ($code:expr, { $($op:ident $f:ident,)* }, $else:expr) => {
+        match $code {
+            $(u::$op => unary!(once, c64 => c64, |z| m::$f(z.into()).into()),)*
+            _ => $else,
+        }
+    };
+}
+
+pub(super) fn unary(level: Level, code: u32) -> Option<TileFn> {
+    Some(library!(code, {
+        SQRT sqrt,
+        RSQRT rsqrt,
+        RECIPROCAL reciprocal,
+        SIGN sign,
+        EXP exp,
+        LOG log,
+        LOG2 log2,
+        LOG10 log10,
+        LOG1P log1p,
+        SIN sin,
+        COS cos,
+        TAN tan,
+        ARCSIN arcsin,
+        ARCCOS arccos,
+        ARCTAN arctan,
+        SINH sinh,
+        COSH cosh,
+        TANH tanh,
+        ARCSINH arcsinh,
+        ARCCOSH arccosh,
+        ARCTANH arctanh,
+    }, match code {
+        u::ABS => unary!(narrow level, c64 => f32, |z| {
+            let (re, im) = (z.re as f64, z.im as f64);
+            let infinite = (z.re.abs() == f32::INFINITY) | (z.im.abs() == f32::INFINITY);
+            if infinite { f32::INFINITY } else { (re * re + im * im).sqrt() as f32 }
+        }),
+        u::NEGATIVE => unary!(narrow level, c64 => c64, |z| c64 { re: -z.re, im: -z.im }),
+        u::CONJUGATE => unary!(narrow level, c64 => c64, |z| c64 { re: z.re, im: -z.im }),
+        u::SQUARE => unary!(narrow level, c64 => c64, |z| multiply(z, z)),
+        u::REAL => unary!(narrow level, c64 => f32, |z| z.re),
+        u::IMAG => unary!(narrow level, c64 => f32, |z| z.im),
+        u::ROUND => unary!(narrow level, c64 => c64, |z| {
+            c64 { re: z.re.round_ties_even(), im: z.im.round_ties_even() }
+        }),
+        u::LOGICAL_NOT => unary!(narrow level, c64 => Bool, |z| {
+            Bool(((z.re == 0.0) & (z.im == 0.0)) as u8)
+        }),
+        u::ISNAN => unary!(narrow level, c64 => Bool, |z| Bool(is_nan(z) as u8)),
+        u::ISINF => unary!(narrow level, c64 => Bool, |z| {
+            Bool(((z.re.abs() == f32::INFINITY) | (z.im.abs() == f32::INFINITY)) as u8)
+        }),
+        u::ISFINITE => unary!(narrow level, c64 => Bool, |z| {
+            Bool(((z.re.abs() < f32::INFINITY) & (z.im.abs() < f32::INFINITY)) as u8)
+        }),
+        _ => return None,
+    }))
+}
+
+pub(super) fn binary(level: Level, code: u32) -> Option<TileFn> {
+    Some(match code {
+        b::ADD => binary!(narrow level, c64 => c64, |x, y| {
+            c64 { re: x.re + y.re, im: x.im + y.im }
+        }),
+        b::SUBTRACT => binary!(narrow level, c64 => c64, |x, y| {
+            c64 { re: x.re - y.re, im: x.im - y.im }
+        }),
+        b::MULTIPLY => binary!(narrow level, c64 => c64, |x, y| multiply(x, y)),
+        // MLX floors nothing here.
+        b::DIVIDE | b::FLOOR_DIVIDE => {
+            binary!(once, c64 => c64, |x, y| m::divide(x.into(), y.into()).into())
+        }
+        b::POWER => binary!(once, c64 => c64, |x, y| m::power(x.into(), y.into()).into()),
+        b::LOGADDEXP => binary!(once, c64 => c64, |x, y| {
+            let (high, low) = if less(y, x) { (x, y) } else { (y, x) };
+            m::logaddexp(high.into(), low.into()).into()
+        }),
+        b::MAXIMUM => binary!(narrow level, c64 => c64, |x, y| {
+            if less(y, x) | is_nan(x) { x } else { y }
+        }),
+        b::MINIMUM => binary!(narrow level, c64 => c64, |x, y| {
+            if less(x, y) | is_nan(x) { x } else { y }
+        }),
+        b::EQUAL => binary!(narrow level, c64 => Bool, |x, y| Bool(equal(x, y) as u8)),
+        b::NOT_EQUAL => binary!(narrow level, c64 => Bool, |x, y| Bool(!equal(x, y) as u8)),
+        b::EQUAL_NAN => binary!(narrow level, c64 => Bool, |x, y| {
+            Bool((equal(x, y) | (is_nan(x) & is_nan(y))) as u8)
+        }),
+        b::LESS => binary!(narrow level, c64 => Bool, |x, y| Bool(less(x, y) as u8)),
+        b::LESS_EQUAL => binary!(narrow level, c64 => Bool, |x, y| Bool(less_equal(x, y) as u8)),
+        b::GREATER => binary!(narrow level, c64 => Bool, |x, y| Bool(less(y, x) as u8)),
+        b::GREATER_EQUAL => binary!(narrow level, c64 => Bool, |x, y| Bool(less_equal(y, x) as u8)),
+        b::LOGICAL_AND => binary!(narrow level, c64 => Bool, |x, y| {
+            let (x, y) = ((x.re != 0.0) | (x.im != 0.0), (y.re != 0.0) | (y.im != 0.0));
+            Bool((x & y) as u8)
+        }),
+        b::LOGICAL_OR => binary!(narrow level, c64 => Bool, |x, y| {
+            let (x, y) = ((x.re != 0.0) | (x.im != 0.0), (y.re != 0.0) | (y.im != 0.0));
+            Bool((x | y) as u8)
+        }),
+        _ => return None,
+    })
+}
