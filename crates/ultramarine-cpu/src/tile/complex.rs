@@ -3,8 +3,7 @@
 //! of zeros are those of C99.
 
 use super::{
-    TileFn,
-    complex64_math as m,
+    TileFn, complex64_math as m,
     loops::{binary, unary},
 };
 use crate::{

@@ -90,10 +90,7 @@ pub(super) fn divide(x: C, y: C) -> C {
         c(infinity * x.re, infinity * x.im)
     } else if x.is_infinite() && finite(y) {
         let x = direction(x);
-        c(
-            f64::INFINITY * (x.re * y.re + x.im * y.im),
-            f64::INFINITY * (x.im * y.re - x.re * y.im),
-        )
+        c(f64::INFINITY * (x.re * y.re + x.im * y.im), f64::INFINITY * (x.im * y.re - x.re * y.im))
     } else if y.is_infinite() && finite(x) {
         let y = direction(y);
         c(0.0 * (x.re * y.re + x.im * y.im), 0.0 * (x.im * y.re - x.re * y.im))
@@ -133,11 +130,7 @@ pub(super) fn sqrt(z: C) -> C {
         };
     }
     let t = (0.5 * (z.re.abs() + z.re.hypot(z.im))).sqrt();
-    if z.re >= 0.0 {
-        c(t, z.im / (2.0 * t))
-    } else {
-        c(z.im.abs() / (2.0 * t), t.copysign(z.im))
-    }
+    if z.re >= 0.0 { c(t, z.im / (2.0 * t)) } else { c(z.im.abs() / (2.0 * t), t.copysign(z.im)) }
 }
 
 pub(super) fn rsqrt(z: C) -> C {

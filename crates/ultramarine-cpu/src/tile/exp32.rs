@@ -3,28 +3,11 @@
 //! x = n ln2 + r with |r| <= ln2/2; e^r - 1 is r + r^2 q(r), where q is a
 //! polynomial fitted to the smallest greatest error (0.12 ULP of the result).
 
+use super::poly::{fma, poly};
 use crate::level::Isa;
 
-/// `a * b + c`: one instruction where there is one, never left to the compiler.
-#[inline(always)]
-pub(super) fn fma<I: Isa>(a: f32, b: f32, c: f32) -> f32 {
-    if I::FMA { a.mul_add(b, c) } else { a * b + c }
-}
-
-/// The polynomial with the given coefficients, highest power first.
-macro_rules! poly {
-    ($i:ident, $x:expr, $first:expr $(, $c:expr)* $(,)?) => {{
-        let x = $x;
-        let p: f32 = $first;
-        $(let p = fma::<$i>(p, x, $c);)*
-        p
-    }};
-}
-
-pub(super) use poly;
-
 /// 1.5 * 2^23: adding it rounds to an integer, ties to even, in the low bits.
-pub(super) const MAGIC: f32 = 12_582_912.0;
+const MAGIC: f32 = 12_582_912.0;
 const LN2_HIGH: f32 = 0.693_359_4; // 355/512: nine bits, so products with n are exact
 const LN2_LOW: f32 = -2.121_944_4e-4;
 
@@ -46,7 +29,7 @@ fn reduce<I: Isa>(x: f32) -> (i32, f32) {
 /// e^r - 1 for |r| <= ln2/2.
 #[inline(always)]
 fn small<I: Isa>(r: f32) -> f32 {
-    let q = poly!(I, r, 0.001_394_655_4, 0.008_366_647, 0.041_666_28, 0.166_665_42, 0.5);
+    let q = poly!(fma::<I>, r, 0.001_394_655_4, 0.008_366_647, 0.041_666_28, 0.166_665_42, 0.5);
     fma::<I>(r * r, q, r)
 }
 
@@ -96,14 +79,17 @@ fn quarter_expm1<I: Isa>(x: f32) -> f32 {
     fma::<I>(scale, small::<I>(r), scale - 0.25)
 }
 
-/// Hyperbolic sine: (m + m / (m + 1)) / 2 with m = e^|x| - 1.
+/// Hyperbolic sine: (m + m / (m + 1)) / 2 with m = e^|x| - 1, for small x a
+/// polynomial.
 #[inline(always)]
 pub(super) fn sinh<I: Isa>(x: f32) -> f32 {
     let q = quarter_expm1::<I>(x);
     let y = 2.0 * (q + q / fma::<I>(4.0, q, 1.0));
-    // x^3/6 is below half a unit; a quarter of a denormal would not be exact.
-    let y = if x.abs() < 2.0e-4 { x } else { y };
     let y = if x.abs() > 89.5 { f32::INFINITY } else { y };
+    let z = x * x;
+    let p = poly!(fma::<I>, z, 2.816_951_3e-6, 1.983_616e-4, 0.008_333_35, 0.166_666_67);
+    let small = fma::<I>(x * z, p, x);
+    let y = if x.abs() < 1.0 { small } else { y };
     y.copysign(x)
 }
 

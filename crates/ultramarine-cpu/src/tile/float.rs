@@ -1,9 +1,9 @@
 //! Ops of float32 and float64.
 
 use super::{
-    TileFn, erf32, exp32,
+    TileFn, erf32, exp32, log32,
     loops::{binary, rare, unary},
-    log32, math64, pow32, trig32,
+    math64, pow32, trig32,
 };
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};

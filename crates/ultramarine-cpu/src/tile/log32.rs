@@ -4,7 +4,10 @@
 //! f - f^2/2 + f^3 p(f), where p is a polynomial fitted to the smallest greatest
 //! error (0.1 ULP).
 
-use super::exp32::{exp, fma, poly, power_of_two};
+use super::{
+    exp32::{exp, power_of_two},
+    poly::{fma, poly},
+};
 use crate::level::Isa;
 use std::f32::consts::{LN_2, LOG2_E, LOG10_E};
 
@@ -17,8 +20,16 @@ const LOG10_2_LOW: f32 = 4.605_039e-6;
 #[inline(always)]
 fn ln_1p_small<I: Isa>(f: f32) -> f32 {
     let p = poly!(
-        I, f, -0.076_362_54, 0.127_636_33, -0.131_605_13, 0.142_015_08, -0.166_233, 0.200_012_36,
-        -0.250_008_23, 0.333_333_31,
+        fma::<I>,
+        f,
+        -0.076_362_54,
+        0.127_636_33,
+        -0.131_605_13,
+        0.142_015_08,
+        -0.166_233,
+        0.200_012_36,
+        -0.250_008_23,
+        0.333_333_31,
     );
     let square = f * f;
     fma::<I>(square, fma::<I>(f, p, -0.5), f)
@@ -62,9 +73,7 @@ pub(super) fn log2<I: Isa>(x: f32) -> f32 {
 /// log10 x.
 #[inline(always)]
 pub(super) fn log10<I: Isa>(x: f32) -> f32 {
-    with_specials::<I>(x, |k, y| {
-        fma::<I>(k, LOG10_2_HIGH, fma::<I>(k, LOG10_2_LOW, y * LOG10_E))
-    })
+    with_specials::<I>(x, |k, y| fma::<I>(k, LOG10_2_HIGH, fma::<I>(k, LOG10_2_LOW, y * LOG10_E)))
 }
 
 /// ln(1 + x): what the sum 1 + x loses is added to f.
@@ -74,7 +83,8 @@ pub(super) fn log1p<I: Isa>(x: f32) -> f32 {
     let back = u - 1.0;
     let lost = (1.0 - (u - back)) + (x - back);
     let (k, f) = split(u);
-    let f = fma::<I>(lost, power_of_two(-k), f);
+    // 2^-127 becomes 0, which is right: nothing is lost of such x.
+    let f = fma::<I>(lost, power_of_two((-k).max(-127)), f);
     let k = k as f32;
     let y = fma::<I>(k, LN2_HIGH, fma::<I>(k, LN2_LOW, ln_1p_small::<I>(f)));
     let y = if x < f32::INFINITY { y } else { x };
@@ -114,7 +124,8 @@ pub(super) fn arccosh<I: Isa>(x: f32) -> f32 {
     let t = if large { 1.0 } else { x - 1.0 };
     let z = t + fma::<I>(t, t, t + t).sqrt();
     let y = log1p::<I>(if large { x } else { z });
-    if large { y + LN_2 } else { y }
+    let y = if large { y + LN_2 } else { y };
+    if x < 1.0 { f32::NAN } else { y }
 }
 
 /// Inverse hyperbolic tangent: ln(1 + 2a / (1 - a)) / 2.

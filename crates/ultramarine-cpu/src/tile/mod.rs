@@ -23,11 +23,12 @@ mod int;
 mod log32;
 mod loops;
 mod math64;
+mod poly;
 mod pow32;
 mod select;
-mod trig32;
 #[cfg(test)]
 mod tests;
+mod trig32;
 
 use crate::{dtype::DType, level::Level};
 use ultramarine_abi::schema::{binary, unary};

@@ -1,21 +1,8 @@
 //! float32 powers: 2^(y log2 x), evaluated in float64, which makes the result
 //! correct to half a unit in nearly every case. Branch-free.
 
+use super::poly::{fma64, poly};
 use crate::level::Isa;
-
-#[inline(always)]
-fn fma<I: Isa>(a: f64, b: f64, c: f64) -> f64 {
-    if I::FMA { a.mul_add(b, c) } else { a * b + c }
-}
-
-macro_rules! poly {
-    ($i:ident, $x:expr, $first:expr $(, $c:expr)* $(,)?) => {{
-        let x = $x;
-        let p: f64 = $first;
-        $(let p = fma::<$i>(p, x, $c);)*
-        p
-    }};
-}
 
 /// log2 of a float32's magnitude, to 1e-11 of it; infinite at 0 and infinity.
 #[inline(always)]
@@ -28,10 +15,15 @@ fn log2<I: Isa>(x: f32) -> f64 {
     // 2 artanh(s) = ln m.
     let s = (m - 1.0) / (m + 1.0);
     let p = poly!(
-        I, s * s, 0.340_747_454_546_733_27, 0.411_671_748_591_384_8, 0.577_083_601_882_751_6,
-        0.961_796_673_247_668_7, 2.885_390_081_790_168_5,
+        fma64::<I>,
+        s * s,
+        0.340_747_454_546_733_27,
+        0.411_671_748_591_384_8,
+        0.577_083_601_882_751_6,
+        0.961_796_673_247_668_7,
+        2.885_390_081_790_168_5,
     );
-    let y = fma::<I>(s, p, k);
+    let y = fma64::<I>(s, p, k);
     let y = if x == f32::INFINITY { f64::INFINITY } else { y };
     if x == 0.0 { f64::NEG_INFINITY } else { y }
 }
@@ -43,8 +35,14 @@ fn exp2<I: Isa>(e: f64) -> f64 {
     let t = e + MAGIC;
     let r = e - (t - MAGIC);
     let p = poly!(
-        I, r, 1.547_804_762_874_697e-4, 0.001_340_045_847_950_907_8, 0.009_617_994_423_269_138,
-        0.055_503_271_487_214_45, 0.240_226_515_058_689_42, 0.693_147_206_741_081_2,
+        fma64::<I>,
+        r,
+        1.547_804_762_874_697e-4,
+        0.001_340_045_847_950_907_8,
+        0.009_617_994_423_269_138,
+        0.055_503_271_487_214_45,
+        0.240_226_515_058_689_42,
+        0.693_147_206_741_081_2,
         0.999_999_999_918_959_4,
     );
     p * f64::from_bits(t.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(1023) << 52)

@@ -4,7 +4,7 @@
 //! while |x| <= [`BOUND`]; the few larger arguments are recomputed one by one by
 //! the platform's float64 functions.
 
-use super::exp32::{fma, poly};
+use super::poly::{fma, fma64, poly};
 use crate::level::Isa;
 use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
@@ -20,7 +20,7 @@ pub(super) fn is_large(x: f32) -> bool {
 
 /// r in [-pi/4, pi/4] and the quadrant of x.
 #[inline(always)]
-fn reduce(x: f32) -> (f32, u32) {
+fn reduce(x: f32) -> (f64, u32) {
     // 1.5 * 2^52: rounds, and holds the integer in the low bits.
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     // 32 bits of pi/2, so that products with a quadrant count are exact.
@@ -30,15 +30,15 @@ fn reduce(x: f32) -> (f32, u32) {
     let t = x * std::f64::consts::FRAC_2_PI + MAGIC;
     let n = t - MAGIC;
     let r = (x - n * HIGH) - n * LOW;
-    (r as f32, t.to_bits() as u32)
+    (r, t.to_bits() as u32)
 }
 
 /// sin r and cos r for |r| <= pi/4.
 #[inline(always)]
 fn sin_cos<I: Isa>(r: f32) -> (f32, f32) {
     let z = r * r;
-    let s = poly!(I, z, 2.718_1e-6, -1.983_931e-4, 0.008_333_329, -0.166_666_67);
-    let c = poly!(I, z, -2.720_555_3e-7, 2.479_945_8e-5, -0.001_388_888_3, 0.041_666_668);
+    let s = poly!(fma::<I>, z, 2.718_1e-6, -1.983_931e-4, 0.008_333_329, -0.166_666_67);
+    let c = poly!(fma::<I>, z, -2.720_555_3e-7, 2.479_945_8e-5, -0.001_388_888_3, 0.041_666_668);
     (fma::<I>(r * z, s, r), fma::<I>(z * z, c, fma::<I>(z, -0.5, 1.0)))
 }
 
@@ -46,7 +46,7 @@ fn sin_cos<I: Isa>(r: f32) -> (f32, f32) {
 #[inline(always)]
 pub(super) fn sin<I: Isa>(x: f32) -> f32 {
     let (r, quadrant) = reduce(x);
-    let (s, c) = sin_cos::<I>(r);
+    let (s, c) = sin_cos::<I>(r as f32);
     let y = if quadrant & 1 == 0 { s } else { c };
     let y = f32::from_bits(y.to_bits() ^ ((quadrant & 2) << 30));
     // Keeps -0, and denormals where there is no fused multiply-add.
@@ -57,33 +57,61 @@ pub(super) fn sin<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn cos<I: Isa>(x: f32) -> f32 {
     let (r, quadrant) = reduce(x);
-    let (s, c) = sin_cos::<I>(r);
+    let (s, c) = sin_cos::<I>(r as f32);
     let y = if quadrant & 1 == 0 { c } else { s };
     f32::from_bits(y.to_bits() ^ ((quadrant.wrapping_add(1) & 2) << 30))
 }
 
-/// Tangent.
+/// Tangent: the quotient, in float64, or it would be three units off.
 #[inline(always)]
 pub(super) fn tan<I: Isa>(x: f32) -> f32 {
     let (r, quadrant) = reduce(x);
-    let (s, c) = sin_cos::<I>(r);
+    let z = r * r;
+    let s = poly!(
+        fma64::<I>,
+        z,
+        2.718_100_238_906_945_8e-6,
+        -1.983_931_003_381_983_9e-4,
+        0.008_333_329_297_915_415,
+        -0.166_666_666_407_374_43,
+    );
+    let c = poly!(
+        fma64::<I>,
+        z,
+        -2.720_555_288_303_503_6e-7,
+        2.479_945_770_669_384_6e-5,
+        -0.001_388_888_349_073_254_3,
+        0.041_666_666_619_381_74,
+        -0.5,
+        1.0,
+    );
+    let s = fma64::<I>(r * z, s, r);
     let odd = quadrant & 1 != 0;
     let y = (if odd { -c } else { s }) / (if odd { s } else { c });
-    if x.abs() < 1.0e-10 { x } else { y }
+    if x.abs() < 1.0e-10 { x } else { y as f32 }
 }
 
-/// Inverse sine for 0 <= x <= 1/2.
+/// Inverse sine for 0 <= x <= 0.55.
 #[inline(always)]
 fn arcsin_small<I: Isa>(x: f32, z: f32) -> f32 {
-    let p = poly!(I, z, 0.042_178_206, 0.024_172_964, 0.045_471_605, 0.074_952_886, 0.166_667_52);
+    let p = poly!(
+        fma::<I>,
+        z,
+        0.045_174_453,
+        0.008_678_059,
+        0.033_412_33,
+        0.044_315_305,
+        0.075_016_01,
+        0.166_666_4
+    );
     fma::<I>(x * z, p, x)
 }
 
-/// Inverse sine: above 1/2, pi/2 - 2 arcsin(sqrt((1 - x) / 2)).
+/// Inverse sine: above 0.55, pi/2 - 2 arcsin(sqrt((1 - x) / 2)).
 #[inline(always)]
 pub(super) fn arcsin<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
-    let large = a > 0.5;
+    let large = a > 0.55;
     let z = if large { 0.5 - 0.5 * a } else { a * a };
     let y = arcsin_small::<I>(if large { z.sqrt() } else { a }, z);
     let y = if large { FRAC_PI_2 - (y + y - PI_2_LOW) } else { y };
@@ -94,7 +122,7 @@ pub(super) fn arcsin<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn arccos<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
-    let large = a > 0.5;
+    let large = a > 0.55;
     let z = if large { 0.5 - 0.5 * a } else { a * a };
     let y = arcsin_small::<I>(if large { z.sqrt() } else { a }, z);
     let twice = y + y;
@@ -111,11 +139,20 @@ const PI_2_LOW: f32 = -4.371_139e-8;
 fn angle<I: Isa>(y: f32, x: f32) -> f32 {
     let steep = y > x;
     let (low, high) = if steep { (x, y) } else { (y, x) };
-    // Above tan(pi/8): pi/4 + arctan((low - high) / (low + high)).
-    let middle = low > high * 0.414_213_57;
+    // Near the diagonal: pi/4 + arctan((low - high) / (low + high)).
+    let middle = low > high * 0.55;
     let t = (if middle { low - high } else { low }) / (if middle { low + high } else { high });
     let z = t * t;
-    let p = poly!(I, z, -0.060_771_77, 0.105_934_2, -0.142_434_84, 0.199_984_69, -0.333_333_16);
+    let p = poly!(
+        fma::<I>,
+        z,
+        0.033_977_326,
+        -0.076_310_23,
+        0.108_438_23,
+        -0.142_600_3,
+        0.199_988_44,
+        -0.333_333_16
+    );
     let a = fma::<I>(t * z, p, t);
     let a = if middle { FRAC_PI_4 + (a + 0.5 * PI_2_LOW) } else { a };
     if steep { FRAC_PI_2 - (a - PI_2_LOW) } else { a }
@@ -138,7 +175,8 @@ pub(super) fn arctan2<I: Isa>(y: f32, x: f32) -> f32 {
     let both_infinite = (a == f32::INFINITY) & (b == f32::INFINITY);
     // Keeps sums finite and tiny quotients' operands normal.
     let scale = if (a > 1.0e30) | (b > 1.0e30) { 1.0e-10 } else { 1.0 };
-    let (a, b) = (if both_infinite { 1.0 } else { a * scale }, if both_infinite { 1.0 } else { b * scale });
+    let (a, b) =
+        (if both_infinite { 1.0 } else { a * scale }, if both_infinite { 1.0 } else { b * scale });
     // 0/0: along the axis.
     let b = if (a == 0.0) & (b == 0.0) { 1.0 } else { b };
     let t = angle::<I>(a, b);

@@ -1,7 +1,10 @@
 //! Units in the last place of the float32 functions, against float64.
 
 use super::{Random, run};
-use crate::{level::Level, tile::{TileOp, math64}};
+use crate::{
+    level::Level,
+    tile::{TileOp, math64},
+};
 use ultramarine_abi::schema::{binary as b, unary as u};
 
 /// Distance of `got` from the exact `want`, in units of the last place of float32.
@@ -23,11 +26,14 @@ fn ulps(got: f32, want: f64) -> f64 {
 fn inputs() -> Vec<f32> {
     let mut random = Random::new();
     // Every 4096th bit pattern: all exponents, both signs, NaNs and denormals.
-    let mut x: Vec<f32> = (0..1 << 20).map(|i: u32| f32::from_bits((i << 12) | (i * 77 & 0xfff))).collect();
+    let mut x: Vec<f32> =
+        (0..1 << 20).map(|i: u32| f32::from_bits((i << 12) | (i * 77 & 0xfff))).collect();
     for (low, high) in [(-1.0, 1.0), (0.0, 2.0), (-0.02, 0.02), (-10.0, 10.0), (-110.0, 110.0)] {
         x.extend((0..200_000).map(|_| random.uniform(low, high) as f32));
     }
-    for special in [0.0, 1.0, 0.5, 2.0, 88.7, 89.4, 103.9, 1.0e-38, 1.0e-45, 3.0e38, 1.0e6, f32::INFINITY] {
+    for special in
+        [0.0, 1.0, 0.5, 2.0, 88.7, 89.4, 103.9, 1.0e-38, 1.0e-45, 3.0e38, 1.0e6, f32::INFINITY]
+    {
         let bits = f32::to_bits(special);
         for near in bits.saturating_sub(40)..=bits + 40 {
             x.extend([f32::from_bits(near), -f32::from_bits(near)]);
@@ -39,30 +45,30 @@ fn inputs() -> Vec<f32> {
 type Reference = fn(f64) -> f64;
 
 const UNARY: &[(u32, Reference, f64)] = &[
-    (u::SQRT, f64::sqrt, 0.0),
-    (u::RSQRT, |x| 1.0 / x.sqrt(), 0.0),
-    (u::RECIPROCAL, |x| 1.0 / x, 0.0),
-    (u::EXP, f64::exp, 0.0),
-    (u::EXPM1, f64::exp_m1, 0.0),
-    (u::LOG, f64::ln, 0.0),
-    (u::LOG2, f64::log2, 0.0),
-    (u::LOG10, f64::log10, 0.0),
-    (u::LOG1P, f64::ln_1p, 0.0),
-    (u::SIN, f64::sin, 0.0),
-    (u::COS, f64::cos, 0.0),
-    (u::TAN, f64::tan, 0.0),
-    (u::ARCSIN, f64::asin, 0.0),
-    (u::ARCCOS, f64::acos, 0.0),
-    (u::ARCTAN, f64::atan, 0.0),
-    (u::SINH, f64::sinh, 0.0),
-    (u::COSH, f64::cosh, 0.0),
-    (u::TANH, f64::tanh, 0.0),
-    (u::ARCSINH, math64::arcsinh, 0.0),
-    (u::ARCCOSH, math64::arccosh, 0.0),
-    (u::ARCTANH, math64::arctanh, 0.0),
-    (u::ERF, math64::error_function, 0.0),
-    (u::ERFINV, math64::erfinv, 0.0),
-    (u::SIGMOID, math64::sigmoid, 0.0),
+    (u::SQRT, f64::sqrt, 0.5),
+    (u::RSQRT, |x| 1.0 / x.sqrt(), 1.6),
+    (u::RECIPROCAL, |x| 1.0 / x, 0.5),
+    (u::EXP, f64::exp, 1.1),
+    (u::EXPM1, f64::exp_m1, 1.7),
+    (u::LOG, f64::ln, 1.0),
+    (u::LOG2, f64::log2, 1.8),
+    (u::LOG10, f64::log10, 2.0),
+    (u::LOG1P, f64::ln_1p, 1.5),
+    (u::SIN, f64::sin, 1.6),
+    (u::COS, f64::cos, 1.6),
+    (u::TAN, f64::tan, 0.6),
+    (u::ARCSIN, f64::asin, 1.4),
+    (u::ARCCOS, f64::acos, 1.2),
+    (u::ARCTAN, f64::atan, 1.4),
+    (u::SINH, f64::sinh, 1.6),
+    (u::COSH, f64::cosh, 1.6),
+    (u::TANH, f64::tanh, 2.5),
+    (u::ARCSINH, math64::arcsinh, 1.9),
+    (u::ARCCOSH, math64::arccosh, 2.0),
+    (u::ARCTANH, math64::arctanh, 1.9),
+    (u::ERF, math64::error_function, 1.3),
+    (u::ERFINV, math64::erfinv, 3.5),
+    (u::SIGMOID, math64::sigmoid, 2.4),
 ];
 
 #[test]
@@ -80,7 +86,10 @@ fn unary_functions_are_accurate() {
             if error > bound {
                 wrong.push(format!(
                     "{} {level:?}: {error:.2} ulp at {:e} ({:e}, exactly {:e})",
-                    u::NAMES[code as usize], at.0, at.1, reference(at.0 as f64)
+                    u::NAMES[code as usize],
+                    at.0,
+                    at.1,
+                    reference(at.0 as f64)
                 ));
             }
         }
@@ -92,8 +101,23 @@ fn unary_functions_are_accurate() {
 #[test]
 fn zeros_keep_their_sign() {
     for code in [
-        u::SIN, u::TAN, u::ARCSIN, u::ARCTAN, u::SINH, u::TANH, u::ARCSINH, u::ARCTANH, u::ERF,
-        u::ERFINV, u::EXPM1, u::LOG1P, u::SQRT, u::FLOOR, u::CEIL, u::ROUND, u::TRUNC,
+        u::SIN,
+        u::TAN,
+        u::ARCSIN,
+        u::ARCTAN,
+        u::SINH,
+        u::TANH,
+        u::ARCSINH,
+        u::ARCTANH,
+        u::ERF,
+        u::ERFINV,
+        u::EXPM1,
+        u::LOG1P,
+        u::SQRT,
+        u::FLOOR,
+        u::CEIL,
+        u::ROUND,
+        u::TRUNC,
     ] {
         for &level in Level::available() {
             let got: Vec<f32> = run(level, TileOp::Unary(code), &[0.0f32, -0.0], &[]);
@@ -112,8 +136,27 @@ fn binary_functions_are_accurate() {
     let mut random = Random::new();
     let (mut x, mut y) = (Vec::new(), Vec::new());
     let specials = [
-        0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1.0e-40, -1.0e-40, 3.0e38, -3.0e38,
-        16_777_217.0, 1.5, -1.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0,
+        -2.0,
+        3.0,
+        -3.0,
+        0.5,
+        -0.5,
+        1.0e-40,
+        -1.0e-40,
+        3.0e38,
+        -3.0e38,
+        16_777_217.0,
+        1.5,
+        -1.5,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MIN_POSITIVE,
     ];
     for a in specials {
         for b in specials {
@@ -135,9 +178,9 @@ fn binary_functions_are_accurate() {
     }
     type Reference = fn(f64, f64) -> f64;
     let cases: [(u32, Reference, f64); 3] = [
-        (b::POWER, power, 0.0),
-        (b::ARCTAN2, f64::atan2, 0.0),
-        (b::LOGADDEXP, math64::logaddexp, 0.0),
+        (b::POWER, power, 0.6),
+        (b::ARCTAN2, f64::atan2, 2.0),
+        (b::LOGADDEXP, math64::logaddexp, 2.5),
     ];
     let mut wrong = Vec::new();
     for (code, reference, bound) in cases {
@@ -160,7 +203,12 @@ fn binary_functions_are_accurate() {
                 }
             }
             if worst.0 > bound {
-                wrong.push(format!("{} {level:?}: {:.2} ulp at {}", b::NAMES[code as usize], worst.0, worst.1));
+                wrong.push(format!(
+                    "{} {level:?}: {:.2} ulp at {}",
+                    b::NAMES[code as usize],
+                    worst.0,
+                    worst.1
+                ));
             }
         }
     }

@@ -107,9 +107,15 @@ fn position<T: Element>() {
             for (start, n) in [(0, 1), (1, 7), (3, 15), (5, 16), (9, 33), (64, 300), (700, 77)] {
                 let mut part = vec![0u64; n];
                 // SAFETY: within the operands.
-                call(part.as_mut_ptr() as *mut u8, unsafe { pa.add(start * from) }, unsafe { pb.add(start * from) }, n);
+                call(
+                    part.as_mut_ptr() as *mut u8,
+                    unsafe { pa.add(start * from) },
+                    unsafe { pb.add(start * from) },
+                    n,
+                );
                 // SAFETY: n elements were written.
-                let part = unsafe { std::slice::from_raw_parts(part.as_ptr() as *const u8, n * to) };
+                let part =
+                    unsafe { std::slice::from_raw_parts(part.as_ptr() as *const u8, n * to) };
                 assert_eq!(part, &whole[start * to..][..n * to], "{op:?} {level:?} {start} {n}");
             }
             if from == to {

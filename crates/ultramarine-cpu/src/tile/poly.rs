@@ -1,0 +1,27 @@
+//! Polynomials, with fused multiply-add where it is an instruction. Coefficients
+//! in this module's users are own fits to the smallest greatest error.
+
+use crate::level::Isa;
+
+/// `a * b + c`: one instruction where there is one, never left to the compiler.
+#[inline(always)]
+pub(super) fn fma<I: Isa>(a: f32, b: f32, c: f32) -> f32 {
+    if I::FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// As [`fma`].
+#[inline(always)]
+pub(super) fn fma64<I: Isa>(a: f64, b: f64, c: f64) -> f64 {
+    if I::FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// `poly!(fma::<I>, x, c3, c2, c1, c0)`: the polynomial, highest power first.
+macro_rules! poly {
+    ($fma:expr, $x:expr, $first:expr $(, $c:expr)* $(,)?) => {{
+        let x = $x;
+        let p = $first;
+        $(let p = $fma(p, x, $c);)*
+        p
+    }};
+}
+pub(super) use poly;
