@@ -158,7 +158,8 @@ impl Accumulator for c64 {
             return high;
         }
         // high + ln(1 + e^(low - high)), in float64: the sum may come near zero.
-        let (scale, angle) = ((low.re as f64 - high.re as f64).exp(), low.im as f64 - high.im as f64);
+        let (scale, angle) =
+            ((low.re as f64 - high.re as f64).exp(), low.im as f64 - high.im as f64);
         let (re, im) = (1.0 + scale * angle.cos(), scale * angle.sin());
         c64 {
             re: (high.re as f64 + re.hypot(im).ln()) as f32,

@@ -42,8 +42,10 @@ impl Kernel for RandomBits {
         if keys.shape[outer] != 2 || keys.shape[..outer] != output.shape[..outer] {
             return Err("random_bits: shapes of keys and output do not fit".into());
         }
-        let all = Nest::new((0..outer).map(|a| (keys.shape[a], [keys.strides[a], output.strides[a]])));
-        let own = Nest::new((outer..output.shape.len()).map(|a| (output.shape[a], [output.strides[a]])));
+        let all =
+            Nest::new((0..outer).map(|a| (keys.shape[a], [keys.strides[a], output.strides[a]])));
+        let own =
+            Nest::new((outer..output.shape.len()).map(|a| (output.shape[a], [output.strides[a]])));
         let width = output.dtype.size();
         let bytes = own.size() * width;
         // One run of bytes per key can be written at once, else through a buffer.
@@ -97,7 +99,13 @@ impl Kernel for RandomBits {
 ///
 /// # Safety
 /// `to` has room for `bytes` bytes.
-unsafe fn fill(level: Level, key: [u32; 2], bytes: usize, pairs: std::ops::Range<usize>, to: *mut u8) {
+unsafe fn fill(
+    level: Level,
+    key: [u32; 2],
+    bytes: usize,
+    pairs: std::ops::Range<usize>,
+    to: *mut u8,
+) {
     let words = bytes.div_ceil(4);
     let (half, odd) = (words / 2, words % 2);
     let write = |word: usize, values: &[u32]| {
@@ -105,7 +113,9 @@ unsafe fn fill(level: Level, key: [u32; 2], bytes: usize, pairs: std::ops::Range
         #[cfg(target_endian = "big")]
         let values: &[u32] = &values.iter().map(|v| v.to_le()).collect::<Vec<_>>();
         // SAFETY: `count` bytes of the values, and as many below `bytes`.
-        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr() as *const u8, to.add(4 * word), count) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(values.as_ptr() as *const u8, to.add(4 * word), count)
+        };
     };
     let mut block = [[0u32; BLOCK]; 2];
     for start in pairs.clone().step_by(BLOCK) {
@@ -195,7 +205,8 @@ mod tests {
         // MLX's `random.split(random.key(7), n)`, which are its bits.
         assert_eq!(words([0, 7], 2), [195_045_567, 4_062_205_631]);
         assert_eq!(words([0, 7], 4), [966_301_609, 989_289_821, 1_948_237_315, 1_058_547_403]);
-        let six = [276_534_068, 861_967_409, 1_905_761_346, 1_641_862_660, 2_900_896_126, 1_402_713_516];
+        let six =
+            [276_534_068, 861_967_409, 1_905_761_346, 1_641_862_660, 2_900_896_126, 1_402_713_516];
         assert_eq!(words([0, 7], 6), six);
         // MLX's `random.uniform` of 5, times 2**32, to 24 bits.
         let uniform = [0.064_385_61, 0.200_692_43, 0.650_459_23f32];

@@ -91,7 +91,12 @@ impl<T: Element> Array<T> {
 
     /// One value seen everywhere, by strides of zero.
     pub fn broadcast(shape: &[i64], value: T) -> Self {
-        Array { memory: vec![value], start: 0, shape: shape.to_vec(), strides: vec![0; shape.len()] }
+        Array {
+            memory: vec![value],
+            start: 0,
+            shape: shape.to_vec(),
+            strides: vec![0; shape.len()],
+        }
     }
 
     fn at(&self, mut i: usize) -> usize {
@@ -133,12 +138,14 @@ pub fn run(
     threads: bool,
 ) -> Result<(), String> {
     let (ins, outs): (Vec<_>, _) = (inputs.iter().map(desc).collect(), [desc(output)]);
-    let kernel: Box<dyn Kernel> =
-        prepare(&Signature { inputs: &ins, outputs: &outs }, level).map_err(|r| format!("{r:?}"))?;
+    let kernel: Box<dyn Kernel> = prepare(&Signature { inputs: &ins, outputs: &outs }, level)
+        .map_err(|r| format!("{r:?}"))?;
     let par = if threads { Par::new(host()) } else { Par::default() };
     let outputs = [*output];
     // SAFETY: the arrays behind the views are valid, and outputs are arrays of their own.
-    unsafe { kernel.run(&Context { par, level }, &Args { inputs, outputs: &outputs, scalars: &[] }) }
+    unsafe {
+        kernel.run(&Context { par, level }, &Args { inputs, outputs: &outputs, scalars: &[] })
+    }
 }
 
 /// A host that runs loops backwards on two threads.

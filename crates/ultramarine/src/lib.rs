@@ -14,6 +14,7 @@ pub mod pool;
 mod scalar;
 pub mod shape;
 mod stream;
+pub mod transforms;
 
 pub use array::Array;
 pub use backend::{BackendInfo, Stats, backends, register, reset_stats, stats};

@@ -71,7 +71,14 @@ impl Kernel for Arange {
                 }
                 let place = data.get().wrapping_offset(at as isize * stride);
                 let to = Rect { data: place, rows: 0, columns: stride };
-                strided::copy(self.level, to, Rect::dense(from, count, self.size), 1, count, self.size);
+                strided::copy(
+                    self.level,
+                    to,
+                    Rect::dense(from, count, self.size),
+                    1,
+                    count,
+                    self.size,
+                );
             }
         };
         let tiles = n.div_ceil(TILE);

@@ -39,7 +39,13 @@ struct Cut {
 
 /// # Safety
 /// As [`crate::kernel::Kernel::run`].
-pub unsafe fn run(cx: &Context, p: &Program, closing: &Closing, mut layout: Layout, args: &Args<'_>) {
+pub unsafe fn run(
+    cx: &Context,
+    p: &Program,
+    closing: &Closing,
+    mut layout: Layout,
+    args: &Args<'_>,
+) {
     layout.group_by_kind();
     let care = Care::new(p, args, &layout);
     let data = run::addresses(args);
@@ -148,7 +154,9 @@ fn cut(p: &Program, closing: &Closing, layout: &Layout, care: &Care) -> Cut {
             // Several rows where some input is contiguous across them.
             let crossed = (0..p.n_inputs).any(|t| {
                 let along = b.linear[t].unsigned_abs();
-                a.linear[t] == isize::from(p.sizes[t]) && along != 0 && along != a.linear[t] as usize
+                a.linear[t] == isize::from(p.sizes[t])
+                    && along != 0
+                    && along != a.linear[t] as usize
             });
             let fit = if crossed { 16 } else { 1 };
             ((most / columns).max(fit).min(a.len), columns)

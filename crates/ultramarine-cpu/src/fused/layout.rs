@@ -150,7 +150,8 @@ impl Layout {
         let mut axes = Stack::<Axis, MAX_AXES>::new();
         for (i, len) in shape.iter().enumerate().filter(|(_, n)| **n != 1) {
             let is_reduced = reduced.is_some_and(|r| r.axes >> i & 1 == 1);
-            let mut axis = Axis { len: *len as usize, reduced: is_reduced, strides: [0; MAX_TENSORS] };
+            let mut axis =
+                Axis { len: *len as usize, reduced: is_reduced, strides: [0; MAX_TENSORS] };
             for (stride, t) in axis.strides.iter_mut().zip(inputs.iter().chain(outputs)) {
                 let skip = shape.len() - t.shape.len();
                 if i >= skip && t.shape[i - skip] != 1 {

@@ -18,9 +18,9 @@ mod reduce;
 mod run;
 mod scratch;
 mod strided;
-mod tile;
 #[cfg(test)]
 mod tests;
+mod tile;
 mod transpose;
 
 pub use prepare::{prepare_op, prepare_program};

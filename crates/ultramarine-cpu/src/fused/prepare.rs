@@ -62,8 +62,7 @@ pub unsafe fn prepare_op(
     let step = unsafe {
         match id {
             op::FILL => {
-                let source =
-                    Source { constants: vec![to], outputs: vec![0], ..Source::default() };
+                let source = Source { constants: vec![to], outputs: vec![0], ..Source::default() };
                 return finish(source, signature, level);
             }
             op::ARANGE => return Arange::prepare(signature, level),

@@ -1,7 +1,10 @@
 //! Programs, decoded and checked once: steps with their tile functions, and the
 //! registers (slots of the scratch memory) that hold tiles between steps.
 
-use super::{layout::MAX_TENSORS, reduce::{self, Fold}};
+use super::{
+    layout::MAX_TENSORS,
+    reduce::{self, Fold},
+};
 use crate::{
     dtype::DType,
     kernel::{Refusal, Signature},
@@ -182,7 +185,11 @@ impl Program {
     /// # Errors
     /// [`Refusal::Unsupported`] for ops and dtypes without a tile function and
     /// programs that are too big; [`Refusal::Invalid`] for malformed ones.
-    pub fn new(mut source: Source, signature: &Signature<'_>, level: Level) -> Result<Self, Refusal> {
+    pub fn new(
+        mut source: Source,
+        signature: &Signature<'_>,
+        level: Level,
+    ) -> Result<Self, Refusal> {
         let n_inputs = signature.inputs.len();
         if source.outputs.len() != signature.outputs.len() || source.outputs.is_empty() {
             return invalid("a program's outputs differ from the tensors");
@@ -322,7 +329,12 @@ impl Program {
 /// dead value of its size, and those of outputs live to the end. A result never
 /// takes the slot of an operand that dies with it: in place, tile functions are
 /// slower.
-fn allocate(sizes: &[u8], first_result: usize, steps: &[Step], outputs: &[u16]) -> (Vec<u32>, usize) {
+fn allocate(
+    sizes: &[u8],
+    first_result: usize,
+    steps: &[Step],
+    outputs: &[u16],
+) -> (Vec<u32>, usize) {
     let mut slots = Slots::default();
     let mut places: Vec<u32> = sizes[..first_result].iter().map(|s| slots.take(*s)).collect();
     let reads = |step: &Step, value: u16| step.operands.contains(&value);

@@ -310,8 +310,7 @@ impl<F: Folding> Body for Columns<F> {
     fn call<I: Isa>(self, _: I) {
         let block = self.1;
         // SAFETY: `narrow` has an accumulator per column and is no part of the block.
-        let narrow =
-            unsafe { core::slice::from_raw_parts_mut(self.0 as *mut F::T, block.columns) };
+        let narrow = unsafe { core::slice::from_raw_parts_mut(self.0 as *mut F::T, block.columns) };
         let row = |r: usize| {
             let data = block.data.wrapping_offset(r as isize * block.stride) as *const F::T;
             // SAFETY: every row has that many columns.

@@ -123,11 +123,7 @@ impl Tensor {
     }
 
     fn desc(&self) -> Desc {
-        Desc {
-            dtype: self.dtype,
-            ndim: self.shape.len(),
-            contiguous: self.view().is_contiguous(),
-        }
+        Desc { dtype: self.dtype, ndim: self.shape.len(), contiguous: self.view().is_contiguous() }
     }
 
     /// The bits of the element at row-major place `index` of `shape`.
@@ -155,7 +151,13 @@ impl Tensor {
     }
 }
 
-fn run(level: Level, source: &Source, inputs: &[&Tensor], outputs: &[&Tensor], scalars: &[[u64; 2]]) -> Result<(), Refusal> {
+fn run(
+    level: Level,
+    source: &Source,
+    inputs: &[&Tensor],
+    outputs: &[&Tensor],
+    scalars: &[[u64; 2]],
+) -> Result<(), Refusal> {
     let descs = |t: &[&Tensor]| t.iter().map(|t| t.desc()).collect::<Vec<_>>();
     let (ins, outs) = (descs(inputs), descs(outputs));
     let signature = Signature { inputs: &ins, outputs: &outs };
@@ -164,10 +166,12 @@ fn run(level: Level, source: &Source, inputs: &[&Tensor], outputs: &[&Tensor], s
         t.iter().map(|t| t.view()).collect()
     }
     let (ins, outs) = (views(inputs), views(outputs));
-    let fence: Vec<_> = outputs.iter().map(|t| (t.memory[0], t.memory[t.memory.len() - 1])).collect();
+    let fence: Vec<_> =
+        outputs.iter().map(|t| (t.memory[0], t.memory[t.memory.len() - 1])).collect();
     let args = Args { inputs: &ins, outputs: &outs, scalars };
     // SAFETY: the tensors have memory for their strides.
-    unsafe { kernel.run(&Context { par: Par::default(), level }, &args) }.map_err(Refusal::Invalid)?;
+    unsafe { kernel.run(&Context { par: Par::default(), level }, &args) }
+        .map_err(Refusal::Invalid)?;
     for (t, (first, last)) in outputs.iter().zip(fence) {
         if t.dtype.size() == 8 {
             assert_eq!((t.memory[0], t.memory[t.memory.len() - 1]), (first, last), "wrote outside");
@@ -189,13 +193,34 @@ fn one(level: Level, i: &Instruction, dtypes: &[DType], values: &[u64]) -> u64 {
 }
 
 const SHAPES: &[&[i64]] = &[
-    &[], &[1], &[7], &[64], &[1025], &[5000], &[1, 1], &[3, 5], &[33, 65], &[1, 130], &[130, 1],
-    &[40, 70], &[3, 2100], &[2100, 3], &[2, 3, 4], &[17, 9, 40], &[9, 1, 40], &[5, 3, 2, 7, 2],
+    &[],
+    &[1],
+    &[7],
+    &[64],
+    &[1025],
+    &[5000],
+    &[1, 1],
+    &[3, 5],
+    &[33, 65],
+    &[1, 130],
+    &[130, 1],
+    &[40, 70],
+    &[3, 2100],
+    &[2100, 3],
+    &[2, 3, 4],
+    &[17, 9, 40],
+    &[9, 1, 40],
+    &[5, 3, 2, 7, 2],
     &[70, 20, 30],
 ];
 
 /// A random program over values of `dtype` (and bools from comparisons).
-fn random_program(random: &mut Random, inputs: &[DType], dtype: DType, level: Level) -> (Source, Vec<DType>) {
+fn random_program(
+    random: &mut Random,
+    inputs: &[DType],
+    dtype: DType,
+    level: Level,
+) -> (Source, Vec<DType>) {
     let mut source = Source { constants: vec![dtype; random.below(3)], ..Source::default() };
     let mut values = inputs.to_vec();
     values.extend(&source.constants);
@@ -278,7 +303,11 @@ fn programs_match_single_elements() {
                     bits.push(one(level, instruction, &values, &bits));
                 }
                 for (o, v) in outputs.iter().zip(&source.outputs) {
-                    assert_eq!(o.bits(i, shape), bits[*v as usize], "{level:?} {shape:?} {source:?} at {i}");
+                    assert_eq!(
+                        o.bits(i, shape),
+                        bits[*v as usize],
+                        "{level:?} {shape:?} {source:?} at {i}"
+                    );
                 }
             }
         }
@@ -331,16 +360,26 @@ fn check_reduction(level: Level, code: u32, x: &Tensor, axes: u64, out: &Tensor)
             reduce::MIN | reduce::MAX => {
                 let ties = |a: &u64, b: &u64| {
                     let (a, b) = (*a, *b);
-                    if x.dtype == DType::I64 { (a as i64).cmp(&(b as i64)) }
-                    else if x.dtype == DType::U64 { a.cmp(&b) }
-                    else { number(x.dtype, a).total_cmp(&number(x.dtype, b)) }
+                    if x.dtype == DType::I64 {
+                        (a as i64).cmp(&(b as i64))
+                    } else if x.dtype == DType::U64 {
+                        a.cmp(&b)
+                    } else {
+                        number(x.dtype, a).total_cmp(&number(x.dtype, b))
+                    }
                 };
-                let want = if code == reduce::MIN { list.iter().min_by(|a, b| ties(a, b)) } else { list.iter().max_by(|a, b| ties(a, b)) };
+                let want = if code == reduce::MIN {
+                    list.iter().min_by(|a, b| ties(a, b))
+                } else {
+                    list.iter().max_by(|a, b| ties(a, b))
+                };
                 let want = *want.expect("not empty");
                 assert!(got == want || number(x.dtype, got) == number(x.dtype, want), "{}", what());
             }
             _ if x.dtype.is_int() => {
-                let fold = |a: u64, b: &u64| if code == reduce::SUM { a.wrapping_add(*b) } else { a.wrapping_mul(*b) };
+                let fold = |a: u64, b: &u64| {
+                    if code == reduce::SUM { a.wrapping_add(*b) } else { a.wrapping_mul(*b) }
+                };
                 let want = list.iter().fold((code == reduce::PROD) as u64, fold) & mask;
                 assert_eq!(got, want, "{}", what());
             }
@@ -352,7 +391,12 @@ fn check_reduction(level: Level, code: u32, x: &Tensor, axes: u64, out: &Tensor)
                 } else {
                     (numbers().product::<f64>(), numbers().product::<f64>().abs())
                 };
-                let eps = match x.dtype { DType::F16 => 1e-3, DType::BF16 => 8e-3, DType::F32 => 4e-6, _ => 1e-13 };
+                let eps = match x.dtype {
+                    DType::F16 => 1e-3,
+                    DType::BF16 => 8e-3,
+                    DType::F32 => 4e-6,
+                    _ => 1e-13,
+                };
                 let got = number(x.dtype, got);
                 assert!((got - want).abs() <= eps * scale + 1e-30, "{} {got} {want}", what());
             }
@@ -364,13 +408,29 @@ fn check_reduction(level: Level, code: u32, x: &Tensor, axes: u64, out: &Tensor)
 fn reductions_over_every_axes_mask() {
     let mut random = Random(2);
     let shapes: &[&[i64]] = &[
-        &[], &[1], &[5], &[40], &[3000], &[3, 5], &[70, 3], &[3, 70], &[150, 33], &[2, 1500],
-        &[1500, 2], &[4, 5, 6], &[3, 70, 5], &[2, 3, 4, 5], &[17, 1, 19], &[1, 5, 1],
+        &[],
+        &[1],
+        &[5],
+        &[40],
+        &[3000],
+        &[3, 5],
+        &[70, 3],
+        &[3, 70],
+        &[150, 33],
+        &[2, 1500],
+        &[1500, 2],
+        &[4, 5, 6],
+        &[3, 70, 5],
+        &[2, 3, 4, 5],
+        &[17, 1, 19],
+        &[1, 5, 1],
     ];
     for &level in Level::available() {
         for shape in shapes {
             for axes in 0..1u64 << shape.len() {
-                for code in [reduce::SUM, reduce::PROD, reduce::MIN, reduce::MAX, reduce::ALL, reduce::ANY] {
+                for code in
+                    [reduce::SUM, reduce::PROD, reduce::MIN, reduce::MAX, reduce::ALL, reduce::ANY]
+                {
                     let boolean = code == reduce::ALL || code == reduce::ANY;
                     let mut dtype = DType::ALL[random.below(13)];
                     if dtype == DType::Bool && code <= reduce::PROD {
@@ -386,7 +446,11 @@ fn reductions_over_every_axes_mask() {
                         0 => Tensor::strided(&mut random, to, &small, false),
                         _ => Tensor::dense(&mut random, to, &small),
                     };
-                    let source = Source { outputs: vec![0], reduce: Some((code, axes)), ..Source::default() };
+                    let source = Source {
+                        outputs: vec![0],
+                        reduce: Some((code, axes)),
+                        ..Source::default()
+                    };
                     run(level, &source, &[&x], &[&out], &[]).unwrap_or_else(|e| panic!("{e:?}"));
                     check_reduction(level, code, &x, axes, &out);
                 }
@@ -398,7 +462,8 @@ fn reductions_over_every_axes_mask() {
 #[test]
 fn fused_reductions_give_the_bits_of_single_ops() {
     let mut random = Random(3);
-    let shapes: &[&[i64]] = &[&[], &[3000], &[1100, 70], &[70, 1100], &[33, 7, 65], &[3, 5, 2, 9], &[300, 1024]];
+    let shapes: &[&[i64]] =
+        &[&[], &[3000], &[1100, 70], &[70, 1100], &[33, 7, 65], &[3, 5, 2, 9], &[300, 1024]];
     let float = [DType::F32, DType::F64, DType::F16, DType::BF16];
     for &level in Level::available() {
         for round in 0..10 * shapes.len() {
@@ -423,20 +488,27 @@ fn fused_reductions_give_the_bits_of_single_ops() {
             let small = reduced_shape(shape, axes);
             let fused = Tensor::strided(&mut random, dtype, &small, false);
             let side = Tensor::dense(&mut random, dtype, shape);
-            run(level, &source, &ins, &[&fused, &side], &scalars).unwrap_or_else(|e| panic!("{e:?}"));
+            run(level, &source, &ins, &[&fused, &side], &scalars)
+                .unwrap_or_else(|e| panic!("{e:?}"));
             // The same by a program without reduction, then a reduction alone.
             source.reduce = None;
             let (value, plain) = (
                 Tensor::dense(&mut random, dtype, shape),
                 Tensor::strided(&mut random, dtype, shape, false),
             );
-            run(level, &source, &ins, &[&value, &plain], &scalars).unwrap_or_else(|e| panic!("{e:?}"));
+            run(level, &source, &ins, &[&value, &plain], &scalars)
+                .unwrap_or_else(|e| panic!("{e:?}"));
             let alone = Tensor::dense(&mut random, dtype, &small);
-            let source = Source { outputs: vec![0], reduce: Some((code, axes)), ..Source::default() };
+            let source =
+                Source { outputs: vec![0], reduce: Some((code, axes)), ..Source::default() };
             run(level, &source, &[&value], &[&alone], &[]).unwrap_or_else(|e| panic!("{e:?}"));
-            let same = |a: u64, b: u64| a == b || number(dtype, a).is_nan() && number(dtype, b).is_nan();
+            let same =
+                |a: u64, b: u64| a == b || number(dtype, a).is_nan() && number(dtype, b).is_nan();
             for (a, b) in fused.all_bits().into_iter().zip(alone.all_bits()) {
-                assert!(same(a, b), "{level:?} {shape:?} axes {axes:b} {dtype:?} code {code}: {a:x} {b:x}");
+                assert!(
+                    same(a, b),
+                    "{level:?} {shape:?} axes {axes:b} {dtype:?} code {code}: {a:x} {b:x}"
+                );
             }
             assert_eq!(side.all_bits(), plain.all_bits());
         }
@@ -482,9 +554,17 @@ fn nan_and_complex_extremes() {
                     // SAFETY: within the memory.
                     unsafe { *(x.memory.as_mut_ptr() as *mut f32).add(place) = f32::NAN };
                     let out = Tensor::dense(&mut random, DType::F32, &reduced_shape(shape, axes));
-                    let source = Source { outputs: vec![0], reduce: Some((code, axes)), ..Source::default() };
+                    let source = Source {
+                        outputs: vec![0],
+                        reduce: Some((code, axes)),
+                        ..Source::default()
+                    };
                     run(level, &source, &[&x], &[&out], &[]).unwrap_or_else(|e| panic!("{e:?}"));
-                    let nans = out.all_bits().iter().filter(|b| f32::from_bits(**b as u32).is_nan()).count();
+                    let nans = out
+                        .all_bits()
+                        .iter()
+                        .filter(|b| f32::from_bits(**b as u32).is_nan())
+                        .count();
                     assert_eq!(nans, 1);
                 }
             }
@@ -505,7 +585,11 @@ fn nan_and_complex_extremes() {
             let source = Source { outputs: vec![0], reduce: Some((code, 1)), ..Source::default() };
             run(level, &source, &[&x], &[&out], &[]).unwrap_or_else(|e| panic!("{e:?}"));
             let bits = out.bits(0, &[1]);
-            assert_eq!((f32::from_bits(bits as u32), f32::from_bits((bits >> 32) as u32)), want, "{code}");
+            assert_eq!(
+                (f32::from_bits(bits as u32), f32::from_bits((bits >> 32) as u32)),
+                want,
+                "{code}"
+            );
         }
     }
 }

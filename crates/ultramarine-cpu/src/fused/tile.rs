@@ -206,7 +206,8 @@ impl Frame<'_> {
             if !output.direct {
                 continue;
             }
-            let place = if (self.staged | self.streamed) >> i & 1 == 0 && self.dense(t, size, tile) {
+            let place = if (self.staged | self.streamed) >> i & 1 == 0 && self.dense(t, size, tile)
+            {
                 stored |= 1 << i;
                 self.address(t, tile)
             } else {
@@ -251,7 +252,14 @@ impl Frame<'_> {
     ///
     /// # Safety
     /// `from` holds them, dense; the tile's range is the caller's to write.
-    pub unsafe fn store_results(&self, tile: &Tile, along_a: bool, from: *mut u8, n: usize, size: usize) {
+    pub unsafe fn store_results(
+        &self,
+        tile: &Tile,
+        along_a: bool,
+        from: *mut u8,
+        n: usize,
+        size: usize,
+    ) {
         let t = self.program.n_inputs;
         let level = self.program.level;
         if !along_a {

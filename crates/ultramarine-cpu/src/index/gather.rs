@@ -35,10 +35,10 @@ impl Kernel for Gather {
         let bound = self.addressing.bind(source, &args.inputs[1..], output)?;
         let split = self.addressing.index_ndim();
         let positions = Nest::new((0..split).map(|a| (output.shape[a], [output.strides[a]])));
-        let slice = Nest::new(
-            (0..source.shape.len())
-                .map(|a| (output.shape[split + a], [source.strides[a], output.strides[split + a]])),
-        );
+        let slice =
+            Nest::new((0..source.shape.len()).map(|a| {
+                (output.shape[split + a], [source.strides[a], output.strides[split + a]])
+            }));
         // Tasks are blocks of positions, or parts of slices where these are large.
         let block = (TASK / slice.size()).clamp(1, BLOCK);
         let blocks = positions.size().div_ceil(block);

@@ -52,10 +52,9 @@ impl Kernel for GatherAxis {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let (source, indices, output) = (&args.inputs[0], &args.inputs[1], &args.outputs[0]);
         let axis = self.axis;
-        let (Some(from), Some(by)) = (
-            broadcast(source, output.shape, Some(axis)),
-            broadcast(indices, output.shape, None),
-        ) else {
+        let (Some(from), Some(by)) =
+            (broadcast(source, output.shape, Some(axis)), broadcast(indices, output.shape, None))
+        else {
             return Err("gather_axis: shapes do not fit".into());
         };
         // The source stands still along the axis: there the indices move it.

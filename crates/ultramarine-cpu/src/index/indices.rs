@@ -114,12 +114,14 @@ impl Addressing {
         if slice_shape.iter().zip(whole.shape).any(|(s, n)| s > n) {
             return Err(format!("slices {slice_shape:?} do not fit in {:?}", whole.shape));
         }
-        let fits = |view: &View<'_>| view.shape.iter().zip(index_shape).all(|(a, b)| a == b || *a == 1);
+        let fits =
+            |view: &View<'_>| view.shape.iter().zip(index_shape).all(|(a, b)| a == b || *a == 1);
         if !arrays.iter().all(fits) {
             return Err(format!("an index array's shape is not {index_shape:?}"));
         }
         let arrays = arrays.iter().zip(&self.axes).map(|(view, &axis)| {
-            let steps = view.strides.iter().zip(view.shape).map(|(s, n)| if *n == 1 { 0 } else { *s });
+            let steps =
+                view.strides.iter().zip(view.shape).map(|(s, n)| if *n == 1 { 0 } else { *s });
             let nest = Nest::new(index_shape.iter().zip(steps).map(|(n, s)| (*n, [s])));
             let size = whole.shape[axis];
             (view, nest, (size, size - slice_shape[axis] + 1), whole.strides[axis] as isize)

@@ -54,10 +54,10 @@ impl Kernel for Scatter {
 
         let split = self.addressing.index_ndim();
         let positions = Nest::new((0..split).map(|a| (updates.shape[a], [updates.strides[a]])));
-        let slice = Nest::new(
-            (0..output.shape.len())
-                .map(|a| (updates.shape[split + a], [output.strides[a], updates.strides[split + a]])),
-        );
+        let slice =
+            Nest::new((0..output.shape.len()).map(|a| {
+                (updates.shape[split + a], [output.strides[a], updates.strides[split + a]])
+            }));
         // Different elements of slices never meet when slices are one long along
         // indexed axes, so tasks take parts of the slices, each through all
         // positions in order. Elsewhere all is done in order by one task, slice by

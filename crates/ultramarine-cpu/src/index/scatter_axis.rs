@@ -61,7 +61,9 @@ impl Kernel for ScatterAxis {
 
         // Lanes along the axis are independent; within one the order counts.
         let lanes = Nest::new(
-            (0..rank).filter(|a| *a != axis).map(|a| (shape[a], [by[a], from[a], output.strides[a]])),
+            (0..rank)
+                .filter(|a| *a != axis)
+                .map(|a| (shape[a], [by[a], from[a], output.strides[a]])),
         );
         let length = shape[axis] as usize;
         let steps = lanes.inner().1;
@@ -99,7 +101,12 @@ impl Kernel for ScatterAxis {
             lanes.rows(range, |_, at, count| {
                 if across {
                     for i in 0..length as isize {
-                        run([0, 1, 2].map(|k| at[k] + along[k] * if k < 2 { i } else { 0 }), steps, true, count);
+                        run(
+                            [0, 1, 2].map(|k| at[k] + along[k] * if k < 2 { i } else { 0 }),
+                            steps,
+                            true,
+                            count,
+                        );
                     }
                 } else {
                     for lane in 0..count as isize {

@@ -7,7 +7,9 @@ use crate::{
     level::Level,
     testing::{Array, Rng, Sample, dtypes, ravel, run, shape, unravel},
 };
-use ultramarine_abi::schema::{AxisAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, scatter as codes};
+use ultramarine_abi::schema::{
+    AxisAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, scatter as codes,
+};
 
 fn sampled<T: Sample>(shape: &[i64], plain: bool, rng: &mut Rng) -> Array<T> {
     let values: Vec<T> =
@@ -103,12 +105,17 @@ fn gather_of_all_dtypes() {
             std::iter::once(source.view()).chain(case.arrays.iter().map(|a| a.view())).collect();
         let attrs =
             GatherAttrs::new(case.axes.len() as u32, case.index.len() as u32, padded(&case.axes));
-        run(|s, l| gather::prepare(attrs, s, l), &inputs, &output.view(), Level::Baseline, round % 4 < 2)
-            .unwrap();
+        run(
+            |s, l| gather::prepare(attrs, s, l),
+            &inputs,
+            &output.view(),
+            Level::Baseline,
+            round % 4 < 2,
+        )
+        .unwrap();
         let source = source.values();
-        let expected: Vec<T> = (0..output.values().len())
-            .map(|i| source[case.place(i, true).unwrap()])
-            .collect();
+        let expected: Vec<T> =
+            (0..output.values().len()).map(|i| source[case.place(i, true).unwrap()]).collect();
         assert_eq!(bits(&output.values()), bits(&expected), "{:?} {:?}", case.whole, case.slices());
     }
     let mut rng = Rng(5);
@@ -127,7 +134,8 @@ fn gather_by_every_integer_type() {
         let output = sampled::<f32>(&[1000, 1, 3], true, rng);
         let attrs = GatherAttrs::new(1, 1, padded(&[0]));
         let prepare = |s: &Signature<'_>, l| gather::prepare(attrs, s, l);
-        run(prepare, &[source.view(), index.view()], &output.view(), Level::Baseline, true).unwrap();
+        run(prepare, &[source.view(), index.view()], &output.view(), Level::Baseline, true)
+            .unwrap();
         let (all, given) = (source.values(), output.values());
         for (i, by) in by.iter().enumerate() {
             let row = by.bits() as usize;
@@ -191,8 +199,20 @@ fn combined<T: Sample>(code: u32, old: T, new: T) -> T {
         match code {
             codes::SUM => sum,
             codes::PROD => product,
-            codes::MIN => if old < new { old } else { new },
-            _ => if old > new { old } else { new },
+            codes::MIN => {
+                if old < new {
+                    old
+                } else {
+                    new
+                }
+            }
+            _ => {
+                if old > new {
+                    old
+                } else {
+                    new
+                }
+            }
         }
     }
     macro_rules! by_type {
@@ -261,7 +281,13 @@ fn scatter_of_all_dtypes() {
                 expected[place] = combined(code, expected[place], update);
             }
         }
-        assert_eq!(bits(&output.values()), bits(&expected), "{code} {:?} {:?}", case.whole, case.slices());
+        assert_eq!(
+            bits(&output.values()),
+            bits(&expected),
+            "{code} {:?} {:?}",
+            case.whole,
+            case.slices()
+        );
     }
     let mut rng = Rng(7);
     for dtype in dtypes() {
@@ -302,7 +328,8 @@ fn extremes_with_nan_become_the_update() {
     let output = Array::new(&[3], &[0f32; 3], true, rng);
     let attrs = ScatterAttrs::new(codes::MAX, 1, 1, padded(&[0]));
     let inputs = [source.view(), index.view(), updates.view()];
-    run(|s, l| scatter::prepare(attrs, s, l), &inputs, &output.view(), Level::Baseline, false).unwrap();
+    run(|s, l| scatter::prepare(attrs, s, l), &inputs, &output.view(), Level::Baseline, false)
+        .unwrap();
     let given = output.values();
     assert!(given[0].is_nan());
     assert_eq!(given[1..], [3.0, 1.0]);
@@ -341,7 +368,8 @@ fn along_an_axis() {
         let output = sampled::<T>(&whole, round % 2 == 1, rng);
         let attrs = AxisAttrs::new(axis as u32);
         let prepare = |s: &Signature<'_>, l| gather_axis::prepare(attrs, s, l);
-        run(prepare, &[source.view(), index.view()], &output.view(), Level::Baseline, threads).unwrap();
+        run(prepare, &[source.view(), index.view()], &output.view(), Level::Baseline, threads)
+            .unwrap();
         let expected: Vec<T> =
             (0..output.values().len()).map(|i| before[place(i, true).unwrap()]).collect();
         assert_eq!(bits(&output.values()), bits(&expected), "gather {full:?} {whole:?} {axis}");
@@ -359,7 +387,11 @@ fn along_an_axis() {
                 expected[place] = combined(code, expected[place], update);
             }
         }
-        assert_eq!(bits(&output.values()), bits(&expected), "scatter {code} {full:?} {whole:?} {axis}");
+        assert_eq!(
+            bits(&output.values()),
+            bits(&expected),
+            "scatter {code} {full:?} {whole:?} {axis}"
+        );
     }
     let mut rng = Rng(11);
     for dtype in dtypes() {

@@ -80,7 +80,8 @@ impl Kernel for ArgReduce {
         if lanes.size() < 8 && length >= 2 * TASK {
             lanes.rows(0..lanes.size(), |_, at, count| {
                 for lane in 0..count as isize {
-                    let from = Shared(from.get().wrapping_offset((at[0] + lane * steps[0]) * bytes));
+                    let from =
+                        Shared(from.get().wrapping_offset((at[0] + lane * steps[0]) * bytes));
                     let mut found = vec![0; length.div_ceil(TASK)];
                     let place = Shared(found.as_mut_ptr());
                     ranges(cx.par, length, TASK, |range| {
@@ -221,7 +222,11 @@ impl<T: Number, const MAX: bool> Body for Lane<T, MAX> {
         }
         let is_best = |i: &usize| {
             let value = value(*i).up();
-            if best.is_nan() { value.is_nan() } else { !value.lt(best) & !best.lt(value) & !value.is_nan() }
+            if best.is_nan() {
+                value.is_nan()
+            } else {
+                !value.lt(best) & !best.lt(value) & !value.is_nan()
+            }
         };
         (winner..n).find(is_best).unwrap_or(0) as u32
     }
@@ -240,9 +245,9 @@ fn extreme<T: Number, const MAX: bool>(block: &[T]) -> T::Acc {
         }
     }
     let rest = chunks.remainder().iter().map(|v| v.up());
-    ways.into_iter().chain(rest).fold(lowest, |best, new| {
-        if beats::<T::Acc, MAX>(new, best) { new } else { best }
-    })
+    ways.into_iter()
+        .chain(rest)
+        .fold(lowest, |best, new| if beats::<T::Acc, MAX>(new, best) { new } else { best })
 }
 
 /// # Safety

@@ -142,4 +142,3 @@ impl Sortable for c64 {
         self.re == 0.0 || self.im == 0.0 || self.key() == u64::MAX
     }
 }
-

@@ -165,7 +165,9 @@ impl Scan {
                 let count = PART.min(lane.length - part * PART);
                 let start = from.get().wrapping_offset(part as isize * step * lane.along[0] * size);
                 // SAFETY: the part is the lane's; each place is written once.
-                unsafe { *place.get().add(part) = (self.functions.total)(start, lane.along[0], count) };
+                unsafe {
+                    *place.get().add(part) = (self.functions.total)(start, lane.along[0], count)
+                };
             }
         });
         (self.functions.carry)(&mut totals);

@@ -36,7 +36,8 @@ pub fn prepare(
         return Err(Refusal::Invalid("sort takes one input".into()));
     };
     let expected = if indices { DType::U32 } else { source.dtype };
-    if source.ndim != output.ndim || output.dtype != expected || attrs.axis as usize >= source.ndim {
+    if source.ndim != output.ndim || output.dtype != expected || attrs.axis as usize >= source.ndim
+    {
         return Err(Refusal::Invalid("sort: rank, dtype or axis does not fit".into()));
     }
     let lane: SortLane = for_dtype!(source.dtype, T => match indices {
@@ -105,10 +106,7 @@ fn with_scratch<I: Item, R>(n: usize, f: impl FnOnce(&mut [I], &mut [I]) -> R) -
     // SAFETY: both parts hold `n` items; items are plain integers, for which any
     // bits are valid, of an alignment of at most 16; the parts are disjoint.
     let result = unsafe {
-        f(
-            std::slice::from_raw_parts_mut(items(a), n),
-            std::slice::from_raw_parts_mut(items(b), n),
-        )
+        f(std::slice::from_raw_parts_mut(items(a), n), std::slice::from_raw_parts_mut(items(b), n))
     };
     if room.len() <= KEPT {
         SCRATCH.with(|s| *s.borrow_mut() = room);
@@ -125,7 +123,10 @@ unsafe fn each<T: Copy>(data: *const u8, step: isize, n: usize, mut f: impl FnMu
     let data = data as *const T;
     if step == 1 {
         // SAFETY: by this function's contract; elements are aligned.
-        unsafe { std::slice::from_raw_parts(data, n) }.iter().enumerate().for_each(|(i, v)| f(i, *v));
+        unsafe { std::slice::from_raw_parts(data, n) }
+            .iter()
+            .enumerate()
+            .for_each(|(i, v)| f(i, *v));
     } else {
         for i in 0..n {
             // SAFETY: by this function's contract.

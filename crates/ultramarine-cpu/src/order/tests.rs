@@ -9,7 +9,9 @@ use crate::{
 };
 use half::{bf16, f16};
 use std::cmp::Ordering;
-use ultramarine_abi::schema::{ArgReduceAttrs, AxisAttrs, ScanAttrs, arg_reduce as arg_codes, reduce};
+use ultramarine_abi::schema::{
+    ArgReduceAttrs, AxisAttrs, ScanAttrs, arg_reduce as arg_codes, reduce,
+};
 
 /// Values that tests compute with.
 trait Value: Sample {
@@ -111,7 +113,8 @@ fn same<T: Value>(given: &[T], expected: &[T]) -> bool {
     given.iter().zip(expected).all(|(g, e)| {
         let (g, e) = (*g, *e);
         // One NaN is as good as another.
-        g.bits() == e.bits() || (T::DTYPE.is_float() && g.parts().0.is_nan() && e.parts().0.is_nan())
+        g.bits() == e.bits()
+            || (T::DTYPE.is_float() && g.parts().0.is_nan() && e.parts().0.is_nan())
     })
 }
 
@@ -169,7 +172,8 @@ fn sorts_bits_of_all_kinds() {
                 (0..n).map(|_| from((rng.next() as u64) << 32 | rng.next() as u64)).collect();
             let source = Array::new(&[n], &values, true, rng);
             let sorted = source.clone();
-            run(sort_with(false, 0), &[source.view()], &sorted.view(), Level::Baseline, true).unwrap();
+            run(sort_with(false, 0), &[source.view()], &sorted.view(), Level::Baseline, true)
+                .unwrap();
             let sorted = sorted.values();
             let ordered = |w: &[T]| w[1].parts().0.is_nan() || w[0].parts() <= w[1].parts();
             assert!(sorted.windows(2).all(ordered), "{:?} {n}", T::DTYPE);
@@ -265,7 +269,13 @@ fn scans_of_floats_are_near() {
         let all: i64 = shape.iter().product();
         let near_one = op == reduce::PROD;
         let values: Vec<T> = (0..all)
-            .map(|_| if near_one { T::sample(4 + rng.below(2) as i64 * -8) } else { T::sample(rng.below(9) as i64 - 4) })
+            .map(|_| {
+                if near_one {
+                    T::sample(4 + rng.below(2) as i64 * -8)
+                } else {
+                    T::sample(rng.below(9) as i64 - 4)
+                }
+            })
             .collect();
         let source = Array::new(&shape, &values, round % 2 == 0, rng);
         let output = Array::new(&shape, &values, round % 3 == 0, rng);
@@ -276,7 +286,8 @@ fn scans_of_floats_are_near() {
             if reverse {
                 lane.reverse();
             }
-            let mut running = [0.0, 1.0, f64::INFINITY, -f64::INFINITY, 0.0, 0.0, -f64::INFINITY][op as usize];
+            let mut running =
+                [0.0, 1.0, f64::INFINITY, -f64::INFINITY, 0.0, 0.0, -f64::INFINITY][op as usize];
             let mut size = 0.0;
             for (count, i) in lane.into_iter().enumerate() {
                 let value = values[i].parts().0;
@@ -293,7 +304,9 @@ fn scans_of_floats_are_near() {
                 size += value.abs();
                 let given = given[i].parts().0;
                 let steps = if op == reduce::LOGADDEXP { (1.0 + count as f64) * 1e-6 } else { 0.0 };
-                let room = unit * expected.abs() + steps + if op == reduce::SUM { size * 1e-6 } else { 0.0 };
+                let room = unit * expected.abs()
+                    + steps
+                    + if op == reduce::SUM { size * 1e-6 } else { 0.0 };
                 assert!(
                     given == expected || (given - expected).abs() <= room,
                     "{:?} {shape:?} {axis} {op} {reverse} {inclusive}: {given} for {expected}",

@@ -10,7 +10,7 @@ mod plan;
 
 pub(crate) use call::{Exec, Operand};
 pub use call::{Stats, reset_stats, stats};
-pub(crate) use plan::{Plan, PlanKey};
+pub(crate) use plan::{Plan, PlanKey, WordHasher};
 
 use crate::{
     array::Array,

@@ -9,6 +9,7 @@ pub(crate) mod binary;
 pub(crate) mod cast;
 pub(crate) mod copy;
 pub(crate) mod fill;
+pub(crate) mod identity;
 pub(crate) mod reduce;
 pub(crate) mod unary;
 pub(crate) mod view;
@@ -163,6 +164,7 @@ families! {
     Reduce(reduce::Reduce),
     View(view::View),
     Contiguous(copy::Contiguous),
+    Identity(identity::Identity),
 }
 
 impl Op {

@@ -1,0 +1,75 @@
+//! Gradients of scalar functions.
+
+use super::{Tree, vjp::vjp_with};
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    scalar::Scalar,
+    shape::{Shape, Show},
+};
+
+/// A function that returns the value of `f` and its gradient with respect to every
+/// array of its argument, in the argument's structure.
+///
+/// ```
+/// use ultramarine::{Array, transforms::value_and_grad};
+/// let f = |(x, y): &(Array, Array)| x.multiply(x)?.multiply(y);
+/// let at = (Array::scalar(3.0f32), Array::scalar(2.0f32));
+/// let (value, (dx, dy)) = value_and_grad(f)(&at)?;
+/// assert_eq!((value.item::<f32>()?, dx.item::<f32>()?, dy.item::<f32>()?), (18.0, 12.0, 9.0));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// The returned function gives what `f` gives, and [`Error::Value`] when the result
+/// is not a scalar or an argument is not floating-point.
+pub fn value_and_grad<P: Tree>(
+    f: impl Fn(&P) -> Result<Array>,
+) -> impl Fn(&P) -> Result<(Array, P)> {
+    move |arguments: &P| {
+        let mut leaves = Vec::new();
+        arguments.leaves(&mut leaves);
+        if let Some(bad) = leaves.iter().find(|l| !l.dtype().is_inexact()) {
+            return Err(Error::value(
+                "grad",
+                format!("Gradients are of floating-point arrays only, not of {}.", bad.dtype()),
+            ));
+        }
+        let run = |traced: &[Array]| -> Result<Vec<Array>> {
+            let tree = rebuild(arguments, traced.to_vec())?;
+            Ok(vec![f(&tree)?])
+        };
+        let (outputs, gradients) =
+            vjp_with(run, &leaves, |outputs| one(&outputs[0]).map(|c| vec![c]))?;
+        let tree = rebuild(arguments, gradients)?;
+        Ok((outputs[0].clone(), tree))
+    }
+}
+
+/// A function that returns the gradient of `f`; see [`value_and_grad`].
+///
+/// # Errors
+/// As [`value_and_grad`].
+pub fn grad<P: Tree>(f: impl Fn(&P) -> Result<Array>) -> impl Fn(&P) -> Result<P> {
+    let both = value_and_grad(f);
+    move |arguments: &P| Ok(both(arguments)?.1)
+}
+
+fn rebuild<P: Tree>(like: &P, leaves: Vec<Array>) -> Result<P> {
+    like.rebuild(&mut leaves.into_iter())
+        .ok_or_else(|| Error::runtime("grad", "the argument's structure changed"))
+}
+
+/// The cotangent of a scalar result.
+fn one(output: &Array) -> Result<Array> {
+    if output.size() != 1 || output.ndim() != 0 {
+        return Err(Error::value(
+            "grad",
+            format!(
+                "The function must return a scalar, not an array of shape {}.",
+                Show(output.shape())
+            ),
+        ));
+    }
+    Ok(crate::ops::fill::filled(Shape::new(), Scalar::from_i64(output.dtype(), 1)))
+}

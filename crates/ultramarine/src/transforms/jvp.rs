@@ -1,0 +1,79 @@
+//! Forward mode.
+
+use super::trace::{NodeMap, Trace, operands};
+use super::vjp::zeros_like;
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    node::Tracing,
+    ops::Jvp,
+    shape::Show,
+};
+use std::sync::Arc;
+
+/// The outputs of `f` at `primals`, and the Jacobian-vector product with `tangents`
+/// (one for each primal, of its shape) for each output.
+///
+/// # Errors
+/// What `f` returns; [`Error::Value`] when the tangents do not fit the primals or
+/// an operation has no forward rule.
+pub fn jvp<E: From<Error>>(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
+    primals: &[Array],
+    tangents: &[Array],
+) -> Result<(Vec<Array>, Vec<Array>), E> {
+    if primals.len() != tangents.len() {
+        return Err(E::from(Error::value(
+            "jvp",
+            format!(
+                "Number of inputs ({}) does not match number of tangents ({}).",
+                primals.len(),
+                tangents.len()
+            ),
+        )));
+    }
+    for (p, t) in primals.iter().zip(tangents) {
+        if p.shape() != t.shape() {
+            return Err(E::from(Error::value(
+                "jvp",
+                format!(
+                    "Input of shape {} and tangent of shape {} do not match.",
+                    Show(p.shape()),
+                    Show(t.shape())
+                ),
+            )));
+        }
+    }
+    let _tracing = Tracing::new();
+    let arguments: Vec<Array> = primals.iter().map(Array::traced).collect();
+    let outputs = f(&arguments)?;
+    let products = push_forward(&arguments, &outputs, tangents)?;
+    Ok((outputs, products))
+}
+
+fn push_forward(arguments: &[Array], outputs: &[Array], tangents: &[Array]) -> Result<Vec<Array>> {
+    let trace = Trace::new(arguments, outputs);
+    let mut known: NodeMap<Array> = NodeMap::default();
+    for (argument, tangent) in arguments.iter().zip(tangents) {
+        known.insert(Arc::as_ptr(argument.node()), tangent.astype(argument.dtype()));
+    }
+    for node in &trace.tape {
+        let Some(rules) = node.op.rules() else { continue };
+        let primals = operands(node);
+        let tangents: Vec<Option<Array>> =
+            primals.iter().map(|p| known.get(&Arc::as_ptr(p.node())).cloned()).collect();
+        if tangents.iter().all(Option::is_none) {
+            continue;
+        }
+        let output = Array::from_node(node.clone());
+        let _stream = crate::Scope::new(node.stream);
+        let found = rules.jvp(&Jvp { primals: &primals, output: &output, tangents: &tangents })?;
+        if let Some(tangent) = found {
+            known.insert(Arc::as_ptr(node), tangent);
+        }
+    }
+    Ok(outputs
+        .iter()
+        .map(|o| known.get(&Arc::as_ptr(o.node())).cloned().unwrap_or_else(|| zeros_like(o)))
+        .collect())
+}

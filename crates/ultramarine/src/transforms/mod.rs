@@ -1,0 +1,17 @@
+//! Function transforms: they run a function on traced arguments, walk the graph
+//! that it built, and build another one with the rules that stand with each op.
+//!
+//! Since the rules build ordinary lazy arrays, transforms nest in any order.
+
+mod grad;
+mod jvp;
+mod trace;
+mod tree;
+mod vjp;
+mod vmap;
+
+pub use grad::{grad, value_and_grad};
+pub use jvp::jvp;
+pub use tree::Tree;
+pub use vjp::vjp;
+pub use vmap::vmap;

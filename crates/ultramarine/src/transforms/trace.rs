@@ -1,0 +1,66 @@
+//! What transforms share: the part of a graph that depends on traced arguments.
+
+use crate::{array::Array, node::Node};
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A map from nodes, by identity.
+pub(super) type NodeMap<T> =
+    HashMap<*const Node, T, BuildHasherDefault<crate::backend::WordHasher>>;
+
+/// The nodes between traced arguments and outputs.
+pub(super) struct Trace {
+    /// Whether a visited node depends on an argument.
+    depends: NodeMap<bool>,
+    /// The nodes that do, operands before what uses them, arguments left out.
+    pub tape: Vec<Arc<Node>>,
+}
+
+impl Trace {
+    /// Walks from `outputs` to the arguments. Iterative: graphs may be deep.
+    pub fn new(arguments: &[Array], outputs: &[Array]) -> Trace {
+        let mut depends: NodeMap<bool> = NodeMap::default();
+        for argument in arguments {
+            depends.insert(Arc::as_ptr(argument.node()), true);
+        }
+        let mut tape = Vec::new();
+        let mut stack: Vec<(Arc<Node>, bool)> =
+            outputs.iter().rev().map(|o| (o.node().clone(), false)).collect();
+        while let Some((node, expanded)) = stack.pop() {
+            let id = Arc::as_ptr(&node);
+            if expanded {
+                let any = node.with_inputs(|inputs| {
+                    inputs.iter().any(|i| depends.get(&Arc::as_ptr(i)).copied().unwrap_or(false))
+                });
+                if depends.insert(id, any).is_none() && any {
+                    tape.push(node);
+                }
+                continue;
+            }
+            if depends.contains_key(&id) {
+                continue;
+            }
+            // What is not traced cannot lead to an argument.
+            if !node.tracer.load(Ordering::Relaxed) {
+                depends.insert(id, false);
+                continue;
+            }
+            let inputs = node.inputs();
+            stack.push((node, true));
+            stack.extend(inputs.into_iter().map(|i| (i, false)));
+        }
+        Trace { depends, tape }
+    }
+
+    /// Whether the node depends on an argument (arguments do).
+    pub fn depends(&self, node: &Arc<Node>) -> bool {
+        self.depends.get(&Arc::as_ptr(node)).copied().unwrap_or(false)
+    }
+}
+
+/// A node's operands as arrays.
+pub(super) fn operands(node: &Arc<Node>) -> Vec<Array> {
+    node.inputs().into_iter().map(Array::from_node).collect()
+}

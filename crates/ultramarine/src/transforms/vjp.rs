@@ -1,0 +1,112 @@
+//! Reverse mode.
+
+use super::trace::{NodeMap, Trace, operands};
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    node::Tracing,
+    ops::Vjp,
+    scalar::Scalar,
+    shape::{Shape, Show},
+};
+use std::sync::Arc;
+
+/// The outputs of `f` at `primals`, and the vector-Jacobian product of `cotangents`
+/// (one for each output, of its shape) with respect to each primal.
+///
+/// # Errors
+/// What `f` returns; [`Error::Value`] when the cotangents do not fit the outputs or
+/// an operation has no reverse rule.
+pub fn vjp<E: From<Error>>(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
+    primals: &[Array],
+    cotangents: &[Array],
+) -> Result<(Vec<Array>, Vec<Array>), E> {
+    let mut given = Some(cotangents.to_vec());
+    vjp_with(f, primals, |outputs| {
+        let cotangents = given.take().unwrap_or_default();
+        if cotangents.len() != outputs.len() {
+            return Err(E::from(Error::value(
+                "vjp",
+                format!(
+                    "Number of outputs ({}) does not match number of cotangents ({}).",
+                    outputs.len(),
+                    cotangents.len()
+                ),
+            )));
+        }
+        Ok(cotangents)
+    })
+}
+
+/// As [`vjp`], with the cotangents made from the outputs.
+pub(super) fn vjp_with<E: From<Error>>(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
+    primals: &[Array],
+    cotangents: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
+) -> Result<(Vec<Array>, Vec<Array>), E> {
+    let _tracing = Tracing::new();
+    let arguments: Vec<Array> = primals.iter().map(Array::traced).collect();
+    let outputs = f(&arguments)?;
+    let cotangents = cotangents(&outputs)?;
+    let gradients = pull_back(&arguments, &outputs, cotangents)?;
+    Ok((outputs, gradients))
+}
+
+fn pull_back(arguments: &[Array], outputs: &[Array], cotangents: Vec<Array>) -> Result<Vec<Array>> {
+    let trace = Trace::new(arguments, outputs);
+    let mut pending: NodeMap<Array> = NodeMap::default();
+    for (output, cotangent) in outputs.iter().zip(cotangents) {
+        if cotangent.shape() != output.shape() {
+            return Err(Error::value(
+                "vjp",
+                format!(
+                    "Output of shape {} and cotangent of shape {} do not match.",
+                    Show(output.shape()),
+                    Show(cotangent.shape())
+                ),
+            ));
+        }
+        if trace.depends(output.node()) {
+            add(&mut pending, output, cotangent.astype(output.dtype()))?;
+        }
+    }
+    for node in trace.tape.iter().rev() {
+        let Some(cotangent) = pending.remove(&Arc::as_ptr(node)) else { continue };
+        let Some(rules) = node.op.rules() else { continue };
+        let primals = operands(node);
+        let wanted: Vec<bool> = primals.iter().map(|p| trace.depends(p.node())).collect();
+        let output = Array::from_node(node.clone());
+        let _stream = crate::Scope::new(node.stream);
+        let found = rules.vjp(&Vjp {
+            primals: &primals,
+            output: &output,
+            cotangent: &cotangent,
+            wanted: &wanted,
+        })?;
+        for ((primal, wanted), cotangent) in primals.iter().zip(wanted).zip(found) {
+            if let (true, Some(cotangent)) = (wanted, cotangent) {
+                add(&mut pending, primal, cotangent)?;
+            }
+        }
+    }
+    Ok(arguments
+        .iter()
+        .map(|a| pending.remove(&Arc::as_ptr(a.node())).unwrap_or_else(|| zeros_like(a)))
+        .collect())
+}
+
+fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()> {
+    let id = Arc::as_ptr(to.node());
+    let sum = match pending.remove(&id) {
+        Some(before) => before.add(&cotangent)?,
+        None => cotangent,
+    };
+    pending.insert(id, sum);
+    Ok(())
+}
+
+/// A lazy zero of an array's shape and dtype.
+pub(super) fn zeros_like(a: &Array) -> Array {
+    crate::ops::fill::filled(Shape::from_slice(a.shape()), Scalar::from_i64(a.dtype(), 0))
+}

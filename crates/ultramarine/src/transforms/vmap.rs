@@ -1,0 +1,172 @@
+//! Vectorisation: a function of single examples becomes one of batches.
+
+use super::trace::{NodeMap, Trace, operands};
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    node::{Inputs, Node, Tracing},
+    ops::{Op, Vmap},
+    shape::{self, Shape},
+};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Calls `f` once on arguments without their mapped axes and returns its outputs
+/// for the whole batch. `in_axes` names the mapped axis of each input (`None`: the
+/// input is the same for all); `out_axes`, given the number of outputs, names where
+/// the batch axis goes in each (`None`: the output must not depend on the batch).
+///
+/// # Errors
+/// What `f` returns; [`Error::Value`] when no input is mapped, mapped sizes differ,
+/// the axes do not fit, or an operation has no batching rule.
+pub fn vmap<E: From<Error>>(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
+    inputs: &[Array],
+    in_axes: &[Option<isize>],
+    out_axes: impl FnOnce(usize) -> Result<Vec<Option<isize>>, E>,
+) -> Result<Vec<Array>, E> {
+    let (axes, size) = mapped_axes(inputs, in_axes)?;
+    let _tracing = Tracing::new();
+    let arguments: Vec<Array> =
+        inputs.iter().zip(&axes).map(|(input, axis)| stand_in(input, *axis)).collect();
+    let outputs = f(&arguments)?;
+    let out_axes = out_axes(outputs.len())?;
+    if out_axes.len() != outputs.len() {
+        return Err(E::from(Error::value(
+            "vmap",
+            format!("{} output axes for {} outputs.", out_axes.len(), outputs.len()),
+        )));
+    }
+    Ok(batch(&arguments, inputs, &axes, size, &outputs, &out_axes)?)
+}
+
+fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Option<usize>>, usize)> {
+    if in_axes.len() != inputs.len() {
+        return Err(Error::value(
+            "vmap",
+            format!(
+                "The number of in axes ({}) must match the number of inputs ({}).",
+                in_axes.len(),
+                inputs.len()
+            ),
+        ));
+    }
+    let mut size = None;
+    let mut axes = Vec::with_capacity(inputs.len());
+    for (input, axis) in inputs.iter().zip(in_axes) {
+        let Some(axis) = axis else {
+            axes.push(None);
+            continue;
+        };
+        let axis = shape::normalize_axis("vmap", *axis, input.ndim())
+            .map_err(|e| Error::Value(e.to_string()))?;
+        let n = input.shape()[axis];
+        if *size.get_or_insert(n) != n {
+            return Err(Error::value(
+                "vmap",
+                format!("Inconsistent axis sizes: {} and {n}.", size.unwrap_or_default()),
+            ));
+        }
+        axes.push(Some(axis));
+    }
+    match size {
+        Some(size) => Ok((axes, size)),
+        None => Err(Error::value("vmap", "At least one of in_axes must be non-None.")),
+    }
+}
+
+/// What the function sees of a mapped input: its shape without the axis, no value.
+fn stand_in(input: &Array, axis: Option<usize>) -> Array {
+    let Some(axis) = axis else { return input.clone() };
+    let mut shape = Shape::from_slice(input.shape());
+    shape.remove(axis);
+    let node = Node::new(Op::Given, Inputs::new(), shape, input.dtype(), input.stream());
+    node.tracer.store(true, Ordering::Relaxed);
+    Array::from_node(node)
+}
+
+fn batch(
+    arguments: &[Array],
+    inputs: &[Array],
+    axes: &[Option<usize>],
+    size: usize,
+    outputs: &[Array],
+    out_axes: &[Option<isize>],
+) -> Result<Vec<Array>> {
+    let mapped: Vec<Array> = arguments
+        .iter()
+        .zip(axes)
+        .filter(|(_, axis)| axis.is_some())
+        .map(|(a, _)| a.clone())
+        .collect();
+    let trace = Trace::new(&mapped, outputs);
+    let mut known: NodeMap<(Array, Option<usize>)> = NodeMap::default();
+    for ((argument, input), axis) in arguments.iter().zip(inputs).zip(axes) {
+        if axis.is_some() {
+            known.insert(Arc::as_ptr(argument.node()), (input.clone(), *axis));
+        }
+    }
+    for node in &trace.tape {
+        let Some(rules) = node.op.rules() else { continue };
+        let (inputs, axes): (Vec<Array>, Vec<Option<usize>>) = operands(node)
+            .into_iter()
+            .map(|x| known.get(&Arc::as_ptr(x.node())).cloned().unwrap_or((x, None)))
+            .unzip();
+        let _stream = crate::Scope::new(node.stream);
+        let found = rules.vmap(&Vmap {
+            inputs: &inputs,
+            axes: &axes,
+            size,
+            shape: &node.shape,
+            dtype: node.dtype,
+        })?;
+        known.insert(Arc::as_ptr(node), found);
+    }
+    outputs
+        .iter()
+        .zip(out_axes)
+        .map(|(output, to)| {
+            let (array, from) = known
+                .get(&Arc::as_ptr(output.node()))
+                .cloned()
+                .unwrap_or_else(|| (output.clone(), None));
+            place(array, from, *to, size)
+        })
+        .collect()
+}
+
+/// Moves the batch axis where the caller wants it, or makes one.
+fn place(array: Array, from: Option<usize>, to: Option<isize>, size: usize) -> Result<Array> {
+    let Some(to) = to else {
+        return match from {
+            None => Ok(array),
+            Some(_) => Err(Error::value(
+                "vmap",
+                "out_axes is None for an output that depends on a mapped input.",
+            )),
+        };
+    };
+    let ndim = array.ndim() + from.is_none() as usize;
+    let to = shape::normalize_axis("vmap", to, ndim).map_err(|e| Error::Value(e.to_string()))?;
+    match from {
+        Some(from) => move_axis(&array, from, to),
+        None => {
+            let mut shape = Shape::from_slice(array.shape());
+            shape.insert(to, 1);
+            let array = array.reshape(&shape)?;
+            shape[to] = size;
+            array.broadcast_to(&shape)
+        }
+    }
+}
+
+/// The array with one axis moved; the others keep their order.
+pub(crate) fn move_axis(array: &Array, from: usize, to: usize) -> Result<Array> {
+    if from == to {
+        return Ok(array.clone());
+    }
+    let mut order: Vec<isize> =
+        (0..array.ndim() as isize).filter(|a| *a != from as isize).collect();
+    order.insert(to, from as isize);
+    array.transpose_axes(&order)
+}
