@@ -1,7 +1,10 @@
 //! Arithmetic of the element types where kernels combine values one by one:
 //! scatter, scans and arg-reductions.
 
-use crate::dtype::{Bool, Element, c64};
+use crate::{
+    dtype::{Bool, Element, c64},
+    tile::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16},
+};
 use half::{bf16, f16};
 
 /// A type that values are accumulated in.
@@ -197,18 +200,21 @@ macro_rules! own {
 own!(Bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 c64);
 
 macro_rules! halves {
-    ($($t:ty)*) => {$(
+    ($($t:ty, $up:ident, $down:ident;)*) => {$(
         impl Number for $t {
             type Acc = f32;
             #[inline(always)]
             fn up(self) -> f32 {
-                self.to_f32()
+                $up(self.to_bits())
             }
             #[inline(always)]
             fn down(acc: f32) -> $t {
-                <$t>::from_f32(acc)
+                <$t>::from_bits($down(acc))
             }
         }
     )*};
 }
-halves!(f16 bf16);
+halves! {
+    f16, f16_to_f32, f32_to_f16;
+    bf16, bf16_to_f32, f32_to_bf16;
+}

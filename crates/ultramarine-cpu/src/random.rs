@@ -121,7 +121,7 @@ unsafe fn fill(
     for start in pairs.clone().step_by(BLOCK) {
         let count = BLOCK.min(pairs.end.min(half).saturating_sub(start));
         if count > 0 {
-            at(level, Pairs { key, first: start, apart: half + odd, words: &mut block });
+            at(level, Pairs { key, first: start, apart: half + odd, count, words: &mut block });
             write(start, &block[0][..count]);
             write(half + odd + start, &block[1][..count]);
         }
@@ -131,11 +131,12 @@ unsafe fn fill(
     }
 }
 
-/// Makes [`BLOCK`] pairs of words from the counters (first + i, first + i + apart).
+/// Makes at least `count` pairs of words from the counters (first + i, first + i + apart).
 struct Pairs<'a> {
     key: [u32; 2],
     first: usize,
     apart: usize,
+    count: usize,
     words: &'a mut [[u32; BLOCK]; 2],
 }
 
@@ -145,7 +146,8 @@ impl Body for Pairs<'_> {
     fn call<I: Isa>(self, _isa: I) {
         let (first, apart) = (self.first as u32, self.apart as u32);
         let [low, high] = self.words;
-        for i in 0..BLOCK {
+        // Whole vectors, also for the few words of a short run.
+        for i in 0..self.count.next_multiple_of(16).min(BLOCK) {
             let counter = first.wrapping_add(i as u32);
             [low[i], high[i]] = threefry(self.key, [counter, counter.wrapping_add(apart)]);
         }

@@ -73,10 +73,11 @@ impl Kernel for ScatterAxis {
         let data = [indices, updates, output].map(|v| Shared(v.data));
         // Updates a run: `move_on` is what the tensors move by from one update to
         // the next; the output moves only across lanes.
-        let run = |at: [isize; 3], move_on: [isize; 3], across: bool, count: usize| {
-            let (mut to, mut from) = ([0; BLOCK], [0; BLOCK]);
+        type Room = [[isize; BLOCK]; 2];
+        let run = |room: &mut Room, at: [isize; 3], move_on: [isize; 3], across, count: usize| {
+            let [to, from] = room;
             for start in (0..count).step_by(BLOCK) {
-                let (to, from) = (&mut to[..BLOCK.min(count - start)], &mut from);
+                let to = &mut to[..BLOCK.min(count - start)];
                 for (i, (to, from)) in to.iter_mut().zip(from.iter_mut()).enumerate() {
                     let i = (start + i) as isize;
                     *from = at[1] + i * move_on[1];
@@ -96,21 +97,19 @@ impl Kernel for ScatterAxis {
             }
         };
         let across = along[2].unsigned_abs() > steps[2].unsigned_abs() && lanes.inner().0 > 4;
-        let step = (TASK / 4 / length).next_multiple_of(16);
+        let step = (TASK / 4 / length).max(if across { 64 } else { 1 });
         ranges(cx.par, lanes.size(), step, |range| {
+            let mut room = [[0; BLOCK]; 2];
             lanes.rows(range, |_, at, count| {
                 if across {
                     for i in 0..length as isize {
-                        run(
-                            [0, 1, 2].map(|k| at[k] + along[k] * if k < 2 { i } else { 0 }),
-                            steps,
-                            true,
-                            count,
-                        );
+                        let at = [at[0] + i * along[0], at[1] + i * along[1], at[2]];
+                        run(&mut room, at, steps, true, count);
                     }
                 } else {
                     for lane in 0..count as isize {
-                        run([0, 1, 2].map(|k| at[k] + lane * steps[k]), along, false, length);
+                        let at = [0, 1, 2].map(|k| at[k] + lane * steps[k]);
+                        run(&mut room, at, along, false, length);
                     }
                 }
             });

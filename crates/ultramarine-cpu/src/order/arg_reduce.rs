@@ -192,9 +192,10 @@ impl<T: Number, const MAX: bool> Body for Lane<T, MAX> {
             let mut index = 0;
             for i in 1..n {
                 let new = value(i).up();
-                if beats::<T::Acc, MAX>(new, best) {
-                    (best, index) = (new, i);
-                }
+                // Selects: in a short lane a branch is guessed wrong too often.
+                let beats = beats::<T::Acc, MAX>(new, best);
+                best = std::hint::select_unpredictable(beats, new, best);
+                index = std::hint::select_unpredictable(beats, i, index);
             }
             return index as u32;
         }
@@ -237,14 +238,14 @@ impl<T: Number, const MAX: bool> Body for Lane<T, MAX> {
 fn extreme<T: Number, const MAX: bool>(block: &[T]) -> T::Acc {
     let lowest = if MAX { T::Acc::LOWEST } else { T::Acc::HIGHEST };
     let mut ways = [lowest; WAYS];
-    let mut chunks = block.chunks_exact(WAYS);
-    for chunk in &mut chunks {
-        for (best, new) in ways.iter_mut().zip(chunk) {
-            let new = new.up();
-            *best = if beats::<T::Acc, MAX>(new, *best) { new } else { *best };
+    let (chunks, rest) = block.as_chunks::<WAYS>();
+    for chunk in chunks {
+        for way in 0..WAYS {
+            let (new, best) = (chunk[way].up(), ways[way]);
+            ways[way] = if beats::<T::Acc, MAX>(new, best) { new } else { best };
         }
     }
-    let rest = chunks.remainder().iter().map(|v| v.up());
+    let rest = rest.iter().map(|v| v.up());
     ways.into_iter()
         .chain(rest)
         .fold(lowest, |best, new| if beats::<T::Acc, MAX>(new, best) { new } else { best })

@@ -15,6 +15,8 @@ use ultramarine_abi::schema::{ScanAttrs, reduce};
 const WIDE: usize = 128;
 /// Lanes that go in step otherwise, so that their additions overlap in time.
 const GROUP: usize = 8;
+/// Elements of a lane that are scanned before the next lane's.
+const PIECE: usize = 16;
 /// Elements of a part of a lane, where there are too few lanes.
 const PART: usize = 1 << 13;
 
@@ -295,22 +297,27 @@ unsafe fn scan_lanes<T: Number, O: Op>(job: &Lanes<'_>) {
                 *running = next;
             }
         };
-        for i in begin..job.length {
-            let (from, to) = element(i, 0);
-            if side_by_side {
+        if side_by_side {
+            for i in begin..job.length {
+                let (from, to) = element(i, 0);
                 for (lane, running) in running.iter_mut().enumerate() {
                     step(running, from.wrapping_add(lane), to.wrapping_add(lane));
                 }
-            } else if let Ok(running) = <&mut [T::Acc; GROUP]>::try_from(&mut *running) {
-                for lane in 0..GROUP {
-                    let (from, to) = element(i, lane);
-                    step(&mut running[lane], from, to);
+            }
+            continue;
+        }
+        // A short piece of each lane in turn: short enough that the processor
+        // overlaps their chains, long enough that cache lines are used up at once.
+        for start in (begin..job.length).step_by(PIECE) {
+            let piece = PIECE.min(job.length - start);
+            for (lane, running) in running.iter_mut().enumerate() {
+                let (from, to) = element(start, lane);
+                let mut value = *running;
+                for i in 0..piece as isize {
+                    let from = from.wrapping_offset(i * job.along[0]);
+                    step(&mut value, from, to.wrapping_offset(i * job.along[1]));
                 }
-            } else {
-                for (lane, running) in running.iter_mut().enumerate() {
-                    let (from, to) = element(i, lane);
-                    step(running, from, to);
-                }
+                *running = value;
             }
         }
     }

@@ -18,7 +18,7 @@ mod complex64_math;
 mod erf32;
 mod exp32;
 mod float;
-mod half;
+pub(crate) mod half;
 mod int;
 mod log32;
 mod loops;
