@@ -29,5 +29,6 @@ pub use half::{bf16, f16};
 pub use memory::buffer::Buffer;
 pub use node::Value;
 pub use num_complex::Complex32;
+pub use ops::matmul::addmm;
 pub use scalar::Scalar;
 pub use stream::{Stream, default_stream, new_stream, set_default_stream, synchronize};

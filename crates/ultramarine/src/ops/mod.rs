@@ -5,12 +5,20 @@
 //! attribute struct, and its [`Rules`]: how it is evaluated, fused and
 //! transformed. Adding a family means a file and a line in `families!`.
 
+pub(crate) mod arg_reduce;
 pub(crate) mod binary;
 pub(crate) mod cast;
 pub(crate) mod copy;
 pub(crate) mod fill;
+pub(crate) mod gather;
 pub(crate) mod identity;
+pub(crate) mod lean;
+pub(crate) mod matmul;
 pub(crate) mod reduce;
+pub(crate) mod scan;
+pub(crate) mod scatter;
+pub(crate) mod sort;
+mod statistics;
 pub(crate) mod unary;
 pub(crate) mod view;
 
@@ -162,6 +170,14 @@ families! {
     Fill(fill::Fill),
     Arange(fill::Arange),
     Reduce(reduce::Reduce),
+    ArgReduce(arg_reduce::ArgReduce),
+    Scan(scan::Scan),
+    Matmul(matmul::Matmul),
+    Sort(sort::Sort),
+    Gather(gather::Gather),
+    GatherAxis(gather::GatherAxis),
+    Scatter(scatter::Scatter),
+    ScatterAxis(scatter::ScatterAxis),
     View(view::View),
     Contiguous(copy::Contiguous),
     Identity(identity::Identity),

@@ -1,0 +1,273 @@
+//! Reading through index arrays, and the user's functions that do.
+
+use super::{
+    Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+    lean::{flat, front, move_axis, without_axis},
+    scan::axis_of,
+    scatter::scatter,
+};
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    shape::{self, Shape},
+};
+use smallvec::{SmallVec, smallvec};
+use ultramarine_abi::schema::{AxisAttrs, GatherAttrs, op, scatter as kind};
+
+/// The axes that index arrays address, one each.
+pub(crate) type IndexAxes = SmallVec<[u8; 4]>;
+
+/// Checks index arrays, and brings them to one shape and dtype.
+pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
+    let mut shape = Shape::new();
+    let mut dtype = None;
+    for i in indices {
+        if !i.dtype().is_integer() {
+            return Err(Error::value(
+                op,
+                "Got indices with invalid dtype. Indices must be integral.",
+            ));
+        }
+        shape = shape::broadcast_shapes(&shape, i.shape())?;
+        dtype = Some(dtype.map_or(i.dtype(), |d: Dtype| d.promote(i.dtype())));
+    }
+    // uint64 with a signed type: the indices that make sense fit int64.
+    let dtype = dtype.filter(|d| d.is_integer()).unwrap_or(Dtype::Int64);
+    indices.iter().map(|i| i.astype(dtype).broadcast_to(&shape)).collect()
+}
+
+/// Shape of what `indices` (of one shape) select along `axes` of a source.
+pub(crate) fn gathered(source: &[usize], index: &[usize], axes: &[u8]) -> Shape {
+    let mut shape = Shape::from_slice(index);
+    shape.extend(
+        source.iter().enumerate().map(|(i, n)| if axes.contains(&(i as u8)) { 1 } else { *n }),
+    );
+    shape
+}
+
+/// The attributes' array of axes.
+pub(crate) fn axes_attr(axes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    for (to, from) in out.iter_mut().zip(axes) {
+        *to = *from;
+    }
+    out
+}
+
+/// Slices of `source` at the positions that `indices` (of one shape and integer
+/// dtype, at least one array) give along `axes`: the index shape, then the shape of
+/// the source with 1 along indexed axes. Negative indices count from the end; others
+/// outside are clamped.
+///
+/// # Errors
+/// [`Error::Value`] when the result is too large or the source has nothing to take.
+pub(crate) fn gather(source: &Array, indices: &[Array], axes: &[u8]) -> Result<Array> {
+    let index = indices.first().map_or(&[][..], |i| i.shape());
+    let shape = gathered(source.shape(), index, axes);
+    shape::check("gather", &shape, source.itemsize())?;
+    if source.size() == 0 && shape::size(&shape) > 0 {
+        return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+    }
+    let mut inputs: SmallVec<[&Array; 4]> = smallvec![source];
+    inputs.extend(indices);
+    Ok(Array::of(Gather { axes: axes.into() }, &inputs, shape, source.dtype()))
+}
+
+impl Array {
+    /// Elements at `indices` along `axis` (`None`: of the flattened array); the axis
+    /// is replaced by the shape of the indices. Negative indices count from the end.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
+    /// are no integers, or a non-empty take from an empty axis.
+    pub fn take(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
+        let Some(axis) = axis else { return flat(self)?.take(indices, Some(0)) };
+        let n = self.ndim() as isize;
+        let at = if axis < 0 { axis + n } else { axis };
+        if !(0..n).contains(&at) {
+            let text = format!("Received invalid axis {axis} for array with {n} dimensions.");
+            return Err(Error::index("take", text));
+        }
+        if self.shape()[at as usize] == 0 && indices.size() > 0 {
+            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+        }
+        let indices = common("gather", std::slice::from_ref(indices))?;
+        let out = gather(self, &indices, &[at as u8])?;
+        let k = indices[0].ndim();
+        let out = without_axis(&out, k + at as usize)?;
+        // The index axes come first; they belong where the axis was.
+        let order: Vec<usize> =
+            (k..k + at as usize).chain(0..k).chain(k + at as usize..out.ndim()).collect();
+        out.transpose_axes(&order.iter().map(|i| *i as isize).collect::<Vec<_>>())
+    }
+
+    /// Elements at `indices`, which have this array's dimensions, along `axis`:
+    /// `out[.., i, ..] = self[.., indices[.., i, ..], ..]`; other axes are broadcast.
+    /// `None`: of the flattened array, with 1-d indices.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for indices of
+    /// another rank or that are no integers.
+    pub fn take_along_axis(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
+        let Some(axis) = axis else { return flat(self)?.take_along_axis(indices, Some(0)) };
+        let (source, indices, axis) = self.along_axis("take_along_axis", indices, axis)?;
+        if source.shape()[axis] == 0 && indices.size() > 0 {
+            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+        }
+        Ok(source.gather_axis(&indices, axis))
+    }
+
+    /// Both operands of an `.._along_axis`, broadcast against each other but for the axis.
+    pub(crate) fn along_axis(
+        &self,
+        name: &str,
+        indices: &Array,
+        axis: isize,
+    ) -> Result<(Array, Array, usize)> {
+        let at = axis_of(name, axis, self)?;
+        if indices.ndim() != self.ndim() {
+            let text = format!(
+                "Indices of dimension {} does not match array of dimension {}.",
+                indices.ndim(),
+                self.ndim()
+            );
+            return Err(Error::value(name, text));
+        }
+        if !indices.dtype().is_integer() {
+            return Err(Error::runtime(name, "Indices must be integral."));
+        }
+        let without = |a: &Array| {
+            let mut s = Shape::from_slice(a.shape());
+            s.remove(at);
+            s
+        };
+        let rest = shape::broadcast_shapes(&without(self), &without(indices))?;
+        let with = |n: usize| {
+            let mut s = rest.clone();
+            s.insert(at, n);
+            s
+        };
+        let source = self.broadcast_to(&with(self.shape()[at]))?;
+        let indices = indices.broadcast_to(&with(indices.shape()[at]))?;
+        Ok((source, indices, at))
+    }
+
+    /// GATHER_AXIS of operands that agree but for the axis.
+    pub(crate) fn gather_axis(&self, indices: &Array, axis: usize) -> Array {
+        let shape = Shape::from_slice(indices.shape());
+        Array::of(GatherAxis { axis }, &[self, indices], shape, self.dtype())
+    }
+}
+
+/// GATHER; operands are the source and an index array for each axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Gather {
+    axes: IndexAxes,
+}
+
+/// For index arrays of a shape with a mapped axis in front: the index of that axis.
+pub(crate) fn batch_index(shape: &[usize]) -> Result<Array> {
+    let mut column = Shape::from_elem(1, shape.len());
+    column[0] = shape[0];
+    Array::arange(0.0, shape[0] as f64, 1.0, Dtype::Int64)?.reshape(&column)?.broadcast_to(shape)
+}
+
+impl Rules for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let value = exec.alloc(call.shape, call.dtype)?;
+        let inputs: SmallVec<[Operand<'_>; 4]> = (call.inputs.iter().zip(call.descs))
+            .map(|(value, d)| Operand { value, shape: d.0, dtype: d.1 })
+            .collect();
+        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
+        let index_ndim = call.shape.len() - call.descs[0].0.len();
+        let n = self.axes.len() as u32;
+        let attrs = GatherAttrs::new(n, index_ndim as u32, axes_attr(&self.axes));
+        exec.run(op::GATHER, &attrs, &inputs, &[out], &[])?;
+        Ok(value)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let mut out = Cotangents::new();
+        if v.wanted[0] {
+            let zeros = Array::zeros(v.primals[0].shape(), v.cotangent.dtype())?;
+            let sum = scatter(&zeros, &v.primals[1..], v.cotangent, &self.axes, kind::SUM)?;
+            out.push(Some(sum));
+        }
+        Ok(out)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        j.tangents[0].as_ref().map(|t| gather(t, &j.primals[1..], &self.axes)).transpose()
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let (source, indices) = (&v.inputs[0], &v.inputs[1..]);
+        let indexed = v.axes[1..].iter().any(Option::is_some);
+        let ndim = v.shape.len() - (source.ndim() - v.axes[0].is_some() as usize);
+        let shifted: IndexAxes = self.axes.iter().map(|a| a + 1).collect();
+        if !indexed {
+            let source = match v.axes[0] {
+                Some(at) => move_axis(source, at, 0)?,
+                None => return Ok((gather(source, indices, &self.axes)?, None)),
+            };
+            return Ok((gather(&source, indices, &shifted)?, Some(ndim)));
+        }
+        let mut all = indices
+            .iter()
+            .zip(&v.axes[1..])
+            .map(|(i, at)| front(i, *at, v.size))
+            .collect::<Result<Vec<_>>>()?;
+        let Some(at) = v.axes[0] else { return Ok((gather(source, &all, &self.axes)?, Some(0))) };
+        all.push(batch_index(all[0].shape())?);
+        let mut axes = shifted;
+        axes.push(0);
+        let out = gather(&move_axis(source, at, 0)?, &common("gather", &all)?, &axes)?;
+        Ok((without_axis(&out, 1 + ndim)?, Some(0)))
+    }
+}
+
+/// GATHER_AXIS; operands are the source and the indices.
+#[derive(Clone, Debug)]
+pub(crate) struct GatherAxis {
+    axis: usize,
+}
+
+impl Rules for GatherAxis {
+    fn name(&self) -> &'static str {
+        "take_along_axis"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let value = exec.alloc(call.shape, call.dtype)?;
+        let operand = |i: usize| {
+            let (shape, dtype) = call.descs[i];
+            Operand { value: &call.inputs[i], shape, dtype }
+        };
+        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
+        let attrs = AxisAttrs::new(self.axis as u32);
+        exec.run(op::GATHER_AXIS, &attrs, &[operand(0), operand(1)], &[out], &[])?;
+        Ok(value)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let zeros = Array::zeros(v.primals[0].shape(), v.cotangent.dtype())?;
+        Ok(smallvec![Some(zeros.scatter_add_axis(&v.primals[1], v.cotangent, self.axis)?)])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        Ok(j.tangents[0].as_ref().map(|t| t.gather_axis(&j.primals[1], self.axis)))
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let source = front(&v.inputs[0], v.axes[0], v.size)?;
+        let indices = front(&v.inputs[1], v.axes[1], v.size)?;
+        Ok((source.gather_axis(&indices, self.axis + 1), Some(0)))
+    }
+}

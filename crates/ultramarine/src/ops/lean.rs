@@ -1,0 +1,90 @@
+//! Short ways to build elementwise nodes inside of rules.
+
+use super::{binary::Binary, unary::Unary};
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::Result,
+    scalar::Scalar,
+    shape::{self, Shape},
+};
+use ultramarine_abi::schema::binary;
+
+/// A binary op of a code of [`binary`], broadcast, in the promoted dtype.
+pub(crate) fn bin(code: u32, a: &Array, b: &Array) -> Result<Array> {
+    let dtype = a.dtype().promote(b.dtype());
+    let shape = shape::broadcast_shapes(a.shape(), b.shape())?;
+    let out = match code {
+        binary::EQUAL..=binary::LOGICAL_OR | binary::EQUAL_NAN => Dtype::Bool,
+        _ => dtype,
+    };
+    let (a, b) = (a.astype(dtype).broadcast_to(&shape)?, b.astype(dtype).broadcast_to(&shape)?);
+    Ok(Array::of(Binary { code }, &[&a, &b], shape, out))
+}
+
+/// A unary op of a code of [`ultramarine_abi::schema::unary`] that keeps the dtype.
+pub(crate) fn un(code: u32, a: &Array) -> Array {
+    Array::of(Unary { code }, &[a], Shape::from_slice(a.shape()), a.dtype())
+}
+
+/// A constant of the dtype of `a`.
+pub(crate) fn like(a: &Array, v: f64) -> Array {
+    Array::scalar(Scalar::from_f64(a.dtype(), v))
+}
+
+/// `a + b` of two optional terms; `None` is zero.
+pub(crate) fn plus(a: Option<Array>, b: Option<Array>) -> Result<Option<Array>> {
+    Ok(match (a, b) {
+        (Some(a), Some(b)) => Some(a.add(&b)?),
+        (a, b) => a.or(b),
+    })
+}
+
+/// The array with the axis `from` moved to `to`.
+pub(crate) fn move_axis(a: &Array, from: usize, to: usize) -> Result<Array> {
+    let mut order: Vec<isize> = (0..a.ndim() as isize).collect();
+    let axis = order.remove(from);
+    order.insert(to, axis);
+    a.transpose_axes(&order)
+}
+
+/// An operand of a vmap with its mapped axis in front; one that is not mapped is
+/// broadcast along it.
+pub(crate) fn front(a: &Array, axis: Option<usize>, size: usize) -> Result<Array> {
+    match axis {
+        Some(axis) => move_axis(a, axis, 0),
+        None => {
+            let mut shape = Shape::from_elem(size, 1);
+            shape.extend_from_slice(a.shape());
+            a.broadcast_to(&shape)
+        }
+    }
+}
+
+/// The array flattened.
+pub(crate) fn flat(a: &Array) -> Result<Array> {
+    a.reshape(&[a.size()])
+}
+
+/// The array with axes of size 1 at `axis`, and the same without it.
+pub(crate) fn with_axis(a: &Array, axis: usize) -> Result<Array> {
+    let mut shape = Shape::from_slice(a.shape());
+    shape.insert(axis, 1);
+    a.reshape(&shape)
+}
+
+/// The array without the axis, which has size 1.
+pub(crate) fn without_axis(a: &Array, axis: usize) -> Result<Array> {
+    let mut shape = Shape::from_slice(a.shape());
+    shape.remove(axis);
+    a.reshape(&shape)
+}
+
+/// `len` elements from `start` on along an axis.
+pub(crate) fn slice_axis(a: &Array, axis: usize, start: usize, len: usize) -> Result<Array> {
+    if len == a.shape()[axis] {
+        return Ok(a.clone());
+    }
+    let at = Array::arange(start as f64, (start + len) as f64, 1.0, Dtype::Int32)?;
+    a.take(&at, Some(axis as isize))
+}

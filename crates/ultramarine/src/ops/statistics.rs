@@ -1,0 +1,176 @@
+//! Reductions made of others: means, variances, medians, softmax.
+
+use super::{
+    lean::{bin, like, un},
+    reduce::{axes_of, joined, kept, squeezed},
+};
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+};
+use ultramarine_abi::schema::{binary, unary};
+
+/// How many elements are reduced to one.
+fn count(a: &Array, axes: &[usize]) -> usize {
+    axes.iter().map(|i| a.shape()[*i]).product()
+}
+
+fn signed(axes: &[usize]) -> Vec<isize> {
+    axes.iter().map(|i| *i as isize).collect()
+}
+
+/// The largest elements, cut off to what is finite, to subtract before `exp`. No
+/// derivative flows through them, since the results do not depend on what is
+/// subtracted. A maximum of either infinity then gives what the limit is.
+fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
+    let top = a.max(Some(axes), true)?;
+    let Some(info) = crate::finfo(a.dtype()).filter(|_| a.dtype().is_floating()) else {
+        return Ok(barrier(&top));
+    };
+    let top = bin(binary::MINIMUM, &top, &like(&top, info.max))?;
+    Ok(barrier(&bin(binary::MAXIMUM, &top, &like(&top, info.min))?))
+}
+
+fn barrier(a: &Array) -> Array {
+    a.stop_gradient()
+}
+
+impl Array {
+    /// How many elements over `axes` (`None`: all) are not zero: int32.
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn count_nonzero(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        let hit = bin(binary::NOT_EQUAL, self, &like(self, 0.0))?;
+        hit.astype(Dtype::Int32).sum(axes, keepdims)
+    }
+
+    /// The smallest and the largest element over `axes`.
+    ///
+    /// # Errors
+    /// As [`Array::min`].
+    pub fn minmax(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<(Array, Array)> {
+        Ok((self.min(axes, keepdims)?, self.max(axes, keepdims)?))
+    }
+
+    /// The mean over `axes` (`None`: all); float32 for integers. NaN of no elements.
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn mean(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        let named = axes_of(self, axes)?;
+        let a = self.astype(self.dtype().to_inexact());
+        let share = 1.0 / count(self, &named) as f64;
+        let sum = a.sum(Some(&signed(&named)), keepdims)?;
+        sum.multiply(&like(&sum, share))
+    }
+
+    /// The variance over `axes`: the sum of squared distances from the mean, divided
+    /// by the number of elements less `ddof`. Real, float32 for integers.
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn var(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
+        let named = axes_of(self, axes)?;
+        let a = self.astype(self.dtype().to_inexact());
+        let away = bin(binary::SUBTRACT, &a, &a.mean(Some(&signed(&named)), true)?)?;
+        let squares = if a.dtype().is_complex() {
+            let shape = away.shape().into();
+            let op = super::unary::Unary { code: unary::ABS };
+            let size = Array::of(op, &[&away], shape, Dtype::Float32);
+            un(unary::SQUARE, &size)
+        } else {
+            un(unary::SQUARE, &away)
+        };
+        let sum = squares.sum(Some(&signed(&named)), keepdims)?;
+        let share = 1.0 / count(self, &named).saturating_sub(ddof) as f64;
+        sum.multiply(&like(&sum, share))
+    }
+
+    /// The square root of the variance; see [`Array::var`].
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn std(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
+        Ok(un(unary::SQRT, &self.var(axes, keepdims, ddof)?))
+    }
+
+    /// The median over `axes`: of an even number of elements, the mean of the middle
+    /// two. NaN if any is NaN; float32 for integers.
+    ///
+    /// # Errors
+    /// As [`Array::sum`]; [`Error::Value`] when there is nothing to take it of.
+    pub fn median(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        let named = axes_of(self, axes)?;
+        if named.is_empty() && axes.is_some() {
+            return Err(Error::value("median", "No axes to take the median over."));
+        }
+        let n = count(self, &named);
+        if n == 0 {
+            return Err(Error::value("median", "Cannot take median along empty axis."));
+        }
+        let a = self.astype(self.dtype().to_inexact());
+        let sorted = joined(&a, &named)?.sort(Some(-1))?;
+        let at = |i: usize| sorted.take(&Array::scalar(i as i32), Some(-1));
+        let mut middle = at(n / 2)?;
+        if n % 2 == 0 {
+            let sum = at(n / 2 - 1)?.add(&middle)?;
+            middle = sum.multiply(&like(&sum, 0.5))?;
+        }
+        // A NaN sorts last. Its product with zero spoils the middle; that of anything
+        // finite does not. An infinity must not, so it is cut off first.
+        let last = at(n - 1)?;
+        if let Some(info) = crate::finfo(a.dtype()).filter(|_| a.dtype().is_floating()) {
+            let low = bin(binary::MAXIMUM, &last, &like(&last, info.min))?;
+            let finite = bin(binary::MINIMUM, &low, &like(&last, info.max))?;
+            middle = middle.add(&barrier(&finite).multiply(&like(&last, 0.0))?)?;
+        }
+        kept(&middle, self, &named, keepdims)
+    }
+
+    /// The logarithm of the sum of exponentials over `axes` (`None`: all), computed
+    /// without overflow; float32 for integers.
+    ///
+    /// # Errors
+    /// As [`Array::sum`]; [`Error::Value`] for an empty array, and for axes of a 0-d one.
+    pub fn logsumexp(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        if self.size() == 0 {
+            return Err(Error::value("logsumexp", "Received empty array."));
+        }
+        if self.ndim() == 0 && axes.is_some_and(|a| !a.is_empty()) {
+            let text = "Received non-empty axes for array with 0 dimensions.";
+            return Err(Error::value("logsumexp", text));
+        }
+        let named = axes_of(self, axes)?;
+        let a = self.astype(self.dtype().to_inexact());
+        let axes = signed(&named);
+        let top = shift(&a, &axes)?;
+        let sum = bin(binary::SUBTRACT, &a, &top)?.exp()?.sum(Some(&axes), true)?;
+        let out = un(unary::LOG, &sum).add(&top)?;
+        if keepdims { Ok(out) } else { squeezed(&out, &named) }
+    }
+
+    /// The exponentials over their sum along `axes` (`None`: all); float32 for
+    /// integers. `precise`: 16-bit floats are computed in float32.
+    ///
+    /// # Errors
+    /// As [`Array::sum`]; [`Error::Value`] for axes of a 0-d array.
+    pub fn softmax(&self, axes: Option<&[isize]>, precise: bool) -> Result<Array> {
+        if self.ndim() == 0 && axes.is_some_and(|a| !a.is_empty()) {
+            let text = "Received non-empty axes for array with 0 dimensions.";
+            return Err(Error::value("softmax", text));
+        }
+        let named = axes_of(self, axes)?;
+        let dtype = self.dtype().to_inexact();
+        let inner = if precise && dtype.size() == 2 { Dtype::Float32 } else { dtype };
+        let a = self.astype(inner);
+        if self.size() == 0 {
+            return Ok(a.astype(dtype));
+        }
+        let axes = signed(&named);
+        let e = bin(binary::SUBTRACT, &a, &barrier(&a.max(Some(&axes), true)?))?.exp()?;
+        let sum = e.sum(Some(&axes), true)?;
+        Ok(bin(binary::DIVIDE, &e, &sum)?.astype(dtype))
+    }
+}
