@@ -80,7 +80,7 @@ fn fused_equals_unfused_to_the_bit() -> Result<()> {
         let f = || formula(&x, &t.transpose_axes(&[1, 0])?, &row);
         assert_eq!(run(f, true)?, run(f, false)?, "{rows}x{columns}");
         for axes in [&[0][..], &[1], &[0, 1]] {
-            let g = || f()?.sum_axes(axes, true);
+            let g = || f()?.sum(Some(axes), true);
             assert_eq!(run(g, true)?, run(g, false)?, "sum over {axes:?} of {rows}x{columns}");
         }
         let h = || {
