@@ -14,11 +14,12 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-import ultramarine as mx
 from tqdm import tqdm
 
+import ultramarine as mx
+
 matplotlib.use("Agg")  # draw to a file: no display needed
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "out"
@@ -71,9 +72,7 @@ def adam(
     v = {k: 0.99 * v[k] + 0.01 * g * g for k, g in grads.items()}
     m_scale = rate / (1 - 0.9**step)
     v_scale = 1 / (1 - 0.99**step)
-    params = {
-        k: p - m_scale * m[k] / (mx.sqrt(v[k] * v_scale) + 1e-8) for k, p in params.items()
-    }
+    params = {k: p - m_scale * m[k] / (mx.sqrt(v[k] * v_scale) + 1e-8) for k, p in params.items()}
     return params, m, v
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import mlx.core as mlx
 import numpy as np
 import pytest
-from differences import DELIBERATE
+from differences import ACCIDENTS, DELIBERATE, LACKS
 
 import ultramarine as um
 
@@ -294,9 +294,11 @@ class Tally:
         our_kind, got = attempt(um, case, inputs)
         self.compared += 1
         if kind == "raises":
+            if any(words in str(want) for words in LACKS):
+                return
             if our_kind != "raises":
                 told = f"gives a value, mlx raises {type(want).__name__}: {want}"
-            elif type(want) is not type(got):
+            elif type(want) is not type(got) and not any(a in str(want) for a in ACCIDENTS):
                 told = f"raises {got!r}, mlx {want!r}"
             else:
                 return
@@ -317,9 +319,7 @@ class Tally:
 
 
 @pytest.fixture
-def tally(request: pytest.FixtureRequest) -> Iterable[Tally]:
-    """A tally named after the test, closed when the test ends."""
+def tally(request: pytest.FixtureRequest) -> Tally:
+    """A tally named after the test; conftest closes it when the test's own code is through."""
     module = request.node.module.__name__.removeprefix("test_differential_")
-    tally = Tally(f"{module}/{request.node.name}")
-    yield tally
-    tally.close()
+    return Tally(f"{module}/{request.node.name}")

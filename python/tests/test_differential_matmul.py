@@ -37,7 +37,9 @@ def test_matmul(tally: Tally, dtype: str) -> None:
         tally.same(name, lambda mx, x, y: x @ y, x, y, ulps=64, scale="largest")
     for a, b in SHAPES:
         x, y = given(dtype, a, key="x"), given(dtype, b, key="y")
-        tally.same(f"matmul {a} {b}", lambda mx, x, y: mx.matmul(x, y), x, y, ulps=64, scale="largest")
+        tally.same(
+            f"matmul {a} {b}", lambda mx, x, y: mx.matmul(x, y), x, y, ulps=64, scale="largest"
+        )
 
 
 @pytest.mark.parametrize("dtype", INEXACT)

@@ -1,0 +1,147 @@
+"""Eight threads that build and evaluate on shared arrays."""
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+import ultramarine as mx
+
+THREADS = 8
+
+
+def together(work: Callable[[int], None]) -> None:
+    """Runs work(0) to work(7) at once; the first failure is raised, a thread that hangs too."""
+    failures: list[BaseException] = []
+    gate = threading.Barrier(THREADS)
+
+    def run(i: int) -> None:
+        try:
+            gate.wait(60)
+            work(i)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive(), "a thread hangs"
+    if failures:
+        raise failures[0]
+
+
+def test_each_its_own_arrays() -> None:
+    def work(i: int) -> None:
+        for n in range(200):
+            x = mx.arange(1000) * i + n
+            assert x.sum().item() == 1000 * 999 // 2 * i + 1000 * n
+
+    together(work)
+
+
+def test_one_shared_lazy_graph() -> None:
+    """All evaluate the same unevaluated array: it is computed right, whoever comes first."""
+    for _ in range(50):
+        x = mx.arange(5000, dtype=mx.float32)
+        for _ in range(30):
+            x = x * 1.0 + 1.0
+        want = np.arange(5000, dtype=np.float32) + 30
+        together(lambda i, x=x: np.testing.assert_array_equal(np.array(x), want))
+
+
+def test_shared_inputs_with_own_ends() -> None:
+    base = mx.arange(10000, dtype=mx.float32) + 0
+    shared = mx.sqrt(base) + 1
+
+    def work(i: int) -> None:
+        for n in range(50):
+            end = (shared * (i + 1) + n)[:: i + 1]
+            want = ((np.sqrt(np.arange(10000, dtype=np.float32)) + 1) * (i + 1) + n)[:: i + 1]
+            np.testing.assert_allclose(np.array(end), want, rtol=1e-5)
+
+    together(work)
+
+
+def test_large_work_beside_small() -> None:
+    big = mx.ones((600, 600))
+
+    def work(i: int) -> None:
+        if i % 2:
+            for _ in range(10):
+                assert (big @ big)[0, 0].item() == 600
+        else:
+            for n in range(300):
+                assert (mx.array(n) + 1).item() == n + 1
+
+    together(work)
+
+
+def test_grad_in_threads() -> None:
+    step = mx.value_and_grad(lambda w, x: ((x @ w) ** 2).sum())
+    x = mx.arange(12, dtype=mx.float32).reshape(3, 4)
+    plain = np.array(x)
+
+    def work(i: int) -> None:
+        w = mx.full((4,), float(i))
+        for _ in range(50):
+            value, grad = step(w, x)
+            y = plain @ np.full(4, i, np.float32)
+            assert value.item() == float((y**2).sum())
+            np.testing.assert_allclose(np.array(grad), 2 * plain.T @ y, rtol=1e-5)
+
+    together(work)
+
+
+def test_async_eval_and_streams() -> None:
+    def work(i: int) -> None:
+        stream = mx.new_stream(mx.cpu)
+        for n in range(50):
+            with mx.stream(stream):
+                x = mx.full((1000,), i + n, dtype=mx.int32) * 2
+                y = x + 1
+            mx.async_eval(y)
+            z = mx.add(x, y, stream=mx.cpu)
+            assert z[999].item() == 4 * (i + n) + 1
+        mx.synchronize(stream)
+
+    together(work)
+
+
+def test_python_runs_while_we_evaluate() -> None:
+    """The lock is released: another thread counts during one long evaluation."""
+    counted = 0
+    done = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not done.is_set():
+            counted += 1
+            done.wait(0.0005)
+
+    x = mx.ones((1500, 1500))
+    for _ in range(5):
+        x = mx.softmax(x @ x, axis=-1)
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = counted
+    mx.eval(x)
+    during = counted - before
+    done.set()
+    thread.join()
+    assert during > 2
+
+
+def test_errors_in_threads_stay_there() -> None:
+    def work(i: int) -> None:
+        for _ in range(100):
+            try:
+                mx.ones((2, 3)) @ mx.ones((4, 5))
+            except ValueError:
+                pass
+            else:
+                raise AssertionError("no error")
+            assert (mx.ones(3) * i).tolist() == [i] * 3
+
+    together(work)

@@ -1,0 +1,20 @@
+"""Read by the type checker only: the stubs give these types."""
+
+from typing import assert_type
+
+import ultramarine as mx
+
+x = mx.array([1.0, 2.0])
+assert_type(x + 1, mx.array)
+assert_type(2 * x, mx.array)
+assert_type(x @ x, mx.array)
+assert_type(x[0], mx.array)
+assert_type(x.shape, tuple[int, ...])
+assert_type(x.dtype, mx.Dtype)
+assert_type(x.at[0].add(1), mx.array)
+assert_type(mx.sum(x, axis=0, keepdims=True), mx.array)
+assert_type(mx.zeros((2, 3), mx.float16), mx.array)
+assert_type(mx.random.normal((2, 3)), mx.array)
+assert_type(mx.broadcast_shapes((1,), (2,)), tuple[int, ...])
+assert_type(mx.get_active_memory(), int)
+assert_type(mx.finfo(mx.float32).eps, float)
