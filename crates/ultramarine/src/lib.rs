@@ -11,6 +11,7 @@ pub mod memory;
 mod node;
 mod ops;
 pub mod pool;
+pub mod print;
 mod scalar;
 pub mod shape;
 mod stream;
