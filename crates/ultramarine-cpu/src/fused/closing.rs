@@ -39,20 +39,14 @@ struct Cut {
 
 /// # Safety
 /// As [`crate::kernel::Kernel::run`].
-pub unsafe fn run(
-    cx: &Context,
-    p: &Program,
-    closing: &Closing,
-    mut layout: Layout,
-    args: &Args<'_>,
-) {
+pub unsafe fn run(cx: &Context, p: &Program, closing: &Closing, layout: &mut Layout, args: &Args<'_>) {
     layout.group_by_kind();
-    let care = Care::new(p, args, &layout);
+    let care = Care::new(p, args, layout);
     let data = run::addresses(args);
-    let cut = cut(p, closing, &layout, &care);
+    let cut = cut(p, closing, layout, &care);
     let frame = Frame {
         program: p,
-        layout: &layout,
+        layout,
         data: &data,
         scalars: args.scalars,
         room: if cut.direct { 64 } else { (cut.rows * cut.columns).next_multiple_of(64) },
@@ -144,6 +138,11 @@ fn cut(p: &Program, closing: &Closing, layout: &Layout, care: &Care) -> Cut {
         && (b.linear[value] == size || b.len == 1)
         && (a.linear[value] != super::layout::NOT_LINEAR || a.len == 1);
     let most = run::tile_elements(p).min(CHUNK);
+    // Some input is contiguous along A and not along B.
+    let crossed = (0..p.n_inputs).any(|t| {
+        let along = b.linear[t].unsigned_abs();
+        a.linear[t] == isize::from(p.sizes[t]) && along != 0 && along != a.linear[t] as usize
+    });
     let (rows, columns) = match (rows_mode, direct) {
         (true, true) => {
             let columns = b.len.min(64 * CHUNK);
@@ -152,12 +151,6 @@ fn cut(p: &Program, closing: &Closing, layout: &Layout, care: &Care) -> Cut {
         (true, false) => {
             let columns = b.len.min(CHUNK);
             // Several rows where some input is contiguous across them.
-            let crossed = (0..p.n_inputs).any(|t| {
-                let along = b.linear[t].unsigned_abs();
-                a.linear[t] == isize::from(p.sizes[t])
-                    && along != 0
-                    && along != a.linear[t] as usize
-            });
             let fit = if crossed { 16 } else { 1 };
             ((most / columns).max(fit).min(a.len), columns)
         }
@@ -165,6 +158,7 @@ fn cut(p: &Program, closing: &Closing, layout: &Layout, care: &Care) -> Cut {
             let columns = b.len.div_ceil(b.len.div_ceil(2048));
             (((64 * CHUNK) / columns).min(a.len), columns)
         }
+        (false, false) if crossed => (64.min(a.len), 128.min(b.len)),
         (false, false) => {
             let columns = b.len.div_ceil(b.len.div_ceil(most));
             ((most / columns).clamp(1, a.len), columns)

@@ -38,6 +38,12 @@ impl<T: Copy, const N: usize> Stack<T, N> {
         self.items[self.len].write(item);
         self.len += 1;
     }
+
+    /// Keeps the first `len`.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
 }
 
 impl<T: Copy, const N: usize> core::ops::Deref for Stack<T, N> {
@@ -140,14 +146,20 @@ pub fn iteration_shape(
 }
 
 impl Layout {
-    /// Axes of size 1 dropped, merged where every tensor allows it.
-    pub fn new(
+    /// Without axes. (Layouts are big: fill them where they are.)
+    #[inline]
+    pub fn new() -> Self {
+        Layout { axes: Stack::new(), groups: Stack::new() }
+    }
+
+    /// Adds the axes: those of size 1 dropped, merged where every tensor allows it.
+    pub fn fill(
+        &mut self,
         shape: &[i64],
         inputs: &[View<'_>],
         outputs: &[View<'_>],
         reduced: Option<Reduced>,
-    ) -> Self {
-        let mut axes = Stack::<Axis, MAX_AXES>::new();
+    ) {
         for (i, len) in shape.iter().enumerate().filter(|(_, n)| **n != 1) {
             let is_reduced = reduced.is_some_and(|r| r.axes >> i & 1 == 1);
             let mut axis =
@@ -158,7 +170,7 @@ impl Layout {
                     *stride = t.strides[i - skip] as isize * t.dtype.size() as isize;
                 }
             }
-            axes.push(axis);
+            self.axes.push(axis);
         }
         let n = inputs.len() + outputs.len();
         // Order by the memory of the first output, or of the reduced input.
@@ -169,25 +181,28 @@ impl Layout {
         };
         if let Some(key) = key {
             let stride = |a: &Axis| a.strides[key].unsigned_abs();
-            if !axes.is_sorted_by(|a, b| stride(a) >= stride(b)) {
-                axes.sort_by_key(|a| core::cmp::Reverse(stride(a)));
+            if !self.axes.is_sorted_by(|a, b| stride(a) >= stride(b)) {
+                self.axes.sort_by_key(|a| core::cmp::Reverse(stride(a)));
             }
         }
-        let mut merged = Stack::<Axis, MAX_AXES>::new();
-        for axis in axes.iter() {
-            let len = axis.len as isize;
-            match merged.last_mut() {
-                Some(last)
-                    if last.reduced == axis.reduced
-                        && (0..n).all(|t| last.strides[t] == axis.strides[t] * len) =>
-                {
-                    last.len *= axis.len;
-                    last.strides = axis.strides;
-                }
-                _ => merged.push(*axis),
+        let mut merged = 0;
+        for i in 0..self.axes.len() {
+            let axis = self.axes[i];
+            let fits = merged > 0 && {
+                let last = &self.axes[merged - 1];
+                last.reduced == axis.reduced
+                    && (0..n).all(|t| last.strides[t] == axis.strides[t] * axis.len as isize)
+            };
+            if fits {
+                let last = &mut self.axes[merged - 1];
+                last.len *= axis.len;
+                last.strides = axis.strides;
+            } else {
+                self.axes[merged] = axis;
+                merged += 1;
             }
         }
-        Layout { axes: merged, groups: Stack::new() }
+        self.axes.truncate(merged);
     }
 
     /// Appends the group of the axes `first..end`.

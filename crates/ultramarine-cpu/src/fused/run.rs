@@ -50,12 +50,13 @@ impl Kernel for Fused {
         if shape.contains(&0) {
             return Ok(());
         }
-        let layout = Layout::new(&shape, args.inputs, args.outputs, reduced);
+        let mut layout = Layout::new();
+        layout.fill(&shape, args.inputs, args.outputs, reduced);
         // SAFETY: passed on from the caller.
         unsafe {
             match &p.closing {
-                Some(c) => closing::run(cx, p, c, layout, args),
-                None => elementwise(cx, p, layout, args),
+                Some(c) => closing::run(cx, p, c, &mut layout, args),
+                None => elementwise(cx, p, &mut layout, args),
             }
         }
         Ok(())
@@ -199,21 +200,24 @@ fn crossing(layout: &Layout, p: &Program, splat: u32) -> Option<usize> {
 
 /// # Safety
 /// As [`Kernel::run`].
-unsafe fn elementwise(cx: &Context, p: &Program, mut layout: Layout, args: &Args<'_>) {
+unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Args<'_>) {
     let total = args.outputs[0].size();
-    let care = Care::new(p, args, &layout);
+    let care = Care::new(p, args, layout);
     let most = tile_elements(p);
     let axes = layout.axes.len();
     let last = layout.axes.last().map_or(1, |a| a.len);
     // Rows and columns of a tile.
     let (rows, columns);
-    if let Some(axis) = crossing(&layout, p, care.splat) {
+    if let Some(axis) = crossing(layout, p, care.splat) {
         layout.axes[axis..axes - 1].rotate_left(1);
         layout.group(0, axes - 2, false);
         layout.group(axes - 2, axes - 1, false);
         layout.group(axes - 1, axes, false);
         let side = if most >= 1024 { 32 } else { 16 };
         let side = if most >= 4096 { 64 } else { side };
+        // A copy goes without slots, and cuts its tiles itself.
+        let copies = p.steps.is_empty() && p.outputs.len() == 1;
+        let (side, most) = if copies { (64, 64 * 64) } else { (side, most) };
         rows = side.min(layout.axes[axes - 2].len);
         columns = (most / rows).min(side.max(16)).min(last).max(1);
     } else if last >= most / 2 {
@@ -234,7 +238,7 @@ unsafe fn elementwise(cx: &Context, p: &Program, mut layout: Layout, args: &Args
     let data = addresses(args);
     let frame = Frame {
         program: p,
-        layout: &layout,
+        layout,
         data: &data,
         scalars: args.scalars,
         room: (rows * columns).next_multiple_of(64),

@@ -32,36 +32,58 @@ impl Rect {
 #[inline]
 pub unsafe fn copy(level: Level, to: Rect, from: Rect, rows: usize, columns: usize, size: usize) {
     // SAFETY: passed on from the caller.
+    unsafe { copy_or_stream(level, to, from, rows, columns, size, false) }
+}
+
+/// [`copy`], and if `past` with stores that go past the caches where that is easy
+/// (whole lines). Then call [`fence`] before another thread may read them.
+///
+/// # Safety
+/// As [`copy`].
+#[inline]
+pub unsafe fn copy_or_stream(
+    level: Level,
+    to: Rect,
+    from: Rect,
+    rows: usize,
+    columns: usize,
+    size: usize,
+    past: bool,
+) {
+    // SAFETY: passed on from the caller.
     unsafe {
         match size {
-            1 => copy_sized::<u8>(level, to, from, rows, columns),
-            2 => copy_sized::<u16>(level, to, from, rows, columns),
-            4 => copy_sized::<u32>(level, to, from, rows, columns),
-            _ => copy_sized::<u64>(level, to, from, rows, columns),
+            1 => copy_sized::<u8>(level, to, from, rows, columns, past),
+            2 => copy_sized::<u16>(level, to, from, rows, columns, past),
+            4 => copy_sized::<u32>(level, to, from, rows, columns, past),
+            _ => copy_sized::<u64>(level, to, from, rows, columns, past),
         }
     }
 }
 
 /// # Safety
 /// As [`copy`].
-unsafe fn copy_sized<T: Copy + Default>(
+unsafe fn copy_sized<T: transpose::Element>(
     level: Level,
     to: Rect,
     from: Rect,
     rows: usize,
     columns: usize,
+    past: bool,
 ) {
     let size = size_of::<T>() as isize;
+    let turned = |r: Rect| Rect { data: r.data, rows: r.columns, columns: r.rows };
     let (dense_to, dense_from) = (to.columns == size, from.columns == size);
     if dense_to && dense_from && columns * size_of::<T>() >= 32 {
         for r in 0..rows as isize {
+            let (t, f) = (to.data.wrapping_offset(r * to.rows), from.data.wrapping_offset(r * from.rows));
             // SAFETY: row r of both rectangles; `copy` allows equal ones.
             unsafe {
-                core::ptr::copy(
-                    from.data.wrapping_offset(r * from.rows),
-                    to.data.wrapping_offset(r * to.rows),
-                    columns * size_of::<T>(),
-                )
+                if past && t != f {
+                    stream(level, t, f, columns * size_of::<T>());
+                } else {
+                    core::ptr::copy(f, t, columns * size_of::<T>());
+                }
             };
         }
     } else if rows >= transpose::LEAST
@@ -69,17 +91,20 @@ unsafe fn copy_sized<T: Copy + Default>(
         && ((dense_to && from.rows == size) || (dense_from && to.rows == size))
     {
         // A transposed store is a transposed load of the transposed rectangles.
-        let turned = |r: Rect| Rect { data: r.data, rows: r.columns, columns: r.rows };
         // SAFETY: passed on from the caller; rows and columns change places in all.
         unsafe {
             if dense_to {
-                transpose::copy::<T>(level, to, from, rows, columns)
+                transpose::copy::<T>(level, to, from, rows, columns, past)
             } else {
-                transpose::copy::<T>(level, turned(to), turned(from), columns, rows)
+                transpose::copy::<T>(level, turned(to), turned(from), columns, rows, past)
             }
         }
     } else {
-        // SAFETY: passed on from the caller.
+        // The longer side goes innermost.
+        let (mut to, mut from, mut rows, mut columns) = (to, from, rows, columns);
+        if columns < 8 && rows > columns {
+            (to, from, rows, columns) = (turned(to), turned(from), columns, rows);
+        }
         level::at(level, General::<T> { to, from, rows, columns, element: [] })
     }
 }

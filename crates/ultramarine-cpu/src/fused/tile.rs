@@ -175,6 +175,39 @@ impl Frame<'_> {
         }
     }
 
+    /// Copies a tile of a program that does only that, from the input's memory
+    /// to the output's; false where that takes the general way.
+    ///
+    /// # Safety
+    /// As [`Frame::run`].
+    unsafe fn copy(&self, from: usize, to: usize, size: usize, tile: &Tile) -> bool {
+        let linear = |t: usize| {
+            self.b().linear[t] != NOT_LINEAR && (self.a().linear[t] != NOT_LINEAR || tile.rows == 1)
+        };
+        if (self.copied | self.splat) >> from & 1 == 1 || !linear(to) {
+            return false;
+        }
+        if linear(from) {
+            let rect = |t: usize| Rect {
+                data: self.address(t, tile),
+                rows: if tile.rows == 1 { 0 } else { self.a().linear[t] },
+                columns: self.b().linear[t],
+            };
+            let (level, past) = (self.program.level, self.streamed & 1 == 1);
+            // SAFETY: both tensors are valid for the tile.
+            unsafe {
+                strided::copy_or_stream(level, rect(to), rect(from), tile.rows, tile.columns, size, past)
+            };
+            return true;
+        }
+        if self.streamed & 1 == 1 || !self.dense(to, size, tile) {
+            return false;
+        }
+        // SAFETY: the output's tile is dense.
+        unsafe { self.transfer(from, size, tile, self.address(to, tile), true) };
+        true
+    }
+
     /// Runs the steps on a tile and stores the outputs. Returns the address of
     /// the reduced value's tile, if there is one, dense.
     ///
@@ -184,6 +217,13 @@ impl Frame<'_> {
     pub unsafe fn run(&self, values: &mut Values, scratch: *mut u8, tile: &Tile) -> *const u8 {
         let p = self.program;
         let n = tile.rows * tile.columns;
+        if let ([], [output], None) = (&p.steps[..], &p.outputs[..], &p.closing) {
+            let (from, to) = (usize::from(output.value), usize::from(output.tensor));
+            // SAFETY: passed on from the caller.
+            if from < p.n_inputs && unsafe { self.copy(from, to, output.size.into(), tile) } {
+                return core::ptr::null();
+            }
+        }
         let slot = |value: usize| scratch.wrapping_add(p.slots[value] as usize * self.room);
         for t in 0..p.n_inputs {
             if self.splat >> t & 1 == 1 {

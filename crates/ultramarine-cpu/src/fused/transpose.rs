@@ -1,5 +1,10 @@
-//! Copies of transposed rectangles, by square blocks, so that every cache line
-//! of the source is read once and every line of the target written once.
+//! Copies of transposed rectangles by square blocks in registers, so that every
+//! cache line of the source is read once and every line of the target written
+//! once (where a vector is a line).
+//!
+//! A block of `n` vectors of `n` elements is transposed by log2(n) rounds of
+//! interleaving vector `i` with vector `i + n/2`: each round moves the top bit of
+//! an element's row number to the bottom of its column number.
 
 use super::strided::Rect;
 use crate::level::{self, Body, Isa, Level};
@@ -7,19 +12,24 @@ use crate::level::{self, Body, Isa, Level};
 /// Fewest rows and columns for which blocks pay.
 pub const LEAST: usize = 8;
 
+/// Rows and columns that are worked through before the next: few enough pages
+/// for the first-level TLB.
+const PATCH: usize = 64;
+
 /// Copies a rectangle whose source has its rows' elements apart and its columns'
 /// elements adjacent into one with adjacent row elements.
 ///
 /// # Safety
 /// As [`super::strided::copy`]; `to.columns` and `from.rows` are an element's size.
-pub unsafe fn copy<T: Copy + Default>(
+pub unsafe fn copy<T: Element>(
     level: Level,
     to: Rect,
     from: Rect,
     rows: usize,
     columns: usize,
+    stream: bool,
 ) {
-    level::at(level, Blocks::<T> { to, from, rows, columns, element: [] })
+    level::at(level, Blocks::<T> { to, from, rows, columns, stream, element: [] })
 }
 
 struct Blocks<T> {
@@ -27,56 +37,239 @@ struct Blocks<T> {
     from: Rect,
     rows: usize,
     columns: usize,
+    stream: bool,
     element: [T; 0],
 }
 
-/// Side of a block in registers or the L1 cache.
-const SIDE: usize = 16;
-
-impl<T: Copy + Default> Body for Blocks<T> {
+impl<T: Element> Body for Blocks<T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let _ = self.element;
-        let Blocks { to, from, rows, columns, .. } = self;
-        let target = |r: usize, c: usize| {
-            to.data.wrapping_offset(r as isize * to.rows).wrapping_add(c * size_of::<T>()) as *mut T
-        };
-        let source = |r: usize, c: usize| {
-            from.data.wrapping_offset(c as isize * from.columns).wrapping_add(r * size_of::<T>())
-                as *const T
-        };
-        for r0 in (0..rows).step_by(SIDE) {
-            let nr = SIDE.min(rows - r0);
-            for c0 in (0..columns).step_by(SIDE) {
-                let nc = SIDE.min(columns - c0);
-                if nr == SIDE && nc == SIDE {
-                    let mut block = [[T::default(); SIDE]; SIDE];
-                    for c in 0..SIDE {
-                        // SAFETY: rows r0.. and columns c0.. by SIDE lie in the rectangles.
-                        let line = unsafe { *(source(r0, c0 + c) as *const Line<T>) };
-                        for r in 0..SIDE {
-                            block[r][c] = line.0[r];
-                        }
-                    }
-                    for (r, line) in block.iter().enumerate() {
-                        // SAFETY: as above.
-                        unsafe { *(target(r0 + r, c0) as *mut Line<T>) = Line(*line) };
-                    }
+        #[cfg(target_arch = "x86_64")]
+        match I::LEVEL {
+            Level::V4 => self.patches::<T::V4>(),
+            Level::V3 => self.patches::<T::V3>(),
+            Level::Baseline => self.patches::<T::Baseline>(),
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        self.patches::<[T; 8]>();
+    }
+}
+
+impl<T: Element> Blocks<T> {
+    #[inline(always)]
+    fn patches<V: Vector>(&self) {
+        let line = self.stream
+            && (self.to.data as usize | self.to.rows as usize).is_multiple_of(size_of::<V>());
+        for r in (0..self.rows).step_by(PATCH) {
+            for c in (0..self.columns).step_by(PATCH) {
+                let (nr, nc) = (PATCH.min(self.rows - r), PATCH.min(self.columns - c));
+                if line {
+                    self.patch::<V, true>(r, c, nr, nc);
                 } else {
-                    for r in r0..r0 + nr {
-                        for c in c0..c0 + nc {
-                            // SAFETY: within the rectangles.
-                            unsafe { *target(r, c) = *source(r, c) };
+                    self.patch::<V, false>(r, c, nr, nc);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn target(&self, r: usize, c: usize) -> *mut T {
+        let row = self.to.data.wrapping_offset(r as isize * self.to.rows);
+        row.wrapping_add(c * size_of::<T>()) as *mut T
+    }
+
+    #[inline(always)]
+    fn source(&self, r: usize, c: usize) -> *const T {
+        let column = self.from.data.wrapping_offset(c as isize * self.from.columns);
+        column.wrapping_add(r * size_of::<T>()) as *const T
+    }
+
+    #[inline(always)]
+    fn patch<V: Vector, const STREAM: bool>(&self, r0: usize, c0: usize, nr: usize, nc: usize) {
+        let side = V::LANES;
+        let (whole_r, whole_c) = (nr / side * side, nc / side * side);
+        for r in (r0..r0 + whole_r).step_by(side) {
+            for c in (c0..c0 + whole_c).step_by(side) {
+                // SAFETY: a block of side * side elements within the rectangles; the
+                // vector's features are those of the level; lines are aligned if
+                // they are streamed.
+                unsafe {
+                    V::block::<STREAM>(
+                        self.target(r, c) as *mut u8,
+                        self.to.rows,
+                        self.source(r, c) as *const u8,
+                        self.from.columns,
+                    )
+                };
+            }
+        }
+        let rest = |rows: core::ops::Range<usize>, columns: core::ops::Range<usize>| {
+            for c in columns {
+                for r in rows.clone() {
+                    // SAFETY: within the rectangles.
+                    unsafe { *self.target(r, c) = *self.source(r, c) };
+                }
+            }
+        };
+        rest(r0..r0 + whole_r, c0 + whole_c..c0 + nc);
+        rest(r0 + whole_r..r0 + nr, c0..c0 + nc);
+    }
+}
+
+/// A vector of elements of one size.
+pub trait Vector: Copy {
+    /// Elements; the side of a block.
+    const LANES: usize;
+
+    /// Transposes a block of `LANES` vectors.
+    ///
+    /// # Safety
+    /// Both blocks are valid; `to` is aligned to the vector if `STREAM`; the
+    /// machine has the vector's instructions.
+    unsafe fn block<const STREAM: bool>(to: *mut u8, to_row: isize, from: *const u8, from_row: isize);
+}
+
+/// An unsigned integer of the size of an element, with its vectors.
+pub trait Element: Copy + Default + 'static {
+    /// Vector of a level.
+    #[cfg(target_arch = "x86_64")]
+    type Baseline: Vector;
+    /// Vector of a level.
+    #[cfg(target_arch = "x86_64")]
+    type V3: Vector;
+    /// Vector of a level.
+    #[cfg(target_arch = "x86_64")]
+    type V4: Vector;
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Element, Vector};
+    use core::arch::x86_64::*;
+
+    macro_rules! vectors {
+        ($($name:ident: $register:ident, $lanes:literal, $rounds:literal, $load:ident, $store:ident, $stream:ident,
+            |$a:ident, $b:ident| $low:expr, $high:expr;)*) => {$(
+            #[derive(Clone, Copy)]
+            pub struct $name(#[allow(dead_code)] $register);
+            impl Vector for $name {
+                const LANES: usize = $lanes;
+                #[inline(always)]
+                unsafe fn block<const STREAM: bool>(
+                    to: *mut u8,
+                    to_row: isize,
+                    from: *const u8,
+                    from_row: isize,
+                ) {
+                    // SAFETY: by the contract of `Vector::block`.
+                    unsafe {
+                        let mut x: [$register; $lanes] = core::array::from_fn(|i| {
+                            $load(from.wrapping_offset(i as isize * from_row) as *const _)
+                        });
+                        for _ in 0..$rounds {
+                            let old = x;
+                            for i in 0..$lanes / 2 {
+                                let ($a, $b) = (old[i], old[i + $lanes / 2]);
+                                x[2 * i] = $low;
+                                x[2 * i + 1] = $high;
+                            }
                         }
+                        for (i, v) in x.into_iter().enumerate() {
+                            let place = to.wrapping_offset(i as isize * to_row);
+                            if STREAM {
+                                $stream(place as *mut _, v);
+                            } else {
+                                $store(place as *mut _, v);
+                            }
+                        }
+                    }
+                }
+            }
+        )*};
+    }
+
+    /// Indices that interleave the lower or upper halves of two vectors of `N`.
+    macro_rules! interleave {
+        ($t:ty, $n:literal, $from:expr) => {{
+            const INDEX: [$t; $n] = {
+                let mut index = [0; $n];
+                let mut i = 0;
+                while i < $n {
+                    index[i] = ($from + i / 2 + i % 2 * $n) as $t;
+                    i += 1;
+                }
+                index
+            };
+            _mm512_loadu_si512(INDEX.as_ptr() as *const __m512i)
+        }};
+    }
+
+    vectors! {
+        X8: __m128i, 16, 4, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128,
+            |a, b| _mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b);
+        X16: __m128i, 8, 3, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128,
+            |a, b| _mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b);
+        X32: __m128i, 4, 2, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128,
+            |a, b| _mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b);
+        X64: __m128i, 2, 1, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128,
+            |a, b| _mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b);
+        Y32: __m256i, 8, 3, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256,
+            |a, b| _mm256_permute2x128_si256::<0x20>(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)),
+            _mm256_permute2x128_si256::<0x31>(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+        Y64: __m256i, 4, 2, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256,
+            |a, b| _mm256_permute2x128_si256::<0x20>(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)),
+            _mm256_permute2x128_si256::<0x31>(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+        Z16: __m512i, 32, 5, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_stream_si512,
+            |a, b| _mm512_permutex2var_epi16(a, interleave!(u16, 32, 0), b),
+            _mm512_permutex2var_epi16(a, interleave!(u16, 32, 16), b);
+        Z32: __m512i, 16, 4, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_stream_si512,
+            |a, b| _mm512_permutex2var_epi32(a, interleave!(u32, 16, 0), b),
+            _mm512_permutex2var_epi32(a, interleave!(u32, 16, 8), b);
+        Z64: __m512i, 8, 3, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_stream_si512,
+            |a, b| _mm512_permutex2var_epi64(a, interleave!(u64, 8, 0), b),
+            _mm512_permutex2var_epi64(a, interleave!(u64, 8, 4), b);
+    }
+
+    macro_rules! elements {
+        ($($t:ty: $baseline:ty, $v3:ty, $v4:ty;)*) => {$(
+            impl Element for $t {
+                type Baseline = $baseline;
+                type V3 = $v3;
+                type V4 = $v4;
+            }
+        )*};
+    }
+    elements! { u8: X8, X8, X8; u16: X16, X16, Z16; u32: X32, Y32, Z32; u64: X64, Y64, Z64; }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod portable {
+    use super::{Element, Vector};
+
+    impl<T: Element> Vector for [T; 8] {
+        const LANES: usize = 8;
+        #[inline(always)]
+        unsafe fn block<const STREAM: bool>(
+            to: *mut u8,
+            to_row: isize,
+            from: *const u8,
+            from_row: isize,
+        ) {
+            for c in 0..8 {
+                for r in 0..8 {
+                    // SAFETY: by the contract of `Vector::block`.
+                    unsafe {
+                        *(to.wrapping_offset(r * to_row) as *mut T).add(c) =
+                            *(from.wrapping_offset(c as isize * from_row) as *const T).add(r as usize);
                     }
                 }
             }
         }
     }
+    impl Element for u8 {}
+    impl Element for u16 {}
+    impl Element for u32 {}
+    impl Element for u64 {}
 }
-
-/// A row of a block; aligned as its elements.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-struct Line<T>([T; SIDE]);
