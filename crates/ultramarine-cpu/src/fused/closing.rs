@@ -151,7 +151,7 @@ fn cut(p: &Program, closing: &Closing, layout: &Layout, care: &Care) -> Cut {
         (true, false) => {
             let columns = b.len.min(CHUNK);
             // Several rows where some input is contiguous across them.
-            let fit = if crossed { 16 } else { 1 };
+            let fit = if crossed { 64 } else { 1 };
             ((most / columns).max(fit).min(a.len), columns)
         }
         (false, true) => {

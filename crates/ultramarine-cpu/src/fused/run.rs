@@ -7,6 +7,7 @@ use super::{
     scratch,
     strided::{self, STREAM_BYTES},
     tile::{Frame, Tile, Values},
+    transpose,
 };
 use crate::{
     kernel::{Args, Context, Kernel, View},
@@ -79,7 +80,8 @@ unsafe fn flat(p: &Program, args: &Args<'_>) -> bool {
         return false;
     }
     let aliased = |o: &View<'_>| args.inputs.iter().any(|i| i.data == o.data);
-    if p.outputs.iter().zip(args.outputs).any(|(o, t)| !o.direct || (o.late_reads && aliased(t))) {
+    let simple = p.outputs.iter().all(|o| o.direct && !o.late_reads);
+    if !simple && args.outputs.iter().any(aliased) {
         return false;
     }
     scratch::with(p.width * room, |scratch| {
@@ -100,7 +102,7 @@ unsafe fn flat(p: &Program, args: &Args<'_>) -> bool {
                 strided::copy(p.level, to, from, 1, n, size);
             }
         }
-        for (output, tensor) in p.outputs.iter().zip(args.outputs) {
+        for (output, tensor) in p.outputs.iter().zip(args.outputs).filter(|(o, _)| o.direct) {
             values[usize::from(output.value)].write(tensor.data);
         }
         for step in &p.steps {
@@ -108,6 +110,13 @@ unsafe fn flat(p: &Program, args: &Args<'_>) -> bool {
             unsafe {
                 let [a, b, c] = step.operands.map(|v| values[usize::from(v)].assume_init());
                 (step.run)(values[usize::from(step.result)].assume_init(), a, b, c, n);
+            }
+        }
+        for (output, tensor) in p.outputs.iter().zip(args.outputs).filter(|(o, _)| !o.direct) {
+            // SAFETY: every value has been made; this output is no input.
+            unsafe {
+                let from = values[usize::from(output.value)].assume_init();
+                core::ptr::copy(from, tensor.data, n * usize::from(output.size));
             }
         }
     });
@@ -213,13 +222,10 @@ unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Arg
         layout.group(0, axes - 2, false);
         layout.group(axes - 2, axes - 1, false);
         layout.group(axes - 1, axes, false);
-        let side = if most >= 1024 { 32 } else { 16 };
-        let side = if most >= 4096 { 64 } else { side };
-        // A copy goes without slots, and cuts its tiles itself.
-        let copies = p.steps.is_empty() && p.outputs.len() == 1;
-        let (side, most) = if copies { (64, 64 * 64) } else { (side, most) };
-        rows = side.min(layout.axes[axes - 2].len);
-        columns = (most / rows).min(side.max(16)).min(last).max(1);
+        // Tiles of the L2 cache: whole pieces of memory matter more here.
+        let widest = p.sizes.iter().copied().max().unwrap_or(1);
+        rows = transpose::side(widest.into()).min(layout.axes[axes - 2].len);
+        columns = transpose::side(widest.into()).min(last);
     } else if last >= most / 2 {
         // Rows are long: a tile stays within one, and rows are cut evenly.
         let outer = axes.saturating_sub(1);

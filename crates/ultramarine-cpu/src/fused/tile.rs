@@ -24,6 +24,14 @@ pub struct Tile {
     pub base: [isize; MAX_TENSORS],
 }
 
+/// Direction of a transfer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Load,
+    Store,
+    Stream,
+}
+
 /// What all tiles of a command share.
 pub struct Frame<'a> {
     /// The program.
@@ -118,16 +126,25 @@ impl Frame<'_> {
             && (tile.rows == 1 || self.a().linear[t] == (tile.columns * size) as isize)
     }
 
-    /// Copies the tile of tensor `t` to (`load`) or from dense memory.
+    /// Copies the tile of tensor `t` to (`load`) or from dense memory; a store may
+    /// go `past` the caches.
     ///
     /// # Safety
     /// `dense` has room for the tile and is aligned.
-    unsafe fn transfer(&self, t: usize, size: usize, tile: &Tile, dense: *mut u8, load: bool) {
+    unsafe fn transfer(
+        &self,
+        t: usize,
+        size: usize,
+        tile: &Tile,
+        dense: *mut u8,
+        way: Way,
+    ) {
         let level = self.program.level;
         let copy = |dense: Rect, tensor: Rect, rows: usize, columns: usize| {
-            let (to, from) = if load { (dense, tensor) } else { (tensor, dense) };
+            let (to, from) = if way == Way::Load { (dense, tensor) } else { (tensor, dense) };
+            let past = way == Way::Stream;
             // SAFETY: parts of the tile; the tensor is valid for its strides.
-            unsafe { strided::copy(level, to, from, rows, columns, size) };
+            unsafe { strided::copy_or_stream(level, to, from, rows, columns, size, past) };
         };
         let (a, b) = (self.a().linear[t], self.b().linear[t]);
         if b != NOT_LINEAR && (a != NOT_LINEAR || tile.rows == 1) {
@@ -204,7 +221,7 @@ impl Frame<'_> {
             return false;
         }
         // SAFETY: the output's tile is dense.
-        unsafe { self.transfer(from, size, tile, self.address(to, tile), true) };
+        unsafe { self.transfer(from, size, tile, self.address(to, tile), Way::Load) };
         true
     }
 
@@ -234,7 +251,7 @@ impl Frame<'_> {
                 self.address(t, tile)
             } else {
                 // SAFETY: the slot has room for the tile.
-                unsafe { self.transfer(t, size, tile, slot(t), true) };
+                unsafe { self.transfer(t, size, tile, slot(t), Way::Load) };
                 slot(t)
             };
             values[t].write(place);
@@ -272,9 +289,11 @@ impl Frame<'_> {
             // SAFETY: every value has been made by now; the output is writable.
             unsafe {
                 let from = values[usize::from(output.value)].assume_init();
+                let past = self.streamed >> i & 1 == 1;
                 if !self.dense(t, size, tile) {
-                    self.transfer(t, size, tile, from, false);
-                } else if self.streamed >> i & 1 == 1 && from != self.address(t, tile) {
+                    let way = if past { Way::Stream } else { Way::Store };
+                    self.transfer(t, size, tile, from, way);
+                } else if past && from != self.address(t, tile) {
                     strided::stream(p.level, self.address(t, tile), from, n * size);
                 } else {
                     core::ptr::copy(from, self.address(t, tile), n * size);
@@ -305,7 +324,7 @@ impl Frame<'_> {
         if !along_a {
             let row = Tile { rows: 1, columns: n, ..*tile };
             // SAFETY: passed on from the caller.
-            return unsafe { self.transfer(t, size, &row, from, false) };
+            return unsafe { self.transfer(t, size, &row, from, Way::Store) };
         }
         let data = self.address(t, tile);
         if self.a().linear[t] != NOT_LINEAR {
@@ -316,7 +335,7 @@ impl Frame<'_> {
         for i in 0..n {
             let one = Tile { a: tile.a + i, rows: 1, columns: 1, ..*tile };
             // SAFETY: passed on from the caller.
-            unsafe { self.transfer(t, size, &one, from.wrapping_add(i * size), false) };
+            unsafe { self.transfer(t, size, &one, from.wrapping_add(i * size), Way::Store) };
         }
     }
 

@@ -12,9 +12,15 @@ use crate::level::{self, Body, Isa, Level};
 /// Fewest rows and columns for which blocks pay.
 pub const LEAST: usize = 8;
 
-/// Rows and columns that are worked through before the next: few enough pages
-/// for the first-level TLB.
-const PATCH: usize = 64;
+/// Bytes of the rows and columns that are worked through before the next: few
+/// enough pages for the first-level TLB.
+const PATCH: usize = 256;
+
+/// Side of the square tiles in which rectangles that cross are best copied.
+pub const fn side(size: usize) -> usize {
+    let side = PATCH / size;
+    if side < 64 { 64 } else { side }
+}
 
 /// Copies a rectangle whose source has its rows' elements apart and its columns'
 /// elements adjacent into one with adjacent row elements.
@@ -60,11 +66,14 @@ impl<T: Element> Body for Blocks<T> {
 impl<T: Element> Blocks<T> {
     #[inline(always)]
     fn patches<V: Vector>(&self) {
+        // Parts of a line would go to memory one by one.
         let line = self.stream
+            && size_of::<V>() == 64
             && (self.to.data as usize | self.to.rows as usize).is_multiple_of(size_of::<V>());
-        for r in (0..self.rows).step_by(PATCH) {
-            for c in (0..self.columns).step_by(PATCH) {
-                let (nr, nc) = (PATCH.min(self.rows - r), PATCH.min(self.columns - c));
+        let patch = side(size_of::<T>());
+        for r in (0..self.rows).step_by(patch) {
+            for c in (0..self.columns).step_by(patch) {
+                let (nr, nc) = (patch.min(self.rows - r), patch.min(self.columns - c));
                 if line {
                     self.patch::<V, true>(r, c, nr, nc);
                 } else {
