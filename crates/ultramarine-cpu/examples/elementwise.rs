@@ -53,7 +53,12 @@ fn worker() {
     }
 }
 
-unsafe extern "C" fn parallel_for(_: *mut c_void, count: u64, body: ParallelBody, context: *mut c_void) {
+unsafe extern "C" fn parallel_for(
+    _: *mut c_void,
+    count: u64,
+    body: ParallelBody,
+    context: *mut c_void,
+) {
     let mut l = Loop { body, context, count, next: AtomicU64::new(0), workers: AtomicU64::new(1) };
     LOOP.store(&raw mut l, SeqCst);
     work(&l);
@@ -96,7 +101,12 @@ impl Array {
     }
 
     fn view(&self, shape: &[i64], strides: &[i64]) -> Array {
-        Array { data: self.data, dtype: self.dtype, shape: shape.to_vec(), strides: strides.to_vec() }
+        Array {
+            data: self.data,
+            dtype: self.dtype,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+        }
     }
 
     fn t(&self) -> Array {
@@ -148,7 +158,15 @@ struct Bench {
 
 impl Bench {
     /// Times a plan; `bytes` is what it must at least move.
-    fn time(&self, name: &str, plan: *mut c_void, ins: &[&Array], outs: &[&Array], scalars: &[[u64; 2]], bytes: usize) {
+    fn time(
+        &self,
+        name: &str,
+        plan: *mut c_void,
+        ins: &[&Array],
+        outs: &[&Array],
+        scalars: &[[u64; 2]],
+        bytes: usize,
+    ) {
         let tensors = |a: &[&Array]| a.iter().map(|a| a.tensor()).collect::<Vec<_>>();
         let (ins, outs) = (tensors(ins), tensors(outs));
         let command = Command {
@@ -188,7 +206,15 @@ impl Bench {
         }
     }
 
-    fn op<A>(&self, name: &str, id: u32, attrs: &A, ins: &[&Array], out: &Array, scalars: &[[u64; 2]]) {
+    fn op<A>(
+        &self,
+        name: &str,
+        id: u32,
+        attrs: &A,
+        ins: &[&Array],
+        out: &Array,
+        scalars: &[[u64; 2]],
+    ) {
         let descs: Vec<_> = ins.iter().map(|a| a.desc()).collect();
         let mut plan = std::ptr::null_mut();
         // SAFETY: the attributes are the op's.
@@ -266,7 +292,8 @@ impl Bench {
 /// Bytes of the distinct elements of inputs and outputs.
 fn traffic(ins: &[&Array], outs: &[&Array]) -> usize {
     let bytes = |a: &&Array| {
-        let n: i64 = a.shape.iter().zip(&a.strides).map(|(n, s)| if *s == 0 { 1 } else { *n }).product();
+        let n: i64 =
+            a.shape.iter().zip(&a.strides).map(|(n, s)| if *s == 0 { 1 } else { *n }).product();
         n as usize * usize::from(a.dtype.bits) / 8
     };
     ins.iter().chain(outs).map(bytes).sum()
@@ -339,7 +366,14 @@ fn main() {
     let byte = [(); 2].map(|_| Array::new(DTYPES[1].1, &[n, n]));
     bench.op("copy of uint8 x.T", op::COPY, &none, &[&byte[0].t()], &byte[1], &[]);
     let double = [(); 2].map(|_| Array::new(DTYPES[11].1, &[n, n / 2]));
-    bench.op("copy of float64 x.T", op::COPY, &none, &[&double[0].t()], &double[1].view(&[n / 2, n], &[n, 1]), &[]);
+    bench.op(
+        "copy of float64 x.T",
+        op::COPY,
+        &none,
+        &[&double[0].t()],
+        &double[1].view(&[n / 2, n], &[n, 1]),
+        &[],
+    );
     let heads = x.view(&[64, 64, 32, 128], &[64 * 32 * 128, 128, 64 * 128, 1]);
     let out = Array::new(F32, &[64, 64, 32, 128]);
     bench.op("copy, heads to the front", op::COPY, &none, &[&heads], &out, &[]);
@@ -384,5 +418,12 @@ fn main() {
         &[&y, &column],
         &across,
     );
-    bench.op("sum of float16 over rows", op::REDUCE, &sum(2), &[&half], &Array::new(DTYPES[9].1, &[n, 1]), &[]);
+    bench.op(
+        "sum of float16 over rows",
+        op::REDUCE,
+        &sum(2),
+        &[&half],
+        &Array::new(DTYPES[9].1, &[n, 1]),
+        &[],
+    );
 }

@@ -39,7 +39,13 @@ struct Cut {
 
 /// # Safety
 /// As [`crate::kernel::Kernel::run`].
-pub unsafe fn run(cx: &Context, p: &Program, closing: &Closing, layout: &mut Layout, args: &Args<'_>) {
+pub unsafe fn run(
+    cx: &Context,
+    p: &Program,
+    closing: &Closing,
+    layout: &mut Layout,
+    args: &Args<'_>,
+) {
     layout.group_by_kind();
     let care = Care::new(p, args, layout);
     let data = run::addresses(args);

@@ -76,7 +76,8 @@ unsafe fn copy_sized<T: transpose::Element>(
     let (dense_to, dense_from) = (to.columns == size, from.columns == size);
     if dense_to && dense_from && columns * size_of::<T>() >= 32 {
         for r in 0..rows as isize {
-            let (t, f) = (to.data.wrapping_offset(r * to.rows), from.data.wrapping_offset(r * from.rows));
+            let (t, f) =
+                (to.data.wrapping_offset(r * to.rows), from.data.wrapping_offset(r * from.rows));
             // SAFETY: row r of both rectangles; `copy` allows equal ones.
             unsafe {
                 if past && t != f {

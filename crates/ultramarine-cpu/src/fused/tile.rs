@@ -131,14 +131,7 @@ impl Frame<'_> {
     ///
     /// # Safety
     /// `dense` has room for the tile and is aligned.
-    unsafe fn transfer(
-        &self,
-        t: usize,
-        size: usize,
-        tile: &Tile,
-        dense: *mut u8,
-        way: Way,
-    ) {
+    unsafe fn transfer(&self, t: usize, size: usize, tile: &Tile, dense: *mut u8, way: Way) {
         let level = self.program.level;
         let copy = |dense: Rect, tensor: Rect, rows: usize, columns: usize| {
             let (to, from) = if way == Way::Load { (dense, tensor) } else { (tensor, dense) };
@@ -213,7 +206,15 @@ impl Frame<'_> {
             let (level, past) = (self.program.level, self.streamed & 1 == 1);
             // SAFETY: both tensors are valid for the tile.
             unsafe {
-                strided::copy_or_stream(level, rect(to), rect(from), tile.rows, tile.columns, size, past)
+                strided::copy_or_stream(
+                    level,
+                    rect(to),
+                    rect(from),
+                    tile.rows,
+                    tile.columns,
+                    size,
+                    past,
+                )
             };
             return true;
         }

@@ -137,7 +137,12 @@ pub trait Vector: Copy {
     /// # Safety
     /// Both blocks are valid; `to` is aligned to the vector if `STREAM`; the
     /// machine has the vector's instructions.
-    unsafe fn block<const STREAM: bool>(to: *mut u8, to_row: isize, from: *const u8, from_row: isize);
+    unsafe fn block<const STREAM: bool>(
+        to: *mut u8,
+        to_row: isize,
+        from: *const u8,
+        from_row: isize,
+    );
 }
 
 /// An unsigned integer of the size of an element, with its vectors.
@@ -271,7 +276,8 @@ mod portable {
                     // SAFETY: by the contract of `Vector::block`.
                     unsafe {
                         *(to.wrapping_offset(r * to_row) as *mut T).add(c) =
-                            *(from.wrapping_offset(c as isize * from_row) as *const T).add(r as usize);
+                            *(from.wrapping_offset(c as isize * from_row) as *const T)
+                                .add(r as usize);
                     }
                 }
             }
