@@ -30,6 +30,13 @@ pub use half::{bf16, f16};
 pub use memory::buffer::Buffer;
 pub use node::Value;
 pub use num_complex::Complex32;
-pub use ops::matmul::addmm;
+pub use ops::{
+    assemble::{PadMode, concatenate, stack},
+    binary::Number,
+    fill::meshgrid,
+    matmul::addmm,
+    select::where_,
+    view::{Dim, broadcast_arrays},
+};
 pub use scalar::Scalar;
 pub use stream::{Stream, default_stream, new_stream, set_default_stream, synchronize};

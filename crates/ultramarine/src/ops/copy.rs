@@ -15,6 +15,14 @@ pub(crate) fn contiguous(a: &Array) -> Array {
     Array::of(Contiguous, &[a], Shape::from_slice(a.shape()), a.dtype())
 }
 
+impl Array {
+    /// The array, row-major without gaps once it is evaluated; no copy if it is that
+    /// already.
+    pub fn contiguous(&self) -> Array {
+        contiguous(self)
+    }
+}
+
 /// The identity, with a row-major result.
 #[derive(Clone, Debug)]
 pub(crate) struct Contiguous;

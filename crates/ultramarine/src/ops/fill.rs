@@ -1,14 +1,16 @@
 //! Creation: filled arrays and ranges.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, select::where_};
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::{self, Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
+    memory::buffer::Buffer,
     node::Value,
     scalar::Scalar,
     shape::{self, Shape},
+    stream,
 };
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -44,27 +46,191 @@ impl Array {
         Array::full(shape, Scalar::from_i64(dtype, 1))
     }
 
+    /// `value` in the shape and dtype of this array.
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Array {
+        filled(Shape::from_slice(self.shape()), value.into().cast(self.dtype()))
+    }
+
+    /// Zeros in the shape and dtype of this array.
+    pub fn zeros_like(&self) -> Array {
+        self.full_like(0i32)
+    }
+
+    /// Ones in the shape and dtype of this array.
+    pub fn ones_like(&self) -> Array {
+        self.full_like(1i32)
+    }
+
+    /// Uninitialised memory of the current stream's device, to be written from
+    /// outside: the elements are whatever was there (bool: false).
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large, [`Error::Memory`] when there is no
+    /// memory.
+    pub fn empty(shape: &[usize], dtype: Dtype) -> Result<Array> {
+        shape::check("empty", shape, dtype.size())?;
+        if dtype == Dtype::Bool {
+            // Every byte that is not 0 or 1 would be an invalid value.
+            let zeros = Array::zeros(shape, dtype)?;
+            zeros.eval()?;
+            return Ok(zeros);
+        }
+        let device = backend::get(stream::current().device)?;
+        let buffer = Buffer::new(shape::size(shape) * dtype.size(), device)?;
+        let value = Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) };
+        Ok(Array::given(value, Shape::from_slice(shape), dtype))
+    }
+
+    /// Uninitialised memory in the shape and dtype of this array.
+    ///
+    /// # Errors
+    /// As [`Array::empty`].
+    pub fn empty_like(&self) -> Result<Array> {
+        Array::empty(self.shape(), self.dtype())
+    }
+
+    /// An `n` x `m` matrix with ones on the `k`-th diagonal, else zeros.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn eye(n: usize, m: usize, k: isize, dtype: Dtype) -> Result<Array> {
+        let (columns, diagonal) = plane("eye", n, m, k)?;
+        Ok(columns.equal(&diagonal)?.astype(dtype))
+    }
+
+    /// The `n` x `n` identity matrix.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn identity(n: usize, dtype: Dtype) -> Result<Array> {
+        Array::eye(n, n, 0, dtype)
+    }
+
+    /// An `n` x `m` matrix with ones on and below the `k`-th diagonal, else zeros.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn tri(n: usize, m: usize, k: isize, dtype: Dtype) -> Result<Array> {
+        let (columns, diagonal) = plane("tri", n, m, k)?;
+        Ok(columns.less_equal(&diagonal)?.astype(dtype))
+    }
+
+    /// The matrices with zeros above the `k`-th diagonal.
+    ///
+    /// # Errors
+    /// [`Error::Value`] with fewer than two dimensions.
+    pub fn tril(&self, k: isize) -> Result<Array> {
+        let mask = self.below("tril", k)?;
+        where_(&mask, self, &self.zeros_like())
+    }
+
+    /// The matrices with zeros below the `k`-th diagonal.
+    ///
+    /// # Errors
+    /// [`Error::Value`] with fewer than two dimensions.
+    pub fn triu(&self, k: isize) -> Result<Array> {
+        let mask = self.below("triu", k.saturating_sub(1))?;
+        where_(&mask, &self.zeros_like(), self)
+    }
+
+    fn below(&self, op: &str, k: isize) -> Result<Array> {
+        let [.., n, m] = self.shape() else {
+            return Err(Error::value(op, "array must be at least 2-D"));
+        };
+        Array::tri(*n, *m, k, Dtype::Bool)
+    }
+
+    /// `num` numbers evenly spaced from `start` to `stop`, without `stop` unless
+    /// `endpoint`. Computed in float32 (float64 for that dtype), then converted.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when there are too many.
+    pub fn linspace(
+        start: f64,
+        stop: f64,
+        num: usize,
+        endpoint: bool,
+        dtype: Dtype,
+    ) -> Result<Array> {
+        let float = if dtype == Dtype::Float64 { dtype } else { Dtype::Float32 };
+        shape::check("linspace", &[num], dtype.size())?;
+        let steps = if endpoint { num.saturating_sub(1) } else { num };
+        let index =
+            Array::of(Arange { start: 0.0, step: 1.0 }, &[], Shape::from_elem(num, 1), float);
+        let t = index.divide(&index.like(steps.max(1) as f64))?;
+        let rest = t.like(1.0).subtract(&t)?;
+        let a = rest.multiply(&t.like(start))?.add(&t.multiply(&t.like(stop))?)?;
+        Ok(a.astype(dtype))
+    }
+
     /// `start`, `start + step` ... below `stop`, as a 1-d array.
     ///
     /// # Errors
-    /// [`Error::Value`] when `step` is zero or an argument is not finite, or the
-    /// length is absurd.
+    /// [`Error::Value`] when `step` is zero or an argument is not finite, the length
+    /// is absurd, or for bool.
     pub fn arange(start: f64, stop: f64, step: f64, dtype: Dtype) -> Result<Array> {
+        if dtype == Dtype::Bool {
+            return Err(Error::Value("bool not supported for arange.".into()));
+        }
         if ![start, stop, step].iter().all(|v| v.is_finite()) {
             return Err(Error::value("arange", "Cannot compute length."));
         }
         if step == 0.0 {
-            return Err(Error::value("arange", "The step must not be zero."));
+            return Err(Error::value("arange", "step must be nonzero."));
         }
         let n = ((stop - start) / step).ceil().max(0.0);
         if n > i32::MAX as f64 {
             return Err(Error::value("arange", "Maximum size exceeded."));
         }
-        if dtype == Dtype::Bool {
-            return Err(Error::value("arange", "bool is not supported."));
-        }
+        // Integers: the distance of the first two, each truncated by itself.
+        let (start, step) = if dtype.is_inexact() {
+            (start, step)
+        } else {
+            (start.trunc(), (start + step).trunc() - start.trunc())
+        };
         Ok(Array::of(Arange { start, step }, &[], Shape::from_elem(n as usize, 1), dtype))
     }
+}
+
+/// The columns' numbers as a row, and for each row (as a column) the number of the
+/// column in which the `k`-th diagonal meets it.
+fn plane(op: &str, n: usize, m: usize, k: isize) -> Result<(Array, Array)> {
+    shape::check(op, &[n, m], 8)?;
+    // Beyond the matrix one diagonal is like another.
+    let k = k.clamp(-(n as isize), m as isize) as f64;
+    let range = |start: f64, shape: Shape| {
+        let flat = Shape::from_elem(shape::size(&shape), 1);
+        Array::of(Arange { start, step: 1.0 }, &[], flat, Dtype::Int64).reshape(&shape)
+    };
+    let columns = range(0.0, Shape::from_slice(&[1, m]))?.broadcast_to(&[n, m])?;
+    Ok((columns, range(k, Shape::from_slice(&[n, 1]))?.broadcast_to(&[n, m])?))
+}
+
+/// Coordinate matrices of 1-d arrays (others are flattened): array `i` varies along
+/// axis `i`, or the first two axes exchanged for `indexing` "xy". `sparse` leaves the
+/// other axes at size 1.
+///
+/// # Errors
+/// [`Error::Value`] for another `indexing` than "xy" and "ij".
+pub fn meshgrid(arrays: &[Array], sparse: bool, indexing: &str) -> Result<Vec<Array>> {
+    if !matches!(indexing, "xy" | "ij") {
+        return Err(Error::value(
+            "meshgrid",
+            "Invalid indexing value. Valid values are 'xy' and 'ij'.",
+        ));
+    }
+    let n = arrays.len();
+    let place = |i: usize| if indexing == "xy" && n > 1 && i < 2 { 1 - i } else { i };
+    let grids: Vec<Array> = arrays
+        .iter()
+        .enumerate()
+        .map(|(i, a)| {
+            let mut shape = Shape::from_elem(1, n);
+            shape[place(i)] = a.size();
+            a.reshape(&shape)
+        })
+        .collect::<Result<_>>()?;
+    if sparse { Ok(grids) } else { super::view::broadcast_arrays(&grids) }
 }
 
 /// Every element is `value`. Never fused as a node: programs take it as a constant.

@@ -6,18 +6,18 @@ use crate::{array::Array, backend::Exec, error::Result, node::Value, shape::Shap
 use smallvec::smallvec;
 
 impl Array {
-    fn identity(&self, kind: Identity) -> Array {
+    fn itself(&self, kind: Identity) -> Array {
         Array::of(kind, &[self], Shape::from_slice(self.shape()), self.dtype())
     }
 
     /// The same array, through which no derivative flows.
     pub fn stop_gradient(&self) -> Array {
-        self.identity(Identity::StopGradient)
+        self.itself(Identity::StopGradient)
     }
 
     /// A node of its own for a transform to start from.
     pub(crate) fn traced(&self) -> Array {
-        let copy = self.identity(Identity::Traced);
+        let copy = self.itself(Identity::Traced);
         copy.node().tracer.store(true, std::sync::atomic::Ordering::Relaxed);
         copy
     }
@@ -59,6 +59,6 @@ impl Rules for Identity {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Ok((v.inputs[0].identity(*self), v.axes[0]))
+        Ok((v.inputs[0].itself(*self), v.axes[0]))
     }
 }

@@ -6,6 +6,8 @@
 //! transformed. Adding a family means a file and a line in `families!`.
 
 pub(crate) mod arg_reduce;
+pub(crate) mod assemble;
+pub(crate) mod batch;
 pub(crate) mod binary;
 pub(crate) mod cast;
 pub(crate) mod copy;
@@ -14,13 +16,16 @@ pub(crate) mod gather;
 pub(crate) mod identity;
 pub(crate) mod lean;
 pub(crate) mod matmul;
+mod operators;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod scatter;
+pub(crate) mod select;
 pub(crate) mod sort;
 mod statistics;
 pub(crate) mod unary;
 pub(crate) mod view;
+pub(crate) mod view_rules;
 
 use crate::{
     array::Array,
@@ -178,7 +183,10 @@ families! {
     GatherAxis(gather::GatherAxis),
     Scatter(scatter::Scatter),
     ScatterAxis(scatter::ScatterAxis),
-    View(view::View),
+    Select(select::Select),
+    View(view_rules::View),
+    Update(assemble::Update),
+    Concatenate(assemble::Concatenate),
     Contiguous(copy::Contiguous),
     Identity(identity::Identity),
 }

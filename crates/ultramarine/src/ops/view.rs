@@ -1,16 +1,81 @@
-//! Views: other strides over the same memory. They never reach a backend, but for
-//! a reshape that no strides can express, which copies first.
+//! Views: other strides over the same memory. The functions; what a view is for the
+//! evaluator and the transforms stands in `view_rules.rs`.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
+use super::view_rules::View;
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    dtype::Dtype,
     error::{Error, Result},
-    node::Value,
     ops::{Op, fill},
     shape::{self, Shape, Show, Strides},
 };
 use smallvec::SmallVec;
+
+/// A dimension of a shape to be: non-negative, or -1 where it is to be inferred.
+pub trait Dim: Copy {
+    /// The number; one that is too large saturates, and is refused later.
+    fn get(self) -> isize;
+}
+
+macro_rules! dims {
+    ($($t:ty)*) => {$(
+        impl Dim for $t {
+            fn get(self) -> isize {
+                isize::try_from(self).unwrap_or(isize::MAX)
+            }
+        }
+    )*};
+}
+dims! { usize isize i32 i64 }
+
+/// A view of `a`; every view of a constant is a constant.
+pub(super) fn view(view: View, a: &Array, shape: Shape) -> Array {
+    if let Op::Fill(f) = &a.node().op {
+        return fill::filled(shape, f.value);
+    }
+    Array::of(view, &[a], shape, a.dtype())
+}
+
+/// Shows dimensions that may be negative.
+fn show<D: Dim>(dims: &[D]) -> String {
+    let dims: Vec<String> = dims.iter().map(|d| d.get().to_string()).collect();
+    format!("({})", dims.join(","))
+}
+
+/// Dimensions for `size` elements, with at most one -1 filled in.
+fn infer<D: Dim>(
+    op: &str,
+    size: usize,
+    dims: &[D],
+    misfit: impl Fn(String) -> Error,
+) -> Result<Shape> {
+    let mut out = Shape::with_capacity(dims.len());
+    let mut unknown = None;
+    for (i, d) in dims.iter().enumerate() {
+        match d.get() {
+            -1 if unknown.is_some() => {
+                return Err(Error::value(op, "Reshape can only infer one dimension."));
+            }
+            -1 => {
+                unknown = Some(i);
+                out.push(1);
+            }
+            n if n < 0 => return Err(misfit(show(dims))),
+            n => out.push(n as usize),
+        }
+    }
+    let known = out.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+    if let (Some(i), Some(known)) = (unknown, known) {
+        if known == 0 {
+            return Err(Error::value(op, "Cannot infer the shape of an empty array"));
+        }
+        out[i] = size / known;
+    }
+    if out.iter().try_fold(1usize, |n, d| n.checked_mul(*d)) != Some(size) {
+        return Err(misfit(Show(&out).to_string()));
+    }
+    Ok(out)
+}
 
 impl Array {
     /// The array broadcast to `shape` by NumPy's rule.
@@ -23,47 +88,97 @@ impl Array {
         }
         let out = shape::broadcast_shapes(self.shape(), shape)?;
         if out[..] != *shape {
-            return Err(Error::value(
-                "broadcast_to",
-                format!(
-                    "Cannot broadcast array of shape {} to shape {}.",
-                    Show(self.shape()),
-                    Show(shape)
-                ),
-            ));
+            return Err(Error::Value(format!(
+                "Cannot broadcast array of shape {} into shape {}.",
+                Show(self.shape()),
+                Show(shape)
+            )));
         }
         shape::check("broadcast_to", shape, self.itemsize())?;
-        if let Op::Fill(f) = &self.node().op {
-            return Ok(fill::filled(out, f.value));
-        }
-        Ok(Array::of(View::Broadcast, &[self], out, self.dtype()))
+        Ok(view(View::Broadcast, self, out))
     }
 
-    /// The elements in row-major order under another shape.
+    /// The elements in row-major order under another shape. One dimension may be -1:
+    /// it is inferred.
     ///
     /// # Errors
     /// [`Error::Value`] when the sizes differ.
-    pub fn reshape(&self, shape: &[usize]) -> Result<Array> {
-        if self.shape() == shape {
+    pub fn reshape<D: Dim>(&self, shape: &[D]) -> Result<Array> {
+        let shape = infer("reshape", self.size(), shape, |shape| {
+            let size = self.size();
+            Error::value(
+                "reshape",
+                format!("Cannot reshape array of size {size} into shape {shape}."),
+            )
+        })?;
+        if *self.shape() == shape[..] {
             return Ok(self.clone());
         }
-        if shape::size(shape) != self.size() {
+        shape::check("reshape", &shape, self.itemsize())?;
+        Ok(view(View::Reshape, self, shape))
+    }
+
+    /// Axes `start` to `end` (inclusive, held to the array's axes) made one. A 0-d
+    /// array becomes 1-d.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when `start` lies behind `end`.
+    pub fn flatten(&self, start: isize, end: isize) -> Result<Array> {
+        let n = self.ndim() as isize;
+        if n == 0 {
+            return self.reshape(&[1usize]);
+        }
+        let wrap = |a: isize| if a < 0 { a + n } else { a };
+        let (start, end) = (wrap(start).max(0), wrap(end).min(n - 1));
+        if start > end {
             return Err(Error::value(
-                "reshape",
-                format!("Cannot reshape array of size {} into shape {}.", self.size(), Show(shape)),
+                "flatten",
+                "start_axis must be less than or equal to end_axis",
             ));
         }
-        shape::check("reshape", shape, self.itemsize())?;
-        if let Op::Fill(f) = &self.node().op {
-            return Ok(fill::filled(Shape::from_slice(shape), f.value));
+        let (start, end) = (start as usize, end as usize);
+        let mut shape = Shape::from_slice(&self.shape()[..start]);
+        shape.push(shape::size(&self.shape()[start..=end]));
+        shape.extend_from_slice(&self.shape()[end + 1..]);
+        self.reshape(&shape)
+    }
+
+    /// One axis cut into the dimensions of `shape`, of which one may be -1.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for the axis; [`Error::Value`] when the sizes differ.
+    pub fn unflatten<D: Dim>(&self, axis: isize, shape: &[D]) -> Result<Array> {
+        if shape.is_empty() {
+            return Err(Error::value("unflatten", "Shape to unflatten to cannot be empty."));
         }
-        Ok(Array::of(View::Reshape, &[self], Shape::from_slice(shape), self.dtype()))
+        let at = shape::normalize_axis("unflatten", axis, self.ndim())?;
+        let size = self.shape()[at];
+        let cut = infer("unflatten", size, shape, |shape| {
+            Error::value(
+                "unflatten",
+                format!("Cannot unflatten axis {axis} with size {size} into shape {shape}."),
+            )
+        })?;
+        let mut out = Shape::from_slice(self.shape());
+        out.remove(at);
+        out.insert_many(at, cut);
+        self.reshape(&out)
+    }
+
+    /// The axes in reverse order.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn transpose(&self) -> Result<Array> {
+        let axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).rev().collect();
+        self.transpose_axes(&axes)
     }
 
     /// The axes in another order: axis `i` of the result is axis `axes[i]`.
     ///
     /// # Errors
-    /// [`Error::Value`] when `axes` is not a permutation of the axes.
+    /// [`Error::Value`] when `axes` is not a permutation of the axes, [`Error::Index`]
+    /// for one out of range.
     pub fn transpose_axes(&self, axes: &[isize]) -> Result<Array> {
         if axes.len() != self.ndim() {
             return Err(Error::value(
@@ -75,7 +190,7 @@ impl Array {
         for a in axes {
             let a = shape::normalize_axis("transpose", *a, self.ndim())? as u8;
             if order.contains(&a) {
-                return Err(Error::value("transpose", format!("Repeat axis {a} in {axes:?}.")));
+                return Err(Error::value("transpose", "Repeat axes not allowed."));
             }
             order.push(a);
         }
@@ -83,115 +198,382 @@ impl Array {
             return Ok(self.clone());
         }
         let shape = order.iter().map(|a| self.shape()[*a as usize]).collect();
-        Ok(Array::of(View::Transpose(order), &[self], shape, self.dtype()))
-    }
-}
-
-/// A view and how it comes from its operand.
-#[derive(Clone, Debug)]
-pub(crate) enum View {
-    /// NumPy's broadcast to the node's shape.
-    Broadcast,
-    /// Row-major reinterpretation as the node's shape.
-    Reshape,
-    /// Axis `i` of the result is axis `order[i]` of the operand.
-    Transpose(SmallVec<[u8; 8]>),
-}
-
-impl Rules for View {
-    fn name(&self) -> &'static str {
-        match self {
-            View::Broadcast => "broadcast_to",
-            View::Reshape => "reshape",
-            View::Transpose(_) => "transpose",
-        }
+        Ok(view(View::Transpose(order), self, shape))
     }
 
-    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let (input, from) = (&call.inputs[0], call.descs[0].0);
-        let view = |strides: Strides| Value {
-            buffer: input.buffer.clone(),
-            offset: input.offset,
-            strides,
+    /// Two axes exchanged.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn swapaxes(&self, a: isize, b: isize) -> Result<Array> {
+        let a = shape::normalize_axis("swapaxes", a, self.ndim())?;
+        let b = shape::normalize_axis("swapaxes", b, self.ndim())?;
+        let mut axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).collect();
+        axes.swap(a, b);
+        self.transpose_axes(&axes)
+    }
+
+    /// One axis moved to another place, the others in their order.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn moveaxis(&self, source: isize, destination: isize) -> Result<Array> {
+        let from = shape::normalize_axis("moveaxis", source, self.ndim())?;
+        let to = shape::normalize_axis("moveaxis", destination, self.ndim())?;
+        let mut axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).collect();
+        let axis = axes.remove(from);
+        axes.insert(to, axis);
+        self.transpose_axes(&axes)
+    }
+
+    /// New axes of size 1, at `axes` of the result.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
+    pub fn expand_dims(&self, axes: &[isize]) -> Result<Array> {
+        let ndim = self.ndim() + axes.len();
+        let axes = named_axes("expand_dims", axes, ndim)?;
+        let mut shape = Shape::from_slice(self.shape());
+        // Ascending, so that each lands where it will stay.
+        axes.iter().for_each(|a| shape.insert(*a, 1));
+        self.reshape(&shape)
+    }
+
+    /// Axes of size 1 removed: those named, or all (`None`).
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice
+    /// or of another size.
+    pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<Array> {
+        let own = self.shape();
+        let axes = match axes {
+            None => (0..own.len()).filter(|i| own[*i] == 1).collect(),
+            Some(axes) => named_axes("squeeze", axes, own.len())?,
         };
-        Ok(match self {
-            View::Broadcast => {
-                let lead = call.shape.len() - from.len();
-                let mut strides = Strides::from_elem(0, lead);
-                for (i, &n) in from.iter().enumerate() {
-                    strides.push(if n == call.shape[lead + i] { input.strides[i] } else { 0 });
+        if let Some(a) = axes.iter().find(|a| own[**a] != 1) {
+            return Err(Error::value(
+                "squeeze",
+                format!("Cannot squeeze axis {a} with size {} which is not equal to 1.", own[*a]),
+            ));
+        }
+        let shape: Shape = (0..own.len()).filter(|i| !axes.contains(i)).map(|i| own[i]).collect();
+        self.reshape(&shape)
+    }
+
+    /// A 0-d array as one of shape (1,).
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn atleast_1d(&self) -> Result<Array> {
+        if self.ndim() == 0 { self.expand_dims(&[0]) } else { Ok(self.clone()) }
+    }
+
+    /// At least 2-d: (n,) becomes (1, n).
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn atleast_2d(&self) -> Result<Array> {
+        match self.ndim() {
+            0 => self.expand_dims(&[0, 1]),
+            1 => self.expand_dims(&[0]),
+            _ => Ok(self.clone()),
+        }
+    }
+
+    /// At least 3-d: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn atleast_3d(&self) -> Result<Array> {
+        match self.ndim() {
+            0 => self.expand_dims(&[0, 1, 2]),
+            1 => self.expand_dims(&[0, 2]),
+            2 => self.expand_dims(&[2]),
+            _ => Ok(self.clone()),
+        }
+    }
+
+    /// Python's `x[start:stop:step, ...]`, one triple for each axis: negative places
+    /// count from the end, those outside are held to the array. With a negative step,
+    /// "down to the first element" is any `stop` below `-n`, such as `isize::MIN`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the lists' lengths are not the number of axes, or a step
+    /// is zero.
+    pub fn slice(&self, start: &[isize], stop: &[isize], step: &[isize]) -> Result<Array> {
+        let (view_, shape) = slice_view("slice", self.shape(), start, stop, step)?;
+        if shape[..] == *self.shape() && step.iter().zip(&shape).all(|(s, n)| *s > 0 || *n <= 1) {
+            return Ok(self.clone());
+        }
+        Ok(view(view_, self, shape))
+    }
+
+    /// Elements `start..stop` along one axis, which must be there; with a negative
+    /// step from the last of them down.
+    pub(crate) fn along(
+        &self,
+        axis: usize,
+        start: usize,
+        stop: usize,
+        step: isize,
+    ) -> Result<Array> {
+        let n = self.ndim();
+        let (mut first, mut steps) = (Strides::from_elem(0, n), Strides::from_elem(1, n));
+        let mut last = Strides::from_elem(isize::MAX, n);
+        if step > 0 {
+            (first[axis], last[axis]) = (start as isize, stop as isize);
+        } else {
+            first[axis] = stop as isize - 1;
+            last[axis] = if start == 0 { isize::MIN } else { start as isize - 1 };
+        }
+        steps[axis] = step;
+        self.slice(&first, &last, &steps)
+    }
+
+    /// The order of the elements reversed along `axes` (`None`: all).
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn flip(&self, axes: Option<&[isize]>) -> Result<Array> {
+        let n = self.ndim();
+        let mut step = Strides::from_elem(1, n);
+        match axes {
+            None => step.iter_mut().for_each(|s| *s = -1),
+            Some(axes) => {
+                for a in axes {
+                    step[out_of_bounds("flip", *a, n)?] = -1;
                 }
-                view(strides)
             }
-            View::Transpose(order) => {
-                view(order.iter().map(|a| input.strides[*a as usize]).collect())
+        }
+        let start: Strides = step.iter().map(|s| if *s < 0 { isize::MAX } else { 0 }).collect();
+        let stop: Strides =
+            step.iter().map(|s| if *s < 0 { isize::MIN } else { isize::MAX }).collect();
+        self.slice(&start, &stop, &step)
+    }
+
+    /// A view with any strides (in elements) over the row-major elements, from element
+    /// `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when it leads outside of the elements.
+    pub fn as_strided(&self, shape: &[usize], strides: &[isize], offset: usize) -> Result<Array> {
+        shape::check("as_strided", shape, self.itemsize())?;
+        let inside = || -> Option<bool> {
+            if shape.len() != strides.len() {
+                return None;
             }
-            View::Reshape => match reshaped(from, &input.strides, call.shape) {
-                Some(strides) => view(strides),
-                None => {
-                    let copy = exec.alloc(from, call.dtype)?;
-                    let operand = |value| Operand { value, shape: from, dtype: call.dtype };
-                    exec.copy(operand(input), operand(&copy))?;
-                    Value { strides: shape::contiguous_strides(call.shape), ..copy }
-                }
-            },
-        })
+            if shape.contains(&0) {
+                return Some(true);
+            }
+            let (mut low, mut high) =
+                (isize::try_from(offset).ok()?, isize::try_from(offset).ok()?);
+            for (&n, &s) in shape.iter().zip(strides) {
+                let reach = s.checked_mul(n as isize - 1)?;
+                let end = if reach < 0 { &mut low } else { &mut high };
+                *end = end.checked_add(reach)?;
+            }
+            Some(low >= 0 && (high as usize) < self.size())
+        };
+        if inside() != Some(true) {
+            return Err(Error::value(
+                "as_strided",
+                format!(
+                    "Shape {} with strides {strides:?} and offset {offset} leaves an array of {} elements.",
+                    Show(shape),
+                    self.size()
+                ),
+            ));
+        }
+        let strides = Strides::from_slice(strides);
+        Ok(view(View::Strided { strides, offset }, self, Shape::from_slice(shape)))
     }
 
-    fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
-        Err(Error::value("vjp", "views are not done yet"))
+    /// The diagonal of the planes of two axes, as the last axis; `offset` goes to the
+    /// right of it.
+    ///
+    /// # Errors
+    /// [`Error::Value`] with fewer than two axes or equal ones, [`Error::Index`] for an
+    /// axis out of range.
+    pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
+        let ndim = self.ndim();
+        if ndim < 2 {
+            return Err(Error::value(
+                "diagonal",
+                format!("Array must have at least two dimensions, but got {ndim} dimensions."),
+            ));
+        }
+        let a = shape::normalize_axis("diagonal", axis1, ndim)?;
+        let b = shape::normalize_axis("diagonal", axis2, ndim)?;
+        if a == b {
+            return Err(Error::value("diagonal", "axis1 and axis2 cannot be the same axis"));
+        }
+        let own = self.shape();
+        let mut shape: Shape = (0..ndim).filter(|i| *i != a && *i != b).map(|i| own[i]).collect();
+        shape.push(diagonal_len(own[a], own[b], offset));
+        Ok(view(View::Diagonal { offset, a, b }, self, shape))
     }
 
-    fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
-        Err(Error::value("jvp", "views are not done yet"))
+    /// The elements' bits as another type. When the sizes differ, the last axis
+    /// changes its length. As bool, a byte is true unless it is zero.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the last axis' bytes are no multiple of the new size.
+    pub fn view(&self, dtype: Dtype) -> Result<Array> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        if dtype == Dtype::Bool {
+            return Ok(self.view(Dtype::Uint8)?.astype(Dtype::Bool));
+        }
+        let (from, to) = (self.itemsize(), dtype.size());
+        let mut shape = Shape::from_slice(self.shape());
+        if from != to {
+            let Some(last) = shape.last_mut() else {
+                return Err(Error::value(
+                    "view",
+                    "Changing the type of a scalar is only allowed for types with the same size.",
+                ));
+            };
+            let bytes = *last * from;
+            if bytes % to != 0 {
+                return Err(Error::value(
+                    "view",
+                    "When viewing as a larger dtype, the size in bytes of the last axis must be a \
+                     multiple of the requested type size.",
+                ));
+            }
+            *last = bytes / to;
+        }
+        Ok(Array::of(View::Bits, &[self], shape, dtype))
     }
 
-    fn vmap(&self, _: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Err(Error::value("vmap", "views are not done yet"))
+    /// The parts of size 1 along an axis, without that axis.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn unstack(&self, axis: isize) -> Result<Vec<Array>> {
+        let at = out_of_bounds("unstack", axis, self.ndim())?;
+        (0..self.shape()[at])
+            .map(|i| self.along(at, i, i + 1, 1)?.squeeze(Some(&[at as isize])))
+            .collect()
+    }
+
+    /// `sections` equal parts along an axis.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] when it cannot be
+    /// cut evenly.
+    pub fn split(&self, sections: usize, axis: isize) -> Result<Vec<Array>> {
+        let at = out_of_bounds("split", axis, self.ndim())?;
+        if sections == 0 {
+            return Err(Error::value(
+                "split",
+                "num_splits must be positive and non-zero but got 0.",
+            ));
+        }
+        let n = self.shape()[at];
+        if n % sections != 0 {
+            return Err(Error::Value(format!(
+                "Array split does not result in sub arrays with equal size: attempting {sections} \
+                 splits along axis {axis} for shape {}.",
+                Show(self.shape())
+            )));
+        }
+        let part = n / sections;
+        (0..sections).map(|i| self.along(at, i * part, (i + 1) * part, 1)).collect()
+    }
+
+    /// Parts along an axis, cut before each of `indices` (negative: from the end).
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn split_at(&self, indices: &[isize], axis: isize) -> Result<Vec<Array>> {
+        let at = out_of_bounds("split", axis, self.ndim())?;
+        let n = self.shape()[at];
+        let place = |i: isize| {
+            (if i < 0 { i.saturating_add(n as isize) } else { i }).clamp(0, n as isize) as usize
+        };
+        let mut cuts = vec![0];
+        cuts.extend(indices.iter().map(|i| place(*i)));
+        cuts.push(n);
+        // A cut before its predecessor gives an empty part.
+        cuts.windows(2).map(|w| self.along(at, w[0], w[1].max(w[0]), 1)).collect()
     }
 }
 
-/// Strides under which the elements of one shape are those of another in the same
-/// order, if there are any.
-fn reshaped(from: &[usize], strides: &[isize], to: &[usize]) -> Option<Strides> {
-    if from.contains(&0) {
-        return Some(shape::contiguous_strides(to));
+/// All arrays broadcast to their common shape.
+///
+/// # Errors
+/// [`Error::Value`] when there is none.
+pub fn broadcast_arrays(arrays: &[Array]) -> Result<Vec<Array>> {
+    let shape = arrays
+        .iter()
+        .try_fold(Shape::new(), |shape, a| shape::broadcast_shapes(&shape, a.shape()))?;
+    arrays.iter().map(|a| a.broadcast_to(&shape)).collect()
+}
+
+/// Length of a diagonal of a plane.
+pub(super) fn diagonal_len(rows: usize, columns: usize, offset: isize) -> usize {
+    let skip = offset.unsigned_abs();
+    if offset >= 0 {
+        rows.min(columns.saturating_sub(skip))
+    } else {
+        rows.saturating_sub(skip).min(columns)
     }
-    // Merge runs of axes that lie without gaps, then cut each run anew.
-    let mut runs: SmallVec<[(usize, isize); 4]> = SmallVec::new();
-    for (&n, &s) in from.iter().zip(strides) {
-        if n == 1 {
-            continue;
-        }
-        match runs.last_mut() {
-            Some((m, t)) if *t == s * n as isize => (*m, *t) = (*m * n, s),
-            _ => runs.push((n, s)),
-        }
+}
+
+/// An axis, counted from the start.
+pub(super) fn out_of_bounds(op: &str, axis: isize, ndim: usize) -> Result<usize> {
+    shape::normalize_axis(op, axis, ndim).map_err(|_| {
+        Error::index(op, format!("Axis {axis} is out of bounds for array with {ndim} dimensions."))
+    })
+}
+
+/// Axes counted from the start, sorted and all different.
+fn named_axes(op: &str, axes: &[isize], ndim: usize) -> Result<SmallVec<[usize; 4]>> {
+    let mut out: SmallVec<[usize; 4]> =
+        axes.iter().map(|a| out_of_bounds(op, *a, ndim)).collect::<Result<_>>()?;
+    out.sort_unstable();
+    if out.windows(2).any(|w| w[0] == w[1]) {
+        return Err(Error::value(op, "Received duplicate axes."));
     }
-    let mut out = Strides::from_elem(0, to.len());
-    let mut axis = 0;
-    for (n, s) in runs {
-        let start = axis;
-        let mut filled = 1;
-        while filled < n {
-            filled *= to.get(axis)?;
-            axis += 1;
-        }
-        if filled != n {
-            return None;
-        }
-        let mut step = s;
-        for i in (start..axis).rev() {
-            out[i] = step;
-            step *= to[i] as isize;
-        }
+    Ok(out)
+}
+
+/// The view that a slice with Python's places is, and its shape.
+pub(super) fn slice_view(
+    op: &str,
+    from: &[usize],
+    start: &[isize],
+    stop: &[isize],
+    step: &[isize],
+) -> Result<(View, Shape)> {
+    if [start.len(), stop.len(), step.len()] != [from.len(); 3] {
+        return Err(Error::value(
+            op,
+            format!(
+                "Invalid number of indices or strides for array with dimension {}.",
+                from.len()
+            ),
+        ));
     }
-    // What is left has size 1, where any stride does; a plain one is the kindest.
-    let plain = shape::contiguous_strides(to);
-    for i in 0..to.len() {
-        if to[i] == 1 {
-            out[i] = plain[i];
+    let (mut first, mut shape) = (SmallVec::<[usize; 4]>::new(), Shape::new());
+    for (i, &n) in from.iter().enumerate() {
+        let (n, step) = (n as isize, step[i]);
+        if step == 0 {
+            return Err(Error::value(op, "The step of a slice must not be zero."));
         }
+        let wrap = |p: isize| if p < 0 { p.saturating_add(n) } else { p };
+        let (a, length) = if step > 0 {
+            let (a, b) = (wrap(start[i]).clamp(0, n), wrap(stop[i]).clamp(0, n));
+            (a, (b - a).max(0) as usize)
+        } else {
+            let (a, b) = (wrap(start[i]).clamp(-1, n - 1), wrap(stop[i]).clamp(-1, n - 1));
+            (a, (a - b).max(0) as usize)
+        };
+        let length = length.div_ceil(step.unsigned_abs());
+        shape.push(length);
+        first.push(if length == 0 { 0 } else { a as usize });
     }
-    Some(out)
+    Ok((View::Slice { start: first, step: Strides::from_slice(step) }, shape))
 }
