@@ -24,9 +24,9 @@ const WAYS: usize = 32;
 struct Functions {
     /// Index of the extreme of a run: address, step, count.
     lane: unsafe fn(Level, *const u8, isize, usize) -> u32,
-    /// The same for up to [`WIDE`] runs that lie side by side: address, step along
-    /// them, length, indices.
-    side_by_side: unsafe fn(Level, *const u8, isize, usize, &mut [u32]),
+    /// The same for up to [`WIDE`] runs at once: address, steps from run to run and
+    /// along them, length, indices.
+    side_by_side: unsafe fn(Level, *const u8, [isize; 2], usize, &mut [u32]),
     /// Which of the elements at these indices is the extreme: address, step,
     /// ascending indices.
     pick: unsafe fn(*const u8, isize, &[u32]) -> u32,
@@ -101,7 +101,9 @@ impl Kernel for ArgReduce {
             });
             return Ok(());
         }
-        let side_by_side = steps[0] == 1 && lanes.inner().0 >= 8 && along.unsigned_abs() != 1;
+        let short = length < 2 * WAYS;
+        let side_by_side =
+            lanes.inner().0 >= 8 && (short || (steps[0] == 1 && along.unsigned_abs() != 1));
         let step = (TASK / length).max(if side_by_side { WIDE } else { 1 });
         ranges(cx.par, lanes.size(), step, |range| {
             lanes.rows(range, |_, at, count| {
@@ -115,7 +117,8 @@ impl Kernel for ArgReduce {
                         let mut found = [0; WIDE];
                         for first in (0..count).step_by(WIDE) {
                             let found = &mut found[..WIDE.min(count - first)];
-                            (functions.side_by_side)(level, from(first), along, length, found);
+                            let steps = [steps[0], along];
+                            (functions.side_by_side)(level, from(first), steps, length, found);
                             for (lane, index) in found.iter().enumerate() {
                                 *to(first + lane) = *index;
                             }
@@ -237,18 +240,20 @@ impl<T: Number, const MAX: bool> Body for Lane<T, MAX> {
 #[inline(always)]
 fn extreme<T: Number, const MAX: bool>(block: &[T]) -> T::Acc {
     let lowest = if MAX { T::Acc::LOWEST } else { T::Acc::HIGHEST };
+    let better = |best, new| if beats::<T::Acc, MAX>(new, best) { new } else { best };
+    if const { !T::DTYPE.is_float() } {
+        // Integer reductions are vectorised as they stand.
+        return block.iter().map(|v| v.up()).fold(lowest, better);
+    }
     let mut ways = [lowest; WAYS];
     let (chunks, rest) = block.as_chunks::<WAYS>();
     for chunk in chunks {
         for way in 0..WAYS {
-            let (new, best) = (chunk[way].up(), ways[way]);
-            ways[way] = if beats::<T::Acc, MAX>(new, best) { new } else { best };
+            ways[way] = better(ways[way], chunk[way].up());
         }
     }
     let rest = rest.iter().map(|v| v.up());
-    ways.into_iter()
-        .chain(rest)
-        .fold(lowest, |best, new| if beats::<T::Acc, MAX>(new, best) { new } else { best })
+    ways.into_iter().chain(rest).fold(lowest, better)
 }
 
 /// # Safety
@@ -256,16 +261,16 @@ fn extreme<T: Number, const MAX: bool>(block: &[T]) -> T::Acc {
 unsafe fn rows<T: Number, const MAX: bool>(
     level: Level,
     from: *const u8,
-    step: isize,
+    steps: [isize; 2],
     n: usize,
     found: &mut [u32],
 ) {
-    run::<T, _>(level, Rows::<T, MAX> { from: from as *const T, step, n, found })
+    run::<T, _>(level, Rows::<T, MAX> { from: from as *const T, steps, n, found })
 }
 
 struct Rows<'a, T, const MAX: bool> {
     from: *const T,
-    step: isize,
+    steps: [isize; 2],
     n: usize,
     found: &'a mut [u32],
 }
@@ -275,24 +280,37 @@ impl<T: Number, const MAX: bool> Body for Rows<'_, T, MAX> {
     #[inline(always)]
     fn call<I: Isa>(self, _isa: I) {
         let count = self.found.len().min(WIDE);
-        // SAFETY: made by `rows`, whose runs are valid and lie side by side.
-        let row = |i: usize| unsafe {
-            std::slice::from_raw_parts(self.from.wrapping_offset(i as isize * self.step), count)
+        let [across, along] = self.steps;
+        // A row of values: where they lie, or picked up one by one.
+        let row = |i: usize, room: &'_ mut [T; WIDE]| -> *const [T; WIDE] {
+            let from = self.from.wrapping_offset(i as isize * along);
+            if across == 1 && count == WIDE {
+                return from as *const [T; WIDE];
+            }
+            for (lane, to) in room[..count].iter_mut().enumerate() {
+                // SAFETY: made by `rows`, whose runs are valid.
+                *to = unsafe { *from.wrapping_offset(lane as isize * across) };
+            }
+            room
         };
+        let mut room = [T::default(); WIDE];
+        // SAFETY: a whole row of the runs, or the room, here and below.
+        let first = unsafe { &*row(0, &mut room) };
         let mut best = [T::default().up(); WIDE];
-        let mut index = [0u32; WIDE];
-        let (best, index) = (&mut best[..count], &mut index[..count]);
-        for (best, value) in best.iter_mut().zip(row(0)) {
-            *best = value.up();
+        for lane in 0..WIDE {
+            best[lane] = first[lane].up();
         }
+        let mut index = [0u32; WIDE];
         for i in 1..self.n {
-            for ((best, index), value) in best.iter_mut().zip(index.iter_mut()).zip(row(i)) {
-                let value = value.up();
-                let beats = beats::<T::Acc, MAX>(value, *best);
-                *best = if beats { value } else { *best };
-                *index = if beats { i as u32 } else { *index };
+            // SAFETY: as above.
+            let values = unsafe { &*row(i, &mut room) };
+            for lane in 0..WIDE {
+                let value = values[lane].up();
+                let beats = beats::<T::Acc, MAX>(value, best[lane]);
+                best[lane] = if beats { value } else { best[lane] };
+                index[lane] = if beats { i as u32 } else { index[lane] };
             }
         }
-        self.found[..count].copy_from_slice(index);
+        self.found[..count].copy_from_slice(&index[..count]);
     }
 }

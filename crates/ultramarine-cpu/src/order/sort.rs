@@ -9,7 +9,7 @@ use crate::{
     kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
     level::Level,
     par::Shared,
-    strided::{Nest, TASK, ranges},
+    strided::{Nest, TASK, for_size, move_run, ranges},
 };
 use std::cell::RefCell;
 use ultramarine_abi::schema::AxisAttrs;
@@ -68,20 +68,79 @@ impl Kernel for Sort {
         let along = [source.strides[axis] as isize, output.strides[axis] as isize];
         let bytes = [source.dtype.size() as isize, output.dtype.size() as isize];
         let (from, to) = (Shared(source.data), Shared(output.data));
-        ranges(cx.par, lanes.size(), TASK / 4 / length, |range| {
+        // Lanes that lie side by side are sorted in a buffer, several at a time: to
+        // step along one of them would use one element of each cache line.
+        let grouped = along[0].unsigned_abs() > 1 && steps[0].unsigned_abs() == 1 && length > 1;
+        let step = (TASK / 4 / length).max(if grouped { GROUP } else { 1 });
+        ranges(cx.par, lanes.size(), step, |range| {
+            let pitch = length.next_multiple_of(8) + 8;
+            let room = if grouped { GROUP * pitch } else { 0 };
+            // Elements have at most 8 bytes.
+            let (mut unsorted, mut sorted) = (vec![0u64; room], vec![0u64; room]);
             lanes.rows(range, |_, at, count| {
-                for lane in 0..count as isize {
-                    let offset = |k: usize| (at[k] + lane * steps[k]) * bytes[k];
-                    let from = from.get().wrapping_offset(offset(0));
-                    let to = to.get().wrapping_offset(offset(1));
-                    // SAFETY: the lane's elements are the tensors', whose dtypes the
-                    // function was chosen for; tasks have lanes of their own.
-                    unsafe { (self.lane)(from, along[0], to, along[1], length) };
+                let place = |k: usize, lane: usize| {
+                    let data = [from, to][k].get();
+                    data.wrapping_offset((at[k] + lane as isize * steps[k]) * bytes[k])
+                };
+                if !grouped {
+                    for lane in 0..count {
+                        // SAFETY: the lane's elements are the tensors', whose dtypes the
+                        // function was chosen for; tasks have lanes of their own.
+                        unsafe {
+                            (self.lane)(place(0, lane), along[0], place(1, lane), along[1], length)
+                        };
+                    }
+                    return;
+                }
+                for first in (0..count).step_by(GROUP) {
+                    let group = GROUP.min(count - first);
+                    let buffer = [unsorted.as_mut_ptr() as *mut u8, sorted.as_mut_ptr() as *mut u8];
+                    let inside = [1, pitch as isize];
+                    // SAFETY: as above; the buffers have room for a group of lanes.
+                    unsafe {
+                        let outside = [along[0], steps[0]];
+                        let shape = [length, group];
+                        move_lanes(bytes[0], place(0, first), outside, buffer[0], inside, shape);
+                        for lane in 0..group as isize {
+                            let [from, to] =
+                                [0, 1].map(|k| buffer[k].offset(lane * inside[1] * bytes[k]));
+                            (self.lane)(from, 1, to, 1, length);
+                        }
+                        let outside = [along[1], steps[1]];
+                        move_lanes(bytes[1], buffer[1], inside, place(1, first), outside, shape);
+                    }
                 }
             });
         });
         Ok(())
     }
+}
+
+/// Lanes that are sorted in a buffer at a time.
+const GROUP: usize = 16;
+
+/// Moves lanes, all of them in step. Steps are those along a lane and from lane to
+/// lane, the shape is the lanes' length and number.
+///
+/// # Safety
+/// All elements, of `size` bytes, are valid; source and target do not overlap.
+unsafe fn move_lanes(
+    size: isize,
+    from: *const u8,
+    from_steps: [isize; 2],
+    to: *mut u8,
+    to_steps: [isize; 2],
+    shape: [usize; 2],
+) {
+    for_size!(size, T => {
+        let (from, to) = (from as *const T, to as *mut T);
+        for i in 0..shape[0] as isize {
+            let from = from.wrapping_offset(i * from_steps[0]);
+            let to = to.wrapping_offset(i * to_steps[0]);
+            // SAFETY: by this function's contract.
+            unsafe { move_run(from, from_steps[1], to, to_steps[1], shape[1]) };
+        }
+    });
 }
 
 /// Scratch memory up to this size (in 16 bytes) stays with its thread.
