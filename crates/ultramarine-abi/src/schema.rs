@@ -79,7 +79,7 @@ codes! {
         ABS = 0 "abs",
         /// -x; wraps for integers.
         NEGATIVE = 1 "negative",
-        /// -1, 0 or 1; x/|x| for complex.
+        /// -1, 0 or 1, of NaN 0; x/|x| for complex.
         SIGN = 2 "sign",
         /// x*x
         SQUARE = 3 "square",
@@ -170,11 +170,11 @@ codes! {
         MULTIPLY = 2 "multiply",
         /// x / y; floating and complex only.
         DIVIDE = 3 "divide",
-        /// Floats: floor(x / y). Integers: truncated quotient, as MLX; by zero: 0.
+        /// Floats and integers: floor(x / y), integers by zero: 0. Complex: x / y.
         FLOOR_DIVIDE = 4 "floor_divide",
         /// Sign of the divisor (Python's %); integers by zero: 0.
         REMAINDER = 5 "remainder",
-        /// x ** y; integers by squaring (negative exponent: 0, but 1 and -1 are kept).
+        /// x ** y; integers by squaring, 0 for every negative exponent.
         POWER = 6 "power",
         /// Larger; NaN if either is NaN. Complex: by real part, then imaginary.
         MAXIMUM = 7 "maximum",

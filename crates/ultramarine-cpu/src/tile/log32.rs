@@ -53,9 +53,9 @@ fn with_specials<I: Isa>(x: f32, finish: impl Fn(f32, f32) -> f32) -> f32 {
     let (k, f) = split(if tiny { x * 8_388_608.0 } else { x });
     let k = (if tiny { k - 23 } else { k }) as f32;
     let y = finish(k, ln_1p_small::<I>(f));
-    let y = if x < f32::INFINITY { y } else { x };
-    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
-    if x < 0.0 { f32::NAN } else { y }
+    let y = if x == f32::INFINITY { x } else { y };
+    let outside = if x == 0.0 { f32::NEG_INFINITY } else { f32::NAN };
+    if x > 0.0 { y } else { outside }
 }
 
 /// ln x.
@@ -87,11 +87,11 @@ pub(super) fn log1p<I: Isa>(x: f32) -> f32 {
     let f = fma::<I>(lost, power_of_two((-k).max(-127)), f);
     let k = k as f32;
     let y = fma::<I>(k, LN2_HIGH, fma::<I>(k, LN2_LOW, ln_1p_small::<I>(f)));
-    let y = if x < f32::INFINITY { y } else { x };
+    let y = if x == f32::INFINITY { x } else { y };
     // Keeps -0; the sum loses nothing of denormals.
     let y = if x.abs() < 1.0e-10 { x } else { y };
-    let y = if x == -1.0 { f32::NEG_INFINITY } else { y };
-    if x < -1.0 { f32::NAN } else { y }
+    let outside = if x == -1.0 { f32::NEG_INFINITY } else { f32::NAN };
+    if x > -1.0 { y } else { outside }
 }
 
 /// ln(e^x + e^y): the larger plus ln(1 + e^-|x - y|).

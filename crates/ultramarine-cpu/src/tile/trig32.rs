@@ -174,7 +174,7 @@ pub(super) fn arctan2<I: Isa>(y: f32, x: f32) -> f32 {
     let (a, b) = (y.abs(), x.abs());
     let both_infinite = (a == f32::INFINITY) & (b == f32::INFINITY);
     // Keeps sums finite and tiny quotients' operands normal.
-    let scale = if (a > 1.0e30) | (b > 1.0e30) { 1.0e-10 } else { 1.0 };
+    let scale = if (a > 1.0e30) | (b > 1.0e30) { 1.0 / 8_589_934_592.0 } else { 1.0 }; // 2^-33
     let (a, b) =
         (if both_infinite { 1.0 } else { a * scale }, if both_infinite { 1.0 } else { b * scale });
     // 0/0: along the axis.
