@@ -14,6 +14,10 @@ use core::ops::Range;
 const MC: usize = 168;
 /// Columns of a block.
 const NC: usize = 256;
+/// Where C has few rows: columns of a block, and its length along k.
+const FEW_ROWS_NC: usize = 1024;
+/// See [`FEW_ROWS_NC`].
+const FEW_ROWS_KC: usize = 64;
 /// Most tasks that are wanted before they get smaller than [`NC`] x [`MC`].
 const TASKS: usize = 16;
 /// Numbers of a packed operand, at most (more only if k alone is larger).
@@ -47,16 +51,41 @@ enum Source {
 }
 
 impl Product<'_> {
-    fn cut(&self, split: bool) -> Cut {
-        let (ops, nr) = (self.ops, 2 * self.ops.lanes);
-        let panels = self.m.div_ceil(ops.mr);
-        let k_blocks = self.k.div_ceil(ops.kc);
-        let kc = self.k.div_ceil(k_blocks.max(1)).next_multiple_of(8);
+    /// Length of a block along k.
+    fn kc(&self) -> usize {
+        let (ops, size) = (self.ops, self.ops.storage as isize);
+        let most = if self.few_rows() {
+            // B is packed a few long rows at a time.
+            FEW_ROWS_KC
+        } else if self.n <= 2 * ops.lanes && self.a.col == size {
+            // The rows of A are read once, in long stretches.
+            4 * ops.kc
+        } else {
+            ops.kc
+        };
+        self.k.div_ceil(self.k.div_ceil(most).max(1)).next_multiple_of(8)
+    }
+
+    /// Whether reading B, which lies in rows, is most of the work.
+    fn few_rows(&self) -> bool {
+        self.m <= 2 * self.ops.mr && self.b.col == self.ops.storage as isize && self.n >= NC
+    }
+
+    fn cut(&self, split: bool, kc: usize) -> Cut {
+        let nr = 2 * self.ops.lanes;
+        // Rows that compete for the same lines of the L1 cache: fewer at a time.
+        let most = if self.a_in_place() && self.aliased() { 8 } else { self.ops.mr };
+        let panels = self.m.div_ceil(most.min(self.ops.mr));
         if !split {
             let block_cols = self.n.next_multiple_of(nr);
             return Cut { panels, row_blocks: 1, block_cols, col_blocks: 1, kc };
         }
-        let mut rows = panels.div_ceil((MC / ops.mr).max(1));
+        if self.few_rows() {
+            let block_cols = FEW_ROWS_NC.min(self.n.div_ceil(4)).next_multiple_of(nr);
+            let col_blocks = self.n.div_ceil(block_cols);
+            return Cut { panels, row_blocks: 1, block_cols, col_blocks, kc };
+        }
+        let mut rows = panels.div_ceil((MC / most).max(1));
         let mut cols = self.n.div_ceil(NC);
         let most_cols = self.n.div_ceil(nr);
         let work = self.work();
@@ -110,13 +139,14 @@ impl Product<'_> {
         self.ops.direct_c && (self.c.col == self.ops.storage as isize || self.n == self.ops.expand)
     }
 
-    /// Whether A is best read in place: it is read once or twice only, and its rows
-    /// do not compete for the same lines of the L1 cache.
+    /// Whether A is best read in place: each number is used once.
     fn a_in_place(&self) -> bool {
-        let size = self.ops.storage as isize;
-        self.ops.in_place
-            && self.n <= 2 * self.ops.lanes
-            && (self.a.row == size || self.a.row % 2048 != 0)
+        self.ops.in_place && self.n <= 2 * self.ops.lanes
+    }
+
+    /// Whether the rows of A map to few lines of the L1 cache.
+    fn aliased(&self) -> bool {
+        self.a.row != self.ops.storage as isize && self.a.row % 2048 == 0
     }
 
     /// Columns with padding.
@@ -150,6 +180,7 @@ impl Product<'_> {
                 along: self.a.col,
                 width: end - row,
                 ld: end - row,
+                unit: 1,
                 k,
                 dst: dst.wrapping_add((row - first) * k * self.ops.acc),
             };
@@ -163,24 +194,18 @@ impl Product<'_> {
     /// # Safety
     /// `dst` has room: padded columns times the length of k.
     unsafe fn pack_b(&self, cut: &Cut, cols: Range<usize>, p: usize, dst: *mut u8) {
-        let nr = 2 * self.ops.lanes;
-        let k = cut.kc.min(self.k - p);
-        let mut j = cols.start;
-        while j < cols.end {
-            let width = nr.min(cols.end - j);
-            let panel = Panel {
-                src: self.b_at(p, j),
-                across: self.b.col,
-                along: self.b.row,
-                width,
-                ld: self.padded(width),
-                k,
-                dst: dst.wrapping_add((j - cols.start) * k * self.ops.acc),
-            };
-            // SAFETY: columns and k are B's; the destination is the caller's promise.
-            unsafe { (self.ops.pack_b)(&panel) }
-            j += nr;
-        }
+        let panels = Panel {
+            src: self.b_at(p, cols.start),
+            across: self.b.col,
+            along: self.b.row,
+            width: cols.len(),
+            ld: 2 * self.ops.lanes,
+            unit: self.ops.lanes,
+            k: cut.kc.min(self.k - p),
+            dst,
+        };
+        // SAFETY: columns and k are B's; the destination is the caller's promise.
+        unsafe { (self.ops.pack_b)(&panels) }
     }
 
     /// Multiplies a block of C, for all k.
@@ -368,7 +393,7 @@ pub(crate) unsafe fn serial(pr: &Product<'_>, level: Level) {
         if (pr.m == 1 || pr.n == 1) && gemv(&Par::default(), pr, level) {
             return;
         }
-        let cut = pr.cut(false);
+        let cut = pr.cut(false, pr.kc());
         let a = if pr.a_in_place() { Source::InPlace } else { Source::Own };
         pr.block(&cut, 0..cut.panels, 0..pr.n, a, Source::Own)
     }
@@ -396,6 +421,7 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
     let even = |n: usize, unit: usize| n.div_ceil(n.div_ceil(most)).next_multiple_of(unit).min(n);
     let (m_step, n_step) = (even(pr.m, pr.ops.mr), even(pr.n, 2 * pr.ops.lanes));
     let sizes = [m_step, n_step, k_step];
+    let kc = pr.kc();
     let largest = pr.part([0; 3], sizes);
     let bytes = largest.b_bytes() + m_step * k_step * pr.ops.acc;
     let scratch = Scratch::new(Slot::Call, bytes);
@@ -405,7 +431,7 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
             for i in (0..pr.m).step_by(m_step) {
                 let [m, n, k] = [m_step.min(pr.m - i), n_step.min(pr.n - j), k_step.min(pr.k - p)];
                 let part = pr.part([i, j, p], [m, n, k]);
-                let cut = part.cut(true);
+                let cut = part.cut(true, kc);
                 // SAFETY: a part of a valid product; the scratch memory holds the
                 // packed operands of the largest part.
                 unsafe { part.slab(par, &cut, scratch.get(), packed_b) }

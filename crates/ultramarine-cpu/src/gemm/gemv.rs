@@ -222,8 +222,16 @@ pub unsafe fn gemv(par: &Par, pr: &Product<'_>, level: Level) -> bool {
     let sums = Shared(scratch.get().wrapping_add(x_bytes));
     let numbers = ops.storage == ops.acc && x_step == size;
     if !numbers {
-        let panel =
-            Panel { src: x, across: x_step, along: 0, width: k, ld: k, k: 1, dst: scratch.get() };
+        let panel = Panel {
+            src: x,
+            across: x_step,
+            along: 0,
+            width: k,
+            ld: k,
+            unit: 1,
+            k: 1,
+            dst: scratch.get(),
+        };
         // SAFETY: k elements of the vector, k numbers of scratch.
         unsafe { (ops.pack_a)(&panel) }
     }

@@ -52,7 +52,28 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
             }
         }
         let mut acc = [[V::zero(); NV]; MR];
-        for _ in 0..t.k {
+        let mut k = t.k;
+        if DIRECT && NV == 1 {
+            // Row addresses are a chain of additions as long as the row count; it is
+            // shared by four steps of k.
+            while k >= 4 {
+                let mut bv = [V::zero(); 4];
+                for u in 0..4 {
+                    bv[u] = V::load(b.wrapping_offset(u as isize * t.b_k));
+                }
+                for i in 0..MR {
+                    let row = a.offset(i as isize * t.a_row);
+                    for u in 0..4 {
+                        let av = V::splat(row.offset(u as isize * t.a_k));
+                        acc[i][0] = acc[i][0].mul_acc(av, bv[u]);
+                    }
+                }
+                a = a.wrapping_offset(4 * t.a_k);
+                b = b.wrapping_offset(4 * t.b_k);
+                k -= 4;
+            }
+        }
+        for _ in 0..k {
             let mut bv = [V::zero(); NV];
             for v in 0..NV {
                 bv[v] = V::load(b.add(v * V::LANES));

@@ -2,7 +2,7 @@
 //!
 //! A panel holds, for each k, `ld` numbers next to each other: `width` rows of A
 //! or columns of B, then zeros. Both operands have the same format, so one
-//! function packs both (complex B excepted).
+//! function packs both (complex ones excepted).
 
 use super::simd::Storage;
 use crate::dtype::c64;
@@ -16,17 +16,35 @@ pub struct Panel {
     pub across: isize,
     /// Stride along k.
     pub along: isize,
-    /// Rows of A or columns of B, counted in numbers of the accumulator's type.
+    /// Rows of A or columns of B, counted in numbers of the accumulator's type. More
+    /// than `ld` of them make several panels, one behind the other.
     pub width: usize,
-    /// Numbers of the panel for each k.
+    /// Numbers of a panel for each k.
     pub ld: usize,
+    /// The last panel's `ld` is its width, rounded up to a multiple of this.
+    pub unit: usize,
     /// Length along k, counted in numbers of the accumulator's type.
     pub k: usize,
     /// Where the panel goes.
     pub dst: *mut u8,
 }
 
-/// Packs a panel.
+impl Panel {
+    /// Width and `ld` of the panel that begins at `i`.
+    #[inline(always)]
+    fn at(&self, i: usize) -> (usize, usize) {
+        let width = self.ld.min(self.width - i);
+        (width, self.ld.min(width.next_multiple_of(self.unit)))
+    }
+
+    /// Where the panel that begins at `i` goes.
+    #[inline(always)]
+    fn to<A>(&self, i: usize) -> *mut A {
+        (self.dst as *mut A).wrapping_add(i * self.k)
+    }
+}
+
+/// Packs panels.
 ///
 /// # Safety
 /// Source and destination are valid and disjoint; the instructions of the
@@ -43,21 +61,29 @@ const BLOCK: usize = 16;
 #[inline(always)]
 pub unsafe fn pack<S: Storage, const V4: bool>(p: &Panel) {
     let size = size_of::<S>() as isize;
-    // SAFETY: by this function's contract; the helpers keep to width x k elements
-    // of the source and k x ld numbers of the destination.
-    unsafe {
-        if p.across == size {
-            rows::<S>(p);
-        } else if p.along == size {
-            transposed::<S, V4>(p);
-        } else {
-            let dst = p.dst as *mut S::Acc;
-            for q in 0..p.k {
-                let src = p.src.offset(q as isize * p.along);
-                gather::<S>(src, p.across, p.width, dst.add(q * p.ld));
-                pad(dst.add(q * p.ld), p.width, p.ld);
+    if p.across == size {
+        // SAFETY: passed on.
+        return unsafe { rows::<S>(p) };
+    }
+    let mut i = 0;
+    while i < p.width {
+        let (width, ld) = p.at(i);
+        let src = p.src.wrapping_offset(i as isize * p.across);
+        let one = Panel { src, width, ld, dst: p.to(i), ..*p };
+        // SAFETY: one panel of several.
+        unsafe {
+            if p.along == size {
+                transposed::<S, V4>(&one);
+            } else {
+                for q in 0..p.k {
+                    let src = src.wrapping_offset(q as isize * p.along);
+                    let dst = one.to::<S::Acc>(0).add(q * ld);
+                    gather::<S>(src, p.across, width, dst);
+                    pad(dst, width, ld);
+                }
             }
         }
+        i += width;
     }
 }
 
@@ -101,30 +127,36 @@ unsafe fn convert<S: Storage, const N: usize>(src: *const S, dst: *mut S::Acc) {
 /// As [`pack`].
 #[inline(always)]
 unsafe fn rows<S: Storage>(p: &Panel) {
-    let dst = p.dst as *mut S::Acc;
     for q in 0..p.k {
-        // SAFETY: row q of the source has `width` elements, of the panel `ld` numbers.
-        unsafe {
-            let src = p.src.offset(q as isize * p.along) as *const S;
-            let dst = dst.add(q * p.ld);
-            let mut i = 0;
-            while i + 16 <= p.width {
-                convert::<S, 16>(src.add(i), dst.add(i));
-                i += 16;
+        let src = p.src.wrapping_offset(q as isize * p.along) as *const S;
+        let mut at = 0;
+        // All panels of a row before the next row: the source is read in order.
+        while at < p.width {
+            let (width, ld) = p.at(at);
+            // SAFETY: row q of the source has elements at.. at + width, of the panel
+            // `ld` numbers.
+            unsafe {
+                let (src, dst) = (src.add(at), p.to::<S::Acc>(at).add(q * ld));
+                let mut i = 0;
+                while i + 16 <= width {
+                    convert::<S, 16>(src.add(i), dst.add(i));
+                    i += 16;
+                }
+                if i + 8 <= width {
+                    convert::<S, 8>(src.add(i), dst.add(i));
+                    i += 8;
+                }
+                if i + 4 <= width {
+                    convert::<S, 4>(src.add(i), dst.add(i));
+                    i += 4;
+                }
+                while i < width {
+                    convert::<S, 1>(src.add(i), dst.add(i));
+                    i += 1;
+                }
+                pad(dst, width, ld);
             }
-            if i + 8 <= p.width {
-                convert::<S, 8>(src.add(i), dst.add(i));
-                i += 8;
-            }
-            if i + 4 <= p.width {
-                convert::<S, 4>(src.add(i), dst.add(i));
-                i += 4;
-            }
-            while i < p.width {
-                convert::<S, 1>(src.add(i), dst.add(i));
-                i += 1;
-            }
-            pad(dst, p.width, p.ld);
+            at += width;
         }
     }
 }
@@ -141,6 +173,7 @@ unsafe fn transposed<S: Storage, const V4: bool>(p: &Panel) {
     while i < p.width {
         let rows = BLOCK.min(p.width - i);
         let ld = BLOCK.min(p.ld - i);
+        block[rows..].fill([S::Acc::default(); BLOCK]);
         let mut q = 0;
         while q + BLOCK <= p.k {
             // SAFETY: rows i.. and columns q.. of the source, `rows` x BLOCK of them;
@@ -165,15 +198,10 @@ unsafe fn transposed<S: Storage, const V4: bool>(p: &Panel) {
             q += 1;
         }
         i += rows;
-        if rows < BLOCK {
-            break;
-        }
     }
 }
 
-/// Writes the transpose of a block, the first `n` numbers of each line. Rows of
-/// the block beyond the panel's width are zero (or left from before: `n` is then
-/// not beyond the width either, or the kernel ignores those columns).
+/// Writes the transpose of a block, the first `n` numbers of each line.
 ///
 /// # Safety
 /// `n <= 16` numbers are writable at each of 16 places, `ld` numbers apart.
@@ -273,21 +301,29 @@ pub unsafe fn pack_a_complex(p: &Panel) {
 /// As [`PackFn`].
 #[inline(always)]
 pub unsafe fn pack_b_complex(p: &Panel) {
-    let dst = p.dst as *mut f32;
     for q in 0..p.k / 2 {
-        // SAFETY: row q of the source, two lines of the panel.
-        unsafe {
-            let (first, second) = (dst.add(2 * q * p.ld), dst.add((2 * q + 1) * p.ld));
-            for j in 0..p.width / 2 {
-                let at = p.src.offset(j as isize * p.across + q as isize * p.along);
-                let z = *(at as *const c64);
-                *first.add(2 * j) = z.re;
-                *first.add(2 * j + 1) = z.im;
-                *second.add(2 * j) = -z.im;
-                *second.add(2 * j + 1) = z.re;
+        let mut at = 0;
+        while at < p.width {
+            let (width, ld) = p.at(at);
+            let first = p.to::<f32>(at).wrapping_add(2 * q * ld);
+            for j in 0..width / 2 {
+                // SAFETY: an element of row q of the source, two numbers in each of
+                // two lines of the panel.
+                unsafe {
+                    let (i, q) = ((at / 2 + j) as isize, q as isize);
+                    let z = *(p.src.offset(i * p.across + q * p.along) as *const c64);
+                    *first.add(2 * j) = z.re;
+                    *first.add(2 * j + 1) = z.im;
+                    *first.add(ld + 2 * j) = -z.im;
+                    *first.add(ld + 2 * j + 1) = z.re;
+                }
             }
-            pad(first, p.width, p.ld);
-            pad(second, p.width, p.ld);
+            // SAFETY: as above.
+            unsafe {
+                pad(first, width, ld);
+                pad(first.add(ld), width, ld);
+            }
+            at += width;
         }
     }
 }
