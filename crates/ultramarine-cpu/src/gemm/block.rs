@@ -17,7 +17,7 @@ const NC: usize = 256;
 /// Where C has few rows: columns of a block, and its length along k.
 const FEW_ROWS_NC: usize = 1024;
 /// See [`FEW_ROWS_NC`].
-const FEW_ROWS_KC: usize = 64;
+const FEW_ROWS_KC: usize = 56;
 /// Most tasks that are wanted before they get smaller than [`NC`] x [`MC`].
 const TASKS: usize = 16;
 /// Numbers of a packed operand, at most (more only if k alone is larger).

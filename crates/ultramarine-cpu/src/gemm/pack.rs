@@ -51,6 +51,8 @@ impl Panel {
 /// function's level are available.
 pub type PackFn = unsafe fn(&Panel);
 
+/// Rows that are packed at the same time.
+const STREAMS: usize = 8;
 /// Side of the square blocks in which panels are transposed.
 const BLOCK: usize = 16;
 
@@ -127,37 +129,52 @@ unsafe fn convert<S: Storage, const N: usize>(src: *const S, dst: *mut S::Acc) {
 /// As [`pack`].
 #[inline(always)]
 unsafe fn rows<S: Storage>(p: &Panel) {
-    for q in 0..p.k {
-        let src = p.src.wrapping_offset(q as isize * p.along) as *const S;
+    let mut q = 0;
+    while q < p.k {
+        let lines = STREAMS.min(p.k - q);
         let mut at = 0;
-        // All panels of a row before the next row: the source is read in order.
+        // All panels of a few rows before the next rows: the source is read in
+        // order, as several streams, which keeps more of memory busy than one.
         while at < p.width {
             let (width, ld) = p.at(at);
-            // SAFETY: row q of the source has elements at.. at + width, of the panel
-            // `ld` numbers.
-            unsafe {
-                let (src, dst) = (src.add(at), p.to::<S::Acc>(at).add(q * ld));
-                let mut i = 0;
-                while i + 16 <= width {
-                    convert::<S, 16>(src.add(i), dst.add(i));
-                    i += 16;
-                }
-                if i + 8 <= width {
-                    convert::<S, 8>(src.add(i), dst.add(i));
-                    i += 8;
-                }
-                if i + 4 <= width {
-                    convert::<S, 4>(src.add(i), dst.add(i));
-                    i += 4;
-                }
-                while i < width {
-                    convert::<S, 1>(src.add(i), dst.add(i));
-                    i += 1;
-                }
-                pad(dst, width, ld);
+            for r in q..q + lines {
+                let src = p.src.wrapping_offset(r as isize * p.along) as *const S;
+                // SAFETY: row r of the source has elements at.. at + width, of the
+                // panel `ld` numbers.
+                unsafe { row::<S>(src.add(at), width, p.to::<S::Acc>(at).add(r * ld), ld) }
             }
             at += width;
         }
+        q += lines;
+    }
+}
+
+/// Packs one row of one panel.
+///
+/// # Safety
+/// `width` elements are readable, `ld` numbers writable.
+#[inline(always)]
+unsafe fn row<S: Storage>(src: *const S, width: usize, dst: *mut S::Acc, ld: usize) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let mut i = 0;
+        while i + 16 <= width {
+            convert::<S, 16>(src.add(i), dst.add(i));
+            i += 16;
+        }
+        if i + 8 <= width {
+            convert::<S, 8>(src.add(i), dst.add(i));
+            i += 8;
+        }
+        if i + 4 <= width {
+            convert::<S, 4>(src.add(i), dst.add(i));
+            i += 4;
+        }
+        while i < width {
+            convert::<S, 1>(src.add(i), dst.add(i));
+            i += 1;
+        }
+        pad(dst, width, ld);
     }
 }
 
