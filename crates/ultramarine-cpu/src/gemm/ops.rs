@@ -128,7 +128,7 @@ pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
         direct_c,
         mr: kernels.len(),
         lanes,
-        kc: 1536 / acc,
+        kc: 2048 / acc,
         kernels,
         pack_a: if complex { pack::pack_a_complex } else { pack },
         pack_b: if complex { pack::pack_b_complex } else { pack },

@@ -71,7 +71,7 @@ pub unsafe fn pack<S: Storage, const V4: bool>(p: &Panel) {
     while i < p.width {
         let (width, ld) = p.at(i);
         let src = p.src.wrapping_offset(i as isize * p.across);
-        let one = Panel { src, width, ld, dst: p.to(i), ..*p };
+        let one = Panel { src, width, ld, dst: p.to::<S::Acc>(i) as *mut u8, ..*p };
         // SAFETY: one panel of several.
         unsafe {
             if p.along == size {

@@ -229,7 +229,7 @@ fn small_shapes_in_every_layout() {
     let sizes = [1, 2, 3, 5, 8, 14, 15, 17, 31, 33, 47];
     each(|dtype, level| {
         let mut r = Random(dtype as u64 + 1);
-        for round in 0..150 {
+        for round in 0..80 {
             let mut pick = |from: &[i64]| from[r.next() as usize % from.len()];
             let shape = [pick(&[1, 1, 2, 3]), pick(&sizes), pick(&sizes), pick(&sizes)];
             let layouts = [0, 1, 2].map(|i| {
