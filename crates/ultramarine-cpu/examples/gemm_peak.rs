@@ -61,7 +61,11 @@ impl Pool {
                     let mut spins = 0u32;
                     while self.epoch.load(Acquire) == seen {
                         spins += 1;
-                        if spins.is_multiple_of(4096) { std::thread::yield_now() } else { core::hint::spin_loop() }
+                        if spins.is_multiple_of(4096) {
+                            std::thread::yield_now()
+                        } else {
+                            core::hint::spin_loop()
+                        }
                     }
                     seen += 1;
                     self.work();
@@ -75,7 +79,12 @@ impl Pool {
     }
 }
 
-unsafe extern "C" fn parallel_for(_: *mut c_void, count: u64, body: ParallelBody, context: *mut c_void) {
+unsafe extern "C" fn parallel_for(
+    _: *mut c_void,
+    count: u64,
+    body: ParallelBody,
+    context: *mut c_void,
+) {
     POOL.body.store(body as usize, Release);
     POOL.context.store(context as usize, Release);
     POOL.count.store(count, Release);
@@ -117,7 +126,10 @@ fn peak(par: &Par, threads: usize) -> f64 {
     fn fma() -> f32 {
         use core::arch::x86_64::*;
         let mut acc = [_mm512_setzero_ps(); 24];
-        let (a, b) = (_mm512_set1_ps(core::hint::black_box(0.5)), _mm512_set1_ps(core::hint::black_box(1.0)));
+        let (a, b) = (
+            _mm512_set1_ps(core::hint::black_box(0.5)),
+            _mm512_set1_ps(core::hint::black_box(1.0)),
+        );
         for _ in 0..STEPS {
             for i in 0..24 {
                 acc[i] = _mm512_fmadd_ps(a, b, acc[i]);
@@ -184,8 +196,11 @@ fn time(case: &Case, par: Par, threads: usize) -> (f64, f64) {
         }
         bytes
     };
-    let (mut a, mut b, mut c) = (make(case.batch * m * k), make(case.batch * k * n), make(case.batch * m * n));
-    let strides = |rows: i64, cols: i64, t: bool| if t { [rows * cols, 1, rows] } else { [rows * cols, cols, 1] };
+    let (mut a, mut b, mut c) =
+        (make(case.batch * m * k), make(case.batch * k * n), make(case.batch * m * n));
+    let strides = |rows: i64, cols: i64, t: bool| {
+        if t { [rows * cols, 1, rows] } else { [rows * cols, cols, 1] }
+    };
     let (sa, sb, sc) = (
         strides(m, k, case.transposed[0]),
         strides(k, n, case.transposed[1]),
@@ -201,7 +216,8 @@ fn time(case: &Case, par: Par, threads: usize) -> (f64, f64) {
     let desc = Desc { dtype: case.dtype, ndim: 3, contiguous: false };
     let level = Level::current();
     let kernel: Box<dyn Kernel> =
-        gemm::prepare(&Signature { inputs: &[desc; 2], outputs: &[desc] }, level).expect("a dtype with products");
+        gemm::prepare(&Signature { inputs: &[desc; 2], outputs: &[desc] }, level)
+            .expect("a dtype with products");
     let cx = Context { par, level };
     let args = Args { inputs: &inputs, outputs: &outputs, scalars: &[] };
     // SAFETY: the views are of live buffers of their sizes.
@@ -230,7 +246,8 @@ fn main() {
     POOL.start();
     let pool = Par::new(host());
     let mut peaks = [0f64; 2];
-    let case = |name, dtype, batch, mnk| Case { name, dtype, batch, mnk, transposed: [false, false] };
+    let case =
+        |name, dtype, batch, mnk| Case { name, dtype, batch, mnk, transposed: [false, false] };
     use DType::*;
     let cases = [
         case("512", F32, 1, [512; 3]),
@@ -261,13 +278,19 @@ fn main() {
         case("16x16", F32, 1, [16; 3]),
         case("64x64", F32, 1, [64; 3]),
     ];
-    println!("level {}; us, GFLOP/s, share of the peak: on one thread, on {}", Level::current().name(), POOL.threads);
+    println!(
+        "level {}; us, GFLOP/s, share of the peak: on one thread, on {}",
+        Level::current().name(),
+        POOL.threads
+    );
     for c in cases.iter().filter(|c| c.name.contains(&filter)) {
         let [m, n, k] = c.mnk;
         let per = if c.dtype == C64 { 8 } else { 2 };
         let flops = (c.batch * m * n * k * per) as f64;
         print!("{:22}", c.name);
-        for (i, (par, threads)) in [(Par::default(), 1), (pool, POOL.threads)].into_iter().enumerate() {
+        for (i, (par, threads)) in
+            [(Par::default(), 1), (pool, POOL.threads)].into_iter().enumerate()
+        {
             let (t, top) = time(c, par, threads);
             peaks[i] = peaks[i].max(top);
             let rate = flops / t / 1e9;
