@@ -10,6 +10,7 @@ use crate::{
     node::Value,
     scalar::Scalar,
     shape::{self, Strides},
+    stream::Stream,
 };
 use core::ffi::c_void;
 use smallvec::SmallVec;
@@ -98,8 +99,20 @@ pub(crate) struct Exec {
 type Tensors = SmallVec<[Tensor; 8]>;
 
 impl Exec {
-    pub fn new(device: &'static DeviceState) -> Self {
-        Exec { device, stream: std::ptr::null_mut(), local: Local::default() }
+    pub fn new(device: &'static DeviceState, stream: Stream) -> Result<Self> {
+        let stream = device.stream(stream)?;
+        Ok(Exec { device, stream, local: Local::default() })
+    }
+
+    /// Waits until the device has done what was submitted. Until a task is settled
+    /// its operands are held, so memory is never recycled under a running command.
+    pub fn settle(&self) -> Result<()> {
+        let wait = self.device.table.stream_synchronize;
+        let (0, Some(wait)) = (self.device.info.synchronous, wait) else { return Ok(()) };
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the stream is the device's.
+        let code = unsafe { wait(self.device.handle, self.stream, &mut error) };
+        host::check("stream_synchronize", code, error)
     }
 
     /// Memory for a row-major output.
@@ -108,8 +121,12 @@ impl Exec {
         Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
     }
 
-    pub fn count_donation(&self) {
+    /// Takes over an operand's memory for an output. The caller has made sure that
+    /// nobody else needs the operand.
+    pub fn donate(&self, operand: &Value) -> Value {
         bump(&self.local.donations, 1);
+        operand.buffer.drop_mirrors();
+        operand.clone()
     }
 
     pub fn count_fused(&self, operations: usize) {
@@ -214,7 +231,7 @@ impl Exec {
         }
         let mut tensors = Tensors::new();
         for t in inputs.iter().chain(outputs) {
-            tensors.push(tensor(t));
+            tensors.push(self.tensor(t));
         }
         bump(&self.local.commands, 1);
         bump(&self.local.bytes_read, inputs.iter().map(distinct_bytes).sum());
@@ -253,6 +270,30 @@ impl Exec {
         host::check("submit", code, error)
     }
 
+    fn tensor(&self, t: &Operand<'_>) -> Tensor {
+        let buffer = &t.value.buffer;
+        Tensor {
+            size: size_of::<Tensor>() as u32,
+            flags: 0,
+            dl: DLTensor {
+                data: buffer.as_ptr() as *mut c_void,
+                device: DLDevice {
+                    device_type: self.device.table.device_type,
+                    device_id: self.device.ordinal,
+                },
+                ndim: t.shape.len() as i32,
+                dtype: t.dtype.to_dl(),
+                // usize and isize are 64 bits wide on every target that is supported.
+                shape: t.shape.as_ptr() as *mut i64,
+                strides: t.value.strides.as_ptr() as *mut i64,
+                byte_offset: t.value.offset as u64,
+            },
+            buffer: buffer.handle(),
+            buffer_size: buffer.bytes() as u64,
+            wait: std::ptr::null_mut(),
+        }
+    }
+
     fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<std::sync::Arc<Buffer>>> {
         let Some(ask) = self.device.table.plan_workspace else { return Ok(None) };
         // SAFETY: the plan belongs to the device; the command is valid for the call.
@@ -270,27 +311,6 @@ fn distinct_bytes(t: &Operand<'_>) -> u64 {
     let n: usize =
         t.shape.iter().zip(&t.value.strides).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();
     (n * t.dtype.size()) as u64
-}
-
-fn tensor(t: &Operand<'_>) -> Tensor {
-    let buffer = &t.value.buffer;
-    Tensor {
-        size: size_of::<Tensor>() as u32,
-        flags: 0,
-        dl: DLTensor {
-            data: buffer.as_ptr() as *mut c_void,
-            device: DLDevice { device_type: 1, device_id: 0 },
-            ndim: t.shape.len() as i32,
-            dtype: t.dtype.to_dl(),
-            // usize and isize are 64 bits wide on every target that is supported.
-            shape: t.shape.as_ptr() as *mut i64,
-            strides: t.value.strides.as_ptr() as *mut i64,
-            byte_offset: t.value.offset as u64,
-        },
-        buffer: buffer.handle(),
-        buffer_size: buffer.bytes() as u64,
-        wait: std::ptr::null_mut(),
-    }
 }
 
 /// The value on `device`: itself, or a mirror of its buffer there.

@@ -17,10 +17,11 @@ use crate::{
     device::{Device, DeviceType},
     error::{Error, Result},
     node::Value,
-    stream::lock,
+    stream::{Stream, lock},
 };
 use core::ffi::{CStr, c_void};
 use plan::PlanCache;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
 use ultramarine_abi::{self as abi, Status, fused::FusedInterface, status};
@@ -33,11 +34,22 @@ pub struct DeviceState {
     pub backend: String,
     table: abi::BackendTable,
     handle: *mut c_void,
+    /// The backend's own index of the device, which DLPack calls its id.
+    ordinal: i32,
+    /// The backend's handles of our streams, by index; made at the first use.
+    streams: Mutex<HashMap<u32, StreamHandle>>,
     info: abi::DeviceInfo,
     fused: Option<FusedInterface>,
     plans: PlanCache,
     memory: MemoryCounters,
 }
+
+/// A backend's stream.
+#[derive(Clone, Copy)]
+struct StreamHandle(*mut c_void);
+
+// SAFETY: stream handles are usable from any thread, one call at a time.
+unsafe impl Send for StreamHandle {}
 
 // SAFETY: the handle is only passed to the backend's functions, which the
 // contract lets us call from the threads we call them from.
@@ -216,6 +228,8 @@ fn open(
             backend: backend.clone(),
             table,
             handle,
+            ordinal: i as i32,
+            streams: Mutex::default(),
             info,
             fused,
             plans: PlanCache::default(),
@@ -274,6 +288,21 @@ impl DeviceState {
             unsafe { free(self.handle, handle) };
             self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
         }
+    }
+
+    /// The backend's stream for one of ours; NULL where streams are the host's alone.
+    fn stream(&self, stream: Stream) -> Result<*mut c_void> {
+        let Some(create) = self.table.stream_create else { return Ok(std::ptr::null_mut()) };
+        let mut streams = lock(&self.streams);
+        if let Some(found) = streams.get(&stream.index) {
+            return Ok(found.0);
+        }
+        let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the places are valid; the device is open.
+        let code = unsafe { create(self.handle, &mut handle, &mut error) };
+        host::check("stream_create", code, error)?;
+        streams.insert(stream.index, StreamHandle(handle));
+        Ok(handle)
     }
 
     fn lacks(&self, what: &str) -> Error {

@@ -10,6 +10,7 @@ use crate::{
     ops::Call,
     scalar::Scalar,
     shape,
+    stream::Stream,
 };
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,17 +19,20 @@ use std::sync::atomic::Ordering;
 
 /// Runs tasks in order.
 pub(super) fn run(tasks: Vec<Task>) {
-    let mut exec: Option<Exec> = None;
+    let mut current: Option<(Stream, Exec)> = None;
     for task in tasks {
         let stream = task.stream();
-        let ready = match &exec {
-            Some(e) if e.device.device == stream.device => Ok(()),
-            _ => super::device_of(stream).map(|d| exec = Some(Exec::new(d))),
-        };
-        match (ready, &exec) {
-            (Ok(()), Some(exec)) => run_task(exec, task),
-            (Err(error), _) => fail(vec![task], &error),
-            (Ok(()), None) => {}
+        if current.as_ref().is_none_or(|(s, _)| *s != stream) {
+            match super::device_of(stream).and_then(|d| Exec::new(d, stream)) {
+                Ok(exec) => current = Some((stream, exec)),
+                Err(error) => {
+                    fail(vec![task], &error);
+                    continue;
+                }
+            }
+        }
+        if let Some((_, exec)) = &current {
+            run_task(exec, task);
         }
     }
 }
@@ -125,6 +129,7 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
         Some(rules) => rules.eval(exec, &call)?,
         None => return Err(Error::runtime("eval", "a stand-in has no value")),
     };
+    exec.settle()?;
     node.finish(Ok(value));
     Ok(())
 }
@@ -157,10 +162,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         let last = k + 1 == nodes.len() && task.closing.is_none();
         let taken = if last { donated(&build, &values, node, task) } else { None };
         match taken {
-            Some(value) => {
-                exec.count_donation();
-                outputs.push(value);
-            }
+            Some(value) => outputs.push(exec.donate(&value)),
             None => outputs.push(exec.alloc(&node.shape, node.dtype)?),
         }
     }
@@ -179,6 +181,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     if !taken {
         return Ok(false);
     }
+    exec.settle()?;
     exec.count_fused(task.members.len());
     for member in &task.members {
         drop(member.node.take_inputs());
@@ -239,10 +242,7 @@ impl Exec {
                 && shape::is_contiguous(from, &value.strides)
         });
         let value = match reusable {
-            Some(i) => {
-                self.count_donation();
-                call.inputs[i].clone()
-            }
+            Some(i) => self.donate(&call.inputs[i]),
             None => self.alloc(call.shape, call.dtype)?,
         };
         let inputs: SmallVec<[Operand<'_>; 3]> = call

@@ -10,7 +10,7 @@ use core::ffi::c_void;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 enum Owner {
     /// Host memory of our allocator.
@@ -23,8 +23,8 @@ enum Owner {
 
 /// A block of memory on one device.
 pub struct Buffer {
-    /// Address for the host, dangling where there is none or the size is zero.
-    pointer: NonNull<u8>,
+    /// Address for the host: NULL where it has none, dangling for size zero.
+    pointer: *mut u8,
     /// The backend's handle; NULL for host memory.
     handle: *mut c_void,
     bytes: usize,
@@ -51,13 +51,13 @@ impl Buffer {
     /// [`crate::Error::Memory`] when there is none.
     pub(crate) fn new(bytes: usize, device: &'static DeviceState) -> Result<Arc<Buffer>> {
         let (pointer, handle, owner) = if bytes == 0 {
-            (NonNull::<u128>::dangling().cast(), std::ptr::null_mut(), Owner::Host)
+            (NonNull::<u128>::dangling().as_ptr().cast(), std::ptr::null_mut(), Owner::Host)
         } else if device.is_host() {
-            let pointer = alloc::alloc(bytes).map_err(|e| crate::Error::Memory(e.to_string()))?;
-            (pointer, std::ptr::null_mut(), Owner::Host)
+            let pointer =
+                retrying(|| alloc::alloc(bytes).map_err(|e| crate::Error::Memory(e.to_string())))?;
+            (pointer.as_ptr(), std::ptr::null_mut(), Owner::Host)
         } else {
-            let (handle, host) = device.alloc(bytes)?;
-            let pointer = NonNull::new(host).unwrap_or(NonNull::dangling());
+            let (handle, pointer) = retrying(|| device.alloc(bytes))?;
             (pointer, handle, Owner::Device(device))
         };
         Ok(Arc::new(Buffer {
@@ -84,7 +84,7 @@ impl Buffer {
         owner: Box<dyn Any + Send + Sync>,
     ) -> Arc<Buffer> {
         Arc::new(Buffer {
-            pointer,
+            pointer: pointer.as_ptr(),
             handle: std::ptr::null_mut(),
             bytes,
             device: Device::CPU,
@@ -95,9 +95,9 @@ impl Buffer {
         })
     }
 
-    /// Address of the memory for the host.
+    /// Address of the memory for the host; NULL where the host cannot reach it.
     pub fn as_ptr(&self) -> *mut u8 {
-        self.pointer.as_ptr()
+        self.pointer
     }
 
     /// The backend's handle, NULL for host memory.
@@ -133,7 +133,7 @@ impl Buffer {
 
     /// The copy of this buffer on another device, made by `make` at the first need.
     pub(crate) fn mirror(
-        &self,
+        self: &Arc<Self>,
         device: Device,
         make: impl FnOnce() -> Result<Arc<Buffer>>,
     ) -> Result<Arc<Buffer>> {
@@ -141,22 +141,71 @@ impl Buffer {
             // Its owner may write to it at any time: a kept copy would go stale.
             return make();
         }
-        let mut mirrors = lock(self.mirrors.get_or_init(Default::default));
-        if let Some(found) = mirrors.iter().find(|m| m.device == device) {
+        let mirrors = self.mirrors.get_or_init(|| {
+            MIRRORED.note(self);
+            Box::default()
+        });
+        if let Some(found) = lock(mirrors).iter().find(|m| m.device == device) {
             return Ok(found.clone());
         }
+        // Made without the lock: running out of memory drops mirrors.
         let made = make()?;
-        mirrors.push(made.clone());
+        lock(mirrors).push(made.clone());
         Ok(made)
+    }
+
+    /// Drops the copies on other devices: the memory is about to change, or memory
+    /// is short.
+    pub(crate) fn drop_mirrors(&self) {
+        if let Some(mirrors) = self.mirrors.get() {
+            let dropped = std::mem::take(&mut *lock(mirrors));
+            drop(dropped);
+        }
+    }
+}
+
+/// Buffers that have, or had, mirrors.
+struct Mirrored(Mutex<Vec<Weak<Buffer>>>);
+
+static MIRRORED: Mirrored = Mirrored(Mutex::new(Vec::new()));
+
+impl Mirrored {
+    fn note(&self, buffer: &Arc<Buffer>) {
+        let mut list = lock(&self.0);
+        if list.len() == list.capacity() {
+            list.retain(|b| b.strong_count() > 0);
+        }
+        list.push(Arc::downgrade(buffer));
+    }
+
+    /// Drops every mirror; those in use live until their use ends.
+    fn drop_all(&self) {
+        let list: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
+        list.iter().for_each(|b| b.drop_mirrors());
+    }
+}
+
+/// Allocates; when memory runs out, once more without mirrors.
+fn retrying<T>(allocate: impl Fn() -> Result<T>) -> Result<T> {
+    match allocate() {
+        Err(crate::Error::Memory(_)) => {
+            MIRRORED.drop_all();
+            allocate()
+        }
+        result => result,
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         match &self.owner {
-            // SAFETY: the pointer came from `alloc` with this size, and the last
-            // reference is gone.
-            Owner::Host if self.bytes > 0 => unsafe { alloc::free(self.pointer, self.bytes) },
+            Owner::Host if self.bytes > 0 => {
+                if let Some(pointer) = NonNull::new(self.pointer) {
+                    // SAFETY: the pointer came from `alloc` with this size, and the
+                    // last reference is gone.
+                    unsafe { alloc::free(pointer, self.bytes) }
+                }
+            }
             Owner::Device(device) => device.free(self.handle, self.bytes),
             _ => {}
         }

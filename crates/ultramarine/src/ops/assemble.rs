@@ -360,8 +360,7 @@ impl Exec {
             && value.buffer.bytes() == shape::size(shape) * dtype.size()
             && shape::is_contiguous(shape, &value.strides);
         if own {
-            self.count_donation();
-            return Ok(value.clone());
+            return Ok(self.donate(value));
         }
         let copy = self.alloc(shape, dtype)?;
         let operand = |value| Operand { value, shape, dtype };

@@ -1,0 +1,70 @@
+//! Memory that is not the host's: mirrors, their counts and their end, and the
+//! errors of mixed devices. The device is a mock, and says so.
+
+mod mock_device;
+
+use mock_device::{BUFFERS, COPIES, init};
+use std::sync::atomic::Ordering;
+use ultramarine::{
+    Array, Device, Dtype, Error, Result, backends, default_stream, register, stats, with_stream,
+};
+
+#[test]
+fn a_registered_device() -> Result<()> {
+    let missing = default_stream(Device::gpu(0));
+    assert!(matches!(&missing, Err(Error::Value(t)) if t.contains("gpu:0")), "{missing:?}");
+    // SAFETY: the mock keeps to the contract.
+    let devices = unsafe { register(init) }?;
+    assert_eq!(devices, [Device::gpu(0), Device::gpu(1)]);
+    assert_eq!(backends()[1].name, "mock");
+    let gpu = default_stream(Device::gpu(0))?;
+
+    // A device op reads host values: one mirror each, kept for the next reader.
+    let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    let mirrors = stats().mirrors;
+    let y = with_stream(gpu, || x.add(&x))?;
+    y.eval()?;
+    assert_eq!((stats().mirrors - mirrors, COPIES.load(Ordering::SeqCst)), (1, 1));
+    let z = with_stream(gpu, || x.add(&y))?;
+    z.eval()?;
+    assert_eq!(COPIES.load(Ordering::SeqCst), 1, "the mirror of x is used again");
+
+    // A host op reads a device value, also through a view; so does the user.
+    let t = z.transpose_axes(&[1, 0])?.exp()?;
+    let want: Vec<f32> = [3.0f32, 9.0, 6.0, 12.0].iter().map(|v| v.exp()).collect();
+    for (a, b) in t.to_vec::<f32>()?.iter().zip(&want) {
+        assert!((a - b).abs() < 1e-5 * b);
+    }
+    assert_eq!(z.to_vec::<f32>()?, [3.0, 6.0, 9.0, 12.0]);
+    assert_eq!(COPIES.load(Ordering::SeqCst), 2, "both reads share the mirror of z");
+
+    // What the device does not take contiguously is copied there, and counted.
+    let copies = stats().contiguous_copies;
+    let s = with_stream(gpu, || z.transpose_axes(&[1, 0])?.add(&z))?;
+    assert_eq!(s.to_vec::<f32>()?, [6.0, 15.0, 15.0, 24.0]);
+    assert_eq!(stats().contiguous_copies - copies, 1);
+
+    // What it cannot do is an error that names it, and poisons only what depends on it.
+    let bad = with_stream(gpu, || z.multiply(&z))?;
+    let error = bad.eval().expect_err("the mock cannot multiply");
+    assert!(error.to_string().contains("mock"), "{error}");
+    let dependent = bad.add(&x)?;
+    assert!(matches!(dependent.eval(), Err(Error::Poisoned { .. })));
+    assert_eq!(z.to_vec::<f32>()?, [3.0, 6.0, 9.0, 12.0]);
+
+    // Two accelerators do not mix silently.
+    let other = default_stream(Device::gpu(1))?;
+    let mixed = with_stream(other, || z.add(&z))?;
+    let error = mixed.eval().expect_err("gpu:0 and gpu:1 do not mix").to_string();
+    assert!(error.contains("gpu:0") && error.contains("gpu:1"), "{error}");
+
+    // Everything goes back where it came from.
+    let ones = with_stream(gpu, || {
+        Array::ones(&[1000], Dtype::Float32)?.add(&Array::ones(&[1000], Dtype::Float32)?)
+    })?;
+    ones.eval()?;
+    assert!(BUFFERS.load(Ordering::SeqCst) > 0);
+    drop((x, y, z, t, s, bad, dependent, mixed, ones));
+    assert_eq!(BUFFERS.load(Ordering::SeqCst), 0, "device buffers left over");
+    Ok(())
+}
