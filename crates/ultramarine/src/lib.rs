@@ -12,6 +12,7 @@ mod node;
 mod ops;
 pub mod pool;
 pub mod print;
+pub mod random;
 mod scalar;
 pub mod shape;
 mod stream;
@@ -34,6 +35,7 @@ pub use ops::{
     assemble::{PadMode, concatenate, stack},
     binary::Number,
     fill::meshgrid,
+    indexing::{Index, Update},
     matmul::addmm,
     select::where_,
     view::{Dim, broadcast_arrays},

@@ -2,7 +2,8 @@
 
 use super::{
     Call, Cotangents, Jvp, Rules, Vjp, Vmap,
-    lean::{flat, front, move_axis, without_axis},
+    batch::batched,
+    lean::{flat, move_axis, without_axis},
     scan::axis_of,
     scatter::scatter,
 };
@@ -222,7 +223,7 @@ impl Rules for Gather {
         let mut all = indices
             .iter()
             .zip(&v.axes[1..])
-            .map(|(i, at)| front(i, *at, v.size))
+            .map(|(i, at)| batched(i, *at, v.size))
             .collect::<Result<Vec<_>>>()?;
         let Some(at) = v.axes[0] else { return Ok((gather(source, &all, &self.axes)?, Some(0))) };
         all.push(batch_index(all[0].shape())?);
@@ -266,8 +267,8 @@ impl Rules for GatherAxis {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        let source = front(&v.inputs[0], v.axes[0], v.size)?;
-        let indices = front(&v.inputs[1], v.axes[1], v.size)?;
+        let source = batched(&v.inputs[0], v.axes[0], v.size)?;
+        let indices = batched(&v.inputs[1], v.axes[1], v.size)?;
         Ok((source.gather_axis(&indices, self.axis + 1), Some(0)))
     }
 }

@@ -42,23 +42,7 @@ pub(crate) fn plus(a: Option<Array>, b: Option<Array>) -> Result<Option<Array>> 
 
 /// The array with the axis `from` moved to `to`.
 pub(crate) fn move_axis(a: &Array, from: usize, to: usize) -> Result<Array> {
-    let mut order: Vec<isize> = (0..a.ndim() as isize).collect();
-    let axis = order.remove(from);
-    order.insert(to, axis);
-    a.transpose_axes(&order)
-}
-
-/// An operand of a vmap with its mapped axis in front; one that is not mapped is
-/// broadcast along it.
-pub(crate) fn front(a: &Array, axis: Option<usize>, size: usize) -> Result<Array> {
-    match axis {
-        Some(axis) => move_axis(a, axis, 0),
-        None => {
-            let mut shape = Shape::from_elem(size, 1);
-            shape.extend_from_slice(a.shape());
-            a.broadcast_to(&shape)
-        }
-    }
+    a.moveaxis(from as isize, to as isize)
 }
 
 /// The array flattened.
@@ -66,7 +50,7 @@ pub(crate) fn flat(a: &Array) -> Result<Array> {
     a.reshape(&[a.size()])
 }
 
-/// The array with axes of size 1 at `axis`, and the same without it.
+/// The array with a new axis of size 1 at `axis`.
 pub(crate) fn with_axis(a: &Array, axis: usize) -> Result<Array> {
     let mut shape = Shape::from_slice(a.shape());
     shape.insert(axis, 1);

@@ -2,7 +2,8 @@
 
 use super::{
     Call, Cotangents, Jvp, Rules, Vjp, Vmap,
-    lean::{flat, front, plus, un, with_axis, without_axis},
+    batch::batched,
+    lean::{flat, plus, un, with_axis, without_axis},
     reduce::axes_of,
 };
 use crate::{
@@ -279,12 +280,12 @@ impl Rules for Matmul {
         let out = match (v.axes[0], v.axes[1]) {
             (None, None) => return Ok((product(a, b)?, None)),
             // Shared matrices: the mapped axis joins the rows, or the columns.
-            (Some(i), None) if b.ndim() == 2 => product(&front(a, Some(i), v.size)?, b)?,
+            (Some(i), None) if b.ndim() == 2 => product(&batched(a, Some(i), v.size)?, b)?,
             (None, Some(i)) if a.ndim() == 2 => {
-                let rows = product(&transposed(&front(b, Some(i), v.size)?)?, &transposed(a)?)?;
+                let rows = product(&transposed(&batched(b, Some(i), v.size)?)?, &transposed(a)?)?;
                 transposed(&rows)?
             }
-            (i, j) => product(&front(a, i, v.size)?, &front(b, j, v.size)?)?,
+            (i, j) => product(&batched(a, i, v.size)?, &batched(b, j, v.size)?)?,
         };
         Ok((out, Some(0)))
     }

@@ -14,9 +14,11 @@ pub(crate) mod copy;
 pub(crate) mod fill;
 pub(crate) mod gather;
 pub(crate) mod identity;
+pub(crate) mod indexing;
 pub(crate) mod lean;
 pub(crate) mod matmul;
 mod operators;
+pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod scatter;
@@ -179,6 +181,7 @@ families! {
     Scan(scan::Scan),
     Matmul(matmul::Matmul),
     Sort(sort::Sort),
+    RandomBits(random::RandomBits),
     Gather(gather::Gather),
     GatherAxis(gather::GatherAxis),
     Scatter(scatter::Scatter),

@@ -2,8 +2,9 @@
 
 use super::{
     Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+    batch::batched,
     gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered},
-    lean::{bin, flat, front, like, move_axis, plus, un, with_axis},
+    lean::{bin, flat, like, move_axis, plus, un, with_axis},
 };
 use crate::{
     array::Array,
@@ -230,17 +231,17 @@ impl Rules for Scatter {
         if v.axes.iter().all(Option::is_none) {
             return Ok((scatter(p.source, p.indices, p.updates, &self.axes, self.kind)?, None));
         }
-        let source = front(p.source, v.axes[0], v.size)?;
+        let source = batched(p.source, v.axes[0], v.size)?;
         let mut axes: IndexAxes = self.axes.iter().map(|a| a + 1).collect();
         let ndim = p.updates.ndim() - v.axes[last].is_some() as usize - v.shape.len();
-        let updates = front(p.updates, v.axes[last], v.size)?;
+        let updates = batched(p.updates, v.axes[last], v.size)?;
         let out = if indexed {
             // The mapped axis is indexed like the others.
             let mut all = p
                 .indices
                 .iter()
                 .zip(&v.axes[1..last])
-                .map(|(i, at)| front(i, *at, v.size))
+                .map(|(i, at)| batched(i, *at, v.size))
                 .collect::<Result<Vec<_>>>()?;
             all.push(batch_index(all[0].shape())?);
             axes.push(0);
@@ -307,8 +308,8 @@ impl Rules for ScatterAxis {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        let front = |i: usize| front(&v.inputs[i], v.axes[i], v.size);
-        let out = front(0)?.put_axis(&front(1)?, &front(2)?, self.axis + 1, self.kind)?;
+        let operand = |i: usize| batched(&v.inputs[i], v.axes[i], v.size);
+        let out = operand(0)?.put_axis(&operand(1)?, &operand(2)?, self.axis + 1, self.kind)?;
         Ok((out, Some(0)))
     }
 }

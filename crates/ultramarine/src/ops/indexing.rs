@@ -1,0 +1,465 @@
+//! NumPy's indexing: what `x[...]` reads and writes.
+//!
+//! Integers and slices are views. Index arrays are broadcast against each other; what
+//! they select stands where the first of them (or of the integers beside them) stood,
+//! or in front if a slice or a new axis separates them.
+
+use super::{
+    gather::{common, gather, gathered},
+    lean::bin,
+    scatter::scatter,
+    select::where_,
+};
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    scalar::Scalar,
+    shape::{self, Shape, Show},
+};
+use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use ultramarine_abi::schema::{binary, scatter as kind};
+
+/// One entry of an index.
+#[derive(Clone)]
+pub enum Index {
+    /// One position of an axis, which goes away; negative from the end.
+    Int(i64),
+    /// Python's `start:stop:step`.
+    Slice {
+        /// First position.
+        start: Option<i64>,
+        /// The position before which it ends.
+        stop: Option<i64>,
+        /// The step, not zero.
+        step: Option<i64>,
+    },
+    /// A whole axis: `:`.
+    Full,
+    /// A new axis of size 1.
+    NewAxis,
+    /// As many whole axes as are left: `...`.
+    Ellipsis,
+    /// Positions of an axis: any integer dtype.
+    Array(Array),
+    /// A bool array over the first axes. Only for updates, and only by itself.
+    Mask(Array),
+}
+
+impl From<Array> for Index {
+    fn from(a: Array) -> Index {
+        if a.dtype() == Dtype::Bool { Index::Mask(a) } else { Index::Array(a) }
+    }
+}
+
+impl From<&Array> for Index {
+    fn from(a: &Array) -> Index {
+        a.clone().into()
+    }
+}
+
+impl From<RangeFull> for Index {
+    fn from(_: RangeFull) -> Index {
+        Index::Full
+    }
+}
+
+macro_rules! from_integers {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Index {
+            fn from(i: $t) -> Index {
+                Index::Int(i as i64)
+            }
+        }
+        impl From<Range<$t>> for Index {
+            fn from(r: Range<$t>) -> Index {
+                Index::Slice { start: Some(r.start as i64), stop: Some(r.end as i64), step: None }
+            }
+        }
+        impl From<RangeFrom<$t>> for Index {
+            fn from(r: RangeFrom<$t>) -> Index {
+                Index::Slice { start: Some(r.start as i64), stop: None, step: None }
+            }
+        }
+        impl From<RangeTo<$t>> for Index {
+            fn from(r: RangeTo<$t>) -> Index {
+                Index::Slice { start: None, stop: Some(r.end as i64), step: None }
+            }
+        }
+    )*};
+}
+from_integers! { i32 i64 isize usize }
+
+/// A list of [`Index`] entries: `x.index(&index![0, 1..3, .., &positions])`.
+#[macro_export]
+macro_rules! index {
+    ($($entry:expr),* $(,)?) => { [$($crate::Index::from($entry)),*] };
+}
+
+/// How an update combines with what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Replaces it; where positions repeat, the last one wins.
+    Set,
+    /// Adds.
+    Add,
+    /// Subtracts.
+    Subtract,
+    /// Multiplies.
+    Multiply,
+    /// Multiplies by the reciprocal (which integers round to zero, as in MLX).
+    Divide,
+    /// Keeps the smaller.
+    Minimum,
+    /// Keeps the larger.
+    Maximum,
+}
+
+impl Update {
+    /// The scatter's code, and the updates as it takes them.
+    fn scatter(self, updates: Array) -> Result<(u32, Array)> {
+        let dtype = updates.dtype();
+        Ok(match self {
+            Update::Set => (kind::SET, updates),
+            Update::Add => (kind::SUM, updates),
+            Update::Subtract => {
+                let zero = Array::scalar(Scalar::from_i64(dtype, 0));
+                (kind::SUM, bin(binary::SUBTRACT, &zero, &updates)?)
+            }
+            Update::Multiply => (kind::PROD, updates),
+            Update::Divide => {
+                let one = Array::scalar(Scalar::from_i64(dtype.to_inexact(), 1));
+                (kind::PROD, bin(binary::DIVIDE, &one, &updates)?.astype(dtype))
+            }
+            Update::Minimum => (kind::MIN, updates),
+            Update::Maximum => (kind::MAX, updates),
+        })
+    }
+
+    /// The same for elements side by side, of one dtype.
+    fn combine(self, old: &Array, updates: Array) -> Result<Array> {
+        let (code, updates) = self.scatter(updates)?;
+        let code = match code {
+            kind::SET => return updates.broadcast_to(old.shape()),
+            kind::SUM => binary::ADD,
+            kind::PROD => binary::MULTIPLY,
+            kind::MIN => binary::MINIMUM,
+            _ => binary::MAXIMUM,
+        };
+        bin(code, old, &updates)
+    }
+}
+
+/// An index resolved against a shape: an entry for each axis, and where new ones are.
+struct Plan {
+    /// `start`, `stop`, `step` for each axis; an integer's slice has size 1, an index
+    /// array's is whole.
+    start: Vec<isize>,
+    stop: Vec<isize>,
+    step: Vec<isize>,
+    /// Whether the slices are all of the array.
+    whole: bool,
+    /// Axes with integers, and the integers.
+    ints: Vec<(usize, i64)>,
+    /// Index arrays (of one shape and dtype) and their axes.
+    arrays: Vec<Array>,
+    axes: Vec<u8>,
+    /// Of the result: `None` a new axis, else the axis of the array.
+    order: Vec<Option<usize>>,
+    /// Where in `order` the index arrays' dimensions come.
+    place: usize,
+}
+
+fn too_many(ndim: usize) -> Error {
+    if ndim == 0 {
+        return Error::Value("too many indices for array: array is 0-dimensional".into());
+    }
+    Error::Value(format!("Too many indices for array with {ndim} dimensions."))
+}
+
+impl Plan {
+    fn new(of: &[usize], entries: &[Index], op: &str) -> Result<Plan> {
+        let ndim = of.len();
+        let used =
+            entries.iter().filter(|e| !matches!(e, Index::NewAxis | Index::Ellipsis)).count();
+        if used > ndim {
+            return Err(too_many(ndim));
+        }
+        if entries.iter().filter(|e| matches!(e, Index::Ellipsis)).count() > 1 {
+            let text = "An index can only have a single ellipsis (...)";
+            return Err(Error::Value(text.into()));
+        }
+        let mut p = Plan {
+            start: vec![0; ndim],
+            stop: of.iter().map(|n| *n as isize).collect(),
+            step: vec![1; ndim],
+            whole: true,
+            ints: Vec::new(),
+            arrays: Vec::new(),
+            axes: Vec::new(),
+            order: Vec::new(),
+            place: 0,
+        };
+        // Where in `order` integers and arrays stand.
+        let mut places = Vec::new();
+        let mut axis = 0;
+        for entry in entries {
+            match entry {
+                Index::NewAxis => p.order.push(None),
+                Index::Ellipsis => {
+                    let left = ndim - used;
+                    p.order.extend((axis..axis + left).map(Some));
+                    axis += left;
+                }
+                Index::Full => {
+                    p.order.push(Some(axis));
+                    axis += 1;
+                }
+                Index::Slice { start, stop, step } => {
+                    p.slice(axis, of[axis], *start, *stop, *step)?;
+                    p.order.push(Some(axis));
+                    axis += 1;
+                }
+                Index::Int(i) => {
+                    let n = of[axis] as i64;
+                    let at = if *i < 0 { i.saturating_add(n) } else { *i };
+                    if !(0..n).contains(&at) {
+                        return Err(Error::Index(format!(
+                            "Index {i} is out of bounds for axis {axis} with size {n}."
+                        )));
+                    }
+                    p.ints.push((axis, at));
+                    places.push(p.order.len());
+                    axis += 1;
+                }
+                Index::Array(a) => {
+                    p.arrays.push(a.clone());
+                    p.axes.push(axis as u8);
+                    places.push(p.order.len());
+                    axis += 1;
+                }
+                Index::Mask(_) => {
+                    return Err(Error::Value("boolean indices are not yet supported".into()));
+                }
+            }
+        }
+        p.order.extend((axis..ndim).map(Some));
+        p.arrays = common(op, &p.arrays)?;
+        if places.windows(2).all(|w| w[0] == w[1]) {
+            p.place = places.first().copied().unwrap_or(0);
+        }
+        Ok(p)
+    }
+
+    fn slice(
+        &mut self,
+        axis: usize,
+        n: usize,
+        start: Option<i64>,
+        stop: Option<i64>,
+        step: Option<i64>,
+    ) -> Result<()> {
+        let step = step.unwrap_or(1);
+        if step == 0 {
+            return Err(Error::Value("slice step cannot be zero".into()));
+        }
+        let n = n as i64;
+        let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+        let place = |p: Option<i64>, missing: i64| match p {
+            None => missing,
+            Some(p) if p < 0 => p.saturating_add(n).clamp(low, high),
+            Some(p) => p.clamp(low, high),
+        };
+        let (first, last) = if step > 0 { (0, n) } else { (n - 1, -1) };
+        let (start, stop) = (place(start, first), place(stop, last));
+        self.whole &= step == 1 && start == 0 && stop == n;
+        // A stop before the first element must not be read as one from the end.
+        self.start[axis] = start as isize;
+        self.stop[axis] = if stop < 0 { isize::MIN } else { stop as isize };
+        self.step[axis] = step as isize;
+        if step < 0 && start < 0 {
+            // Nothing is left of an empty axis.
+            (self.start[axis], self.stop[axis], self.step[axis]) = (0, 0, 1);
+        }
+        Ok(())
+    }
+
+    /// The slices' part of `a`; integers' axes have size 1 if `ints`, else are whole.
+    fn sliced(&self, a: &Array, ints: bool) -> Result<Array> {
+        if self.whole && !(ints && !self.ints.is_empty()) {
+            return Ok(a.clone());
+        }
+        let (start, stop) = self.bounds(ints);
+        a.slice(&start, &stop, &self.step)
+    }
+
+    fn bounds(&self, ints: bool) -> (Vec<isize>, Vec<isize>) {
+        let (mut start, mut stop) = (self.start.clone(), self.stop.clone());
+        if ints {
+            for (axis, at) in &self.ints {
+                (start[*axis], stop[*axis]) = (*at as isize, *at as isize + 1);
+            }
+        }
+        (start, stop)
+    }
+
+    /// Shape of the index arrays together.
+    fn index_shape(&self) -> &[usize] {
+        self.arrays.first().map_or(&[], |a| a.shape())
+    }
+
+    /// Axes of the array that stay, before and after the place of the index.
+    fn kept(&self) -> (Vec<usize>, Vec<usize>) {
+        let some = |part: &[Option<usize>]| part.iter().flatten().copied().collect();
+        (some(&self.order[..self.place]), some(&self.order[self.place..]))
+    }
+
+    /// Shape of the result; `sizes` are the axes' after slicing.
+    fn result(&self, sizes: &[usize]) -> Shape {
+        let size = |o: &Option<usize>| o.map_or(1, |a| sizes[a]);
+        let (before, after) = self.order.split_at(self.place);
+        (before.iter().map(size))
+            .chain(self.index_shape().iter().copied())
+            .chain(after.iter().map(size))
+            .collect()
+    }
+}
+
+/// A value for a place of shape `shape`: leading axes of size 1 that are too many are
+/// dropped, the rest is broadcast.
+fn fitted(updates: &Array, shape: &[usize]) -> Result<Array> {
+    let extra = updates.ndim().saturating_sub(shape.len());
+    let ones = updates.shape()[..extra].iter().take_while(|n| **n == 1).count();
+    updates.reshape(&updates.shape()[ones..])?.broadcast_to(shape)
+}
+
+impl Array {
+    /// What `x[entries]` reads: a view for integers and slices, a copy for index
+    /// arrays. Index arrays out of range are clamped, never read beyond the array.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for too many entries, boolean masks, index arrays that are no
+    /// integers or cannot be broadcast; [`Error::Index`] for an integer out of range.
+    pub fn index(&self, entries: &[Index]) -> Result<Array> {
+        let plan = Plan::new(self.shape(), entries, "gather")?;
+        let part = plan.sliced(self, true)?;
+        let shape = plan.result(part.shape());
+        if plan.arrays.is_empty() {
+            return part.reshape(&shape);
+        }
+        if let Some(axis) = plan.axes.iter().find(|a| part.shape()[**a as usize] == 0)
+            && shape::size(plan.index_shape()) > 0
+        {
+            return Err(Error::Index(format!("axis {axis} has no elements to index.")));
+        }
+        let out = gather(&part, &plan.arrays, &plan.axes)?;
+        // From (index, axes) to (axes before, index, axes after), then without the
+        // axes of size 1 that arrays and integers leave.
+        let k = plan.index_shape().len();
+        let (before, after) = plan.kept();
+        let gone = (0..self.ndim()).filter(|a| !before.contains(a) && !after.contains(a));
+        let order: Vec<isize> = (before.iter().map(|a| k + a))
+            .chain(0..k)
+            .chain(after.iter().map(|a| k + a))
+            .chain(gone.map(|a| k + a))
+            .map(|a| a as isize)
+            .collect();
+        out.transpose_axes(&order)?.reshape(&shape)
+    }
+
+    /// The array after `x[entries] = updates`, `x.at[entries].add(updates)` ...: the
+    /// updates are broadcast to what [`Array::index`] gives, and take the array's
+    /// dtype. A mask may have updates for its true positions only, in order (for which
+    /// the last one is repeated if there are too few).
+    ///
+    /// # Errors
+    /// As [`Array::index`], but for masks by themselves; [`Error::Value`] when the
+    /// updates cannot be broadcast or a mask does not fit.
+    pub fn index_update(&self, entries: &[Index], updates: &Array, kind: Update) -> Result<Array> {
+        let updates = updates.astype(self.dtype());
+        if let [Index::Mask(mask)] = entries {
+            return self.masked_update(mask, &updates, kind);
+        }
+        let plan = Plan::new(self.shape(), entries, "scatter")?;
+        if plan.arrays.is_empty() {
+            let (start, stop) = plan.bounds(true);
+            let old = plan.sliced(self, true)?;
+            let new = fitted(&updates, &plan.result(old.shape()))?.reshape(old.shape())?;
+            let new = kind.combine(&old, new)?.astype(self.dtype());
+            return self.slice_update(&new, &start, &stop, &plan.step);
+        }
+        // Integers are index arrays here, so that the array is copied only once.
+        let part = plan.sliced(self, false)?;
+        let k = plan.index_shape().len();
+        let (before, after) = plan.kept();
+        let updates = fitted(&updates, &plan.result(part.shape()))?;
+        let moved: Shape = (before.iter().map(|a| part.shape()[*a]))
+            .chain(plan.index_shape().iter().copied())
+            .chain(after.iter().map(|a| part.shape()[*a]))
+            .collect();
+        let b = before.len();
+        let order: Vec<isize> =
+            (b..b + k).chain(0..b).chain(b + k..moved.len()).map(|a| a as isize).collect();
+        let mut axes = plan.axes.clone();
+        let mut indices = plan.arrays.clone();
+        for (axis, at) in &plan.ints {
+            axes.push(*axis as u8);
+            indices.push(constant(*at, plan.arrays[0].dtype()));
+        }
+        let indices = common("scatter", &indices)?;
+        let (code, updates) = kind.scatter(updates.reshape(&moved)?.transpose_axes(&order)?)?;
+        let updates = updates.reshape(&gathered(part.shape(), plan.index_shape(), &axes))?;
+        let new = scatter(&part, &indices, &updates, &axes, code)?;
+        if plan.whole {
+            return Ok(new);
+        }
+        self.slice_update(&new, &plan.start, &plan.stop, &plan.step)
+    }
+
+    fn masked_update(&self, mask: &Array, updates: &Array, kind: Update) -> Result<Array> {
+        let k = mask.ndim();
+        if k > self.ndim() || self.shape()[..k] != *mask.shape() {
+            return Err(Error::value(
+                "masked_scatter",
+                format!(
+                    "The boolean mask should have the same shape as the beginning of the indexed array but the mask has shape {} and the array has shape {}",
+                    Show(mask.shape()),
+                    Show(self.shape())
+                ),
+            ));
+        }
+        let mut wide = Shape::from_slice(mask.shape());
+        wide.resize(self.ndim(), 1);
+        let condition = mask.reshape(&wide)?;
+        let rest = &self.shape()[k..];
+        let extra = updates.ndim().saturating_sub(rest.len());
+        let ones = updates.shape()[..extra].iter().take_while(|n| **n == 1).count();
+        let updates = updates.reshape(&updates.shape()[ones..])?;
+        let new = match updates.ndim() {
+            n if n <= rest.len() || updates.shape() == self.shape() && k == 0 => {
+                kind.combine(self, updates)?
+            }
+            n if n == rest.len() + 1 && k > 0 => {
+                // The updates of true positions, by the number of the position.
+                let mut shape = Shape::from_elem(updates.shape()[0], 1);
+                shape.extend_from_slice(rest);
+                let rows = updates.broadcast_to(&shape)?;
+                if shape[0] == 0 {
+                    return Ok(self.clone());
+                }
+                let number = mask.astype(Dtype::Int32).cumsum(None, false, true)?;
+                let number = bin(binary::SUBTRACT, &number, &Array::scalar(1i32))?;
+                let number = bin(binary::MAXIMUM, &number, &Array::scalar(0i32))?;
+                kind.combine(self, rows.take(&number, Some(0))?.reshape(self.shape())?)?
+            }
+            _ => kind.combine(self, updates.broadcast_to(self.shape())?)?,
+        };
+        where_(&condition, &new.astype(self.dtype()), self)
+    }
+}
+
+/// A 0-d index, in `dtype` if it holds it.
+fn constant(at: i64, dtype: Dtype) -> Array {
+    let fits = crate::iinfo(dtype).is_some_and(|i| i128::from(at) <= i.max);
+    Array::scalar(Scalar::from_i64(if fits { dtype } else { Dtype::Int64 }, at))
+}

@@ -1,0 +1,56 @@
+//! Random bits.
+
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, lean::move_axis};
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    dtype::Dtype,
+    error::Result,
+    node::Value,
+    shape::Shape,
+};
+use ultramarine_abi::schema::{NoAttrs, op};
+
+/// `n` random numbers of an unsigned dtype for each key: `(..., 2)` to `(..., n)`.
+pub(crate) fn bits_of(keys: &Array, n: usize, dtype: Dtype) -> Result<Array> {
+    let mut shape = Shape::from_slice(keys.shape());
+    if let Some(last) = shape.last_mut() {
+        *last = n;
+    }
+    Ok(Array::of(RandomBits, &[keys], shape, dtype))
+}
+
+/// Threefry bits of the last axis' keys.
+#[derive(Clone, Debug)]
+pub(crate) struct RandomBits;
+
+impl Rules for RandomBits {
+    fn name(&self) -> &'static str {
+        "random_bits"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let value = exec.alloc(call.shape, call.dtype)?;
+        let (shape, dtype) = call.descs[0];
+        let keys = Operand { value: &call.inputs[0], shape, dtype };
+        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
+        exec.run(op::RANDOM_BITS, &NoAttrs::new(), &[keys], &[out], &[])?;
+        Ok(value)
+    }
+
+    fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
+        Ok(Cotangents::new())
+    }
+
+    fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
+        Ok(None)
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let n = v.shape.last().copied().unwrap_or(0);
+        match v.axes[0] {
+            Some(at) => Ok((bits_of(&move_axis(&v.inputs[0], at, 0)?, n, v.dtype)?, Some(0))),
+            None => Ok((bits_of(&v.inputs[0], n, v.dtype)?, None)),
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Random numbers: counter-based (Threefry-2x32), the same as MLX's for the same key.
+//!
+//! Every function takes a key (two uint32) or, for `None`, splits one off the global
+//! state.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{lean::bin, random::bits_of},
+    scalar::Scalar,
+    shape::{self, Shape, Show},
+    stream::lock,
+};
+use std::f64::consts::SQRT_2;
+use std::sync::Mutex;
+use ultramarine_abi::schema::{binary, unary};
+
+use crate::ops::lean::{like, un};
+
+static STATE: Mutex<Option<Array>> = Mutex::new(None);
+
+/// The key of a seed: its upper and its lower half.
+///
+/// # Errors
+/// [`Error::Memory`] when there is no memory.
+pub fn key(seed: u64) -> Result<Array> {
+    Array::from_slice(&[(seed >> 32) as u32, seed as u32], &[2])
+}
+
+/// Sets the global state to the key of a seed.
+///
+/// # Errors
+/// As [`key`].
+pub fn seed(seed: u64) -> Result<()> {
+    set_state(&key(seed)?)
+}
+
+/// The global state: a key. It is seeded from the clock until [`seed`] is called.
+///
+/// # Errors
+/// As [`key`].
+pub fn state() -> Result<Array> {
+    current(&mut lock(&STATE))
+}
+
+/// Sets the global state.
+///
+/// # Errors
+/// [`Error::Value`] when it is no key.
+pub fn set_state(state: &Array) -> Result<()> {
+    check_key(state)?;
+    *lock(&STATE) = Some(state.clone());
+    Ok(())
+}
+
+fn current(state: &mut Option<Array>) -> Result<Array> {
+    if let Some(state) = state {
+        return Ok(state.clone());
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let key = key(now.map_or(0, |t| t.as_millis() as u64))?;
+    *state = Some(key.clone());
+    Ok(key)
+}
+
+/// The key itself, or one split off the global state.
+fn key_or_next(key: Option<&Array>) -> Result<Array> {
+    if let Some(key) = key {
+        return Ok(key.clone());
+    }
+    let mut state = lock(&STATE);
+    let halves = split(&current(&mut state)?, 2)?;
+    let half = |i: i32| halves.take(&Array::scalar(i), Some(0));
+    *state = Some(half(0)?);
+    half(1)
+}
+
+fn check_key(key: &Array) -> Result<()> {
+    if key.dtype() != Dtype::Uint32 {
+        let text = format!("Expected key type uint32 but received {}.", key.dtype());
+        return Err(Error::value("bits", text));
+    }
+    if key.shape() != [2] {
+        let text = format!("Expected key shape (2) but received {}.", Show(key.shape()));
+        return Err(Error::value("bits", text));
+    }
+    Ok(())
+}
+
+/// `n` keys made of one, as an array of shape `(n, 2)`.
+///
+/// # Errors
+/// [`Error::Value`] when `key` is no key.
+pub fn split(key: &Array, n: usize) -> Result<Array> {
+    bits(&[n, 2], 4, Some(key))
+}
+
+/// Uniformly random bits: unsigned integers of `width` (1, 2 or 4) bytes.
+///
+/// # Errors
+/// [`Error::Value`] for another width, or when `key` is no key.
+pub fn bits(shape: &[usize], width: usize, key: Option<&Array>) -> Result<Array> {
+    let dtype = match width {
+        1 => Dtype::Uint8,
+        2 => Dtype::Uint16,
+        4 => Dtype::Uint32,
+        _ => {
+            return Err(Error::value("bits", format!("Bit width must be 1, 2 or 4, not {width}.")));
+        }
+    };
+    shape::check("bits", shape, width)?;
+    let key = key_or_next(key)?;
+    check_key(&key)?;
+    bits_of(&key, shape::size(shape), dtype)?.reshape(shape)
+}
+
+/// The largest number of a floating dtype below one.
+fn below_one(dtype: Dtype) -> f64 {
+    1.0 - crate::finfo(dtype).map_or(0.0, |i| i.eps / 2.0)
+}
+
+/// The smallest float32 above -1.
+const ABOVE_MINUS_ONE: f32 = -1.0 + f32::EPSILON / 2.0;
+
+/// Uniform numbers in `[low, high)`, which are broadcast to `shape`: bits over 2^32,
+/// rounded down below one, scaled and shifted in `dtype`.
+///
+/// # Errors
+/// [`Error::Value`] for a dtype other than float16, bfloat16 and float32
+/// ([`Error::Runtime`] for float64), bounds that cannot be broadcast to `shape`, or
+/// when `key` is no key.
+pub fn uniform(
+    low: &Array,
+    high: &Array,
+    shape: &[usize],
+    dtype: Dtype,
+    key: Option<&Array>,
+) -> Result<Array> {
+    if !dtype.is_floating() {
+        let text = "Can only generate uniform numbers with real floating point type.";
+        return Err(Error::value("uniform", text));
+    }
+    if dtype == Dtype::Float64 {
+        return Err(Error::runtime("uniform", "Unsupported type."));
+    }
+    let (low, high) = (low.astype(dtype), high.astype(dtype));
+    let bounds = shape::broadcast_shapes(low.shape(), high.shape())?;
+    if shape::broadcast_shapes(shape, &bounds)?[..] != *shape {
+        let text = format!(
+            "Cannot generate random values of shape {} from broadcasted shape {}.",
+            Show(shape),
+            Show(&bounds)
+        );
+        return Err(Error::value("uniform", text));
+    }
+    let bits = bits(shape, 4, key)?.astype(Dtype::Float32);
+    let unit = bits.multiply(&like(&bits, 1.0 / 4294967296.0))?.astype(dtype);
+    let unit = bin(binary::MINIMUM, &unit, &like(&unit, below_one(dtype)))?;
+    let range = bin(binary::SUBTRACT, &high, &low)?;
+    range.multiply(&unit)?.add(&low)
+}
+
+fn unit_interval(low: f32, shape: &[usize], dtype: Dtype, key: Option<&Array>) -> Result<Array> {
+    let high = Array::scalar(Scalar::from_f64(dtype, 1.0));
+    uniform(&Array::scalar(Scalar::from_f64(dtype, low as f64)), &high, shape, dtype, key)
+}
+
+/// Random integers from `low` to below `high`, which are broadcast to `shape`. They
+/// come from float32 numbers, so beyond 2^24 not every integer is reached.
+///
+/// # Errors
+/// [`Error::Value`] for a dtype that is no integer or bool; else as [`uniform`].
+pub fn randint(
+    low: &Array,
+    high: &Array,
+    shape: &[usize],
+    dtype: Dtype,
+    key: Option<&Array>,
+) -> Result<Array> {
+    if dtype.is_inexact() {
+        let text = "randint only accepts integer dtypes and bool.";
+        return Err(Error::value("randint", text));
+    }
+    let real = uniform(low, high, shape, Dtype::Float32, key)?;
+    let out = un(unary::FLOOR, &real).astype(dtype);
+    if dtype == Dtype::Bool {
+        return Ok(out);
+    }
+    // Rounding may have reached `high`.
+    let (low, high) = (low.astype(dtype), high.astype(dtype));
+    let last = bin(binary::SUBTRACT, &high, &Array::scalar(Scalar::from_i64(dtype, 1)))?;
+    bin(binary::MAXIMUM, &bin(binary::MINIMUM, &out, &last)?, &low)
+}
+
+/// Normally distributed numbers, times `scale`, plus `loc` (both broadcast). Complex
+/// ones have a variance of one half in each part.
+///
+/// # Errors
+/// [`Error::Value`] for integer dtypes, or when `key` is no key.
+pub fn normal(
+    shape: &[usize],
+    dtype: Dtype,
+    loc: Option<&Array>,
+    scale: Option<&Array>,
+    key: Option<&Array>,
+) -> Result<Array> {
+    if !dtype.is_inexact() {
+        let text = "Only floating point and complex64 types are supported.";
+        return Err(Error::value("normal", text));
+    }
+    let mut out;
+    let mut factor = scale.map(|s| s.astype(dtype));
+    if dtype == Dtype::Complex64 {
+        let mut pairs = Shape::from_slice(shape);
+        pairs.push(2);
+        let z = un(unary::ERFINV, &unit_interval(ABOVE_MINUS_ONE, &pairs, Dtype::Float32, key)?);
+        let part = |i: i32| z.take(&Array::scalar(i), Some(-1));
+        let i = Array::scalar(crate::Complex32::new(0.0, 1.0));
+        out = part(0)?.add(&part(1)?.multiply(&i)?)?;
+    } else {
+        let u = unit_interval(ABOVE_MINUS_ONE, shape, Dtype::Float32, key)?;
+        out = un(unary::ERFINV, &u).astype(dtype);
+        let root = Array::scalar(Scalar::from_f64(dtype, SQRT_2));
+        factor = Some(match factor {
+            Some(scale) => scale.multiply(&root)?,
+            None => root,
+        });
+    }
+    if let Some(factor) = factor {
+        out = out.multiply(&factor)?;
+    }
+    match loc {
+        Some(loc) => out.add(&loc.astype(dtype)),
+        None => Ok(out),
+    }
+}
+
+/// True with probability `p`, which is broadcast to `shape` (`None`: its own).
+///
+/// # Errors
+/// [`Error::Value`] when `p` is no float or cannot be broadcast, or `key` is no key.
+pub fn bernoulli(p: &Array, shape: Option<&[usize]>, key: Option<&Array>) -> Result<Array> {
+    if !p.dtype().is_floating() {
+        let text = "bernoulli probability `p` must be a float type.";
+        return Err(Error::value("bernoulli", text));
+    }
+    let shape = Shape::from_slice(shape.unwrap_or(p.shape()));
+    let out = shape::broadcast_shapes(&shape, p.shape())?;
+    if out != shape {
+        let text = format!("shape {} cannot be broadcast to {}.", Show(p.shape()), Show(&shape));
+        return Err(Error::value("bernoulli", text));
+    }
+    bin(binary::LESS, &unit_interval(0.0, &shape, Dtype::Float32, key)?, p)
+}
+
+/// Gumbel's distribution: `-log(-log(u))`, computed in `dtype`.
+///
+/// # Errors
+/// As [`uniform`].
+pub fn gumbel(shape: &[usize], dtype: Dtype, key: Option<&Array>) -> Result<Array> {
+    let inner = un(unary::NEGATIVE, &un(unary::LOG, &unit_interval(0.0, shape, dtype, key)?));
+    Ok(un(unary::NEGATIVE, &un(unary::LOG, &inner)))
+}
+
+/// How many samples [`categorical`] draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Samples<'a> {
+    /// One of each distribution.
+    One,
+    /// Samples of this shape, to which the logits without their axis are broadcast.
+    Shape(&'a [usize]),
+    /// That many of each distribution, in a last axis.
+    Count(usize),
+}
+
+/// Indices (uint32) drawn with the probabilities `softmax(logits, axis)`.
+///
+/// # Errors
+/// [`Error::Index`] for an axis out of range, [`Error::Value`] when shapes cannot be
+/// broadcast, nothing is to be drawn, or `key` is no key.
+pub fn categorical(
+    logits: &Array,
+    axis: isize,
+    samples: Samples<'_>,
+    key: Option<&Array>,
+) -> Result<Array> {
+    let n = logits.ndim() as isize;
+    let from_start = if axis < 0 { axis + n } else { axis };
+    if !(0..n).contains(&from_start) {
+        let text = format!("Invalid axis {axis} for logits with {n} dimensions.");
+        return Err(Error::index("categorical", text));
+    }
+    let at = from_start as usize;
+    let classes = logits.shape()[at];
+    let mut rest = Shape::from_slice(logits.shape());
+    rest.remove(at);
+    let (logits, noise, at) = match samples {
+        Samples::One => (logits.clone(), Shape::from_slice(logits.shape()), at),
+        Samples::Count(count) => {
+            let mut wide = Shape::from_slice(logits.shape());
+            wide.push(1);
+            let logits = logits.reshape(&wide)?;
+            wide[n as usize] = count;
+            (logits, wide, at)
+        }
+        Samples::Shape(shape) => {
+            if shape::broadcast_shapes(shape, &rest)?[..] != *shape {
+                let text = format!(
+                    "Requested shape {} is not compatible with logits of shape {}.",
+                    Show(shape),
+                    Show(logits.shape())
+                );
+                return Err(Error::value("categorical", text));
+            }
+            let at = shape.len() - (rest.len() - at);
+            let mut noise = Shape::from_slice(shape);
+            noise.insert(at, classes);
+            (logits.clone(), noise, at)
+        }
+    };
+    let noise = gumbel(&noise, Dtype::Float32, key)?;
+    logits.add(&noise)?.argmax(Some(at as isize), false)
+}
+
+/// Laplace's distribution: `loc + scale * sign(u) * log(1 - |u|)` for `u` in (-1, 1).
+///
+/// # Errors
+/// [`Error::Value`] for other than real floating dtypes, or when `key` is no key.
+pub fn laplace(
+    shape: &[usize],
+    dtype: Dtype,
+    loc: f64,
+    scale: f64,
+    key: Option<&Array>,
+) -> Result<Array> {
+    if !dtype.is_floating() {
+        let text = "Only real floating point types are supported.";
+        return Err(Error::value("laplace", text));
+    }
+    let u = unit_interval(ABOVE_MINUS_ONE, shape, Dtype::Float32, key)?;
+    let size = un(unary::NEGATIVE, &un(unary::ABS, &u));
+    let mut out = un(unary::SIGN, &u).multiply(&un(unary::LOG1P, &size))?.astype(dtype);
+    if scale != 1.0 {
+        out = out.multiply(&like(&out, scale))?;
+    }
+    if loc != 0.0 { out.add(&like(&out, loc)) } else { Ok(out) }
+}
+
+/// The normal distribution cut off to `(lower, upper)`, which are broadcast to `shape`
+/// (`None`: to each other).
+///
+/// # Errors
+/// [`Error::Value`] for integer dtypes; else as [`uniform`].
+pub fn truncated_normal(
+    lower: &Array,
+    upper: &Array,
+    shape: Option<&[usize]>,
+    dtype: Dtype,
+    key: Option<&Array>,
+) -> Result<Array> {
+    if !dtype.is_floating() {
+        let text = "trunc_normal only accepts floating point dtypes.";
+        return Err(Error::value("trunc_normal", text));
+    }
+    let (lower, upper) = (lower.astype(dtype), upper.astype(dtype));
+    let shape = match shape {
+        Some(shape) => Shape::from_slice(shape),
+        None => shape::broadcast_shapes(lower.shape(), upper.shape())?,
+    };
+    let root = like(&lower, SQRT_2);
+    let end = |x: &Array| Ok(un(unary::ERF, &bin(binary::DIVIDE, x, &root)?));
+    let u = uniform(&end(&lower)?, &end(&upper)?, &shape, dtype, key)?;
+    let out = root.multiply(&un(unary::ERFINV, &u))?;
+    bin(binary::MINIMUM, &bin(binary::MAXIMUM, &out, &lower)?, &upper)
+}
+
+/// The numbers `0..n` (uint32) in random order.
+///
+/// # Errors
+/// [`Error::Value`] when `key` is no key.
+pub fn permutation(n: usize, key: Option<&Array>) -> Result<Array> {
+    bits(&[n], 4, key)?.argsort(Some(0))
+}
+
+/// The array with what lies along `axis` in random order.
+///
+/// # Errors
+/// [`Error::Index`] for an axis out of range; else as [`permutation`].
+pub fn permute(a: &Array, axis: isize, key: Option<&Array>) -> Result<Array> {
+    let n = a.ndim() as isize;
+    let at = if axis < 0 { axis + n } else { axis };
+    if !(0..n).contains(&at) {
+        let text = format!("Invalid axis {axis} for array with {n} dimensions.");
+        return Err(Error::index("permutation", text));
+    }
+    a.take(&permutation(a.shape()[at as usize], key)?, Some(at))
+}
