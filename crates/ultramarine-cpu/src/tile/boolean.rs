@@ -19,8 +19,8 @@ pub(super) fn unary(level: Level, code: u32) -> Option<TileFn> {
         | u::TRUNC
         | u::CONJUGATE
         | u::REAL => unary!(level, Bool => Bool, |x| x),
-        u::ISNAN | u::ISINF | u::IMAG => unary!(level, Bool => Bool, |x| Bool(x.0 & 0)),
-        u::ISFINITE => unary!(level, Bool => Bool, |x| Bool(x.0 | 1)),
+        u::ISNAN | u::ISINF | u::IMAG => unary!(level, Bool => Bool, |_x| Bool(0)),
+        u::ISFINITE => unary!(level, Bool => Bool, |_x| Bool(1)),
         _ => return None,
     })
 }
@@ -41,7 +41,7 @@ pub(super) fn binary(level: Level, code: u32) -> Option<TileFn> {
         b::GREATER => binary!(level, Bool => Bool, |x, y| Bool(x.0 & !y.0)),
         b::LESS_EQUAL => binary!(level, Bool => Bool, |x, y| Bool((x.0 ^ 1) | y.0)),
         b::GREATER_EQUAL | b::POWER => binary!(level, Bool => Bool, |x, y| Bool(x.0 | (y.0 ^ 1))),
-        b::REMAINDER => binary!(level, Bool => Bool, |x, y| Bool(x.0 & y.0 & 0)),
+        b::REMAINDER => binary!(level, Bool => Bool, |_x, _y| Bool(0)),
         _ => return None,
     })
 }

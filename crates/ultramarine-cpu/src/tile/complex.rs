@@ -14,7 +14,7 @@ use ultramarine_abi::schema::{binary as b, unary as u};
 
 #[inline(always)]
 fn is_nan(z: c64) -> bool {
-    (z.re != z.re) | (z.im != z.im)
+    z.re.is_nan() | z.im.is_nan()
 }
 
 /// By real part, then by imaginary part; false if a part that decides is NaN.

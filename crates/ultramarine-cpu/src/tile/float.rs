@@ -19,7 +19,7 @@ macro_rules! common_unary {
                 if x < 0.0 { -1.0 } else { sign }
             }),
             u::CONJUGATE | u::REAL => unary!(once, $t => $t, |x| x),
-            u::IMAG => unary!(once, $t => $t, |x| { let _ = x; 0.0 }),
+            u::IMAG => unary!(once, $t => $t, |_x| 0.0),
             u::SQUARE => unary!($level, $t => $t, |x| x * x),
             u::SQRT => unary!($level, $t => $t, |x| x.sqrt()),
             u::RSQRT => unary!($level, $t => $t, |x| 1.0 / x.sqrt()),
@@ -29,7 +29,7 @@ macro_rules! common_unary {
             u::ROUND => unary!($level, $t => $t, |x| x.round_ties_even()),
             u::TRUNC => unary!($level, $t => $t, |x| x.trunc()),
             u::LOGICAL_NOT => unary!($level, $t => Bool, |x| Bool((x == 0.0) as u8)),
-            u::ISNAN => unary!($level, $t => Bool, |x| Bool((x != x) as u8)),
+            u::ISNAN => unary!($level, $t => Bool, |x| Bool(x.is_nan() as u8)),
             u::ISINF => unary!($level, $t => Bool, |x| Bool((x.abs() == $t::INFINITY) as u8)),
             u::ISFINITE => unary!($level, $t => Bool, |x| Bool((x.abs() < $t::INFINITY) as u8)),
             _ => return None,
@@ -49,8 +49,8 @@ macro_rules! common_binary {
                 let r = x % y;
                 if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
             }),
-            b::MAXIMUM => binary!($level, $t => $t, |x, y| if x > y || x != x { x } else { y }),
-            b::MINIMUM => binary!($level, $t => $t, |x, y| if x < y || x != x { x } else { y }),
+            b::MAXIMUM => binary!($level, $t => $t, |x, y| if x > y || x.is_nan() { x } else { y }),
+            b::MINIMUM => binary!($level, $t => $t, |x, y| if x < y || x.is_nan() { x } else { y }),
             b::EQUAL => binary!($level, $t => Bool, |x, y| Bool((x == y) as u8)),
             b::NOT_EQUAL => binary!($level, $t => Bool, |x, y| Bool((x != y) as u8)),
             b::LESS => binary!($level, $t => Bool, |x, y| Bool((x < y) as u8)),
@@ -64,7 +64,7 @@ macro_rules! common_binary {
                 Bool(((x != 0.0) | (y != 0.0)) as u8)
             }),
             b::EQUAL_NAN => binary!($level, $t => Bool, |x, y| {
-                Bool(((x == y) | ((x != x) & (y != y))) as u8)
+                Bool(((x == y) | (x.is_nan() & y.is_nan())) as u8)
             }),
             _ => return None,
         }

@@ -162,14 +162,14 @@ pub(super) fn unary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
         u::ABS | u::FLOOR | u::CEIL | u::ROUND | u::TRUNC | u::CONJUGATE | u::REAL => {
             by_width!(dtype, T => unary!(narrow level, T => T, |x| x))
         }
-        u::IMAG => by_width!(dtype, T => unary!(once, T => T, |x| x & 0)),
+        u::IMAG => by_width!(dtype, T => unary!(once, T => T, |_x| 0)),
         u::LOGICAL_NOT => {
             by_width!(dtype, T => unary!(narrow level, T => Bool, |x| Bool((x == 0) as u8)))
         }
         u::ISNAN | u::ISINF => {
-            by_width!(dtype, T => unary!(once, T => Bool, |x| Bool((x & 0) as u8)))
+            by_width!(dtype, T => unary!(once, T => Bool, |_x| Bool(0)))
         }
-        u::ISFINITE => by_width!(dtype, T => unary!(once, T => Bool, |x| Bool((x & 0) as u8 | 1))),
+        u::ISFINITE => by_width!(dtype, T => unary!(once, T => Bool, |_x| Bool(1))),
         _ => return None,
     })
 }

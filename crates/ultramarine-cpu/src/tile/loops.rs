@@ -162,7 +162,7 @@ impl<O: Unary> Body for Unary1<O> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let l = self.0;
-        let same = l.dst as *const u8 == l.a;
+        let same = std::ptr::eq(l.dst, l.a);
         let (dst, a) = (l.dst as *mut O::D, l.a as *const O::A);
         let mut stage = Stage::NEW;
         blocks!(l.n, same, O::A, |i, m| {
@@ -178,7 +178,7 @@ impl<O: Binary> Body for Binary2<O> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let l = self.0;
-        let (same_a, same_b) = (l.dst as *const u8 == l.a, l.dst as *const u8 == l.b);
+        let (same_a, same_b) = (std::ptr::eq(l.dst, l.a), std::ptr::eq(l.dst, l.b));
         let (dst, a, b) = (l.dst as *mut O::D, l.a as *const O::A, l.b as *const O::A);
         let (mut stage_a, mut stage_b) = (Stage::NEW, Stage::NEW);
         blocks!(l.n, same_a | same_b, O::A, |i, m| {

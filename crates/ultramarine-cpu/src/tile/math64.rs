@@ -35,7 +35,7 @@ pub(super) fn arctanh(x: f64) -> f64 {
 /// Inverse error function: Halley's method from an asymptotic start.
 pub(super) fn erfinv(x: f64) -> f64 {
     let a = x.abs();
-    if !(a < 1.0) {
+    if a >= 1.0 || a.is_nan() {
         return if a == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
     }
     if a < 1.0e-9 {

@@ -17,7 +17,7 @@ fn log2<I: Isa>(x: f32) -> f64 {
     let p = poly!(
         fma64::<I>,
         s * s,
-        0.340_747_454_546_733_27,
+        0.340_747_454_546_733_3,
         0.411_671_748_591_384_8,
         0.577_083_601_882_751_6,
         0.961_796_673_247_668_7,
@@ -63,6 +63,6 @@ pub(super) fn power<I: Isa>(x: f32, y: f32) -> f32 {
     let odd = whole & (half.trunc() != half);
     let r = if odd { r.copysign(x) } else { r };
     let undefined = (x < 0.0) & (x > f32::NEG_INFINITY) & !whole;
-    let r = if undefined | (x != x) | (y != y) { f32::NAN } else { r };
+    let r = if undefined | x.is_nan() | y.is_nan() { f32::NAN } else { r };
     if (y == 0.0) | (x == 1.0) { 1.0 } else { r }
 }

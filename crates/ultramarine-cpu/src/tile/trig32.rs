@@ -70,7 +70,7 @@ pub(super) fn tan<I: Isa>(x: f32) -> f32 {
     let s = poly!(
         fma64::<I>,
         z,
-        2.718_100_238_906_945_8e-6,
+        2.718_100_238_906_946e-6,
         -1.983_931_003_381_983_9e-4,
         0.008_333_329_297_915_415,
         -0.166_666_666_407_374_43,
@@ -182,6 +182,6 @@ pub(super) fn arctan2<I: Isa>(y: f32, x: f32) -> f32 {
     let t = angle::<I>(a, b);
     // Not x < 0: -0 counts.
     let t = if x.is_sign_negative() { PI - (t - 2.0 * PI_2_LOW) } else { t };
-    let t = if (x != x) | (y != y) { f32::NAN } else { t };
+    let t = if x.is_nan() | y.is_nan() { f32::NAN } else { t };
     t.copysign(y)
 }

@@ -27,7 +27,7 @@ fn inputs() -> Vec<f32> {
     let mut random = Random::new();
     // Every 4096th bit pattern: all exponents, both signs, NaNs and denormals.
     let mut x: Vec<f32> =
-        (0..1 << 20).map(|i: u32| f32::from_bits((i << 12) | (i * 77 & 0xfff))).collect();
+        (0..1 << 20).map(|i: u32| f32::from_bits((i << 12) | ((i * 77) & 0xfff))).collect();
     for (low, high) in [(-1.0, 1.0), (0.0, 2.0), (-0.02, 0.02), (-10.0, 10.0), (-110.0, 110.0)] {
         x.extend((0..200_000).map(|_| random.uniform(low, high) as f32));
     }

@@ -120,7 +120,8 @@ fn arithmetic_and_comparisons_at_specials() {
 #[test]
 fn predicates_signs_and_rounding() {
     let x = [NAN, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, INF, -INF, 1.0e300, 4.5e15, -2.7];
-    let cases: [(u32, fn(f64) -> f64); 12] = [
+    type Case = (u32, fn(f64) -> f64);
+    let cases: [Case; 12] = [
         (u::ABS, f64::abs),
         (u::NEGATIVE, |x| -x),
         (u::SIGN, |x| (x > 0.0) as i32 as f64 - (x < 0.0) as i32 as f64),
