@@ -1,5 +1,6 @@
 //! Times of elementwise programs, copies and reductions through the backend's
-//! table, on two threads: milliseconds (the best of many) and GB/s.
+//! table, on two threads: milliseconds (the best of many) and GB/s. Arguments: a
+//! part of the names to run, and the number of threads (1 or 2).
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -304,7 +305,10 @@ fn instruction(family: u8, op: u32, a: u16, b: u16) -> Instruction {
 }
 
 fn main() {
-    std::thread::spawn(worker);
+    let two = std::env::args().nth(2).is_none_or(|threads| threads != "1");
+    if two {
+        std::thread::spawn(worker);
+    }
     let host = HostTable {
         size: size_of::<HostTable>() as u32,
         abi_major: 0,
@@ -314,7 +318,7 @@ fn main() {
         error_new: None,
         alloc: None,
         free: None,
-        parallel_for: Some(parallel_for),
+        parallel_for: if two { Some(parallel_for) } else { None },
         thread_count: Some(thread_count),
     };
     let mut table = ultramarine_cpu::table();

@@ -244,10 +244,7 @@ extremes! {
 /// Unlike itself: NaN, for every type.
 #[inline(always)]
 #[allow(clippy::eq_op)]
-fn is_nan<T: PartialEq>(x: T) -> bool
-where
-    T: Copy,
-{
+fn is_nan<T: PartialEq + Copy>(x: T) -> bool {
     x != x
 }
 

@@ -199,11 +199,9 @@ impl Body for Stream {
                 for i in 0..lines {
                     let (t, f) = (to.add(head + 64 * i), from.add(head + 64 * i));
                     match I::LEVEL {
-                        Level::V4 => _mm512_stream_si512(
-                            t as *mut __m512i,
-                            _mm512_loadu_si512(f as *const __m512i),
-                        ),
-                        Level::V3 => {
+                        // Two halves of a line: on Zen 5, lines in one store were
+                        // up to four times slower behind a program's loads.
+                        Level::V3 | Level::V4 => {
                             for k in 0..2 {
                                 let v = _mm256_loadu_si256((f as *const __m256i).add(k));
                                 _mm256_stream_si256((t as *mut __m256i).add(k), v);
