@@ -1,0 +1,93 @@
+"""The workloads in JAX, compiled where that pays."""
+
+import jax
+import jax.numpy as jnp
+from data import ATTENTION, MLP, N, Thunk, mlp_data, normal
+
+
+def workloads() -> dict[str, "Thunk"]:
+    def over(make, *arrays, dtype=None):
+        inputs = [jnp.asarray(a, dtype) for a in arrays]
+        compiled = jax.jit(make)
+        return lambda: compiled(*inputs).block_until_ready()
+
+    def gelu(x):
+        return 0.5 * x * (1 + jnp.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+    def layer_norm(x, w, b):
+        centred = x - x.mean(-1, keepdims=True)
+        var = (centred * centred).mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt(var + 1e-5) * w + b
+
+    def attention(q, k, v):
+        scores = (q * ATTENTION[-1] ** -0.5) @ k.swapaxes(-1, -2)
+        return jax.nn.softmax(scores, -1) @ v
+
+    def tiny():
+        x0, y = jnp.array([1.0, 2, 3, 4]), jnp.array([0.5, 0.6, 0.7, 0.8])
+
+        def run():
+            x = x0
+            for _ in range(500):
+                x = x + y
+                x = x * y
+            x.block_until_ready()
+
+        return run
+
+    def train():
+        params, x, labels = mlp_data()
+        x, labels = jnp.asarray(x), jnp.asarray(labels)
+
+        def loss(p):
+            hidden = jnp.maximum(x @ p["w1"] + p["b1"], 0)
+            out = hidden @ p["w2"] + p["b2"]
+            return jnp.mean(jax.nn.logsumexp(out, 1) - out[jnp.arange(MLP[0]), labels])
+
+        @jax.jit
+        def step(p):
+            value, grads = jax.value_and_grad(loss)(p)
+            return value, {k: v - 0.01 * grads[k] for k, v in p.items()}
+
+        state = {"p": {k: jnp.asarray(v) for k, v in params.items()}}
+
+        def run():
+            value, state["p"] = step(state["p"])
+            jax.block_until_ready((value, state["p"]))
+
+        return run
+
+    def take():
+        table = jnp.asarray(normal(50000, 512))
+        rows = jax.random.randint(jax.random.key(0), (8192,), 0, 50000)
+        compiled = jax.jit(lambda t, r: t[r])
+        return lambda: compiled(table, rows).block_until_ready()
+
+    def normals():
+        compiled = jax.jit(lambda k: jax.random.normal(k, (N, N)))
+        key = jax.random.key(0)
+        return lambda: compiled(key).block_until_ready()
+
+    pair = lambda n: (normal(n, n), normal(n, n, seed=1))
+    return {
+        "4x + 2y": lambda: over(lambda x, y: 4 * x + 2 * y, *pair(N)),
+        "tanh-gelu": lambda: over(gelu, normal(N, N)),
+        "exp": lambda: over(jnp.exp, normal(N, N)),
+        "x + row": lambda: over(jnp.add, normal(N, N), normal(N)),
+        "transpose": lambda: over(lambda x: x.T, normal(N, N)),
+        "sum rows": lambda: over(lambda x: x.sum(1), normal(N, N)),
+        "sum columns": lambda: over(lambda x: x.sum(0), normal(N, N)),
+        "softmax": lambda: over(lambda x: jax.nn.softmax(x, -1), normal(N, N)),
+        "layer norm": lambda: over(layer_norm, normal(N, N), normal(N), normal(N)),
+        "matmul 2048": lambda: over(jnp.matmul, *pair(2048)),
+        "matmul 1024 A^T": lambda: over(lambda a, b: a.T @ b, *pair(1024)),
+        "matmul 1024 bf16": lambda: over(jnp.matmul, *pair(1024), dtype=jnp.bfloat16),
+        "matrix-vector": lambda: over(jnp.matmul, normal(N, N), normal(N)),
+        "batched matmul": lambda: over(jnp.matmul, normal(64, 128, 128), normal(64, 128, 128)),
+        "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
+        "sort": lambda: over(lambda x: jnp.sort(x, -1), normal(16, 65536)),
+        "take": take,
+        "normals": normals,
+        "1000 tiny ops": tiny,
+        "training step": train,
+    }

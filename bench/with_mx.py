@@ -1,0 +1,98 @@
+"""The workloads in Ultramarine and in mlx, whose Python is the same."""
+
+from types import ModuleType
+
+from data import ATTENTION, MLP, N, Thunk, mlp_data, normal
+
+
+def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, returns its run
+    def over(make, *arrays):
+        inputs = [mx.array(a) for a in arrays]
+        mx.eval(inputs)
+        return lambda: mx.eval(make(*inputs))
+
+    def big():
+        return normal(N, N), normal(N, N, seed=1)
+
+    def gelu(x):
+        return 0.5 * x * (1 + mx.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+    def layer_norm(x, w, b):
+        mean = mx.mean(x, axis=-1, keepdims=True)
+        centred = x - mean
+        var = mx.mean(centred * centred, axis=-1, keepdims=True)
+        return centred * mx.rsqrt(var + 1e-5) * w + b
+
+    def attention(q, k, v):
+        scores = (q * ATTENTION[-1] ** -0.5) @ mx.swapaxes(k, -1, -2)
+        return mx.softmax(scores, axis=-1) @ v
+
+    def halves():
+        inputs = [mx.array(normal(1024, 1024, seed=s)).astype(mx.bfloat16) for s in (0, 1)]
+        mx.eval(inputs)
+        return lambda: mx.eval(inputs[0] @ inputs[1])
+
+    def tiny():
+        x0, y = mx.array([1.0, 2.0, 3.0, 4.0]), mx.array([0.5, 0.6, 0.7, 0.8])
+        mx.eval(x0, y)
+
+        def run():
+            x = x0
+            for _ in range(500):
+                x = x + y
+                x = x * y
+            mx.eval(x)
+
+        return run
+
+    def train():
+        params, x, labels = mlp_data()
+        params = {k: mx.array(v) for k, v in params.items()}
+        x, labels = mx.array(x), mx.array(labels)
+        rows = mx.arange(MLP[0])
+
+        def loss(p):
+            hidden = mx.maximum(x @ p["w1"] + p["b1"], 0)
+            out = hidden @ p["w2"] + p["b2"]
+            return mx.mean(mx.logsumexp(out, axis=1) - out[rows, labels])
+
+        step = mx.value_and_grad(loss)
+        state = {"p": params}
+
+        def run():
+            value, grads = step(state["p"])
+            state["p"] = {k: p - 0.01 * grads[k] for k, p in state["p"].items()}
+            mx.eval(value, state["p"])
+
+        return run
+
+    def take():
+        table = mx.array(normal(50000, 512))
+        rows = mx.random.randint(0, 50000, (8192,), key=mx.random.key(0))
+        mx.eval(table, rows)
+        return lambda: mx.eval(table[rows])
+
+    return {
+        "4x + 2y": lambda: over(lambda x, y: 4 * x + 2 * y, *big()),
+        "tanh-gelu": lambda: over(gelu, normal(N, N)),
+        "exp": lambda: over(mx.exp, normal(N, N)),
+        "x + row": lambda: over(lambda x, r: x + r, normal(N, N), normal(N)),
+        "transpose": lambda: over(lambda x: mx.contiguous(x.T), normal(N, N)),
+        "sum rows": lambda: over(lambda x: mx.sum(x, axis=1), normal(N, N)),
+        "sum columns": lambda: over(lambda x: mx.sum(x, axis=0), normal(N, N)),
+        "softmax": lambda: over(lambda x: mx.softmax(x, axis=-1), normal(N, N)),
+        "layer norm": lambda: over(layer_norm, normal(N, N), normal(N), normal(N)),
+        "matmul 2048": lambda: over(mx.matmul, normal(2048, 2048), normal(2048, 2048, seed=1)),
+        "matmul 1024 A^T": lambda: over(
+            lambda a, b: a.T @ b, normal(1024, 1024), normal(1024, 1024, seed=1)
+        ),
+        "matmul 1024 bf16": halves,
+        "matrix-vector": lambda: over(mx.matmul, normal(N, N), normal(N)),
+        "batched matmul": lambda: over(mx.matmul, normal(64, 128, 128), normal(64, 128, 128)),
+        "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
+        "sort": lambda: over(lambda x: mx.sort(x, axis=-1), normal(16, 65536)),
+        "take": take,
+        "normals": lambda: lambda: mx.eval(mx.random.normal((N, N))),
+        "1000 tiny ops": tiny,
+        "training step": train,
+    }

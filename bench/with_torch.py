@@ -1,0 +1,86 @@
+"""The workloads in PyTorch, eager."""
+
+import torch
+from data import ATTENTION, N, Thunk, mlp_data, normal
+
+
+def workloads() -> dict[str, "Thunk"]:
+    def over(make, *arrays):
+        inputs = [torch.from_numpy(a) for a in arrays]
+
+        def run():
+            with torch.no_grad():
+                make(*inputs)
+
+        return run
+
+    def gelu(x):
+        return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+    def layer_norm(x, w, b):
+        return torch.nn.functional.layer_norm(x, (N,), w, b, 1e-5)
+
+    def attention(q, k, v):
+        scores = (q * ATTENTION[-1] ** -0.5) @ k.transpose(-1, -2)
+        return torch.softmax(scores, -1) @ v
+
+    def halves():
+        a, b = (torch.from_numpy(normal(1024, 1024, seed=s)).bfloat16() for s in (0, 1))
+        return lambda: a @ b
+
+    def tiny():
+        x0, y = torch.tensor([1.0, 2, 3, 4]), torch.tensor([0.5, 0.6, 0.7, 0.8])
+
+        def run():
+            x = x0
+            for _ in range(500):
+                x = x + y
+                x = x * y
+
+        return run
+
+    def train():
+        params, x, labels = mlp_data()
+        p = {k: torch.from_numpy(v).requires_grad_() for k, v in params.items()}
+        x, labels = torch.from_numpy(x), torch.from_numpy(labels).long()
+
+        def run():
+            hidden = torch.relu(x @ p["w1"] + p["b1"])
+            out = hidden @ p["w2"] + p["b2"]
+            torch.nn.functional.cross_entropy(out, labels).backward()
+            with torch.no_grad():
+                for v in p.values():
+                    v -= 0.01 * v.grad
+                    v.grad = None
+
+        return run
+
+    def take():
+        table = torch.from_numpy(normal(50000, 512))
+        rows = torch.randint(0, 50000, (8192,))
+        return lambda: table[rows]
+
+    return {
+        "4x + 2y": lambda: over(lambda x, y: 4 * x + 2 * y, normal(N, N), normal(N, N, seed=1)),
+        "tanh-gelu": lambda: over(gelu, normal(N, N)),
+        "exp": lambda: over(torch.exp, normal(N, N)),
+        "x + row": lambda: over(torch.add, normal(N, N), normal(N)),
+        "transpose": lambda: over(lambda x: x.T.contiguous(), normal(N, N)),
+        "sum rows": lambda: over(lambda x: x.sum(1), normal(N, N)),
+        "sum columns": lambda: over(lambda x: x.sum(0), normal(N, N)),
+        "softmax": lambda: over(lambda x: torch.softmax(x, -1), normal(N, N)),
+        "layer norm": lambda: over(layer_norm, normal(N, N), normal(N), normal(N)),
+        "matmul 2048": lambda: over(torch.matmul, normal(2048, 2048), normal(2048, 2048, seed=1)),
+        "matmul 1024 A^T": lambda: over(
+            lambda a, b: a.T @ b, normal(1024, 1024), normal(1024, 1024, seed=1)
+        ),
+        "matmul 1024 bf16": halves,
+        "matrix-vector": lambda: over(torch.matmul, normal(N, N), normal(N)),
+        "batched matmul": lambda: over(torch.matmul, normal(64, 128, 128), normal(64, 128, 128)),
+        "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
+        "sort": lambda: over(lambda x: torch.sort(x, -1), normal(16, 65536)),
+        "take": take,
+        "normals": lambda: lambda: torch.randn(N, N),
+        "1000 tiny ops": tiny,
+        "training step": train,
+    }
