@@ -53,7 +53,11 @@ fn apply(code: u32, types: Types, a: &Array, b: &Array) -> Result<Array> {
     let promoted = a.dtype().promote(b.dtype());
     let dtype = match types {
         Types::Real | Types::RealInexact if promoted.is_complex() => {
-            return Err(Error::value(name, "Not supported for complex64."));
+            let text = match types {
+                Types::Real => "Complex type not supported.",
+                _ => "Not supported for complex64.",
+            };
+            return Err(Error::value(name, text));
         }
         Types::Bits | Types::Shift if promoted.is_inexact() => {
             return Err(Error::runtime(
@@ -362,8 +366,9 @@ impl Array {
             Number::Bool(v) => Scalar::from(v),
             Number::Int(v) if own == Dtype::Bool => Scalar::from_i64(Dtype::Int32, v),
             Number::Int(v) => {
-                let fits =
-                    crate::iinfo(own).is_none_or(|i| (i.min..=i.max).contains(&i128::from(v)));
+                // uint64 takes all, as in MLX: negative ones wrap.
+                let fits = own == Dtype::Uint64
+                    || crate::iinfo(own).is_none_or(|i| (i.min..=i.max).contains(&i128::from(v)));
                 if !fits {
                     return Err(Error::Value(format!(
                         "Converting {v} to {own} would result in overflow."

@@ -1,7 +1,8 @@
 //! The operators of Rust on arrays and numbers.
 //!
 //! They give a `Result`, since shapes may not fit: `(&x * 2.0)?`. A number adopts
-//! the array's dtype, as [`Array::scalar_like`] has it.
+//! the array's dtype, as [`Array::scalar_like`] has it. Numbers are f64 and i64 only:
+//! with more types a literal would be ambiguous.
 
 use crate::{array::Array, error::Result};
 
@@ -31,16 +32,16 @@ macro_rules! binary {
 }
 
 binary! {
-    Add add add [f64 f32 i64 i32];
-    Sub sub subtract [f64 f32 i64 i32];
-    Mul mul multiply [f64 f32 i64 i32];
-    Div div divide [f64 f32 i64 i32];
-    Rem rem remainder [f64 f32 i64 i32];
-    BitAnd bitand bitwise_and [bool i64 i32];
-    BitOr bitor bitwise_or [bool i64 i32];
-    BitXor bitxor bitwise_xor [bool i64 i32];
-    Shl shl left_shift [i64 i32];
-    Shr shr right_shift [i64 i32];
+    Add add add [f64 i64];
+    Sub sub subtract [f64 i64];
+    Mul mul multiply [f64 i64];
+    Div div divide [f64 i64];
+    Rem rem remainder [f64 i64];
+    BitAnd bitand bitwise_and [bool i64];
+    BitOr bitor bitwise_or [bool i64];
+    BitXor bitxor bitwise_xor [bool i64];
+    Shl shl left_shift [i64];
+    Shr shr right_shift [i64];
 }
 
 impl std::ops::Neg for &Array {

@@ -166,16 +166,23 @@ impl Rules for View {
             View::Slice { .. } | View::Diagonal { .. } => {
                 Update(self.clone()).apply(&x.zeros_like(), c)
             }
-            View::Strided { .. } => {
-                return Err(Error::value("vjp", "as_strided has no vjp rule."));
+            View::Strided { strides, offset } => {
+                // An element may be seen several times: its cotangents add up.
+                let n = x.size();
+                let wide = if i32::try_from(n).is_ok() { Dtype::Int32 } else { Dtype::Int64 };
+                let places = Array::arange(0.0, n as f64, 1.0, wide)?;
+                let places =
+                    places.as_strided(c.shape(), strides, *offset)?.reshape(&[c.size()])?;
+                let zeros = Array::zeros(&[n], c.dtype())?;
+                zeros.scatter_add_axis(&places, &c.reshape(&[c.size()])?, 0)?.reshape(from)?
             }
-            View::Bits => return Ok(smallvec![None]),
+            View::Bits => return Err(Error::value("vjp", "view has no vjp rule.")),
         })])
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         if matches!(self, View::Bits) {
-            return Ok(None);
+            return Err(Error::value("jvp", "view has no jvp rule."));
         }
         let shape = || Shape::from_slice(j.output.shape());
         Ok(j.tangents[0].as_ref().map(|t| view(self.clone(), t, shape())))
