@@ -1,5 +1,6 @@
 //! Running reductions along an axis.
 
+use super::select::where_;
 use super::{
     Call, Cotangents, Jvp, Rules, Vjp, Vmap,
     lean::{bin, flat, like, un},
@@ -112,9 +113,12 @@ impl Scan {
     /// `exp(scan(log t + shift)) * ..` for a `t` of either sign: the scan of the
     /// positive part less that of the negative.
     fn signed(&self, t: &Array, f: impl Fn(Array) -> Result<Array>) -> Result<Array> {
+        // A finite stand-in for the logarithm of zero keeps derivatives of this finite.
+        let nothing = if t.dtype() == Dtype::Float16 { -3e4 } else { -1e30 };
         let part = |t: &Array| -> Result<Array> {
-            let log = un(unary::LOG, &bin(binary::MAXIMUM, t, &like(t, 0.0))?);
-            Ok(un(unary::EXP, &f(log)?))
+            let positive = bin(binary::GREATER, t, &like(t, 0.0))?;
+            let log = un(unary::LOG, &where_(&positive, t, &like(t, 1.0))?);
+            Ok(un(unary::EXP, &f(where_(&positive, &log, &like(t, nothing))?)?))
         };
         bin(binary::SUBTRACT, &part(t)?, &part(&un(unary::NEGATIVE, t))?)
     }
