@@ -7,6 +7,7 @@ mod device;
 mod dtype;
 mod error;
 mod eval;
+pub mod io;
 pub mod memory;
 mod node;
 mod ops;

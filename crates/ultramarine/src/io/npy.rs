@@ -1,0 +1,288 @@
+//! NumPy's format of one array (`numpy.lib.format`, versions 1 to 3).
+//!
+//! A magic string, a version, a length, and a Python dict as text that names
+//! element type, order and shape; then the elements. bfloat16, which NumPy does
+//! not have, is written as two bytes of void, as MLX does.
+
+use super::{At, Layout, ReadSeek, Source, replace::replace, with_extension};
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    shape::{self, Shape},
+};
+use std::io::{BufReader, Write};
+use std::path::Path;
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// Elements begin at a multiple of this, so that a file can be mapped.
+const ALIGN: usize = 64;
+/// More than any header of a dtype that we know can take.
+const MAX_HEADER: u64 = 1 << 20;
+
+/// Saves an array; `.npy` is appended to a path without it. An array whose first
+/// axis is the fastest is written as it lies.
+///
+/// # Errors
+/// [`Error::Runtime`] when the file cannot be written; errors of evaluation.
+pub fn save(path: impl AsRef<Path>, array: &Array) -> Result<()> {
+    let path = with_extension(path.as_ref(), ".npy");
+    array.eval()?;
+    let name = path.display().to_string();
+    let at = At { op: "save", name: &name };
+    replace(&path, at, |file| write_to(file, array, at))
+}
+
+/// Writes an array to `writer`; `name` stands for it in errors.
+///
+/// # Errors
+/// As [`save`].
+pub fn write(writer: &mut dyn Write, array: &Array, name: &str) -> Result<()> {
+    write_to(writer, array, At { op: "save", name })
+}
+
+/// Loads the array of a file.
+///
+/// # Errors
+/// [`Error::Runtime`] when the file is missing, cut short or no npy file;
+/// [`Error::Value`] when arrays have no such dtype.
+pub fn load(path: impl AsRef<Path>) -> Result<Array> {
+    let name = path.as_ref().display().to_string();
+    let file = At { op: "load", name: &name }.open(path.as_ref())?;
+    read(&mut BufReader::new(file), &name)
+}
+
+/// Reads an array from `reader`'s position on and leaves the position behind it;
+/// `name` stands for the reader in errors.
+///
+/// # Errors
+/// As [`load`].
+pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<Array> {
+    read_from(&mut Source::to_end(reader, At { op: "load", name })?)
+}
+
+/// Bytes that `array` takes in a file.
+pub(super) fn file_bytes(array: &Array) -> u64 {
+    (array.nbytes() + header(array, false).len()) as u64
+}
+
+pub(super) fn write_to(writer: &mut dyn Write, array: &Array, at: At<'_>) -> Result<()> {
+    let strides = &array.value()?.strides;
+    let reversed = |s: &[usize]| s.iter().rev().copied().collect::<Shape>();
+    let fortran = !shape::is_contiguous(array.shape(), strides)
+        && shape::is_contiguous(
+            &reversed(array.shape()),
+            &strides.iter().rev().copied().collect::<shape::Strides>(),
+        );
+    let rows = if fortran { array.transpose()? } else { array.clone() };
+    rows.with_bytes(|bytes| {
+        writer.write_all(&header(array, fortran))?;
+        writer.write_all(bytes)?;
+        writer.flush()
+    })?
+    .map_err(|e| at.not_written(e))
+}
+
+fn header(array: &Array, fortran: bool) -> Vec<u8> {
+    let order = if fortran { "True" } else { "False" };
+    let shape: String = array.shape().iter().map(|n| format!("{n}, ")).collect();
+    // The comma stays behind a single number: without it that is no tuple.
+    let shape = if array.ndim() > 1 { shape.trim_end_matches(", ") } else { shape.trim_end() };
+    let mut text = format!(
+        "{{'descr': '{}', 'fortran_order': {order}, 'shape': ({shape}), }}",
+        descr(array.dtype())
+    );
+    let before = MAGIC.len() + 4;
+    let total = (before + text.len() + 1).next_multiple_of(ALIGN);
+    text.extend(std::iter::repeat_n(' ', total - before - text.len() - 1));
+    text.push('\n');
+    let mut out = MAGIC.to_vec();
+    out.extend([1, 0]);
+    // The text has a few hundred characters at most, since shapes are short.
+    out.extend((text.len() as u16).to_le_bytes());
+    out.extend(text.as_bytes());
+    out
+}
+
+/// The type as NumPy's array protocol writes it.
+fn descr(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::Bool => "|b1",
+        Dtype::Uint8 => "|u1",
+        Dtype::Uint16 => "<u2",
+        Dtype::Uint32 => "<u4",
+        Dtype::Uint64 => "<u8",
+        Dtype::Int8 => "|i1",
+        Dtype::Int16 => "<i2",
+        Dtype::Int32 => "<i4",
+        Dtype::Int64 => "<i8",
+        Dtype::Float16 => "<f2",
+        Dtype::Float32 => "<f4",
+        Dtype::Float64 => "<f8",
+        Dtype::Bfloat16 => "<V2",
+        Dtype::Complex64 => "<c8",
+    }
+}
+
+/// The dtype of an array protocol string and whether its bytes must be swapped.
+fn from_descr(text: &str) -> Option<(Dtype, bool)> {
+    let (order, kind) = text.split_at_checked(1)?;
+    let swap = match order {
+        "<" | "|" | "=" => false,
+        ">" => true,
+        _ => return None,
+    };
+    let dtype = Dtype::ALL.into_iter().find(|d| &descr(*d)[1..] == kind)?;
+    Some((dtype, swap))
+}
+
+pub(super) fn read_from(source: &mut Source<'_>) -> Result<Array> {
+    let at = source.at;
+    let magic: [u8; 6] = source.bytes("the magic string")?;
+    if &magic != MAGIC {
+        return Err(at.runtime("no npy file: it does not begin with \\x93NUMPY."));
+    }
+    let [major, minor] = source.bytes("the version")?;
+    let length = match major {
+        1 => u16::from_le_bytes(source.bytes("the header's length")?) as u64,
+        2 | 3 => u32::from_le_bytes(source.bytes("the header's length")?) as u64,
+        _ => return Err(at.runtime(format!("unsupported npy format version {major}.{minor}."))),
+    };
+    if length > MAX_HEADER {
+        return Err(at.runtime(format!("a header of {length} bytes is too long.")));
+    }
+    let header = source.text(length, "the header")?;
+    let layout = Parser { text: &header, at }.header()?;
+    source.array(layout, "the array")
+}
+
+/// Reads the one Python dict that a header is.
+struct Parser<'a> {
+    /// What has not been read yet.
+    text: &'a [u8],
+    at: At<'a>,
+}
+
+impl<'a> Parser<'a> {
+    fn header(mut self) -> Result<Layout> {
+        let (mut dtype, mut fortran, mut shape) = (None, None, None);
+        self.expect(b'{')?;
+        while !self.take(b'}') {
+            let key = self.string()?;
+            self.expect(b':')?;
+            match key {
+                "descr" => dtype = Some(self.dtype()?),
+                "fortran_order" => fortran = Some(self.boolean()?),
+                "shape" => shape = Some(self.shape()?),
+                _ => return Err(self.wrong(format!("unknown key '{key}'"))),
+            }
+            if !self.take(b',') {
+                self.expect(b'}')?;
+                break;
+            }
+        }
+        if self.peek().is_some() {
+            return Err(self.wrong("text after the dict"));
+        }
+        let this = &self;
+        let missing = |key| move || this.wrong(format!("no key '{key}'"));
+        let (dtype, swap) = dtype.ok_or_else(missing("descr"))?;
+        let fortran = fortran.ok_or_else(missing("fortran_order"))?;
+        let shape = shape.ok_or_else(missing("shape"))?;
+        Ok(Layout { dtype, shape, fortran, swap })
+    }
+
+    fn wrong(&self, text: impl std::fmt::Display) -> Error {
+        self.at.runtime(format!("bad npy header: {text}."))
+    }
+
+    /// The next character that is not white space.
+    fn peek(&mut self) -> Option<u8> {
+        self.text = self.text.trim_ascii_start();
+        self.text.first().copied()
+    }
+
+    fn take(&mut self, wanted: u8) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.text = &self.text[1..];
+        }
+        found
+    }
+
+    fn expect(&mut self, wanted: u8) -> Result<()> {
+        if self.take(wanted) {
+            return Ok(());
+        }
+        Err(self.wrong(format!("'{}' expected at {}", wanted as char, self.shown())))
+    }
+
+    /// The beginning of what has not been read, for errors.
+    fn shown(&self) -> String {
+        match self.text.get(..20).unwrap_or(self.text) {
+            [] => "the end".into(),
+            text => format!("\"{}\"", text.escape_ascii()),
+        }
+    }
+
+    /// Takes the bytes of which `belongs` is true.
+    fn span(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
+        self.peek();
+        let end = self.text.iter().position(|b| !belongs(*b)).unwrap_or(self.text.len());
+        let (span, rest) = self.text.split_at(end);
+        self.text = rest;
+        // Nothing in a header that we know is beyond ASCII; an empty text will not do.
+        std::str::from_utf8(span).unwrap_or("")
+    }
+
+    /// A string without escapes.
+    fn string(&mut self) -> Result<&'a str> {
+        let Some(quote @ (b'\'' | b'"')) = self.peek() else {
+            return Err(self.wrong(format!("a string expected at {}", self.shown())));
+        };
+        self.take(quote);
+        // `span` skips white space in front, which no key and no dtype has.
+        let span = self.span(|b| b != quote && b != b'\\');
+        self.expect(quote)?;
+        Ok(span)
+    }
+
+    fn dtype(&mut self) -> Result<(Dtype, bool)> {
+        let at = self.at;
+        let unsupported =
+            |text: &str| at.value(format!("Unsupported array protocol type-string: {text}"));
+        if let Some(b'[' | b'(') = self.peek() {
+            return Err(unsupported("that of a structured array"));
+        }
+        let text = self.string()?;
+        from_descr(text).ok_or_else(|| unsupported(text))
+    }
+
+    fn boolean(&mut self) -> Result<bool> {
+        match self.span(|b| b.is_ascii_alphabetic()) {
+            "True" => Ok(true),
+            "False" => Ok(false),
+            _ => Err(self.wrong("fortran_order is neither True nor False")),
+        }
+    }
+
+    fn shape(&mut self) -> Result<Shape> {
+        let mut shape = Shape::new();
+        self.expect(b'(')?;
+        while !self.take(b')') {
+            let digits = self.span(|b| b.is_ascii_digit());
+            let size = digits.parse().map_err(|_| {
+                let digits = if digits.is_empty() { self.shown() } else { digits.into() };
+                self.wrong(format!("the shape has no possible size at {digits}"))
+            })?;
+            shape.push(size);
+            // Python 2 marked long integers so.
+            self.take(b'L');
+            if !self.take(b',') {
+                self.expect(b')')?;
+                break;
+            }
+        }
+        Ok(shape)
+    }
+}

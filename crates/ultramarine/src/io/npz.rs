@@ -1,0 +1,129 @@
+//! NumPy's format of several arrays: a zip archive with a `.npy` file for each.
+
+use super::{Arrays, At, ReadSeek, Source, npy, remaining, replace::replace, with_extension};
+use crate::error::Result;
+use std::io::{BufReader, BufWriter, Read, Seek, Write};
+use std::path::Path;
+use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
+
+/// Deflate cannot pack more than this many bytes into one.
+const MAX_RATIO: u64 = 1032;
+
+/// Saves arrays; `.npz` is appended to a path without it.
+///
+/// # Errors
+/// [`crate::Error::Runtime`] when the file cannot be written; errors of evaluation.
+pub fn save(path: impl AsRef<Path>, arrays: &Arrays) -> Result<()> {
+    save_with(path.as_ref(), arrays, CompressionMethod::Stored)
+}
+
+/// As [`save`], compressed.
+///
+/// # Errors
+/// As [`save`].
+pub fn save_compressed(path: impl AsRef<Path>, arrays: &Arrays) -> Result<()> {
+    save_with(path.as_ref(), arrays, CompressionMethod::Deflated)
+}
+
+/// Writes arrays to `writer`, which `name` stands for in errors.
+///
+/// # Errors
+/// As [`save`].
+pub fn write(writer: &mut dyn Write, arrays: &Arrays, compressed: bool, name: &str) -> Result<()> {
+    let method = if compressed { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+    let at = At { op: "savez", name };
+    let writer = members(ZipWriter::new_stream(writer), arrays, method, at)?.into_inner();
+    writer.flush().map_err(|e| at.not_written(e))
+}
+
+/// Loads the arrays of a file.
+///
+/// # Errors
+/// [`crate::Error::Value`] when the file is missing or no zip archive,
+/// [`crate::Error::Runtime`] when a member is damaged or no npy file.
+pub fn load(path: impl AsRef<Path>) -> Result<Arrays> {
+    let name = path.as_ref().display().to_string();
+    let at = At { op: "load_npz", name: &name };
+    let file = std::fs::File::open(path);
+    read(&mut file.map_err(|e| at.value(format!("Failed to open file: {e}")))?, &name)
+}
+
+/// Reads the archive that `reader` is; `name` stands for it in errors.
+///
+/// # Errors
+/// As [`load`].
+pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<Arrays> {
+    let at = At { op: "load_npz", name };
+    let mut start = || {
+        reader.rewind()?;
+        remaining(reader)
+    };
+    // No two members share bytes, so together they cannot claim more than there are.
+    let mut left = start().map_err(|e| at.runtime(e))?;
+    let mut archive = ZipArchive::new(BufReader::new(reader))
+        .map_err(|e| at.value(format!("not a zip archive that can be read: {e}")))?;
+    let mut arrays = Arrays::new();
+    for index in 0..archive.len() {
+        let mut member = archive
+            .by_index(index)
+            .map_err(|e| at.runtime(format!("member {index} cannot be read: {e}")))?;
+        let member_name = member.name().map_err(|e| at.runtime(e))?.into_owned();
+        if member.is_dir() {
+            continue;
+        }
+        let full_name = format!("{name}({member_name})");
+        let at = At { op: at.op, name: &full_name };
+        let (size, packed) = (member.size(), member.compressed_size());
+        left = left.checked_sub(packed).ok_or_else(|| {
+            at.runtime(format!("{packed} bytes, of which the archive has but {left} left."))
+        })?;
+        let possible = match member.compression() {
+            CompressionMethod::Stored => size == packed,
+            _ => size <= packed.saturating_mul(MAX_RATIO),
+        };
+        if !possible {
+            return Err(at.runtime(format!("{packed} bytes cannot hold {size}.")));
+        }
+        let mut source = Source { reader: &mut member, left: size, at };
+        let array = npy::read_from(&mut source)?;
+        if source.left > 0 {
+            return Err(at.runtime(format!("{} bytes follow the array.", source.left)));
+        }
+        // The checksum is compared at the end.
+        match member.read(&mut [0]) {
+            Ok(0) => {}
+            Ok(_) => return Err(at.runtime(format!("there are more than {size} bytes."))),
+            Err(e) => return Err(at.runtime(e)),
+        }
+        let key = member_name.strip_suffix(".npy").unwrap_or(&member_name);
+        arrays.insert(key.to_owned(), array);
+    }
+    Ok(arrays)
+}
+
+fn save_with(path: &Path, arrays: &Arrays, method: CompressionMethod) -> Result<()> {
+    let path = with_extension(path, ".npz");
+    super::eval_all(arrays)?;
+    let name = path.display().to_string();
+    let at = At { op: "savez", name: &name };
+    replace(&path, at, |file| {
+        let mut file = members(ZipWriter::new(BufWriter::new(file)), arrays, method, at)?;
+        file.flush().map_err(|e| at.not_written(e))
+    })
+}
+
+fn members<W: Write + Seek>(
+    mut zip: ZipWriter<W>,
+    arrays: &Arrays,
+    method: CompressionMethod,
+    at: At<'_>,
+) -> Result<W> {
+    for (name, array) in arrays {
+        // Deflate may add a little to what it cannot pack.
+        let large = npy::file_bytes(array) > u32::MAX as u64 / 16 * 15;
+        let options = SimpleFileOptions::default().compression_method(method).large_file(large);
+        zip.start_file(format!("{name}.npy"), options).map_err(|e| at.not_written(e))?;
+        npy::write_to(&mut zip, array, at)?;
+    }
+    zip.finish().map_err(|e| at.not_written(e))
+}

@@ -1,0 +1,160 @@
+//! The safetensors format: the length of a JSON header, the header, the tensors.
+//!
+//! The `safetensors` crate checks the header: tensors must lie behind one another
+//! without gaps, and their sizes must agree with shapes and dtypes.
+
+use super::{
+    Arrays, At, Layout, Metadata, ReadSeek, Source, eval_all, replace::replace, with_extension,
+};
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+};
+use safetensors::tensor::{Dtype as FileDtype, Metadata as Header, TensorInfo};
+use std::io::{BufReader, BufWriter, Write};
+use std::path::Path;
+
+/// The longest header that the format's own library reads.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// Saves arrays with free text; `.safetensors` is appended to a path without it.
+///
+/// # Errors
+/// [`Error::Value`] for an array named `__metadata__`, [`Error::Runtime`] when the
+/// file cannot be written; errors of evaluation.
+pub fn save(path: impl AsRef<Path>, arrays: &Arrays, metadata: &Metadata) -> Result<()> {
+    let path = with_extension(path.as_ref(), ".safetensors");
+    eval_all(arrays)?;
+    let name = path.display().to_string();
+    let at = At { op: "save_safetensors", name: &name };
+    replace(&path, at, |file| write_to(&mut BufWriter::new(file), arrays, metadata, at))
+}
+
+/// Writes arrays to `writer`, which `name` stands for in errors.
+///
+/// # Errors
+/// As [`save`].
+pub fn write(
+    writer: &mut dyn Write,
+    arrays: &Arrays,
+    metadata: &Metadata,
+    name: &str,
+) -> Result<()> {
+    write_to(writer, arrays, metadata, At { op: "save_safetensors", name })
+}
+
+/// Loads the arrays and the metadata (empty if there is none) of a file.
+///
+/// # Errors
+/// [`Error::Runtime`] when the file is missing, cut short or no safetensors file,
+/// or holds a dtype that arrays do not have.
+pub fn load(path: impl AsRef<Path>) -> Result<(Arrays, Metadata)> {
+    let name = path.as_ref().display().to_string();
+    let file = At { op: "load_safetensors", name: &name }.open(path.as_ref())?;
+    read(&mut BufReader::with_capacity(1 << 16, file), &name)
+}
+
+/// Reads from `reader`'s position to its end; `name` stands for it in errors.
+///
+/// # Errors
+/// As [`load`].
+pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<(Arrays, Metadata)> {
+    let at = At { op: "load_safetensors", name };
+    let mut source = Source::to_end(reader, at)?;
+    let length = u64::from_le_bytes(source.bytes("the header's length")?);
+    if length > MAX_HEADER {
+        return Err(at.runtime(format!("no safetensors file: a header of {length} bytes.")));
+    }
+    let text = source.text(length, "the header")?;
+    let header: Header =
+        serde_json::from_slice(&text).map_err(|e| at.runtime(format!("bad header: {e}.")))?;
+    if header.data_len() as u64 != source.left {
+        let (wanted, left) = (header.data_len(), source.left);
+        return Err(at.runtime(format!(
+            "the tensors take {wanted} bytes, but the file has {left} (cut short?)."
+        )));
+    }
+    let mut arrays = Arrays::new();
+    for name in header.offset_keys() {
+        // The header has checked that each begins where the last one ended.
+        let Some(info) = header.info(&name) else { continue };
+        let dtype = from_file(info.dtype).ok_or_else(|| {
+            at.runtime(format!("unsupported dtype {} of tensor '{name}'.", info.dtype))
+        })?;
+        let shape = info.shape.as_slice().into();
+        let layout = Layout { dtype, shape, fortran: false, swap: false };
+        let array = source.array(layout, &format!("tensor '{name}'"))?;
+        arrays.insert(name, array);
+    }
+    let metadata = header.metadata().iter().flatten();
+    Ok((arrays, metadata.map(|(k, v)| (k.clone(), v.clone())).collect()))
+}
+
+fn write_to(
+    writer: &mut dyn Write,
+    arrays: &Arrays,
+    metadata: &Metadata,
+    at: At<'_>,
+) -> Result<()> {
+    if arrays.contains_key("__metadata__") {
+        return Err(Error::value(at.op, "No array can have the name __metadata__."));
+    }
+    // The widest types first, so that all are aligned.
+    let mut order: Vec<(&String, &Array)> = arrays.iter().collect();
+    order.sort_by_key(|(_, a)| std::cmp::Reverse(a.itemsize()));
+    let mut end = 0;
+    let tensors = order
+        .iter()
+        .map(|(name, a)| {
+            let begin = end;
+            end += a.nbytes();
+            let shape = a.shape().to_vec();
+            let dtype = to_file(a.dtype());
+            ((*name).clone(), TensorInfo { dtype, shape, data_offsets: (begin, end) })
+        })
+        .collect();
+    let metadata = (!metadata.is_empty())
+        .then(|| metadata.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+    let header = Header::new(metadata, tensors).map_err(|e| at.runtime(e))?;
+    let mut header = serde_json::to_vec(&header).map_err(|e| at.runtime(e))?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    if header.len() as u64 > MAX_HEADER {
+        return Err(at.runtime(format!("a header of {} bytes is too long.", header.len())));
+    }
+    let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(|e| at.not_written(e));
+    put(&(header.len() as u64).to_le_bytes())?;
+    put(&header)?;
+    for (_, array) in order {
+        array.with_bytes(&mut put)??;
+    }
+    writer.flush().map_err(|e| at.not_written(e))
+}
+
+fn to_file(dtype: Dtype) -> FileDtype {
+    match dtype {
+        Dtype::Bool => FileDtype::BOOL,
+        Dtype::Uint8 => FileDtype::U8,
+        Dtype::Uint16 => FileDtype::U16,
+        Dtype::Uint32 => FileDtype::U32,
+        Dtype::Uint64 => FileDtype::U64,
+        Dtype::Int8 => FileDtype::I8,
+        Dtype::Int16 => FileDtype::I16,
+        Dtype::Int32 => FileDtype::I32,
+        Dtype::Int64 => FileDtype::I64,
+        Dtype::Float16 => FileDtype::F16,
+        Dtype::Float32 => FileDtype::F32,
+        // MLX refuses this one; the format and other programs have it.
+        Dtype::Float64 => FileDtype::F64,
+        Dtype::Bfloat16 => FileDtype::BF16,
+        Dtype::Complex64 => FileDtype::C64,
+    }
+}
+
+fn from_file(dtype: FileDtype) -> Option<Dtype> {
+    match dtype {
+        // The bytes of 8-bit floats, as MLX gives them.
+        FileDtype::F8_E4M3 | FileDtype::F8_E8M0 => Some(Dtype::Uint8),
+        _ => Dtype::ALL.into_iter().find(|d| to_file(*d) == dtype),
+    }
+}
