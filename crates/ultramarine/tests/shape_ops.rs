@@ -143,6 +143,28 @@ fn strided_stays_inside() -> Result<()> {
 }
 
 #[test]
+fn absurd_places_and_steps() -> Result<()> {
+    let extremes = [isize::MIN, isize::MIN + 1, -1, 0, 1, isize::MAX - 1, isize::MAX];
+    let x = counted(&[3, 4]);
+    for a in extremes {
+        for b in extremes {
+            for step in extremes.into_iter().filter(|s| *s != 0) {
+                let y = x.slice(&[a, b], &[b, a], &[step, step])?;
+                // Once more over it, so that its strides are computed with.
+                let z = y.flip(None)?.transpose()?.flatten(0, -1)?;
+                assert_eq!(z.to_vec::<i32>()?.len(), y.size());
+            }
+        }
+        let d = x.diagonal(a, 0, 1)?.flip(None)?;
+        assert_eq!(d.to_vec::<i32>()?.len(), d.size());
+        let strided = x.as_strided(&[1, 0], &[a, isize::MIN], 5)?.flip(None)?;
+        assert_eq!(strided.to_vec::<i32>()?, [0i32; 0]);
+        assert_eq!(x.as_strided(&[1, 1], &[a, a], 5)?.flip(None)?.view(Dtype::Int8)?.size(), 4);
+    }
+    Ok(())
+}
+
+#[test]
 fn bits_under_another_type() -> Result<()> {
     let x = Array::from_slice(&[1.0f32, -2.0, 0.5, 4.0], &[2, 2])?;
     let bits: Vec<i32> = [1.0f32, -2.0, 0.5, 4.0].iter().map(|v| v.to_bits() as i32).collect();

@@ -1,7 +1,7 @@
 //! Arrays put together from others: they run as copies into parts of the output.
 
 use super::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap, batch, fill,
+    Call, Cotangents, Jvp, Op, Rules, Vjp, Vmap, batch, fill,
     view::{out_of_bounds, slice_view},
     view_rules::View,
 };
@@ -65,6 +65,7 @@ pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
 }
 
 fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
+    let arrays: SmallVec<[Array; 8]> = arrays.iter().map(lean_constant).collect();
     let inputs: SmallVec<[&Array; 8]> = arrays.iter().collect();
     Array::of(Concatenate { axis }, &inputs, shape, dtype)
 }
@@ -349,6 +350,18 @@ impl Array {
     }
 }
 
+/// A constant as one element that is broadcast: copying it reads nothing else. (As a
+/// constant of its full shape it would be written out first.)
+fn lean_constant(a: &Array) -> Array {
+    match &a.node().op {
+        Op::Fill(f) if a.size() > 1 => {
+            let one = fill::filled(Shape::new(), f.value);
+            Array::of(View::Broadcast, &[&one], Shape::from_slice(a.shape()), a.dtype())
+        }
+        _ => a.clone(),
+    }
+}
+
 impl Exec {
     /// A row-major array with the elements of operand `i`, to be written into: its
     /// own memory if nobody else needs it, else a copy. It has the result's shape and
@@ -377,7 +390,8 @@ pub(crate) struct Update(pub View);
 impl Update {
     /// `base` with the region replaced.
     pub fn apply(&self, base: &Array, update: &Array) -> Array {
-        Array::of(self.clone(), &[base, update], Shape::from_slice(base.shape()), base.dtype())
+        let update = lean_constant(update);
+        Array::of(self.clone(), &[base, &update], Shape::from_slice(base.shape()), base.dtype())
     }
 }
 

@@ -106,8 +106,6 @@ functions! {
     multiply MULTIPLY Keep;
     /// `self / other`. Integers give float32.
     divide DIVIDE Inexact;
-    /// The quotient rounded down; integers by zero give 0.
-    floor_divide FLOOR_DIVIDE Keep;
     /// The remainder with the divisor's sign, as Python's `%`; not for complex64.
     remainder REMAINDER Real;
     /// The larger element; NaN if either is. Complex: by real part, then imaginary.
@@ -176,6 +174,18 @@ impl Array {
             }
             _ => apply(binary::POWER, Types::Keep, self, other),
         }
+    }
+
+    /// The quotient rounded down; integers by zero give 0. (Complex quotients are not
+    /// rounded, as in MLX.)
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shapes cannot be broadcast.
+    pub fn floor_divide(&self, other: &Array) -> Result<Array> {
+        if self.dtype().promote(other.dtype()).is_complex() {
+            return Ok(self.divide(other)?.stop_gradient());
+        }
+        apply(binary::FLOOR_DIVIDE, Types::Keep, self, other)
     }
 
     /// Quotient rounded down, and remainder.

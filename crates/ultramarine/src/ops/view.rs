@@ -384,7 +384,10 @@ impl Array {
                 ),
             ));
         }
-        let strides = Strides::from_slice(strides);
+        // Strides that lead nowhere may be anything, and later overflow.
+        let idle = shape.contains(&0);
+        let strides: Strides =
+            strides.iter().zip(shape).map(|(s, n)| if idle || *n == 1 { 0 } else { *s }).collect();
         Ok(view(View::Strided { strides, offset }, self, Shape::from_slice(shape)))
     }
 
@@ -408,6 +411,8 @@ impl Array {
             return Err(Error::value("diagonal", "axis1 and axis2 cannot be the same axis"));
         }
         let own = self.shape();
+        // Beyond the plane all diagonals are empty.
+        let offset = offset.clamp(-(own[a] as isize), own[b] as isize);
         let mut shape: Shape = (0..ndim).filter(|i| *i != a && *i != b).map(|i| own[i]).collect();
         shape.push(diagonal_len(own[a], own[b], offset));
         Ok(view(View::Diagonal { offset, a, b }, self, shape))
@@ -557,7 +562,8 @@ pub(super) fn slice_view(
             ),
         ));
     }
-    let (mut first, mut shape) = (SmallVec::<[usize; 4]>::new(), Shape::new());
+    let (mut first, mut steps) = (SmallVec::<[usize; 4]>::new(), Strides::new());
+    let mut shape = Shape::new();
     for (i, &n) in from.iter().enumerate() {
         let (n, step) = (n as isize, step[i]);
         if step == 0 {
@@ -574,6 +580,8 @@ pub(super) fn slice_view(
         let length = length.div_ceil(step.unsigned_abs());
         shape.push(length);
         first.push(if length == 0 { 0 } else { a as usize });
+        // A step that is never taken might overflow when it is made a stride.
+        steps.push(if length <= 1 { 1 } else { step });
     }
-    Ok((View::Slice { start: first, step: Strides::from_slice(step) }, shape))
+    Ok((View::Slice { start: first, step: steps }, shape))
 }

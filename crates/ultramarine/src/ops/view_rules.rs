@@ -73,13 +73,13 @@ impl View {
         let (elements, out): (isize, Strides) = match self {
             View::Slice { start, step } => (
                 start.iter().zip(strides).map(|(a, s)| *a as isize * s).sum(),
-                step.iter().zip(strides).map(|(k, s)| k * s).collect(),
+                step.iter().zip(strides).map(|(k, s)| k.wrapping_mul(*s)).collect(),
             ),
             View::Diagonal { offset, a, b } => {
                 let along = if *offset >= 0 { strides[*b] } else { strides[*a] };
                 let mut out: Strides =
                     (0..strides.len()).filter(|i| i != a && i != b).map(|i| strides[i]).collect();
-                out.push(strides[*a] + strides[*b]);
+                out.push(strides[*a].wrapping_add(strides[*b]));
                 (offset.abs() * along, out)
             }
             _ => (0, Strides::from_slice(strides)),
@@ -226,7 +226,7 @@ fn retyped(input: &Value, from: &[usize], [before, after]: [Dtype; 2]) -> Option
     }
     strides[last] = 1;
     for i in 0..last {
-        let bytes = strides[i] * b;
+        let bytes = strides[i].wrapping_mul(b);
         if bytes % a != 0 && from[i] > 1 {
             return None;
         }
