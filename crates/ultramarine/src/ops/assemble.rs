@@ -1,9 +1,8 @@
 //! Arrays put together from others: they run as copies into parts of the output.
 
 use super::{
-    Call, Cotangents, Jvp, Op, Rules, Vjp, Vmap, batch, fill,
-    view::{out_of_bounds, slice_view},
-    view_rules::View,
+    Call, Cotangents, Jvp, Op, Rules, Vjp, Vmap, batch, fill, slice::slice_view,
+    view::out_of_bounds, view_rules::View,
 };
 use crate::{
     array::Array,
@@ -263,9 +262,11 @@ impl Array {
             let n = if i < lead { 1 } else { self.shape()[i - lead] };
             let r = if i < missing { 1 } else { reps[i - missing] };
             if r != 1 {
-                (cut.push(1), wide.push(r));
+                cut.push(1);
+                wide.push(r);
             }
-            (cut.push(n), wide.push(n));
+            cut.push(n);
+            wide.push(n);
             flat.push(n.saturating_mul(r));
         }
         shape::check("tile", &flat, self.itemsize())?;

@@ -23,6 +23,7 @@ pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod select;
+mod slice;
 pub(crate) mod sort;
 mod statistics;
 pub(crate) mod unary;

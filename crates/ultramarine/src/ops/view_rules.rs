@@ -232,7 +232,7 @@ fn retyped(input: &Value, from: &[usize], [before, after]: [Dtype; 2]) -> Option
         }
         strides[i] = bytes / a;
     }
-    (input.offset % (a as usize) == 0).then_some(strides)
+    input.offset.is_multiple_of(a as usize).then_some(strides)
 }
 
 /// Strides under which the elements of one shape are those of another in the same
