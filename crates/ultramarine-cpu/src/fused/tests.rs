@@ -616,3 +616,38 @@ fn malformed_programs_are_refused() {
     let longer = Tensor::dense(&mut random, DType::F32, &[5]);
     refused(Source { outputs: vec![0], ..Source::default() }, &longer);
 }
+
+#[test]
+fn arange_and_fill() {
+    use ultramarine_abi::schema::op;
+    let mut random = Random(7);
+    for &level in Level::available() {
+        for n in [1i64, 5, 512, 70_001] {
+            for (id, dtype) in
+                [(op::ARANGE, DType::F32), (op::ARANGE, DType::I32), (op::FILL, DType::I32)]
+            {
+                let out = Tensor::strided(&mut random, dtype, &[n], false);
+                let signature = Signature { inputs: &[], outputs: &[out.desc()] };
+                // SAFETY: these ops have no attributes.
+                let kernel = unsafe { super::prepare_op(id, std::ptr::null(), &signature, level) };
+                let Ok(kernel) = kernel else { panic!("{id} refused") };
+                let float = [[1.5f64.to_bits(), 0], [0.25f64.to_bits(), 0]];
+                let int = [[-7i64 as u64, 0], [3, 0]];
+                let scalars = if dtype == DType::F32 { &float } else { &int };
+                let scalars = if id == op::FILL { &scalars[..1] } else { &scalars[..] };
+                let args = Args { inputs: &[], outputs: &[out.view()], scalars };
+                // SAFETY: the output has memory for its strides.
+                unsafe { kernel.run(&Context { par: Par::default(), level }, &args) }
+                    .unwrap_or_else(|e| panic!("{e}"));
+                for i in 0..n as usize {
+                    let want = match (id, dtype) {
+                        (op::FILL, _) => -7i32 as u32,
+                        (_, DType::F32) => (1.5 + 0.25 * i as f32).to_bits(),
+                        _ => (3 * i as i32 - 7) as u32,
+                    };
+                    assert_eq!(out.bits(i, &[n]) as u32, want, "{level:?} {id} {n} at {i}");
+                }
+            }
+        }
+    }
+}
