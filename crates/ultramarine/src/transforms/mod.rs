@@ -13,5 +13,5 @@ mod vmap;
 pub use grad::{grad, value_and_grad};
 pub use jvp::jvp;
 pub use tree::Tree;
-pub use vjp::vjp;
+pub use vjp::{vjp, vjp_with};
 pub use vmap::vmap;

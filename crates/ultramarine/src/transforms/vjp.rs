@@ -40,7 +40,10 @@ pub fn vjp<E: From<Error>>(
 }
 
 /// As [`vjp`], with the cotangents made from the outputs.
-pub(super) fn vjp_with<E: From<Error>>(
+///
+/// # Errors
+/// As [`vjp`], and what `cotangents` returns.
+pub fn vjp_with<E: From<Error>>(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
     primals: &[Array],
     cotangents: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,

@@ -1,0 +1,183 @@
+//! Attributes and the special methods that concern an array as a Python object.
+
+use super::{PyArray, evaluate, item};
+use crate::dtype::{PyDtype, object};
+use crate::error::{Res, type_, value};
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyTuple};
+use ultramarine::Array;
+
+/// The shape as a tuple.
+fn shape<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, array.shape())
+}
+
+#[pymethods]
+impl PyArray {
+    /// The sizes of the dimensions.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        shape(py, &self.get(py))
+    }
+
+    /// The number of dimensions.
+    #[getter]
+    fn ndim(&self, py: Python<'_>) -> usize {
+        self.get(py).ndim()
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> usize {
+        self.get(py).size()
+    }
+
+    /// The bytes of an element.
+    #[getter]
+    fn itemsize(&self, py: Python<'_>) -> usize {
+        self.get(py).itemsize()
+    }
+
+    /// The bytes of all elements.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> usize {
+        self.get(py).nbytes()
+    }
+
+    /// The type of the elements.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDtype>> {
+        object(py, self.get(py).dtype())
+    }
+
+    /// The device that computes the array.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> crate::stream::PyDevice {
+        crate::stream::PyDevice(self.get(py).device())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> Res<usize> {
+        self.get(py).shape().first().copied().ok_or_else(|| type_("len() 0-dimensional array."))
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> Res<ArrayIterator> {
+        let array = self.get(py);
+        if array.ndim() == 0 {
+            return Err(type_("iter() 0-dimensional array."));
+        }
+        Ok(ArrayIterator { array, next: 0.into() })
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> Res<bool> {
+        let value = scalar(py, &self.get(py))?;
+        let (re, im) = value.to_complex();
+        Ok(re != 0.0 || im != 0.0)
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+        Ok(py.get_type::<PyInt>().call1((item(py, &self.get(py))?,))?)
+    }
+
+    fn __float__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+        Ok(py.get_type::<PyFloat>().call1((item(py, &self.get(py))?,))?)
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+        Ok(py.get_type::<PyComplex>().call1((item(py, &self.get(py))?,))?)
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+        let array = self.get(py);
+        if array.dtype().is_inexact() || array.size() != 1 {
+            return Err(type_("only integer arrays of one element can be converted to an index"));
+        }
+        self.__int__(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Res<String> {
+        let array = self.get(py);
+        evaluate(py, &array)?;
+        crate::print::repr(&array)
+    }
+
+    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> Res<Bound<'py, PyAny>> {
+        let array = self.get(py);
+        if array.ndim() == 0 {
+            return Ok(item(py, &array)?.call_method1("__format__", (spec,))?);
+        }
+        if !spec.is_empty() {
+            return Err(type_("unsupported format string passed to array.__format__"));
+        }
+        Ok(self.__repr__(py)?.into_pyobject(py).map_err(PyErr::from)?.into_any())
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyArray {
+        PyArray::new(self.get(py))
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyArray {
+        let _ = memo;
+        PyArray::new(self.get(py))
+    }
+
+    /// The module with the functions over arrays.
+    #[pyo3(signature = (api_version=None))]
+    fn __array_namespace__<'py>(
+        &self,
+        py: Python<'py>,
+        api_version: Option<&str>,
+    ) -> PyResult<Bound<'py, PyModule>> {
+        let _ = api_version;
+        py.import("ultramarine")
+    }
+
+    /// The array as NumPy's; `dtype` and `copy` as NumPy passes them.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let kwargs = PyDict::new(py);
+        if let Some(dtype) = dtype {
+            kwargs.set_item("dtype", dtype)?;
+        }
+        let numpy = py.import("numpy")?;
+        let view = pyo3::types::PyMemoryView::from(slf)?;
+        // A view shares memory; only a change of dtype must copy.
+        let function = if copy == Some(true) { "array" } else { "asarray" };
+        numpy.call_method(function, (view,), Some(&kwargs))
+    }
+}
+
+/// The only element.
+pub fn scalar(py: Python<'_>, array: &Array) -> Res<ultramarine::Scalar> {
+    if array.size() != 1 {
+        return Err(value("[convert] Only length-1 arrays can be converted to Python scalars."));
+    }
+    evaluate(py, array)?;
+    Ok(array.item_scalar()?)
+}
+
+/// Iterates over the first dimension.
+#[pyclass(name = "ArrayIterator", module = "ultramarine", frozen)]
+pub struct ArrayIterator {
+    array: Array,
+    next: std::sync::atomic::AtomicUsize,
+}
+
+#[pymethods]
+impl ArrayIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Res<Option<PyArray>> {
+        let i = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if i >= self.array.shape()[0] {
+            return Ok(None);
+        }
+        Ok(Some(PyArray::new(super::indexing::row(&self.array, i)?)))
+    }
+}

@@ -1,0 +1,218 @@
+//! Arrays as Python objects: numbers, lists, bytes, memory.
+
+use super::{PyArray, attributes::scalar, evaluate};
+use crate::dtype::by_name;
+use crate::error::{Res, exception};
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyList, PyType};
+use std::ffi::{CStr, c_int, c_void};
+use ultramarine::{Array, Dtype, Scalar};
+
+/// A scalar as a Python number.
+fn number<'py>(py: Python<'py>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match scalar.dtype() {
+        Dtype::Bool => PyBool::new(py, scalar.bits() != 0).to_owned().into_any(),
+        Dtype::Uint64 => scalar.bits().into_pyobject(py)?.into_any(),
+        d if d.is_complex() => {
+            let (re, im) = scalar.to_complex();
+            PyComplex::from_doubles(py, re, im).into_any()
+        }
+        d if d.is_inexact() => PyFloat::new(py, scalar.to_f64()).into_any(),
+        _ => scalar.to_i64().into_pyobject(py)?.into_any(),
+    })
+}
+
+/// The only element as a Python number.
+pub fn item<'py>(py: Python<'py>, array: &Array) -> Res<Bound<'py, PyAny>> {
+    Ok(number(py, scalar(py, array)?)?)
+}
+
+/// Nested lists of the elements; a number for an array without dimensions.
+pub fn list<'py>(py: Python<'py>, array: &Array) -> Res<Bound<'py, PyAny>> {
+    if array.ndim() == 0 {
+        return item(py, array);
+    }
+    evaluate(py, array)?;
+    let bytes = array.with_bytes(<[u8]>::to_vec)?;
+    Ok(nested(py, &bytes, array.shape(), array.dtype())?.into_any())
+}
+
+fn nested<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    shape: &[usize],
+    dtype: Dtype,
+) -> PyResult<Bound<'py, PyList>> {
+    let (n, rest) = (shape[0], &shape[1..]);
+    let each = if n == 0 { 0 } else { bytes.len() / n };
+    let part = |i: usize| &bytes[i * each..(i + 1) * each];
+    if rest.is_empty() {
+        let element = |i: usize| -> PyResult<Bound<'py, PyAny>> {
+            let mut bits = [0u8; 8];
+            bits[..each].copy_from_slice(part(i));
+            number(py, Scalar::from_bits(dtype, u64::from_le_bytes(bits)))
+        };
+        let items = (0..n).map(element).collect::<PyResult<Vec<_>>>()?;
+        return PyList::new(py, items);
+    }
+    let rows = (0..n).map(|i| nested(py, part(i), rest, dtype)).collect::<PyResult<Vec<_>>>()?;
+    PyList::new(py, rows)
+}
+
+/// What a buffer's view points to until it is released.
+struct Export {
+    /// Keeps the memory.
+    _array: Array,
+    shape: Vec<isize>,
+    strides: Vec<isize>,
+}
+
+fn format(dtype: Dtype) -> &'static CStr {
+    match dtype {
+        Dtype::Bool => c"?",
+        Dtype::Uint8 => c"B",
+        Dtype::Uint16 => c"H",
+        Dtype::Uint32 => c"I",
+        Dtype::Uint64 => c"Q",
+        Dtype::Int8 => c"b",
+        Dtype::Int16 => c"h",
+        Dtype::Int32 => c"i",
+        Dtype::Int64 => c"q",
+        Dtype::Float16 => c"e",
+        Dtype::Float32 => c"f",
+        Dtype::Float64 => c"d",
+        Dtype::Bfloat16 => c"bfloat16",
+        Dtype::Complex64 => c"Zf",
+    }
+}
+
+#[pymethods]
+impl PyArray {
+    /// The only element as a Python number.
+    fn item<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+        item(py, &self.get(py))
+    }
+
+    /// The elements as nested lists of Python numbers (a number, if there are no
+    /// dimensions).
+    fn tolist<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+        list(py, &self.get(py))
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyBytes>> {
+        let array = self.get(py);
+        evaluate(py, &array)?;
+        Ok(array.with_bytes(|b| PyBytes::new(py, b))?)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Res<(Bound<'py, PyAny>, Pickled<'py>)> {
+        let py = slf.py();
+        let array = slf.get().get(py);
+        let bytes = slf.get().__bytes__(py)?;
+        let load = py.import("ultramarine._core")?.getattr("_unpickle")?;
+        let state =
+            (slf.get_type(), bytes, array.shape().to_vec(), array.dtype().name().to_owned());
+        Ok((load, state))
+    }
+
+    /// # Safety
+    /// Called by the interpreter with a view to fill.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> Res<()> {
+        let py = slf.py();
+        if view.is_null() {
+            return Err(PyBufferError::new_err("no view given").into());
+        }
+        // SAFETY: not null; the protocol wants `obj` null wherever we fail.
+        unsafe { (*view).obj = std::ptr::null_mut() };
+        let mut array = slf.get().get(py);
+        evaluate(py, &array)?;
+        let wants = |flag| flags & flag == flag;
+        let strided = wants(ffi::PyBUF_STRIDES)
+            && !wants(ffi::PyBUF_C_CONTIGUOUS)
+            && !wants(ffi::PyBUF_F_CONTIGUOUS);
+        if !strided {
+            array = py.detach(|| array.to_contiguous())?;
+        }
+        let value = array.value()?;
+        value.buffer.mark_exported();
+        let size = array.itemsize() as isize;
+        let fits = !wants(ffi::PyBUF_F_CONTIGUOUS) || array.ndim() < 2;
+        if !fits && !wants(ffi::PyBUF_ANY_CONTIGUOUS) {
+            return Err(PyBufferError::new_err("the array is not column-major").into());
+        }
+        let read_only = value.buffer.is_read_only();
+        if read_only && wants(ffi::PyBUF_WRITABLE) {
+            return Err(PyBufferError::new_err("the array's memory is read-only").into());
+        }
+        let data = value.data();
+        let mut export = Box::new(Export {
+            shape: array.shape().iter().map(|n| *n as isize).collect(),
+            strides: value.strides.iter().map(|s| s * size).collect(),
+            _array: array.clone(),
+        });
+        // SAFETY: `view` is the interpreter's to fill. The pointers lead into the boxed
+        // export, freed in `__releasebuffer__`, which also keeps the memory that `buf` points
+        // to.
+        unsafe {
+            (*view).buf = data as *mut c_void;
+            (*view).len = array.nbytes() as isize;
+            (*view).itemsize = size;
+            (*view).readonly = read_only as c_int;
+            (*view).ndim = array.ndim() as c_int;
+            (*view).format = if wants(ffi::PyBUF_FORMAT) {
+                format(array.dtype()).as_ptr().cast_mut()
+            } else {
+                std::ptr::null_mut()
+            };
+            let give = |flag, list: &mut Vec<isize>| {
+                if wants(flag) { list.as_mut_ptr() } else { std::ptr::null_mut() }
+            };
+            (*view).shape = give(ffi::PyBUF_ND, &mut export.shape);
+            (*view).strides = give(ffi::PyBUF_STRIDES, &mut export.strides);
+            (*view).suboffsets = std::ptr::null_mut();
+            (*view).internal = Box::into_raw(export).cast();
+            (*view).obj = slf.into_ptr();
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// Called by the interpreter with a view that `__getbuffer__` filled.
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: `internal` is the box that `__getbuffer__` made, released once.
+        unsafe { drop(Box::from_raw((*view).internal as *mut Export)) }
+    }
+}
+
+/// What a pickle holds: class, elements, shape, name of the dtype.
+type Pickled<'py> = (Bound<'py, PyType>, Bound<'py, PyBytes>, Vec<usize>, String);
+
+/// Makes an array of a pickle's content.
+#[pyfunction]
+fn _unpickle<'py>(
+    class: &Bound<'py, PyType>,
+    bytes: &[u8],
+    shape: Vec<usize>,
+    dtype: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = Array::from_bytes(bytes, &shape, by_name(dtype)?).map_err(|e| exception(&e))?;
+    let plain = Bound::new(class.py(), PyArray::new(array))?;
+    if class.is(class.py().get_type::<PyArray>()) {
+        return Ok(plain.into_any());
+    }
+    if !class.is_subclass_of::<PyArray>()? {
+        return Err(PyValueError::new_err("not a pickle of an array"));
+    }
+    class.call1((plain,))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::functions!(m: _unpickle);
+    Ok(())
+}

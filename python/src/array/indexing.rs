@@ -1,0 +1,172 @@
+//! `x[...]`, `x[...] = v` and `x.at[...]`.
+
+use super::PyArray;
+use crate::convert::{as_array, operand};
+use crate::error::{Res, value};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
+use ultramarine::{Array, Dtype, Index, Update};
+
+/// A bound or the step of a slice.
+fn bound(object: Bound<'_, PyAny>) -> Res<Option<i64>> {
+    if object.is_none() {
+        return Ok(None);
+    }
+    match object.extract::<i64>() {
+        Ok(v) => Ok(Some(v)),
+        Err(e) if e.is_instance_of::<PyTypeError>(object.py()) => {
+            Err(value("Slice indices must be integers."))
+        }
+        // Beyond any array: as far as it goes.
+        Err(_) => Ok(Some(if object.lt(0)? { i64::MIN } else { i64::MAX })),
+    }
+}
+
+/// One entry of an index.
+fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
+    if let Ok(slice) = object.cast::<PySlice>() {
+        return Ok(Index::Slice {
+            start: bound(slice.getattr("start")?)?,
+            stop: bound(slice.getattr("stop")?)?,
+            step: bound(slice.getattr("step")?)?,
+        });
+    }
+    if object.is_none() {
+        return Ok(Index::NewAxis);
+    }
+    if object.is_instance_of::<PyEllipsis>() {
+        return Ok(Index::Ellipsis);
+    }
+    if let Some(a) = as_array(object) {
+        return Ok(Index::from(a.get().get(object.py())));
+    }
+    let invalid = || value("Cannot index an array using the given type.");
+    if object.is_instance_of::<PyBool>() {
+        return Err(invalid());
+    }
+    if object.is_instance_of::<PyInt>() {
+        // What int64 does not hold is out of range for sure.
+        return Ok(Index::Int(match object.extract::<i64>() {
+            Ok(v) => v,
+            Err(_) => {
+                return Err(crate::error::Fail::Core(ultramarine::Error::Index(format!(
+                    "Index {object} is out of bounds."
+                ))));
+            }
+        }));
+    }
+    if object.is_instance_of::<PyList>() {
+        return Ok(Index::from(indices(super::make::array(object, None)?)));
+    }
+    if object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyString>() {
+        return Err(invalid());
+    }
+    if let Ok(v) = object.extract::<i64>() {
+        return Ok(Index::Int(v));
+    }
+    match super::make::array_like(object)? {
+        Some(a) => Ok(Index::from(a)),
+        None => Err(invalid()),
+    }
+}
+
+/// An empty list is an empty list of indices, not of floats.
+fn indices(array: Array) -> Array {
+    if array.size() == 0 { array.astype(Dtype::Int32) } else { array }
+}
+
+/// The entries of an index.
+fn entries(object: &Bound<'_, PyAny>) -> Res<Vec<Index>> {
+    match object.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().map(|item| entry(&item)).collect(),
+        Err(_) => Ok(vec![entry(object)?]),
+    }
+}
+
+/// Row `i` along the first axis.
+pub fn row(array: &Array, i: usize) -> Res<Array> {
+    Ok(array.index(&[Index::Int(i as i64)])?)
+}
+
+#[pymethods]
+impl PyArray {
+    fn __getitem__(&self, py: Python<'_>, arg: &Bound<'_, PyAny>) -> Res<PyArray> {
+        let entries = entries(arg)?;
+        Ok(PyArray::new(self.get(py).index(&entries)?))
+    }
+
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        arg0: &Bound<'_, PyAny>,
+        arg1: &Bound<'_, PyAny>,
+    ) -> Res<()> {
+        let entries = entries(arg0)?;
+        let array = self.get(py);
+        let values = operand(arg1, Some(array.dtype()))?;
+        let made = array.index_update(&entries, &values, Update::Set)?;
+        // The former handle must not count as a user of the memory that is updated.
+        drop(array);
+        self.set(py, made);
+        Ok(())
+    }
+
+    /// Updates at an index that gather where positions repeat: `x.at[i].add(v)` and
+    /// likewise `subtract`, `multiply`, `divide`, `maximum`, `minimum` return the updated
+    /// array.
+    #[getter]
+    fn at(&self, py: Python<'_>) -> ArrayAt {
+        ArrayAt { array: self.get(py), entries: None }
+    }
+}
+
+/// An array and an index, at which updates are to be applied.
+#[pyclass(name = "ArrayAt", module = "ultramarine", frozen)]
+pub struct ArrayAt {
+    array: Array,
+    entries: Option<Vec<Index>>,
+}
+
+impl ArrayAt {
+    fn update(&self, updates: &Bound<'_, PyAny>, kind: Update) -> Res<PyArray> {
+        let Some(entries) = &self.entries else {
+            return Err(value("Must give an index to .at, as in x.at[i]."));
+        };
+        let updates = operand(updates, Some(self.array.dtype()))?;
+        Ok(PyArray::new(self.array.index_update(entries, &updates, kind)?))
+    }
+}
+
+macro_rules! updates {
+    ($($(#[doc = $doc:literal])* $name:ident $kind:ident;)*) => {
+        #[pymethods]
+        impl ArrayAt {
+            fn __getitem__(&self, indices: &Bound<'_, PyAny>) -> Res<ArrayAt> {
+                Ok(ArrayAt { array: self.array.clone(), entries: Some(entries(indices)?) })
+            }
+
+            $(
+            $(#[doc = $doc])*
+            fn $name(&self, value: &Bound<'_, PyAny>) -> Res<PyArray> {
+                self.update(value, Update::$kind)
+            }
+            )*
+        }
+    };
+}
+
+updates! {
+    /// The array with `value` added at the index.
+    add Add;
+    /// The array with `value` subtracted at the index.
+    subtract Subtract;
+    /// The array multiplied by `value` at the index.
+    multiply Multiply;
+    /// The array divided by `value` at the index.
+    divide Divide;
+    /// The array with the larger of its elements and `value` at the index.
+    maximum Maximum;
+    /// The array with the smaller of its elements and `value` at the index.
+    minimum Minimum;
+}

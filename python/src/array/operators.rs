@@ -1,0 +1,156 @@
+//! Operators. A row of the table makes the operator, its reflection and its in-place
+//! form.
+
+use super::PyArray;
+use crate::convert::{exact, try_operand};
+use crate::error::{Res, type_, type_name, value};
+use pyo3::prelude::*;
+use pyo3::pyclass::CompareOp;
+use ultramarine::{Array, Result};
+
+type Function = fn(&Array, &Array) -> Result<Array>;
+
+/// `f(slf, other)`, or `f(other, slf)` if `reflected`.
+#[inline]
+fn apply(
+    slf: &Bound<'_, PyArray>,
+    other: &Bound<'_, PyAny>,
+    what: &str,
+    reflected: bool,
+    f: Function,
+) -> Res<Array> {
+    let py = slf.py();
+    if let Some(b) = exact(other) {
+        // SAFETY: building a node runs no Python code and rebinds no array.
+        let (a, b) = unsafe { (slf.get().borrow(py), b.get().borrow(py)) };
+        return Ok(if reflected { f(b, a)? } else { f(a, b)? });
+    }
+    let a = slf.get().get(py);
+    let Some(b) = try_operand(other, Some(a.dtype()))? else {
+        return Err(if other.is_none() {
+            type_(format!("Cannot perform {what} on an array and None"))
+        } else {
+            value(format!("Cannot perform {what} on an array and {}", type_name(other)))
+        });
+    };
+    Ok(if reflected { f(&b, &a)? } else { f(&a, &b)? })
+}
+
+/// A function of integers and bools, with MLX's error for others.
+macro_rules! bits {
+    ($name:ident, $what:literal) => {
+        |a, b| {
+            if a.dtype().is_inexact() || b.dtype().is_inexact() {
+                let text = concat!("Floating point types not allowed with ", $what, ".");
+                return Err(ultramarine::Error::Value(text.into()));
+            }
+            a.$name(b)
+        }
+    };
+}
+
+macro_rules! operators {
+    ($($what:literal $op:ident $rop:ident $iop:ident = $f:expr;)*) => {
+        #[pymethods]
+        impl PyArray {
+            $(
+            fn $op(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+                Ok(PyArray::new(apply(slf, other, $what, false, $f)?))
+            }
+
+            fn $rop(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+                Ok(PyArray::new(apply(slf, other, $what, true, $f)?))
+            }
+
+            fn $iop(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
+                let made = apply(slf, other, $what, false, $f)?;
+                slf.get().set(slf.py(), made);
+                Ok(())
+            }
+            )*
+        }
+    };
+}
+operators! {
+    "addition" __add__ __radd__ __iadd__ = Array::add;
+    "subtraction" __sub__ __rsub__ __isub__ = Array::subtract;
+    "multiplication" __mul__ __rmul__ __imul__ = Array::multiply;
+    "division" __truediv__ __rtruediv__ __itruediv__ = Array::divide;
+    "floor division" __floordiv__ __rfloordiv__ __ifloordiv__ = Array::floor_divide;
+    "modulus" __mod__ __rmod__ __imod__ = Array::remainder;
+    "bitwise and" __and__ __rand__ __iand__ = bits!(bitwise_and, "bitwise and");
+    "bitwise or" __or__ __ror__ __ior__ = bits!(bitwise_or, "bitwise or");
+    "bitwise xor" __xor__ __rxor__ __ixor__ = bits!(bitwise_xor, "bitwise xor");
+    "left shift" __lshift__ __rlshift__ __ilshift__ = bits!(left_shift, "left shift");
+    "right shift" __rshift__ __rrshift__ __irshift__ = bits!(right_shift, "right shift");
+}
+
+#[pymethods]
+impl PyArray {
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> Res<PyArray> {
+        no_modulo(modulo)?;
+        Ok(PyArray::new(apply(slf, other, "power", false, Array::power)?))
+    }
+
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> Res<PyArray> {
+        no_modulo(modulo)?;
+        Ok(PyArray::new(apply(slf, other, "power", true, Array::power)?))
+    }
+
+    fn __ipow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> Res<()> {
+        no_modulo(modulo)?;
+        let made = apply(slf, other, "power", false, Array::power)?;
+        slf.get().set(slf.py(), made);
+        Ok(())
+    }
+
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        op: CompareOp,
+    ) -> Res<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let f: Function = match op {
+            CompareOp::Lt => Array::less,
+            CompareOp::Le => Array::less_equal,
+            CompareOp::Eq => Array::equal,
+            CompareOp::Ne => Array::not_equal,
+            CompareOp::Gt => Array::greater,
+            CompareOp::Ge => Array::greater_equal,
+        };
+        if matches!(op, CompareOp::Eq | CompareOp::Ne) && exact(other).is_none() {
+            // Something that no array can be equal to is Python's to compare.
+            let a = slf.get().get(py);
+            return match try_operand(other, Some(a.dtype()))? {
+                Some(b) => Ok(Bound::new(py, PyArray::new(f(&a, &b)?))?.into_any()),
+                None => Ok(py.NotImplemented().into_bound(py)),
+            };
+        }
+        let made = apply(slf, other, "comparison", false, f)?;
+        Ok(Bound::new(py, PyArray::new(made))?.into_any())
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> isize {
+        // By identity, as objects do: equality is elementwise.
+        slf.as_ptr() as isize >> 4
+    }
+}
+
+fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> Res<()> {
+    match modulo {
+        None => Ok(()),
+        Some(_) => Err(type_("pow with a third argument is not supported for arrays")),
+    }
+}

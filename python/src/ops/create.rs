@@ -1,0 +1,294 @@
+//! Creation of arrays.
+
+use crate::array::{PyArray, make};
+use crate::convert::{ArrayArg, Ints, Number, as_array, integer, operand};
+use crate::dtype::DtypeArg;
+use crate::error::{Res, type_, value};
+use crate::stream::{StreamArg, on};
+use pyo3::prelude::*;
+use ultramarine::{Array, Dtype, Scalar};
+
+fn or_float(dtype: Option<DtypeArg>) -> Dtype {
+    dtype.map_or(Dtype::Float32, |d| *d)
+}
+
+macro_rules! filled {
+    ($($(#[doc = $doc:literal])* $name:ident = $f:expr;)*) => {
+        $(
+        $(#[doc = $doc])*
+        #[pyfunction]
+        #[pyo3(signature = (shape, dtype=None, *, stream=None),
+               text_signature = "(shape, dtype=float32, *, stream=None)")]
+        fn $name(
+            shape: Ints,
+            dtype: Option<DtypeArg>,
+            stream: Option<StreamArg>,
+        ) -> Res<PyArray> {
+            let shape = shape.shape("full")?;
+            Ok(PyArray::new(on(stream, || $f(&shape, or_float(dtype)))?))
+        }
+        )*
+    };
+}
+
+filled! {
+    /// An array of zeros.
+    zeros = Array::zeros;
+    /// An array of ones.
+    ones = Array::ones;
+    /// An array whose elements are whatever its memory holds.
+    empty = Array::empty;
+}
+
+macro_rules! like {
+    ($($(#[doc = $doc:literal])* $name:ident = $f:expr;)*) => {
+        $(
+        $(#[doc = $doc])*
+        #[pyfunction]
+        #[pyo3(signature = (a, /, dtype=None, *, stream=None))]
+        fn $name(
+            a: ArrayArg,
+            dtype: Option<DtypeArg>,
+            stream: Option<StreamArg>,
+        ) -> Res<PyArray> {
+            let dtype = dtype.map_or(a.0.dtype(), |d| *d);
+            Ok(PyArray::new(on(stream, || $f(a.0.shape(), dtype))?))
+        }
+        )*
+    };
+}
+
+like! {
+    /// Zeros in the shape of another array, and in its dtype unless one is given.
+    zeros_like = Array::zeros;
+    /// Ones in the shape of another array, and in its dtype unless one is given.
+    ones_like = Array::ones;
+    /// Like another array, with whatever its memory holds.
+    empty_like = Array::empty;
+}
+
+/// `vals` broadcast to a shape, in a dtype.
+fn fill(shape: &[usize], vals: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<Array> {
+    if as_array(vals).is_none()
+        && let Some(n) = Number::of(vals)?
+    {
+        // Integers are checked, as beside an array of that dtype.
+        let own = match dtype {
+            Some(d) => n.beside(d)?.cast(d),
+            None => n.cast(n.dtype()),
+        };
+        return Ok(Array::full(shape, own)?);
+    }
+    let vals = operand(vals, dtype)?;
+    let vals = dtype.map_or_else(|| vals.clone(), |d| vals.astype(d));
+    let common = ultramarine::shape::broadcast_shapes(vals.shape(), shape)?;
+    if common[..] != *shape {
+        return Err(value(format!(
+            "[full] Values of shape {} do not fill shape {}.",
+            ultramarine::shape::Show(vals.shape()),
+            ultramarine::shape::Show(shape)
+        )));
+    }
+    Ok(vals.broadcast_to(shape)?)
+}
+
+/// An array filled with a number, or with an array that is broadcast.
+#[pyfunction]
+#[pyo3(signature = (shape, vals, dtype=None, *, stream=None))]
+fn full(
+    shape: Ints,
+    vals: &Bound<'_, PyAny>,
+    dtype: Option<DtypeArg>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let shape = shape.shape("full")?;
+    Ok(PyArray::new(on(stream, || fill(&shape, vals, dtype.map(|d| *d)))?))
+}
+
+/// `full` in the shape of another array, and in its dtype unless one is given.
+#[pyfunction]
+#[pyo3(signature = (a, vals, dtype=None, *, stream=None))]
+fn full_like(
+    a: ArrayArg,
+    vals: &Bound<'_, PyAny>,
+    dtype: Option<DtypeArg>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let dtype = dtype.map_or(a.0.dtype(), |d| *d);
+    Ok(PyArray::new(on(stream, || fill(a.0.shape(), vals, Some(dtype)))?))
+}
+
+/// Numbers from `start` (0 unless a stop is given, too) in steps of `step` to before
+/// `stop`. Integers give int32 (int64 where that is too small), floats float32.
+#[pyfunction]
+#[pyo3(signature = (start=None, stop=None, step=None, dtype=None, *, stream=None))]
+fn arange(
+    start: Option<&Bound<'_, PyAny>>,
+    stop: Option<&Bound<'_, PyAny>>,
+    step: Option<&Bound<'_, PyAny>>,
+    dtype: Option<DtypeArg>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let (start, stop) = match (start, stop) {
+        (Some(start), Some(stop)) => (Some(start), stop),
+        (Some(stop), None) | (None, Some(stop)) => (None, stop),
+        (None, None) => return Err(type_("arange: a stop is needed")),
+    };
+    let mut own = Dtype::Int32;
+    let mut number = |argument: Option<&Bound<'_, PyAny>>, default: f64| -> Res<f64> {
+        let Some(object) = argument else { return Ok(default) };
+        let (v, dtype) = match Number::of(object)? {
+            Some(Number::Bool(_)) => return Err(value("bool not supported for arange.")),
+            Some(Number::Int(v)) => (v as f64, Number::Int(v).dtype()),
+            Some(Number::Float(v)) => (v, Dtype::Float32),
+            Some(_) => return Err(type_("arange: expected real numbers")),
+            None => match integer(object)? {
+                Some(v) => (v as f64, Number::Int(v as i64).dtype()),
+                None => (object.extract::<f64>()?, Dtype::Float32),
+            },
+        };
+        own = own.promote(dtype);
+        Ok(v)
+    };
+    let (start, stop, step) = (number(start, 0.0)?, number(Some(stop), 0.0)?, number(step, 1.0)?);
+    let dtype = dtype.map_or(own, |d| *d);
+    Ok(PyArray::new(on(stream, || Array::arange(start, stop, step, dtype))?))
+}
+
+/// `num` numbers evenly spaced from `start` to `stop`, the latter included if `endpoint`.
+#[pyfunction]
+#[pyo3(signature = (start, stop, num=50, endpoint=true, dtype=None, stream=None),
+       text_signature = "(start, stop, num=50, endpoint=True, dtype=float32, stream=None)")]
+fn linspace(
+    start: f64,
+    stop: f64,
+    num: Option<isize>,
+    endpoint: bool,
+    dtype: Option<DtypeArg>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let num = num.unwrap_or(50);
+    let count = usize::try_from(num).map_err(|_| {
+        value(format!("[linspace] number of samples, {num}, must be non-negative."))
+    })?;
+    let dtype = or_float(dtype);
+    Ok(PyArray::new(on(stream, || Array::linspace(start, stop, count, endpoint, dtype))?))
+}
+
+/// Rows and columns of a matrix.
+fn sides(op: &str, n: isize, m: Option<isize>) -> Res<(usize, usize)> {
+    match (usize::try_from(n), usize::try_from(m.unwrap_or(n))) {
+        (Ok(n), Ok(m)) => Ok((n, m)),
+        _ => Err(value(format!("[{op}] N and M must be positive integers."))),
+    }
+}
+
+/// A matrix with ones on the `k`-th diagonal and zeros elsewhere.
+#[pyfunction]
+#[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None),
+       text_signature = "(n, m=None, k=0, dtype=float32, *, stream=None)")]
+fn eye(
+    n: isize,
+    m: Option<isize>,
+    k: isize,
+    dtype: Option<DtypeArg>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let (n, m) = sides("eye", n, m)?;
+    Ok(PyArray::new(on(stream, || Array::eye(n, m, k, or_float(dtype)))?))
+}
+
+/// The identity matrix of size `n`.
+#[pyfunction]
+#[pyo3(signature = (n, dtype=None, *, stream=None),
+       text_signature = "(n, dtype=float32, *, stream=None)")]
+fn identity(n: isize, dtype: Option<DtypeArg>, stream: Option<StreamArg>) -> Res<PyArray> {
+    eye(n, None, 0, dtype, stream)
+}
+
+/// A matrix with ones on and below the `k`-th diagonal and zeros above.
+#[pyfunction]
+#[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None))]
+fn tri(
+    n: isize,
+    m: Option<isize>,
+    k: isize,
+    dtype: Option<DtypeArg>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let (n, m) = sides("tri", n, m)?;
+    Ok(PyArray::new(on(stream, || Array::tri(n, m, k, or_float(dtype)))?))
+}
+
+/// The array with zeros above the `k`-th diagonal of its last two axes.
+#[pyfunction]
+#[pyo3(signature = (x, k=0, *, stream=None))]
+fn tril(x: ArrayArg, k: isize, stream: Option<StreamArg>) -> Res<PyArray> {
+    Ok(PyArray::new(on(stream, || x.0.tril(k))?))
+}
+
+/// The array with zeros below the `k`-th diagonal of its last two axes.
+#[pyfunction]
+#[pyo3(signature = (x, k=0, *, stream=None))]
+fn triu(x: ArrayArg, k: isize, stream: Option<StreamArg>) -> Res<PyArray> {
+    Ok(PyArray::new(on(stream, || x.0.triu(k))?))
+}
+
+/// Coordinate arrays of the grid that vectors span.
+#[pyfunction]
+#[pyo3(signature = (*arrays, sparse=false, indexing="xy", stream=None))]
+fn meshgrid<'py>(
+    arrays: Vec<ArrayArg>,
+    sparse: Option<bool>,
+    indexing: Option<&str>,
+    stream: Option<StreamArg>,
+    py: Python<'py>,
+) -> Res<Bound<'py, pyo3::types::PyTuple>> {
+    let arrays: Vec<Array> = arrays.into_iter().map(|a| a.0).collect();
+    let made = on(stream, || {
+        ultramarine::meshgrid(&arrays, sparse.unwrap_or(false), indexing.unwrap_or("xy"))
+    })?;
+    Ok(pyo3::types::PyTuple::new(py, super::list(made))?)
+}
+
+/// The object as an array, in `dtype` if one is given. `copy=False` is refused where
+/// memory would have to be copied: for all but arrays of that dtype.
+#[pyfunction]
+#[pyo3(signature = (a, dtype=None, *, copy=None))]
+fn asarray(a: &Bound<'_, PyAny>, dtype: Option<DtypeArg>, copy: Option<bool>) -> Res<PyArray> {
+    let dtype = dtype.map(|d| *d);
+    let own = as_array(a).map(|x| x.get().get(a.py()));
+    let free = own.is_some_and(|x| dtype.is_none_or(|d| d == x.dtype()));
+    if copy == Some(false) && !free {
+        return Err(value("Unable to avoid copy while creating an array as requested."));
+    }
+    Ok(PyArray::new(make::array(a, dtype)?))
+}
+
+/// The shape that arrays of several shapes are broadcast to.
+#[pyfunction]
+#[pyo3(signature = (*shapes))]
+fn broadcast_shapes<'py>(
+    shapes: &Bound<'py, pyo3::types::PyTuple>,
+) -> Res<Bound<'py, pyo3::types::PyTuple>> {
+    if shapes.is_empty() {
+        return Err(value("[broadcast_shapes] Must provide at least one shape."));
+    }
+    let mut common: Vec<usize> = Vec::new();
+    for shape in shapes.iter() {
+        let shape = Ints(crate::convert::integers(&shape)?).shape("broadcast_shapes")?;
+        common = ultramarine::shape::broadcast_shapes(&common, &shape)?.to_vec();
+    }
+    Ok(pyo3::types::PyTuple::new(shapes.py(), common)?)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::functions!(m: zeros ones empty zeros_like ones_like empty_like full full_like arange
+        linspace eye identity tri tril triu meshgrid asarray broadcast_shapes);
+    Ok(())
+}
+
+/// The default of a fill: what padding uses.
+pub fn zero() -> Array {
+    Array::scalar(Scalar::from_i64(Dtype::Int32, 0))
+}

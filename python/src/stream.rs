@@ -1,0 +1,315 @@
+//! Devices and streams.
+
+use crate::error::{Res, type_};
+use pyo3::prelude::*;
+use std::cell::RefCell;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use ultramarine::{Device, DeviceType, Scope, Stream};
+
+fn hash_of(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The kind of a device: `cpu` or `gpu`.
+#[pyclass(name = "DeviceType", module = "ultramarine", frozen)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(non_camel_case_types)]
+pub enum PyDeviceType {
+    cpu,
+    gpu,
+}
+
+impl PyDeviceType {
+    fn get(self) -> DeviceType {
+        match self {
+            PyDeviceType::cpu => DeviceType::Cpu,
+            PyDeviceType::gpu => DeviceType::Gpu,
+        }
+    }
+
+    fn of(kind: DeviceType) -> PyDeviceType {
+        match kind {
+            DeviceType::Cpu => PyDeviceType::cpu,
+            DeviceType::Gpu => PyDeviceType::gpu,
+        }
+    }
+}
+
+#[pymethods]
+impl PyDeviceType {
+    /// The member's name.
+    #[getter]
+    fn name(&self) -> String {
+        self.get().to_string()
+    }
+
+    /// The member's number.
+    #[getter]
+    fn value(&self) -> usize {
+        *self as usize
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        device_of(other).is_some_and(|d| d == Device { kind: self.get(), index: 0 })
+    }
+
+    fn __ne__(&self, other: &Bound<'_, PyAny>) -> bool {
+        !self.__eq__(other)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(Device { kind: self.get(), index: 0 })
+    }
+
+    fn __reduce__(&self) -> String {
+        self.name()
+    }
+}
+
+/// A device: its type and its index among devices of that type.
+#[pyclass(name = "Device", module = "ultramarine", frozen)]
+pub struct PyDevice(pub Device);
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    #[pyo3(signature = (r#type, index = 0))]
+    fn new(r#type: &Bound<'_, PyAny>, index: u16) -> Res<PyDevice> {
+        let kind =
+            r#type.cast::<PyDeviceType>().map_err(|_| type_("Device: expected a DeviceType"))?;
+        Ok(PyDevice(Device { kind: kind.get().get(), index }))
+    }
+
+    /// The device's type.
+    #[getter]
+    fn r#type(&self) -> PyDeviceType {
+        PyDeviceType::of(self.0.kind)
+    }
+
+    /// The device's index.
+    #[getter]
+    fn index(&self) -> u16 {
+        self.0.index
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Device({}, {})", self.0.kind, self.0.index)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        device_of(other) == Some(self.0)
+    }
+
+    fn __ne__(&self, other: &Bound<'_, PyAny>) -> bool {
+        !self.__eq__(other)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(self.0)
+    }
+
+    fn __getnewargs__(&self) -> (PyDeviceType, u16) {
+        (self.r#type(), self.0.index)
+    }
+}
+
+fn device_of(object: &Bound<'_, PyAny>) -> Option<Device> {
+    if let Ok(kind) = object.cast::<PyDeviceType>() {
+        return Some(Device { kind: kind.get().get(), index: 0 });
+    }
+    object.cast::<PyDevice>().ok().map(|d| d.get().0)
+}
+
+/// An argument that is a device or a device type.
+pub struct DeviceArg(Device);
+
+impl FromPyObject<'_, '_> for DeviceArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        device_of(&object).map(DeviceArg).ok_or_else(|| {
+            type_(format!(
+                "expected a Device or DeviceType, got {}",
+                crate::error::type_name(&object)
+            ))
+            .into()
+        })
+    }
+}
+
+/// An ordered queue of work on a device.
+#[pyclass(name = "Stream", module = "ultramarine", frozen)]
+pub struct PyStream(pub Stream);
+
+#[pymethods]
+impl PyStream {
+    /// The stream's device.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.0.device)
+    }
+
+    /// The stream's index, unique in the process.
+    #[getter]
+    fn index(&self) -> u32 {
+        self.0.index
+    }
+
+    fn __repr__(&self) -> String {
+        let Device { kind, index } = self.0.device;
+        format!("Stream(Device({kind}, {index}), {})", self.0.index)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyStream>().is_ok_and(|s| s.get().0 == self.0)
+    }
+
+    fn __ne__(&self, other: &Bound<'_, PyAny>) -> bool {
+        !self.__eq__(other)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(self.0)
+    }
+}
+
+/// The `stream=` of an operation: a stream, or a device's default stream.
+pub struct StreamArg(Stream);
+
+impl FromPyObject<'_, '_> for StreamArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(s) = object.cast::<PyStream>() {
+            return Ok(StreamArg(s.get().0));
+        }
+        match device_of(&object) {
+            Some(d) => Ok(StreamArg(
+                ultramarine::default_stream(d).map_err(|e| crate::error::exception(&e))?,
+            )),
+            None => Err(type_(format!(
+                "expected a Stream, Device, DeviceType or None, got {}",
+                crate::error::type_name(&object)
+            ))
+            .into()),
+        }
+    }
+}
+
+/// Calls `f` with operations going to `stream`, if one is given.
+#[inline]
+pub fn on<T>(stream: Option<StreamArg>, f: impl FnOnce() -> T) -> T {
+    match stream {
+        None => f(),
+        Some(StreamArg(stream)) => ultramarine::with_stream(stream, f),
+    }
+}
+
+thread_local! {
+    /// Scopes entered by `with` statements of this thread.
+    static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A context manager: operations in it use the stream, or the device's default stream.
+#[pyclass(name = "StreamContext", module = "ultramarine", frozen)]
+pub struct StreamContext(Stream);
+
+#[pymethods]
+impl StreamContext {
+    #[new]
+    fn new(s: StreamArg) -> StreamContext {
+        StreamContext(s.0)
+    }
+
+    fn __enter__(&self) {
+        SCOPES.with_borrow_mut(|scopes| scopes.push(Scope::new(self.0)));
+    }
+
+    #[pyo3(signature = (exc_type=None, exc_value=None, traceback=None))]
+    fn __exit__(
+        &self,
+        exc_type: Option<&Bound<'_, PyAny>>,
+        exc_value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) {
+        let _ = (exc_type, exc_value, traceback);
+        SCOPES.with_borrow_mut(|scopes| drop(scopes.pop()));
+    }
+}
+
+/// A context manager in which operations use a stream, or a device's default stream.
+#[pyfunction]
+fn stream(s: StreamArg) -> StreamContext {
+    StreamContext(s.0)
+}
+
+/// The device that operations use unless told otherwise.
+#[pyfunction]
+fn default_device() -> PyDevice {
+    PyDevice(ultramarine::default_device())
+}
+
+/// Makes a device the one that operations use unless told otherwise.
+#[pyfunction]
+fn set_default_device(device: DeviceArg) -> Res<()> {
+    Ok(ultramarine::set_default_device(device.0)?)
+}
+
+/// Whether a device can be used.
+#[pyfunction]
+fn is_available(device: DeviceArg) -> bool {
+    ultramarine::is_available(device.0)
+}
+
+/// The number of devices of a type.
+#[pyfunction]
+fn device_count(device_type: DeviceArg) -> usize {
+    ultramarine::device_count(device_type.0.kind)
+}
+
+/// The default stream of a device.
+#[pyfunction]
+fn default_stream(device: DeviceArg) -> Res<PyStream> {
+    Ok(PyStream(ultramarine::default_stream(device.0)?))
+}
+
+/// Makes a stream the default one of its device.
+#[pyfunction]
+fn set_default_stream(stream: &Bound<'_, PyStream>) {
+    ultramarine::set_default_stream(stream.get().0);
+}
+
+/// Makes a new stream on a device. Any thread may use it.
+#[pyfunction]
+fn new_stream(device: DeviceArg) -> Res<PyStream> {
+    Ok(PyStream(ultramarine::new_stream(device.0)?))
+}
+
+/// Waits until a stream (or a device's default stream) has done all its work.
+#[pyfunction]
+#[pyo3(signature = (stream=None))]
+fn synchronize(py: Python<'_>, stream: Option<StreamArg>) -> Res<()> {
+    let stream = match stream {
+        Some(s) => s.0,
+        None => ultramarine::default_stream(ultramarine::default_device())?,
+    };
+    py.detach(|| ultramarine::synchronize(stream));
+    Ok(())
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyDevice>()?;
+    m.add_class::<PyDeviceType>()?;
+    m.add_class::<PyStream>()?;
+    m.add_class::<StreamContext>()?;
+    let class = m.py().get_type::<PyDeviceType>();
+    m.add("cpu", class.getattr("cpu")?)?;
+    m.add("gpu", class.getattr("gpu")?)?;
+    crate::functions!(m: stream default_device set_default_device is_available device_count
+        default_stream set_default_stream new_stream synchronize);
+    m.add("new_thread_unsafe_stream", m.getattr("new_stream")?)?;
+    Ok(())
+}

@@ -1,0 +1,404 @@
+//! Evaluation of trees, and function transforms.
+
+use crate::array::PyArray;
+use crate::convert::{Arrays, Ints, as_array};
+use crate::error::{Fail, Res, type_, type_name, value};
+use crate::tree;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use std::cell::RefCell;
+use ultramarine::{Array, Scalar, transforms};
+
+/// Computes the arrays of trees and waits for them. What is no array is left alone.
+#[pyfunction]
+#[pyo3(signature = (*args))]
+fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
+    let mut all = Vec::new();
+    tree::arrays_among(args, &mut all)?;
+    Ok(py.detach(|| ultramarine::eval(&all))?)
+}
+
+/// Begins to compute the arrays of trees, without waiting for them.
+#[pyfunction]
+#[pyo3(signature = (*args))]
+fn async_eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
+    let mut all = Vec::new();
+    tree::arrays_among(args, &mut all)?;
+    Ok(py.detach(|| ultramarine::async_eval(&all))?)
+}
+
+/// Which arguments a gradient is with respect to.
+struct Wanted {
+    op: &'static str,
+    positions: Vec<usize>,
+    names: Vec<String>,
+}
+
+enum Kind {
+    Grad(Wanted),
+    ValueAndGrad(Wanted),
+    Vmap { in_axes: Py<PyAny>, out_axes: Py<PyAny> },
+}
+
+/// A function made of another by a transform.
+#[pyclass(name = "_Transformed", module = "ultramarine", frozen, weakref)]
+pub struct Transformed {
+    function: Py<PyAny>,
+    kind: Kind,
+}
+
+#[pymethods]
+impl Transformed {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Res<Bound<'py, PyAny>> {
+        let function = self.function.bind(py);
+        match &self.kind {
+            Kind::Grad(wanted) => Ok(gradient(function, wanted, args, kwargs, false)?.1),
+            Kind::ValueAndGrad(wanted) => {
+                let both = gradient(function, wanted, args, kwargs, true)?;
+                Ok(PyTuple::new(py, [both.0, both.1])?.into_any())
+            }
+            Kind::Vmap { in_axes, out_axes } => {
+                if kwargs.is_some_and(|k| !k.is_empty()) {
+                    return Err(type_("[vmap] Keyword arguments are not supported."));
+                }
+                vectorised(function, in_axes.bind(py), out_axes.bind(py), args)
+            }
+        }
+    }
+
+    /// The function that was transformed.
+    #[getter]
+    fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
+        self.function.clone_ref(py)
+    }
+
+    /// Name, documentation and so on are those of the function.
+    fn __getattr__<'py>(
+        &self,
+        py: Python<'py>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.function.bind(py).getattr(name)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        if let Kind::Vmap { in_axes, out_axes } = &self.kind {
+            visit.call(in_axes)?;
+            visit.call(out_axes)?;
+        }
+        Ok(())
+    }
+}
+
+fn callable(op: &str, function: &Bound<'_, PyAny>) -> Res<Py<PyAny>> {
+    if function.is_callable() {
+        return Ok(function.clone().unbind());
+    }
+    Err(type_(format!("{op}: expected a callable, got {}", type_name(function))))
+}
+
+/// One name or a sequence of them.
+pub struct Names(Vec<String>);
+
+impl FromPyObject<'_, '_> for Names {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyString>() {
+            return Ok(Names(vec![object.extract()?]));
+        }
+        object.try_iter()?.map(|n| n?.extract()).collect::<PyResult<_>>().map(Names)
+    }
+}
+
+fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> Res<Wanted> {
+    let names = argnames.map_or_else(Vec::new, |n| n.0);
+    let numbers = match argnums {
+        Some(n) => n.0,
+        None if names.is_empty() => vec![0],
+        None => Vec::new(),
+    };
+    if numbers.is_empty() && names.is_empty() {
+        return Err(value(format!("[{op}] Gradient wrt no argument requested")));
+    }
+    let mut positions = Vec::new();
+    for n in numbers {
+        let position = usize::try_from(n).map_err(|_| {
+            value(format!("[{op}] Can't compute the gradient of negative argument index {n}"))
+        })?;
+        if positions.contains(&position) {
+            return Err(value(format!("[{op}] Duplicate argument index {n} is not allowed.")));
+        }
+        positions.push(position);
+    }
+    let mut unique = names.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    if unique.len() != names.len() {
+        return Err(value(format!("[{op}] Duplicate argument names are not allowed.")));
+    }
+    Ok(Wanted { op, positions, names })
+}
+
+/// A function that returns the gradient of `fun`, whose result is a scalar array, with
+/// respect to the positional arguments `argnums` (the first by default) and the keyword
+/// arguments `argnames`.
+///
+/// The gradient has the argument's structure. Several `argnums` give a tuple; with
+/// `argnames` it is a pair of that and a dictionary.
+#[pyfunction]
+#[pyo3(signature = (fun, argnums=None, argnames=None),
+       text_signature = "(fun, argnums=None, argnames=[])")]
+fn grad(
+    fun: &Bound<'_, PyAny>,
+    argnums: Option<Ints>,
+    argnames: Option<Names>,
+) -> Res<Transformed> {
+    let function = callable("grad", fun)?;
+    Ok(Transformed { function, kind: Kind::Grad(wanted("grad", argnums, argnames)?) })
+}
+
+/// A function that returns the value of `fun` and its gradient; see `grad`.
+///
+/// `fun` may return a tuple whose first element is the scalar array to differentiate.
+#[pyfunction]
+#[pyo3(signature = (fun, argnums=None, argnames=None),
+       text_signature = "(fun, argnums=None, argnames=[])")]
+fn value_and_grad(
+    fun: &Bound<'_, PyAny>,
+    argnums: Option<Ints>,
+    argnames: Option<Names>,
+) -> Res<Transformed> {
+    let function = callable("value_and_grad", fun)?;
+    let wanted = wanted("value_and_grad", argnums, argnames)?;
+    Ok(Transformed { function, kind: Kind::ValueAndGrad(wanted) })
+}
+
+/// The array in a function's result that is differentiated.
+fn loss(op: &str, result: &Bound<'_, PyAny>, tuples: bool) -> Res<Array> {
+    if let Some(a) = as_array(result) {
+        return Ok(a.get().get(result.py()));
+    }
+    if let Ok(tuple) = result.cast::<PyTuple>()
+        && tuples
+        && !tuple.is_empty()
+        && let Some(a) = as_array(&tuple.get_item(0)?)
+    {
+        return Ok(a.get().get(result.py()));
+    }
+    let what = if tuples {
+        "either a scalar array or a tuple with the first value being a scalar array"
+    } else {
+        "a scalar array"
+    };
+    Err(value(format!(
+        "[{op}] The return value of the function whose gradient we want to compute should be \
+         {what}; but {} was returned.",
+        type_name(result)
+    )))
+}
+
+/// What `function` returns, and its gradients.
+fn gradient<'py>(
+    function: &Bound<'py, PyAny>,
+    wanted: &Wanted,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    tuples: bool,
+) -> Res<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let (py, op) = (function.py(), wanted.op);
+    let mut trees = Vec::new();
+    for &position in &wanted.positions {
+        if position >= args.len() {
+            return Err(value(format!(
+                "[{op}] Can't compute the gradient of argument index {position} because the \
+                 function is called with only {} positional arguments.",
+                args.len()
+            )));
+        }
+        trees.push(args.get_item(position)?);
+    }
+    for name in &wanted.names {
+        let given = match kwargs {
+            Some(kwargs) => kwargs.get_item(name)?,
+            None => None,
+        };
+        trees.push(given.ok_or_else(|| {
+            value(format!(
+                "[{op}] Can't compute the gradient of keyword argument '{name}' because the \
+                 function is not called with it."
+            ))
+        })?);
+    }
+    let mut primals = Vec::new();
+    for tree in &trees {
+        tree::arrays(tree, &mut primals)?;
+    }
+
+    let mut result = None;
+    let run = |traced: &[Array]| -> Res<Vec<Array>> {
+        let mut traced = traced.iter().cloned();
+        let mut given: Vec<Bound<'py, PyAny>> = args.iter().collect();
+        let (by_position, by_name) = trees.split_at(wanted.positions.len());
+        for (position, tree) in wanted.positions.iter().zip(by_position) {
+            given[*position] = tree::rebuild(tree, &mut traced)?;
+        }
+        let named = kwargs.map(|k| k.copy()).transpose()?;
+        for (name, tree) in wanted.names.iter().zip(by_name) {
+            if let Some(named) = &named {
+                named.set_item(name, tree::rebuild(tree, &mut traced)?)?;
+            }
+        }
+        let returned = function.call(PyTuple::new(py, given)?, named.as_ref())?;
+        let loss = loss(op, &returned, tuples)?;
+        result = Some(returned);
+        Ok(vec![loss])
+    };
+    let one = |outputs: &[Array]| -> Res<Vec<Array>> {
+        let dtype = outputs[0].dtype();
+        Ok(vec![Array::scalar(Scalar::from_i64(dtype, 1))])
+    };
+    let (_, gradients) = transforms::vjp_with(run, &primals, one)?;
+
+    let mut gradients = gradients.into_iter();
+    let mut made =
+        trees.iter().map(|t| tree::rebuild(t, &mut gradients)).collect::<Res<Vec<_>>>()?;
+    let named = made.split_off(wanted.positions.len());
+    let positional = match made.len() {
+        0 => py.None().into_bound(py),
+        1 => made.remove(0),
+        _ => PyTuple::new(py, made)?.into_any(),
+    };
+    let result = result.unwrap_or_else(|| py.None().into_bound(py));
+    if wanted.names.is_empty() {
+        return Ok((result, positional));
+    }
+    let dict = PyDict::new(py);
+    for (name, gradient) in wanted.names.iter().zip(named) {
+        dict.set_item(name, gradient)?;
+    }
+    Ok((result, PyTuple::new(py, [positional, dict.into_any()])?.into_any()))
+}
+
+/// Calls a function of arrays, which returns an array or a list or tuple of arrays.
+fn call(function: &Bound<'_, PyAny>, arguments: &[Array]) -> Res<Vec<Array>> {
+    let py = function.py();
+    let arguments = PyTuple::new(py, arguments.iter().cloned().map(PyArray::new))?;
+    let returned = function.call1(arguments)?;
+    if let Some(a) = as_array(&returned) {
+        return Ok(vec![a.get().get(py)]);
+    }
+    match returned.extract::<Arrays>() {
+        Ok(arrays) if !returned.is_instance_of::<PyDict>() => Ok(arrays.0),
+        _ => Err(type_(format!(
+            "the function should return an array or a list of arrays; but {} was returned.",
+            type_name(&returned)
+        ))),
+    }
+}
+
+/// Outputs and derivatives.
+type Pair = (Vec<PyArray>, Vec<PyArray>);
+
+fn pair((outputs, products): (Vec<Array>, Vec<Array>)) -> Pair {
+    (crate::ops::list(outputs), crate::ops::list(products))
+}
+
+/// The outputs of `fun` at `primals`, and the products of `cotangents` with its Jacobian:
+/// two lists.
+#[pyfunction]
+fn vjp(fun: &Bound<'_, PyAny>, primals: Arrays, cotangents: Arrays) -> Res<Pair> {
+    Ok(pair(transforms::vjp::<Fail>(|a| call(fun, a), &primals.0, &cotangents.0)?))
+}
+
+/// The outputs of `fun` at `primals`, and the products of its Jacobian with `tangents`:
+/// two lists.
+#[pyfunction]
+fn jvp(fun: &Bound<'_, PyAny>, primals: Arrays, tangents: Arrays) -> Res<Pair> {
+    Ok(pair(transforms::jvp::<Fail>(|a| call(fun, a), &primals.0, &tangents.0)?))
+}
+
+/// A function that applies `fun` to each slice of its arguments along an axis.
+///
+/// `in_axes` is the mapped axis (`None`: not mapped) of all arguments, or a tuple with an
+/// entry for each, which may be trees; `out_axes` likewise says where the axis goes in the
+/// outputs.
+#[pyfunction]
+#[pyo3(signature = (fun, in_axes=None, out_axes=None),
+       text_signature = "(fun, in_axes=0, out_axes=0)")]
+fn vmap(
+    py: Python<'_>,
+    fun: &Bound<'_, PyAny>,
+    in_axes: Option<Py<PyAny>>,
+    out_axes: Option<Py<PyAny>>,
+) -> Res<Transformed> {
+    let function = callable("vmap", fun)?;
+    let axes = |given: Option<Py<PyAny>>| -> Res<Py<PyAny>> {
+        let axes = match given {
+            Some(axes) => axes.into_bound(py),
+            None => 0isize.into_pyobject(py).map_err(PyErr::from)?.into_any(),
+        };
+        if axes.is_instance_of::<pyo3::types::PyList>() || axes.is_instance_of::<PyString>() {
+            return Err(value("[vmap] axis must be int or None."));
+        }
+        Ok(axes.unbind())
+    };
+    let kind = Kind::Vmap { in_axes: axes(in_axes)?, out_axes: axes(out_axes)? };
+    Ok(Transformed { function, kind })
+}
+
+fn vectorised<'py>(
+    function: &Bound<'py, PyAny>,
+    in_axes: &Bound<'py, PyAny>,
+    out_axes: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+) -> Res<Bound<'py, PyAny>> {
+    let (mut inputs, mut axes) = (Vec::new(), Vec::new());
+    tree::arrays(args, &mut inputs)?;
+    tree::axes(args, in_axes, &mut axes)?;
+    // Filled by the first closure, read by the second.
+    let (result, wanted_axes) = (RefCell::new(None), RefCell::new(Vec::new()));
+    let outputs = transforms::vmap::<Fail>(
+        |traced| {
+            let given = tree::rebuild(args, &mut traced.iter().cloned())?;
+            let given = given.cast_into::<PyTuple>().map_err(PyErr::from)?;
+            let returned = function.call1(given)?;
+            let mut outputs = Vec::new();
+            tree::arrays(&returned, &mut outputs)?;
+            let mut axes = Vec::new();
+            // One output may have its axis in a tuple, too.
+            let single = as_array(&returned).is_some();
+            match out_axes.cast::<PyTuple>() {
+                Ok(tuple) if single && tuple.len() == 1 => {
+                    tree::axes(&returned, &tuple.get_item(0)?, &mut axes)?;
+                }
+                _ => tree::axes(&returned, out_axes, &mut axes)?,
+            }
+            result.replace(Some(returned));
+            wanted_axes.replace(axes);
+            Ok(outputs)
+        },
+        &inputs,
+        &axes,
+        |_| Ok(wanted_axes.take()),
+    )?;
+    match result.take() {
+        Some(returned) => tree::rebuild(&returned, &mut outputs.into_iter()),
+        None => Err(value("[vmap] the function was not called.")),
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Transformed>()?;
+    crate::functions!(m: eval async_eval grad value_and_grad vjp jvp vmap);
+    Ok(())
+}

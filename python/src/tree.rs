@@ -1,0 +1,168 @@
+//! Trees of arrays: lists, tuples and dictionaries, nested in any way.
+
+use crate::array::PyArray;
+use crate::convert::as_array;
+use crate::error::{Fail, Res, value};
+use pyo3::exceptions::PyRecursionError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use ultramarine::Array;
+
+/// How deep trees may be nested.
+const MOST_LEVELS: usize = 500;
+
+/// What a node of a tree is.
+enum Kind<'a, 'py> {
+    List(&'a Bound<'py, PyList>),
+    Tuple(&'a Bound<'py, PyTuple>),
+    Dict(&'a Bound<'py, PyDict>),
+    Leaf,
+}
+
+fn kind<'a, 'py>(tree: &'a Bound<'py, PyAny>) -> Kind<'a, 'py> {
+    if let Ok(list) = tree.cast::<PyList>() {
+        Kind::List(list)
+    } else if let Ok(tuple) = tree.cast::<PyTuple>() {
+        Kind::Tuple(tuple)
+    } else if let Ok(dict) = tree.cast::<PyDict>() {
+        Kind::Dict(dict)
+    } else {
+        Kind::Leaf
+    }
+}
+
+fn too_deep() -> Fail {
+    PyRecursionError::new_err("a tree of arrays is nested too deeply (or contains itself)").into()
+}
+
+/// Calls `f` with every leaf, in order.
+pub fn visit<'py>(
+    tree: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<()>,
+) -> Res<()> {
+    visit_at(tree, f, MOST_LEVELS)
+}
+
+fn visit_at<'py>(
+    tree: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<()>,
+    levels: usize,
+) -> Res<()> {
+    let below = levels.checked_sub(1).ok_or_else(too_deep)?;
+    match kind(tree) {
+        Kind::List(list) => list.iter().try_for_each(|item| visit_at(&item, f, below)),
+        Kind::Tuple(tuple) => tuple.iter().try_for_each(|item| visit_at(&item, f, below)),
+        Kind::Dict(dict) => dict.values().iter().try_for_each(|item| visit_at(&item, f, below)),
+        Kind::Leaf => f(tree),
+    }
+}
+
+/// The tree with every leaf replaced by what `f` makes of it.
+pub fn map<'py>(
+    tree: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>>,
+) -> Res<Bound<'py, PyAny>> {
+    let py = tree.py();
+    match kind(tree) {
+        Kind::List(list) => {
+            let made = PyList::empty(py);
+            for item in list.iter() {
+                made.append(map(&item, f)?)?;
+            }
+            Ok(made.into_any())
+        }
+        Kind::Tuple(tuple) => {
+            let made = tuple.iter().map(|item| map(&item, f)).collect::<Res<Vec<_>>>()?;
+            Ok(PyTuple::new(py, made)?.into_any())
+        }
+        Kind::Dict(dict) => {
+            let made = PyDict::new(py);
+            for (key, item) in dict.iter() {
+                made.set_item(key, map(&item, f)?)?;
+            }
+            Ok(made.into_any())
+        }
+        Kind::Leaf => f(tree),
+    }
+}
+
+/// Appends the arrays of a tree, which must hold nothing else.
+pub fn arrays(tree: &Bound<'_, PyAny>, all: &mut Vec<Array>) -> Res<()> {
+    visit(tree, &mut |leaf| {
+        let array = as_array(leaf)
+            .ok_or_else(|| value("[tree_flatten] The argument should contain only arrays"))?;
+        all.push(array.get().get(leaf.py()));
+        Ok(())
+    })
+}
+
+/// Appends the arrays of a tree, whatever else it holds.
+pub fn arrays_among(tree: &Bound<'_, PyAny>, all: &mut Vec<Array>) -> Res<()> {
+    visit(tree, &mut |leaf| {
+        if let Some(array) = as_array(leaf) {
+            all.push(array.get().get(leaf.py()));
+        }
+        Ok(())
+    })
+}
+
+/// The tree with its arrays replaced, in order. (It was visited before, so it is not too
+/// deep.)
+pub fn rebuild<'py>(
+    tree: &Bound<'py, PyAny>,
+    arrays: &mut dyn Iterator<Item = Array>,
+) -> Res<Bound<'py, PyAny>> {
+    map(tree, &mut |leaf| match (as_array(leaf), arrays.next()) {
+        (Some(_), Some(array)) => Ok(Bound::new(leaf.py(), PyArray::new(array))?.into_any()),
+        _ => Err(value("[tree_unflatten] The structure of a tree changed.")),
+    })
+}
+
+/// For each leaf of a tree the axis that `axes` gives it: an integer or `None` for all
+/// leaves below, or the same structure with these.
+pub fn axes(
+    tree: &Bound<'_, PyAny>,
+    axes_of: &Bound<'_, PyAny>,
+    all: &mut Vec<Option<isize>>,
+) -> Res<()> {
+    let invalid = || value("[vmap] axis must be int or None.");
+    let mismatch = || value("[vmap] The axes are not a valid prefix of the tree of arguments.");
+    let below = |given: &Bound<'_, PyAny>, item: &Bound<'_, PyAny>, all: &mut Vec<_>| {
+        axes(item, given, all)
+    };
+    match kind(axes_of) {
+        Kind::Leaf => {
+            let axis = if axes_of.is_none() {
+                None
+            } else {
+                Some(axes_of.extract::<isize>().map_err(|_| invalid())?)
+            };
+            visit(tree, &mut |_| {
+                all.push(axis);
+                Ok(())
+            })
+        }
+        Kind::Dict(given) => {
+            let Kind::Dict(dict) = kind(tree) else { return Err(mismatch()) };
+            if given.len() != dict.len() {
+                return Err(mismatch());
+            }
+            for (key, item) in dict.iter() {
+                let axis = given.get_item(key)?.ok_or_else(mismatch)?;
+                below(&axis, &item, all)?;
+            }
+            Ok(())
+        }
+        Kind::List(_) | Kind::Tuple(_) => {
+            if !matches!(kind(tree), Kind::List(_) | Kind::Tuple(_))
+                || axes_of.len()? != tree.len()?
+            {
+                return Err(mismatch());
+            }
+            for i in 0..tree.len()? {
+                below(&axes_of.get_item(i)?, &tree.get_item(i)?, all)?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,43 @@
+"""Ultramarine: lazy arrays on the CPU and on accelerators, with MLX's interface."""
+
+from ultramarine import _core
+from ultramarine._core import *  # noqa: F403
+
+e = 2.718281828459045
+euler_gamma = 0.5772156649015329
+inf = float("inf")
+nan = float("nan")
+newaxis = None
+pi = 3.141592653589793
+
+acos = _core.arccos
+acosh = _core.arccosh
+asin = _core.arcsin
+asinh = _core.arcsinh
+atan = _core.arctan
+atan2 = _core.arctan2
+atanh = _core.arctanh
+bitwise_left_shift = _core.left_shift
+bitwise_right_shift = _core.right_shift
+concat = _core.concatenate
+cumulative_prod = _core.cumprod
+cumulative_sum = _core.cumsum
+pow = _core.power
+
+from ultramarine import backends, random  # noqa: E402
+
+
+def compile(fun, inputs=None, outputs=None, shapeless=False):
+    """Returns `fun` itself: chains of operations are fused when they are evaluated, so there
+    is nothing to compile ahead. The other arguments are accepted and have no effect."""
+    if not callable(fun):
+        raise TypeError("compile: expected a callable")
+    return fun
+
+
+def disable_compile():
+    """Has no effect: see `compile`."""
+
+
+def enable_compile():
+    """Has no effect: see `compile`."""

@@ -1,0 +1,51 @@
+"""Random numbers. Without a key they come from a global state; see `seed`."""
+
+from ultramarine import _core
+
+__all__ = [
+    "bernoulli",
+    "categorical",
+    "gumbel",
+    "key",
+    "laplace",
+    "normal",
+    "permutation",
+    "randint",
+    "seed",
+    "split",
+    "state",
+    "truncated_normal",
+    "uniform",
+]
+
+bernoulli = _core._random.bernoulli
+categorical = _core._random.categorical
+gumbel = _core._random.gumbel
+key = _core._random.key
+laplace = _core._random.laplace
+normal = _core._random.normal
+permutation = _core._random.permutation
+randint = _core._random.randint
+seed = _core._random.seed
+split = _core._random.split
+truncated_normal = _core._random.truncated_normal
+uniform = _core._random.uniform
+
+
+class _RandomState:
+    """The global state, as a list of one key."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return [_core._random._state()][index]
+
+    def __setitem__(self, index, key):
+        if index not in (0, -1):
+            raise IndexError("the state is a list of one key")
+        _core._random._set_state(key)
+
+
+state = _RandomState()
+"""The global state: `state[0]` is its key, which may be read and set."""
