@@ -364,17 +364,23 @@ fn lean_constant(a: &Array) -> Array {
 }
 
 impl Exec {
-    /// A row-major array with the elements of operand `i`, to be written into: its
-    /// own memory if nobody else needs it, else a copy. It has the result's shape and
-    /// dtype.
-    pub(crate) fn writable(&self, call: &Call<'_>, i: usize) -> Result<Value> {
+    /// The memory of operand `i`, row-major, if nobody else needs it.
+    pub(crate) fn donated(&self, call: &Call<'_>, i: usize) -> Option<Value> {
         let (value, (shape, dtype)) = (&call.inputs[i], call.descs[i]);
         let own = call.donatable >> i & 1 == 1
             && value.offset == 0
             && value.buffer.bytes() == shape::size(shape) * dtype.size()
             && shape::is_contiguous(shape, &value.strides);
-        if own {
-            return Ok(self.donate(value));
+        own.then(|| self.donate(value))
+    }
+
+    /// A row-major array with the elements of operand `i`, to be written into: its
+    /// own memory if nobody else needs it, else a copy. It has the result's shape and
+    /// dtype.
+    pub(crate) fn writable(&self, call: &Call<'_>, i: usize) -> Result<Value> {
+        let (value, (shape, dtype)) = (&call.inputs[i], call.descs[i]);
+        if let Some(own) = self.donated(call, i) {
+            return Ok(own);
         }
         let copy = self.alloc(shape, dtype)?;
         let operand = |value| Operand { value, shape, dtype };

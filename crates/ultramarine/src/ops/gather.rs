@@ -77,6 +77,23 @@ pub(crate) fn gather(source: &Array, indices: &[Array], axes: &[u8]) -> Result<A
     Ok(Array::of(Gather { axes: axes.into() }, &inputs, shape, source.dtype()))
 }
 
+/// Indices along an axis whose neighbours in memory lie along that axis, or nearly so,
+/// as GATHER_AXIS takes them: flat, and broadcast along the other axes. Slices across
+/// such an axis would be strided. `None` where slices are better.
+pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<Option<Array>> {
+    const RUN: usize = 16;
+    let (before, after) = (shape::size(&source[..axis]), shape::size(&source[axis + 1..]));
+    if before <= 1 || after >= RUN || indices.size() == 0 || shape::size(source) == 0 {
+        return Ok(None);
+    }
+    let mut line = Shape::from_elem(1, source.len());
+    line[axis] = indices.size();
+    let mut wide = Shape::from_slice(source);
+    wide[axis] = indices.size();
+    shape::check("gather", &wide, 8)?;
+    Ok(Some(indices.reshape(&line)?.broadcast_to(&wide)?))
+}
+
 impl Array {
     /// Elements at `indices` along `axis` (`None`: of the flattened array); the axis
     /// is replaced by the shape of the indices. Negative indices count from the end.
@@ -96,6 +113,12 @@ impl Array {
             return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
         }
         let indices = common("gather", std::slice::from_ref(indices))?;
+        if let Some(spread) = spread(self.shape(), &indices[0], at as usize)? {
+            let mut shape = Shape::from_slice(&self.shape()[..at as usize]);
+            shape.extend_from_slice(indices[0].shape());
+            shape.extend_from_slice(&self.shape()[at as usize + 1..]);
+            return self.gather_axis(&spread, at as usize).reshape(&shape);
+        }
         let out = gather(self, &indices, &[at as u8])?;
         let k = indices[0].ndim();
         let out = without_axis(&out, k + at as usize)?;

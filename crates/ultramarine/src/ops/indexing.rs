@@ -5,7 +5,7 @@
 //! or in front if a slice or a new axis separates them.
 
 use super::{
-    gather::{common, gather, gathered},
+    gather::{common, gather, gathered, spread},
     lean::bin,
     scatter::scatter,
     select::where_,
@@ -286,7 +286,7 @@ impl Plan {
 
     /// The slices' part of `a`; integers' axes have size 1 if `ints`, else are whole.
     fn sliced(&self, a: &Array, ints: bool) -> Result<Array> {
-        if self.whole && !(ints && !self.ints.is_empty()) {
+        if self.whole && (!ints || self.ints.is_empty()) {
             return Ok(a.clone());
         }
         let (start, stop) = self.bounds(ints);
@@ -312,6 +312,40 @@ impl Plan {
     fn kept(&self) -> (Vec<usize>, Vec<usize>) {
         let some = |part: &[Option<usize>]| part.iter().flatten().copied().collect();
         (some(&self.order[..self.place]), some(&self.order[self.place..]))
+    }
+
+    /// `part` with updates of the shape (axes before, index, axes after) combined in.
+    fn scattered(
+        &self,
+        part: &Array,
+        updates: Array,
+        before: usize,
+        kind: Update,
+    ) -> Result<Array> {
+        let (code, updates) = kind.scatter(updates)?;
+        if let ([positions], true) = (&self.arrays[..], self.ints.is_empty())
+            && matches!(code, kind::SET | kind::SUM)
+            && let Some(spread) = spread(part.shape(), positions, self.axes[0] as usize)?
+        {
+            let updates = updates.reshape(spread.shape())?;
+            return part.put_axis(&spread, &updates, self.axes[0] as usize, code);
+        }
+        let (k, n) = (self.index_shape().len(), updates.ndim());
+        let order: Vec<isize> = (before..before + k)
+            .chain(0..before)
+            .chain(before + k..n)
+            .map(|a| a as isize)
+            .collect();
+        let updates = updates.transpose_axes(&order)?;
+        let mut axes = self.axes.clone();
+        let mut indices = self.arrays.clone();
+        for (axis, at) in &self.ints {
+            axes.push(*axis as u8);
+            indices.push(constant(*at, self.arrays[0].dtype()));
+        }
+        let indices = common("scatter", &indices)?;
+        let updates = updates.reshape(&gathered(part.shape(), self.index_shape(), &axes))?;
+        scatter(part, &indices, &updates, &axes, code)
     }
 
     /// Shape of the result; `sizes` are the axes' after slicing.
@@ -352,6 +386,9 @@ impl Array {
         {
             return Err(Error::Index(format!("axis {axis} has no elements to index.")));
         }
+        if let ([positions], true) = (&plan.arrays[..], plan.ints.is_empty()) {
+            return part.take(positions, Some(plan.axes[0] as isize))?.reshape(&shape);
+        }
         let out = gather(&part, &plan.arrays, &plan.axes)?;
         // From (index, axes) to (axes before, index, axes after), then without the
         // axes of size 1 that arrays and integers leave.
@@ -390,26 +427,13 @@ impl Array {
         }
         // Integers are index arrays here, so that the array is copied only once.
         let part = plan.sliced(self, false)?;
-        let k = plan.index_shape().len();
         let (before, after) = plan.kept();
         let updates = fitted(&updates, &plan.result(part.shape()))?;
         let moved: Shape = (before.iter().map(|a| part.shape()[*a]))
             .chain(plan.index_shape().iter().copied())
             .chain(after.iter().map(|a| part.shape()[*a]))
             .collect();
-        let b = before.len();
-        let order: Vec<isize> =
-            (b..b + k).chain(0..b).chain(b + k..moved.len()).map(|a| a as isize).collect();
-        let mut axes = plan.axes.clone();
-        let mut indices = plan.arrays.clone();
-        for (axis, at) in &plan.ints {
-            axes.push(*axis as u8);
-            indices.push(constant(*at, plan.arrays[0].dtype()));
-        }
-        let indices = common("scatter", &indices)?;
-        let (code, updates) = kind.scatter(updates.reshape(&moved)?.transpose_axes(&order)?)?;
-        let updates = updates.reshape(&gathered(part.shape(), plan.index_shape(), &axes))?;
-        let new = scatter(&part, &indices, &updates, &axes, code)?;
+        let new = plan.scattered(&part, updates.reshape(&moved)?, before.len(), kind)?;
         if plan.whole {
             return Ok(new);
         }

@@ -65,7 +65,13 @@ impl Array {
     }
 
     /// SCATTER_AXIS of operands that agree but for the axis.
-    fn put_axis(&self, indices: &Array, updates: &Array, axis: usize, kind: u32) -> Result<Array> {
+    pub(crate) fn put_axis(
+        &self,
+        indices: &Array,
+        updates: &Array,
+        axis: usize,
+        kind: u32,
+    ) -> Result<Array> {
         if updates.size() == 0 || self.size() == 0 {
             return Ok(self.clone());
         }
@@ -136,13 +142,21 @@ fn conjugate(a: &Array) -> Array {
     if a.dtype().is_complex() { un(unary::CONJUGATE, a) } else { a.clone() }
 }
 
+/// The memory to write to: the source's if nobody else needs it, else new.
+fn output(exec: &Exec, call: &Call<'_>) -> Result<Value> {
+    match exec.donated(call, 0) {
+        Some(value) => Ok(value),
+        None => exec.alloc(call.shape, call.dtype),
+    }
+}
+
 impl Rules for Scatter {
     fn name(&self) -> &'static str {
         "scatter"
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
+        let value = output(exec, call)?;
         let inputs: SmallVec<[Operand<'_>; 4]> = (call.inputs.iter().zip(call.descs))
             .map(|(value, d)| Operand { value, shape: d.0, dtype: d.1 })
             .collect();
@@ -270,7 +284,7 @@ impl Rules for ScatterAxis {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
+        let value = output(exec, call)?;
         let operand = |i: usize| {
             let (shape, dtype) = call.descs[i];
             Operand { value: &call.inputs[i], shape, dtype }
