@@ -29,6 +29,7 @@ mod statistics;
 pub(crate) mod unary;
 pub(crate) mod view;
 pub(crate) mod view_rules;
+mod window;
 
 use crate::{
     array::Array,
