@@ -2,7 +2,7 @@
 
 use super::{Arrays, At, ReadSeek, Source, npy, remaining, replace::replace, with_extension};
 use crate::error::Result;
-use std::io::{BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
@@ -32,7 +32,7 @@ pub fn save_compressed(path: impl AsRef<Path>, arrays: &Arrays) -> Result<()> {
 pub fn write(writer: &mut dyn Write, arrays: &Arrays, compressed: bool, name: &str) -> Result<()> {
     let method = if compressed { CompressionMethod::Deflated } else { CompressionMethod::Stored };
     let at = At { op: "savez", name };
-    let writer = members(ZipWriter::new_stream(writer), arrays, method, at)?.into_inner();
+    let mut writer = members(ZipWriter::new_stream(Latch::new(writer)), arrays, method, at)?;
     writer.flush().map_err(|e| at.not_written(e))
 }
 
@@ -107,7 +107,8 @@ fn save_with(path: &Path, arrays: &Arrays, method: CompressionMethod) -> Result<
     let name = path.display().to_string();
     let at = At { op: "savez", name: &name };
     replace(&path, at, |file| {
-        let mut file = members(ZipWriter::new(BufWriter::new(file)), arrays, method, at)?;
+        let mut file =
+            members(ZipWriter::new(Latch::new(BufWriter::new(file))), arrays, method, at)?;
         file.flush().map_err(|e| at.not_written(e))
     })
 }
@@ -126,4 +127,46 @@ fn members<W: Write + Seek>(
         npy::write_to(&mut zip, array, at)?;
     }
     zip.finish().map_err(|e| at.not_written(e))
+}
+
+/// A writer that swallows everything after its first error: a `ZipWriter` that is
+/// dropped because of one would try to finish the archive, and print that it cannot.
+struct Latch<W> {
+    inner: W,
+    failed: bool,
+}
+
+impl<W> Latch<W> {
+    fn new(inner: W) -> Self {
+        Latch { inner, failed: false }
+    }
+
+    fn unless_failed<T>(
+        &mut self,
+        swallowed: T,
+        act: impl FnOnce(&mut W) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.failed {
+            return Ok(swallowed);
+        }
+        let result = act(&mut self.inner);
+        self.failed = result.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::Interrupted);
+        result
+    }
+}
+
+impl<W: Write> Write for Latch<W> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.unless_failed(data.len(), |inner| inner.write(data))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_failed((), |inner| inner.flush())
+    }
+}
+
+impl<W: Seek> Seek for Latch<W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.unless_failed(0, |inner| inner.seek(to))
+    }
 }

@@ -104,20 +104,20 @@ fn write_to(
     let mut order: Vec<(&String, &Array)> = arrays.iter().collect();
     order.sort_by_key(|(_, a)| std::cmp::Reverse(a.itemsize()));
     let mut end = 0;
-    let tensors = order
-        .iter()
-        .map(|(name, a)| {
-            let begin = end;
-            end += a.nbytes();
-            let shape = a.shape().to_vec();
-            let dtype = to_file(a.dtype());
-            ((*name).clone(), TensorInfo { dtype, shape, data_offsets: (begin, end) })
-        })
-        .collect();
-    let metadata = (!metadata.is_empty())
-        .then(|| metadata.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
-    let header = Header::new(metadata, tensors).map_err(|e| at.runtime(e))?;
-    let mut header = serde_json::to_vec(&header).map_err(|e| at.runtime(e))?;
+    // Written entry by entry, as the crate's own header has no fixed order of the
+    // metadata, and equal arrays shall give equal files.
+    let mut entries = Vec::new();
+    if !metadata.is_empty() {
+        entries.push(entry("__metadata__", metadata));
+    }
+    for (name, a) in &order {
+        let (dtype, shape, begin) = (to_file(a.dtype()), a.shape().to_vec(), end);
+        end += a.nbytes();
+        entries.push(entry(name, &TensorInfo { dtype, shape, data_offsets: (begin, end) }));
+    }
+    let entries: Vec<String> =
+        entries.into_iter().collect::<Result<_, _>>().map_err(|e| at.not_written(e))?;
+    let mut header = format!("{{{}}}", entries.join(",")).into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
     if header.len() as u64 > MAX_HEADER {
         return Err(at.runtime(format!("a header of {} bytes is too long.", header.len())));
@@ -129,6 +129,10 @@ fn write_to(
         array.with_bytes(&mut put)??;
     }
     writer.flush().map_err(|e| at.not_written(e))
+}
+
+fn entry(name: &str, value: &impl serde::Serialize) -> serde_json::Result<String> {
+    Ok(format!("{}:{}", serde_json::to_string(name)?, serde_json::to_string(value)?))
 }
 
 fn to_file(dtype: Dtype) -> FileDtype {
