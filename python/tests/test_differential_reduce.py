@@ -39,7 +39,9 @@ REDUCTIONS = {
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_reductions(tally: Tally, op: str, dtype: str) -> None:
     domain, ulps, specials = REDUCTIONS[op]
-    for shape, layout, axis in sample(cases_over(SHAPES), 40, op, dtype):
+    # Over no elements mlx either raises or may never return: test_own_empty has those.
+    shapes = SHAPES if op in ("max", "min", "logsumexp") else [s for s in SHAPES if 0 not in s]
+    for shape, layout, axis in sample(cases_over(shapes), 40, op, dtype):
         x = given(dtype, shape, layout, domain, specials and dtype in FLOATS)
         for keep in (False, True):
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import ALL, LAYOUTS, given, mlx, problem, rng, um
+from harness import ALL, LAYOUTS, given, mlx, problem, rng, to_numpy, um
 
 SHAPES = [(), (0,), (3,), (2, 3), (2, 0, 3), (37, 67)]
 LIBRARIES = [(um, mlx), (mlx, um), (um, um)]
@@ -20,7 +20,8 @@ IDS = ["ours to mlx", "mlx to ours", "ours to ours"]
 def same(data: Any, read: Any, reader: Any) -> None:
     want = data.make(mlx)
     if reader is mlx:
-        assert mlx.array_equal(read, want).item()
+        assert read.shape == want.shape
+        assert (to_numpy(read) == to_numpy(want)).all()  # mlx's own may hang on empty arrays
         assert str(read.dtype) == str(want.dtype)
     else:
         assert problem(want, read, 0) == ""
