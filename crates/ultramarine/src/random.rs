@@ -7,7 +7,11 @@ use crate::{
     array::Array,
     dtype::Dtype,
     error::{Error, Result},
-    ops::{lean::bin, random::bits_of},
+    ops::{
+        Op,
+        lean::{bin, like, slice_axis, un},
+        random::bits_of,
+    },
     scalar::Scalar,
     shape::{self, Shape, Show},
     stream::lock,
@@ -15,8 +19,6 @@ use crate::{
 use std::f64::consts::SQRT_2;
 use std::sync::Mutex;
 use ultramarine_abi::schema::{binary, unary};
-
-use crate::ops::lean::{like, un};
 
 static STATE: Mutex<Option<Array>> = Mutex::new(None);
 
@@ -71,7 +73,7 @@ fn key_or_next(key: Option<&Array>) -> Result<Array> {
     }
     let mut state = lock(&STATE);
     let halves = split(&current(&mut state)?, 2)?;
-    let half = |i: i32| halves.take(&Array::scalar(i), Some(0));
+    let half = |i: usize| slice_axis(&halves, 0, i, 1)?.reshape(&[2]);
     *state = Some(half(0)?);
     half(1)
 }
@@ -157,8 +159,24 @@ pub fn uniform(
     let bits = bits(shape, 4, key)?.astype(Dtype::Float32);
     let unit = bits.multiply(&like(&bits, 1.0 / 4294967296.0))?.astype(dtype);
     let unit = bin(binary::MINIMUM, &unit, &like(&unit, below_one(dtype)))?;
+    if let (Some(l), Some(h)) = (constant(&low), constant(&high)) {
+        // The difference of two narrower floats is the same by way of float64.
+        let (l, h) = (l.to_f64(), h.to_f64());
+        if (l, h) == (0.0, 1.0) {
+            return Ok(unit);
+        }
+        return unit.multiply(&like(&unit, h - l))?.add(&like(&unit, l));
+    }
     let range = bin(binary::SUBTRACT, &high, &low)?;
     range.multiply(&unit)?.add(&low)
+}
+
+/// The value of an array that is a constant of the graph.
+fn constant(a: &Array) -> Option<Scalar> {
+    match &a.node().op {
+        Op::Fill(fill) => Some(fill.value),
+        _ => None,
+    }
 }
 
 fn unit_interval(low: f32, shape: &[usize], dtype: Dtype, key: Option<&Array>) -> Result<Array> {
@@ -189,7 +207,10 @@ pub fn randint(
     }
     // Rounding may have reached `high`.
     let (low, high) = (low.astype(dtype), high.astype(dtype));
-    let last = bin(binary::SUBTRACT, &high, &Array::scalar(Scalar::from_i64(dtype, 1)))?;
+    let last = match constant(&high) {
+        Some(high) => Array::scalar(Scalar::from_i64(dtype, high.to_i64().wrapping_sub(1))),
+        None => bin(binary::SUBTRACT, &high, &Array::scalar(Scalar::from_i64(dtype, 1)))?,
+    };
     bin(binary::MAXIMUM, &bin(binary::MINIMUM, &out, &last)?, &low)
 }
 
@@ -215,9 +236,7 @@ pub fn normal(
         let mut pairs = Shape::from_slice(shape);
         pairs.push(2);
         let z = un(unary::ERFINV, &unit_interval(ABOVE_MINUS_ONE, &pairs, Dtype::Float32, key)?);
-        let part = |i: i32| z.take(&Array::scalar(i), Some(-1));
-        let i = Array::scalar(crate::Complex32::new(0.0, 1.0));
-        out = part(0)?.add(&part(1)?.multiply(&i)?)?;
+        out = z.view(Dtype::Complex64)?.reshape(shape)?;
     } else {
         let u = unit_interval(ABOVE_MINUS_ONE, shape, Dtype::Float32, key)?;
         out = un(unary::ERFINV, &u).astype(dtype);
