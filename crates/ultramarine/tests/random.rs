@@ -109,7 +109,7 @@ fn distributions() -> Result<()> {
     near("normal", moved, &wanted, 1e-5)?;
     let z = random::normal(&[3], Dtype::Complex64, None, None, k)?.to_vec::<Complex32>()?;
     for (z, (re, im)) in z.iter().zip([
-        (0.50053883, 0.6944134),
+        (0.500_538_8, 0.6944134),
         (-0.41237977, 0.18897432),
         (-0.68299973, -0.33677354f32),
     ]) {

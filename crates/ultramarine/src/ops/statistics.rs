@@ -115,7 +115,7 @@ impl Array {
         let axis = sorted.ndim() - 1;
         let at = |i: usize| without_axis(&slice_axis(&sorted, axis, i, 1)?, axis);
         let mut middle = at(n / 2)?;
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             let sum = at(n / 2 - 1)?.add(&middle)?;
             middle = sum.multiply(&like(&sum, 0.5))?;
         }
