@@ -141,6 +141,10 @@ impl At<'_> {
     }
 
     fn not_opened(&self, error: io::Error) -> Error {
+        if self.op == "savez" {
+            // MLX leaves this one to Python's zipfile, which raises the system's error.
+            return Error::Io { path: self.name.to_owned(), source: error.into() };
+        }
         Error::runtime(self.op, format!("Failed to open file {}: {error}", self.name))
     }
 

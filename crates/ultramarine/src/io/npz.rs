@@ -12,7 +12,8 @@ const MAX_RATIO: u64 = 1032;
 /// Saves arrays; `.npz` is appended to a path without it.
 ///
 /// # Errors
-/// [`crate::Error::Runtime`] when the file cannot be written; errors of evaluation.
+/// [`crate::Error::Io`] when the file cannot be opened, [`crate::Error::Runtime`] when
+/// it cannot be written; errors of evaluation.
 pub fn save(path: impl AsRef<Path>, arrays: &Arrays) -> Result<()> {
     save_with(path.as_ref(), arrays, CompressionMethod::Stored)
 }

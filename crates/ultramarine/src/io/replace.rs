@@ -7,12 +7,17 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A file that goes away when it is dropped.
-struct Temporary(PathBuf);
+/// A file that goes away when it is dropped, unless it has been renamed.
+struct Temporary {
+    path: PathBuf,
+    renamed: bool,
+}
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        if !self.renamed {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -32,7 +37,7 @@ pub(super) fn replace(
             OpenOptions::new().write(true).open(&target).map_err(|e| at.not_opened(e))?;
         return write(&mut file);
     }
-    let (temporary, mut file) = create_beside(&target).map_err(|e| at.not_opened(e))?;
+    let (mut temporary, mut file) = create_beside(&target).map_err(|e| at.not_opened(e))?;
     write(&mut file)?;
     if let Some(old) = old {
         // Not all file systems have permissions to keep.
@@ -40,8 +45,8 @@ pub(super) fn replace(
     }
     // Some systems report only here what could not be written.
     drop(file);
-    fs::rename(&temporary.0, &target).map_err(|e| at.not_written(e))?;
-    std::mem::forget(temporary);
+    fs::rename(&temporary.path, &target).map_err(|e| at.not_written(e))?;
+    temporary.renamed = true;
     Ok(())
 }
 
@@ -52,7 +57,7 @@ fn create_beside(target: &Path) -> std::io::Result<(Temporary, File)> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".tmp-{}-{number}", std::process::id()));
         match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((Temporary(path), file)),
+            Ok(file) => return Ok((Temporary { path, renamed: false }, file)),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
