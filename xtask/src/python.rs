@@ -102,9 +102,15 @@ impl Venv {
         self.dir.join("bin").join(name)
     }
 
-    /// The environment's Python with arguments.
+    /// The environment's Python with arguments. Programs installed beside it, such as maturin,
+    /// are found first.
     pub fn python(&self, args: &[&str]) -> Command {
         let mut command = sh::cmd(self.program("python"), args);
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(self.dir.join("bin")).chain(std::env::split_paths(&others));
+        if let Ok(path) = std::env::join_paths(paths) {
+            command.env("PATH", path);
+        }
         command.env("PYTHONUNBUFFERED", "1");
         command
     }
