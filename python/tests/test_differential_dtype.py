@@ -32,7 +32,7 @@ def test_pairs(tally: Tally, op: str) -> None:
     for a in ALL:
         for b in ALL:
             x, y = given(a, (3,), domain="above one"), given(b, (3,), domain="above one")
-            tally.same(f"{a} {b}", PAIRED[op], x, y, ulps=32)
+            tally.same(f"{a} {b}", PAIRED[op], x, y, ulps=1024 if op == "power" else 64)
 
 
 SCALARS: list[Any] = [True, False, 0, 3, -3, 300, 2**31, 2**40, 0.5, 1e300, float("inf"), 1 + 2j]

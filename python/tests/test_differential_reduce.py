@@ -1,5 +1,6 @@
 """Reductions, arg-reductions, scans, sorting, softmax and their kin."""
 
+import numpy as np
 import pytest
 from harness import ALL, FLOATS, LAYOUTS, REALS, Tally, given, sample
 
@@ -22,17 +23,24 @@ def cases_over(shapes: list, *more: list) -> list:
 
 # name: domain, units in the last place of the largest result, with NaN and infinities
 REDUCTIONS = {
-    "sum": ("any", 64, False),
+    "sum": ("any", 16, False),
     "prod": ("unit", 512, False),
     "max": ("any", 0, True),
     "min": ("any", 0, True),
     "all": ("few", 0, True),
     "any": ("few", 0, True),
-    "mean": ("any", 64, False),
+    "mean": ("any", 16, False),
     "var": ("any", 256, False),
     "std": ("any", 256, False),
     "logsumexp": ("any", 64, False),
 }
+
+
+def size_of(op: str, data: np.ndarray) -> str | float:
+    """What the rounding errors of a reduction are a part of: terms may cancel in the result."""
+    if op in ("sum", "mean", "logsumexp"):
+        return max(1.0, float(np.abs(data.astype(np.complex128)).sum()) / 8)
+    return "largest"
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -49,7 +57,7 @@ def test_reductions(tally: Tally, op: str, dtype: str) -> None:
                 return getattr(mx, op)(x, axis=axis, keepdims=keep)
 
             name = f"{shape} {layout.name} axis {axis} {'kept' if keep else ''}"
-            tally.same(name, case, x, ulps=ulps, scale="largest")
+            tally.same(name, case, x, ulps=ulps, scale=size_of(op, x.data))
     x = given(dtype, (4, 5), domain=domain)
     tally.same("method", lambda mx, x: getattr(x, op)(1), x, ulps=ulps, scale="largest")
 
@@ -155,13 +163,13 @@ def test_softmax(tally: Tally, dtype: str) -> None:
                 return mx.softmax(x, axis=axis, precise=precise)
 
             name = f"{shape} {layout.name} axis {axis} {precise}"
-            tally.same(name, case, x, ulps=32, scale="largest")
+            tally.same(name, case, x, ulps=64, scale="largest")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_softmax_of_infinities(tally: Tally, dtype: str) -> None:
     x = given(dtype, (3, 8), specials=True)
-    tally.same("softmax", lambda mx, x: mx.softmax(x, axis=-1), x, ulps=16)
-    tally.same("logsumexp", lambda mx, x: mx.logsumexp(x, axis=-1), x, ulps=16)
+    tally.same("softmax", lambda mx, x: mx.softmax(x, axis=-1), x, ulps=64)
+    tally.same("logsumexp", lambda mx, x: mx.logsumexp(x, axis=-1), x, ulps=64)
     low = lambda mx, x: mx.softmax(mx.full((4,), -mx.inf, dtype=x.dtype))  # all masked
     tally.same("all minus infinity", low, x)

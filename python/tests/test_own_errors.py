@@ -65,6 +65,11 @@ def test_reversed_numpy_arrays_are_read() -> None:
         assert (np.array(mx.array(part)) == part).all()
 
 
+def test_numpy_arrays_of_the_other_byte_order() -> None:
+    data = np.arange(6, dtype=">f4").reshape(2, 3)
+    assert mx.array(data).tolist() == data.tolist()
+
+
 def test_empty_has_shape_and_dtype() -> None:
     x = mx.empty((2, 3), mx.int16)
     assert (x.shape, x.dtype) == ((2, 3), mx.int16)
