@@ -105,7 +105,7 @@ impl Number {
         let dtype = match (self, other.kind()) {
             (Number::Float(_), Kind::Floating) => other,
             (Number::Float(_), _) => Dtype::Float32,
-            (Number::Int(_) | Number::Uint(_), Kind::Bool) => self.dtype(),
+            (Number::Int(_) | Number::Uint(_), Kind::Bool) => Dtype::Int32,
             (Number::Int(_) | Number::Uint(_), Kind::Complex) => Dtype::Float32,
             (Number::Int(_) | Number::Uint(_), Kind::Floating) => other,
             (Number::Int(_) | Number::Uint(_), _) => {
@@ -125,7 +125,8 @@ impl Number {
             _ => return Ok(()),
         };
         match ultramarine::iinfo(dtype) {
-            Some(info) if v < info.min || v > info.max => {
+            // As in MLX, uint64 wraps.
+            Some(info) if dtype != Dtype::Uint64 && (v < info.min || v > info.max) => {
                 Err(value(format!("Converting {v} to {dtype} would result in overflow.")))
             }
             _ => Ok(()),
@@ -160,7 +161,9 @@ pub fn try_operand(object: &Bound<'_, PyAny>, beside: Option<Dtype>) -> Res<Opti
     if let Some(a) = as_array(object) {
         return Ok(Some(a.get().get(object.py())));
     }
-    make::array_like(object)
+    let made = make::array_like(object)?;
+    // What is no array of ours is typed weakly, too.
+    Ok(made.map(|a| beside.map_or_else(|| a.clone(), |d| a.astype(d))))
 }
 
 /// The error for an operand of a wrong type.
@@ -188,6 +191,10 @@ pub fn operands(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Res<(Array, Array
         (Some(a), None) => {
             let b = operand(b, None)?;
             Ok((Array::scalar(a.beside(b.dtype())?), b))
+        }
+        (None, None) if as_array(a).is_none() && as_array(b).is_some() => {
+            let b = operand(b, None)?;
+            Ok((operand(a, Some(b.dtype()))?, b))
         }
         _ => {
             let a = operand(a, None)?;
@@ -279,6 +286,13 @@ pub fn integers(object: &Bound<'_, PyAny>) -> PyResult<Vec<isize>> {
 impl Ints {
     /// As sizes of dimensions of a new array.
     pub fn shape(&self, op: &str) -> Res<Vec<usize>> {
+        let most = i32::MAX as isize;
+        if self.0.iter().any(|n| *n > most)
+            && self.0.iter().try_fold(16isize, |a, n| a.checked_mul(*n)).is_none()
+        {
+            let text = format!("[{op}] The shape {:?} is too large.", self.0);
+            return Err(pyo3::exceptions::PyOverflowError::new_err(text).into());
+        }
         self.sizes().ok_or_else(|| value(format!("[{op}] Negative dimensions not allowed.")))
     }
 

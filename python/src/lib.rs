@@ -18,6 +18,7 @@ mod array;
 mod convert;
 mod dtype;
 mod error;
+mod io;
 mod memory;
 mod ops;
 mod print;
@@ -45,6 +46,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     stream::register(m)?;
     ops::register(m)?;
     print::register(m)?;
+    io::register(m)?;
     transforms::register(m)?;
     random::register(m)?;
     memory::register(m)?;

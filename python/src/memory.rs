@@ -1,7 +1,22 @@
 //! Counters and limits of the caching allocator. All figures are bytes.
 
+use crate::error::type_;
 use pyo3::prelude::*;
 use ultramarine::memory;
+
+/// A number of bytes.
+struct Bytes(usize);
+
+impl FromPyObject<'_, '_> for Bytes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match object.extract::<usize>() {
+            Ok(n) => Ok(Bytes(n)),
+            Err(_) => Err(type_("expected a number of bytes, which is not negative").into()),
+        }
+    }
+}
 
 /// Bytes of arrays that exist.
 #[pyfunction]
@@ -29,8 +44,8 @@ fn get_cache_memory() -> usize {
 
 /// Sets how many bytes arrays and cache should take at most; returns the former limit.
 #[pyfunction]
-fn set_memory_limit(limit: usize) -> usize {
-    memory::set_memory_limit(limit)
+fn set_memory_limit(limit: Bytes) -> usize {
+    memory::set_memory_limit(limit.0)
 }
 
 /// How many bytes arrays and cache should take at most.
@@ -41,14 +56,14 @@ fn get_memory_limit() -> usize {
 
 /// Sets how many bytes may be kept for reuse; returns the former limit.
 #[pyfunction]
-fn set_cache_limit(limit: usize) -> usize {
-    memory::set_cache_limit(limit)
+fn set_cache_limit(limit: Bytes) -> usize {
+    memory::set_cache_limit(limit.0)
 }
 
 /// Accepted and without effect: no device here pins memory. Returns 0, the former limit.
 #[pyfunction]
-fn set_wired_limit(limit: usize) -> usize {
-    let _ = limit;
+fn set_wired_limit(limit: Bytes) -> usize {
+    let _ = limit.0;
     0
 }
 

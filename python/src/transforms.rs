@@ -327,23 +327,32 @@ fn jvp(fun: &Bound<'_, PyAny>, primals: Arrays, tangents: Arrays) -> Res<Pair> {
     Ok(pair(transforms::jvp::<Fail>(|a| call(fun, a), &primals.0, &tangents.0)?))
 }
 
+/// The axes that `vmap` is given; by default 0.
+struct Axes(Option<Py<PyAny>>);
+
+impl FromPyObject<'_, '_> for Axes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if object.is_none() {
+            return Err(type_("vmap: the axes must be an int or a tuple, not None").into());
+        }
+        Ok(Axes(Some(object.to_owned().unbind())))
+    }
+}
+
 /// A function that applies `fun` to each slice of its arguments along an axis.
 ///
 /// `in_axes` is the mapped axis (`None`: not mapped) of all arguments, or a tuple with an
 /// entry for each, which may be trees; `out_axes` likewise says where the axis goes in the
 /// outputs.
 #[pyfunction]
-#[pyo3(signature = (fun, in_axes=None, out_axes=None),
+#[pyo3(signature = (fun, in_axes=Axes(None), out_axes=Axes(None)),
        text_signature = "(fun, in_axes=0, out_axes=0)")]
-fn vmap(
-    py: Python<'_>,
-    fun: &Bound<'_, PyAny>,
-    in_axes: Option<Py<PyAny>>,
-    out_axes: Option<Py<PyAny>>,
-) -> Res<Transformed> {
+fn vmap(py: Python<'_>, fun: &Bound<'_, PyAny>, in_axes: Axes, out_axes: Axes) -> Res<Transformed> {
     let function = callable("vmap", fun)?;
-    let axes = |given: Option<Py<PyAny>>| -> Res<Py<PyAny>> {
-        let axes = match given {
+    let axes = |given: Axes| -> Res<Py<PyAny>> {
+        let axes = match given.0 {
             Some(axes) => axes.into_bound(py),
             None => 0isize.into_pyobject(py).map_err(PyErr::from)?.into_any(),
         };

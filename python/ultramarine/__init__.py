@@ -1,6 +1,8 @@
 """Ultramarine: lazy arrays on the CPU and on accelerators, with MLX's interface."""
 
 from ultramarine import _core
+from ultramarine import backends as backends
+from ultramarine import random as random
 from ultramarine._core import *  # noqa: F403
 
 e = 2.718281828459045
@@ -23,8 +25,6 @@ concat = _core.concatenate
 cumulative_prod = _core.cumprod
 cumulative_sum = _core.cumsum
 pow = _core.power
-
-from ultramarine import backends, random  # noqa: E402
 
 
 def compile(fun, inputs=None, outputs=None, shapeless=False):

@@ -11,7 +11,7 @@ Backend.__doc__ = """A backend: its name, the type of its devices, the devices, 
 of them calls itself."""
 
 
-def list():  # noqa: A001
+def list():
     """The backends that were found, the linked-in CPU backend first."""
     found = []
     for name, served in _core._backends():

@@ -156,6 +156,14 @@ fn from_memory(object: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<Option<Ar
         }
     };
     let item = view.raw.itemsize.max(1) as usize;
+    // NumPy's dates lend their memory as bytes.
+    let kind = object.getattr("dtype").and_then(|d| d.getattr("kind"));
+    if kind.is_ok_and(|k| matches!(k.to_string().as_str(), "M" | "m")) {
+        return Err(value(format!(
+            "Invalid type {} received in array initialization.",
+            crate::error::type_name(object)
+        )));
+    }
     let Some(format) = Format::read(view.format(), item) else {
         return Err(value(format!(
             "Invalid type {} (elements '{}' of {item} bytes) received in array initialization.",

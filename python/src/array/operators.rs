@@ -75,8 +75,7 @@ operators! {
     "addition" __add__ __radd__ __iadd__ = Array::add;
     "subtraction" __sub__ __rsub__ __isub__ = Array::subtract;
     "multiplication" __mul__ __rmul__ __imul__ = Array::multiply;
-    "division" __truediv__ __rtruediv__ __itruediv__ = Array::divide;
-    "floor division" __floordiv__ __rfloordiv__ __ifloordiv__ = Array::floor_divide;
+        "floor division" __floordiv__ __rfloordiv__ __ifloordiv__ = Array::floor_divide;
     "modulus" __mod__ __rmod__ __imod__ = Array::remainder;
     "bitwise and" __and__ __rand__ __iand__ = bits!(bitwise_and, "bitwise and");
     "bitwise or" __or__ __ror__ __ior__ = bits!(bitwise_or, "bitwise or");
@@ -87,6 +86,23 @@ operators! {
 
 #[pymethods]
 impl PyArray {
+    fn __truediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+        Ok(PyArray::new(apply(slf, other, "division", false, Array::divide)?))
+    }
+
+    fn __rtruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+        Ok(PyArray::new(apply(slf, other, "division", true, Array::divide)?))
+    }
+
+    fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
+        if !slf.get().get(slf.py()).dtype().is_inexact() {
+            return Err(value("In place division cannot cast to non-floating point type."));
+        }
+        let made = apply(slf, other, "division", false, Array::divide)?;
+        slf.get().set(slf.py(), made);
+        Ok(())
+    }
+
     fn __pow__(
         slf: &Bound<'_, Self>,
         other: &Bound<'_, PyAny>,

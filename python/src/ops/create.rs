@@ -262,6 +262,10 @@ fn asarray(a: &Bound<'_, PyAny>, dtype: Option<DtypeArg>, copy: Option<bool>) ->
     if copy == Some(false) && !free {
         return Err(value("Unable to avoid copy while creating an array as requested."));
     }
+    // Unlike `array`, which follows MLX, this keeps float64.
+    let double = || a.getattr("dtype").is_ok_and(|d| d.to_string() == "float64");
+    let is_number = Number::of(a)?.is_some();
+    let dtype = dtype.or_else(|| (!is_number && double()).then_some(Dtype::Float64));
     Ok(PyArray::new(make::array(a, dtype)?))
 }
 

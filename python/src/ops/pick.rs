@@ -1,11 +1,12 @@
 //! Selection: `where`, `clip`, and taking and putting by index arrays.
 
+use super::shape::Sequence;
 use crate::array::PyArray;
-use crate::convert::{ArrayArg, Operand, integer, operand, operands};
+use crate::convert::{ArrayArg, Ints, Operand, integer, operand, operands};
 use crate::error::{Res, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
-use ultramarine::{Array, Dtype};
+use ultramarine::Array;
 
 /// Elements of `x` where the condition holds, of `y` elsewhere.
 #[pyfunction(name = "where")]
@@ -51,7 +52,22 @@ fn take(
     let indices = match crate::convert::as_array(indices) {
         Some(i) => i.get().get(indices.py()),
         None => match integer(indices)? {
-            Some(i) => Array::scalar(i as i64).astype(Dtype::Int64),
+            Some(i) => {
+                let n = match axis {
+                    None => a.0.size(),
+                    Some(axis) => {
+                        a.0.shape()[ultramarine::shape::normalize_axis("take", axis, a.0.ndim())?]
+                    }
+                };
+                if i >= n as isize || i < -(n as isize) {
+                    return Err(ultramarine::Error::index(
+                        "take",
+                        format!("Index {i} is out of bounds for {n} elements."),
+                    )
+                    .into());
+                }
+                Array::scalar(i as i64)
+            }
             None => indices.extract::<ArrayArg>()?.0,
         },
     };
@@ -70,6 +86,35 @@ fn take_along_axis(
     Ok(PyArray::new(on(stream, || a.0.take_along_axis(&indices.0, axis))?))
 }
 
+/// The part of the given sizes that begins at computed places: `start_indices` has one for
+/// each of `axes`.
+#[pyfunction]
+#[pyo3(signature = (a, start_indices, axes, slice_size, *, stream=None))]
+fn slice(
+    a: ArrayArg,
+    start_indices: ArrayArg,
+    axes: Sequence,
+    slice_size: Sequence,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let size = Ints(slice_size.0).shape("slice")?;
+    Ok(PyArray::new(on(stream, || a.0.slice_at(&start_indices.0, &axes.0, &size))?))
+}
+
+/// The array with `update` put where `slice` would read.
+#[pyfunction]
+#[pyo3(signature = (a, update, start_indices, axes, *, stream=None))]
+fn slice_update(
+    a: ArrayArg,
+    update: ArrayArg,
+    start_indices: ArrayArg,
+    axes: Sequence,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let made = on(stream, || a.0.slice_update_at(&update.0, &start_indices.0, &axes.0));
+    Ok(PyArray::new(made?))
+}
+
 /// The array with `values` put at `indices` along an axis, whose other axes match.
 #[pyfunction]
 #[pyo3(signature = (a, /, indices, values, axis=None, *, stream=None))]
@@ -84,6 +129,6 @@ fn put_along_axis(
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m: where_ clip take take_along_axis put_along_axis);
+    crate::functions!(m: where_ clip take take_along_axis put_along_axis slice slice_update);
     Ok(())
 }

@@ -58,8 +58,7 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
             axes.push(None);
             continue;
         };
-        let axis = shape::normalize_axis("vmap", *axis, input.ndim())
-            .map_err(|e| Error::Value(e.to_string()))?;
+        let axis = shape::normalize_axis("vmap", *axis, input.ndim())?;
         let n = input.shape()[axis];
         if *size.get_or_insert(n) != n {
             return Err(Error::value(
@@ -147,7 +146,7 @@ fn place(array: Array, from: Option<usize>, to: Option<isize>, size: usize) -> R
         };
     };
     let ndim = array.ndim() + from.is_none() as usize;
-    let to = shape::normalize_axis("vmap", to, ndim).map_err(|e| Error::Value(e.to_string()))?;
+    let to = shape::normalize_axis("vmap", to, ndim)?;
     match from {
         Some(from) => move_axis(&array, from, to),
         None => {

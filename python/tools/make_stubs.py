@@ -1,0 +1,603 @@
+"""Writes the type stubs of the package from the package itself.
+
+Names, arguments and defaults come from the built module, types from the tables here, so a
+stub cannot name what is not there. Run it with the package importable:
+
+    PYTHONPATH=python python python/tools/make_stubs.py
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import ultramarine as mx
+
+PACKAGE = Path(mx.__file__).parent
+
+HEADER = '''\
+"""Ultramarine: lazy arrays on the CPU and on accelerators, with MLX's interface."""
+
+# Made by python/tools/make_stubs.py: change the tables there.
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from types import ModuleType
+from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from ultramarine import backends as backends
+from ultramarine import random as random
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+class SupportsArray(Protocol):
+    """What can be made an array, such as NumPy's arrays."""
+
+    def __array__(self) -> Any: ...
+
+scalar: TypeAlias = int | float | bool | complex
+list_or_scalar: TypeAlias = scalar | list["list_or_scalar"]
+ArrayLike: TypeAlias = array | scalar | SupportsArray
+StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
+_Path: TypeAlias = str | PathLike[str] | Any
+'''
+
+RANDOM_HEADER = '''\
+"""Random numbers. Without a key they come from a global state; see `seed`."""
+
+# Made by python/tools/make_stubs.py: change the tables there.
+
+from collections.abc import Sequence
+
+from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
+
+class _RandomState:
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> array: ...
+    def __setitem__(self, index: int, key: array) -> None: ...
+
+state: _RandomState
+'''
+
+AXES = "int | Sequence[int] | None"
+
+# By the argument's name; "function.argument" goes first.
+ARGUMENTS = {
+    "stream": "StreamOrDevice",
+    "axis": "int | None",
+    "keepdims": "bool",
+    "dtype": "Dtype | None",
+    "shape": "Sequence[int]",
+    "key": "array | None",
+    "a": "array",
+    "b": "array",
+    "c": "array",
+    "x": "array",
+    "arr": "array",
+    "array": "array",
+    "arrays": "Sequence[array]",
+    "indices": "array",
+    "values": "array",
+    "update": "array",
+    "start_indices": "array",
+    "axes": "Sequence[int] | None",
+    "slice_size": "Sequence[int]",
+    "k": "int",
+    "n": "int",
+    "m": "int | None",
+    "num": "int",
+    "kth": "int",
+    "offset": "int",
+    "axis1": "int",
+    "axis2": "int",
+    "source": "int",
+    "destination": "int",
+    "start_axis": "int",
+    "end_axis": "int",
+    "decimals": "int",
+    "repeats": "int",
+    "reps": "int | Sequence[int]",
+    "ddof": "int",
+    "correction": "int | None",
+    "reverse": "bool",
+    "inclusive": "bool",
+    "precise": "bool",
+    "equal_nan": "bool",
+    "endpoint": "bool",
+    "sparse": "bool",
+    "copy": "bool | None",
+    "allow_col_major": "bool",
+    "indexing": "str",
+    "mode": 'Literal["constant", "edge", "reflect", "symmetric"]',
+    "rtol": "float",
+    "atol": "float",
+    "alpha": "float",
+    "beta": "float",
+    "loc": "ArrayLike | None",
+    "scale": "ArrayLike | None",
+    "nan": "float",
+    "posinf": "float | None",
+    "neginf": "float | None",
+    "strides": "Sequence[int] | None",
+    "shift": "int | Sequence[int]",
+    "pad_width": "int | Sequence[int] | Sequence[Sequence[int]]",
+    "constant_values": "ArrayLike",
+    "indices_or_sections": "int | Sequence[int] | array",
+    "vals": "ArrayLike",
+    "val": "ArrayLike | Sequence[Any]",
+    "value": "ArrayLike",
+    "condition": "ArrayLike",
+    "a_min": "ArrayLike | None",
+    "a_max": "ArrayLike | None",
+    "start": "float | None",
+    "stop": "float | None",
+    "step": "float | None",
+    "low": "ArrayLike",
+    "high": "ArrayLike",
+    "lower": "ArrayLike",
+    "upper": "ArrayLike",
+    "p": "ArrayLike",
+    "logits": "array",
+    "num_samples": "int | None",
+    "seed": "int",
+    "limit": "int",
+    "precision": "int",
+    "device": "Device | DeviceType",
+    "device_type": "Device | DeviceType",
+    "s": "Stream | Device | DeviceType",
+    "file": "_Path",
+    "format": "str | None",
+    "return_metadata": "bool",
+    "metadata": "Mapping[str, str] | None",
+    "kind": "Dtype | str | tuple[Dtype | str, ...]",
+    "arg1": "Dtype | DtypeCategory",
+    "arg2": "Dtype | DtypeCategory",
+    "from_": "array | Dtype",
+    "to": "Dtype",
+    "shapes": "Sequence[int]",
+    "arrays_and_dtypes": "array | Dtype",
+    "arys": "array",
+    "args": "Any",
+    "kwargs": "Any",
+    "fun": "Callable[_P, _R]",
+    "argnums": "int | Sequence[int] | None",
+    "argnames": "str | Sequence[str]",
+    "in_axes": "Any",
+    "out_axes": "Any",
+    "inputs": "Any",
+    "outputs": "Any",
+    "shapeless": "bool",
+    "primals": "Sequence[array]",
+    "tangents": "Sequence[array]",
+    "cotangents": "Sequence[array]",
+    "api_version": "str | None",
+    "other": "ArrayLike",
+    "options": "PrintOptions",
+    "type": "DeviceType",
+    "index": "int",
+    "arg": "Dtype",
+    # Exceptions to the rows above.
+    "zeros.shape": "int | Sequence[int]",
+    "ones.shape": "int | Sequence[int]",
+    "empty.shape": "int | Sequence[int]",
+    "full.shape": "int | Sequence[int]",
+    "as_strided.shape": "Sequence[int] | None",
+    "bernoulli.shape": "Sequence[int] | None",
+    "categorical.shape": "Sequence[int] | None",
+    "truncated_normal.shape": "Sequence[int] | None",
+    "categorical.axis": "int",
+    "permutation.axis": "int",
+    "permutation.x": "int | array",
+    "split.axis": "int",
+    "split.key": "array",
+    "laplace.loc": "float",
+    "laplace.scale": "float",
+    "unstack.axis": "int",
+    "unflatten.axis": "int",
+    "vecdot.axis": "int",
+    "expand_dims.axis": "int | Sequence[int]",
+    "slice.axes": "Sequence[int]",
+    "slice_update.axes": "Sequence[int]",
+    "linspace.start": "float",
+    "linspace.stop": "float",
+    "tensordot.axes": "int | Sequence[Sequence[int]]",
+    "take.indices": "int | array",
+    "broadcast_to.a": "ArrayLike",
+    "where.x": "ArrayLike",
+    "where.y": "ArrayLike",
+    "nan_to_num.a": "ArrayLike",
+    "round.a": "ArrayLike",
+    "view.a": "ArrayLike",
+    "view.dtype": "Dtype",
+    "astype.dtype": "Dtype",
+    "isdtype.dtype": "Dtype",
+    "asarray.a": "ArrayLike | Sequence[Any]",
+    "array_equal.a": "ArrayLike",
+    "array_equal.b": "ArrayLike",
+    "isclose.a": "ArrayLike",
+    "isclose.b": "ArrayLike",
+    "save_safetensors.arrays": "Mapping[str, array]",
+    "meshgrid.arrays": "array",
+    "broadcast_arrays.arrays": "array",
+    "savez.args": "array",
+    "savez.kwargs": "array",
+    "savez_compressed.args": "array",
+    "savez_compressed.kwargs": "array",
+    "synchronize.stream": "Stream | Device | DeviceType | None",
+    "set_default_stream.stream": "Stream",
+    "vjp.fun": "Callable[..., Any]",
+    "jvp.fun": "Callable[..., Any]",
+    "PrintOptions.precision": "int",
+    "stack.axis": "int",
+}
+for name in [
+    "squeeze",
+    "flip",
+    "roll",
+    "all",
+    "any",
+    "sum",
+    "prod",
+    "min",
+    "max",
+    "minmax",
+    "mean",
+    "median",
+    "var",
+    "std",
+]:
+    ARGUMENTS[f"{name}.axis"] = AXES
+for name in ("logsumexp", "count_nonzero", "softmax"):
+    ARGUMENTS[f"{name}.axis"] = AXES
+
+RESULTS = {
+    "eval": "None",
+    "async_eval": "None",
+    "divmod": "list[array]",
+    "minmax": "tuple[array, array]",
+    "split": "list[array]",
+    "unstack": "tuple[array, ...]",
+    "meshgrid": "tuple[array, ...]",
+    "broadcast_arrays": "list[array]",
+    "broadcast_shapes": "tuple[int, ...]",
+    "atleast_1d": "array | list[array]",
+    "atleast_2d": "array | list[array]",
+    "atleast_3d": "array | list[array]",
+    "issubdtype": "bool",
+    "isdtype": "bool",
+    "can_cast": "bool",
+    "result_type": "Dtype",
+    "is_available": "bool",
+    "device_count": "int",
+    "default_device": "Device",
+    "set_default_device": "None",
+    "default_stream": "Stream",
+    "set_default_stream": "None",
+    "new_stream": "Stream",
+    "stream": "StreamContext",
+    "synchronize": "None",
+    "get_active_memory": "int",
+    "get_peak_memory": "int",
+    "get_cache_memory": "int",
+    "get_memory_limit": "int",
+    "set_memory_limit": "int",
+    "set_cache_limit": "int",
+    "set_wired_limit": "int",
+    "reset_peak_memory": "None",
+    "clear_cache": "None",
+    "save": "None",
+    "savez": "None",
+    "savez_compressed": "None",
+    "save_safetensors": "None",
+    "load": "Any",
+    "get_printoptions": "PrintOptions",
+    "set_printoptions": "None",
+    "printoptions": "_PrintOptionsContext",
+    "grad": "Callable[_P, Any]",
+    "value_and_grad": "Callable[_P, tuple[_R, Any]]",
+    "vmap": "Callable[_P, _R]",
+    "vjp": "tuple[list[array], list[array]]",
+    "jvp": "tuple[list[array], list[array]]",
+    "compile": "Callable[_P, _R]",
+    "disable_compile": "None",
+    "enable_compile": "None",
+    "seed": "None",
+    "item": "Any",
+    "tolist": "Any",
+    "__array__": "Any",
+    "__array_namespace__": "ModuleType",
+}
+
+# Of classes, what the module does not tell.
+PROPERTIES = {
+    "array": {
+        "shape": "tuple[int, ...]", "ndim": "int", "size": "int", "itemsize": "int",
+        "nbytes": "int", "dtype": "Dtype", "device": "Device", "T": "array", "mT": "array",
+        "real": "array", "imag": "array", "at": "ArrayAt",
+    },
+    "Dtype": {"size": "int"},
+    "DtypeCategory": {"name": "str", "value": "int"},
+    "DeviceType": {"name": "str", "value": "int"},
+    "Device": {"type": "DeviceType", "index": "int"},
+    "Stream": {"device": "Device", "index": "int"},
+    "finfo": {
+        "bits": "int", "min": "float", "max": "float", "eps": "float",
+        "smallest_normal": "float", "dtype": "Dtype",
+    },
+    "iinfo": {"bits": "int", "min": "int", "max": "int", "dtype": "Dtype"},
+}  # fmt: skip
+
+OPERATORS = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+]
+COMPARISONS = ["lt", "le", "gt", "ge"]
+SPECIAL = {
+    "array": [
+        *(f"def __{r}{op}__(self, other: ArrayLike) -> array: ..." for op in OPERATORS
+          for r in ("", "r", "i")),
+        *(f"def __{op}__(self, other: ArrayLike) -> array: ..." for op in COMPARISONS),
+        *(f"def __{op}__(self, other: object) -> array: ...  # type: ignore[override]"
+          for op in ("eq", "ne")),
+        "def __matmul__(self, other: array) -> array: ...",
+        "def __imatmul__(self, other: array) -> array: ...",
+        *(f"def __{op}__(self) -> array: ..." for op in ("neg", "pos", "abs", "invert")),
+        "def __getitem__(self, arg: Any, /) -> array: ...",
+        "def __setitem__(self, arg0: Any, arg1: ArrayLike, /) -> None: ...",
+        "def __len__(self) -> int: ...",
+        "def __iter__(self) -> Iterator[array]: ...",
+        *(f"def __{t}__(self) -> {t}: ..." for t in ("bool", "int", "float", "complex")),
+        "def __index__(self) -> int: ...",
+        "def __bytes__(self) -> bytes: ...",
+        "def __hash__(self) -> int: ...",
+        "def __format__(self, spec: str, /) -> str: ...",
+        "def __copy__(self) -> array: ...",
+        "def __deepcopy__(self, memo: Any, /) -> array: ...",
+        "def __buffer__(self, flags: int, /) -> memoryview: ...",
+        "def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...",
+        "def __array_namespace__(self, api_version: str | None = None) -> ModuleType: ...",
+        "def reshape(self, *shape: int | Sequence[int], stream: StreamOrDevice = None) -> array: ...",
+        "def transpose(self, *axes: int | Sequence[int], stream: StreamOrDevice = None) -> array: ...",
+    ],
+    "ArrayAt": ["def __getitem__(self, indices: Any) -> ArrayAt: ..."],
+    "ArrayIterator": [
+        "def __iter__(self) -> ArrayIterator: ...",
+        "def __next__(self) -> array: ...",
+    ],
+    "StreamContext": [
+        "def __enter__(self) -> None: ...",
+        "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "
+        "-> None: ...",
+    ],
+    "_PrintOptionsContext": [
+        "def __enter__(self) -> _PrintOptionsContext: ...",
+        "def __exit__(self, *args: Any) -> None: ...",
+    ],
+    "PrintOptions": ["precision: int"],
+}  # fmt: skip
+
+# Functions of one or two arrays take numbers and what can be made an array, too.
+OPERANDS = {"a", "b"}
+
+
+def parameter(owner: str, p: inspect.Parameter, elementwise: bool) -> str:
+    kind = ARGUMENTS.get(f"{owner}.{p.name}")
+    if kind is None and elementwise and p.name in OPERANDS:
+        kind = "ArrayLike"
+    kind = kind or ARGUMENTS[p.name]
+    star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+    default = "" if p.default is p.empty else " = ..."
+    if p.default is None or isinstance(p.default, (bool, int, float, str)):
+        default = f" = {p.default!r}"
+    return f"{star}{p.name}: {kind}{default}"
+
+
+def define(name: str, function: Any, indent: str = "", method: bool = False) -> str:
+    text = getattr(function, "__text_signature__", None) or str(inspect.signature(function))
+    text = text.replace("$self", "self")
+    # Defaults that are objects of ours are no literals to `inspect`.
+    text = text.replace("=float32", "=...").replace("=int32", "=...").replace("=[]", "=()")
+    space: dict[str, Any] = {}
+    exec(f"def f{text}: pass", space)
+    parameters = list(inspect.signature(space["f"]).parameters.values())
+    others = [p.name for p in parameters if p.name not in ("self", "stream")]
+    elementwise = not method and (
+        (others == ["a"] and name in ELEMENTWISE) or (others == ["a", "b"] and name in ELEMENTWISE)
+    )
+    parts: list[str] = []
+    positional = star = False
+    for p in parameters:
+        if p.kind == p.POSITIONAL_ONLY and p.name != "self":
+            positional = True
+        elif positional:
+            parts.append("/")
+            positional = False
+        if p.kind == p.VAR_POSITIONAL:
+            star = True
+        if p.kind == p.KEYWORD_ONLY and not star:
+            parts.append("*")
+            star = True
+        parts.append("self" if p.name == "self" else parameter(name, p, elementwise))
+    if positional:
+        parts.append("/")
+    if method and "self" not in parts:
+        parts.insert(0, "self")
+    result = RESULTS.get(name, "array")
+    return f"{indent}def {name}({', '.join(parts)}) -> {result}: ..."
+
+
+ELEMENTWISE = set(
+    [
+        "abs",
+        "square",
+        "sqrt",
+        "rsqrt",
+        "reciprocal",
+        "exp",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "conj",
+        "conjugate",
+        "sign",
+        "positive",
+        "negative",
+        "trunc",
+        "floor",
+        "ceil",
+        "logical_not",
+        "bitwise_invert",
+        "expm1",
+        "erf",
+        "erfinv",
+        "tan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+        "degrees",
+        "radians",
+        "sigmoid",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "isposinf",
+        "isneginf",
+        "real",
+        "imag",
+        "stop_gradient",
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "floor_divide",
+        "remainder",
+        "power",
+        "maximum",
+        "minimum",
+        "logaddexp",
+        "arctan2",
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "left_shift",
+        "right_shift",
+        "divmod",
+    ]
+)
+
+
+def class_stub(name: str, kind: type) -> str:
+    lines = [f"class {name}:"]
+    doc = (kind.__doc__ or "").strip().splitlines()
+    if doc:
+        lines.append(f'    """{doc[0]}"""\n')
+    if name in ("DtypeCategory", "DeviceType"):
+        lines += [f"    {n}: {name}" for n, v in vars(kind).items() if isinstance(v, kind)]
+    else:
+        try:
+            signature = inspect.signature(kind)
+        except ValueError:
+            signature = None
+        if signature and "__new__" in vars(kind):
+            parts = [parameter(name, p, False) for p in signature.parameters.values()]
+            lines.append(f"    def __init__({', '.join(['self', *parts])}) -> None: ...")
+    for attribute, type_ in PROPERTIES.get(name, {}).items():
+        lines += ["    @property", f"    def {attribute}(self) -> {type_}: ..."]
+    special = SPECIAL.get(name, [])
+    lines += [f"    {text}" for text in special]
+    done = {text.split("(")[0].removeprefix("def ") for text in special}
+    for attribute, value in sorted(vars(kind).items()):
+        if attribute.startswith("_") or attribute in done or not inspect.isroutine(value):
+            continue
+        lines.append(define(attribute, value, "    ", method=True))
+    if len(lines) == 1:
+        lines.append("    ...")
+    return "\n".join(lines)
+
+
+def public(module: ModuleType) -> dict[str, Any]:
+    extra = {"_PrintOptionsContext": getattr(module, "_PrintOptionsContext", None)}
+    found = {n: v for n, v in vars(module).items() if not n.startswith("_")}
+    found.update({n: v for n, v in extra.items() if v is not None})
+    return {n: v for n, v in sorted(found.items()) if not isinstance(v, ModuleType)}
+
+
+def module_stub(module: ModuleType, header: str) -> str:
+    classes, functions, constants, aliases = [], [], [], []
+    for name, value in public(module).items():
+        if isinstance(value, type):
+            classes.append(class_stub(name, value))
+        elif callable(value):
+            own = value.__name__
+            if own != name and hasattr(module, own):
+                aliases.append(f"{name} = {own}")
+            else:
+                functions.append(define(name, value))
+        elif name not in ("state",):
+            kind = "None" if value is None else type(value).__name__
+            constants.append(f"{name}: {kind}")
+    parts = [header, *classes, "\n".join(constants), *functions, "\n".join(aliases)]
+    return "\n\n".join(p.rstrip() for p in parts if p.strip()) + "\n"
+
+
+def main() -> None:
+    (PACKAGE / "__init__.pyi").write_text(module_stub(mx, HEADER))
+    (PACKAGE / "random.pyi").write_text(module_stub(mx.random, RANDOM_HEADER))
+    (PACKAGE / "backends.pyi").write_text(BACKENDS)
+
+
+BACKENDS = '''\
+"""The backends that were found: what runs the arrays' operations, and on which devices."""
+
+# Made by python/tools/make_stubs.py: change the tables there.
+
+import builtins
+from typing import NamedTuple
+
+from ultramarine import Device, DeviceType
+
+class Backend(NamedTuple):
+    """A backend: its name, the type of its devices, the devices, what each calls itself."""
+
+    name: str
+    device_type: DeviceType | None
+    devices: tuple[Device, ...]
+    descriptions: tuple[str, ...]
+
+def list() -> builtins.list[Backend]: ...
+'''
+
+
+if __name__ == "__main__":
+    main()
