@@ -9,6 +9,7 @@ stub cannot name what is not there. Run it with the package importable:
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,7 +40,6 @@ class SupportsArray(Protocol):
     def __array__(self) -> Any: ...
 
 scalar: TypeAlias = int | float | bool | complex
-list_or_scalar: TypeAlias = scalar | list["list_or_scalar"]
 ArrayLike: TypeAlias = array | scalar | SupportsArray
 StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
 _Path: TypeAlias = str | PathLike[str] | Any
@@ -440,80 +440,16 @@ def define(name: str, function: Any, indent: str = "", method: bool = False) -> 
 
 
 ELEMENTWISE = set(
-    [
-        "abs",
-        "square",
-        "sqrt",
-        "rsqrt",
-        "reciprocal",
-        "exp",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sin",
-        "cos",
-        "conj",
-        "conjugate",
-        "sign",
-        "positive",
-        "negative",
-        "trunc",
-        "floor",
-        "ceil",
-        "logical_not",
-        "bitwise_invert",
-        "expm1",
-        "erf",
-        "erfinv",
-        "tan",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "arcsinh",
-        "arccosh",
-        "arctanh",
-        "degrees",
-        "radians",
-        "sigmoid",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "isposinf",
-        "isneginf",
-        "real",
-        "imag",
-        "stop_gradient",
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "floor_divide",
-        "remainder",
-        "power",
-        "maximum",
-        "minimum",
-        "logaddexp",
-        "arctan2",
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "left_shift",
-        "right_shift",
-        "divmod",
-    ]
+    re.findall(
+        r"\w+",
+        """abs square sqrt rsqrt reciprocal exp log log2 log10 log1p sin cos conj conjugate sign
+        positive negative trunc floor ceil logical_not bitwise_invert expm1 erf erfinv tan arcsin
+        arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians sigmoid isnan isinf
+        isfinite isposinf isneginf real imag stop_gradient add subtract multiply divide
+        floor_divide remainder power maximum minimum logaddexp arctan2 equal not_equal less
+        less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or
+        bitwise_xor left_shift right_shift divmod""",
+    )
 )
 
 

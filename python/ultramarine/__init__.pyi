@@ -19,7 +19,6 @@ class SupportsArray(Protocol):
     def __array__(self) -> Any: ...
 
 scalar: TypeAlias = int | float | bool | complex
-list_or_scalar: TypeAlias = scalar | list["list_or_scalar"]
 ArrayLike: TypeAlias = array | scalar | SupportsArray
 StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
 _Path: TypeAlias = str | PathLike[str] | Any

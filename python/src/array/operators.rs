@@ -2,7 +2,7 @@
 //! form.
 
 use super::PyArray;
-use crate::convert::{exact, try_operand};
+use crate::convert::{Number, exact, try_operand};
 use crate::error::{Res, type_, type_name, value};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
@@ -26,6 +26,11 @@ fn apply(
         return Ok(if reflected { f(b, a)? } else { f(a, b)? });
     }
     let a = slf.get().get(py);
+    if let Some(n) = Number::of(other)? {
+        // A constant of the array's shape at once: no broadcast to build.
+        let b = Array::full(a.shape(), n.beside(a.dtype())?)?;
+        return Ok(if reflected { f(&b, &a)? } else { f(&a, &b)? });
+    }
     let Some(b) = try_operand(other, Some(a.dtype()))? else {
         return Err(if other.is_none() {
             type_(format!("Cannot perform {what} on an array and None"))
