@@ -20,7 +20,7 @@ def test_full_has_the_dtype_asked_for() -> None:
 
 def test_dtypes_are_unequal_to_anything_else() -> None:
     for other in (None, "float32", 10, mx.floating):
-        assert not (mx.float32 == other)
+        assert (mx.float32 == other) is False
         assert mx.float32 != other
 
 
