@@ -33,3 +33,50 @@ def test_assignment_keeps_the_dtype(index: None) -> None:
     assert (x.dtype, x.tolist()) == (mx.int32, [[2, 3], [2, 3]])
     y = x.at[index].add(mx.array([[0.5, 1.0]]))
     assert (y.dtype, y.tolist()) == (mx.int32, [[2, 4], [2, 4]])
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def test_derivative_of_addmm() -> None:
+    c, a, b = numbers(3, 4, 4)
+    dc, da, db = numbers(3, 4, 4) * 0.5
+    _, (product,) = mx.jvp(
+        lambda c, a, b: mx.addmm(c, a, b, 0.5, 2.0),
+        [mx.array(v) for v in (c, a, b)],
+        [mx.array(v) for v in (dc, da, db)],
+    )
+    assert np.allclose(np.array(product), 0.5 * (da @ b + a @ db) + 2 * dc, atol=1e-5)
+
+
+def test_second_derivative_of_max() -> None:
+    x = mx.array([1.0, 3.0, 2.0])
+
+    def slope(x: mx.array) -> mx.array:
+        return mx.jvp(lambda x: mx.max(x) ** 2, [x], [mx.ones(3)])[1][0]
+
+    assert slope(x).item() == 6
+    assert mx.grad(slope)(x).tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_vmap_of_assignment(axis: int) -> None:
+    x, y = numbers(3, 3, 3), mx.array(numbers(3, 3))
+
+    def assigned(x: mx.array) -> mx.array:
+        x = x * 1
+        x[1:] = y[:2] * 2
+        return x * x
+
+    made = np.array(mx.vmap(assigned, in_axes=axis)(mx.array(x)))
+    one_by_one = [np.array(assigned(mx.array(part))) for part in np.moveaxis(x, axis, 0)]
+    assert np.allclose(made, np.stack(one_by_one))
+
+
+def test_refused() -> None:
+    x = mx.ones(4)
+    with pytest.raises(ValueError):
+        mx.vjp(lambda x: x, [x], [x, x])
+    with pytest.raises(ValueError):
+        mx.as_strided(x, (2, 2), (1,))

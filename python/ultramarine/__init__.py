@@ -3,7 +3,7 @@
 from ultramarine import _core
 from ultramarine import backends as backends
 from ultramarine import random as random
-from ultramarine._core import *  # noqa: F403
+from ultramarine._core import *
 
 e = 2.718281828459045
 euler_gamma = 0.5772156649015329
