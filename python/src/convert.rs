@@ -179,6 +179,29 @@ pub fn operand(object: &Bound<'_, PyAny>, beside: Option<Dtype>) -> Res<Array> {
     try_operand(object, beside)?.ok_or_else(|| invalid(object))
 }
 
+/// Two operands of an elementwise function: as [`operands`], but a number takes the shape of
+/// the array beside it, too, so that there is no broadcast to build.
+pub fn pair(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Res<(Array, Array)> {
+    match (exact(a), exact(b)) {
+        (Some(a), None) => {
+            if let Some(n) = Number::of(b)? {
+                let a = a.get().get(b.py());
+                let b = Array::full(a.shape(), n.beside(a.dtype())?)?;
+                return Ok((a, b));
+            }
+        }
+        (None, Some(b)) => {
+            if let Some(n) = Number::of(a)? {
+                let b = b.get().get(a.py());
+                let a = Array::full(b.shape(), n.beside(b.dtype())?)?;
+                return Ok((a, b));
+            }
+        }
+        _ => {}
+    }
+    operands(a, b)
+}
+
 /// Two operands; a number takes the dtype of the array beside it.
 pub fn operands(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Res<(Array, Array)> {
     if let (Some(a), Some(b)) = (exact(a), exact(b)) {

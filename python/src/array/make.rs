@@ -165,6 +165,13 @@ fn from_memory(object: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<Option<Ar
         )));
     }
     let Some(format) = Format::read(view.format(), item) else {
+        // An object array without dimensions: what it holds may be a number.
+        if view.shape().is_empty()
+            && let Ok(content) = object.call_method0("item")
+            && let Some(n) = Number::of(&content)?
+        {
+            return Ok(Some(Array::scalar(n.cast(n.dtype()))));
+        }
         return Err(value(format!(
             "Invalid type {} (elements '{}' of {item} bytes) received in array initialization.",
             crate::error::type_name(object),

@@ -1,7 +1,7 @@
 //! Elementwise functions of two arrays, and comparisons of whole arrays.
 
 use crate::array::PyArray;
-use crate::convert::{ArrayArg, operands};
+use crate::convert::{ArrayArg, operands, pair};
 use crate::error::Res;
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ macro_rules! binary {
             b: &Bound<'_, PyAny>,
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
-            let (a, b) = operands(a, b)?;
+            let (a, b) = pair(a, b)?;
             Ok(PyArray::new(on(stream, || $f(&a, &b))?))
         }
         )*
