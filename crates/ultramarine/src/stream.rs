@@ -15,7 +15,7 @@ use crate::{
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 /// Work for a stream. Never unwinds.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
@@ -258,6 +258,14 @@ impl StreamState {
             }
         }
     }
+}
+
+/// The registry, locked.
+pub(crate) struct Held(#[allow(dead_code)] RwLockWriteGuard<'static, Option<Registry>>);
+
+/// Locks the registry until the result is dropped.
+pub(crate) fn hold() -> Held {
+    Held(REGISTRY.write().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// In a forked child: its streams have no workers.

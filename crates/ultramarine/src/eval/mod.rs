@@ -231,14 +231,17 @@ pub(crate) mod fork {
     use std::cell::RefCell;
 
     thread_local! {
-        static HELD: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
+        static HELD: RefCell<Option<(MutexGuard<'static, ()>, stream::Held)>> =
+            const { RefCell::new(None) };
     }
 
     extern "C" fn prepare() {
         // No new evaluation starts; those under way finish.
         let guard = lock(&SCHEDULER);
         stream::synchronize_all();
-        let _ = HELD.try_with(|h| *h.borrow_mut() = Some(guard));
+        // Nobody is in the midst of looking a stream up, either.
+        let held = stream::hold();
+        let _ = HELD.try_with(|h| *h.borrow_mut() = Some((guard, held)));
     }
 
     extern "C" fn parent() {
@@ -246,13 +249,19 @@ pub(crate) mod fork {
     }
 
     extern "C" fn child() {
+        let guards = HELD.try_with(|h| h.borrow_mut().take()).ok().flatten();
+        let Some((guard, held)) = guards else { return };
+        drop(held);
         stream::after_fork_in_child();
-        let _ = HELD.try_with(|h| h.borrow_mut().take());
+        drop(guard);
     }
 
     pub(crate) fn register() {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
+            // Handlers run in the reverse order: ours, which waits for work that allocates,
+            // before the allocator's, which locks it.
+            crate::memory::alloc::register_fork_handlers();
             // SAFETY: the handlers are plain functions that live for ever.
             unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
         });

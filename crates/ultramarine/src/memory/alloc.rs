@@ -462,7 +462,7 @@ fn poison(block: NonNull<u8>, size: usize) {
 
 /// All locks are held across a fork, so that the child finds every list whole. Registered before the first block exists.
 #[cfg(unix)]
-fn register_fork_handlers() {
+pub(crate) fn register_fork_handlers() {
     extern "C" fn prepare() {
         for Padded(shard) in &POOLS {
             shard.acquire();
@@ -486,4 +486,4 @@ fn register_fork_handlers() {
 }
 
 #[cfg(not(unix))]
-fn register_fork_handlers() {}
+pub(crate) fn register_fork_handlers() {}
