@@ -288,7 +288,7 @@ fn isdtype(dtype: DtypeArg, kind: &Bound<'_, PyAny>) -> Res<bool> {
     let Ok(name) = kind.cast::<PyString>() else {
         return Err(type_("isdtype: kind must be a Dtype, a str or a tuple of these"));
     };
-    let category = match name.to_str().map_err(PyErr::from)? {
+    let category = match name.to_str()? {
         "bool" => return Ok(*dtype == Dtype::Bool),
         "signed integer" => Category::SignedInteger,
         "unsigned integer" => Category::UnsignedInteger,

@@ -86,7 +86,7 @@ fn split(key: ArrayArg, num: usize, stream: Option<StreamArg>) -> Res<PyArray> {
 /// Numbers uniformly distributed from `low` to below `high`, which are broadcast.
 #[pyfunction]
 #[pyo3(signature = (low=None, high=None, shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(low=0, high=1, shape=[], dtype=float32, key=None, stream=None)")]
+    text_signature = "(low=0, high=1, shape=[], dtype=None, key=None, stream=None)")]
 fn uniform(
     low: Option<&Bound<'_, PyAny>>,
     high: Option<&Bound<'_, PyAny>>,
@@ -103,7 +103,7 @@ fn uniform(
 /// Normally distributed numbers of mean `loc` (0) and standard deviation `scale` (1).
 #[pyfunction]
 #[pyo3(signature = (shape=None, dtype=None, loc=None, scale=None, key=None, stream=None),
-    text_signature = "(shape=[], dtype=float32, loc=None, scale=None, key=None, stream=None)")]
+    text_signature = "(shape=[], dtype=None, loc=None, scale=None, key=None, stream=None)")]
 fn normal(
     shape: Option<Sequence>,
     dtype: Option<DtypeArg>,
@@ -120,7 +120,7 @@ fn normal(
 /// Integers from `low` to below `high`, which are broadcast.
 #[pyfunction]
 #[pyo3(signature = (low, high, shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(low, high, shape=[], dtype=int32, key=None, stream=None)")]
+    text_signature = "(low, high, shape=[], dtype=None, key=None, stream=None)")]
 fn randint(
     low: &Bound<'_, PyAny>,
     high: &Bound<'_, PyAny>,
@@ -151,7 +151,7 @@ fn bernoulli(
 /// Numbers of the normal distribution cut off to between `lower` and `upper`.
 #[pyfunction]
 #[pyo3(signature = (lower, upper, shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(lower, upper, shape=None, dtype=float32, key=None, stream=None)")]
+    text_signature = "(lower, upper, shape=None, dtype=None, key=None, stream=None)")]
 fn truncated_normal(
     lower: &Bound<'_, PyAny>,
     upper: &Bound<'_, PyAny>,
@@ -169,7 +169,7 @@ fn truncated_normal(
 /// Numbers of the standard Gumbel distribution.
 #[pyfunction]
 #[pyo3(signature = (shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(shape=[], dtype=float32, key=None, stream=None)")]
+    text_signature = "(shape=[], dtype=None, key=None, stream=None)")]
 fn gumbel(
     shape: Option<Sequence>,
     dtype: Option<DtypeArg>,
@@ -183,7 +183,7 @@ fn gumbel(
 /// Numbers of the Laplace distribution of mean `loc` and scale `scale`.
 #[pyfunction]
 #[pyo3(signature = (shape=None, dtype=None, loc=0.0, scale=1.0, key=None, stream=None),
-    text_signature = "(shape=[], dtype=float32, loc=0.0, scale=1.0, key=None, stream=None)")]
+    text_signature = "(shape=[], dtype=None, loc=0.0, scale=1.0, key=None, stream=None)")]
 fn laplace(
     shape: Option<Sequence>,
     dtype: Option<DtypeArg>,

@@ -80,6 +80,15 @@ impl Transformed {
         self.function.clone_ref(py)
     }
 
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let name = match &self.kind {
+            Kind::Grad(_) => "grad",
+            Kind::ValueAndGrad(_) => "value_and_grad",
+            Kind::Vmap { .. } => "vmap",
+        };
+        Ok(format!("<{name} of {}>", self.function.bind(py).repr()?))
+    }
+
     /// Name, documentation and so on are those of the function.
     fn __getattr__<'py>(
         &self,

@@ -29,14 +29,14 @@ def categorical(
 ) -> array: ...
 def gumbel(
     shape: Sequence[int] = ...,
-    dtype: Dtype | None = ...,
+    dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
 ) -> array: ...
 def key(seed: int) -> array: ...
 def laplace(
     shape: Sequence[int] = ...,
-    dtype: Dtype | None = ...,
+    dtype: Dtype | None = None,
     loc: float = 0.0,
     scale: float = 1.0,
     key: array | None = None,
@@ -44,7 +44,7 @@ def laplace(
 ) -> array: ...
 def normal(
     shape: Sequence[int] = ...,
-    dtype: Dtype | None = ...,
+    dtype: Dtype | None = None,
     loc: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     key: array | None = None,
@@ -57,7 +57,7 @@ def randint(
     low: ArrayLike,
     high: ArrayLike,
     shape: Sequence[int] = ...,
-    dtype: Dtype | None = ...,
+    dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
 ) -> array: ...
@@ -67,7 +67,7 @@ def truncated_normal(
     lower: ArrayLike,
     upper: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Dtype | None = ...,
+    dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
 ) -> array: ...
@@ -75,7 +75,7 @@ def uniform(
     low: ArrayLike = 0,
     high: ArrayLike = 1,
     shape: Sequence[int] = ...,
-    dtype: Dtype | None = ...,
+    dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
 ) -> array: ...

@@ -46,7 +46,7 @@ fn nested<'py>(
     dtype: Dtype,
 ) -> PyResult<Bound<'py, PyList>> {
     let (n, rest) = (shape[0], &shape[1..]);
-    let each = if n == 0 { 0 } else { bytes.len() / n };
+    let each = bytes.len().checked_div(n).unwrap_or(0);
     let part = |i: usize| &bytes[i * each..(i + 1) * each];
     if rest.is_empty() {
         let element = |i: usize| -> PyResult<Bound<'py, PyAny>> {

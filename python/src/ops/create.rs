@@ -18,7 +18,7 @@ macro_rules! filled {
         $(#[doc = $doc])*
         #[pyfunction]
         #[pyo3(signature = (shape, dtype=None, *, stream=None),
-               text_signature = "(shape, dtype=float32, *, stream=None)")]
+               text_signature = "(shape, dtype=None, *, stream=None)")]
         fn $name(
             shape: Ints,
             dtype: Option<DtypeArg>,
@@ -32,9 +32,9 @@ macro_rules! filled {
 }
 
 filled! {
-    /// An array of zeros.
+    /// An array of zeros, float32 unless another dtype is given.
     zeros = Array::zeros;
-    /// An array of ones.
+    /// An array of ones, float32 unless another dtype is given.
     ones = Array::ones;
     /// An array whose elements are whatever its memory holds.
     empty = Array::empty;
@@ -158,7 +158,7 @@ fn arange(
 /// `num` numbers evenly spaced from `start` to `stop`, the latter included if `endpoint`.
 #[pyfunction]
 #[pyo3(signature = (start, stop, num=50, endpoint=true, dtype=None, stream=None),
-       text_signature = "(start, stop, num=50, endpoint=True, dtype=float32, stream=None)")]
+       text_signature = "(start, stop, num=50, endpoint=True, dtype=None, stream=None)")]
 fn linspace(
     start: f64,
     stop: f64,
@@ -186,7 +186,7 @@ fn sides(op: &str, n: isize, m: Option<isize>) -> Res<(usize, usize)> {
 /// A matrix with ones on the `k`-th diagonal and zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None),
-       text_signature = "(n, m=None, k=0, dtype=float32, *, stream=None)")]
+       text_signature = "(n, m=None, k=0, dtype=None, *, stream=None)")]
 fn eye(
     n: isize,
     m: Option<isize>,
@@ -201,7 +201,7 @@ fn eye(
 /// The identity matrix of size `n`.
 #[pyfunction]
 #[pyo3(signature = (n, dtype=None, *, stream=None),
-       text_signature = "(n, dtype=float32, *, stream=None)")]
+       text_signature = "(n, dtype=None, *, stream=None)")]
 fn identity(n: isize, dtype: Option<DtypeArg>, stream: Option<StreamArg>) -> Res<PyArray> {
     eye(n, None, 0, dtype, stream)
 }
