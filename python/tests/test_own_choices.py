@@ -80,3 +80,16 @@ def test_refused() -> None:
         mx.vjp(lambda x: x, [x], [x, x])
     with pytest.raises(ValueError):
         mx.as_strided(x, (2, 2), (1,))
+
+
+def test_truth_of_complex_numbers() -> None:
+    flags = mx.array([True, False])
+    assert mx.multiply(flags, np.complex64(1j)).tolist() == [True, False]
+
+
+def test_object_without_dimensions() -> None:
+    assert (mx.array([1, 2]) + np.array(3, dtype=object)).tolist() == [4, 5]
+
+
+def test_arange_rounds_once() -> None:
+    assert (np.array(mx.arange(0, 1, 0.1)) == (np.arange(10) * 0.1).astype(np.float32)).all()
