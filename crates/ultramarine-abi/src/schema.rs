@@ -374,3 +374,9 @@ attrs! {
         axis: u32,
     }
 }
+
+impl Default for NoAttrs {
+    fn default() -> Self {
+        Self::new()
+    }
+}

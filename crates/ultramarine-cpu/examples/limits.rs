@@ -226,21 +226,26 @@ impl Width {
             // SAFETY, here and below: these widths are only made by `detected`, after their
             // features were found.
             #[cfg(target_arch = "x86_64")]
-            (Width::Avx512, Loop::Read) => _ = black_box(unsafe { simd::avx512::read(x) }),
+            (Width::Avx512, Loop::Read) => {
+                // SAFETY: as above.
+                _ = black_box(unsafe { simd::avx512::read(x) });
+            }
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
             (Width::Avx512, Loop::MultiplyAdd) => {
+                // SAFETY: as above.
                 _ = black_box(unsafe { simd::avx512::multiply_add() });
             }
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             (Width::Avx512, _) => unsafe { simd::avx512::axpby(x, y, out) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            (Width::Avx2, Loop::Read) => _ = black_box(unsafe { simd::avx2::read(x) }),
+            (Width::Avx2, Loop::Read) => {
+                // SAFETY: as above.
+                _ = black_box(unsafe { simd::avx2::read(x) });
+            }
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
             (Width::Avx2, Loop::MultiplyAdd) => {
+                // SAFETY: as above.
                 _ = black_box(unsafe { simd::avx2::multiply_add() });
             }
             #[cfg(target_arch = "x86_64")]

@@ -7,6 +7,7 @@
 //! Reads the 1,797 real images of `examples/data` (see the README there), trains a small
 //! network, tells its accuracy on images that it has not seen, and leaves a figure and
 //! the weights in `out/`.
+#![allow(clippy::print_stdout)] // It tells its results.
 
 use flate2::read::GzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};

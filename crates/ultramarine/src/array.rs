@@ -76,6 +76,7 @@ impl Array {
     /// [`Error::Value`] when `shape` holds another number of elements,
     /// [`Error::Memory`] when there is no memory.
     pub fn from_slice<T: Element>(data: &[T], shape: &[usize]) -> Result<Array> {
+        shape::check("array", shape)?;
         if shape::size(shape) != data.len() {
             return Err(Error::value(
                 "array",
@@ -95,7 +96,7 @@ impl Array {
     /// [`Error::Value`] when the number of bytes does not fit shape and dtype,
     /// [`Error::Memory`] when there is no memory.
     pub fn from_bytes(bytes: &[u8], shape: &[usize], dtype: Dtype) -> Result<Array> {
-        shape::check("array", shape, dtype.size())?;
+        shape::check("array", shape)?;
         let wanted = shape::size(shape) * dtype.size();
         if bytes.len() != wanted {
             return Err(Error::value(
@@ -130,13 +131,13 @@ impl Array {
         strides: &[isize],
         dtype: Dtype,
     ) -> Result<Array> {
-        shape::check("array", shape, dtype.size())?;
+        shape::check("array", shape)?;
         let fits = || -> Option<bool> {
             if shape.len() != strides.len() {
                 return None;
             }
             if shape.contains(&0) {
-                return Some(true);
+                return Some(offset <= buffer.bytes());
             }
             let (mut low, mut high) = (0isize, 0isize);
             for (&n, &s) in shape.iter().zip(strides) {
@@ -162,10 +163,17 @@ impl Array {
                 ),
             ));
         }
-        if (buffer.as_ptr() as usize + offset) % dtype.size().min(4) != 0 {
+        if !(buffer.as_ptr() as usize + offset).is_multiple_of(dtype.size().min(4)) {
             return Err(Error::value("array", format!("The memory is not aligned for {dtype}.")));
         }
-        let value = Value { buffer, offset, strides: strides.into() };
+        // Strides that lead nowhere may be anything, and later overflow.
+        let mut own = shape::contiguous_strides(shape);
+        if !shape.contains(&0) {
+            for ((to, from), n) in own.iter_mut().zip(strides).zip(shape) {
+                *to = if *n == 1 { *to } else { *from };
+            }
+        }
+        let value = Value { buffer, offset, strides: own };
         Ok(Array::given(value, Shape::from_slice(shape), dtype))
     }
 

@@ -32,7 +32,10 @@ macro_rules! dtypes {
                 match self { $(Dtype::$name => Kind::$kind),* }
             }
         }
-        $(impl Element for $t { const DTYPE: Dtype = Dtype::$name; })*
+        $(
+            impl Sealed for $t {}
+            impl Element for $t { const DTYPE: Dtype = Dtype::$name; }
+        )*
     };
 }
 
@@ -51,8 +54,15 @@ pub enum Kind {
     Complex,
 }
 
-/// A Rust type that arrays hold.
-pub trait Element: Copy + Send + Sync + 'static {
+mod sealed {
+    /// Keeps [`super::Element`] to the types of this module: unsafe code relies on its
+    /// dtypes being true.
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+/// A Rust type that arrays hold. No others can be added.
+pub trait Element: Sealed + Copy + Send + Sync + 'static {
     /// Its dtype.
     const DTYPE: Dtype;
 }
@@ -188,15 +198,22 @@ impl Dtype {
 
 /// Groups of dtypes, as NumPy and MLX name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Category {
+    /// Everything.
     Generic,
+    /// Everything but bool.
     Number,
+    /// Integers; bool is none.
     Integer,
+    /// int8 to int64.
     SignedInteger,
+    /// uint8 to uint64.
     UnsignedInteger,
+    /// Floating or complex.
     Inexact,
+    /// Real floating-point types.
     Floating,
+    /// complex64.
     ComplexFloating,
 }
 

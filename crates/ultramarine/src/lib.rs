@@ -11,6 +11,7 @@ pub mod io;
 pub mod memory;
 mod node;
 mod ops;
+#[doc(hidden)]
 pub mod pool;
 pub mod print;
 pub mod random;

@@ -111,7 +111,7 @@ pub fn bits(shape: &[usize], width: usize, key: Option<&Array>) -> Result<Array>
             return Err(Error::value("bits", format!("Bit width must be 1, 2 or 4, not {width}.")));
         }
     };
-    shape::check("bits", shape, width)?;
+    shape::check("bits", shape)?;
     let key = key_or_next(key)?;
     check_key(&key)?;
     bits_of(&key, shape::size(shape), dtype)?.reshape(shape)

@@ -12,9 +12,11 @@ pub struct Scalar {
 }
 
 impl Scalar {
-    /// From an element's bits.
+    /// From an element's bits, in the low bytes of `bits`; the others are ignored. Any
+    /// bool that is not zero is true.
     pub const fn from_bits(dtype: Dtype, bits: u64) -> Self {
-        Scalar { dtype, bits }
+        let bits = bits & (u64::MAX >> (64 - 8 * dtype.size()));
+        Scalar { dtype, bits: if matches!(dtype, Dtype::Bool) { (bits != 0) as u64 } else { bits } }
     }
 
     /// Its dtype.

@@ -16,12 +16,16 @@ pub fn size(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
+/// Bytes of the largest element.
+const LARGEST: usize = 8;
+
 /// Checks that a shape is one an array may have: at most [`MAX_NDIM`] dimensions
-/// and a size in bytes that fits the address space.
+/// and a size in bytes that fits the address space, whatever dtype the array is
+/// converted to later.
 ///
 /// # Errors
 /// [`Error::Value`] otherwise.
-pub fn check(op: &str, shape: &[usize], itemsize: usize) -> Result<()> {
+pub fn check(op: &str, shape: &[usize]) -> Result<()> {
     if shape.len() > MAX_NDIM {
         return Err(Error::value(
             op,
@@ -31,7 +35,7 @@ pub fn check(op: &str, shape: &[usize], itemsize: usize) -> Result<()> {
     // Zero-size shapes still must not overflow, as their strides are computed.
     shape
         .iter()
-        .try_fold(itemsize, |n, d| n.checked_mul((*d).max(1)))
+        .try_fold(LARGEST, |n, d| n.checked_mul((*d).max(1)))
         .filter(|n| *n <= isize::MAX as usize)
         .map(drop)
         .ok_or_else(|| Error::value(op, format!("Shape {} is too large.", Show(shape))))

@@ -268,7 +268,8 @@ fn rules_with_operands_left_out() -> Result<()> {
     let rows = counted(&[5, 2]);
     let only =
         |p: &[Array]| Ok(vec![write(&x, &p[0])?, concatenate(&[p[0].clone(), u.clone()], 0)?]);
-    let mapped = vmap::<Error>(only, &[rows.clone()], &[Some(0)], |n| Ok(vec![Some(0); n]))?;
+    let mapped =
+        vmap::<Error>(only, std::slice::from_ref(&rows), &[Some(0)], |n| Ok(vec![Some(0); n]))?;
     for (i, row) in rows.unstack(0)?.iter().enumerate() {
         assert_eq!(mapped[0].unstack(0)?[i].to_vec::<f32>()?, write(&x, row)?.to_vec::<f32>()?);
         let joined = concatenate(&[row.clone(), u.clone()], 0)?;

@@ -243,7 +243,7 @@ impl Frame<'_> {
             }
         }
         let slot = |value: usize| scratch.wrapping_add(p.slots[value] as usize * self.room);
-        for t in 0..p.n_inputs {
+        for (t, value) in values.iter_mut().enumerate().take(p.n_inputs) {
             if self.splat >> t & 1 == 1 {
                 continue;
             }
@@ -255,7 +255,7 @@ impl Frame<'_> {
                 unsafe { self.transfer(t, size, tile, slot(t), Way::Load) };
                 slot(t)
             };
-            values[t].write(place);
+            value.write(place);
         }
         // Outputs that their step writes in place.
         let mut stored = 0u32;

@@ -98,9 +98,9 @@ impl Case {
 #[test]
 fn gather_of_all_dtypes() {
     fn check<T: Sample>(rng: &mut Rng, round: usize) {
-        let case = case(rng, round % 3 == 0);
+        let case = case(rng, round.is_multiple_of(3));
         let source = sampled::<T>(&case.whole, case.plain, rng);
-        let output = sampled::<T>(&case.slices(), round % 2 == 0, rng);
+        let output = sampled::<T>(&case.slices(), round.is_multiple_of(2), rng);
         let inputs: Vec<_> =
             std::iter::once(source.view()).chain(case.arrays.iter().map(|a| a.view())).collect();
         let attrs =
@@ -258,14 +258,14 @@ fn combined<T: Sample>(code: u32, old: T, new: T) -> T {
 fn scatter_of_all_dtypes() {
     fn check<T: Sample>(rng: &mut Rng, round: usize) {
         let code = (round % 5) as u32;
-        let case = case(rng, round % 3 == 0);
+        let case = case(rng, round.is_multiple_of(3));
         let source = sampled::<T>(&case.whole, case.plain, rng);
-        let updates = sampled::<T>(&case.slices(), round % 2 == 0, rng);
-        let donated = round % 7 == 0;
+        let updates = sampled::<T>(&case.slices(), round.is_multiple_of(2), rng);
+        let donated = round.is_multiple_of(7);
         let mut expected = source.values();
         let output = match donated {
             true => source.clone(),
-            false => sampled::<T>(&case.whole, round % 4 == 0, rng),
+            false => sampled::<T>(&case.whole, round.is_multiple_of(4), rng),
         };
         let first = if donated { output.view() } else { source.view() };
         let inputs: Vec<_> = std::iter::once(first)
@@ -339,21 +339,21 @@ fn extremes_with_nan_become_the_update() {
 fn along_an_axis() {
     fn check<T: Sample>(rng: &mut Rng, round: usize) {
         let ndim = 1 + rng.below(3);
-        let mut whole = shape(ndim, if round % 9 == 0 { 40 } else { 6 }, rng);
+        let mut whole = shape(ndim, if round.is_multiple_of(9) { 40 } else { 6 }, rng);
         let axis = rng.below(ndim);
         let n = whole[axis];
-        let source = sampled::<T>(&whole, round % 2 == 0, rng);
+        let source = sampled::<T>(&whole, round.is_multiple_of(2), rng);
         let before = source.values();
         let full = whole.clone();
         whole[axis] = 1 + rng.below(9) as i64;
         let mut by_shape = whole.clone();
-        if round % 5 == 0 {
+        if round.is_multiple_of(5) {
             by_shape[(axis + 1) % ndim] = if ndim > 1 { 1 } else { whole[0] };
         }
         let by: Vec<i32> = (0..by_shape.iter().product::<i64>())
             .map(|_| (rng.below(2 * n as usize + 2) as i64 - n - 1) as i32)
             .collect();
-        let index = Array::new(&by_shape, &by, round % 3 == 0, rng);
+        let index = Array::new(&by_shape, &by, round.is_multiple_of(3), rng);
         let place = |i: usize, clamp: bool| {
             let mut at = unravel(i, &whole);
             let from: Vec<i64> =

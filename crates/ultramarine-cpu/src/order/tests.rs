@@ -129,12 +129,12 @@ fn sort_with(
 fn sorts() {
     fn check<T: Value>(rng: &mut Rng, round: usize) {
         let (shape, axis) = any_shape(rng, round);
-        let source = sampled::<T>(&shape, true, round % 2 == 0, rng);
+        let source = sampled::<T>(&shape, true, round.is_multiple_of(2), rng);
         let values = source.values();
-        let sorted = sampled::<T>(&shape, false, round % 3 == 0, rng);
+        let sorted = sampled::<T>(&shape, false, round.is_multiple_of(3), rng);
         let zeros = vec![0u32; values.len()];
-        let places = Array::new(&shape, &zeros, round % 4 == 0, rng);
-        let threads = round % 2 == 0;
+        let places = Array::new(&shape, &zeros, round.is_multiple_of(4), rng);
+        let threads = round.is_multiple_of(2);
         let view = [source.view()];
         run(sort_with(false, axis), &view, &sorted.view(), Level::Baseline, threads).unwrap();
         run(sort_with(true, axis), &view, &places.view(), Level::Baseline, threads).unwrap();
@@ -186,7 +186,7 @@ fn sorts_bits_of_all_kinds() {
             assert_eq!(both[0], both[1]);
         }
     }
-    check(|bits| f64::from_bits(bits));
+    check(f64::from_bits);
     check(|bits| f32::from_bits(bits as u32));
     check(|bits| f16::from_bits(bits as u16));
     check(|bits| bf16::from_bits(bits as u16));
@@ -209,11 +209,12 @@ fn scan_with(
 fn scans_of_integers_are_exact() {
     fn check<T: Value>(rng: &mut Rng, round: usize) {
         let (shape, axis) = any_shape(rng, round);
-        let source = sampled::<T>(&shape, true, round % 2 == 0, rng);
-        let output = sampled::<T>(&shape, false, round % 3 == 0, rng);
+        let source = sampled::<T>(&shape, true, round.is_multiple_of(2), rng);
+        let output = sampled::<T>(&shape, false, round.is_multiple_of(3), rng);
         let (op, reverse, inclusive) = ((round % 4) as u32, round % 8 < 4, round % 3 < 2);
         let prepare = scan_with(op, axis, reverse, inclusive);
-        run(prepare, &[source.view()], &output.view(), Level::Baseline, round % 2 == 0).unwrap();
+        run(prepare, &[source.view()], &output.view(), Level::Baseline, round.is_multiple_of(2))
+            .unwrap();
         let bits = 8 * size_of::<T>() as u32;
         let signed = matches!(T::DTYPE, DType::I8 | DType::I16 | DType::I32 | DType::I64);
         let is_bool = T::DTYPE == DType::Bool;
@@ -277,10 +278,11 @@ fn scans_of_floats_are_near() {
                 }
             })
             .collect();
-        let source = Array::new(&shape, &values, round % 2 == 0, rng);
-        let output = Array::new(&shape, &values, round % 3 == 0, rng);
+        let source = Array::new(&shape, &values, round.is_multiple_of(2), rng);
+        let output = Array::new(&shape, &values, round.is_multiple_of(3), rng);
         let prepare = scan_with(op, axis, reverse, inclusive);
-        run(prepare, &[source.view()], &output.view(), Level::Baseline, round % 2 == 0).unwrap();
+        run(prepare, &[source.view()], &output.view(), Level::Baseline, round.is_multiple_of(2))
+            .unwrap();
         let given = output.values();
         for mut lane in lanes(&shape, axis) {
             if reverse {
@@ -402,11 +404,11 @@ fn arg_reductions() {
             shape = vec![1, 140_000];
         }
         let axis = if round == 3 { 1 } else { axis };
-        let source = sampled::<T>(&shape, round % 3 == 0, round % 2 == 0, rng);
+        let source = sampled::<T>(&shape, round.is_multiple_of(3), round.is_multiple_of(2), rng);
         let mut kept = shape.clone();
         kept[axis] = 1;
         let zeros = vec![9u32; kept.iter().product::<i64>() as usize];
-        let output = Array::new(&kept, &zeros, round % 5 == 0, rng);
+        let output = Array::new(&kept, &zeros, round.is_multiple_of(5), rng);
         let max = round % 2 == 1;
         let code = if max { arg_codes::ARGMAX } else { arg_codes::ARGMIN };
         let prepare = |s: &Signature<'_>, l| {

@@ -117,7 +117,11 @@ impl Exec {
 
     /// Memory for a row-major output.
     pub fn alloc(&self, shape: &[usize], dtype: Dtype) -> Result<Value> {
-        let buffer = Buffer::new(shape::size(shape) * dtype.size(), self.device)?;
+        let bytes = shape.iter().try_fold(dtype.size(), |n, d| n.checked_mul(*d));
+        let bytes = bytes.ok_or_else(|| {
+            Error::Memory(format!("no memory for an array of shape {}", shape::Show(shape)))
+        })?;
+        let buffer = Buffer::new(bytes, self.device)?;
         Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
     }
 

@@ -224,7 +224,7 @@ impl<'a> Source<'a> {
     /// big-endian. `fortran`: the first axis is the fastest.
     fn array(&mut self, layout: Layout, what: &str) -> Result<Array> {
         let Layout { dtype, shape, fortran, swap } = layout;
-        shape::check(self.at.op, &shape, dtype.size()).map_err(|_| {
+        shape::check(self.at.op, &shape).map_err(|_| {
             self.at.runtime(format!("{what} has impossible shape {}.", Show(&shape)))
         })?;
         let bytes = shape::size(&shape) * dtype.size();

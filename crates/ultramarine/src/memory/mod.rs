@@ -6,7 +6,9 @@ mod lock;
 mod system;
 
 pub use alloc::{
-    AllocError, active, cache_limit, cached, clear_cache, memory_limit, peak, reset_peak,
-    set_cache_limit, set_memory_limit, size_class,
+    active, cache_limit, cached, clear_cache, memory_limit, peak, reset_peak, set_cache_limit,
+    set_memory_limit,
 };
-pub use alloc::{alloc, free};
+// The allocator itself, for the integration tests.
+#[doc(hidden)]
+pub use alloc::{AllocError, alloc, free, size_class};

@@ -1,7 +1,7 @@
 //! Arrays put together from others: they run as copies into parts of the output.
 
 use super::{
-    Call, Cotangents, Jvp, Op, Rules, Vjp, Vmap, batch, fill, slice::slice_view,
+    Call, Cotangents, Jvp, Op, Rules, Vjp, Vmap, batch, fill, select::where_, slice::slice_view,
     view::out_of_bounds, view_rules::View,
 };
 use crate::{
@@ -58,7 +58,7 @@ pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
         shape[at] = shape[at].saturating_add(a.shape()[at]);
         dtype = dtype.promote(a.dtype());
     }
-    shape::check(OP, &shape, dtype.size())?;
+    shape::check(OP, &shape)?;
     let arrays: Vec<Array> = arrays.iter().map(|a| a.astype(dtype)).collect();
     Ok(joined(&arrays, at, shape, dtype))
 }
@@ -160,7 +160,7 @@ impl Array {
         let shape: Shape = (self.shape().iter().zip(widths))
             .map(|(n, (low, high))| n.saturating_add(*low).saturating_add(*high))
             .collect();
-        shape::check("pad", &shape, self.itemsize())?;
+        shape::check("pad", &shape)?;
         if mode != PadMode::Constant {
             let mut a = self.clone();
             for (axis, (low, high)) in widths.iter().enumerate() {
@@ -202,33 +202,24 @@ impl Array {
             };
             return concatenate(&[edge(0, low)?, self.clone(), edge(n - 1, high)?], axis as isize);
         }
-        // Images of the array to both sides by turns: reversed, as it is, reversed ...
         // A reflection leaves out the element that it is mirrored at.
         let skip = (mode == PadMode::Reflect) as usize;
         let period = n - skip;
-        let mut parts = vec![self.clone()];
-        let (mut left, mut flipped) = (low, true);
-        while left > 0 {
-            let take = left.min(period);
-            let part = if flipped {
-                self.along(axis, skip, skip + take, -1)?
-            } else {
-                self.along(axis, n - skip - take, n - skip, 1)?
-            };
-            parts.insert(0, part);
-            (left, flipped) = (left - take, !flipped);
+        if low <= period && high <= period {
+            let left = self.along(axis, skip, skip + low, -1)?;
+            let right = self.along(axis, n - skip - high, n - skip, -1)?;
+            return concatenate(&[left, self.clone(), right], axis as isize);
         }
-        let (mut left, mut flipped) = (high, true);
-        while left > 0 {
-            let take = left.min(period);
-            parts.push(if flipped {
-                self.along(axis, n - skip - take, n - skip, -1)?
-            } else {
-                self.along(axis, skip, skip + take, 1)?
-            });
-            (left, flipped) = (left - take, !flipped);
-        }
-        concatenate(&parts, axis as isize)
+        // Images of the array by turns: as it is, reversed ... A turn and its reverse
+        // are a cycle, and the array begins at its `low`-th element from the end.
+        let cycle = 2 * period;
+        let first = (cycle - low % cycle) % cycle;
+        let number = |i: usize| Array::scalar(i as i64);
+        let stop = (first + low + n + high) as f64;
+        let turn = Array::arange(first as f64, stop, 1.0, Dtype::Int64)?;
+        let turn = turn.remainder(&number(cycle))?;
+        let back = number(cycle + skip - 1).subtract(&turn)?;
+        self.take(&where_(&turn.less(&number(n))?, &turn, &back)?, Some(axis as isize))
     }
 
     /// Each element `repeats` times in a row along an axis (`None`: of the flat array).
@@ -245,7 +236,7 @@ impl Array {
         shape.insert(at + 1, repeats);
         let mut flat = Shape::from_slice(self.shape());
         flat[at] = flat[at].saturating_mul(repeats);
-        shape::check("repeat", &flat, self.itemsize())?;
+        shape::check("repeat", &flat)?;
         self.expand_dims(&[at as isize + 1])?.broadcast_to(&shape)?.reshape(&flat)
     }
 
@@ -269,7 +260,7 @@ impl Array {
             wide.push(n);
             flat.push(n.saturating_mul(r));
         }
-        shape::check("tile", &flat, self.itemsize())?;
+        shape::check("tile", &flat)?;
         self.reshape(&cut)?.broadcast_to(&wide)?.reshape(&flat)
     }
 
@@ -325,7 +316,7 @@ impl Array {
         let left = self.reshape(&pairs(&|i| a[i], &|_| 1))?;
         let right = other.reshape(&pairs(&|_| 1, &|i| b[i]))?;
         let flat: Shape = (0..ndim).map(|i| a[i].saturating_mul(b[i])).collect();
-        shape::check("kron", &flat, self.itemsize().max(other.itemsize()))?;
+        shape::check("kron", &flat)?;
         left.multiply(&right)?.reshape(&flat)
     }
 
@@ -338,7 +329,7 @@ impl Array {
         match self.ndim() {
             1 => {
                 let n = self.size().saturating_add(k.unsigned_abs());
-                shape::check("diag", &[n, n], self.itemsize())?;
+                shape::check("diag", &[n, n])?;
                 let zeros = fill::filled(Shape::from_elem(n, 2), Scalar::from_i64(self.dtype(), 0));
                 Ok(Update(View::Diagonal { offset: k, a: 0, b: 1 }).apply(&zeros, self))
             }
@@ -493,6 +484,8 @@ impl Rules for Concatenate {
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let parts = batch::all_batched(v)?;
-        Ok((joined(&parts, self.axis + 1, batch::batched_shape(v), v.dtype), Some(0)))
+        let shape = batch::batched_shape(v);
+        shape::check(self.name(), &shape)?;
+        Ok((joined(&parts, self.axis + 1, shape, v.dtype), Some(0)))
     }
 }

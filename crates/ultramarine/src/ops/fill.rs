@@ -26,7 +26,7 @@ impl Array {
     /// [`Error::Value`] when the shape is too large.
     pub fn full(shape: &[usize], value: impl Into<Scalar>) -> Result<Array> {
         let value = value.into();
-        shape::check("full", shape, value.dtype().size())?;
+        shape::check("full", shape)?;
         Ok(filled(Shape::from_slice(shape), value))
     }
 
@@ -68,7 +68,7 @@ impl Array {
     /// [`Error::Value`] when the shape is too large, [`Error::Memory`] when there is no
     /// memory.
     pub fn empty(shape: &[usize], dtype: Dtype) -> Result<Array> {
-        shape::check("empty", shape, dtype.size())?;
+        shape::check("empty", shape)?;
         if dtype == Dtype::Bool {
             // Every byte that is not 0 or 1 would be an invalid value.
             let zeros = Array::zeros(shape, dtype)?;
@@ -153,7 +153,7 @@ impl Array {
         dtype: Dtype,
     ) -> Result<Array> {
         let float = if dtype == Dtype::Float64 { dtype } else { Dtype::Float32 };
-        shape::check("linspace", &[num], dtype.size())?;
+        shape::check("linspace", &[num])?;
         let steps = if endpoint { num.saturating_sub(1) } else { num };
         let index =
             Array::of(Arange { start: 0.0, step: 1.0 }, &[], Shape::from_elem(num, 1), float);
@@ -195,7 +195,7 @@ impl Array {
 /// The columns' numbers as a row, and for each row (as a column) the number of the
 /// column in which the `k`-th diagonal meets it.
 fn plane(op: &str, n: usize, m: usize, k: isize) -> Result<(Array, Array)> {
-    shape::check(op, &[n, m], 8)?;
+    shape::check(op, &[n, m])?;
     // Beyond the matrix one diagonal is like another.
     let k = k.clamp(-(n as isize), m as isize) as f64;
     let range = |start: f64, shape: Shape| {

@@ -68,7 +68,7 @@ pub(crate) fn axes_attr(axes: &[u8]) -> [u8; 32] {
 pub(crate) fn gather(source: &Array, indices: &[Array], axes: &[u8]) -> Result<Array> {
     let index = indices.first().map_or(&[][..], |i| i.shape());
     let shape = gathered(source.shape(), index, axes);
-    shape::check("gather", &shape, source.itemsize())?;
+    shape::check("gather", &shape)?;
     if source.size() == 0 && shape::size(&shape) > 0 {
         return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
     }
@@ -90,7 +90,7 @@ pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<O
     line[axis] = indices.size();
     let mut wide = Shape::from_slice(source);
     wide[axis] = indices.size();
-    shape::check("gather", &wide, 8)?;
+    shape::check("gather", &wide)?;
     Ok(Some(indices.reshape(&line)?.broadcast_to(&wide)?))
 }
 

@@ -64,26 +64,31 @@ impl From<RangeFull> for Index {
     }
 }
 
+/// A position; one beyond all arrays stays beyond them.
+fn place(i: impl TryInto<i64>) -> i64 {
+    i.try_into().unwrap_or(i64::MAX)
+}
+
 macro_rules! from_integers {
     ($($t:ty)*) => {$(
         impl From<$t> for Index {
             fn from(i: $t) -> Index {
-                Index::Int(i as i64)
+                Index::Int(place(i))
             }
         }
         impl From<Range<$t>> for Index {
             fn from(r: Range<$t>) -> Index {
-                Index::Slice { start: Some(r.start as i64), stop: Some(r.end as i64), step: None }
+                Index::Slice { start: Some(place(r.start)), stop: Some(place(r.end)), step: None }
             }
         }
         impl From<RangeFrom<$t>> for Index {
             fn from(r: RangeFrom<$t>) -> Index {
-                Index::Slice { start: Some(r.start as i64), stop: None, step: None }
+                Index::Slice { start: Some(place(r.start)), stop: None, step: None }
             }
         }
         impl From<RangeTo<$t>> for Index {
             fn from(r: RangeTo<$t>) -> Index {
-                Index::Slice { start: None, stop: Some(r.end as i64), step: None }
+                Index::Slice { start: None, stop: Some(place(r.end)), step: None }
             }
         }
     )*};

@@ -262,7 +262,7 @@ impl Array {
         let a = self.astype(self.dtype().to_inexact());
         let scaled = a.multiply(&a.like(10f64.powi(decimals)))?;
         let rounded = apply(unary::ROUND, Types::Keep, &scaled)?;
-        Ok(rounded.multiply(&a.like(10f64.powi(-decimals)))?.astype(self.dtype()))
+        Ok(rounded.multiply(&a.like(10f64.powi(decimals.saturating_neg())))?.astype(self.dtype()))
     }
 
     /// Replaces NaN by `nan`, and the infinities by `posinf` and `neginf` (`None`: the

@@ -86,7 +86,7 @@ macro_rules! binary {
 }
 
 pub fn cases() -> Vec<Case> {
-    let mut out = Vec::new();
+    let mut out: Vec<Case> = Vec::with_capacity(128);
     unary! { out,
         abs 0.2 2.0; negative -2.0 2.0; square -2.0 2.0; sqrt 0.5 2.0; rsqrt 0.5 2.0;
         reciprocal 0.5 2.0; exp -1.0 1.0; expm1 -1.0 1.0; log 0.5 2.0; log2 0.5 2.0;

@@ -126,7 +126,8 @@ unsafe extern "C" fn synchronize(
 ) -> Status {
     let (done, wait) = channel();
     // SAFETY: a live stream.
-    let sent = unsafe { &*(stream as *mut Stream) }.0.send(Box::new(move || drop(done.send(()))));
+    let stream = unsafe { &*(stream as *mut Stream) };
+    let sent = stream.0.send(Box::new(move || _ = done.send(())));
     if sent.is_ok() && wait.recv().is_ok() { status::OK } else { status::ERROR }
 }
 
