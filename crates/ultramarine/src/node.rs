@@ -16,7 +16,7 @@ use crate::{
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The operands of a node.
 pub(crate) type Inputs = SmallVec<[Arc<Node>; 2]>;
@@ -64,6 +64,11 @@ pub(crate) struct Node {
 
 /// Where sleepers wait for claimed nodes: one place for all, since sleeping is rare.
 static DONE: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+
+/// Keeps nodes from being waited for or awaited, while a fork is under way.
+pub(crate) fn hold_sleepers() -> MutexGuard<'static, ()> {
+    lock(&DONE.0)
+}
 
 /// Traces in progress, in any thread.
 static TRACES: AtomicUsize = AtomicUsize::new(0);

@@ -17,11 +17,16 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
+use std::time::Duration;
+
 /// Work for a stream. Never unwinds.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// Jobs that may wait in one queue before a submitter is held back.
 const MAX_QUEUED: usize = 64;
+
+/// How long a stream's worker waits for work before it ends.
+const IDLE: Duration = Duration::from_secs(2);
 
 /// An ordered queue of work on a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -244,17 +249,21 @@ impl StreamState {
     fn work(&self) {
         let mut queue = lock(&self.queue);
         loop {
-            match queue.jobs.front() {
-                Some(_) if !queue.busy => {
-                    let Some(job) = queue.jobs.pop_front() else { continue };
-                    queue.busy = true;
-                    drop(queue);
-                    job();
-                    queue = lock(&self.queue);
-                    queue.busy = false;
-                    self.changed.notify_all();
-                }
-                _ => queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            if !queue.busy && let Some(job) = queue.jobs.pop_front() {
+                queue.busy = true;
+                drop(queue);
+                job();
+                queue = lock(&self.queue);
+                queue.busy = false;
+                self.changed.notify_all();
+                continue;
+            }
+            let waited = self.changed.wait_timeout(queue, IDLE);
+            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            queue = guard;
+            if timeout.timed_out() && queue.jobs.is_empty() {
+                queue.worker = false;
+                return;
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::{
     array::Array,
     backend,
     error::{Error, Result},
-    node::{Node, next_mark},
+    node::{self, Node, next_mark},
     ops::Op,
     stream::{self, Stream, lock},
 };
@@ -230,18 +230,20 @@ pub(crate) mod fork {
     use super::*;
     use std::cell::RefCell;
 
+    /// The locks of the scheduler, of sleepers and of the streams' list: a child in which
+    /// another thread held one of them at the fork would never get it.
+    type Held = (MutexGuard<'static, ()>, MutexGuard<'static, ()>, stream::Held);
+
     thread_local! {
-        static HELD: RefCell<Option<(MutexGuard<'static, ()>, stream::Held)>> =
-            const { RefCell::new(None) };
+        static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
     }
 
     extern "C" fn prepare() {
         // No new evaluation starts; those under way finish.
-        let guard = lock(&SCHEDULER);
+        let scheduler = lock(&SCHEDULER);
         stream::synchronize_all();
-        // Nobody is in the midst of looking a stream up, either.
-        let held = stream::hold();
-        let _ = HELD.try_with(|h| *h.borrow_mut() = Some((guard, held)));
+        let held = (scheduler, node::hold_sleepers(), stream::hold());
+        let _ = HELD.try_with(|h| *h.borrow_mut() = Some(held));
     }
 
     extern "C" fn parent() {
@@ -250,10 +252,10 @@ pub(crate) mod fork {
 
     extern "C" fn child() {
         let guards = HELD.try_with(|h| h.borrow_mut().take()).ok().flatten();
-        let Some((guard, held)) = guards else { return };
-        drop(held);
+        let Some((scheduler, sleepers, streams)) = guards else { return };
+        drop(streams);
         stream::after_fork_in_child();
-        drop(guard);
+        drop((scheduler, sleepers));
     }
 
     pub(crate) fn register() {
