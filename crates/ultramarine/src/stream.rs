@@ -175,6 +175,15 @@ pub(crate) fn synchronize_all() {
     }
 }
 
+/// Whether nothing runs or waits on any stream.
+pub(crate) fn all_idle() -> bool {
+    let idle = |state: &StreamState| {
+        let queue = lock(&state.queue);
+        !queue.busy && queue.jobs.is_empty()
+    };
+    read(|r| Some(r.streams.iter().all(|s| idle(&s.1)))).unwrap_or(true)
+}
+
 pub(crate) fn state(stream: Stream) -> Option<Arc<StreamState>> {
     read(|r| r.streams.get(stream.index as usize).map(|s| s.1.clone()))
 }
@@ -249,7 +258,9 @@ impl StreamState {
     fn work(&self) {
         let mut queue = lock(&self.queue);
         loop {
-            if !queue.busy && let Some(job) = queue.jobs.pop_front() {
+            if !queue.busy
+                && let Some(job) = queue.jobs.pop_front()
+            {
                 queue.busy = true;
                 drop(queue);
                 job();

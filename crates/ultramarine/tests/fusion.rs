@@ -168,3 +168,15 @@ fn constants_alone_can_be_reduced() -> Result<()> {
     assert_eq!(nothing.exp()?.sum(Some(&[0]), false)?.to_vec::<f32>()?, [0.0; 4]);
     Ok(())
 }
+
+#[test]
+fn a_constant_operand_is_not_written_out() -> Result<()> {
+    let _turn = turn();
+    let x = Array::from_slice(&numbers(1000, 1), &[10, 100])?;
+    let y = x.add(&constant(1.0))?;
+    reset_stats();
+    y.eval()?;
+    let s = stats();
+    assert_eq!((s.commands, s.bytes_read, s.bytes_written), (1, 4000, 4000), "{s:?}");
+    Ok(())
+}

@@ -24,10 +24,13 @@ use crate::{
 };
 use plan::Task;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 static SCHEDULER: Mutex<()> = Mutex::new(());
+
+/// A thread is about to fork.
+static FORKING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// Whether this thread is inside a job: it owns a stream already.
@@ -94,6 +97,10 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     }
     #[cfg(unix)]
     fork::register();
+    // What runs already goes on during a fork; what is new waits until it is over.
+    while FORKING.load(Ordering::Relaxed) && !IN_JOB.get() {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
     let guard = lock(&SCHEDULER);
     let Claimed { tape, mark, single } = claim(arrays)?;
     if tape.is_empty() {
@@ -239,18 +246,27 @@ pub(crate) mod fork {
     }
 
     extern "C" fn prepare() {
-        // No new evaluation starts; those under way finish.
-        let scheduler = lock(&SCHEDULER);
-        stream::synchronize_all();
+        // No new evaluation starts; those under way finish, for which they may need
+        // the scheduler once more.
+        FORKING.store(true, Ordering::SeqCst);
+        let scheduler = loop {
+            stream::synchronize_all();
+            let guard = lock(&SCHEDULER);
+            if stream::all_idle() {
+                break guard;
+            }
+        };
         let held = (scheduler, node::hold_sleepers(), stream::hold());
         let _ = HELD.try_with(|h| *h.borrow_mut() = Some(held));
     }
 
     extern "C" fn parent() {
+        FORKING.store(false, Ordering::SeqCst);
         let _ = HELD.try_with(|h| h.borrow_mut().take());
     }
 
     extern "C" fn child() {
+        FORKING.store(false, Ordering::SeqCst);
         let guards = HELD.try_with(|h| h.borrow_mut().take()).ok().flatten();
         let Some((scheduler, sleepers, streams)) = guards else { return };
         drop(streams);

@@ -35,6 +35,8 @@ pub(super) struct Task {
     pub members: SmallVec<[Member; 2]>,
     /// The root is a reduction that closes the program.
     pub closing: Option<Closing>,
+    /// Run as a program: several members, or constants that it carries.
+    pub program: bool,
 }
 
 pub(super) struct Member {
@@ -115,7 +117,9 @@ pub(super) fn plan(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Task> {
             })
             .collect::<SmallVec<_>>();
         if !members.is_empty() {
-            tasks.push(Task { members, closing: group.closing });
+            let closing = group.closing;
+            let program = members.len() > 1 || closing.is_some() || group.constants > 0;
+            tasks.push(Task { members, closing, program });
         }
     }
     // Constants that every consumer carries itself are not needed: lazy again.

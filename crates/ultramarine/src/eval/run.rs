@@ -50,7 +50,7 @@ pub(super) fn fail(tasks: Vec<Task>, error: &Error) {
 
 fn run_task(exec: &Exec, task: Task) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        if task.members.len() == 1 && task.closing.is_none() {
+        if !task.program {
             return run_single(exec, &task.members[0].node);
         }
         match run_fused(exec, &task) {
