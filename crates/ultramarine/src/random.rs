@@ -304,13 +304,10 @@ pub fn categorical(
     samples: Samples<'_>,
     key: Option<&Array>,
 ) -> Result<Array> {
-    let n = logits.ndim() as isize;
-    let from_start = if axis < 0 { axis + n } else { axis };
-    if !(0..n).contains(&from_start) {
-        let text = format!("Invalid axis {axis} for logits with {n} dimensions.");
-        return Err(Error::index("categorical", text));
-    }
-    let at = from_start as usize;
+    let n = logits.ndim();
+    let at = shape::from_start(axis, n).ok_or_else(|| {
+        Error::index("categorical", format!("Invalid axis {axis} for logits with {n} dimensions."))
+    })?;
     let classes = logits.shape()[at];
     let mut rest = Shape::from_slice(logits.shape());
     rest.remove(at);
@@ -320,7 +317,7 @@ pub fn categorical(
             let mut wide = Shape::from_slice(logits.shape());
             wide.push(1);
             let logits = logits.reshape(&wide)?;
-            wide[n as usize] = count;
+            wide[n] = count;
             (logits, wide, at)
         }
         Samples::Shape(shape) => {
@@ -407,11 +404,6 @@ pub fn permutation(n: usize, key: Option<&Array>) -> Result<Array> {
 /// # Errors
 /// [`Error::Index`] for an axis out of range; else as [`permutation`].
 pub fn permute(a: &Array, axis: isize, key: Option<&Array>) -> Result<Array> {
-    let n = a.ndim() as isize;
-    let at = if axis < 0 { axis + n } else { axis };
-    if !(0..n).contains(&at) {
-        let text = format!("Invalid axis {axis} for array with {n} dimensions.");
-        return Err(Error::index("permutation", text));
-    }
-    a.take(&permutation(a.shape()[at as usize], key)?, Some(at))
+    let at = shape::normalize_axis("permutation", axis, a.ndim())?;
+    a.take(&permutation(a.shape()[at], key)?, Some(at as isize))
 }

@@ -92,18 +92,21 @@ pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
     Ok(out)
 }
 
+/// An axis that may count from the end as one that counts from the start; `None` when
+/// it is out of range.
+pub(crate) fn from_start(axis: isize, ndim: usize) -> Option<usize> {
+    let axis = if axis < 0 { axis.checked_add_unsigned(ndim)? } else { axis };
+    usize::try_from(axis).ok().filter(|a| *a < ndim)
+}
+
 /// Turns an axis that may count from the end into one that counts from the start.
 ///
 /// # Errors
 /// [`Error::Index`] when it is out of range.
 pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
-    let n = ndim as isize;
-    let a = if axis < 0 { axis + n } else { axis };
-    if (0..n).contains(&a) {
-        Ok(a as usize)
-    } else {
-        Err(Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions.")))
-    }
+    from_start(axis, ndim).ok_or_else(|| {
+        Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions."))
+    })
 }
 
 /// Normalises a list of axes, sorts it and refuses repetitions.

@@ -43,22 +43,7 @@ macro_rules! by_type {
                 type $t = u64;
                 $e
             }
-            DType::I8 => {
-                type $t = i8;
-                $e
-            }
-            DType::I16 => {
-                type $t = i16;
-                $e
-            }
-            DType::I32 => {
-                type $t = i32;
-                $e
-            }
-            _ => {
-                type $t = i64;
-                $e
-            }
+            _ => by_signed!($dtype, $t => $e),
         }
     };
 }

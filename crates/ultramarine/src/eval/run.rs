@@ -245,14 +245,6 @@ impl Exec {
             Some(i) => self.donate(&call.inputs[i]),
             None => self.alloc(call.shape, call.dtype)?,
         };
-        let inputs: SmallVec<[Operand<'_>; 3]> = call
-            .inputs
-            .iter()
-            .zip(call.descs)
-            .map(|(value, d)| Operand { value, shape: d.0, dtype: d.1 })
-            .collect();
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
-        self.run(op, attrs, &inputs, &[out], &[])?;
-        Ok(value)
+        call.run_into(self, value, op, attrs, &[])
     }
 }

@@ -3,11 +3,12 @@
 use super::{
     Call, Cotangents, Jvp, Rules, Vjp, Vmap,
     lean::flat,
+    no_derivatives,
     reduce::{axes_of, dropped, kept},
 };
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::Exec,
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
@@ -71,22 +72,11 @@ impl Rules for ArgReduce {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let (shape, dtype) = call.descs[0];
-        let input = Operand { value: &call.inputs[0], shape, dtype };
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
         let attrs = ArgReduceAttrs::new(self.code, self.axis as u32);
-        exec.run(op::ARG_REDUCE, &attrs, &[input], &[out], &[])?;
-        Ok(value)
+        call.run(exec, op::ARG_REDUCE, &attrs, &[])
     }
 
-    fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
-        Ok(Cotangents::new())
-    }
-
-    fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
-        Ok(None)
-    }
+    no_derivatives!();
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let axis = v.axes[0].map_or(self.axis, |at| self.axis + (at <= self.axis) as usize);

@@ -402,10 +402,7 @@ impl Rules for Update {
         let out = exec.writable(call, 0)?;
         let (shape, dtype) = call.descs[1];
         let part = self.0.part(&out, shape, dtype);
-        exec.copy(
-            Operand { value: &call.inputs[1], shape, dtype },
-            Operand { value: &part, shape, dtype },
-        )?;
+        exec.copy(call.operand(1), Operand { value: &part, shape, dtype })?;
         Ok(out)
     }
 

@@ -3,7 +3,7 @@
 use super::{Call, Cotangents, Elementwise, Jvp, Rules, Vjp, Vmap};
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::Exec,
     dtype::Dtype,
     error::Result,
     node::Value,
@@ -43,10 +43,7 @@ impl Rules for Cast {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let value = exec.alloc(call.shape, call.dtype)?;
-        exec.copy(
-            Operand { value: &call.inputs[0], shape: call.shape, dtype: call.descs[0].1 },
-            Operand { value: &value, shape: call.shape, dtype: call.dtype },
-        )?;
+        exec.copy(call.operand(0), call.output(&value))?;
         Ok(value)
     }
 

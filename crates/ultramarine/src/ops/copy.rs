@@ -3,7 +3,7 @@
 use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::Exec,
     error::Result,
     node::Value,
     shape::{self, Shape},
@@ -38,8 +38,7 @@ impl Rules for Contiguous {
             return Ok(input.clone());
         }
         let value = exec.alloc(call.shape, call.dtype)?;
-        let operand = |value| Operand { value, shape: call.shape, dtype: call.dtype };
-        exec.copy(operand(input), operand(&value))?;
+        exec.copy(call.operand(0), call.output(&value))?;
         Ok(value)
     }
 

@@ -1,9 +1,9 @@
 //! Creation: filled arrays and ranges.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, select::where_};
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, no_derivatives, select::where_};
 use crate::{
     array::Array,
-    backend::{self, Exec, Operand},
+    backend::{self, Exec},
     dtype::Dtype,
     error::{Error, Result},
     memory::buffer::Buffer,
@@ -245,19 +245,10 @@ impl Rules for Fill {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
-        exec.run(op::FILL, &NoAttrs::new(), &[], &[out], &[self.value])?;
-        Ok(value)
+        call.run(exec, op::FILL, &NoAttrs::new(), &[self.value])
     }
 
-    fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
-        Ok(Cotangents::new())
-    }
-
-    fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
-        Ok(None)
-    }
+    no_derivatives!();
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         Ok((filled(Shape::from_slice(v.shape), self.value), None))
@@ -277,8 +268,6 @@ impl Rules for Arange {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
         let scalar = |v: f64| {
             if call.dtype.is_inexact() {
                 Scalar::from_f64(Dtype::Float64, v)
@@ -287,17 +276,10 @@ impl Rules for Arange {
             }
         };
         let scalars = [scalar(self.start), scalar(self.step)];
-        exec.run(op::ARANGE, &NoAttrs::new(), &[], &[out], &scalars)?;
-        Ok(value)
+        call.run(exec, op::ARANGE, &NoAttrs::new(), &scalars)
     }
 
-    fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
-        Ok(Cotangents::new())
-    }
-
-    fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
-        Ok(None)
-    }
+    no_derivatives!();
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         Ok((Array::of(self.clone(), &[], Shape::from_slice(v.shape), v.dtype), None))

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::Exec,
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
@@ -103,28 +103,26 @@ impl Array {
     /// are no integers, or a non-empty take from an empty axis.
     pub fn take(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
         let Some(axis) = axis else { return flat(self)?.take(indices, Some(0)) };
-        let n = self.ndim() as isize;
-        let at = if axis < 0 { axis + n } else { axis };
-        if !(0..n).contains(&at) {
+        let n = self.ndim();
+        let at = shape::from_start(axis, n).ok_or_else(|| {
             let text = format!("Received invalid axis {axis} for array with {n} dimensions.");
-            return Err(Error::index("take", text));
-        }
-        if self.shape()[at as usize] == 0 && indices.size() > 0 {
+            Error::index("take", text)
+        })?;
+        if self.shape()[at] == 0 && indices.size() > 0 {
             return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
         }
         let indices = common("gather", std::slice::from_ref(indices))?;
-        if let Some(spread) = spread(self.shape(), &indices[0], at as usize)? {
-            let mut shape = Shape::from_slice(&self.shape()[..at as usize]);
+        if let Some(spread) = spread(self.shape(), &indices[0], at)? {
+            let mut shape = Shape::from_slice(&self.shape()[..at]);
             shape.extend_from_slice(indices[0].shape());
-            shape.extend_from_slice(&self.shape()[at as usize + 1..]);
-            return self.gather_axis(&spread, at as usize).reshape(&shape);
+            shape.extend_from_slice(&self.shape()[at + 1..]);
+            return self.gather_axis(&spread, at).reshape(&shape);
         }
         let out = gather(self, &indices, &[at as u8])?;
         let k = indices[0].ndim();
-        let out = without_axis(&out, k + at as usize)?;
+        let out = without_axis(&out, k + at)?;
         // The index axes come first; they belong where the axis was.
-        let order: Vec<usize> =
-            (k..k + at as usize).chain(0..k).chain(k + at as usize..out.ndim()).collect();
+        let order: Vec<usize> = (k..k + at).chain(0..k).chain(k + at..out.ndim()).collect();
         out.transpose_axes(&order.iter().map(|i| *i as isize).collect::<Vec<_>>())
     }
 
@@ -205,16 +203,10 @@ impl Rules for Gather {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let inputs: SmallVec<[Operand<'_>; 4]> = (call.inputs.iter().zip(call.descs))
-            .map(|(value, d)| Operand { value, shape: d.0, dtype: d.1 })
-            .collect();
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
         let index_ndim = call.shape.len() - call.descs[0].0.len();
         let n = self.axes.len() as u32;
         let attrs = GatherAttrs::new(n, index_ndim as u32, axes_attr(&self.axes));
-        exec.run(op::GATHER, &attrs, &inputs, &[out], &[])?;
-        Ok(value)
+        call.run(exec, op::GATHER, &attrs, &[])
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
@@ -269,15 +261,7 @@ impl Rules for GatherAxis {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let operand = |i: usize| {
-            let (shape, dtype) = call.descs[i];
-            Operand { value: &call.inputs[i], shape, dtype }
-        };
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
-        let attrs = AxisAttrs::new(self.axis as u32);
-        exec.run(op::GATHER_AXIS, &attrs, &[operand(0), operand(1)], &[out], &[])?;
-        Ok(value)
+        call.run(exec, op::GATHER_AXIS, &AxisAttrs::new(self.axis as u32), &[])
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

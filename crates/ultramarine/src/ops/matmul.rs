@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::Exec,
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
@@ -177,8 +177,7 @@ impl Array {
         }
         let normal = |a: &Array, axes: &[isize]| -> Result<Vec<usize>> {
             axes_of(a, Some(axes))?;
-            let n = a.ndim() as isize;
-            Ok(axes.iter().map(|x| (if *x < 0 { x + n } else { *x }) as usize).collect())
+            axes.iter().map(|x| shape::normalize_axis("tensordot", *x, a.ndim())).collect()
         };
         let (l, r) = (normal(self, left)?, normal(other, right)?);
         if l.iter().zip(&r).any(|(i, j)| self.shape()[*i] != other.shape()[*j]) {
@@ -211,19 +210,18 @@ impl Array {
     /// [`Error::Value`] for 0-d operands or shapes that differ there, [`Error::Index`]
     /// for an axis out of range.
     pub fn vecdot(&self, other: &Array, axis: isize) -> Result<Array> {
-        let (n, least) = (self.ndim().max(other.ndim()) as isize, self.ndim().min(other.ndim()));
+        let (n, least) = (self.ndim().max(other.ndim()), self.ndim().min(other.ndim()));
         if least == 0 {
             return Err(Error::value("vecdot", "inputs must be at least 1D."));
         }
-        let from_start = if axis < 0 { axis + n } else { axis };
-        if !(0..n).contains(&from_start) {
+        let Some(at) = shape::from_start(axis, n) else {
             return Err(Error::index("vecdot", "axis is out of bounds."));
-        }
-        if from_start as usize >= least {
+        };
+        if at >= least {
             return Err(Error::value("vecdot", "axis is out of bounds."));
         }
         let a = if self.dtype().is_complex() { un(unary::CONJUGATE, self) } else { self.clone() };
-        a.multiply(other)?.sum(Some(&[from_start]), false)
+        a.multiply(other)?.sum(Some(&[at as isize]), false)
     }
 }
 
@@ -250,15 +248,7 @@ impl Rules for Matmul {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let operand = |i: usize| Operand {
-            value: &call.inputs[i],
-            shape: call.descs[i].0,
-            dtype: call.dtype,
-        };
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
-        exec.run(op::MATMUL, &NoAttrs::new(), &[operand(0), operand(1)], &[out], &[])?;
-        Ok(value)
+        call.run(exec, op::MATMUL, &NoAttrs::new(), &[])
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

@@ -33,13 +33,15 @@ mod window;
 
 use crate::{
     array::Array,
-    backend::Exec,
+    backend::{Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
+    scalar::Scalar,
     shape::Shape,
 };
 use smallvec::SmallVec;
+use ultramarine_abi::schema::OpId;
 
 /// An instruction of a fused program, without its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,59 @@ pub(crate) struct Call<'a> {
     /// Bit `i`: nobody else needs operand `i`; its memory may become the output's.
     pub donatable: u32,
 }
+
+impl Call<'_> {
+    /// Operand `i`.
+    pub fn operand(&self, i: usize) -> Operand<'_> {
+        let (shape, dtype) = self.descs[i];
+        Operand { value: &self.inputs[i], shape, dtype }
+    }
+
+    /// The result, in `value`.
+    pub fn output<'v>(&'v self, value: &'v Value) -> Operand<'v> {
+        Operand { value, shape: self.shape, dtype: self.dtype }
+    }
+
+    /// Runs a backend's op with all operands, into new memory.
+    pub fn run<A: Copy>(
+        &self,
+        exec: &Exec,
+        op: OpId,
+        attrs: &A,
+        scalars: &[Scalar],
+    ) -> Result<Value> {
+        self.run_into(exec, exec.alloc(self.shape, self.dtype)?, op, attrs, scalars)
+    }
+
+    /// Runs a backend's op with all operands, into `value`.
+    pub fn run_into<A: Copy>(
+        &self,
+        exec: &Exec,
+        value: Value,
+        op: OpId,
+        attrs: &A,
+        scalars: &[Scalar],
+    ) -> Result<Value> {
+        let inputs: SmallVec<[Operand<'_>; 4]> =
+            (0..self.inputs.len()).map(|i| self.operand(i)).collect();
+        exec.run(op, attrs, &inputs, &[self.output(&value)], scalars)?;
+        Ok(value)
+    }
+}
+
+/// The derivative rules of an op through which no derivative flows.
+macro_rules! no_derivatives {
+    () => {
+        fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
+            Ok(Cotangents::new())
+        }
+
+        fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
+            Ok(None)
+        }
+    };
+}
+pub(crate) use no_derivatives;
 
 /// Operands, result and its cotangent, for a reverse rule.
 pub(crate) struct Vjp<'a> {

@@ -1,14 +1,7 @@
 //! Random bits.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, lean::move_axis};
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    shape::Shape,
-};
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, lean::move_axis, no_derivatives};
+use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use ultramarine_abi::schema::{NoAttrs, op};
 
 /// `n` random numbers of an unsigned dtype for each key: `(..., 2)` to `(..., n)`.
@@ -30,21 +23,10 @@ impl Rules for RandomBits {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let (shape, dtype) = call.descs[0];
-        let keys = Operand { value: &call.inputs[0], shape, dtype };
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
-        exec.run(op::RANDOM_BITS, &NoAttrs::new(), &[keys], &[out], &[])?;
-        Ok(value)
+        call.run(exec, op::RANDOM_BITS, &NoAttrs::new(), &[])
     }
 
-    fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
-        Ok(Cotangents::new())
-    }
-
-    fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
-        Ok(None)
-    }
+    no_derivatives!();
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let n = v.shape.last().copied().unwrap_or(0);

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::Exec,
     dtype::{Dtype, Kind},
     error::{Error, Result},
     node::Value,
@@ -19,15 +19,12 @@ use ultramarine_abi::schema::{NoAttrs, ReduceAttrs, binary, op, reduce};
 /// Axes to reduce: all for `None`; sorted, from the start, without repetition.
 pub(crate) fn axes_of(a: &Array, axes: Option<&[isize]>) -> Result<SmallVec<[usize; 4]>> {
     let Some(axes) = axes else { return Ok((0..a.ndim()).collect()) };
-    let n = a.ndim() as isize;
+    let n = a.ndim();
     let mut out = SmallVec::<[usize; 4]>::new();
     for &axis in axes {
-        let from_start = if axis < 0 { axis + n } else { axis };
-        if !(0..n).contains(&from_start) {
-            let text = format!("Invalid axis {axis} for array with {n} dimensions.");
-            return Err(Error::Index(text));
-        }
-        out.push(from_start as usize);
+        out.push(shape::from_start(axis, n).ok_or_else(|| {
+            Error::Index(format!("Invalid axis {axis} for array with {n} dimensions."))
+        })?);
     }
     out.sort_unstable();
     if out.windows(2).any(|w| w[0] == w[1]) {
@@ -213,19 +210,19 @@ impl Rules for Reduce {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
-        let (shape, dtype) = call.descs[0];
         if call.shape.contains(&0) {
-            return Ok(value);
+            return exec.alloc(call.shape, call.dtype);
         }
-        if shape.contains(&0) {
-            exec.run(op::FILL, &NoAttrs::new(), &[], &[out], &[self.identity(call.dtype)?])?;
-            return Ok(value);
+        if call.descs[0].0.contains(&0) {
+            let identity = [self.identity(call.dtype)?];
+            return Call { inputs: &[], descs: &[], ..*call }.run(
+                exec,
+                op::FILL,
+                &NoAttrs::new(),
+                &identity,
+            );
         }
-        let input = Operand { value: &call.inputs[0], shape, dtype };
-        exec.run(op::REDUCE, &ReduceAttrs::new(self.code, self.axes), &[input], &[out], &[])?;
-        Ok(value)
+        call.run(exec, op::REDUCE, &ReduceAttrs::new(self.code, self.axes), &[])
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

@@ -6,12 +6,7 @@ use super::{
     lean::{bin, flat, like, un},
 };
 use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    scalar::Scalar,
+    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
     shape::Shape,
 };
 use smallvec::smallvec;
@@ -137,13 +132,7 @@ struct Zeros {
 }
 
 pub(crate) fn axis_of(name: &str, axis: isize, a: &Array) -> Result<usize> {
-    let n = a.ndim() as isize;
-    let from_start = if axis < 0 { axis + n } else { axis };
-    if (0..n).contains(&from_start) {
-        return Ok(from_start as usize);
-    }
-    let text = format!("Axis {axis} is out of bounds for array with {n} dimensions.");
-    Err(Error::index(name, text))
+    super::view::out_of_bounds(name, axis, a.ndim())
 }
 
 impl Rules for Scan {
@@ -158,12 +147,9 @@ impl Rules for Scan {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let operand = |value| Operand { value, shape: call.shape, dtype: call.dtype };
         let attrs =
             ScanAttrs::new(self.code, self.axis as u32, self.reverse as u32, self.inclusive as u32);
-        exec.run(op::SCAN, &attrs, &[operand(&call.inputs[0])], &[operand(&value)], &[])?;
-        Ok(value)
+        call.run(exec, op::SCAN, &attrs, &[])
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

@@ -6,13 +6,7 @@ use super::{
     gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered},
     lean::{bin, flat, like, move_axis, plus, un, with_axis},
 };
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    error::Result,
-    node::Value,
-    shape::Shape,
-};
+use crate::{array::Array, backend::Exec, error::Result, node::Value, shape::Shape};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{ScatterAttrs, ScatterAxisAttrs, binary, op, scatter as kind, unary};
 
@@ -156,17 +150,11 @@ impl Rules for Scatter {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = output(exec, call)?;
-        let inputs: SmallVec<[Operand<'_>; 4]> = (call.inputs.iter().zip(call.descs))
-            .map(|(value, d)| Operand { value, shape: d.0, dtype: d.1 })
-            .collect();
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
         let updates = call.descs[call.descs.len() - 1].0;
         let index_ndim = (updates.len() - call.shape.len()) as u32;
         let n = self.axes.len() as u32;
         let attrs = ScatterAttrs::new(self.kind, n, index_ndim, axes_attr(&self.axes));
-        exec.run(op::SCATTER, &attrs, &inputs, &[out], &[])?;
-        Ok(value)
+        call.run_into(exec, output(exec, call)?, op::SCATTER, &attrs, &[])
     }
 
     /// A product's updates get their derivative by division: an update of zero gets
@@ -284,16 +272,8 @@ impl Rules for ScatterAxis {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = output(exec, call)?;
-        let operand = |i: usize| {
-            let (shape, dtype) = call.descs[i];
-            Operand { value: &call.inputs[i], shape, dtype }
-        };
-        let out = Operand { value: &value, shape: call.shape, dtype: call.dtype };
         let attrs = ScatterAxisAttrs::new(self.kind, self.axis as u32);
-        let inputs = [operand(0), operand(1), operand(2)];
-        exec.run(op::SCATTER_AXIS, &attrs, &inputs, &[out], &[])?;
-        Ok(value)
+        call.run_into(exec, output(exec, call)?, op::SCATTER_AXIS, &attrs, &[])
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

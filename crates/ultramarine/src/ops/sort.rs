@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::Exec,
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
@@ -123,13 +123,8 @@ impl Rules for Sort {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
-        let (shape, dtype) = call.descs[0];
-        let input = Operand { value: &call.inputs[0], shape, dtype };
-        let out = Operand { value: &value, shape, dtype: call.dtype };
         let code = if self.arg { op::ARG_SORT } else { op::SORT };
-        exec.run(code, &AxisAttrs::new(self.axis as u32), &[input], &[out], &[])?;
-        Ok(value)
+        call.run(exec, code, &AxisAttrs::new(self.axis as u32), &[])
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

@@ -306,7 +306,7 @@ pub fn broadcast_arrays(arrays: &[Array]) -> Result<Vec<Array>> {
 
 /// An axis, counted from the start.
 pub(super) fn out_of_bounds(op: &str, axis: isize, ndim: usize) -> Result<usize> {
-    shape::normalize_axis(op, axis, ndim).map_err(|_| {
+    shape::from_start(axis, ndim).ok_or_else(|| {
         Error::index(op, format!("Axis {axis} is out of bounds for array with {ndim} dimensions."))
     })
 }

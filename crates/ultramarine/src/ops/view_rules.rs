@@ -139,8 +139,7 @@ impl Rules for View {
             return Ok(value);
         }
         let copy = exec.alloc(from, dtype)?;
-        let operand = |value| Operand { value, shape: from, dtype };
-        exec.copy(operand(input), operand(&copy))?;
+        exec.copy(call.operand(0), Operand { value: &copy, shape: from, dtype })?;
         self.of(&copy, from, call.shape, dtypes)
             .ok_or_else(|| Error::runtime(self.name(), "no strides for a contiguous array"))
     }
