@@ -149,7 +149,7 @@ pub fn run(
 }
 
 /// A host that runs loops backwards on two threads.
-fn host() -> ultramarine_abi::HostTable {
+pub fn host() -> ultramarine_abi::HostTable {
     use core::ffi::c_void;
     unsafe extern "C" fn parallel_for(
         _host: *mut c_void,

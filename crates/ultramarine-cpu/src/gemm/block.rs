@@ -13,7 +13,7 @@ use core::ops::Range;
 /// Rows of a block: a block of A fits half of a small L2 cache.
 const MC: usize = 168;
 /// Columns of a block.
-const NC: usize = 256;
+const NC: usize = 512;
 /// Where C has few rows: columns of a block, and its length along k.
 const FEW_ROWS_NC: usize = 1024;
 /// See [`FEW_ROWS_NC`].
@@ -22,8 +22,10 @@ const FEW_ROWS_KC: usize = 56;
 const TASKS: usize = 16;
 /// Numbers of a packed operand, at most (more only if k alone is larger).
 const PACKED: usize = 4 << 20;
-/// Longest stretch of k that is packed at once, where C can hold partial sums.
-const K_STEP: usize = 4096;
+/// Stretches of k that are packed at once, where C can hold partial sums: at most as long
+/// as the second, and no longer than the first if their packed operands then exceed
+/// [`PACKED`] together. So these stay in a large cache, and are not written to memory.
+const K_STEP: [usize; 2] = [1024, 4096];
 
 /// How a product is cut; all of it follows from the shape.
 struct Cut {
@@ -68,7 +70,9 @@ impl Product<'_> {
 
     /// Whether reading B, which lies in rows, is most of the work.
     fn few_rows(&self) -> bool {
-        self.m <= 2 * self.ops.mr && self.b.col == self.ops.storage as isize && self.n >= NC
+        self.m <= 2 * self.ops.mr
+            && self.b.col == self.ops.storage as isize
+            && self.n >= FEW_ROWS_NC / 4
     }
 
     fn cut(&self, split: bool, kc: usize) -> Cut {
@@ -273,6 +277,15 @@ impl Product<'_> {
                         }
                         Source::InPlace => (self.a_at(row, p) as *const u8, 1),
                     };
+                    // What kernels read next and is new to the L2 cache: the next panel of A
+                    // while there is one, later a share of the next panel of B.
+                    let (next, next_step) = if j == cols.start {
+                        (data.wrapping_add(height * k * acc), height * acc)
+                    } else {
+                        let share = (vectors * ops.lanes * acc).div_ceil(panels.len());
+                        let (panel_b, i) = (vectors * ops.lanes * acc, panel - panels.start);
+                        (b.wrapping_add((panel_b + i * share) * k), share)
+                    };
                     let at = (row - first) as isize * c_row + (j - cols.start) as isize;
                     let tile = Tile {
                         k,
@@ -285,6 +298,8 @@ impl Product<'_> {
                         c_row,
                         cols: count,
                         accumulate: self.accumulate || p > 0,
+                        next,
+                        next_step,
                     };
                     // SAFETY: the tile lies within the block, its panels within
                     // the packed operands; the level was available to `ops`.
@@ -416,12 +431,18 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
         return unsafe { serial(pr, level) };
     }
     // Slabs, so that packed operands stay within PACKED.
-    let k_step = if pr.direct_c() { pr.k.min(K_STEP) } else { pr.k };
+    let kc = pr.kc();
+    let k_step = if pr.direct_c() {
+        let most = (PACKED / (pr.m + pr.n)).clamp(K_STEP[0], K_STEP[1]);
+        let blocks = pr.k.div_ceil(kc);
+        (kc * blocks.div_ceil(blocks.div_ceil((most / kc).max(1)))).min(pr.k)
+    } else {
+        pr.k
+    };
     let most = (PACKED / k_step).max(NC);
     let even = |n: usize, unit: usize| n.div_ceil(n.div_ceil(most)).next_multiple_of(unit).min(n);
     let (m_step, n_step) = (even(pr.m, pr.ops.mr), even(pr.n, 2 * pr.ops.lanes));
     let sizes = [m_step, n_step, k_step];
-    let kc = pr.kc();
     let largest = pr.part([0; 3], sizes);
     let bytes = largest.b_bytes() + m_step * k_step * pr.ops.acc;
     let scratch = Scratch::new(Slot::Call, bytes);

@@ -26,6 +26,11 @@ pub struct Tile {
     pub cols: usize,
     /// Add to C instead of overwriting it.
     pub accumulate: bool,
+    /// What kernels will read soon: from here on, so many bytes for each step of k.
+    /// Brought to the L2 cache on the way; any address and length are allowed.
+    pub next: *const u8,
+    /// See `next`.
+    pub next_step: usize,
 }
 
 /// Computes a tile.
@@ -34,6 +39,9 @@ pub struct Tile {
 /// The tile's operands are valid, and the instructions of the kernel's level are
 /// available.
 pub type MicroFn = unsafe fn(&Tile);
+
+/// Steps of k that are left when C's tile is fetched.
+const LATE: usize = 64;
 
 /// The kernel for `MR` rows by `NV` vectors.
 ///
@@ -46,11 +54,6 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
     unsafe {
         let (mut a, mut b) = (t.a as *const V::E, t.b as *const V::E);
         let c = t.c as *mut V::E;
-        for i in 0..MR {
-            for v in 0..NV {
-                V::prefetch(c.wrapping_offset(i as isize * t.c_row + (v * V::LANES) as isize));
-            }
-        }
         let mut acc = [[V::zero(); NV]; MR];
         let mut k = t.k;
         if DIRECT && NV == 1 {
@@ -73,20 +76,37 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
                 k -= 4;
             }
         }
-        for _ in 0..k {
-            let mut bv = [V::zero(); NV];
-            for v in 0..NV {
-                bv[v] = V::load(b.add(v * V::LANES));
-            }
-            for i in 0..MR {
-                let at = if DIRECT { a.offset(i as isize * t.a_row) } else { a.add(i) };
-                let av = V::splat(at);
-                for v in 0..NV {
-                    acc[i][v] = acc[i][v].mul_acc(av, bv[v]);
+        let mut next = t.next;
+        // C is fetched shortly before it is used, lest the panels push it out again.
+        let late = k.min(LATE);
+        for steps in [k - late, late] {
+            if steps == late {
+                for i in 0..MR {
+                    for v in 0..NV {
+                        let at = i as isize * t.c_row + (v * V::LANES) as isize;
+                        V::prefetch(c.wrapping_offset(at));
+                    }
                 }
             }
-            a = if DIRECT { a.wrapping_offset(t.a_k) } else { a.add(MR) };
-            b = b.wrapping_offset(t.b_k);
+            for _ in 0..steps {
+                if !DIRECT {
+                    V::prefetch_far(next as *const V::E);
+                    next = next.wrapping_add(t.next_step);
+                }
+                let mut bv = [V::zero(); NV];
+                for v in 0..NV {
+                    bv[v] = V::load(b.add(v * V::LANES));
+                }
+                for i in 0..MR {
+                    let at = if DIRECT { a.offset(i as isize * t.a_row) } else { a.add(i) };
+                    let av = V::splat(at);
+                    for v in 0..NV {
+                        acc[i][v] = acc[i][v].mul_acc(av, bv[v]);
+                    }
+                }
+                a = if DIRECT { a.wrapping_offset(t.a_k) } else { a.add(MR) };
+                b = b.wrapping_offset(t.b_k);
+            }
         }
         let last = t.cols - (NV - 1) * V::LANES;
         let full = last == V::LANES;

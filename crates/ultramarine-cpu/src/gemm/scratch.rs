@@ -22,6 +22,9 @@ pub enum Slot {
 /// Larger buffers are not kept.
 const KEEP: usize = 64 << 20;
 const ALIGN: usize = 4096;
+/// Size of a huge page. Buffers from this size on ask for them: walking through packed
+/// panels would miss the translation buffers all the time otherwise.
+const HUGE: usize = 2 << 20;
 
 thread_local! {
     static KEPT: [Cell<(*mut u8, usize)>; 2] = const {
@@ -30,8 +33,25 @@ thread_local! {
 }
 
 fn layout(bytes: usize) -> Layout {
+    let align = if bytes >= HUGE { HUGE } else { ALIGN };
     // Sizes are below isize::MAX: they are multiples of sizes of existing arrays.
-    Layout::from_size_align(bytes, ALIGN).unwrap_or(Layout::new::<u64>())
+    Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<u64>())
+}
+
+/// Memory for `bytes`, in huge pages where it is large and the system has them.
+fn take(bytes: usize) -> *mut u8 {
+    // SAFETY: the size is not zero.
+    let data = unsafe { alloc(layout(bytes)) };
+    if data.is_null() {
+        handle_alloc_error(layout(bytes));
+    }
+    #[cfg(target_os = "linux")]
+    if bytes >= HUGE {
+        // SAFETY: advice about a range that was just allocated, and begins at a page; it
+        // changes no contents, and a refusal does no harm.
+        unsafe { libc::madvise(data.cast(), bytes / HUGE * HUGE, libc::MADV_HUGEPAGE) };
+    }
+    data
 }
 
 fn release(data: *mut u8, bytes: usize) {
@@ -53,12 +73,7 @@ impl Scratch {
         release(data, have);
         // Growing by steps would leave a trail of page faults; round up.
         let bytes = bytes.max(1 << 16).next_multiple_of(1 << 16);
-        // SAFETY: the size is not zero.
-        let data = unsafe { alloc(layout(bytes)) };
-        if data.is_null() {
-            handle_alloc_error(layout(bytes));
-        }
-        Scratch { data, bytes, slot }
+        Scratch { data: take(bytes), bytes, slot }
     }
 
     /// The memory.

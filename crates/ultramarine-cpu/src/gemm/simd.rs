@@ -125,6 +125,8 @@ pub unsafe trait Simd: Copy {
     unsafe fn mul_acc(self, a: Self, b: Self) -> Self;
     unsafe fn plus(self, a: Self) -> Self;
     unsafe fn prefetch(_at: *const Self::E) {}
+    /// To the second cache only.
+    unsafe fn prefetch_far(_at: *const Self::E) {}
     #[inline(always)]
     unsafe fn load_part(from: *const Self::E, n: usize) -> Self {
         // SAFETY: `n` numbers are readable; the buffer holds LANES <= 64.
@@ -239,6 +241,11 @@ pub mod x86 {
                 unsafe fn prefetch(at: *const $e) {
                     // SAFETY: a prefetch of any address is harmless.
                     unsafe { _mm_prefetch::<_MM_HINT_T0>(at as *const i8) }
+                }
+                #[inline(always)]
+                unsafe fn prefetch_far(at: *const $e) {
+                    // SAFETY: a prefetch of any address is harmless.
+                    unsafe { _mm_prefetch::<_MM_HINT_T1>(at as *const i8) }
                 }
                 $(
                 #[inline(always)]

@@ -7,6 +7,7 @@ use crate::{
     kernel::{Args, Context, Desc, Signature, View},
     level::Level,
     par::Par,
+    testing::host,
 };
 use half::{bf16, f16};
 
@@ -134,10 +135,10 @@ impl<T: Check> Tensor<T> {
     }
 }
 
-fn run<T: Check>(level: Level, a: &mut Tensor<T>, b: &mut Tensor<T>, c: &mut Tensor<T>) {
+fn run<T: Check>(level: Level, par: Par, a: &mut Tensor<T>, b: &mut Tensor<T>, c: &mut Tensor<T>) {
     let desc = Desc { dtype: T::DTYPE, ndim: 3, contiguous: false };
     let kernel = prepare(&Signature { inputs: &[desc; 2], outputs: &[desc] }, level).unwrap();
-    let cx = Context { par: Par::default(), level };
+    let cx = Context { par, level };
     let args = Args { inputs: &[a.view(), b.view()], outputs: &[c.view()], scalars: &[] };
     // SAFETY: the views are of live tensors, which do not overlap.
     unsafe { kernel.run(&cx, &args) }.unwrap();
@@ -154,8 +155,13 @@ fn verify<T: Check>(
     let mut b = Tensor::<T>::new(&mut r, lb, batch, k, n);
     let mut c = Tensor::<T>::new(&mut r, lc, batch, m, n);
     let before = c.data.clone();
-    run(level, &mut a, &mut b, &mut c);
+    run(level, Par::new(host()), &mut a, &mut b, &mut c);
+    let threaded = core::mem::replace(&mut c.data, before.clone());
+    run(level, Par::default(), &mut a, &mut b, &mut c);
     let what = || format!("{:?} {level:?} {batch}x{m}x{n}x{k} {la:?} {lb:?} {lc:?}", T::DTYPE);
+    // Cuts follow from the shape, so threads change nothing: not a bit.
+    let same = threaded.iter().zip(&c.data).all(|(x, y)| x == y);
+    assert!(same, "{}: other results on two threads", what());
     let mut written = vec![false; c.data.len()];
     let mut line = vec![Exact::default(); n as usize];
     for z in 0..batch {
@@ -289,6 +295,62 @@ fn long_sums_are_cut_into_slabs() {
 }
 
 #[test]
+fn several_tasks_and_slabs() {
+    use Layout::{Columns, Rows, Sliced};
+    let level = Level::detected();
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::C64, DType::I32] {
+        for (shape, layouts) in [
+            // Several blocks of rows and of columns; few rows; few columns; two slabs.
+            ([1, 350, 1100, 90], [Rows, Columns, Rows]),
+            ([1, 9, 2500, 600], [Rows, Rows, Rows]),
+            ([1, 2500, 9, 600], [Rows, Rows, Columns]),
+            ([2, 300, 200, 300], [Columns, Rows, Sliced]),
+            ([1, 1500, 33, 2900], [Rows, Rows, Rows]),
+        ] {
+            dispatch(dtype, level, shape, layouts, 11);
+        }
+    }
+}
+
+#[test]
+fn threads_share_the_work() {
+    use core::ffi::c_void;
+    use std::sync::Mutex;
+    // How many indices the loops had that were handed to the host.
+    static LOOPS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+    unsafe extern "C" fn count(
+        _: *mut c_void,
+        count: u64,
+        body: ultramarine_abi::ParallelBody,
+        context: *mut c_void,
+    ) {
+        if let Ok(mut loops) = LOOPS.lock() {
+            loops.push(count);
+        }
+        // SAFETY: the caller's body and context.
+        (0..count).for_each(|i| unsafe { body(context, i) });
+    }
+    let par = Par::new(ultramarine_abi::HostTable { parallel_for: Some(count), ..host() });
+    let mut r = Random(4);
+    for ([batch, m, n, k], several) in [
+        ([1, 128, 128, 128], true),
+        ([1, 20, 1100, 256], true),
+        ([1, 1100, 20, 256], true),
+        ([40, 64, 64, 64], true),
+        ([1, 1, 2000, 2000], true),
+        ([1, 2000, 1, 2000], true),
+        ([1, 16, 16, 16], false),
+    ] {
+        let mut a = Tensor::<f32>::new(&mut r, Layout::Rows, batch, m, k);
+        let mut b = Tensor::<f32>::new(&mut r, Layout::Rows, batch, k, n);
+        let mut c = Tensor::<f32>::new(&mut r, Layout::Rows, batch, m, n);
+        run(Level::detected(), par, &mut a, &mut b, &mut c);
+        let most = LOOPS.lock().map(|mut l| l.drain(..).max().unwrap_or(1)).unwrap_or(0);
+        assert_eq!(most > 1, several, "{batch}x{m}x{n}x{k}: at most {most} tasks");
+    }
+}
+
+#[test]
 fn infinities_and_nans_stay_in_their_rows() {
     for level in Level::available() {
         let mut r = Random(9);
@@ -302,7 +364,7 @@ fn infinities_and_nans_stay_in_their_rows() {
             a.data[nan] = f16::NAN;
             a.data[inf] = f16::NEG_INFINITY;
             a.data[max] = f16::MAX;
-            run(*level, &mut a, &mut b, &mut c);
+            run(*level, Par::default(), &mut a, &mut b, &mut c);
             for i in 0..20 {
                 for j in 0..n {
                     let x = c.get(0, i, j).re;
@@ -325,7 +387,7 @@ fn nothing_to_sum_gives_zeros() {
     let mut a = Tensor::<f32>::new(&mut r, Layout::Rows, 2, 3, 0);
     let mut b = Tensor::<f32>::new(&mut r, Layout::Rows, 2, 0, 4);
     let mut c = Tensor::<f32>::new(&mut r, Layout::Rows, 2, 3, 4);
-    run(Level::detected(), &mut a, &mut b, &mut c);
+    run(Level::detected(), Par::default(), &mut a, &mut b, &mut c);
     assert!((0..12).all(|i| c.data[7 + i] == 0.0));
 }
 
