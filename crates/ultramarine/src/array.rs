@@ -291,14 +291,15 @@ impl Array {
         self.with_bytes(|bytes| {
             let n = self.size();
             let mut out = Vec::<T>::with_capacity(n);
-            // SAFETY: `bytes` are n elements of T (bools are 0 or 1), and `out` has
-            // room for them.
+            // SAFETY: `bytes` are n elements of T, and `out` has room for them. Memory
+            // from outside may hold any bytes, of which a bool can be but two.
             unsafe {
-                std::ptr::copy_nonoverlapping(
-                    bytes.as_ptr(),
-                    out.as_mut_ptr() as *mut u8,
-                    bytes.len(),
-                );
+                let target = out.as_mut_ptr() as *mut u8;
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
+                if T::DTYPE == Dtype::Bool {
+                    let target = std::slice::from_raw_parts_mut(target, n);
+                    target.iter_mut().for_each(|b| *b = (*b != 0) as u8);
+                }
                 out.set_len(n);
             }
             out

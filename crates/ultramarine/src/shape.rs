@@ -109,16 +109,19 @@ pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
     })
 }
 
-/// Normalises a list of axes, sorts it and refuses repetitions.
-///
-/// # Errors
-/// [`Error::Index`] out of range, [`Error::Value`] when an axis is named twice.
-pub fn normalize_axes(op: &str, axes: &[isize], ndim: usize) -> Result<SmallVec<[usize; 4]>> {
-    let mut out: SmallVec<[usize; 4]> =
-        axes.iter().map(|a| normalize_axis(op, *a, ndim)).collect::<Result<_>>()?;
+/// Axes counted from the start, sorted and all different; the errors are the caller's.
+pub(crate) fn distinct_axes(
+    axes: &[isize],
+    ndim: usize,
+    out_of_range: impl Fn(isize) -> Error,
+    twice: impl FnOnce() -> Error,
+) -> Result<SmallVec<[usize; 4]>> {
+    let mut out: SmallVec<[usize; 4]> = (axes.iter())
+        .map(|a| from_start(*a, ndim).ok_or_else(|| out_of_range(*a)))
+        .collect::<Result<_>>()?;
     out.sort_unstable();
     if out.windows(2).any(|w| w[0] == w[1]) {
-        return Err(Error::value(op, format!("Received duplicate axes {axes:?}.")));
+        return Err(twice());
     }
     Ok(out)
 }

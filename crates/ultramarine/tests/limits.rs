@@ -1,5 +1,6 @@
 //! Arguments at the edges of their types: they give errors or results, never a panic.
 
+use std::{ptr::NonNull, sync::Arc};
 use ultramarine::{
     Array, Buffer, Dtype, Error, PadMode, Result, Scalar, concatenate, index, random, transforms,
 };
@@ -50,7 +51,7 @@ fn sizes_that_overflow() -> Result<()> {
 
 #[test]
 fn memory_from_outside() -> Result<()> {
-    let buffer = || -> Result<std::sync::Arc<Buffer>> {
+    let buffer = || -> Result<Arc<Buffer>> {
         let a = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[4])?;
         Ok(a.value()?.buffer.clone())
     };
@@ -74,6 +75,24 @@ fn memory_from_outside() -> Result<()> {
 }
 
 #[test]
+fn memory_of_others_is_released_once_nobody_reads_it() -> Result<()> {
+    let owner = Arc::new([1.5f32, 2.5, 3.5]);
+    let pointer = NonNull::from(&*owner).cast();
+    // SAFETY: the numbers live until the owner is dropped, which the buffer does.
+    let buffer = unsafe { Buffer::from_foreign(pointer, 12, true, Box::new(owner.clone())) };
+    assert!(buffer.is_read_only() && buffer.is_escaped());
+    let x = Array::from_buffer(buffer, 4, &[2], &[1], Dtype::Float32)?;
+    let y = x.square()?;
+    y.eval()?;
+    assert_eq!(*owner, [1.5, 2.5, 3.5]);
+    assert_eq!(Arc::strong_count(&owner), 2);
+    drop(x);
+    assert_eq!(Arc::strong_count(&owner), 1);
+    assert_eq!(y.to_vec::<f32>()?, [6.25, 12.25]);
+    Ok(())
+}
+
+#[test]
 fn bools_are_zero_or_one() -> Result<()> {
     for bits in [1, 2, 0xfe, 0x80] {
         assert_eq!(Scalar::from_bits(Dtype::Bool, bits), Scalar::from(true));
@@ -82,6 +101,10 @@ fn bools_are_zero_or_one() -> Result<()> {
     assert_eq!(Scalar::from_bits(Dtype::Int8, 0x1ff), Scalar::from(-1i8));
     let x = Array::full(&[3], Scalar::from_bits(Dtype::Bool, 2))?;
     assert_eq!(x.to_vec::<bool>()?, [true; 3]);
+    let bytes = Array::from_slice(&[0u8, 1, 2, 255], &[4])?;
+    let buffer = bytes.value()?.buffer.clone();
+    let x = Array::from_buffer(buffer, 0, &[4], &[1], Dtype::Bool)?;
+    assert_eq!(x.to_vec::<bool>()?, [false, true, true, true]);
     Ok(())
 }
 

@@ -20,17 +20,10 @@ use ultramarine_abi::schema::{NoAttrs, ReduceAttrs, binary, op, reduce};
 pub(crate) fn axes_of(a: &Array, axes: Option<&[isize]>) -> Result<SmallVec<[usize; 4]>> {
     let Some(axes) = axes else { return Ok((0..a.ndim()).collect()) };
     let n = a.ndim();
-    let mut out = SmallVec::<[usize; 4]>::new();
-    for &axis in axes {
-        out.push(shape::from_start(axis, n).ok_or_else(|| {
-            Error::Index(format!("Invalid axis {axis} for array with {n} dimensions."))
-        })?);
-    }
-    out.sort_unstable();
-    if out.windows(2).any(|w| w[0] == w[1]) {
-        return Err(Error::Value("Duplicate axes detected in reduction.".into()));
-    }
-    Ok(out)
+    let invalid =
+        |axis| Error::Index(format!("Invalid axis {axis} for array with {n} dimensions."));
+    let twice = || Error::Value("Duplicate axes detected in reduction.".into());
+    shape::distinct_axes(axes, n, invalid, twice)
 }
 
 /// The array with the axes (each of size 1) taken out.

@@ -304,20 +304,17 @@ pub fn broadcast_arrays(arrays: &[Array]) -> Result<Vec<Array>> {
     arrays.iter().map(|a| a.broadcast_to(&shape)).collect()
 }
 
+fn no_such_axis(op: &str, axis: isize, ndim: usize) -> Error {
+    Error::index(op, format!("Axis {axis} is out of bounds for array with {ndim} dimensions."))
+}
+
 /// An axis, counted from the start.
 pub(super) fn out_of_bounds(op: &str, axis: isize, ndim: usize) -> Result<usize> {
-    shape::from_start(axis, ndim).ok_or_else(|| {
-        Error::index(op, format!("Axis {axis} is out of bounds for array with {ndim} dimensions."))
-    })
+    shape::from_start(axis, ndim).ok_or_else(|| no_such_axis(op, axis, ndim))
 }
 
 /// Axes counted from the start, sorted and all different.
 fn named_axes(op: &str, axes: &[isize], ndim: usize) -> Result<SmallVec<[usize; 4]>> {
-    let mut out: SmallVec<[usize; 4]> =
-        axes.iter().map(|a| out_of_bounds(op, *a, ndim)).collect::<Result<_>>()?;
-    out.sort_unstable();
-    if out.windows(2).any(|w| w[0] == w[1]) {
-        return Err(Error::value(op, "Received duplicate axes."));
-    }
-    Ok(out)
+    let invalid = |axis| no_such_axis(op, axis, ndim);
+    shape::distinct_axes(axes, ndim, invalid, || Error::value(op, "Received duplicate axes."))
 }
