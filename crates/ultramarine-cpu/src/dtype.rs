@@ -6,7 +6,7 @@ use ultramarine_abi::{dlpack::DLDataType, schema};
 /// A complex number of two float32, real part first.
 #[repr(C, align(4))]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, reason = "named as f32 is")]
 pub struct c64 {
     /// Real part.
     pub re: f32,
@@ -19,7 +19,7 @@ macro_rules! dtypes {
         /// An element type; the discriminant is its place in [`schema::DTYPES`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "named after their types")]
         pub enum DType { $($name = $index),* }
 
         impl DType {
@@ -37,7 +37,6 @@ macro_rules! dtypes {
 
         /// Evaluates `$body` with the type alias `$T` bound to the Rust type of
         /// the dtype (bool is `u8` holding 0 or 1).
-        #[allow(unused_macros)]
         macro_rules! for_dtype {
             ($d:expr, $T:ident => $body:expr) => {
                 match $d {

@@ -134,7 +134,7 @@ unsafe fn finish(
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the contract has it so")]
 unsafe extern "C" fn prepare(
     _device: *mut c_void,
     id: u32,

@@ -281,7 +281,9 @@ impl StreamState {
 }
 
 /// The registry, locked.
-pub(crate) struct Held(#[allow(dead_code)] RwLockWriteGuard<'static, Option<Registry>>);
+pub(crate) struct Held(
+    #[allow(dead_code, reason = "held, not read")] RwLockWriteGuard<'static, Option<Registry>>,
+);
 
 /// Locks the registry until the result is dropped.
 pub(crate) fn hold() -> Held {

@@ -255,7 +255,7 @@ macro_rules! entries {
             }
 
             /// As `levels`, for ops that memory bounds: nothing above V3.
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "not every arity has such ops")]
             pub(in crate::tile) fn narrow<O: $trait>(level: Level) -> TileFn {
                 match level {
                     Level::Baseline => baseline::<O>,

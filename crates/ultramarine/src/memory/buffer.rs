@@ -18,7 +18,7 @@ enum Owner {
     /// A buffer of a backend with memory of its own.
     Device(&'static DeviceState),
     /// Somebody else's memory, released by dropping the value.
-    Foreign(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
+    Foreign(#[allow(dead_code, reason = "held, not read")] Box<dyn Any + Send + Sync>),
 }
 
 /// A block of memory on one device.

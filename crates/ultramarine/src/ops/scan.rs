@@ -21,7 +21,7 @@ macro_rules! scans {
             /// end; not `inclusive`: an element does not include itself.
             ///
             /// # Errors
-            /// [`Error::Index`] for an axis out of range.
+            /// [`crate::Error::Index`] for an axis out of range.
             pub fn $name(&self, axis: Option<isize>, reverse: bool, inclusive: bool) -> Result<Array> {
                 let dtype: fn(Dtype) -> Dtype = $dtype;
                 let a = self.astype(dtype(self.dtype()));
