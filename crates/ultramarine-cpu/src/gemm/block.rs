@@ -5,6 +5,7 @@ use super::{
     gemv::gemv,
     micro::Tile,
     pack::{Block, Panel},
+    rows,
     scratch::{Scratch, Slot},
 };
 use crate::level::Level;
@@ -429,6 +430,12 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
     if work <= GRAIN {
         // SAFETY: passed on.
         return unsafe { serial(pr, level) };
+    }
+    if let Some(fns) = &pr.ops.gemv
+        && pr.few_rows()
+    {
+        // SAFETY: as asked for; the function is for this dtype.
+        return unsafe { rows::multiply(par, pr, fns.rows, level) };
     }
     // Slabs, so that packed operands stay within PACKED.
     let kc = pr.kc();

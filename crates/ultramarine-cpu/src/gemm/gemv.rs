@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 use super::{
     Product,
     pack::{Block, Panel},
+    rows::{RowsFn, function, mul_acc},
     scratch::{Scratch, Slot},
     simd::{Num, Storage},
 };
@@ -43,6 +44,8 @@ pub struct GemvFns {
     dot: GemvFn,
     /// For matrices that are contiguous along the rows.
     axpy: GemvFn,
+    /// For a few vectors and matrices that are contiguous along the rows.
+    pub rows: RowsFn,
 }
 
 /// The functions for `S`.
@@ -50,6 +53,7 @@ pub fn fns<S: Storage>() -> GemvFns {
     GemvFns {
         dot: |level, part| at(level, Dot::<S>(part, PhantomData)),
         axpy: |level, part| at(level, Axpy::<S>(part, PhantomData)),
+        rows: function::<S>(),
     }
 }
 
@@ -119,11 +123,6 @@ unsafe fn dots<S: Storage, I: Isa, const N: usize>(p: &Part, r: usize) {
             *(p.y as *mut S::Acc).add(r + i) = sums[i][0];
         }
     }
-}
-
-#[inline(always)]
-fn mul_acc<A: Num, I: Isa>(sum: A, a: A, b: A) -> A {
-    if I::FMA { sum.mul_acc::<true>(a, b) } else { sum.mul_acc::<false>(a, b) }
 }
 
 impl<S: Storage> Body for Axpy<S> {

@@ -21,6 +21,7 @@ mod gemv;
 mod micro;
 mod ops;
 mod pack;
+mod rows;
 mod scratch;
 mod simd;
 #[cfg(test)]

@@ -191,6 +191,17 @@ unsafe impl<E: Num, const L: usize> Simd for Portable<E, L> {
     }
 }
 
+/// Fetches a line to the L1 cache, where that is possible; any address is allowed.
+#[inline(always)]
+pub fn prefetch(_at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is harmless.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(_at as *const i8)
+    }
+}
+
 /// Vectors by x86 intrinsics.
 #[cfg(target_arch = "x86_64")]
 pub mod x86 {

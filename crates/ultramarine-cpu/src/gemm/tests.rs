@@ -261,6 +261,7 @@ fn shapes_around_the_blocks() {
             ([3, 90, 70, 50], [Rows, Broadcast, Rows]),
             ([2, 600, 10, 256], [Rows, Rows, Rows]),
             ([1, 7, 530, 301], [Rows, SameRow, Rows]),
+            ([1, 6, 790, 263], [Columns, Rows, Sliced]),
         ] {
             dispatch(dtype, level, shape, layouts, 3);
         }

@@ -1,0 +1,210 @@
+//! A few rows times a large matrix whose rows are contiguous: bound by reading that
+//! matrix, which is therefore read once, where it is, in long stretches.
+//!
+//! A task has a block of columns; its sums stay in the L1 cache while rows of B pass by,
+//! [`STEP`] at a time.
+
+use core::marker::PhantomData;
+
+use super::{
+    Product,
+    pack::{Block, Panel},
+    scratch::{Scratch, Slot},
+    simd::{Num, Storage, prefetch},
+};
+use crate::{
+    level::{Body, Isa, Level, at},
+    par::{Par, Shared},
+};
+
+/// Numbers of the sums of a task, at most: half of a small L1 cache of float32.
+const SUMS: usize = 8192;
+/// Columns of a task are a multiple of this.
+const UNIT: usize = 64;
+/// Most columns of a task.
+const COLS: usize = 1024;
+/// Tasks that are wanted.
+const TASKS: usize = 8;
+/// Rows of B, and of the sums, that are in registers together.
+const STEP: usize = 4;
+/// Columns that are.
+const LANES: usize = 16;
+
+/// A part of a product: `m` rows, `n` columns.
+#[derive(Clone, Copy)]
+pub struct Part {
+    m: usize,
+    n: usize,
+    k: usize,
+    /// A as numbers, `m` for each k.
+    a: *const u8,
+    /// First element of B, whose columns lie next to each other.
+    b: *const u8,
+    /// Bytes from row to row of B.
+    b_row: isize,
+    /// Gets `m` rows of `n` numbers.
+    sums: *mut u8,
+}
+
+/// Multiplies a part.
+///
+/// # Safety
+/// The part's pointers are valid; the level is available.
+pub type RowsFn = unsafe fn(Level, Part);
+
+/// The function for `S`.
+pub fn function<S: Storage>() -> RowsFn {
+    |level, part| at(level, Rows::<S>(part, PhantomData))
+}
+
+struct Rows<S>(Part, PhantomData<S>);
+
+impl<S: Storage> Body for Rows<S> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _isa: I) {
+        let p = self.0;
+        // SAFETY: m x n sums; rows and steps of k are the part's, by the contract of
+        // `RowsFn`.
+        unsafe {
+            let sums = p.sums as *mut S::Acc;
+            for i in 0..p.m * p.n {
+                sums.add(i).write(S::Acc::default());
+            }
+            let mut q = 0;
+            while q + STEP <= p.k {
+                rows::<S, I, STEP>(&p, q);
+                q += STEP;
+            }
+            while q < p.k {
+                rows::<S, I, 1>(&p, q);
+                q += 1;
+            }
+        }
+    }
+}
+
+/// `Q` steps of k from `q`.
+///
+/// # Safety
+/// `q + Q <= k`; the part is valid.
+#[inline(always)]
+unsafe fn rows<S: Storage, I: Isa, const Q: usize>(p: &Part, q: usize) {
+    let mut r = 0;
+    // SAFETY: rows below m.
+    unsafe {
+        while r + STEP <= p.m {
+            add::<S, I, Q, STEP>(p, q, r);
+            r += STEP;
+        }
+        while r < p.m {
+            add::<S, I, Q, 1>(p, q, r);
+            r += 1;
+        }
+    }
+}
+
+/// Adds `Q` steps of k from `q` to `R` rows of sums from `r`.
+///
+/// # Safety
+/// `q + Q <= k`, `r + R <= m`; the part is valid.
+#[inline(always)]
+unsafe fn add<S: Storage, I: Isa, const Q: usize, const R: usize>(p: &Part, q: usize, r: usize) {
+    let mut a = [[S::Acc::default(); Q]; R];
+    let mut b = [p.b as *const S; Q];
+    let ahead = if r == 0 { Q as isize * p.b_row } else { 0 };
+    // SAFETY: Q rows of B, R rows of sums, all of them n long.
+    unsafe {
+        for s in 0..Q {
+            b[s] = p.b.wrapping_offset((q + s) as isize * p.b_row) as *const S;
+            for i in 0..R {
+                a[i][s] = *(p.a as *const S::Acc).add((q + s) * p.m + r + i);
+            }
+        }
+        let sums = (p.sums as *mut S::Acc).add(r * p.n);
+        let mut j = 0;
+        while j + LANES <= p.n {
+            let mut row = [[S::Acc::default(); LANES]; Q];
+            for s in 0..Q {
+                let at = b[s].add(j);
+                if ahead != 0 {
+                    prefetch((at as *const u8).wrapping_offset(ahead));
+                }
+                let from = at.cast::<[S; LANES]>().read_unaligned();
+                for l in 0..LANES {
+                    row[s][l] = from[l].widen();
+                }
+            }
+            for i in 0..R {
+                let to = sums.add(i * p.n + j).cast::<[S::Acc; LANES]>();
+                let mut sum = to.read_unaligned();
+                for s in 0..Q {
+                    for l in 0..LANES {
+                        sum[l] = mul_acc::<S::Acc, I>(sum[l], row[s][l], a[i][s]);
+                    }
+                }
+                to.write_unaligned(sum);
+            }
+            j += LANES;
+        }
+        while j < p.n {
+            for i in 0..R {
+                let to = sums.add(i * p.n + j);
+                for s in 0..Q {
+                    *to = mul_acc::<S::Acc, I>(*to, (*b[s].add(j)).widen(), a[i][s]);
+                }
+            }
+            j += 1;
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn mul_acc<A: Num, I: Isa>(sum: A, a: A, b: A) -> A {
+    if I::FMA { sum.mul_acc::<true>(a, b) } else { sum.mul_acc::<false>(a, b) }
+}
+
+/// Multiplies, on all threads.
+///
+/// # Safety
+/// The product is valid, of few rows, with B's columns next to each other; `f` is for
+/// its dtype.
+pub unsafe fn multiply(par: &Par, pr: &Product<'_>, f: RowsFn, level: Level) {
+    let (ops, m, n, k) = (pr.ops, pr.m, pr.n, pr.k);
+    let most = (SUMS / m).min(n.div_ceil(TASKS)).next_multiple_of(UNIT).min(COLS);
+    let scratch = Scratch::new(Slot::Call, m * k * ops.acc);
+    let panel = Panel {
+        src: pr.a.data,
+        across: pr.a.row,
+        along: pr.a.col,
+        width: m,
+        ld: m,
+        unit: 1,
+        k,
+        dst: scratch.get(),
+    };
+    // SAFETY: all of A, and as many numbers of scratch.
+    unsafe { (ops.pack_a)(&panel) }
+    let a = Shared(scratch.get());
+    par.run(n.div_ceil(most), |t| {
+        let j = t * most;
+        let cols = most.min(n - j);
+        let sums = Scratch::new(Slot::Task, m * cols * ops.acc);
+        let b = pr.b.data.wrapping_offset(j as isize * pr.b.col);
+        let part = Part { m, n: cols, k, a: a.get(), b, b_row: pr.b.row, sums: sums.get() };
+        let block = Block {
+            src: sums.get(),
+            ld: cols,
+            rows: m,
+            cols,
+            dst: pr.c.data.wrapping_offset(j as isize * pr.c.col),
+            row: pr.c.row,
+            col: pr.c.col,
+        };
+        // SAFETY: columns of B and C, each task its own; m x cols sums.
+        unsafe {
+            f(level, part);
+            (ops.store)(&block)
+        }
+    });
+}
