@@ -170,9 +170,10 @@ codes! {
         MULTIPLY = 2 "multiply",
         /// x / y; floating and complex only.
         DIVIDE = 3 "divide",
-        /// Floats and integers: floor(x / y), integers by zero: 0. Complex: x / y.
+        /// Integers: floor(x / y), by zero 0. Floats: the quotient rounded to the dtype, then
+        /// rounded down. Complex: x / y.
         FLOOR_DIVIDE = 4 "floor_divide",
-        /// Sign of the divisor (Python's %); integers by zero: 0.
+        /// Sign of the divisor (Python's %); integers by zero: the dividend.
         REMAINDER = 5 "remainder",
         /// x ** y; integers by squaring, 0 for every negative exponent.
         POWER = 6 "power",

@@ -236,6 +236,7 @@ fn binary_values() -> Result<()> {
     let (quotient, rest) = a.slice(&[0], &[4], &[1])?.divmod(&b.slice(&[0], &[4], &[1])?)?;
     assert_eq!(quotient.to_vec::<i32>()?, [-4, -4, 3, 2]);
     assert_eq!(rest.to_vec::<i32>()?, [1, -1, -1, 1]);
+    assert_eq!(a.remainder(&b)?.to_vec::<i32>()?, [1, -1, -1, 1, 5, -5]);
     let powers = i(&[2, -2, 1, -1, 0, 3])?.power(&i(&[-1, -2, -3, -3, -1, 3])?)?;
     assert_eq!(powers.to_vec::<i32>()?[5], 27);
     let x = Array::from_slice(&[1.5f32, -2.0, 3.0], &[3])?;

@@ -38,10 +38,9 @@ pub(super) fn binary(level: Level, code: u32) -> Option<TileFn> {
         }
         b::EQUAL | b::EQUAL_NAN => binary!(level, Bool => Bool, |x, y| Bool(x.0 ^ y.0 ^ 1)),
         b::LESS => binary!(level, Bool => Bool, |x, y| Bool(!x.0 & y.0)),
-        b::GREATER => binary!(level, Bool => Bool, |x, y| Bool(x.0 & !y.0)),
+        b::GREATER | b::REMAINDER => binary!(level, Bool => Bool, |x, y| Bool(x.0 & !y.0)),
         b::LESS_EQUAL => binary!(level, Bool => Bool, |x, y| Bool((x.0 ^ 1) | y.0)),
         b::GREATER_EQUAL | b::POWER => binary!(level, Bool => Bool, |x, y| Bool(x.0 | (y.0 ^ 1))),
-        b::REMAINDER => binary!(level, Bool => Bool, |_x, _y| Bool(0)),
         _ => return None,
     })
 }

@@ -1,5 +1,6 @@
 //! float16 and bfloat16: a chunk is widened to float32, the float32 function
-//! runs on it, and the result is rounded once, to nearest even.
+//! runs on it, and the result is rounded once, to nearest even. Only a floored quotient is
+//! rounded before it is floored too, as x / y by itself would be.
 
 use super::{TileFn, TileOp, lookup, loops::unary, result_dtype};
 use crate::{dtype::DType, level::Level};
@@ -93,6 +94,12 @@ unsafe fn run(
     b: *const u8,
     n: usize,
 ) {
+    let (op, then) = match op {
+        TileOp::Binary(b::FLOOR_DIVIDE) => {
+            (TileOp::Binary(b::DIVIDE), lookup(level, TileOp::Unary(u::FLOOR), DType::F32))
+        }
+        _ => (op, None),
+    };
     let Some(function) = lookup(level, op, DType::F32) else { return };
     let (widen, narrow) = (widen(level, dtype), narrow(level, dtype));
     let to_half = result_dtype(op, DType::F32) == DType::F32;
@@ -112,6 +119,11 @@ unsafe fn run(
             if to_half {
                 function(z.get(), x.get(), y.get(), null, m);
                 narrow(dst.add(2 * i), z.get(), null, null, m);
+                if let Some(then) = then {
+                    widen(x.get(), dst.add(2 * i), null, null, m);
+                    then(z.get(), x.get(), null, null, m);
+                    narrow(dst.add(2 * i), z.get(), null, null, m);
+                }
             } else {
                 function(dst.add(i), x.get(), y.get(), null, m);
             }

@@ -73,7 +73,8 @@ macro_rules! by_signed {
 }
 
 /// Division as in Python: rounded down, the remainder has the divisor's sign. By
-/// zero both are 0, and the smallest value by -1 wraps: neither may trap.
+/// zero the quotient is 0 and the remainder the dividend, and the smallest value by -1
+/// wraps: neither may trap.
 trait Division {
     fn floor_div(self, y: Self) -> Self;
     fn floor_rem(self, y: Self) -> Self;
@@ -88,7 +89,7 @@ macro_rules! division {
             }
             #[inline(always)]
             fn floor_rem(self, y: Self) -> Self {
-                if y == 0 { 0 } else { self % y }
+                if y == 0 { self } else { self % y }
             }
         }
         impl Division for $signed {
@@ -103,7 +104,7 @@ macro_rules! division {
             #[inline(always)]
             fn floor_rem(self, y: Self) -> Self {
                 if y == 0 {
-                    return 0;
+                    return self;
                 }
                 let r = self.wrapping_rem(y);
                 if r != 0 && (r ^ y) < 0 { r + y } else { r }

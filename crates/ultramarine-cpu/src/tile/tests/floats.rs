@@ -117,6 +117,33 @@ fn arithmetic_and_comparisons_at_specials() {
     check_binary!(bf16, bf16::from_f64, bf16::to_f64);
 }
 
+/// Where x / y is just below an integer, the rounded quotient may be that integer.
+#[test]
+fn floored_quotients_of_halves_are_rounded_first() {
+    let mut random = Random::new();
+    macro_rules! check {
+        ($t:ty) => {{
+            let mut draw = |low, high| -> Vec<$t> {
+                (0..20_000).map(|_| <$t>::from_f64(random.uniform(low, high))).collect()
+            };
+            let (x, y) = (draw(-12.0, 12.0), draw(0.5, 4.0));
+            for &level in Level::available() {
+                let got: Vec<$t> = run(level, TileOp::Binary(b::FLOOR_DIVIDE), &x, &y);
+                for i in 0..x.len() {
+                    let quotient = <$t>::from_f32(x[i].to_f32() / y[i].to_f32());
+                    let want = quotient.to_f32().floor();
+                    assert_eq!(got[i].to_f32(), want, "{} // {}", x[i], y[i]);
+                }
+            }
+            let exact = |i: usize| (x[i].to_f64() / y[i].to_f64()).floor();
+            let rounded = |i: usize| <$t>::from_f64(x[i].to_f64() / y[i].to_f64()).to_f64().floor();
+            assert!((0..x.len()).any(|i| exact(i) != rounded(i)), "no case that matters");
+        }};
+    }
+    check!(f16);
+    check!(bf16);
+}
+
 #[test]
 fn predicates_signs_and_rounding() {
     let x = [NAN, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, INF, -INF, 1.0e300, 4.5e15, -2.7];
