@@ -25,7 +25,13 @@ class Op(NamedTuple):
     ulps: float = 0
     specials: bool = True
     dtypes: list[str] = ALL
+    # What the errors of real values are measured by; "each": each value.
+    scale: str | float = "each"
 
+
+# Of mlx's float32 sin, cos and erf (which serve float64 too) the error does not shrink with
+# the result: it is up to 5e-7 at zeros. Between -1 and 1 it is the absolute error that counts.
+WAVE = Op(ulps=ROUNDED, scale=0.25)
 
 UNARY = {
     "abs": Op(ulps=4),
@@ -41,8 +47,8 @@ UNARY = {
     "log2": Op("positive", ROUNDED),
     "log10": Op("positive", ROUNDED),
     "log1p": Op("positive", ROUNDED),
-    "sin": Op(ulps=ROUNDED),
-    "cos": Op(ulps=ROUNDED),
+    "sin": WAVE,
+    "cos": WAVE,
     "tan": Op("unit", ROUNDED),
     "arcsin": Op("unit", ROUNDED),
     "arccos": Op("unit", ROUNDED),
@@ -53,7 +59,7 @@ UNARY = {
     "arcsinh": Op(ulps=ROUNDED),
     "arccosh": Op("above one", ROUNDED),
     "arctanh": Op("unit", ROUNDED),
-    "erf": Op(ulps=ROUNDED),
+    "erf": WAVE,
     "erfinv": Op("unit", ROUNDED),
     "sigmoid": Op(ulps=ROUNDED),
     "floor": Op(),
@@ -85,7 +91,8 @@ BINARY = {
     "power": Op("positive", ROUNDED, specials=False),
     "maximum": Op(),
     "minimum": Op(),
-    "logaddexp": Op(ulps=ROUNDED),
+    # The result crosses zero between operands near -1; mlx rounds the parts to the dtype.
+    "logaddexp": Op(ulps=ROUNDED, scale=1.0),
     "arctan2": Op(ulps=ROUNDED, specials=False),
     "equal": Op("few"),
     "not_equal": Op("few"),
@@ -128,7 +135,9 @@ def test_unary(tally: Tally, op: str, dtype: str) -> None:
     cases = [(s, lay) for s in SHAPES for lay in layouts_for(s)]
     for shape, layout in sample(cases, 12, op, dtype):
         x = given(dtype, shape, layout, row.domain, row.specials and dtype in REALS)
-        tally.same(f"{shape} {layout.name}", lambda mx, x: getattr(mx, op)(x), x, ulps=row.ulps)
+        scale = "each" if dtype == "complex64" else row.scale
+        run = lambda mx, x: getattr(mx, op)(x)
+        tally.same(f"{shape} {layout.name}", run, x, ulps=row.ulps, scale=scale)
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -146,7 +155,9 @@ def test_binary(tally: Tally, op: str, dtype: str) -> None:
         name = f"{a} {p.name} with {b} {q.name}"
         # A complex power is exp(y log x): errors of the logarithm grow with y.
         ulps = 1024 if (op, dtype) == ("power", "complex64") else row.ulps
-        tally.same(name, lambda mx, x, y: getattr(mx, op)(x, y), x, y, ulps=ulps)
+        scale = "each" if dtype == "complex64" else row.scale
+        run = lambda mx, x, y: getattr(mx, op)(x, y)
+        tally.same(name, run, x, y, ulps=ulps, scale=scale)
 
 
 OPERATORS = {

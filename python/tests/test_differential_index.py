@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from harness import ALL, LAYOUTS, Tally, given, sample
 
+import ultramarine as um
+
 # Indices into an array of shape (5, 4, 6), as functions since arrays belong to a library.
 INDICES: dict[str, Any] = {
     "2": lambda mx: 2,
@@ -208,3 +210,55 @@ def test_augmented_assignment_through_an_index(tally: Tally) -> None:
         return x, kept
 
     tally.same("x[i] += y", case, x)
+
+
+MASKS = {
+    (6,): [[True, False, True, True, False, False]],
+    (3, 2): [[True, False, True], [[True, False], [False, True], [False, True]]],
+    (2, 3, 2): [[True, False], [[True, False, False], [False, False, True]]],
+    (): [True, False],
+}
+
+
+@pytest.mark.parametrize("shape", MASKS)
+def test_masks_take_rows(tally: Tally, shape: tuple[int, ...]) -> None:
+    """One update for all true positions, or one for each; too few are an error."""
+    counts = range(1, 5)
+    forms = [(), *((n,) for n in counts), *((n, m) for n in counts for m in (1, 2, 3))]
+    forms += [(1, 2, 2), (1, 3, 2), (2, 3, 2), (1, 1, 1), (2, 1, 2), (1, 1, 3, 2)]
+    x = given("float32", shape)
+    for i, mask in enumerate(MASKS[shape]):
+        for form in forms:
+            updates = given("float32", form, key="updates")
+
+            def case(mx, x, updates, mask=mask):
+                x = x * 1
+                x[mx.array(mask)] = updates
+                return x
+
+            tally.same(f"mask {i} of {shape} from {form}", case, x, updates)
+
+
+def test_too_few_updates_of_a_mask_are_told_when_evaluated() -> None:
+    x, mask = um.zeros((4,)), um.array([True, True, False, True])
+    y = x * 1
+    y[mask] = um.array([1.0, 2.0])
+    for made in (y, y + 1):
+        with pytest.raises(RuntimeError, match="3 positions .* 2"):
+            um.eval(made)
+    z = x * 1
+    z[mask] = um.zeros((0,))
+    with pytest.raises(RuntimeError, match="3 positions .* 0"):
+        um.eval(z)
+    z = x * 1
+    z[mask & False] = um.zeros((0,))
+    assert z.tolist() == [0, 0, 0, 0]
+
+    def filled(values: um.array) -> um.array:
+        out = x * 1
+        out[mask] = values * values
+        return out.sum()
+
+    assert um.grad(filled)(um.array([1.0, 2.0, 3.0])).tolist() == [2, 4, 6]
+    rows = um.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert um.vmap(filled)(rows).tolist() == [14, 77]

@@ -39,7 +39,13 @@ REDUCTIONS = {
 
 
 def size_of(op: str, data: np.ndarray, count: int) -> str | float:
-    """What the rounding errors of a reduction are a part of: terms may cancel in the result."""
+    """What the rounding errors of a reduction are a part of: terms may cancel in the result.
+
+    The variance of equal numbers is 0 here; in mlx it is the square of its mean's error.
+    """
+    if op in ("var", "std") and data.size:
+        square = float((np.abs(data.astype(np.complex128)) ** 2).mean())
+        return square if op == "var" else math.sqrt(square)
     if op in ("sum", "mean", "logsumexp") and data.size:
         return max(1.0, float(np.abs(data.astype(np.complex128)).mean()) * count / 8)
     return "largest"
@@ -49,6 +55,8 @@ def size_of(op: str, data: np.ndarray, count: int) -> str | float:
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_reductions(tally: Tally, op: str, dtype: str) -> None:
     domain, ulps, specials = REDUCTIONS[op]
+    if (op, dtype) == ("sum", "complex64"):
+        ulps = 512  # mlx adds complex numbers up one after the other
     # Over no elements mlx either raises or may never return: test_own_empty has those.
     shapes = SHAPES if op in ("max", "min", "logsumexp") else [s for s in SHAPES if 0 not in s]
     for shape, layout, axis in sample(cases_over(shapes), 40, op, dtype):
@@ -165,6 +173,8 @@ def test_softmax(tally: Tally, dtype: str) -> None:
                 return mx.softmax(x, axis=axis, precise=precise)
 
             name = f"{shape} {layout.name} axis {axis} {precise}"
+            if 0 in shape or axis not in (-1, len(shape) - 1):
+                name += " not along the last"
             tally.same(name, case, x, ulps=64, scale="largest")
 
 

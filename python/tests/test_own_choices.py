@@ -93,3 +93,33 @@ def test_object_without_dimensions() -> None:
 
 def test_arange_rounds_once() -> None:
     assert (np.array(mx.arange(0, 1, 0.1)) == (np.arange(10) * 0.1).astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("dtype", [mx.uint8, mx.uint32, mx.int32, mx.int64])
+def test_integers_rounded_to_decimals_stay(dtype: mx.Dtype) -> None:
+    x = mx.array([0, 25, mx.iinfo(dtype).max], dtype)
+    assert (mx.round(x, 2).tolist(), mx.round(x, 2).dtype) == (x.tolist(), dtype)
+
+
+def test_rounding_float64() -> None:
+    x = np.array([-2.6, 2.674, 1234.5678])
+    for decimals in (1, 2):
+        made = np.array(mx.round(mx.array(x, mx.float64), decimals))
+        assert np.allclose(made, np.round(x, decimals), rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.uint64, np.int32])
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1), ()])
+def test_softmax_and_logsumexp_of_integers_are_floats(dtype: type, axis: object) -> None:
+    data = np.array([[3, 0, 7], [1, 200, 2]]).astype(dtype)
+    wide = data.astype(np.float64)
+    all_axes = (0, 1) if axis is None else axis
+    e = np.exp(wide - wide.max(axis=all_axes, keepdims=True))
+    total = e.sum(axis=all_axes, keepdims=True)
+    softmax = mx.softmax(mx.array(data), axis=axis)
+    assert softmax.dtype == mx.float32
+    assert np.allclose(np.array(softmax), e / total, atol=1e-6)
+    sums = mx.logsumexp(mx.array(data), axis=axis, keepdims=True)
+    assert sums.dtype == mx.float32
+    assert np.allclose(np.array(sums), np.log(total) + wide.max(axis=all_axes, keepdims=True))
+    assert mx.softmax(mx.zeros((0, 3), mx.int32), axis=1).dtype == mx.float32

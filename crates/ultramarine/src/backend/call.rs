@@ -327,6 +327,11 @@ pub(super) fn on_device(value: &Value, device: &'static DeviceState) -> Result<V
 }
 
 impl Exec {
+    /// An operand in host memory, to be looked at.
+    pub fn on_host(&self, value: &Value) -> Result<Value> {
+        on_device(value, super::host())
+    }
+
     /// An input as this device can read it. Two different GPUs do not mix silently.
     pub fn local(&self, value: &Value) -> Result<Value> {
         let from = value.buffer.device();

@@ -1,8 +1,15 @@
-//! Identities that transforms see: the stand-in of a traced argument, and
-//! `stop_gradient`.
+//! Identities: what transforms see (the stand-in of a traced argument, and
+//! `stop_gradient`), and a check at evaluation.
 
 use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
-use crate::{array::Array, backend::Exec, error::Result, node::Value, shape::Shape};
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    shape::Shape,
+};
 use smallvec::smallvec;
 
 impl Array {
@@ -13,6 +20,14 @@ impl Array {
     /// The same array, through which no derivative flows.
     pub fn stop_gradient(&self) -> Array {
         self.itself(Identity::StopGradient)
+    }
+
+    /// The same array, whose evaluation fails when `count` (0-d) is above `rows`: what is
+    /// known only then of the updates of a mask.
+    pub(crate) fn enough(&self, count: &Array, rows: usize) -> Array {
+        let count = count.astype(Dtype::Int32);
+        let kind = Identity::Enough { rows };
+        Array::of(kind, &[self, &count], Shape::from_slice(self.shape()), self.dtype())
     }
 
     /// A node of its own for a transform to start from.
@@ -30,6 +45,11 @@ pub(crate) enum Identity {
     Traced,
     /// A barrier to derivatives.
     StopGradient,
+    /// Has a second operand, the rows that are wanted of the first, which has so many.
+    Enough {
+        /// Rows that there are.
+        rows: usize,
+    },
 }
 
 impl Rules for Identity {
@@ -37,28 +57,46 @@ impl Rules for Identity {
         match self {
             Identity::Traced => "array",
             Identity::StopGradient => "stop_gradient",
+            Identity::Enough { .. } => "masked_scatter",
         }
     }
 
-    fn eval(&self, _: &Exec, call: &Call<'_>) -> Result<Value> {
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        if let (Identity::Enough { rows }, [_, count]) = (self, call.inputs) {
+            let count = exec.on_host(count)?;
+            // SAFETY: an evaluated 0-d int32, which lives as long as `count`.
+            let wanted = unsafe { count.data().cast::<i32>().read_unaligned() };
+            if usize::try_from(wanted).is_ok_and(|n| n > *rows) {
+                return Err(Error::runtime(
+                    "masked_scatter",
+                    format!(
+                        "Source does not have enough elements for mask: {wanted} positions are true, and updates are for {rows}."
+                    ),
+                ));
+            }
+        }
         Ok(call.inputs[0].clone())
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         Ok(match self {
             Identity::Traced => smallvec![Some(v.cotangent.clone())],
+            Identity::Enough { .. } => smallvec![Some(v.cotangent.clone()), None],
             Identity::StopGradient => Cotangents::new(),
         })
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         Ok(match self {
-            Identity::Traced => j.tangents[0].clone(),
+            Identity::Traced | Identity::Enough { .. } => j.tangents[0].clone(),
             Identity::StopGradient => None,
         })
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        if let (Identity::Enough { rows }, [x, count]) = (self, v.inputs) {
+            return Ok((x.enough(&count.max(None, false)?, *rows), v.axes[0]));
+        }
         Ok((v.inputs[0].itself(*self), v.axes[0]))
     }
 }

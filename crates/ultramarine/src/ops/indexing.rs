@@ -411,8 +411,8 @@ impl Array {
 
     /// The array after `x[entries] = updates`, `x.at[entries].add(updates)` ...: the
     /// updates are broadcast to what [`Array::index`] gives, and take the array's
-    /// dtype. A mask may have updates for its true positions only, in order (for which
-    /// the last one is repeated if there are too few).
+    /// dtype. A mask by itself takes updates for its true positions, in order, or one for
+    /// all of them; too few are [`Error::Runtime`] when the result is evaluated.
     ///
     /// # Errors
     /// As [`Array::index`], but for masks by themselves; [`Error::Value`] when the
@@ -461,27 +461,37 @@ impl Array {
         wide.resize(self.ndim(), 1);
         let condition = mask.reshape(&wide)?;
         let rest = &self.shape()[k..];
-        let extra = updates.ndim().saturating_sub(rest.len());
-        let ones = updates.shape()[..extra].iter().take_while(|n| **n == 1).count();
-        let updates = updates.reshape(&updates.shape()[ones..])?;
         let new = match updates.ndim() {
-            n if n <= rest.len() || updates.shape() == self.shape() && k == 0 => {
-                kind.combine(self, updates)?
-            }
-            n if n == rest.len() + 1 && k > 0 => {
+            n if n <= rest.len() => kind.combine(self, updates.broadcast_to(self.shape())?)?,
+            n if n == rest.len() + 1 => {
                 // The updates of true positions, by the number of the position.
-                let mut shape = Shape::from_elem(updates.shape()[0], 1);
+                let rows = updates.shape()[0];
+                let mut shape = Shape::from_elem(rows, 1);
                 shape.extend_from_slice(rest);
-                let rows = updates.broadcast_to(&shape)?;
-                if shape[0] == 0 {
-                    return Ok(self.clone());
+                let updates = updates.broadcast_to(&shape)?;
+                let mask = mask.flatten(0, -1)?.astype(Dtype::Int32);
+                let count = mask.sum(None, false)?;
+                if rows == 0 {
+                    return Ok(self.enough(&count, 0));
                 }
-                let number = mask.astype(Dtype::Int32).cumsum(None, false, true)?;
+                let number = mask.cumsum(Some(0), false, true)?;
                 let number = bin(binary::SUBTRACT, &number, &Array::scalar(1i32))?;
                 let number = bin(binary::MAXIMUM, &number, &Array::scalar(0i32))?;
-                kind.combine(self, rows.take(&number, Some(0))?.reshape(self.shape())?)?
+                let picked = updates.enough(&count, rows).take(&number, Some(0))?;
+                kind.combine(self, picked.reshape(self.shape())?)?
             }
-            _ => kind.combine(self, updates.broadcast_to(self.shape())?)?,
+            _ => {
+                return Err(Error::value(
+                    "masked_scatter",
+                    format!(
+                        "Value array shape must be broadcastable with the last {} dimensions of the input; the values have shape {}, the input {}, the mask {}.",
+                        rest.len(),
+                        Show(updates.shape()),
+                        Show(self.shape()),
+                        Show(mask.shape())
+                    ),
+                ));
+            }
         };
         where_(&condition, &new.astype(self.dtype()), self)
     }
