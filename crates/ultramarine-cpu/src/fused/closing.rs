@@ -60,6 +60,7 @@ pub unsafe fn run(
         staged: care.staged,
         copied: care.copied,
         splat: care.splat,
+        ahead: false,
     };
     let groups = &layout.groups;
     let total: usize = groups.iter().map(|g| g.len).product();

@@ -9,9 +9,15 @@ use crate::{
     dtype::DType,
     kernel::{Refusal, Signature},
     level::Level,
-    tile::{self, TileFn, TileOp},
+    tile::{
+        self, TileFn, TileOp,
+        pair::{self, Arith, PairFn},
+    },
 };
-use ultramarine_abi::{fused, schema};
+use ultramarine_abi::{
+    fused,
+    schema::{self, binary},
+};
 
 /// Most values (inputs, constants, results) of a program.
 pub const MAX_VALUES: usize = 160;
@@ -43,13 +49,52 @@ pub struct Source {
 /// One call per tile.
 #[derive(Clone, Copy)]
 pub struct Step {
-    /// The tile function.
-    pub run: TileFn,
+    /// The function.
+    pub run: Run,
     /// Operand values.
     pub operands: [u16; 3],
     /// Value that it makes.
     pub result: u16,
 }
+
+/// What a step calls.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// A function of whole tiles.
+    Tile(TileFn),
+    /// One or two float32 operations in one pass, with the operands' steps.
+    Pair(PairFn, [usize; 3]),
+}
+
+impl Step {
+    /// Makes `n` elements of the result; `stream` lets a pair write past the caches.
+    ///
+    /// # Safety
+    /// The places of the operands and of the result obey the contract of the function.
+    #[inline(always)]
+    pub unsafe fn call(&self, result: *mut u8, operands: [*mut u8; 3], n: usize, stream: bool) {
+        let [a, b, c] = operands;
+        // SAFETY: by this function's contract.
+        unsafe {
+            match self.run {
+                Run::Tile(f) => f(result, a, b, c, n),
+                Run::Pair(f, steps) => {
+                    f(result as *mut f32, operands.map(|p| p as *const f32), steps, n, stream)
+                }
+            }
+        }
+    }
+}
+
+/// A float32 sum, difference or product, until it is known what it is paired with.
+#[derive(Clone, Copy)]
+struct Simple {
+    op: Arith,
+    operands: [u16; 2],
+}
+
+/// A place of a constant in front of which nothing stands: see [`Program::place`].
+const CONSTANT_PLACE: u32 = 1 << 31;
 
 /// An output of the iteration shape.
 #[derive(Clone, Copy)]
@@ -64,6 +109,8 @@ pub struct Output {
     pub direct: bool,
     /// A step after that one reads an input, which may be this output's memory.
     pub late_reads: bool,
+    /// The step that makes it can write past the caches, and nothing reads it again.
+    pub streams: bool,
 }
 
 /// The closing reduction.
@@ -90,8 +137,11 @@ pub struct Program {
     pub sizes: Vec<u8>,
     /// Steps in order.
     pub steps: Vec<Step>,
-    /// Place of every value's slot: bytes before it, per element of a tile.
-    pub slots: Vec<u32>,
+    /// Place of every value's slot: bytes before it, per element of a tile; or, of
+    /// constants that only pairs read, which of the blocks after all slots.
+    slots: Vec<u32>,
+    /// Blocks of constants after the slots.
+    blocks: usize,
     /// Bytes of all slots, per element of a tile.
     pub width: usize,
     /// Outputs that are not reduced.
@@ -198,7 +248,9 @@ impl Program {
         values.extend(&source.constants);
         let first_result = values.len();
         let mut steps = Vec::new();
+        let mut simple = Vec::new();
         for i in source.instructions.iter() {
+            simple.push(simple_of(&values, i));
             Self::step(&mut values, &mut steps, i, level)?;
         }
         if source.outputs.iter().any(|v| usize::from(*v) >= values.len()) {
@@ -214,7 +266,10 @@ impl Program {
             return Err(Refusal::Unsupported);
         }
         let sizes: Vec<u8> = values.iter().map(|d| d.size() as u8).collect();
-        let (slots, width) = allocate(&sizes, first_result, &steps, &source.outputs);
+        let is_constant = |v: u16| (n_inputs..first_result).contains(&usize::from(v));
+        let steps = paired(steps, &simple, &source.outputs, is_constant, level);
+        let (slots, width, blocks) =
+            allocate(&sizes, n_inputs, first_result, &steps, &source.outputs);
         let mut outputs: Vec<Output> = Vec::new();
         for (i, value) in source.outputs.iter().enumerate() {
             if i == 0 && fold.is_some() {
@@ -226,6 +281,12 @@ impl Program {
                 tensor: (n_inputs + i) as u16,
                 size: sizes[usize::from(*value)],
                 direct: made.is_some() && outputs.iter().all(|o| o.value != *value),
+                streams: made.is_some_and(|at| {
+                    // What is read again had better stay in the cache.
+                    let again = steps[at + 1..].iter().any(|s| s.operands.contains(value))
+                        || (fold.is_some() && source.outputs[0] == *value);
+                    matches!(steps[at].run, Run::Pair(..)) && !again
+                }),
                 late_reads: made.is_some_and(|at| {
                     let mut later = steps[at + 1..].iter().flat_map(|s| s.operands);
                     later.any(|o| usize::from(o) < n_inputs)
@@ -247,11 +308,34 @@ impl Program {
             sizes,
             steps,
             slots,
+            blocks,
             width,
             outputs,
             closing,
             contiguous,
         })
+    }
+
+    /// Bytes of scratch for tiles of at most `room` elements.
+    pub fn scratch(&self, room: usize) -> usize {
+        self.width * room + self.blocks * pair::CONSTANT
+    }
+
+    /// Where a value's slot begins in the scratch memory.
+    #[inline]
+    pub fn place(&self, scratch: *mut u8, room: usize, value: usize) -> *mut u8 {
+        let slot = self.slots[value];
+        scratch.wrapping_add(if slot & CONSTANT_PLACE == 0 {
+            slot as usize * room
+        } else {
+            self.width * room + (slot ^ CONSTANT_PLACE) as usize * pair::CONSTANT
+        })
+    }
+
+    /// Elements that a constant's slot is filled with, for tiles of `n`.
+    pub fn constant_len(&self, value: usize, n: usize) -> usize {
+        let whole = self.slots[value] & CONSTANT_PLACE == 0;
+        if whole { n } else { pair::CONSTANT / usize::from(self.sizes[value]) }
     }
 
     /// Checks one instruction and appends its step and value.
@@ -283,7 +367,7 @@ impl Program {
         if tile::result_dtype(i.op, main) != i.dtype {
             return invalid("an instruction's dtype is not its result's");
         }
-        steps.push(Step { run, operands, result: values.len() as u16 });
+        steps.push(Step { run: Run::Tile(run), operands, result: values.len() as u16 });
         values.push(i.dtype);
         Ok(())
     }
@@ -323,23 +407,102 @@ impl Program {
     }
 }
 
-/// Places of the values' slots and their total, in bytes per element.
+/// The instruction as a float32 sum, difference or product, if it is one.
+fn simple_of(values: &[DType], i: &Instruction) -> Option<Simple> {
+    let TileOp::Binary(code) = i.op else { return None };
+    let op = match code {
+        binary::ADD => Arith::Add,
+        binary::SUBTRACT => Arith::Subtract,
+        binary::MULTIPLY => Arith::Multiply,
+        _ => return None,
+    };
+    let operands = [i.operands[0], i.operands[1]];
+    let float = |v: &u16| values.get(usize::from(*v)) == Some(&DType::F32);
+    operands.iter().all(float).then_some(Simple { op, operands })
+}
+
+/// The steps with float32 sums, differences and products done two in a pass, where
+/// the first's result has no other use.
+fn paired(
+    mut steps: Vec<Step>,
+    simple: &[Option<Simple>],
+    outputs: &[u16],
+    is_constant: impl Fn(u16) -> bool,
+    level: Level,
+) -> Vec<Step> {
+    let uses = |value: u16| {
+        let reads = |s: &Step| {
+            let n = if s.operands[0] == s.operands[2] { 2 } else { 3 };
+            s.operands[..n].iter().filter(|v| **v == value).count()
+        };
+        steps.iter().map(reads).sum::<usize>() + outputs.iter().filter(|v| **v == value).count()
+    };
+    // Which step each one swallows.
+    let mut first_of: Vec<Option<usize>> = vec![None; steps.len()];
+    let mut swallowed = vec![false; steps.len()];
+    for (at, s) in simple.iter().enumerate() {
+        let Some(s) = s else { continue };
+        let candidate = s.operands.iter().find_map(|v| {
+            let made = steps.iter().position(|step| step.result == *v)?;
+            let free = simple.get(made)?.is_some() && first_of[made].is_none() && !swallowed[made];
+            (free && s.operands[0] != s.operands[1] && uses(*v) == 1).then_some(made)
+        });
+        if let Some(made) = candidate {
+            first_of[at] = Some(made);
+            swallowed[made] = true;
+        }
+    }
+    for (at, s) in simple.iter().enumerate().filter(|(at, _)| !swallowed[*at]) {
+        let Some(last) = s else { continue };
+        let (first, second, c) = match first_of[at].and_then(|f| simple[f].zip(Some(f))) {
+            Some((first, f)) if steps[f].result == last.operands[0] => {
+                (first, last.op, last.operands[1])
+            }
+            Some((first, _)) => (first, last.op.turned(), last.operands[0]),
+            None => (*last, Arith::None, last.operands[0]),
+        };
+        let Some(run) = pair::lookup(level, first.op, second) else { continue };
+        let operands = [first.operands[0], first.operands[1], c];
+        let strides = operands.map(|v| usize::from(!is_constant(v)));
+        steps[at] = Step { run: Run::Pair(run, strides), operands, result: steps[at].result };
+    }
+    let mut keep = swallowed.into_iter().map(|s| !s).chain(std::iter::repeat(true));
+    steps.retain(|_| keep.next() == Some(true));
+    steps
+}
+
+/// Places of the values' slots, their total in bytes per element, and the number of
+/// blocks of constants.
 ///
-/// Inputs and constants have slots of their own; a result takes the slot of a
-/// dead value of its size, and those of outputs live to the end. A result never
-/// takes the slot of an operand that dies with it: in place, tile functions are
-/// slower.
+/// Inputs have slots of their own, and constants too unless only pairs read them; a
+/// result takes the slot of a dead value of its size, and those of outputs live to the
+/// end. A result never takes the slot of an operand that dies with it: in place, tile
+/// functions are slower.
 fn allocate(
     sizes: &[u8],
+    n_inputs: usize,
     first_result: usize,
     steps: &[Step],
     outputs: &[u16],
-) -> (Vec<u32>, usize) {
+) -> (Vec<u32>, usize, usize) {
     let mut slots = Slots::default();
-    let mut places: Vec<u32> = sizes[..first_result].iter().map(|s| slots.take(*s)).collect();
+    let mut blocks = 0;
     let reads = |step: &Step, value: u16| step.operands.contains(&value);
+    let mut places: Vec<u32> = Vec::with_capacity(sizes.len());
+    for (v, size) in sizes[..first_result].iter().enumerate() {
+        let pairs_only = v >= n_inputs
+            && !outputs.contains(&(v as u16))
+            && steps.iter().all(|s| !reads(s, v as u16) || matches!(s.run, Run::Pair(..)));
+        if pairs_only {
+            places.push(CONSTANT_PLACE | blocks);
+            blocks += 1;
+        } else {
+            places.push(slots.take(*size));
+        }
+    }
+    places.resize(sizes.len(), 0);
     for (at, step) in steps.iter().enumerate() {
-        places.push(slots.take(sizes[usize::from(step.result)]));
+        places[usize::from(step.result)] = slots.take(sizes[usize::from(step.result)]);
         // Results that nobody reads after this step.
         let mut dead = step.operands.to_vec();
         dead.push(step.result);
@@ -354,5 +517,5 @@ fn allocate(
             slots.free.push((places[v], sizes[v]));
         }
     }
-    (places, slots.width as usize)
+    (places, slots.width as usize, blocks as usize)
 }

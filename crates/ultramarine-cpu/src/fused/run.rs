@@ -9,14 +9,13 @@ use super::{
     tile::{Frame, Tile, Values},
     transpose,
 };
-use crate::{
-    kernel::{Args, Context, Kernel, View},
-    level::Level,
-};
+use crate::kernel::{Args, Context, Kernel, View};
 use core::mem::MaybeUninit;
 
 /// Element-steps below which a command runs on the calling thread.
 pub const IN_PLACE: usize = 32 << 10;
+/// Elements from which the next tile is fetched ahead: less is in the caches anyway.
+const AHEAD: usize = 1 << 20;
 /// Element-steps of a task.
 const TASK: usize = 256 << 10;
 
@@ -84,18 +83,19 @@ unsafe fn flat(p: &Program, args: &Args<'_>) -> bool {
     if !simple && args.outputs.iter().any(aliased) {
         return false;
     }
-    scratch::with(p.width * room, |scratch| {
+    scratch::with(p.scratch(room), |scratch| {
         let mut values: Values = [const { MaybeUninit::uninit() }; MAX_VALUES];
         for (value, input) in values.iter_mut().zip(args.inputs) {
             value.write(input.data);
         }
         let first = p.n_inputs;
-        for (i, place) in p.slots[first..].iter().enumerate() {
-            values[first + i].write(scratch.wrapping_add(*place as usize * room));
+        for (i, value) in values.iter_mut().enumerate().take(p.sizes.len()).skip(first) {
+            value.write(p.place(scratch, room, i));
         }
         for (i, bits) in args.scalars.iter().enumerate() {
             let size = usize::from(p.sizes[first + i]);
             let from = strided::Rect { data: bits.as_ptr() as *mut u8, rows: 0, columns: 0 };
+            let n = p.constant_len(first + i, n);
             // SAFETY: the slot has room for n elements.
             unsafe {
                 let to = strided::Rect::dense(values[first + i].assume_init(), n, size);
@@ -108,8 +108,8 @@ unsafe fn flat(p: &Program, args: &Args<'_>) -> bool {
         for step in &p.steps {
             // SAFETY: all values were pointed at slots or contiguous tensors of n elements.
             unsafe {
-                let [a, b, c] = step.operands.map(|v| values[usize::from(v)].assume_init());
-                (step.run)(values[usize::from(step.result)].assume_init(), a, b, c, n);
+                let operands = step.operands.map(|v| values[usize::from(v)].assume_init());
+                step.call(values[usize::from(step.result)].assume_init(), operands, n, false);
             }
         }
         for (output, tensor) in p.outputs.iter().zip(args.outputs).filter(|(o, _)| !o.direct) {
@@ -126,7 +126,7 @@ unsafe fn flat(p: &Program, args: &Args<'_>) -> bool {
 /// Elements of a tile: all slots fit the L1 cache, with room for what is read in
 /// place; a multiple of 64.
 pub fn tile_elements(p: &Program) -> usize {
-    let budget = if p.level == Level::V4 { 32 << 10 } else { 24 << 10 };
+    let budget: usize = 24 << 10;
     let widest = p.sizes.iter().copied().max().unwrap_or(1);
     let n = (budget / p.width.max(1)).min(8192 / usize::from(widest));
     (n / 64 * 64).max(64)
@@ -242,6 +242,7 @@ unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Arg
         columns = (most / last * last).min(total);
     }
     let data = addresses(args);
+    let work = p.steps.len() + 1;
     let frame = Frame {
         program: p,
         layout,
@@ -252,11 +253,11 @@ unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Arg
         staged: care.staged,
         copied: care.copied,
         splat: care.splat,
+        ahead: total >= AHEAD && p.steps.len() > 1,
     };
     let tiles_b = frame.b().len.div_ceil(columns);
     let tiles_a = frame.a().len.div_ceil(rows);
     let tiles = frame.outer()[0].len * tiles_a * tiles_b;
-    let work = p.steps.len() + 1;
     let each = (TASK / work / (rows * columns)).max(1);
     let tasks = if total * work <= IN_PLACE { 1 } else { tiles.div_ceil(each) };
     let each = if tasks == 1 { tiles } else { each };

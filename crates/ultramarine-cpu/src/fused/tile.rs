@@ -53,6 +53,34 @@ pub struct Frame<'a> {
     pub copied: u32,
     /// Bit per input: one element, broadcast to all.
     pub splat: u32,
+    /// Fetch the next tile's inputs while the steps of this one run in the L1 cache:
+    /// otherwise memory idles meanwhile.
+    pub ahead: bool,
+}
+
+/// Memory to be fetched ahead: a cursor and its end.
+type Ahead = [(*const u8, *const u8); MAX_AHEAD];
+/// Inputs that are fetched ahead at most.
+const MAX_AHEAD: usize = 8;
+const LINE: usize = 64;
+
+/// Asks for `lines` more cache lines of each range.
+#[inline]
+fn fetch(ranges: &mut [(*const u8, *const u8)], lines: usize) {
+    for (at, end) in ranges {
+        for _ in 0..lines {
+            if *at >= *end {
+                break;
+            }
+            // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
+            #[cfg(target_arch = "x86_64")]
+            unsafe {
+                use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(*at as *const i8);
+            }
+            *at = at.wrapping_add(LINE);
+        }
+    }
 }
 
 // SAFETY: tasks read inputs and write parts of outputs of their own only.
@@ -79,7 +107,7 @@ impl Frame<'_> {
 
     /// Bytes of scratch for the slots.
     pub fn scratch(&self) -> usize {
-        self.program.width * self.room
+        self.program.scratch(self.room)
     }
 
     /// Fills the slots of what is the same in all tiles, `n` elements of them, and
@@ -90,12 +118,13 @@ impl Frame<'_> {
     /// the inputs are readable.
     pub unsafe fn bind(&self, values: &mut Values, scratch: *mut u8, n: usize) {
         let p = self.program;
-        for (value, place) in values.iter_mut().zip(&p.slots) {
-            value.write(scratch.wrapping_add(*place as usize * self.room));
+        for (i, value) in values.iter_mut().take(p.sizes.len()).enumerate() {
+            value.write(p.place(scratch, self.room, i));
         }
         let splat = |value: usize, from: *mut u8| {
             let size = usize::from(p.sizes[value]);
-            let to = scratch.wrapping_add(p.slots[value] as usize * self.room);
+            let n = p.constant_len(value, n);
+            let to = p.place(scratch, self.room, value);
             let from = Rect { data: from, rows: 0, columns: 0 };
             // SAFETY: the slot has room for n elements; `from` is one element.
             unsafe { strided::copy(p.level, Rect::dense(to, n, size), from, 1, n, size) };
@@ -242,7 +271,7 @@ impl Frame<'_> {
                 return core::ptr::null();
             }
         }
-        let slot = |value: usize| scratch.wrapping_add(p.slots[value] as usize * self.room);
+        let slot = |value: usize| p.place(scratch, self.room, value);
         for (t, value) in values.iter_mut().enumerate().take(p.n_inputs) {
             if self.splat >> t & 1 == 1 {
                 continue;
@@ -259,27 +288,49 @@ impl Frame<'_> {
         }
         // Outputs that their step writes in place.
         let mut stored = 0u32;
+        // The output, of those, that goes past the caches (the last: a root).
+        let mut streaming = None;
         for (i, output) in p.outputs.iter().enumerate() {
             let (t, size) = (usize::from(output.tensor), usize::from(output.size));
             if !output.direct {
                 continue;
             }
-            let place = if (self.staged | self.streamed) >> i & 1 == 0 && self.dense(t, size, tile)
-            {
+            let waits =
+                self.staged >> i & 1 == 1 || (self.streamed >> i & 1 == 1 && !output.streams);
+            let place = if !waits && self.dense(t, size, tile) {
                 stored |= 1 << i;
+                if self.streamed >> i & 1 == 1 {
+                    streaming = Some(output.value);
+                }
                 self.address(t, tile)
             } else {
                 slot(usize::from(output.value))
             };
             values[usize::from(output.value)].write(place);
         }
+        // What follows this tile in memory is most likely the next one.
+        let mut ranges: Ahead = [(core::ptr::null(), core::ptr::null()); MAX_AHEAD];
+        let (mut count, mut lines) = (0, 0);
+        if self.ahead {
+            for t in (0..p.n_inputs).filter(|t| (self.splat | self.copied) >> t & 1 == 0) {
+                let bytes = n * usize::from(p.sizes[t]);
+                if count < MAX_AHEAD && self.dense(t, usize::from(p.sizes[t]), tile) {
+                    let next = self.address(t, tile).wrapping_add(bytes);
+                    ranges[count] = (next, next.wrapping_add(bytes));
+                    count += 1;
+                    lines = lines.max(bytes.div_ceil(LINE * p.steps.len()));
+                }
+            }
+        }
         for step in &p.steps {
+            fetch(&mut ranges[..count], lines);
             // SAFETY: operands were bound or made by earlier steps; the result's
             // place has room and overlaps no live value (it may equal an operand
             // when an input is donated).
             unsafe {
-                let [a, b, c] = step.operands.map(|v| values[usize::from(v)].assume_init());
-                (step.run)(values[usize::from(step.result)].assume_init(), a, b, c, n);
+                let operands = step.operands.map(|v| values[usize::from(v)].assume_init());
+                let result = values[usize::from(step.result)].assume_init();
+                step.call(result, operands, n, streaming == Some(step.result));
             }
         }
         for (i, output) in p.outputs.iter().enumerate() {

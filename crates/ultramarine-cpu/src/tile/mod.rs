@@ -23,6 +23,7 @@ mod int;
 mod log32;
 mod loops;
 mod math64;
+pub mod pair;
 mod poly;
 mod pow32;
 mod select;

@@ -1,0 +1,330 @@
+//! One or two float32 operations in one pass: `op2(op1(a, b), c)`.
+//!
+//! Sums, differences and products cost less than reading and writing a tile, so two in
+//! a row are done in one pass, each rounded by itself: the bits are those of two
+//! passes. A constant operand is one vector long, and the result may be streamed past
+//! the caches.
+
+use crate::level::Level;
+
+/// What is done with two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Arith {
+    /// x + y
+    Add,
+    /// x - y
+    Subtract,
+    /// y - x
+    From,
+    /// x * y
+    Multiply,
+    /// x: no second operation.
+    None,
+}
+
+impl Arith {
+    /// The operation with its operands exchanged.
+    pub fn turned(self) -> Arith {
+        match self {
+            Arith::Subtract => Arith::From,
+            Arith::From => Arith::Subtract,
+            same => same,
+        }
+    }
+}
+
+/// Bytes of a constant operand: as many equal elements as the widest vector has.
+pub const CONSTANT: usize = 64;
+
+/// Computes `n` elements. `steps` are 1 for operands of `n` elements and 0 for
+/// constants of [`CONSTANT`] bytes; with `stream` an aligned result goes past the
+/// caches. `dst` may be an operand, exactly.
+pub type PairFn =
+    unsafe fn(dst: *mut f32, operands: [*const f32; 3], steps: [usize; 3], n: usize, stream: bool);
+
+/// Vectors of float32.
+trait Vector: Copy {
+    const LANES: usize;
+    /// # Safety
+    /// `LANES` elements are readable.
+    unsafe fn load(from: *const f32) -> Self;
+    /// # Safety
+    /// `LANES` elements are writable.
+    unsafe fn store(self, to: *mut f32);
+    /// # Safety
+    /// `LANES` elements are writable, aligned to the vector.
+    unsafe fn stream(self, to: *mut f32);
+    /// # Safety
+    /// The instruction set is there.
+    unsafe fn add(self, other: Self) -> Self;
+    /// # Safety
+    /// The instruction set is there.
+    unsafe fn sub(self, other: Self) -> Self;
+    /// # Safety
+    /// The instruction set is there.
+    unsafe fn mul(self, other: Self) -> Self;
+}
+
+/// One element: what is left at the ends, and machines without a vector here.
+impl Vector for f32 {
+    const LANES: usize = 1;
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: by the trait's contract.
+        unsafe { *from }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: by the trait's contract.
+        unsafe { *to = self }
+    }
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut f32) {
+        // SAFETY: by the trait's contract.
+        unsafe { *to = self }
+    }
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        self - other
+    }
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        self * other
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! vector {
+    ($t:ident $lanes:literal $load:ident $store:ident $stream:ident $add:ident $sub:ident $mul:ident) => {
+        impl Vector for core::arch::x86_64::$t {
+            const LANES: usize = $lanes;
+            #[inline(always)]
+            unsafe fn load(from: *const f32) -> Self {
+                // SAFETY: by the trait's contract.
+                unsafe { core::arch::x86_64::$load(from) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut f32) {
+                // SAFETY: by the trait's contract.
+                unsafe { core::arch::x86_64::$store(to, self) }
+            }
+            #[inline(always)]
+            unsafe fn stream(self, to: *mut f32) {
+                // SAFETY: by the trait's contract; the caller's loop ends with a fence.
+                unsafe { core::arch::x86_64::$stream(to, self) }
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                // SAFETY: by the trait's contract.
+                unsafe { core::arch::x86_64::$add(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn sub(self, other: Self) -> Self {
+                // SAFETY: by the trait's contract.
+                unsafe { core::arch::x86_64::$sub(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                // SAFETY: by the trait's contract.
+                unsafe { core::arch::x86_64::$mul(self, other) }
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+vector!(__m128 4 _mm_loadu_ps _mm_storeu_ps _mm_stream_ps _mm_add_ps _mm_sub_ps _mm_mul_ps);
+#[cfg(target_arch = "x86_64")]
+vector!(__m256 8 _mm256_loadu_ps _mm256_storeu_ps _mm256_stream_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps);
+#[cfg(target_arch = "x86_64")]
+vector!(__m512 16 _mm512_loadu_ps _mm512_storeu_ps _mm512_stream_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps);
+
+/// # Safety
+/// The instruction set of `V` is there.
+#[inline(always)]
+unsafe fn arith<V: Vector, const OP: u8>(x: V, y: V) -> V {
+    // SAFETY: by this function's contract.
+    unsafe {
+        match OP {
+            0 => x.add(y),
+            1 => x.sub(y),
+            2 => y.sub(x),
+            3 => x.mul(y),
+            _ => x,
+        }
+    }
+}
+
+/// The operands and how far a step of one element takes each.
+type Operands = ([*const f32; 3], [usize; 3]);
+
+/// The vector of elements from `i` on.
+///
+/// # Safety
+/// As [`PairFn`], with `i + V::LANES <= n`; the instruction set of `V` is there.
+#[inline(always)]
+unsafe fn at<V: Vector, const OP1: u8, const OP2: u8>((from, steps): &Operands, i: usize) -> V {
+    // SAFETY: by this function's contract; a constant is read from its start.
+    unsafe {
+        let load = |k: usize| V::load(from[k].add(i * steps[k]));
+        let first = arith::<V, OP1>(load(0), load(1));
+        if OP2 == Arith::None as u8 { first } else { arith::<V, OP2>(first, load(2)) }
+    }
+}
+
+/// # Safety
+/// As [`PairFn`]; the instruction set of `V` is there.
+#[inline(always)]
+unsafe fn pass<V: Vector, const OP1: u8, const OP2: u8>(
+    dst: *mut f32,
+    operands: &Operands,
+    n: usize,
+    stream: bool,
+) {
+    // SAFETY: indices stay below n; streaming starts where the address is aligned.
+    unsafe {
+        let mut i = 0;
+        if stream {
+            let bytes = V::LANES * size_of::<f32>();
+            let lead = dst.align_offset(bytes).min(n);
+            while i < lead {
+                at::<f32, OP1, OP2>(operands, i).store(dst.add(i));
+                i += 1;
+            }
+            while i + 2 * V::LANES <= n {
+                let x = at::<V, OP1, OP2>(operands, i);
+                let y = at::<V, OP1, OP2>(operands, i + V::LANES);
+                x.stream(dst.add(i));
+                y.stream(dst.add(i + V::LANES));
+                i += 2 * V::LANES;
+            }
+        } else {
+            while i + 4 * V::LANES <= n {
+                // Each vector is loaded before it is stored: in place is fine.
+                for k in 0..4 {
+                    let x = at::<V, OP1, OP2>(operands, i + k * V::LANES);
+                    x.store(dst.add(i + k * V::LANES));
+                }
+                i += 4 * V::LANES;
+            }
+        }
+        while i + V::LANES <= n {
+            at::<V, OP1, OP2>(operands, i).store(dst.add(i));
+            i += V::LANES;
+        }
+        while i < n {
+            at::<f32, OP1, OP2>(operands, i).store(dst.add(i));
+            i += 1;
+        }
+    }
+}
+
+macro_rules! compiled {
+    ($name:ident, $vector:ty $(, $feature:literal)?) => {
+        /// # Safety
+        /// As [`PairFn`]; the instruction set of the level is there.
+        $(#[target_feature(enable = $feature)])?
+        unsafe fn $name<const OP1: u8, const OP2: u8>(
+            dst: *mut f32,
+            operands: [*const f32; 3],
+            steps: [usize; 3],
+            n: usize,
+            stream: bool,
+        ) {
+            // SAFETY: passed on from the caller.
+            unsafe { pass::<$vector, OP1, OP2>(dst, &(operands, steps), n, stream) }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+compiled!(v4, core::arch::x86_64::__m512, "avx512f,avx512vl,avx2,fma");
+#[cfg(target_arch = "x86_64")]
+compiled!(v3, core::arch::x86_64::__m256, "avx2,fma");
+#[cfg(target_arch = "x86_64")]
+compiled!(baseline, core::arch::x86_64::__m128);
+#[cfg(not(target_arch = "x86_64"))]
+compiled!(baseline, f32);
+
+macro_rules! table {
+    ($f:ident, $first:expr, $second:expr, $($one:literal)*) => {
+        match $first as u8 {
+            $($one => table!(@ $f, $one, $second, 0 1 2 3 4),)*
+            _ => return None,
+        }
+    };
+    (@ $f:ident, $one:literal, $second:expr, $($two:literal)*) => {
+        match $second as u8 {
+            $($two => $f::<$one, $two> as PairFn,)*
+            _ => return None,
+        }
+    };
+}
+
+/// The function for two operations; `first` must be one.
+pub fn lookup(level: Level, first: Arith, second: Arith) -> Option<PairFn> {
+    Some(match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::V4 => table!(v4, first, second, 0 1 2 3),
+        #[cfg(target_arch = "x86_64")]
+        Level::V3 => table!(v3, first, second, 0 1 2 3),
+        _ => table!(baseline, first, second, 0 1 2 3),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(op: Arith, x: f32, y: f32) -> f32 {
+        match op {
+            Arith::Add => x + y,
+            Arith::Subtract => x - y,
+            Arith::From => y - x,
+            Arith::Multiply => x * y,
+            Arith::None => x,
+        }
+    }
+
+    #[test]
+    fn every_pair_gives_the_bits_of_two_operations() {
+        let ops = [Arith::Add, Arith::Subtract, Arith::From, Arith::Multiply, Arith::None];
+        let number = |i: usize| ((i * 2654435761) % 1000) as f32 * 0.37 - 170.0;
+        for level in Level::available() {
+            for n in [1, 5, 16, 33, 200] {
+                for (first, second) in ops[..4].iter().flat_map(|a| ops.map(|b| (*a, b))) {
+                    for constants in 0..8usize {
+                        let operand = |k: usize| -> Vec<f32> {
+                            let one = constants >> k & 1 == 1;
+                            let m = if one { 16 } else { n };
+                            (0..m).map(|i| number(if one { k } else { i + 7 * k })).collect()
+                        };
+                        let data = [operand(0), operand(1), operand(2)];
+                        let steps = [0, 1, 2].map(|k| 1 - (constants >> k & 1));
+                        let run = lookup(*level, first, second).expect("it is there");
+                        for (stream, shift) in [(false, 0), (true, 0), (true, 3)] {
+                            let mut out = vec![f32::NAN; n + shift + 1];
+                            let from = [0, 1, 2].map(|k| data[k].as_ptr());
+                            // SAFETY: operands have n elements or a constant's, and the
+                            // result has room for n.
+                            unsafe { run(out.as_mut_ptr().add(shift), from, steps, n, stream) };
+                            for i in 0..n {
+                                let x = |k: usize| data[k][i * steps[k]];
+                                let want = plain(second, plain(first, x(0), x(1)), x(2));
+                                assert_eq!(
+                                    out[shift + i].to_bits(),
+                                    want.to_bits(),
+                                    "{first:?} {second:?} {level:?} {constants} {n} {stream}"
+                                );
+                            }
+                            assert!(out[n + shift].is_nan(), "written past the end");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
