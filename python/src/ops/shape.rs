@@ -24,60 +24,7 @@ impl FromPyObject<'_, '_> for Sequence {
     }
 }
 
-/// Functions and methods of one array with the same arguments.
-macro_rules! both {
-    ($register:ident; $(
-        $(#[doc = $doc:literal])*
-        $name:ident($($arg:ident: $t:ty $(= $default:expr)?),*) => |$a:ident| $body:expr;
-    )*) => {
-        $(
-        $(#[doc = $doc])*
-        #[pyfunction]
-        #[pyo3(signature = (a, /, $($arg $(= $default)?,)* *, stream=None))]
-        fn $name(a: ArrayArg, $($arg: $t,)* stream: Option<StreamArg>) -> Res<PyArray> {
-            let $a = &a.0;
-            made(stream, || $body)
-        }
-        )*
-
-        #[pymethods]
-        impl PyArray {
-            $(
-            $(#[doc = $doc])*
-            #[pyo3(signature = ($($arg $(= $default)?,)* *, stream=None))]
-            fn $name(
-                &self,
-                py: Python<'_>,
-                $($arg: $t,)*
-                stream: Option<StreamArg>,
-            ) -> Res<PyArray> {
-                $name(ArrayArg(self.get(py)), $($arg,)* stream)
-            }
-            )*
-        }
-
-        fn $register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            crate::functions!(m: $($name)*);
-            Ok(())
-        }
-    };
-}
-
-both! {
-    register_both;
-    /// The axes from `start_axis` to `end_axis`, both included, as one.
-    flatten(start_axis: isize = 0, end_axis: isize = -1) => |a| a.flatten(start_axis, end_axis);
-    /// The array without axes of size one: without all of them, or the given ones.
-    squeeze(axis: Option<Ints> = None) => |a| a.squeeze(axes(&axis));
-    /// The array with one axis moved to another place.
-    moveaxis(source: isize, destination: isize) => |a| a.moveaxis(source, destination);
-    /// The array with two axes exchanged.
-    swapaxes(axis1: isize, axis2: isize) => |a| a.swapaxes(axis1, axis2);
-    /// The diagonal of a matrix, or a matrix with a vector as its `k`-th diagonal.
-    diag(k: isize = 0) => |a| a.diag(k);
-}
-
-/// Functions of one array that are no methods.
+/// Functions of one array.
 macro_rules! functions_only {
     ($register:ident; $(
         $(#[doc = $doc:literal])*
@@ -98,6 +45,49 @@ macro_rules! functions_only {
             Ok(())
         }
     };
+}
+
+/// Functions and methods of one array with the same arguments.
+macro_rules! both {
+    ($register:ident; $(
+        $(#[doc = $doc:literal])*
+        $name:ident($($arg:ident: $t:ty $(= $default:expr)?),*) => |$a:ident| $body:expr;
+    )*) => {
+        functions_only! {
+            $register;
+            $($(#[doc = $doc])* $name($($arg: $t $(= $default)?),*) => |$a| $body;)*
+        }
+
+        #[pymethods]
+        impl PyArray {
+            $(
+            $(#[doc = $doc])*
+            #[pyo3(signature = ($($arg $(= $default)?,)* *, stream=None))]
+            fn $name(
+                &self,
+                py: Python<'_>,
+                $($arg: $t,)*
+                stream: Option<StreamArg>,
+            ) -> Res<PyArray> {
+                $name(ArrayArg(self.get(py)), $($arg,)* stream)
+            }
+            )*
+        }
+    };
+}
+
+both! {
+    register_both;
+    /// The axes from `start_axis` to `end_axis`, both included, as one.
+    flatten(start_axis: isize = 0, end_axis: isize = -1) => |a| a.flatten(start_axis, end_axis);
+    /// The array without axes of size one: without all of them, or the given ones.
+    squeeze(axis: Option<Ints> = None) => |a| a.squeeze(axes(&axis));
+    /// The array with one axis moved to another place.
+    moveaxis(source: isize, destination: isize) => |a| a.moveaxis(source, destination);
+    /// The array with two axes exchanged.
+    swapaxes(axis1: isize, axis2: isize) => |a| a.swapaxes(axis1, axis2);
+    /// The diagonal of a matrix, or a matrix with a vector as its `k`-th diagonal.
+    diag(k: isize = 0) => |a| a.diag(k);
 }
 
 functions_only! {
