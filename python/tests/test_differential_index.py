@@ -244,11 +244,11 @@ def test_too_few_updates_of_a_mask_are_told_when_evaluated() -> None:
     y = x * 1
     y[mask] = um.array([1.0, 2.0])
     for made in (y, y + 1):
-        with pytest.raises(RuntimeError, match="3 positions .* 2"):
+        with pytest.raises(RuntimeError, match=r"3 positions .* 2"):
             um.eval(made)
     z = x * 1
     z[mask] = um.zeros((0,))
-    with pytest.raises(RuntimeError, match="3 positions .* 0"):
+    with pytest.raises(RuntimeError, match=r"3 positions .* 0"):
         um.eval(z)
     z = x * 1
     z[mask & False] = um.zeros((0,))

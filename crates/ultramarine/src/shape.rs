@@ -11,9 +11,9 @@ pub type Strides = SmallVec<[isize; 4]>;
 /// Most dimensions an array may have.
 pub const MAX_NDIM: usize = ultramarine_abi::MAX_NDIM;
 
-/// Number of elements of a shape.
+/// Number of elements of a shape; `usize::MAX` if there are more.
 pub fn size(shape: &[usize]) -> usize {
-    shape.iter().product()
+    shape.iter().fold(1, |n, d| n.saturating_mul(*d))
 }
 
 /// Bytes of the largest element.
@@ -41,11 +41,13 @@ pub fn check(op: &str, shape: &[usize]) -> Result<()> {
         .ok_or_else(|| Error::value(op, format!("Shape {} is too large.", Show(shape))))
 }
 
-/// Strides of a row-major array without gaps.
+/// Strides of a row-major array without gaps. Those of a shape that is too large for
+/// an array are cut off at `isize::MAX`.
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
     let mut strides = Strides::from_elem(1, shape.len());
     for i in (0..shape.len().saturating_sub(1)).rev() {
-        strides[i] = strides[i + 1] * shape[i + 1].max(1) as isize;
+        let n = isize::try_from(shape[i + 1].max(1)).unwrap_or(isize::MAX);
+        strides[i] = strides[i + 1].saturating_mul(n);
     }
     strides
 }

@@ -2,7 +2,8 @@
 
 use std::{ptr::NonNull, sync::Arc};
 use ultramarine::{
-    Array, Buffer, Dtype, Error, PadMode, Result, Scalar, concatenate, index, random, transforms,
+    Array, Buffer, Dtype, Error, PadMode, Result, Scalar, concatenate, index, random, shape,
+    transforms,
 };
 
 /// More elements than any array may have, though fewer bytes of a small dtype.
@@ -14,6 +15,10 @@ fn is_value<T>(result: Result<T>) -> bool {
 
 #[test]
 fn sizes_that_overflow() -> Result<()> {
+    assert_eq!(shape::size(&[usize::MAX, 2, 3]), usize::MAX);
+    assert_eq!(shape::size(&[usize::MAX, 2, 0]), 0);
+    let vast = shape::contiguous_strides(&[2, usize::MAX, 4, 3]);
+    assert_eq!(vast[..], [isize::MAX, 12, 3, 1]);
     assert!(is_value(Array::from_slice(&[1.0f32], &[usize::MAX, 2])));
     assert!(is_value(Array::from_slice::<f32>(&[], &[0, usize::MAX, 2])));
     assert!(is_value(Array::from_bytes(&[], &[usize::MAX, 0], Dtype::Uint8)));
