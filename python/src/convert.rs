@@ -2,7 +2,7 @@
 //! typed), then whatever can be made an array.
 
 use crate::array::{PyArray, make};
-use crate::error::{Fail, Res, type_, type_name, value};
+use crate::error::{Fail, Res, shown, type_, type_name, value};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
@@ -70,7 +70,10 @@ impl Number {
         }
         match object.extract::<u64>() {
             Ok(v) => Ok(Number::Uint(v)),
-            Err(_) => Err(value(format!("Converting {object} to int64 would result in overflow."))),
+            Err(_) => Err(value(format!(
+                "Converting {} to int64 would result in overflow.",
+                shown(object)
+            ))),
         }
     }
 
@@ -290,6 +293,10 @@ pub fn integer(object: &Bound<'_, PyAny>) -> PyResult<Option<isize>> {
         Ok(v) => Ok(Some(v)),
         // Arrays have `__index__` whether or not they are a single integer.
         Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(object.py()) => Ok(None),
+        Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(object.py()) => {
+            let text = format!("{} is too large for a size, an axis or a position.", shown(object));
+            Err(pyo3::exceptions::PyOverflowError::new_err(text))
+        }
         Err(e) => Err(e),
     }
 }
@@ -316,7 +323,10 @@ impl Ints {
             let text = format!("[{op}] The shape {:?} is too large.", self.0);
             return Err(pyo3::exceptions::PyOverflowError::new_err(text).into());
         }
-        self.sizes().ok_or_else(|| value(format!("[{op}] Negative dimensions not allowed.")))
+        self.sizes().ok_or_else(|| {
+            let shape = &self.0;
+            value(format!("[{op}] Negative dimensions not allowed: {shape:?}."))
+        })
     }
 
     /// As sizes, if none is negative.

@@ -67,3 +67,8 @@ pub fn type_(text: impl Into<String>) -> Fail {
 pub fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string())
 }
+
+/// What an object shows of itself, for error texts; integers of thousands of digits do not.
+pub fn shown(object: &Bound<'_, PyAny>) -> String {
+    object.str().map_or_else(|_| format!("This {}", type_name(object)), |s| s.to_string())
+}

@@ -1,7 +1,7 @@
 //! Random numbers: the module `ultramarine.random`.
 
 use crate::array::PyArray;
-use crate::convert::{ArrayArg, as_array, integer, operand};
+use crate::convert::{ArrayArg, Ints, as_array, integer, operand};
 use crate::dtype::DtypeArg;
 use crate::error::{Res, type_, value};
 use crate::ops::shape::Sequence;
@@ -29,15 +29,13 @@ fn sizes(op: &str, shape: Option<Sequence>) -> Res<Vec<usize>> {
     sizes_if(op, shape).map(Option::unwrap_or_default)
 }
 
+/// A number of things, which is not negative.
+fn count(op: &str, name: &str, n: isize) -> Res<usize> {
+    usize::try_from(n).map_err(|_| value(format!("[{op}] {name} must not be negative but is {n}.")))
+}
+
 fn sizes_if(op: &str, shape: Option<Sequence>) -> Res<Option<Vec<usize>>> {
-    shape
-        .map(|s| {
-            s.0.iter()
-                .map(|n| usize::try_from(*n))
-                .collect::<std::result::Result<_, _>>()
-                .map_err(|_| value(format!("[{op}] Negative dimensions not allowed.")))
-        })
-        .transpose()
+    shape.map(|s| Ints(s.0).shape(op)).transpose()
 }
 
 fn key_of(key: &Option<ArrayArg>) -> Option<&Array> {
@@ -76,10 +74,25 @@ fn key(seed: Seed) -> Res<PyArray> {
     made(None, || random::key(seed.0))
 }
 
+/// Uniformly random bits: unsigned integers of `width` (1, 2 or 4) bytes.
+#[pyfunction]
+#[pyo3(signature = (shape=None, width=4, key=None, stream=None),
+    text_signature = "(shape=[], width=4, key=None, stream=None)")]
+fn bits(
+    shape: Option<Sequence>,
+    width: isize,
+    key: Option<ArrayArg>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let (shape, width) = (sizes("bits", shape)?, count("bits", "width", width)?);
+    made(stream, || random::bits(&shape, width, key_of(&key)))
+}
+
 /// `num` keys made of one, as the rows of an array.
 #[pyfunction]
 #[pyo3(signature = (key, num=2, stream=None))]
-fn split(key: ArrayArg, num: usize, stream: Option<StreamArg>) -> Res<PyArray> {
+fn split(key: ArrayArg, num: isize, stream: Option<StreamArg>) -> Res<PyArray> {
+    let num = count("split", "num", num)?;
     made(stream, || random::split(&key.0, num))
 }
 
@@ -204,7 +217,7 @@ fn categorical(
     logits: ArrayArg,
     axis: isize,
     shape: Option<Sequence>,
-    num_samples: Option<usize>,
+    num_samples: Option<isize>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
@@ -216,7 +229,7 @@ fn categorical(
             ));
         }
         (Some(shape), None) => Samples::Shape(shape),
-        (None, Some(n)) => Samples::Count(n),
+        (None, Some(n)) => Samples::Count(count("categorical", "num_samples", n)?),
         (None, None) => Samples::One,
     };
     made(stream, || random::categorical(&logits.0, axis, samples, key_of(&key)))
@@ -236,8 +249,7 @@ fn permutation(
         return made(stream, || random::permute(&a, axis, key_of(&key)));
     }
     let n = integer(x)?.ok_or_else(|| type_("permutation: expected an int or an array"))?;
-    let n = usize::try_from(n)
-        .map_err(|_| value("[permutation] The number of elements must not be negative."))?;
+    let n = count("permutation", "the number of elements", n)?;
     made(stream, || random::permutation(n, key_of(&key)))
 }
 
@@ -255,7 +267,7 @@ fn _set_state(key: ArrayArg) -> Res<()> {
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = &PyModule::new(parent.py(), "ultramarine.random")?;
-    crate::functions!(m: seed key split uniform normal randint bernoulli truncated_normal gumbel
+    crate::functions!(m: seed key bits split uniform normal randint bernoulli truncated_normal gumbel
         laplace categorical permutation _state _set_state);
     parent.add("_random", m)
 }

@@ -1,6 +1,6 @@
 //! Devices and streams.
 
-use crate::error::{Res, type_};
+use crate::error::{Res, type_, value};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::hash_map::DefaultHasher;
@@ -77,9 +77,11 @@ pub struct PyDevice(pub Device);
 impl PyDevice {
     #[new]
     #[pyo3(signature = (r#type, index = 0))]
-    fn new(r#type: &Bound<'_, PyAny>, index: u16) -> Res<PyDevice> {
+    fn new(r#type: &Bound<'_, PyAny>, index: isize) -> Res<PyDevice> {
         let kind =
             r#type.cast::<PyDeviceType>().map_err(|_| type_("Device: expected a DeviceType"))?;
+        let index = u16::try_from(index)
+            .map_err(|_| value(format!("[Device] There is no index {index}.")))?;
         Ok(PyDevice(Device { kind: kind.get().get(), index }))
     }
 

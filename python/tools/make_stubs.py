@@ -141,6 +141,7 @@ ARGUMENTS = {
     "upper": "ArrayLike",
     "p": "ArrayLike",
     "logits": "array",
+    "width": "int",
     "num_samples": "int | None",
     "seed": "int",
     "limit": "int",

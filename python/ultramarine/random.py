@@ -4,6 +4,7 @@ from ultramarine import _core
 
 __all__ = [
     "bernoulli",
+    "bits",
     "categorical",
     "gumbel",
     "key",
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 bernoulli = _core._random.bernoulli
+bits = _core._random.bits
 categorical = _core._random.categorical
 gumbel = _core._random.gumbel
 key = _core._random.key

@@ -19,6 +19,12 @@ def bernoulli(
     key: array | None = None,
     stream: StreamOrDevice = None,
 ) -> array: ...
+def bits(
+    shape: Sequence[int] = ...,
+    width: int = 4,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array: ...
 def categorical(
     logits: array,
     axis: int = ...,

@@ -51,7 +51,8 @@ fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
             Ok(v) => v,
             Err(_) => {
                 return Err(crate::error::Fail::Core(ultramarine::Error::Index(format!(
-                    "Index {object} is out of bounds."
+                    "Index {} is out of bounds.",
+                    crate::error::shown(object)
                 ))));
             }
         }));

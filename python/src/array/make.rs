@@ -73,20 +73,21 @@ fn array_like_as(object: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<Option<
 
 /// What an object lends through the buffer protocol, given back when dropped.
 struct View<'py> {
-    raw: ffi::Py_buffer,
+    // In place: of a `bytes` object, `shape` and `strides` point into the struct itself.
+    raw: Box<ffi::Py_buffer>,
     py: Python<'py>,
 }
 
 impl<'py> View<'py> {
     fn new(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let mut raw = std::mem::MaybeUninit::<ffi::Py_buffer>::uninit();
+        let mut raw = Box::new(ffi::Py_buffer::new());
         // SAFETY: the call fills `raw` where it returns 0.
         unsafe {
-            let rc = ffi::PyObject_GetBuffer(object.as_ptr(), raw.as_mut_ptr(), ffi::PyBUF_FULL_RO);
+            let rc = ffi::PyObject_GetBuffer(object.as_ptr(), &mut *raw, ffi::PyBUF_FULL_RO);
             if rc != 0 {
                 return Err(PyErr::fetch(object.py()));
             }
-            Ok(View { raw: raw.assume_init(), py: object.py() })
+            Ok(View { raw, py: object.py() })
         }
     }
 
@@ -118,12 +119,12 @@ impl<'py> View<'py> {
         // interpreter lock, so no Python code writes to them; otherwise they are gathered
         // into a vector of that length.
         unsafe {
-            if ffi::PyBuffer_IsContiguous(&self.raw, order) != 0 {
+            if ffi::PyBuffer_IsContiguous(&*self.raw, order) != 0 {
                 return Ok(f(std::slice::from_raw_parts(self.raw.buf as *const u8, len)));
             }
             let mut bytes = vec![0u8; len];
             let target = bytes.as_mut_ptr().cast();
-            if ffi::PyBuffer_ToContiguous(target, &self.raw, self.raw.len, order) != 0 {
+            if ffi::PyBuffer_ToContiguous(target, &*self.raw, self.raw.len, order) != 0 {
                 return Err(PyErr::fetch(self.py));
             }
             Ok(f(&bytes))
@@ -134,7 +135,7 @@ impl<'py> View<'py> {
 impl Drop for View<'_> {
     fn drop(&mut self) {
         // SAFETY: the view was filled by PyObject_GetBuffer and is released once.
-        unsafe { ffi::PyBuffer_Release(&mut self.raw) }
+        unsafe { ffi::PyBuffer_Release(&mut *self.raw) }
     }
 }
 

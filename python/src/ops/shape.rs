@@ -452,7 +452,7 @@ fn as_strided(
     a: ArrayArg,
     shape: Option<Sequence>,
     strides: Option<Sequence>,
-    offset: usize,
+    offset: isize,
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
     let shape = match shape {
@@ -463,6 +463,8 @@ fn as_strided(
         Some(strides) => strides.0,
         None => ultramarine::shape::contiguous_strides(&shape).to_vec(),
     };
+    let offset = usize::try_from(offset)
+        .map_err(|_| value(format!("[as_strided] offset must not be negative but is {offset}.")))?;
     made(stream, || a.0.as_strided(&shape, &strides, offset))
 }
 

@@ -3,7 +3,7 @@
 use crate::array::PyArray;
 use crate::convert::{exact, operand};
 use crate::dtype::DtypeArg;
-use crate::error::Res;
+use crate::error::{Res, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use ultramarine::{Array, Result};
@@ -167,7 +167,9 @@ unary! {
 /// Each element rounded to `decimals` digits behind the point, halves to even.
 #[pyfunction]
 #[pyo3(signature = (a, /, decimals=0, stream=None))]
-fn round(a: &Bound<'_, PyAny>, decimals: i32, stream: Option<StreamArg>) -> Res<PyArray> {
+fn round(a: &Bound<'_, PyAny>, decimals: isize, stream: Option<StreamArg>) -> Res<PyArray> {
+    let decimals = i32::try_from(decimals)
+        .map_err(|_| value(format!("[round] There are no {decimals} decimals.")))?;
     apply(a, stream, |a| a.round(decimals))
 }
 
@@ -216,7 +218,7 @@ impl PyArray {
 
     /// Each element rounded to `decimals` digits behind the point, halves to even.
     #[pyo3(signature = (decimals=0, *, stream=None))]
-    fn round(slf: &Bound<'_, Self>, decimals: i32, stream: Option<StreamArg>) -> Res<PyArray> {
+    fn round(slf: &Bound<'_, Self>, decimals: isize, stream: Option<StreamArg>) -> Res<PyArray> {
         round(slf, decimals, stream)
     }
 
