@@ -11,6 +11,7 @@ use crate::{
     backend,
     device::{Device, default_device},
     error::Result,
+    memory,
 };
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -224,10 +225,15 @@ impl StreamState {
         self.changed.notify_all();
     }
 
-    /// Holds the caller back while too many jobs wait. Call it without locks.
+    /// Holds the caller back while too many jobs wait, or while any do and memory is
+    /// over its limit: running them is what frees memory. Call it without locks.
     pub(crate) fn throttle(&self) {
+        let crowded = |queue: &Queue| {
+            queue.jobs.len() > MAX_QUEUED
+                || (!queue.jobs.is_empty() && memory::active() > memory::memory_limit())
+        };
         let mut queue = lock(&self.queue);
-        while queue.jobs.len() > MAX_QUEUED {
+        while crowded(&queue) {
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }

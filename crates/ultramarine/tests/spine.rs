@@ -58,3 +58,30 @@ fn threads_share_lazy_arrays() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn arrays_are_send_and_sync() {
+    fn check<T: Send + Sync>() {}
+    check::<Array>();
+    check::<ultramarine::Error>();
+}
+
+#[test]
+fn queued_work_is_held_back_over_the_memory_limit() -> Result<()> {
+    use ultramarine::{Device, async_eval, memory, new_stream, with_stream};
+    let stream = new_stream(Device::CPU)?;
+    let before = memory::set_memory_limit(1 << 20);
+    let x = Array::ones(&[1 << 18], Dtype::Float32)?;
+    let mut held = Vec::new();
+    // Each result is as large as the limit; the submitter waits, and all finish.
+    for i in 0..20 {
+        let y = with_stream(stream, || x.add(&Array::scalar(i as f32)))?;
+        async_eval(&[y.clone()])?;
+        held.push(y);
+    }
+    for (i, y) in held.iter().enumerate() {
+        assert_eq!(y.to_vec::<f32>()?[5], 1.0 + i as f32);
+    }
+    memory::set_memory_limit(before);
+    Ok(())
+}
