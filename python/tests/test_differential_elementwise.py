@@ -61,7 +61,8 @@ UNARY = {
     "arctanh": Op("unit", ROUNDED),
     "erf": WAVE,
     "erfinv": Op("unit", ROUNDED),
-    "sigmoid": Op(ulps=ROUNDED),
+    # mlx's exp of -x overflows in float16: small results are 0.
+    "sigmoid": WAVE,
     "floor": Op(),
     "ceil": Op(),
     "round": Op(),

@@ -55,8 +55,9 @@ def size_of(op: str, data: np.ndarray, count: int) -> str | float:
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_reductions(tally: Tally, op: str, dtype: str) -> None:
     domain, ulps, specials = REDUCTIONS[op]
-    if (op, dtype) == ("sum", "complex64"):
-        ulps = 512  # mlx adds complex numbers up one after the other
+    if op == "sum":
+        # mlx adds rows, and complex numbers, up one after the other.
+        ulps = {"float32": 512, "float64": 48, "complex64": 512}.get(dtype, ulps)
     # Over no elements mlx either raises or may never return: test_own_empty has those.
     shapes = SHAPES if op in ("max", "min", "logsumexp") else [s for s in SHAPES if 0 not in s]
     for shape, layout, axis in sample(cases_over(shapes), 40, op, dtype):

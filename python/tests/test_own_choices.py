@@ -123,3 +123,10 @@ def test_softmax_and_logsumexp_of_integers_are_floats(dtype: type, axis: object)
     assert sums.dtype == mx.float32
     assert np.allclose(np.array(sums), np.log(total) + wide.max(axis=all_axes, keepdims=True))
     assert mx.softmax(mx.zeros((0, 3), mx.int32), axis=1).dtype == mx.float32
+
+
+@pytest.mark.parametrize("dtype, count", [(mx.float16, 5000), (mx.bfloat16, 900)])
+def test_running_sums_of_16_bits_go_on(dtype: mx.Dtype, count: int) -> None:
+    made = mx.cumsum(mx.ones(count, dtype))
+    assert made.dtype == dtype
+    assert mx.array_equal(made, mx.arange(1, count + 1).astype(dtype)).item()

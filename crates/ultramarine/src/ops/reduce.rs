@@ -52,7 +52,7 @@ fn accumulated(dtype: Dtype) -> Dtype {
 impl Array {
     fn total(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
         let named = axes_of(self, axes)?;
-        if named.is_empty() && axes.is_some() {
+        if named.is_empty() {
             return Ok(self.clone());
         }
         let dtype = accumulated(self.dtype());
@@ -81,7 +81,7 @@ impl Array {
     }
 
     /// The sum over `axes` (`None`: all); `keepdims` keeps them with size 1. Bools
-    /// and small integers are summed in 32 bits.
+    /// and small integers are summed in 32 bits; over no axes the array stays as it is.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
