@@ -180,3 +180,23 @@ fn a_constant_operand_is_not_written_out() -> Result<()> {
     assert_eq!((s.commands, s.bytes_read, s.bytes_written), (1, 4000, 4000), "{s:?}");
     Ok(())
 }
+
+#[test]
+fn outputs_larger_than_the_caches_have_the_same_bits() -> Result<()> {
+    let _turn = turn();
+    // Odd sizes: streamed stores have unaligned starts and ends, in every row.
+    let (rows, columns) = (1237, 2503);
+    let (a, b) = (numbers(rows * columns, 1), numbers(rows * columns, 2));
+    let x = Array::from_slice(&a, &[rows, columns])?;
+    let y = Array::from_slice(&b, &[rows, columns])?;
+    let products = || constant(4.0).multiply(&x)?.add(&constant(2.0).multiply(&y)?);
+    let want: Vec<u32> = a.iter().zip(&b).map(|(x, y)| (4.0 * x + 2.0 * y).to_bits()).collect();
+    assert_eq!(run(products, true)?, want);
+    assert_eq!(run(products, false)?, want);
+    let row = Array::from_slice(&numbers(columns, 3), &[columns])?;
+    let f = || formula(&x, &y, &row);
+    assert_eq!(run(f, true)?, run(f, false)?);
+    let want: Vec<u32> = a.iter().zip(&b).map(|(x, y)| (x - y).to_bits()).collect();
+    assert_eq!(run(|| x.subtract(&y), true)?, want);
+    Ok(())
+}

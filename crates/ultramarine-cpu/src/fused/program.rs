@@ -51,8 +51,8 @@ pub struct Source {
 pub struct Step {
     /// The function.
     pub run: Run,
-    /// Operand values.
-    pub operands: [u16; 3],
+    /// Operand values; unused ones repeat the first.
+    pub operands: [u16; 4],
     /// Value that it makes.
     pub result: u16,
 }
@@ -62,8 +62,8 @@ pub struct Step {
 pub enum Run {
     /// A function of whole tiles.
     Tile(TileFn),
-    /// One or two float32 operations in one pass, with the operands' steps.
-    Pair(PairFn, [usize; 3]),
+    /// A few float32 operations in one pass, with the operands' steps.
+    Pair(PairFn, [usize; 4]),
 }
 
 impl Step {
@@ -72,8 +72,8 @@ impl Step {
     /// # Safety
     /// The places of the operands and of the result obey the contract of the function.
     #[inline(always)]
-    pub unsafe fn call(&self, result: *mut u8, operands: [*mut u8; 3], n: usize, stream: bool) {
-        let [a, b, c] = operands;
+    pub unsafe fn call(&self, result: *mut u8, operands: [*mut u8; 4], n: usize, stream: bool) {
+        let [a, b, c, _] = operands;
         // SAFETY: by this function's contract.
         unsafe {
             match self.run {
@@ -346,12 +346,12 @@ impl Program {
         level: Level,
     ) -> Result<(), Refusal> {
         let n = arity(i.op);
-        let mut operands = i.operands;
+        let mut operands = [i.operands[0], i.operands[1], i.operands[2], i.operands[0]];
         if operands[..n].iter().any(|v| usize::from(*v) >= values.len()) {
             return invalid("an instruction reads a value that is not there yet");
         }
         // Unused operands name a used one: always a valid pointer, no live range.
-        for k in n..3 {
+        for k in n..4 {
             operands[k] = operands[0];
         }
         let dtypes = operands.map(|v| values[usize::from(v)]);
@@ -421,8 +421,8 @@ fn simple_of(values: &[DType], i: &Instruction) -> Option<Simple> {
     operands.iter().all(float).then_some(Simple { op, operands })
 }
 
-/// The steps with float32 sums, differences and products done two in a pass, where
-/// the first's result has no other use.
+/// The steps with float32 sums, differences and products done a few in a pass, where
+/// results in between have no other use.
 fn paired(
     mut steps: Vec<Step>,
     simple: &[Option<Simple>],
@@ -432,37 +432,53 @@ fn paired(
 ) -> Vec<Step> {
     let uses = |value: u16| {
         let reads = |s: &Step| {
+            // Operands that repeat the first do not count (or count for two, which
+            // keeps a value from being swallowed, no more).
             let n = if s.operands[0] == s.operands[2] { 2 } else { 3 };
             s.operands[..n].iter().filter(|v| **v == value).count()
         };
         steps.iter().map(reads).sum::<usize>() + outputs.iter().filter(|v| **v == value).count()
     };
-    // Which step each one swallows.
-    let mut first_of: Vec<Option<usize>> = vec![None; steps.len()];
+    // Which steps each one swallows: its left and its right operand's.
+    let mut parts: Vec<[Option<usize>; 2]> = vec![[None; 2]; steps.len()];
     let mut swallowed = vec![false; steps.len()];
     for (at, s) in simple.iter().enumerate() {
-        let Some(s) = s else { continue };
-        let candidate = s.operands.iter().find_map(|v| {
-            let made = steps.iter().position(|step| step.result == *v)?;
-            let free = simple.get(made)?.is_some() && first_of[made].is_none() && !swallowed[made];
-            (free && s.operands[0] != s.operands[1] && uses(*v) == 1).then_some(made)
-        });
-        if let Some(made) = candidate {
-            first_of[at] = Some(made);
-            swallowed[made] = true;
-        }
+        let Some(s) = s.filter(|s| s.operands[0] != s.operands[1]) else { continue };
+        let free = |v: u16| {
+            let made = steps.iter().position(|step| step.result == v)?;
+            let whole = parts[made] == [None; 2] && !swallowed[made] && uses(v) == 1;
+            simple.get(made).copied().flatten().filter(|_| whole).map(|op| (made, op.op))
+        };
+        let [left, right] = s.operands.map(free);
+        let product = |part: Option<(usize, Arith)>| part.is_some_and(|p| p.1 == Arith::Multiply);
+        let both = product(left) && product(right) && s.op != Arith::Multiply;
+        let left = left.map(|p| p.0);
+        let right = right.map(|p| p.0).filter(|_| both || left.is_none());
+        parts[at] = [left, right];
+        left.into_iter().chain(right).for_each(|made| swallowed[made] = true);
     }
     for (at, s) in simple.iter().enumerate().filter(|(at, _)| !swallowed[*at]) {
         let Some(last) = s else { continue };
-        let (first, second, c) = match first_of[at].and_then(|f| simple[f].zip(Some(f))) {
-            Some((first, f)) if steps[f].result == last.operands[0] => {
-                (first, last.op, last.operands[1])
+        let part = |k: usize| parts[at][k].and_then(|made| simple[made]);
+        let (run, operands) = match (part(0), part(1)) {
+            (Some(a), Some(b)) => {
+                let operands = [a.operands[0], a.operands[1], b.operands[0], b.operands[1]];
+                (pair::products(level, last.op), operands)
             }
-            Some((first, _)) => (first, last.op.turned(), last.operands[0]),
-            None => (*last, Arith::None, last.operands[0]),
+            (Some(a), None) => {
+                let operands = [a.operands[0], a.operands[1], last.operands[1], a.operands[0]];
+                (pair::lookup(level, a.op, last.op), operands)
+            }
+            (None, Some(b)) => {
+                let operands = [b.operands[0], b.operands[1], last.operands[0], b.operands[0]];
+                (pair::lookup(level, b.op, last.op.turned()), operands)
+            }
+            (None, None) => {
+                let [a, b] = last.operands;
+                (pair::lookup(level, last.op, Arith::None), [a, b, a, a])
+            }
         };
-        let Some(run) = pair::lookup(level, first.op, second) else { continue };
-        let operands = [first.operands[0], first.operands[1], c];
+        let Some(run) = run else { continue };
         let strides = operands.map(|v| usize::from(!is_constant(v)));
         steps[at] = Step { run: Run::Pair(run, strides), operands, result: steps[at].result };
     }

@@ -278,14 +278,14 @@ fn fold_chunk<F: Folding>(chunk: &[F::T]) -> F::T {
     if chunk.len() < SHORT {
         return chunk.iter().fold(F::NARROW, |a, x| F::step(a, *x));
     }
-    let mut lanes = [F::NARROW; LANES];
-    let mut whole = chunk.chunks_exact(LANES);
-    for part in &mut whole {
-        for (lane, x) in lanes.iter_mut().zip(part) {
-            *lane = F::step(*lane, *x);
-        }
+    // By value, so that the accumulators stay in registers during the loop.
+    let (whole, rest) = chunk.as_chunks::<LANES>();
+    let mut sums = [F::NARROW; LANES];
+    for part in whole {
+        sums = core::array::from_fn(|k| F::step(sums[k], part[k]));
     }
-    for (lane, x) in lanes.iter_mut().zip(whole.remainder()) {
+    let mut lanes = sums;
+    for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane = F::step(*lane, *x);
     }
     let mut half = LANES / 2;

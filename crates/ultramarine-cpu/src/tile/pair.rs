@@ -1,7 +1,7 @@
-//! One or two float32 operations in one pass: `op2(op1(a, b), c)`.
+//! A few float32 operations in one pass: `op2(op1(a, b), c)` or `op2(a * b, c * d)`.
 //!
-//! Sums, differences and products cost less than reading and writing a tile, so two in
-//! a row are done in one pass, each rounded by itself: the bits are those of two
+//! Sums, differences and products cost less than reading and writing a tile, so those in
+//! a row are done in one pass, each rounded by itself: the bits are those of several
 //! passes. A constant operand is one vector long, and the result may be streamed past
 //! the caches.
 
@@ -41,7 +41,7 @@ pub const CONSTANT: usize = 64;
 /// constants of [`CONSTANT`] bytes; with `stream` an aligned result goes past the
 /// caches. `dst` may be an operand, exactly.
 pub type PairFn =
-    unsafe fn(dst: *mut f32, operands: [*const f32; 3], steps: [usize; 3], n: usize, stream: bool);
+    unsafe fn(dst: *mut f32, operands: [*const f32; 4], steps: [usize; 4], n: usize, stream: bool);
 
 /// Vectors of float32.
 trait Vector: Copy {
@@ -160,26 +160,35 @@ unsafe fn arith<V: Vector, const OP: u8>(x: V, y: V) -> V {
 }
 
 /// The operands and how far a step of one element takes each.
-type Operands = ([*const f32; 3], [usize; 3]);
+type Operands = ([*const f32; 4], [usize; 4]);
 
 /// The vector of elements from `i` on.
 ///
 /// # Safety
 /// As [`PairFn`], with `i + V::LANES <= n`; the instruction set of `V` is there.
 #[inline(always)]
-unsafe fn at<V: Vector, const OP1: u8, const OP2: u8>((from, steps): &Operands, i: usize) -> V {
+unsafe fn at<V: Vector, const OP1: u8, const OP2: u8, const BOTH: bool>(
+    (from, steps): &Operands,
+    i: usize,
+) -> V {
     // SAFETY: by this function's contract; a constant is read from its start.
     unsafe {
         let load = |k: usize| V::load(from[k].add(i * steps[k]));
         let first = arith::<V, OP1>(load(0), load(1));
-        if OP2 == Arith::None as u8 { first } else { arith::<V, OP2>(first, load(2)) }
+        if OP2 == Arith::None as u8 {
+            first
+        } else if BOTH {
+            arith::<V, OP2>(first, load(2).mul(load(3)))
+        } else {
+            arith::<V, OP2>(first, load(2))
+        }
     }
 }
 
 /// # Safety
 /// As [`PairFn`]; the instruction set of `V` is there.
 #[inline(always)]
-unsafe fn pass<V: Vector, const OP1: u8, const OP2: u8>(
+unsafe fn pass<V: Vector, const OP1: u8, const OP2: u8, const BOTH: bool>(
     dst: *mut f32,
     operands: &Operands,
     n: usize,
@@ -192,12 +201,12 @@ unsafe fn pass<V: Vector, const OP1: u8, const OP2: u8>(
             let bytes = V::LANES * size_of::<f32>();
             let lead = dst.align_offset(bytes).min(n);
             while i < lead {
-                at::<f32, OP1, OP2>(operands, i).store(dst.add(i));
+                at::<f32, OP1, OP2, BOTH>(operands, i).store(dst.add(i));
                 i += 1;
             }
             while i + 2 * V::LANES <= n {
-                let x = at::<V, OP1, OP2>(operands, i);
-                let y = at::<V, OP1, OP2>(operands, i + V::LANES);
+                let x = at::<V, OP1, OP2, BOTH>(operands, i);
+                let y = at::<V, OP1, OP2, BOTH>(operands, i + V::LANES);
                 x.stream(dst.add(i));
                 y.stream(dst.add(i + V::LANES));
                 i += 2 * V::LANES;
@@ -206,18 +215,18 @@ unsafe fn pass<V: Vector, const OP1: u8, const OP2: u8>(
             while i + 4 * V::LANES <= n {
                 // Each vector is loaded before it is stored: in place is fine.
                 for k in 0..4 {
-                    let x = at::<V, OP1, OP2>(operands, i + k * V::LANES);
+                    let x = at::<V, OP1, OP2, BOTH>(operands, i + k * V::LANES);
                     x.store(dst.add(i + k * V::LANES));
                 }
                 i += 4 * V::LANES;
             }
         }
         while i + V::LANES <= n {
-            at::<V, OP1, OP2>(operands, i).store(dst.add(i));
+            at::<V, OP1, OP2, BOTH>(operands, i).store(dst.add(i));
             i += V::LANES;
         }
         while i < n {
-            at::<f32, OP1, OP2>(operands, i).store(dst.add(i));
+            at::<f32, OP1, OP2, BOTH>(operands, i).store(dst.add(i));
             i += 1;
         }
     }
@@ -228,15 +237,15 @@ macro_rules! compiled {
         /// # Safety
         /// As [`PairFn`]; the instruction set of the level is there.
         $(#[target_feature(enable = $feature)])?
-        unsafe fn $name<const OP1: u8, const OP2: u8>(
+        unsafe fn $name<const OP1: u8, const OP2: u8, const BOTH: bool>(
             dst: *mut f32,
-            operands: [*const f32; 3],
-            steps: [usize; 3],
+            operands: [*const f32; 4],
+            steps: [usize; 4],
             n: usize,
             stream: bool,
         ) {
             // SAFETY: passed on from the caller.
-            unsafe { pass::<$vector, OP1, OP2>(dst, &(operands, steps), n, stream) }
+            unsafe { pass::<$vector, OP1, OP2, BOTH>(dst, &(operands, steps), n, stream) }
         }
     };
 }
@@ -258,7 +267,7 @@ macro_rules! table {
     };
     (@ $f:ident, $one:literal, $second:expr, $($two:literal)*) => {
         match $second as u8 {
-            $($two => $f::<$one, $two> as PairFn,)*
+            $($two => $f::<$one, $two, false> as PairFn,)*
             _ => return None,
         }
     };
@@ -272,6 +281,28 @@ pub fn lookup(level: Level, first: Arith, second: Arith) -> Option<PairFn> {
         #[cfg(target_arch = "x86_64")]
         Level::V3 => table!(v3, first, second, 0 1 2 3),
         _ => table!(baseline, first, second, 0 1 2 3),
+    })
+}
+
+/// The function for the sum or difference of two products.
+pub fn products(level: Level, second: Arith) -> Option<PairFn> {
+    const MULTIPLY: u8 = Arith::Multiply as u8;
+    macro_rules! of {
+        ($f:ident) => {
+            match second {
+                Arith::Add => $f::<MULTIPLY, 0, true> as PairFn,
+                Arith::Subtract => $f::<MULTIPLY, 1, true> as PairFn,
+                Arith::From => $f::<MULTIPLY, 2, true> as PairFn,
+                _ => return None,
+            }
+        };
+    }
+    Some(match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::V4 => of!(v4),
+        #[cfg(target_arch = "x86_64")]
+        Level::V3 => of!(v3),
+        _ => of!(baseline),
     })
 }
 
@@ -289,40 +320,47 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_pair_gives_the_bits_of_two_operations() {
-        let ops = [Arith::Add, Arith::Subtract, Arith::From, Arith::Multiply, Arith::None];
+    /// Runs `run` on operands of which the bits of `constants` are constant, streamed or
+    /// not, aligned or not, and compares with `want` of the four operands' elements.
+    fn check(run: PairFn, n: usize, constants: usize, what: &str, want: impl Fn([f32; 4]) -> f32) {
         let number = |i: usize| ((i * 2654435761) % 1000) as f32 * 0.37 - 170.0;
+        let all = [0usize, 1, 2, 3];
+        let steps = all.map(|k| 1 - (constants >> k & 1));
+        let data = all.map(|k| -> Vec<f32> {
+            let m = if steps[k] == 0 { 16 } else { n };
+            (0..m).map(|i| number(7 * k + i * steps[k])).collect()
+        });
+        for (stream, shift) in [(false, 0), (true, 0), (true, 3)] {
+            let mut out = vec![f32::NAN; n + shift + 1];
+            let from = all.map(|k| data[k].as_ptr());
+            // SAFETY: operands have n elements or a constant's, and the result has room
+            // for n.
+            unsafe { run(out.as_mut_ptr().add(shift), from, steps, n, stream) };
+            for i in 0..n {
+                let want = want(all.map(|k| data[k][i * steps[k]]));
+                assert_eq!(out[shift + i].to_bits(), want.to_bits(), "{what} {n} {constants}");
+            }
+            assert!(out[n + shift].is_nan(), "{what}: written past the end");
+        }
+    }
+
+    #[test]
+    fn one_pass_gives_the_bits_of_several() {
+        let ops = [Arith::Add, Arith::Subtract, Arith::From, Arith::Multiply, Arith::None];
         for level in Level::available() {
-            for n in [1, 5, 16, 33, 200] {
+            for (n, constants) in [1, 5, 16, 33, 200].iter().flat_map(|n| (0..16).map(|c| (*n, c)))
+            {
                 for (first, second) in ops[..4].iter().flat_map(|a| ops.map(|b| (*a, b))) {
-                    for constants in 0..8usize {
-                        let operand = |k: usize| -> Vec<f32> {
-                            let one = constants >> k & 1 == 1;
-                            let m = if one { 16 } else { n };
-                            (0..m).map(|i| number(if one { k } else { i + 7 * k })).collect()
-                        };
-                        let data = [operand(0), operand(1), operand(2)];
-                        let steps = [0, 1, 2].map(|k| 1 - (constants >> k & 1));
-                        let run = lookup(*level, first, second).expect("it is there");
-                        for (stream, shift) in [(false, 0), (true, 0), (true, 3)] {
-                            let mut out = vec![f32::NAN; n + shift + 1];
-                            let from = [0, 1, 2].map(|k| data[k].as_ptr());
-                            // SAFETY: operands have n elements or a constant's, and the
-                            // result has room for n.
-                            unsafe { run(out.as_mut_ptr().add(shift), from, steps, n, stream) };
-                            for i in 0..n {
-                                let x = |k: usize| data[k][i * steps[k]];
-                                let want = plain(second, plain(first, x(0), x(1)), x(2));
-                                assert_eq!(
-                                    out[shift + i].to_bits(),
-                                    want.to_bits(),
-                                    "{first:?} {second:?} {level:?} {constants} {n} {stream}"
-                                );
-                            }
-                            assert!(out[n + shift].is_nan(), "written past the end");
-                        }
-                    }
+                    let run = lookup(*level, first, second).expect("it is there");
+                    check(run, n, constants, &format!("{first:?} {second:?} {level:?}"), |x| {
+                        plain(second, plain(first, x[0], x[1]), x[2])
+                    });
+                }
+                for second in &ops[..3] {
+                    let run = products(*level, *second).expect("it is there");
+                    check(run, n, constants, &format!("products {second:?} {level:?}"), |x| {
+                        plain(*second, x[0] * x[1], x[2] * x[3])
+                    });
                 }
             }
         }
