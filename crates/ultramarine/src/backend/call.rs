@@ -14,7 +14,8 @@ use crate::{
 };
 use core::ffi::c_void;
 use smallvec::SmallVec;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine_abi::{
     self as abi, Command, Tensor,
@@ -93,7 +94,17 @@ pub(crate) struct Operand<'a> {
 pub(crate) struct Exec {
     pub device: &'static DeviceState,
     stream: *mut c_void,
+    /// Memory that submitted commands of a device that runs ahead still use, be it only
+    /// a temporary of an op: nothing of it is freed before the device has passed it.
+    in_flight: RefCell<Vec<Arc<Buffer>>>,
     local: Local,
+}
+
+impl Drop for Exec {
+    fn drop(&mut self) {
+        // After an error; otherwise tasks have settled.
+        let _ = self.settle();
+    }
 }
 
 type Tensors = SmallVec<[Tensor; 8]>;
@@ -101,18 +112,34 @@ type Tensors = SmallVec<[Tensor; 8]>;
 impl Exec {
     pub fn new(device: &'static DeviceState, stream: Stream) -> Result<Self> {
         let stream = device.stream(stream)?;
-        Ok(Exec { device, stream, local: Local::default() })
+        Ok(Exec { device, stream, in_flight: RefCell::default(), local: Local::default() })
     }
 
-    /// Waits until the device has done what was submitted. Until a task is settled
-    /// its operands are held, so memory is never recycled under a running command.
+    /// Waits until the device has done what was submitted, and lets go of the memory
+    /// that it used.
     pub fn settle(&self) -> Result<()> {
-        let wait = self.device.table.stream_synchronize;
-        let (0, Some(wait)) = (self.device.info.synchronous, wait) else { return Ok(()) };
+        if self.in_flight.borrow().is_empty() {
+            return Ok(());
+        }
+        let Some(wait) = self.device.table.stream_synchronize else {
+            return Err(self.device.lacks("stream_synchronize"));
+        };
         let mut error = std::ptr::null_mut();
         // SAFETY: the stream is the device's.
         let code = unsafe { wait(self.device.handle, self.stream, &mut error) };
+        // If that failed the device may still write: what it uses is leaked, not freed.
+        let held = self.in_flight.take();
+        if code != status::OK {
+            std::mem::forget(held);
+        }
         host::check("stream_synchronize", code, error)
+    }
+
+    /// Keeps what a command uses until the device has passed it.
+    fn hold<'a>(&self, buffers: impl Iterator<Item = &'a Arc<Buffer>>) {
+        if self.device.info.synchronous == 0 {
+            self.in_flight.borrow_mut().extend(buffers.cloned());
+        }
     }
 
     /// Memory for a row-major output.
@@ -237,6 +264,7 @@ impl Exec {
         for t in inputs.iter().chain(outputs) {
             tensors.push(self.tensor(t));
         }
+        self.hold(inputs.iter().chain(outputs).map(|t| &t.value.buffer));
         bump(&self.local.commands, 1);
         bump(&self.local.bytes_read, inputs.iter().map(distinct_bytes).sum());
         bump(&self.local.bytes_written, outputs.iter().map(distinct_bytes).sum());
@@ -257,6 +285,7 @@ impl Exec {
             workspace: std::ptr::null_mut(),
         };
         let workspace = self.workspace(plan, &command)?;
+        self.hold(workspace.iter());
         let command = Command {
             workspace: workspace
                 .as_ref()
@@ -298,7 +327,7 @@ impl Exec {
         }
     }
 
-    fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<std::sync::Arc<Buffer>>> {
+    fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<Arc<Buffer>>> {
         let Some(ask) = self.device.table.plan_workspace else { return Ok(None) };
         // SAFETY: the plan belongs to the device; the command is valid for the call.
         let bytes = unsafe { ask(self.device.handle, plan.raw, command) };
@@ -346,7 +375,7 @@ impl Exec {
 }
 
 /// A whole buffer's bytes on another device, by way of the host.
-fn copy_buffer(from: &Buffer, device: &'static DeviceState) -> Result<std::sync::Arc<Buffer>> {
+fn copy_buffer(from: &Buffer, device: &'static DeviceState) -> Result<Arc<Buffer>> {
     TOTALS.mirrors.fetch_add(1, Ordering::Relaxed);
     let bytes = from.bytes();
     let to = Buffer::new(bytes, device)?;
