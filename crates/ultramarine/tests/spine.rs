@@ -76,7 +76,7 @@ fn queued_work_is_held_back_over_the_memory_limit() -> Result<()> {
     // Each result is as large as the limit; the submitter waits, and all finish.
     for i in 0..20 {
         let y = with_stream(stream, || x.add(&Array::scalar(i as f32)))?;
-        async_eval(&[y.clone()])?;
+        async_eval(std::slice::from_ref(&y))?;
         held.push(y);
     }
     for (i, y) in held.iter().enumerate() {
