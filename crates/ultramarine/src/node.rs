@@ -158,7 +158,7 @@ impl Node {
     }
 
     /// Whether operands are kept after evaluation.
-    fn retains(&self) -> bool {
+    pub fn retains(&self) -> bool {
         self.tracer.load(Ordering::Relaxed) && Tracing::active()
     }
 

@@ -17,7 +17,6 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
-
 use std::time::Duration;
 
 /// Work for a stream. Never unwinds.

@@ -6,7 +6,7 @@ use crate::{
     array::Array,
     backend::{Exec, Operand},
     error::{Error, Result},
-    node::{Inputs, Node, Tracing, Value},
+    node::{Inputs, Node, Value},
     ops::Call,
     scalar::Scalar,
     shape,
@@ -97,8 +97,7 @@ fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
 /// value hold on to an evaluated operand, so that its memory may be written over.
 fn is_ours_alone(node: &Arc<Node>, edges: usize, values: usize) -> bool {
     let sole = Arc::strong_count(node) == edges && node.handles.load(Ordering::Acquire) == 0;
-    let traced = node.tracer.load(Ordering::Relaxed) && Tracing::active();
-    sole && !traced
+    sole && !node.retains()
         && node.value().is_some_and(|v| {
             Arc::strong_count(&v.buffer) == 1 + values
                 && !v.buffer.is_escaped()
@@ -113,7 +112,7 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
         inputs.iter().map(|i| operand(exec, i)).collect::<Result<_>>()?;
     // Given up before the references are counted: what only this op needed is ours.
     drop(node.take_inputs());
-    let kept = node.tracer.load(Ordering::Relaxed) && Tracing::active();
+    let kept = node.retains();
     let mut donatable = 0u32;
     for (i, input) in inputs.iter().enumerate().take(32) {
         let edges = inputs.iter().filter(|n| Arc::ptr_eq(n, input)).count();
@@ -198,7 +197,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
 /// An operand's memory for the root's output, if nobody else needs it. Only the last
 /// instruction may write over an operand: nothing reads after it.
 fn donated(build: &Build, values: &[Value], node: &Arc<Node>, task: &Task) -> Option<Value> {
-    if task.members.iter().any(|m| m.node.tracer.load(Ordering::Relaxed)) && Tracing::active() {
+    if task.members.iter().any(|m| m.node.retains()) {
         return None;
     }
     let found = build.inputs.iter().zip(values).find(|((input, edges), value)| {

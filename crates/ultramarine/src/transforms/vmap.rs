@@ -5,7 +5,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::{Inputs, Node, Tracing},
-    ops::{Op, Vmap},
+    ops::{Op, Vmap, lean::move_axis},
     shape::{self, Shape},
 };
 use std::sync::Arc;
@@ -157,15 +157,4 @@ fn place(array: Array, from: Option<usize>, to: Option<isize>, size: usize) -> R
             array.broadcast_to(&shape)
         }
     }
-}
-
-/// The array with one axis moved; the others keep their order.
-pub(crate) fn move_axis(array: &Array, from: usize, to: usize) -> Result<Array> {
-    if from == to {
-        return Ok(array.clone());
-    }
-    let mut order: Vec<isize> =
-        (0..array.ndim() as isize).filter(|a| *a != from as isize).collect();
-    order.insert(to, from as isize);
-    array.transpose_axes(&order)
 }
