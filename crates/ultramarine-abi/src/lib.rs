@@ -11,13 +11,18 @@
 //! * errors are made by the host ([`HostTable::error_new`]), so they are freed
 //!   where they were made; nothing unwinds across the boundary.
 //!
-//! [`schema`] lists the operations, their attributes and their number rules.
+//! [`schema`] lists the operations, their attributes and their number rules,
+//! [`interface`] what a backend may offer besides. `include/ultramarine/backend.h` says
+//! the same in C.
 
-pub mod fused;
+mod info;
+pub mod interface;
 pub mod schema;
 mod table;
 mod tensor;
 
+pub use info::*;
+pub use interface::fused;
 pub use table::*;
 pub use tensor::*;
 pub use ultramarine_dlpack as dlpack;
@@ -25,7 +30,7 @@ pub use ultramarine_dlpack as dlpack;
 /// Incompatible changes of the contract. 0 while nothing is frozen.
 pub const ABI_MAJOR: u32 = 0;
 /// Additions to the contract.
-pub const ABI_MINOR: u32 = 1;
+pub const ABI_MINOR: u32 = 2;
 
 /// What a contract function returns; zero is success.
 pub type Status = i32;
@@ -45,4 +50,6 @@ pub mod status {
     pub const OUT_OF_MEMORY: Status = 4;
     /// Called in a forked child of the process that opened the device.
     pub const FORKED: Status = 5;
+    /// An argument is wrong: an index, a size, a handle.
+    pub const INVALID: Status = 6;
 }

@@ -61,7 +61,8 @@ unsafe impl Send for HostTable {}
 // SAFETY: as above.
 unsafe impl Sync for HostTable {}
 
-/// What the host asks of one device.
+/// What the host asks of one device. The host sets `size`; the backend writes no more
+/// than that, and leaves zero what it does not know.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceInfo {
@@ -79,10 +80,38 @@ pub struct DeviceInfo {
     pub fused_max_instructions: u32,
     /// Most inputs of a fused program.
     pub fused_max_inputs: u32,
+    /// Reserved, zero.
+    pub reserved: u32,
     /// Bytes of device memory; 0 when unknown.
     pub memory: u64,
     /// UTF-8 name, NUL-terminated.
     pub name: [c_char; 128],
+    /// Bits of [`device_flag`].
+    pub flags: u32,
+    /// Bit `i`: sums and products of dtype `i` accumulate in something wider.
+    pub dtypes_accumulate: u32,
+    /// Most inputs of one command; 0: no limit.
+    pub max_inputs: u32,
+    /// Alignment in bytes that buffers have; 0: unknown.
+    pub alignment: u32,
+    /// Largest buffer in bytes; 0: no limit but memory.
+    pub max_buffer: u64,
+    /// Languages of [`crate::interface::kernel`], separated by spaces, NUL-padded.
+    pub kernel_languages: [c_char; 64],
+    /// What tells the device from others.
+    pub identity: crate::DeviceIdentity,
+}
+
+/// Bits of [`DeviceInfo::flags`].
+pub mod device_flag {
+    /// Equal commands give equal bits.
+    pub const DETERMINISTIC: u32 = 1;
+    /// Subnormal numbers may become zero.
+    pub const FLUSHES_SUBNORMALS: u32 = 2;
+    /// float32 products may use a shorter mantissa (TF32 and the like).
+    pub const REDUCED_PRECISION: u32 = 4;
+    /// The backend itself waits for [`crate::Tensor::wait`].
+    pub const WAITS_IN_COMMANDS: u32 = 8;
 }
 
 /// One command: a plan with its tensors and scalars.
@@ -286,7 +315,9 @@ pub struct BackendTable {
             command: *const Command,
         ) -> u64,
     >,
-    /// (stream) Runs commands in order. No tensor of a command has size zero.
+    /// (stream) Runs commands in order; they lie `commands.size` bytes apart. No tensor of
+    /// a command has size zero. A backend that made a plan may refuse sizes only with
+    /// [`crate::status::OUT_OF_MEMORY`].
     pub submit: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -308,8 +339,9 @@ unsafe impl Send for BackendTable {}
 // SAFETY: as above.
 unsafe impl Sync for BackendTable {}
 
-/// Entry point that fills the table: `ultramarine_backend_init`. The host sets
-/// `table.size` to the room it has.
+/// Entry point that fills the table: [`crate::symbol::INIT`]. The host sets
+/// `table.size` to the room it has; a backend with a longer table writes only the part
+/// that fits, with the size of that part. `host` lives as long as the process.
 pub type BackendInit = unsafe extern "C" fn(
     host: *const HostTable,
     table: *mut BackendTable,

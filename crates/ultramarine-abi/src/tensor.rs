@@ -47,6 +47,10 @@ pub struct Tensor {
     pub buffer: *mut c_void,
     /// Bytes in the whole buffer.
     pub buffer_size: u64,
-    /// Event the tensor's content waits for, or NULL.
+    /// Timeline event of this backend that must reach `wait_value` before the content is
+    /// touched, or NULL. Set only for devices with [`crate::device_flag::WAITS_IN_COMMANDS`];
+    /// for the others the host has called `event_wait_stream`.
     pub wait: *mut c_void,
+    /// Value of `wait`.
+    pub wait_value: u64,
 }

@@ -149,6 +149,7 @@ impl Array {
             buffer: std::ptr::null_mut(),
             buffer_size: 0,
             wait: std::ptr::null_mut(),
+            wait_value: 0,
         }
     }
 }

@@ -321,26 +321,26 @@ unsafe extern "C" fn device_info(
         // SAFETY: the host's error place.
         return unsafe { fail(error, status::ERROR, &format!("no CPU device {index}")) };
     }
-    let mut name = [0 as c_char; 128];
-    let text = format!("CPU ({})", Level::current().name());
-    for (to, from) in name.iter_mut().zip(text.bytes()) {
-        *to = from as c_char;
-    }
     let all = (1 << abi::schema::DTYPES.len()) - 1;
-    // SAFETY: `info` is writable; the linked-in host has this very struct.
-    unsafe {
-        *info = abi::DeviceInfo {
-            size: size_of::<abi::DeviceInfo>() as u32,
-            synchronous: 1,
-            host_memory: 1,
-            dtypes_storage: all,
-            dtypes_arithmetic: all,
-            fused_max_instructions: 64,
-            fused_max_inputs: 16,
-            memory: 0,
-            name,
-        }
-    };
+    let half = 1 << 9 | 1 << 12;
+    let text = format!("CPU ({})", Level::current().name());
+    // SAFETY: all-zero is a valid DeviceInfo.
+    let mut told: abi::DeviceInfo = unsafe { core::mem::zeroed() };
+    told.size = size_of::<abi::DeviceInfo>() as u32;
+    told.synchronous = 1;
+    told.host_memory = 1;
+    told.dtypes_storage = all;
+    told.dtypes_arithmetic = all;
+    told.dtypes_accumulate = half;
+    told.fused_max_instructions = 64;
+    told.fused_max_inputs = 16;
+    told.name = abi::inline_text(&text);
+    told.flags = abi::device_flag::DETERMINISTIC;
+    told.alignment = 256;
+    told.identity.size = size_of::<abi::DeviceIdentity>() as u32;
+    told.identity.name = told.name;
+    // SAFETY: the host's struct says its size.
+    unsafe { abi::write_sized(info, &told) };
     status::OK
 }
 

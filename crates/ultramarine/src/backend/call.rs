@@ -324,6 +324,7 @@ impl Exec {
             buffer: buffer.handle(),
             buffer_size: buffer.bytes() as u64,
             wait: std::ptr::null_mut(),
+            wait_value: 0,
         }
     }
 

@@ -1,0 +1,208 @@
+/* The operations of the contract: ids, codes, attributes, number rules. Generated from the schema; do not edit. */
+#ifndef ULTRAMARINE_SCHEMA_H
+#define ULTRAMARINE_SCHEMA_H
+
+#include <stdint.h>
+
+/* Operations a full backend provides; everything else has a decomposition. */
+#define UM_OP_COPY 0u /* Element copy between any strides, converting the dtype. NoAttrs. */
+#define UM_OP_FILL 1u /* Fills the output with scalar 0. NoAttrs. */
+#define UM_OP_ARANGE 2u /* scalar0 + i * scalar1 along a 1-d output (both float64 for floating outputs, else int64). NoAttrs. */
+#define UM_OP_UNARY 3u /* UnaryAttrs. */
+#define UM_OP_BINARY 4u /* BinaryAttrs; both inputs of one dtype, broadcast by strides. */
+#define UM_OP_SELECT 5u /* condition ? x : y. NoAttrs. */
+#define UM_OP_REDUCE 6u /* ReduceAttrs; the output keeps reduced axes with size 1. */
+#define UM_OP_ARG_REDUCE 7u /* Index (uint32) of the extreme along an axis, the first of equals; the output keeps the axis with size 1. ArgReduceAttrs. */
+#define UM_OP_SCAN 8u /* Running reduction along an axis. ScanAttrs. */
+#define UM_OP_MATMUL 9u /* (..., m, k) x (..., k, n) -> (..., m, n), equal batch dimensions (broadcast by strides). float16 and bfloat16 accumulate in float32. NoAttrs. */
+#define UM_OP_GATHER 10u /* Inputs: source, then n_indices index arrays of one shape and dtype. Output: index shape followed by a slice of source.ndim dimensions (1 along indexed axes). Negative indices count from the end; an index outside is clamped, never read past the buffer. GatherAttrs. */
+#define UM_OP_SCATTER 11u /* Inputs: source, indices, updates (shaped as GATHER's output). The output is the source with the updates combined in; out-of-range indices are skipped. ScatterAttrs. */
+#define UM_OP_GATHER_AXIS 12u /* out[.., i, ..] = source[.., index[.., i, ..], ..]. AxisAttrs. */
+#define UM_OP_SCATTER_AXIS 13u /* Source, indices, updates; the converse of GATHER_AXIS. ScatterAxisAttrs. */
+#define UM_OP_SORT 14u /* Ascending, stable, NaN last. AxisAttrs. */
+#define UM_OP_ARG_SORT 15u /* Indices (uint32) that sort. AxisAttrs. */
+#define UM_OP_RANDOM_BITS 16u /* Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or uint32. NoAttrs. */
+#define UM_OP_COUNT 17u
+
+/* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
+#define UM_UNARY_ABS 0u /* |x| */
+#define UM_UNARY_NEGATIVE 1u /* -x; wraps for integers. */
+#define UM_UNARY_SIGN 2u /* -1, 0 or 1, of NaN 0; x/|x| for complex. */
+#define UM_UNARY_SQUARE 3u /* x*x */
+#define UM_UNARY_SQRT 4u /* Square root. */
+#define UM_UNARY_RSQRT 5u /* 1/sqrt(x) */
+#define UM_UNARY_RECIPROCAL 6u /* 1/x */
+#define UM_UNARY_EXP 7u /* e^x */
+#define UM_UNARY_EXPM1 8u /* e^x - 1 */
+#define UM_UNARY_LOG 9u /* ln x */
+#define UM_UNARY_LOG2 10u /* log2 x */
+#define UM_UNARY_LOG10 11u /* log10 x */
+#define UM_UNARY_LOG1P 12u /* ln(1 + x) */
+#define UM_UNARY_SIN 13u /* Sine of radians. */
+#define UM_UNARY_COS 14u /* Cosine. */
+#define UM_UNARY_TAN 15u /* Tangent. */
+#define UM_UNARY_ARCSIN 16u /* Inverse sine. */
+#define UM_UNARY_ARCCOS 17u /* Inverse cosine. */
+#define UM_UNARY_ARCTAN 18u /* Inverse tangent. */
+#define UM_UNARY_SINH 19u /* Hyperbolic sine. */
+#define UM_UNARY_COSH 20u /* Hyperbolic cosine. */
+#define UM_UNARY_TANH 21u /* Hyperbolic tangent. */
+#define UM_UNARY_ARCSINH 22u /* Inverse hyperbolic sine. */
+#define UM_UNARY_ARCCOSH 23u /* Inverse hyperbolic cosine. */
+#define UM_UNARY_ARCTANH 24u /* Inverse hyperbolic tangent. */
+#define UM_UNARY_ERF 25u /* Error function. */
+#define UM_UNARY_ERFINV 26u /* Inverse error function. */
+#define UM_UNARY_SIGMOID 27u /* 1/(1 + e^-x) */
+#define UM_UNARY_FLOOR 28u /* Largest integer not above. */
+#define UM_UNARY_CEIL 29u /* Smallest integer not below. */
+#define UM_UNARY_ROUND 30u /* Nearest integer, ties to even. */
+#define UM_UNARY_TRUNC 31u /* Towards zero. */
+#define UM_UNARY_LOGICAL_NOT 32u /* Logical not: bool to bool. */
+#define UM_UNARY_BITWISE_INVERT 33u /* Complement of integers; logical not of bool. */
+#define UM_UNARY_ISNAN 34u /* Is NaN (either part): bool. */
+#define UM_UNARY_ISINF 35u /* Is infinite (either part): bool. */
+#define UM_UNARY_ISFINITE 36u /* Is finite (both parts): bool. */
+#define UM_UNARY_CONJUGATE 37u /* Complex conjugate. */
+#define UM_UNARY_REAL 38u /* Real part of complex64: float32. */
+#define UM_UNARY_IMAG 39u /* Imaginary part of complex64: float32. */
+#define UM_UNARY_COUNT 40u
+
+/* Codes of op. Both operands have one dtype; the output has it too, but for comparisons and logical ops (bool). */
+#define UM_BINARY_ADD 0u /* x + y; integers wrap; bool: or. */
+#define UM_BINARY_SUBTRACT 1u /* x - y; integers wrap. */
+#define UM_BINARY_MULTIPLY 2u /* x * y; integers wrap; bool: and. */
+#define UM_BINARY_DIVIDE 3u /* x / y; floating and complex only. */
+#define UM_BINARY_FLOOR_DIVIDE 4u /* Integers: floor(x / y), by zero 0. Floats: the quotient rounded to the dtype, then rounded down. Complex: x / y. */
+#define UM_BINARY_REMAINDER 5u /* Sign of the divisor (Python's %); integers by zero: the dividend. */
+#define UM_BINARY_POWER 6u /* x ** y; integers by squaring, 0 for every negative exponent. */
+#define UM_BINARY_MAXIMUM 7u /* Larger; NaN if either is NaN. Complex: by real part, then imaginary. */
+#define UM_BINARY_MINIMUM 8u /* Smaller; NaN if either is NaN. */
+#define UM_BINARY_LOGADDEXP 9u /* ln(e^x + e^y) */
+#define UM_BINARY_ARCTAN2 10u /* Angle of (y, x): arctan2(a, b) with a the ordinate. */
+#define UM_BINARY_EQUAL 11u /* x == y: bool. */
+#define UM_BINARY_NOT_EQUAL 12u /* x != y: bool. */
+#define UM_BINARY_LESS 13u /* x < y: bool. */
+#define UM_BINARY_LESS_EQUAL 14u /* x <= y: bool. */
+#define UM_BINARY_GREATER 15u /* x > y: bool. */
+#define UM_BINARY_GREATER_EQUAL 16u /* x >= y: bool. */
+#define UM_BINARY_LOGICAL_AND 17u /* Logical and of bools. */
+#define UM_BINARY_LOGICAL_OR 18u /* Logical or of bools. */
+#define UM_BINARY_BITWISE_AND 19u /* Bitwise and; bool: and. */
+#define UM_BINARY_BITWISE_OR 20u /* Bitwise or; bool: or. */
+#define UM_BINARY_BITWISE_XOR 21u /* Bitwise xor; bool: xor. */
+#define UM_BINARY_LEFT_SHIFT 22u /* x << y; a shift by the width or more gives 0. */
+#define UM_BINARY_RIGHT_SHIFT 23u /* x >> y, arithmetic for signed; a shift by the width or more gives 0 or -1. */
+#define UM_BINARY_EQUAL_NAN 24u /* x == y, or both NaN (in either part): bool. */
+#define UM_BINARY_COUNT 25u
+
+/* Codes of op and op (sum, prod, min, max, logaddexp). Sums of float16 and bfloat16 accumulate in float32; integers wrap. */
+#define UM_REDUCE_SUM 0u /* Sum. */
+#define UM_REDUCE_PROD 1u /* Product. */
+#define UM_REDUCE_MIN 2u /* Smallest; NaN if any is NaN. */
+#define UM_REDUCE_MAX 3u /* Largest; NaN if any is NaN. */
+#define UM_REDUCE_ALL 4u /* All non-zero: bool. */
+#define UM_REDUCE_ANY 5u /* Any non-zero: bool. */
+#define UM_REDUCE_LOGADDEXP 6u /* ln of the sum of e^x; scans only. */
+#define UM_REDUCE_COUNT 7u
+
+/* Codes of op. */
+#define UM_ARG_REDUCE_ARGMIN 0u /* Index of the smallest; the first NaN wins. */
+#define UM_ARG_REDUCE_ARGMAX 1u /* Index of the largest; the first NaN wins. */
+#define UM_ARG_REDUCE_COUNT 2u
+
+/* Codes of op: how an update combines with what is there. */
+#define UM_SCATTER_SET 0u /* Replaces (the last of equal indices wins). */
+#define UM_SCATTER_SUM 1u /* Adds. */
+#define UM_SCATTER_PROD 2u /* Multiplies. */
+#define UM_SCATTER_MIN 3u /* Keeps the smaller. */
+#define UM_SCATTER_MAX 4u /* Keeps the larger. */
+#define UM_SCATTER_COUNT 5u
+
+/* For ops without attributes. */
+typedef struct um_no_attrs {
+  uint32_t size;
+} um_no_attrs;
+
+/* Attributes of UNARY. */
+typedef struct um_unary_attrs {
+  uint32_t size;
+  uint32_t op; /* A unary code. */
+} um_unary_attrs;
+
+/* Attributes of BINARY. */
+typedef struct um_binary_attrs {
+  uint32_t size;
+  uint32_t op; /* A binary code. */
+} um_binary_attrs;
+
+/* Attributes of REDUCE. */
+typedef struct um_reduce_attrs {
+  uint32_t size;
+  uint32_t op; /* A reduce code. */
+  uint64_t axes; /* Bit i: axis i is reduced. */
+} um_reduce_attrs;
+
+/* Attributes of ARG_REDUCE. */
+typedef struct um_arg_reduce_attrs {
+  uint32_t size;
+  uint32_t op; /* An arg_reduce code. */
+  uint32_t axis; /* The axis. */
+} um_arg_reduce_attrs;
+
+/* Attributes of SCAN. */
+typedef struct um_scan_attrs {
+  uint32_t size;
+  uint32_t op; /* A reduce code. */
+  uint32_t axis; /* The axis. */
+  uint32_t reverse; /* 1: from the end. */
+  uint32_t inclusive; /* 1: an element includes itself. */
+} um_scan_attrs;
+
+/* Attributes of GATHER. */
+typedef struct um_gather_attrs {
+  uint32_t size;
+  uint32_t n_indices; /* Index arrays. */
+  uint32_t index_ndim; /* Dimensions of each index array. */
+  uint8_t axes[32]; /* The source axis that each index array addresses; ascending or not, all different. */
+} um_gather_attrs;
+
+/* Attributes of SCATTER. */
+typedef struct um_scatter_attrs {
+  uint32_t size;
+  uint32_t op; /* A scatter code. */
+  uint32_t n_indices; /* Index arrays. */
+  uint32_t index_ndim; /* Dimensions of each index array. */
+  uint8_t axes[32]; /* The axis that each index array addresses. */
+} um_scatter_attrs;
+
+/* Attributes of GATHER_AXIS, SORT and ARG_SORT. */
+typedef struct um_axis_attrs {
+  uint32_t size;
+  uint32_t axis; /* The axis. */
+} um_axis_attrs;
+
+/* Attributes of SCATTER_AXIS. */
+typedef struct um_scatter_axis_attrs {
+  uint32_t size;
+  uint32_t op; /* A scatter code; SET or SUM. */
+  uint32_t axis; /* The axis. */
+} um_scatter_axis_attrs;
+
+/* Dtypes, in the order of the device masks' bits. */
+#define UM_DTYPE_BOOL 0u
+#define UM_DTYPE_UINT8 1u
+#define UM_DTYPE_UINT16 2u
+#define UM_DTYPE_UINT32 3u
+#define UM_DTYPE_UINT64 4u
+#define UM_DTYPE_INT8 5u
+#define UM_DTYPE_INT16 6u
+#define UM_DTYPE_INT32 7u
+#define UM_DTYPE_INT64 8u
+#define UM_DTYPE_FLOAT16 9u
+#define UM_DTYPE_FLOAT32 10u
+#define UM_DTYPE_FLOAT64 11u
+#define UM_DTYPE_BFLOAT16 12u
+#define UM_DTYPE_COMPLEX64 13u
+#define UM_DTYPE_COUNT 14u
+
+#endif

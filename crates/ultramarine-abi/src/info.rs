@@ -1,0 +1,314 @@
+//! What a backend says of itself before it is initialised: its ABI info, also as a
+//! note in the file, and its score.
+
+use crate::{ABI_MAJOR, ABI_MINOR, BackendTable, Status};
+use core::ffi::{CStr, c_char};
+
+/// Entry points by name, as they are looked up.
+pub mod symbol {
+    use core::ffi::CStr;
+    /// [`super::BackendAbiInfoFn`]; required.
+    pub const ABI_INFO: &CStr = c"ultramarine_backend_abi_info";
+    /// [`super::BackendScoreFn`]; optional.
+    pub const SCORE: &CStr = c"ultramarine_backend_score";
+    /// [`crate::BackendInit`]; required.
+    pub const INIT: &CStr = c"ultramarine_backend_init";
+}
+
+/// The note that holds a [`BackendAbiInfo`], so that it can be read without running
+/// any code of the plugin.
+pub mod note {
+    /// Section of the note in an ELF file. Its type is `SHT_NOTE`, so it is in a
+    /// `PT_NOTE` segment, is kept by `--gc-sections` and survives stripping.
+    pub const ELF_SECTION: &str = ".note.ultramarine";
+    /// Owner name of the note, NUL included.
+    pub const OWNER: [u8; 12] = *b"Ultramarine\0";
+    /// Type of the note.
+    pub const TYPE: u32 = 1;
+    /// Segment and section in a Mach-O file; it holds the bare struct.
+    pub const MACHO_SECTION: &str = "__TEXT,__ultramarine";
+    /// Section in a PE file (eight characters at most); it holds the bare struct.
+    pub const PE_SECTION: &str = ".umnote";
+}
+
+/// Bits of [`BackendAbiInfo::sanitizers`].
+pub mod sanitizer {
+    /// AddressSanitizer.
+    pub const ADDRESS: u32 = 1;
+    /// ThreadSanitizer.
+    pub const THREAD: u32 = 2;
+    /// MemorySanitizer.
+    pub const MEMORY: u32 = 4;
+    /// Some other instrumentation that must be the same in the whole process.
+    pub const OTHER: u32 = 8;
+}
+
+/// Values of [`BackendAbiInfo::endianness`].
+pub mod endianness {
+    /// Least significant byte first.
+    pub const LITTLE: u8 = 1;
+    /// Most significant byte first.
+    pub const BIG: u8 = 2;
+}
+
+/// Score of a backend without a score function.
+pub const DEFAULT_SCORE: u32 = 1;
+/// Largest valid score.
+pub const MAX_SCORE: u32 = 10_000;
+/// Size of a function table of version 1.0: a shorter one is refused. Until the
+/// contract is frozen it is the size of today's.
+pub const TABLE_SIZE_MIN: u32 = size_of::<BackendTable>() as u32;
+
+/// Plain facts about a backend binary. All text is inline, NUL-padded UTF-8: a text
+/// that fills its field has no NUL.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendAbiInfo {
+    /// `size_of::<BackendAbiInfo>()` of the writer.
+    pub size: u32,
+    /// [`ABI_MAJOR`] that the backend was built for.
+    pub abi_major: u16,
+    /// [`ABI_MINOR`] that the backend was built for.
+    pub abi_minor: u16,
+    /// Major version of the DLPack structs used.
+    pub dlpack_major: u16,
+    /// Their minor version.
+    pub dlpack_minor: u16,
+    /// Size of the [`BackendTable`] that the backend fills.
+    pub table_size: u32,
+    /// Bits of a pointer.
+    pub pointer_bits: u8,
+    /// One of [`endianness`].
+    pub endianness: u8,
+    /// Reserved, zero.
+    pub reserved: u16,
+    /// DLPack device type of its devices. A backend of type CPU overlays kernels on cpu:0.
+    pub device_type: i32,
+    /// Bits of [`sanitizer`] that the binary was built with.
+    pub sanitizers: u32,
+    /// Reserved, zero.
+    pub flags: u32,
+    /// Name: lower-case letters, digits and `_`. The same as in the file's name.
+    pub name: [c_char; 32],
+    /// Variant, or empty: letters, digits, `_`, `.` and `-`.
+    pub variant: [c_char; 32],
+    /// The backend's own version.
+    pub version: [c_char; 32],
+    /// Target triple.
+    pub target: [c_char; 64],
+    /// Compiler and its version.
+    pub compiler: [c_char; 64],
+    /// CPU features that its code needs, separated by spaces: names as compilers
+    /// spell them (`avx2`, `avx512f`, `fma` ...) or a level (`x86-64-v3`).
+    pub cpu_features: [c_char; 256],
+}
+
+/// Text as an inline field; cut where the field ends.
+pub const fn inline_text<const N: usize>(text: &str) -> [c_char; N] {
+    let mut out = [0; N];
+    let bytes = text.as_bytes();
+    let mut i = 0;
+    while i < N && i < bytes.len() {
+        out[i] = bytes[i] as c_char;
+        i += 1;
+    }
+    out
+}
+
+/// An inline field as text, up to its first NUL. Broken UTF-8 is replaced.
+pub fn inline_str(field: &[c_char]) -> String {
+    let bytes: Vec<u8> = field.iter().map(|c| *c as u8).take_while(|b| *b != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The DLPack version whose structs this contract uses.
+pub const DLPACK: (u16, u16) =
+    (ultramarine_dlpack::DLPACK_MAJOR as u16, ultramarine_dlpack::DLPACK_MINOR as u16);
+
+impl BackendAbiInfo {
+    /// The facts that hold for whatever is compiled with this crate for this target;
+    /// the rest is empty.
+    pub const fn here(name: &str, device_type: i32) -> Self {
+        Self {
+            size: size_of::<Self>() as u32,
+            abi_major: ABI_MAJOR as u16,
+            abi_minor: ABI_MINOR as u16,
+            dlpack_major: DLPACK.0,
+            dlpack_minor: DLPACK.1,
+            table_size: size_of::<BackendTable>() as u32,
+            pointer_bits: usize::BITS as u8,
+            endianness: if cfg!(target_endian = "little") {
+                endianness::LITTLE
+            } else {
+                endianness::BIG
+            },
+            reserved: 0,
+            device_type,
+            sanitizers: 0,
+            flags: 0,
+            name: inline_text(name),
+            variant: [0; 32],
+            version: [0; 32],
+            target: inline_text(TARGET),
+            compiler: inline_text("rustc"),
+            cpu_features: [0; 256],
+        }
+    }
+}
+
+/// Architecture and system, as far as Rust tells a library without a build script.
+const TARGET: &str = if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+    "x86_64-unknown-linux-gnu"
+} else if cfg!(all(target_arch = "aarch64", target_os = "linux")) {
+    "aarch64-unknown-linux-gnu"
+} else if cfg!(all(target_arch = "aarch64", target_os = "macos")) {
+    "aarch64-apple-darwin"
+} else if cfg!(all(target_arch = "x86_64", target_os = "macos")) {
+    "x86_64-apple-darwin"
+} else if cfg!(all(target_arch = "x86_64", target_os = "windows")) {
+    "x86_64-pc-windows-msvc"
+} else {
+    "unknown"
+};
+
+/// The note as it lies in an ELF file.
+#[repr(C, align(4))]
+#[derive(Clone, Copy, Debug)]
+pub struct ElfNote {
+    /// Bytes of the owner's name.
+    pub name_size: u32,
+    /// Bytes of the description.
+    pub description_size: u32,
+    /// [`note::TYPE`].
+    pub kind: u32,
+    /// [`note::OWNER`].
+    pub owner: [u8; 12],
+    /// The description.
+    pub info: BackendAbiInfo,
+}
+
+impl ElfNote {
+    /// The note of an ABI info.
+    pub const fn new(info: BackendAbiInfo) -> Self {
+        Self {
+            name_size: note::OWNER.len() as u32,
+            description_size: size_of::<BackendAbiInfo>() as u32,
+            kind: note::TYPE,
+            owner: note::OWNER,
+            info,
+        }
+    }
+}
+
+/// Bits of [`DeviceIdentity::known`].
+pub mod identity {
+    /// `uuid` is filled in.
+    pub const UUID: u32 = 1;
+    /// The PCI address is filled in.
+    pub const PCI: u32 = 2;
+}
+
+/// What tells one physical device from another, and what people call it. Two backends
+/// that show the same UUID or PCI address show the same device.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceIdentity {
+    /// `size_of::<DeviceIdentity>()` of the writer.
+    pub size: u32,
+    /// Bits of [`identity`].
+    pub known: u32,
+    /// UUID as the driver gives it.
+    pub uuid: [u8; 16],
+    /// PCI domain.
+    pub pci_domain: u32,
+    /// PCI bus.
+    pub pci_bus: u32,
+    /// PCI device.
+    pub pci_device: u32,
+    /// PCI function.
+    pub pci_function: u32,
+    /// Bytes of device memory; 0 when unknown.
+    pub memory: u64,
+    /// Name, NUL-padded UTF-8.
+    pub name: [c_char; 128],
+}
+
+/// What [`symbol::SCORE`] fills in. The host sets `size`, `device_capacity`,
+/// `device_stride` and `devices`; the rest is zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BackendScore {
+    /// `size_of::<BackendScore>()` of the host.
+    pub size: u32,
+    /// 0: cannot run here. Up to [`MAX_SCORE`]; the best of a name is used.
+    pub score: u32,
+    /// Number of devices; may exceed `device_capacity`.
+    pub device_count: u32,
+    /// Room in `devices`.
+    pub device_capacity: u32,
+    /// Bytes between the elements of `devices`.
+    pub device_stride: u32,
+    /// Reserved, zero.
+    pub reserved: u32,
+    /// Place for what is known of the devices, each with its `size` set by the host.
+    pub devices: *mut DeviceIdentity,
+    /// Why the score is 0, NUL-padded UTF-8.
+    pub reason: [c_char; 256],
+}
+
+/// Entry point [`symbol::ABI_INFO`]: fills the struct, of which the host has set
+/// `size`. It must write no more than that many bytes.
+pub type BackendAbiInfoFn = unsafe extern "C" fn(info: *mut BackendAbiInfo) -> Status;
+
+/// Entry point [`symbol::SCORE`]: whether and how well the backend can run here. Cheap:
+/// no context, no threads. A status other than OK counts as score 0.
+pub type BackendScoreFn = unsafe extern "C" fn(score: *mut BackendScore) -> Status;
+
+/// Copies a struct that crossed the boundary: `min(size)` bytes into a zeroed one.
+///
+/// # Safety
+/// `source` is NULL or points at a struct that begins with its size in a `u32` and is
+/// readable for that many bytes; all-zero bytes are a valid `T`.
+pub unsafe fn read_sized<T: Copy>(source: *const T) -> Option<T> {
+    if source.is_null() {
+        return None;
+    }
+    // SAFETY: by this function's contract.
+    unsafe {
+        let said = source.cast::<u32>().read_unaligned() as usize;
+        let mut out: T = core::mem::zeroed();
+        let bytes = said.min(size_of::<T>());
+        core::ptr::copy_nonoverlapping(source.cast::<u8>(), (&raw mut out).cast::<u8>(), bytes);
+        Some(out)
+    }
+}
+
+/// Writes a struct into a place of the caller, whose first field says its size: no more
+/// than that. The size that stands there afterwards is what was written.
+///
+/// # Safety
+/// `target` is NULL or points at a writable struct that begins with its size in a `u32`.
+pub unsafe fn write_sized<T: Copy>(target: *mut T, value: &T) -> bool {
+    if target.is_null() {
+        return false;
+    }
+    // SAFETY: by this function's contract.
+    unsafe {
+        let room = target.cast::<u32>().read_unaligned() as usize;
+        let bytes = room.min(size_of::<T>());
+        core::ptr::copy_nonoverlapping((value as *const T).cast::<u8>(), target.cast(), bytes);
+        if bytes >= size_of::<u32>() {
+            target.cast::<u32>().write_unaligned(bytes as u32);
+        }
+    }
+    true
+}
+
+/// Whether a C string says `text`.
+///
+/// # Safety
+/// `c` is NULL or NUL-terminated.
+pub unsafe fn is_text(c: *const c_char, text: &CStr) -> bool {
+    // SAFETY: by this function's contract.
+    !c.is_null() && unsafe { CStr::from_ptr(c) } == text
+}

@@ -1,0 +1,110 @@
+//! Optional interface: kernels in source form, given by users.
+//!
+//! [`crate::DeviceInfo::kernel_languages`] lists what a device takes: `cuda-c`, `wgsl`,
+//! `msl`, `opencl-c` ...
+
+use crate::{Error, Status, Tensor};
+use core::ffi::{c_char, c_void};
+use ultramarine_dlpack::DLDataType;
+
+/// Id for [`crate::BackendTable::interface`].
+pub const INTERFACE: &core::ffi::CStr = c"ultramarine.kernel/1";
+
+/// A kernel to compile. Pointers are valid only during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct KernelSource {
+    /// `size_of::<KernelSource>()` of the writer.
+    pub size: u32,
+    /// Number of `template_arguments`.
+    pub n_template_arguments: u32,
+    /// Language, NUL-terminated.
+    pub language: *const c_char,
+    /// Source, `source_bytes` bytes of UTF-8.
+    pub source: *const c_char,
+    /// Bytes of `source`.
+    pub source_bytes: u64,
+    /// Name of the function, NUL-terminated.
+    pub entry: *const c_char,
+    /// Template arguments as text, each NUL-terminated.
+    pub template_arguments: *const *const c_char,
+    /// Options for the compiler, NUL-terminated, or NULL.
+    pub options: *const c_char,
+}
+
+/// Values of [`KernelArgument::kind`].
+pub mod argument {
+    /// `tensor`.
+    pub const TENSOR: u32 = 0;
+    /// `scalar` of `dtype`.
+    pub const SCALAR: u32 = 1;
+}
+
+/// One argument of a launch.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct KernelArgument {
+    /// `size_of::<KernelArgument>()` of the writer.
+    pub size: u32,
+    /// One of [`argument`].
+    pub kind: u32,
+    /// The tensor, or NULL.
+    pub tensor: *const Tensor,
+    /// Little-endian bits of a scalar.
+    pub scalar: [u64; 2],
+    /// Type of the scalar.
+    pub dtype: DLDataType,
+    /// 1: the kernel writes to the tensor.
+    pub written: u32,
+}
+
+/// One launch. Pointers are valid only during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct KernelLaunch {
+    /// `size_of::<KernelLaunch>()` of the writer.
+    pub size: u32,
+    /// Number of arguments.
+    pub n_arguments: u32,
+    /// Arguments, in the order of the kernel's parameters.
+    pub arguments: *const KernelArgument,
+    /// Bytes between the elements of `arguments`.
+    pub argument_stride: u32,
+    /// Bytes of dynamic shared memory.
+    pub shared_bytes: u32,
+    /// Blocks (work groups) in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads (work items) of a block in x, y, z.
+    pub block: [u32; 3],
+}
+
+/// The interface's table.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KernelInterface {
+    /// `size_of::<KernelInterface>()` of the backend.
+    pub size: u32,
+    /// Reserved, zero.
+    pub flags: u32,
+    /// (any) Compiles; a failure's error holds the compiler's log.
+    pub compile: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            source: *const KernelSource,
+            kernel: *mut *mut c_void,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+    /// (stream) Launches.
+    pub launch: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            stream: *mut c_void,
+            kernel: *mut c_void,
+            launch: *const KernelLaunch,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
+    /// (any) Frees a kernel that no stream runs any more.
+    pub release: Option<unsafe extern "C" fn(device: *mut c_void, kernel: *mut c_void)>,
+}

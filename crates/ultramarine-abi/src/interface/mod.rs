@@ -1,0 +1,24 @@
+//! Optional interfaces, which a backend offers by id through
+//! [`crate::BackendTable::interface`]. An id ends in the interface's revision; within
+//! a revision structs only grow, by their sizes.
+
+pub mod fused;
+pub mod kernel;
+pub mod memory;
+pub mod peer;
+pub mod profile;
+pub mod replay;
+pub mod statistics;
+
+use core::ffi::CStr;
+
+/// Ids of all interfaces of this version of the contract.
+pub const IDS: [&CStr; 7] = [
+    fused::INTERFACE,
+    kernel::INTERFACE,
+    memory::INTERFACE,
+    peer::INTERFACE,
+    profile::INTERFACE,
+    replay::INTERFACE,
+    statistics::INTERFACE,
+];
