@@ -52,6 +52,173 @@ typedef struct um_fused_interface {
                        const um_tensor_desc *outputs, void **plan, um_error **error);
 } um_fused_interface;
 
+/* ---- ultramarine.kernel/1: kernels in source form, given by users ------------------------------------------- */
+
+/* um_device_info.kernel_languages lists what a device takes: cuda-c, wgsl, msl, opencl-c ... */
+#define UM_KERNEL_INTERFACE "ultramarine.kernel/1"
+
+/* A kernel to compile. Pointers are valid only during the call. */
+typedef struct um_kernel_source {
+  uint32_t size;
+  uint32_t n_template_arguments;
+  const char *language; /* NUL-terminated */
+  const char *source;   /* source_bytes bytes of UTF-8 */
+  uint64_t source_bytes;
+  const char *entry;                      /* name of the function, NUL-terminated */
+  const char *const *template_arguments;  /* as text, each NUL-terminated */
+  const char *options;                    /* for the compiler, NUL-terminated, or NULL */
+} um_kernel_source;
+
+#define UM_ARGUMENT_TENSOR 0u /* `tensor` */
+#define UM_ARGUMENT_SCALAR 1u /* `scalar` of `dtype` */
+
+typedef struct um_kernel_argument {
+  uint32_t size;
+  uint32_t kind;           /* UM_ARGUMENT_... */
+  const um_tensor *tensor; /* or NULL */
+  uint64_t scalar[2];      /* little-endian bits */
+  DLDataType dtype;        /* of the scalar */
+  uint32_t written;        /* 1: the kernel writes to the tensor */
+} um_kernel_argument;
+
+/* One launch. Pointers are valid only during the call. */
+typedef struct um_kernel_launch {
+  uint32_t size;
+  uint32_t n_arguments;
+  const um_kernel_argument *arguments; /* in the order of the kernel's parameters */
+  uint32_t argument_stride;            /* bytes between the elements of arguments */
+  uint32_t shared_bytes;               /* dynamic shared memory */
+  uint32_t grid[3];                    /* blocks (work groups) in x, y, z */
+  uint32_t block[3];                   /* threads (work items) of a block in x, y, z */
+} um_kernel_launch;
+
+typedef struct um_kernel_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (any) Compiles; a failure's error holds the compiler's log. */
+  um_status (*compile)(void *device, const um_kernel_source *source, void **kernel, um_error **error);
+  /* (stream) Launches. */
+  um_status (*launch)(void *device, void *stream, void *kernel, const um_kernel_launch *launch, um_error **error);
+  void (*release)(void *device, void *kernel); /* (any) no stream runs it any more */
+} um_kernel_interface;
+
+/* ---- ultramarine.memory/1: memory of other libraries as buffers and the reverse, without a copy -------------- */
+
+#define UM_MEMORY_INTERFACE "ultramarine.memory/1"
+
+#define UM_MEMORY_HOST 0u           /* `handle` is an address in host memory */
+#define UM_MEMORY_DEVICE_POINTER 1u /* an address in the device's memory */
+#define UM_MEMORY_OPAQUE_FD 2u      /* an opaque file descriptor */
+#define UM_MEMORY_MTL_BUFFER 3u     /* an MTLBuffer */
+#define UM_MEMORY_CL_MEM 4u         /* a cl_mem */
+
+#define UM_MEMORY_READ_ONLY 1u /* must not be written */
+
+/* A block of memory that belongs to somebody else. */
+typedef struct um_foreign_memory {
+  uint32_t size;
+  uint32_t kind;     /* UM_MEMORY_HOST ... */
+  uint32_t flags;    /* UM_MEMORY_READ_ONLY */
+  uint32_t reserved; /* 0 */
+  uint64_t handle;   /* as kind says */
+  uint64_t offset;   /* bytes from the start of the memory to the block */
+  uint64_t bytes;    /* of the block */
+  /* Called once, on any thread, when the block is no longer used; may be NULL. The owner sets it for an import,
+   * the backend for an export. */
+  void (*release)(void *context);
+  void *context;
+  /* A native event or stream of the other library after whose present work the content is there; 0: now. */
+  uint64_t ready;
+} um_foreign_memory;
+
+typedef struct um_memory_interface {
+  uint32_t size;
+  uint32_t imports; /* bit i: memory of kind i can be imported */
+  uint32_t exports; /* bit i: buffers can be exported as kind i */
+  uint32_t flags;   /* 0 */
+  /* (any) A buffer over somebody else's memory. On success the backend calls `release` when the buffer is freed;
+   * on failure it never does. */
+  um_status (*import_)(void *device, const um_foreign_memory *memory, void **buffer, um_error **error);
+  /* (any) Describes a buffer as memory of `kind`. The host keeps the buffer alive for as long as the other side
+   * uses it, and calls `release` afterwards. */
+  um_status (*export_)(void *device, void *buffer, uint32_t kind, um_foreign_memory *memory, um_error **error);
+  /* (stream) Makes a stream of the backend wait for work of a foreign native stream. */
+  um_status (*wait_foreign)(void *device, void *stream, uint64_t foreign, um_error **error);
+  uint64_t (*native_stream)(void *device, void *stream); /* (any) the one behind a stream, as an integer */
+} um_memory_interface;
+
+/* ---- ultramarine.peer/1: copies between buffers of one backend, without the host ----------------------------- */
+
+#define UM_PEER_INTERFACE "ultramarine.peer/1"
+
+typedef struct um_peer_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (stream) Copies bytes between buffers of two devices, or of one, in the order of a stream of the target's
+   * device. The host has made that stream wait for the source. */
+  um_status (*copy)(void *target_device, void *stream, void *target, uint64_t target_offset, void *source_device,
+                    void *source, uint64_t source_offset, uint64_t bytes, um_error **error);
+} um_peer_interface;
+
+/* ---- ultramarine.profile/1: named ranges in the vendor's profiler -------------------------------------------- */
+
+#define UM_PROFILE_INTERFACE "ultramarine.profile/1"
+
+typedef struct um_profile_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (stream) Opens a range; `name` is NUL-terminated UTF-8, valid during the call. */
+  void (*range_push)(void *device, void *stream, const char *name);
+  void (*range_pop)(void *device, void *stream); /* (stream) closes the range opened last */
+} um_profile_interface;
+
+/* ---- ultramarine.replay/1: a list of commands captured once and replayed ------------------------------------- */
+
+#define UM_REPLAY_INTERFACE "ultramarine.replay/1"
+
+typedef struct um_replay_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (any) Captures commands without running them. Their plans and buffers stay alive for as long as the
+   * recording. */
+  um_status (*capture)(void *device, const um_command *commands, uint32_t n_commands, void **recording,
+                       um_error **error);
+  /* (stream) Runs a recording once more, on the same buffers. */
+  um_status (*replay)(void *device, void *stream, void *recording, um_error **error);
+  void (*release)(void *device, void *recording); /* (any) no stream runs it any more */
+} um_replay_interface;
+
+/* ---- ultramarine.statistics/1: the backend's own counts of memory, and its limits ---------------------------- */
+
+/* Without it the host's counts stand in. */
+#define UM_STATISTICS_INTERFACE "ultramarine.statistics/1"
+
+/* Memory of one device, in bytes. */
+typedef struct um_memory_statistics {
+  uint32_t size;
+  uint32_t flags;  /* 0 */
+  uint64_t active; /* in buffers that exist */
+  uint64_t peak;   /* the most that `active` was since the start or the last reset */
+  uint64_t cache;  /* kept for reuse */
+  uint64_t total;  /* on the device in all; 0: unknown */
+  uint64_t free_;  /* on the device; 0: unknown */
+} um_memory_statistics;
+
+#define UM_LIMIT_MEMORY 0u /* bytes that buffers and cache should take at most */
+#define UM_LIMIT_CACHE 1u  /* bytes kept for reuse at most */
+#define UM_LIMIT_WIRED 2u  /* bytes that may be pinned */
+
+typedef struct um_statistics_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  um_status (*read)(void *device, um_memory_statistics *statistics, um_error **error); /* (any) */
+  /* (any) Sets one of UM_LIMIT_...; `former` gets what it was. */
+  um_status (*set_limit)(void *device, uint32_t which, uint64_t bytes, uint64_t *former, um_error **error);
+  uint64_t (*get_limit)(void *device, uint32_t which); /* (any) */
+  void (*reset_peak)(void *device);                    /* (any) starts the peak afresh */
+  void (*clear_cache)(void *device);                   /* (any) frees what is kept for reuse */
+} um_statistics_interface;
+
 #ifdef __cplusplus
 }
 #endif
