@@ -312,3 +312,16 @@ pub unsafe fn is_text(c: *const c_char, text: &CStr) -> bool {
     // SAFETY: by this function's contract.
     !c.is_null() && unsafe { CStr::from_ptr(c) } == text
 }
+
+/// Whether a C string says the same as an inline field.
+///
+/// # Safety
+/// `c` is NULL or NUL-terminated.
+pub unsafe fn is_text_of(c: *const c_char, field: &[c_char]) -> bool {
+    if c.is_null() {
+        return false;
+    }
+    // SAFETY: by this function's contract.
+    let text = unsafe { CStr::from_ptr(c) }.to_bytes();
+    text.iter().copied().eq(field.iter().map(|c| *c as u8).take_while(|b| *b != 0))
+}

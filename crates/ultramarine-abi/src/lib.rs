@@ -17,6 +17,7 @@
 
 mod info;
 pub mod interface;
+pub mod negotiate;
 pub mod schema;
 mod table;
 mod tensor;
