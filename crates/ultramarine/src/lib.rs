@@ -21,7 +21,9 @@ mod stream;
 pub mod transforms;
 
 pub use array::Array;
-pub use backend::{BackendInfo, Stats, backends, register, reset_stats, stats};
+pub use backend::{
+    BackendInfo, OpCount, Stats, backends, op_counts, register, reset_op_counts, reset_stats, stats,
+};
 pub use device::{
     Device, DeviceType, Scope, default_device, device_count, is_available, set_default_device,
     with_stream,

@@ -1,7 +1,7 @@
 //! Calls of a backend: tensors for the boundary, submits, copies between devices,
 //! and the counts of all that.
 
-use super::{DeviceState, Plan, PlanKey, host};
+use super::{DeviceState, Plan, PlanKey, counts::Way, host, kernels::Kernels};
 use crate::{
     device::Device,
     dtype::Dtype,
@@ -97,6 +97,8 @@ pub(crate) struct Exec {
     /// Memory that submitted commands of a device that runs ahead still use, be it only
     /// a temporary of an op: nothing of it is freed before the device has passed it.
     in_flight: RefCell<Vec<Arc<Buffer>>>,
+    /// The table that took the last command, until it is counted.
+    ran: Cell<Option<&'static Kernels>>,
     local: Local,
 }
 
@@ -112,7 +114,13 @@ type Tensors = SmallVec<[Tensor; 8]>;
 impl Exec {
     pub fn new(device: &'static DeviceState, stream: Stream) -> Result<Self> {
         let stream = device.stream(stream)?;
-        Ok(Exec { device, stream, in_flight: RefCell::default(), local: Local::default() })
+        Ok(Exec {
+            device,
+            stream,
+            in_flight: RefCell::default(),
+            ran: Cell::new(None),
+            local: Local::default(),
+        })
     }
 
     /// Waits until the device has done what was submitted, and lets go of the memory
@@ -160,9 +168,21 @@ impl Exec {
         operand.clone()
     }
 
-    pub fn count_fused(&self, operations: usize) {
+    /// Counts a graph operation that ran by the device's own kernels. (One that gave no
+    /// command, such as a view, is not counted.)
+    pub fn count_native(&self, name: &'static str) {
+        if let Some(kernels) = self.ran.take() {
+            kernels.counts.add(name, Way::Native);
+        }
+    }
+
+    /// Counts the operations of a fused program.
+    pub fn count_fused(&self, operations: impl ExactSizeIterator<Item = &'static str>) {
         bump(&self.local.fused, 1);
-        bump(&self.local.fused_operations, operations as u64);
+        bump(&self.local.fused_operations, operations.len() as u64);
+        if let Some(kernels) = self.ran.take() {
+            operations.for_each(|name| kernels.counts.add(name, Way::Native));
+        }
     }
 
     /// Runs one op of the contract. Outputs of size zero are left alone; an input of
@@ -262,7 +282,7 @@ impl Exec {
         }
         let mut tensors = Tensors::new();
         for t in inputs.iter().chain(outputs) {
-            tensors.push(self.tensor(t));
+            tensors.push(tensor(plan.kernels, t));
         }
         self.hold(inputs.iter().chain(outputs).map(|t| &t.value.buffer));
         bump(&self.local.commands, 1);
@@ -292,47 +312,46 @@ impl Exec {
                 .map_or(std::ptr::null_mut(), |b| b.as_ptr() as *mut c_void),
             ..command
         };
-        let Some(submit) = self.device.table.submit else {
+        let Some(submit) = plan.kernels.table.submit else {
             return Err(self.device.lacks("submit"));
         };
         let mut error = std::ptr::null_mut();
         // SAFETY: the command and all it points at are valid for the call; tensors
         // have the dtypes and ranks that the plan was made for; one job at a time
         // runs on a stream.
-        let code = unsafe { submit(self.device.handle, self.stream, &command, 1, &mut error) };
+        let code = unsafe { submit(plan.kernels.handle, self.stream, &command, 1, &mut error) };
+        self.ran.set(Some(plan.kernels));
         host::check("submit", code, error)
     }
 
-    fn tensor(&self, t: &Operand<'_>) -> Tensor {
-        let buffer = &t.value.buffer;
-        Tensor {
-            size: size_of::<Tensor>() as u32,
-            flags: 0,
-            dl: DLTensor {
-                data: buffer.as_ptr() as *mut c_void,
-                device: DLDevice {
-                    device_type: self.device.table.device_type,
-                    device_id: self.device.ordinal,
-                },
-                ndim: t.shape.len() as i32,
-                dtype: t.dtype.to_dl(),
-                // usize and isize are 64 bits wide on every target that is supported.
-                shape: t.shape.as_ptr() as *mut i64,
-                strides: t.value.strides.as_ptr() as *mut i64,
-                byte_offset: t.value.offset as u64,
-            },
-            buffer: buffer.handle(),
-            buffer_size: buffer.bytes() as u64,
-            wait: std::ptr::null_mut(),
-            wait_value: 0,
-        }
-    }
-
     fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<Arc<Buffer>>> {
-        let Some(ask) = self.device.table.plan_workspace else { return Ok(None) };
-        // SAFETY: the plan belongs to the device; the command is valid for the call.
-        let bytes = unsafe { ask(self.device.handle, plan.raw, command) };
+        let Some(ask) = plan.kernels.table.plan_workspace else { return Ok(None) };
+        // SAFETY: the plan is this table's; the command is valid for the call.
+        let bytes = unsafe { ask(plan.kernels.handle, plan.raw, command) };
         if bytes == 0 { Ok(None) } else { Buffer::new(bytes as usize, self.device).map(Some) }
+    }
+}
+
+/// A tensor as it crosses the boundary.
+fn tensor(kernels: &Kernels, t: &Operand<'_>) -> Tensor {
+    let buffer = &t.value.buffer;
+    Tensor {
+        size: size_of::<Tensor>() as u32,
+        flags: 0,
+        dl: DLTensor {
+            data: buffer.as_ptr() as *mut c_void,
+            device: DLDevice { device_type: kernels.table.device_type, device_id: kernels.ordinal },
+            ndim: t.shape.len() as i32,
+            dtype: t.dtype.to_dl(),
+            // usize and isize are 64 bits wide on every target that is supported.
+            shape: t.shape.as_ptr() as *mut i64,
+            strides: t.value.strides.as_ptr() as *mut i64,
+            byte_offset: t.value.offset as u64,
+        },
+        buffer: buffer.handle(),
+        buffer_size: buffer.bytes() as u64,
+        wait: std::ptr::null_mut(),
+        wait_value: 0,
     }
 }
 

@@ -5,11 +5,17 @@
 //! device states live for the rest of the process.
 
 mod call;
+mod counts;
 mod host;
+mod kernels;
 mod plan;
 
 pub(crate) use call::{Exec, Operand};
 pub use call::{Stats, reset_stats, stats};
+pub use counts::{OpCount, op_counts, reset_op_counts};
+pub(crate) use kernels::overlay;
+#[allow(unused_imports, reason = "for the loader's list")]
+pub(crate) use kernels::overlays;
 pub(crate) use plan::{Plan, PlanKey, WordHasher};
 
 use crate::{
@@ -20,11 +26,12 @@ use crate::{
     stream::{Stream, lock},
 };
 use core::ffi::{CStr, c_void};
+use kernels::{KernelList, Kernels};
 use plan::PlanCache;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
-use ultramarine_abi::{self as abi, Status, fused::FusedInterface, status};
+use ultramarine_abi::{self as abi, Status, dlpack::device_type, status};
 
 /// One open device of a backend.
 pub struct DeviceState {
@@ -34,12 +41,13 @@ pub struct DeviceState {
     pub backend: String,
     table: abi::BackendTable,
     handle: *mut c_void,
-    /// The backend's own index of the device, which DLPack calls its id.
-    ordinal: i32,
     /// The backend's handles of our streams, by index; made at the first use.
     streams: Mutex<HashMap<u32, StreamHandle>>,
     info: abi::DeviceInfo,
-    fused: Option<FusedInterface>,
+    /// What makes plans and runs commands.
+    kernels: KernelList,
+    /// Whether fused programs are taken.
+    fused: bool,
     plans: PlanCache,
     memory: MemoryCounters,
 }
@@ -82,7 +90,7 @@ static HOST: OnceLock<&'static DeviceState> = OnceLock::new();
 #[inline]
 pub(crate) fn host() -> &'static DeviceState {
     HOST.get_or_init(|| {
-        match open(ultramarine_cpu::backend_init, |_| Device::CPU) {
+        match start(ultramarine_cpu::backend_init).and_then(|b| open(b, |_| Device::CPU)) {
             Ok(devices) if !devices.is_empty() => devices[0],
             // The linked-in backend cannot fail to open; without it nothing works.
             Ok(_) => unreachable!("the CPU backend has no device"),
@@ -149,7 +157,8 @@ pub fn backends() -> Vec<BackendInfo> {
 }
 
 /// Registers a backend that is linked into the program: its devices follow those
-/// registered before it.
+/// registered before it. One of device type CPU adds no device: it overlays the kernels
+/// of cpu:0.
 ///
 /// # Safety
 /// `init` obeys the contract of [`abi::BackendInit`].
@@ -161,16 +170,19 @@ pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = lock(&ONE_AT_A_TIME);
     let first = gpus().len();
-    let opened = open(init, |i| Device::gpu((first + i) as u16))?;
+    let started = start(init)?;
+    if started.0.device_type == device_type::CPU {
+        overlay(started.0, &started.1, "", abi::DEFAULT_SCORE)?;
+        return Ok(vec![Device::CPU]);
+    }
+    let opened = open(started, |i| Device::gpu((first + i) as u16))?;
     let devices = opened.iter().map(|d| d.device).collect();
     GPUS.write().unwrap_or_else(std::sync::PoisonError::into_inner).extend(opened);
     Ok(devices)
 }
 
-fn open(
-    init: abi::BackendInit,
-    name: impl Fn(usize) -> Device,
-) -> Result<Vec<&'static DeviceState>> {
+/// A started backend: its table, its name.
+fn start(init: abi::BackendInit) -> Result<(abi::BackendTable, String)> {
     // SAFETY: all-zero is a valid table: no functions, NULL pointers.
     let mut table: abi::BackendTable = unsafe { std::mem::zeroed() };
     table.size = size_of::<abi::BackendTable>() as u32;
@@ -193,6 +205,14 @@ fn open(
         // SAFETY: the name is a static NUL-terminated string by contract.
         unsafe { CStr::from_ptr(table.name) }.to_string_lossy().into_owned()
     };
+    Ok((table, backend))
+}
+
+/// Opens the devices of a started backend.
+fn open(
+    (table, backend): (abi::BackendTable, String),
+    name: impl Fn(usize) -> Device,
+) -> Result<Vec<&'static DeviceState>> {
     let missing = || Error::Runtime(format!("backend {backend} lacks a required function"));
     let (Some(count), Some(info_of), Some(open)) =
         (table.device_count, table.device_info, table.device_open)
@@ -202,12 +222,6 @@ fn open(
     if table.prepare.is_none() || table.submit.is_none() {
         return Err(missing());
     }
-    let fused = table.interface.and_then(|interface| {
-        // SAFETY: a NUL-terminated id; the answer is NULL or a static table.
-        let found = unsafe { interface(table.backend, abi::fused::INTERFACE.as_ptr()) };
-        // SAFETY: as above; the interface's first revision has this layout.
-        (!found.is_null()).then(|| unsafe { *(found as *const FusedInterface) })
-    });
     // SAFETY: the backend's own function with its own pointer.
     let n = unsafe { count(table.backend) };
     let mut devices = Vec::new();
@@ -223,15 +237,16 @@ fn open(
         // SAFETY: as above.
         let code = unsafe { open(table.backend, i, &mut handle, &mut error) };
         host::check("device_open", code, error)?;
+        let own = Kernels::new(&backend, "", 0, table, (handle, i as i32), &info);
         let state: &'static DeviceState = Box::leak(Box::new(DeviceState {
             device: name(i as usize),
             backend: backend.clone(),
             table,
             handle,
-            ordinal: i as i32,
             streams: Mutex::default(),
             info,
-            fused,
+            kernels: KernelList::new(own),
+            fused: own.fused.is_some(),
             plans: PlanCache::default(),
             memory: MemoryCounters::default(),
         }));
@@ -255,7 +270,7 @@ impl DeviceState {
 
     /// Most instructions of a fused program; 0 when the backend takes none.
     pub(crate) fn fused_limit(&self) -> usize {
-        if self.fused.is_some() { self.info.fused_max_instructions as usize } else { 0 }
+        if self.fused { self.info.fused_max_instructions as usize } else { 0 }
     }
 
     /// Most inputs of a fused program.

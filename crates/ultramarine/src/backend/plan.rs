@@ -1,6 +1,6 @@
 //! Plans: prepared once per op, dtypes, ranks and layout classes.
 
-use super::{DeviceState, call::Operand, host, is_refusal};
+use super::{DeviceState, call::Operand, host, is_refusal, kernels::Kernels};
 use crate::{error::Result, shape, stream::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
@@ -42,7 +42,8 @@ impl Hasher for WordHasher {
 
 /// A backend's plan, or its refusal.
 pub(crate) struct Plan {
-    device: &'static DeviceState,
+    /// The table that made it: commands and the release go there.
+    pub kernels: &'static Kernels,
     pub raw: *mut c_void,
     /// OK, UNSUPPORTED or NEEDS_CONTIGUOUS.
     pub status: Status,
@@ -55,9 +56,9 @@ unsafe impl Sync for Plan {}
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        if let (Some(release), false) = (self.device.table.plan_release, self.raw.is_null()) {
-            // SAFETY: made by this device, released once.
-            unsafe { release(self.device.handle, self.raw) };
+        if let (Some(release), false) = (self.kernels.table.plan_release, self.raw.is_null()) {
+            // SAFETY: made by this table's device, released once.
+            unsafe { release(self.kernels.handle, self.raw) };
         }
     }
 }
@@ -65,20 +66,44 @@ impl Drop for Plan {
 type Map = HashMap<PlanKey, Arc<Plan>, BuildHasherDefault<WordHasher>>;
 
 #[derive(Default)]
-pub(super) struct PlanCache(Mutex<Map>);
+struct Cached {
+    map: Map,
+    /// Grows when the cache is dropped.
+    generation: u64,
+}
+
+#[derive(Default)]
+pub(super) struct PlanCache(Mutex<Cached>);
 
 impl PlanCache {
     fn get(&self, key: PlanKey, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
-        if let Some(plan) = lock(&self.0).get(&key) {
-            return Ok(plan.clone());
-        }
+        let generation = {
+            let cached = lock(&self.0);
+            if let Some(plan) = cached.map.get(&key) {
+                return Ok(plan.clone());
+            }
+            cached.generation
+        };
         // Made without the lock: preparing may compile for a while.
         let plan = Arc::new(make()?);
-        let mut map = lock(&self.0);
-        if map.len() >= MAX_PLANS {
-            map.clear();
+        let mut cached = lock(&self.0);
+        if cached.generation != generation {
+            // Made from tables that are no longer all there are: for this once.
+            return Ok(plan);
         }
-        Ok(map.entry(key).or_insert(plan).clone())
+        if cached.map.len() >= MAX_PLANS {
+            cached.map.clear();
+        }
+        Ok(cached.map.entry(key).or_insert(plan).clone())
+    }
+
+    /// Forgets all plans; those in use live until their use ends.
+    pub fn clear(&self) {
+        let mut cached = lock(&self.0);
+        cached.generation += 1;
+        let old = std::mem::take(&mut cached.map);
+        drop(cached);
+        drop(old);
     }
 }
 
@@ -95,23 +120,42 @@ pub(super) fn describe(t: &Operand<'_>) -> (TensorDesc, u64) {
     (desc, (t.dtype as u64) << 32 | (t.shape.len() as u64) << 8 | layout as u64)
 }
 
+/// The answer of a table's `prepare`: a plan, or that it wants another layout. `None`: it
+/// has no kernel.
 fn finish(
-    device: &'static DeviceState,
-    call: &str,
+    kernels: &'static Kernels,
     code: Status,
     error: *mut abi::Error,
     raw: *mut c_void,
-) -> Result<Plan> {
+) -> Result<Option<Plan>> {
     if is_refusal(code) {
         // The words of a refusal are dropped: another way is tried.
-        let _ = host::check(call, code, error);
+        let _ = host::check("prepare", code, error);
     } else {
-        host::check(call, code, error)?;
+        host::check("prepare", code, error)?;
     }
-    Ok(Plan { device, raw, status: code })
+    Ok((code != status::UNSUPPORTED).then_some(Plan { kernels, raw, status: code }))
 }
 
 impl DeviceState {
+    /// The first plan that one of the device's tables makes; from the last, a refusal.
+    fn first(&self, mut ask: impl FnMut(&'static Kernels) -> Result<Option<Plan>>) -> Result<Plan> {
+        let list = self.kernels.get();
+        let mut refused = None;
+        for kernels in list.iter().copied() {
+            match ask(kernels)? {
+                Some(plan) => return Ok(plan),
+                None => refused = Some(kernels),
+            }
+        }
+        match refused {
+            Some(kernels) => {
+                Ok(Plan { kernels, raw: std::ptr::null_mut(), status: status::UNSUPPORTED })
+            }
+            None => Err(self.lacks("kernels")),
+        }
+    }
+
     /// The plan for one op.
     ///
     /// # Safety
@@ -134,14 +178,14 @@ impl DeviceState {
             key.push(word);
         }
         let n = inputs.len();
-        self.plans.get(key, || {
-            let Some(prepare) = self.table.prepare else { return Err(self.lacks("prepare")) };
+        let ask = |kernels: &'static Kernels| {
+            let Some(prepare) = kernels.table.prepare else { return Ok(None) };
             let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: descriptions and attributes are valid for the call, the places
             // for the answers too.
             let code = unsafe {
                 prepare(
-                    self.handle,
+                    kernels.handle,
                     op,
                     1,
                     attributes,
@@ -153,8 +197,9 @@ impl DeviceState {
                     &mut error,
                 )
             };
-            finish(self, "prepare", code, error, raw)
-        })
+            finish(kernels, code, error, raw)
+        };
+        self.plans.get(key, || self.first(ask))
     }
 
     /// The plan for a fused program; `key` holds the program in words.
@@ -171,20 +216,19 @@ impl DeviceState {
             descs.push(desc);
             key.push(word);
         }
-        self.plans.get(key, || {
-            let Some(prepare) = self.fused.and_then(|f| f.prepare) else {
-                return Ok(Plan {
-                    device: self,
-                    raw: std::ptr::null_mut(),
-                    status: status::UNSUPPORTED,
-                });
+        let ask = |kernels: &'static Kernels| {
+            let prepare = kernels.fused.and_then(|f| f.prepare);
+            let Some(prepare) = prepare
+                .filter(|_| kernels.takes_programs(program.n_instructions, program.n_inputs))
+            else {
+                return Ok(None);
             };
             let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: program and descriptions are valid for the call, the places for
             // the answers too.
             let code = unsafe {
                 prepare(
-                    self.handle,
+                    kernels.handle,
                     program,
                     descs.as_ptr(),
                     descs[inputs.len()..].as_ptr(),
@@ -192,7 +236,9 @@ impl DeviceState {
                     &mut error,
                 )
             };
-            finish(self, "prepare", code, error, raw)
-        })
+            // No contiguous copies are made for a program: the next table is asked.
+            Ok(finish(kernels, code, error, raw)?.filter(|p| p.status == status::OK))
+        };
+        self.plans.get(key, || self.first(ask))
     }
 }

@@ -129,6 +129,7 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
         None => return Err(Error::runtime("eval", "a stand-in has no value")),
     };
     exec.settle()?;
+    exec.count_native(node.op.name());
     node.finish(Ok(value));
     Ok(())
 }
@@ -181,7 +182,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         return Ok(false);
     }
     exec.settle()?;
-    exec.count_fused(task.members.len());
+    exec.count_fused(task.members.iter().map(|m| m.node.op.name()));
     for member in &task.members {
         drop(member.node.take_inputs());
         if !member.materialised {
