@@ -250,7 +250,7 @@ typedef struct um_backend_table {
   void (*event_destroy)(void *device, void *event);   /* (any) nobody waits for it */
 
   /* (any) Makes a plan for one op; `attributes` is the op's struct of schema.h, whose unknown tail, if not zero,
-   * means UM_UNSUPPORTED. A plan depends on dtypes, ranks and layouts only, and may be used by many threads. */
+   * means UM_UNSUPPORTED. Descriptions lie `inputs->size` and `outputs->size` bytes apart. A plan depends on dtypes, ranks and layouts only, and may be used by many threads. */
   um_status (*prepare)(void *device, uint32_t op, uint32_t revision, const void *attributes,
                        const um_tensor_desc *inputs, uint32_t n_inputs, const um_tensor_desc *outputs,
                        uint32_t n_outputs, void **plan, um_error **error);

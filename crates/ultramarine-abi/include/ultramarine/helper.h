@@ -1,0 +1,421 @@
+/* Help for backends written in C11 or C++11: header-only, nothing of it crosses the boundary.
+ *
+ *   UM_DEFINE_BACKEND("mine", "", "1.0", kDLExtDev);   the ABI info, its note and the entry point that returns it
+ *   um_fail, um_log                                     errors and messages, printf-like
+ *   um_read_sized, um_write_sized, um_read_attributes   structs of another version
+ *   um_command_at, um_input, um_output, um_scalar       parts of a command, by their strides
+ *   um_dtype_index, um_dtype, um_dtype_size             dtypes and the bits of the device masks
+ *   um_rows                                             loops over strided and broadcast tensors
+ *   um_sync_functions                                   streams and timeline events of a synchronous backend
+ *
+ * Link with -pthread where the C library wants it. For exceptions there is helper.hpp. */
+#ifndef ULTRAMARINE_HELPER_H
+#define ULTRAMARINE_HELPER_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+#include "helper_build.h"
+
+#if defined(_WIN32)
+#include <windows.h>
+#else
+#include <pthread.h>
+#endif
+
+/* ---- structs of another version ----------------------------------------------------------------------------- */
+
+/* Copies a struct that begins with its size: min(size) bytes, the rest is zero. 0 if there is none. */
+static inline int um_read_sized(void *target, size_t size, const void *source) {
+  uint32_t said = 0;
+  memset(target, 0, size);
+  if (source == NULL) return 0;
+  memcpy(&said, source, sizeof said);
+  memcpy(target, source, said < size ? said : size);
+  return 1;
+}
+
+/* Writes into a struct of the caller's, whose first field says how much room there is, and leaves there how much was
+ * written. 0 if there is none. */
+static inline int um_write_sized(void *target, const void *source, size_t size) {
+  uint32_t room = 0;
+  uint32_t bytes;
+  if (target == NULL) return 0;
+  memcpy(&room, target, sizeof room);
+  bytes = room < size ? room : (uint32_t)size;
+  memcpy(target, source, bytes);
+  if (bytes >= sizeof bytes) memcpy(target, &bytes, sizeof bytes);
+  return 1;
+}
+
+/* Reads an op's attributes. A tail that this build does not know makes it UM_UNSUPPORTED, unless it is zero. */
+static inline um_status um_read_attributes(void *target, size_t size, const void *source) {
+  const unsigned char *bytes = (const unsigned char *)source;
+  uint32_t said;
+  size_t i;
+  if (!um_read_sized(target, size, source)) return UM_INVALID;
+  memcpy(&said, source, sizeof said);
+  for (i = size; i < said; i++) {
+    if (bytes[i] != 0) return UM_UNSUPPORTED;
+  }
+  return UM_OK;
+}
+
+/* Puts a text into an inline field, NUL-padded and cut where the field ends (never within it by a lone NUL). */
+#define UM_SET_TEXT(field, text) um_set_text((field), sizeof(field), (text))
+static inline void um_set_text(char *field, size_t size, const char *text) {
+  size_t length = strlen(text);
+  memset(field, 0, size);
+  memcpy(field, text, length < size ? length : size);
+}
+
+/* ---- errors, messages, threads: the host's ------------------------------------------------------------------ */
+
+static inline uint64_t um_format_length(int written, size_t room) {
+  if (written < 0) return 0;
+  return (size_t)written < room ? (uint64_t)written : (uint64_t)(room - 1);
+}
+
+/* Makes the error object, if the caller wants one, and returns `code`: `return um_fail(host, error, UM_ERROR, ...)`. */
+UM_PRINTF_LIKE(4, 5)
+static inline um_status um_fail(const um_host_table *host, um_error **error, um_status code, const char *format, ...) {
+  char text[1024];
+  va_list arguments;
+  uint64_t length;
+  if (error == NULL || host == NULL || host->error_new == NULL) return code;
+  va_start(arguments, format);
+  length = um_format_length(vsnprintf(text, sizeof text, format, arguments), sizeof text);
+  va_end(arguments);
+  *error = host->error_new(host->host, code, text, length);
+  return code;
+}
+
+/* Gives a message to the host; `level` is UM_LOG_... */
+UM_PRINTF_LIKE(3, 4)
+static inline void um_log(const um_host_table *host, uint32_t level, const char *format, ...) {
+  char text[1024];
+  va_list arguments;
+  uint64_t length;
+  if (host == NULL || host->log == NULL) return;
+  va_start(arguments, format);
+  length = um_format_length(vsnprintf(text, sizeof text, format, arguments), sizeof text);
+  va_end(arguments);
+  host->log(host->host, level, text, length);
+}
+
+/* body(context, i) for every i < count, on the host's threads; in place where the host has none. */
+static inline void um_parallel_for(const um_host_table *host, uint64_t count, um_parallel_body body, void *context) {
+  uint64_t i;
+  if (count > 1 && host != NULL && host->parallel_for != NULL) {
+    host->parallel_for(host->host, count, body, context);
+    return;
+  }
+  for (i = 0; i < count; i++) body(context, i);
+}
+
+/* ---- parts of a command ------------------------------------------------------------------------------------- */
+
+/* Commands lie commands->size bytes apart, tensors tensor_stride: a later version's are longer. */
+static inline const um_command *um_command_at(const um_command *commands, uint32_t index) {
+  return (const um_command *)(const void *)((const char *)commands + (size_t)index * commands->size);
+}
+static inline const um_tensor *um_input(const um_command *command, uint32_t index) {
+  const char *first = (const char *)command->inputs;
+  return (const um_tensor *)(const void *)(first + (size_t)index * command->tensor_stride);
+}
+static inline const um_tensor *um_output(const um_command *command, uint32_t index) {
+  const char *first = (const char *)command->outputs;
+  return (const um_tensor *)(const void *)(first + (size_t)index * command->tensor_stride);
+}
+/* Descriptions lie inputs->size bytes apart. */
+static inline const um_tensor_desc *um_desc_at(const um_tensor_desc *descs, uint32_t index) {
+  return (const um_tensor_desc *)(const void *)((const char *)descs + (size_t)index * descs->size);
+}
+/* Address of a scalar, in its dtype; 16 bytes are readable. */
+static inline const void *um_scalar(const um_command *command, uint32_t index) {
+  return (const void *)command->scalars[index];
+}
+static inline int64_t um_scalar_int64(const um_command *command, uint32_t index) {
+  int64_t value;
+  memcpy(&value, command->scalars[index], sizeof value);
+  return value;
+}
+static inline double um_scalar_float64(const um_command *command, uint32_t index) {
+  double value;
+  memcpy(&value, command->scalars[index], sizeof value);
+  return value;
+}
+
+/* Address of the first element, on devices with host memory. */
+static inline void *um_data(const um_tensor *tensor) { return (char *)tensor->dl.data + tensor->dl.byte_offset; }
+
+/* Number of elements. */
+static inline uint64_t um_count(const um_tensor *tensor) {
+  uint64_t count = 1;
+  int32_t i;
+  for (i = 0; i < tensor->dl.ndim; i++) count *= (uint64_t)tensor->dl.shape[i];
+  return count;
+}
+
+/* ---- dtypes ------------------------------------------------------------------------------------------------- */
+
+/* Bit of a dtype in the device masks: UM_DTYPE_BIT(UM_DTYPE_FLOAT32). */
+#define UM_DTYPE_BIT(index) (UINT32_C(1) << (index))
+
+/* Dtype by its index, UM_DTYPE_...; lanes is 0 for an unknown one. */
+static inline DLDataType um_dtype(uint32_t index) {
+  static const uint8_t table[UM_DTYPE_COUNT][2] = {
+      {kDLBool, 8},   {kDLUInt, 8},   {kDLUInt, 16},  {kDLUInt, 32},  {kDLUInt, 64},   {kDLInt, 8},     {kDLInt, 16},
+      {kDLInt, 32},   {kDLInt, 64},   {kDLFloat, 16}, {kDLFloat, 32}, {kDLFloat, 64},  {kDLBfloat, 16}, {kDLComplex, 64}};
+  DLDataType dtype = {0, 0, 0};
+  if (index < UM_DTYPE_COUNT) {
+    dtype.code = table[index][0];
+    dtype.bits = table[index][1];
+    dtype.lanes = 1;
+  }
+  return dtype;
+}
+
+/* UM_DTYPE_... of a dtype, or -1. */
+static inline int32_t um_dtype_index(DLDataType dtype) {
+  uint32_t i;
+  if (dtype.lanes != 1) return -1;
+  for (i = 0; i < UM_DTYPE_COUNT; i++) {
+    DLDataType known = um_dtype(i);
+    if (known.code == dtype.code && known.bits == dtype.bits) return (int32_t)i;
+  }
+  return -1;
+}
+
+/* Bytes of one element. */
+static inline uint32_t um_dtype_size(DLDataType dtype) { return ((uint32_t)dtype.bits * dtype.lanes + 7) / 8; }
+
+/* ---- loops over tensors ------------------------------------------------------------------------------------- */
+
+/* Walks several tensors of one iteration shape together, row by row:
+ *
+ *   um_rows rows;
+ *   um_rows_start(&rows, out->dl.ndim, out->dl.shape);
+ *   um_rows_add(&rows, out); um_rows_add(&rows, a); um_rows_add(&rows, b);
+ *   while (um_rows_next(&rows))
+ *     for (int64_t i = 0; i < rows.length; i++)
+ *       *(float *)(rows.data[0] + i * rows.step[0]) = ...rows.data[1] + i * rows.step[1]...
+ *
+ * A tensor with size 1 along an axis of the shape stays where it is along that axis, whatever its stride. Axes that
+ * lie behind one another in every tensor become one, so contiguous tensors are one long row. */
+#define UM_ROWS_MAX 8
+typedef struct um_rows {
+  int64_t length;            /* of the present row */
+  char *data[UM_ROWS_MAX];   /* its first element, per tensor */
+  int64_t step[UM_ROWS_MAX]; /* bytes from element to element, per tensor */
+  /* The rest is the walk's own. */
+  int32_t ndim; /* outer axes after start, -1 before the first row */
+  int32_t n;
+  int32_t begun;
+  int32_t done;
+  int64_t shape[UM_MAX_NDIM + 1];
+  int64_t index[UM_MAX_NDIM + 1];
+  int64_t strides[UM_ROWS_MAX][UM_MAX_NDIM + 1];
+} um_rows;
+
+static inline void um_rows_start(um_rows *rows, int32_t ndim, const int64_t *shape) {
+  int32_t i;
+  memset(rows, 0, sizeof *rows);
+  if (ndim < 0 || ndim > UM_MAX_NDIM) {
+    rows->done = 1;
+    return;
+  }
+  rows->ndim = ndim;
+  for (i = 0; i < ndim; i++) {
+    rows->shape[i] = shape[i];
+    if (shape[i] <= 0) rows->done = 1;
+  }
+}
+
+/* Adds memory with strides in bytes; `own_shape` may be NULL (the iteration shape). Returns the tensor's place in
+ * `data`, or -1 when there is no room or the ranks differ. */
+static inline int32_t um_rows_add_strided(um_rows *rows, void *data, int32_t ndim, const int64_t *own_shape,
+                                          const int64_t *strides, int64_t unit) {
+  int32_t at = rows->n;
+  int32_t i;
+  if (at >= UM_ROWS_MAX || ndim != rows->ndim || rows->begun) {
+    rows->done = 1;
+    return -1;
+  }
+  rows->data[at] = (char *)data;
+  for (i = 0; i < ndim; i++) {
+    int stays = own_shape != NULL && own_shape[i] == 1;
+    rows->strides[at][i] = stays ? 0 : strides[i] * unit;
+  }
+  rows->n = at + 1;
+  return at;
+}
+
+/* Adds a tensor in host memory. */
+static inline int32_t um_rows_add(um_rows *rows, const um_tensor *tensor) {
+  return um_rows_add_strided(rows, um_data(tensor), tensor->dl.ndim, tensor->dl.shape, tensor->dl.strides,
+                             (int64_t)um_dtype_size(tensor->dl.dtype));
+}
+
+/* Joins axes that lie behind one another and takes the innermost as the row. */
+static inline void um_rows_begin(um_rows *rows) {
+  int32_t from, to = -1, t;
+  for (from = 0; from < rows->ndim; from++) {
+    int joins = to >= 0;
+    if (rows->shape[from] == 1) continue;
+    for (t = 0; joins && t < rows->n; t++) {
+      joins = rows->strides[t][to] == rows->strides[t][from] * rows->shape[from];
+    }
+    if (!joins) to++;
+    rows->shape[to] = joins ? rows->shape[to] * rows->shape[from] : rows->shape[from];
+    for (t = 0; t < rows->n; t++) rows->strides[t][to] = rows->strides[t][from];
+  }
+  rows->length = to >= 0 ? rows->shape[to] : 1;
+  for (t = 0; t < rows->n; t++) rows->step[t] = to >= 0 ? rows->strides[t][to] : 0;
+  rows->ndim = to >= 0 ? to : 0;
+  rows->begun = 1;
+}
+
+/* Goes to the next row; 0 after the last. */
+static inline int um_rows_next(um_rows *rows) {
+  int32_t axis, t;
+  if (rows->done) return 0;
+  if (!rows->begun) {
+    um_rows_begin(rows);
+    return 1;
+  }
+  for (axis = rows->ndim - 1; axis >= 0; axis--) {
+    int wraps = ++rows->index[axis] == rows->shape[axis];
+    int64_t steps = wraps ? 1 - rows->shape[axis] : 1;
+    for (t = 0; t < rows->n; t++) rows->data[t] += steps * rows->strides[t][axis];
+    if (!wraps) return 1;
+    rows->index[axis] = 0;
+  }
+  rows->done = 1;
+  return 0;
+}
+
+/* ---- streams and events of a synchronous backend ------------------------------------------------------------- */
+
+/* For backends whose submit and copies are done on return (um_device_info.synchronous is 1): a stream has nothing to
+ * remember, an event is a number that threads can wait for. `um_sync_functions(&table)` puts the nine functions into
+ * a table. A stream that is to wait for an event makes its caller wait. */
+typedef struct um_sync_event {
+#if defined(_WIN32)
+  SRWLOCK lock;
+  CONDITION_VARIABLE changed;
+#else
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+#endif
+  uint64_t value;
+} um_sync_event;
+
+#if defined(_WIN32)
+#define UM_SYNC_LOCK(event) AcquireSRWLockExclusive(&(event)->lock)
+#define UM_SYNC_UNLOCK(event) ReleaseSRWLockExclusive(&(event)->lock)
+#define UM_SYNC_WAIT(event) SleepConditionVariableSRW(&(event)->changed, &(event)->lock, INFINITE, 0)
+#define UM_SYNC_WAKE(event) WakeAllConditionVariable(&(event)->changed)
+#else
+#define UM_SYNC_LOCK(event) pthread_mutex_lock(&(event)->lock)
+#define UM_SYNC_UNLOCK(event) pthread_mutex_unlock(&(event)->lock)
+#define UM_SYNC_WAIT(event) pthread_cond_wait(&(event)->changed, &(event)->lock)
+#define UM_SYNC_WAKE(event) pthread_cond_broadcast(&(event)->changed)
+#endif
+
+static inline um_status um_sync_stream_create(void *device, void **stream, um_error **error) {
+  (void)device, (void)error;
+  *stream = malloc(1); /* a handle of its own, so that streams can be told apart */
+  return *stream == NULL ? UM_OUT_OF_MEMORY : UM_OK;
+}
+static inline void um_sync_stream_destroy(void *device, void *stream) {
+  (void)device;
+  free(stream);
+}
+static inline um_status um_sync_stream_synchronize(void *device, void *stream, um_error **error) {
+  (void)device, (void)stream, (void)error;
+  return UM_OK;
+}
+static inline um_status um_sync_event_create(void *device, void **event, um_error **error) {
+  um_sync_event *made = (um_sync_event *)calloc(1, sizeof(um_sync_event));
+  (void)device, (void)error;
+  *event = NULL;
+  if (made == NULL) return UM_OUT_OF_MEMORY;
+#if defined(_WIN32)
+  InitializeSRWLock(&made->lock);
+  InitializeConditionVariable(&made->changed);
+#else
+  if (pthread_mutex_init(&made->lock, NULL) != 0) {
+    free(made);
+    return UM_OUT_OF_MEMORY;
+  }
+  if (pthread_cond_init(&made->changed, NULL) != 0) {
+    pthread_mutex_destroy(&made->lock);
+    free(made);
+    return UM_OUT_OF_MEMORY;
+  }
+#endif
+  *event = made;
+  return UM_OK;
+}
+static inline um_status um_sync_event_record(void *device, void *stream, void *event, uint64_t value,
+                                             um_error **error) {
+  um_sync_event *e = (um_sync_event *)event;
+  (void)device, (void)stream, (void)error;
+  UM_SYNC_LOCK(e);
+  if (value > e->value) {
+    e->value = value;
+    UM_SYNC_WAKE(e);
+  }
+  UM_SYNC_UNLOCK(e);
+  return UM_OK;
+}
+static inline um_status um_sync_event_wait_host(void *device, void *event, uint64_t value, um_error **error) {
+  um_sync_event *e = (um_sync_event *)event;
+  (void)device, (void)error;
+  UM_SYNC_LOCK(e);
+  while (e->value < value) UM_SYNC_WAIT(e);
+  UM_SYNC_UNLOCK(e);
+  return UM_OK;
+}
+static inline um_status um_sync_event_wait_stream(void *device, void *stream, void *event, uint64_t value,
+                                                  um_error **error) {
+  (void)stream;
+  return um_sync_event_wait_host(device, event, value, error);
+}
+static inline uint64_t um_sync_event_query(void *device, void *event) {
+  um_sync_event *e = (um_sync_event *)event;
+  uint64_t value;
+  (void)device;
+  UM_SYNC_LOCK(e);
+  value = e->value;
+  UM_SYNC_UNLOCK(e);
+  return value;
+}
+static inline void um_sync_event_destroy(void *device, void *event) {
+  um_sync_event *e = (um_sync_event *)event;
+  (void)device;
+  if (e == NULL) return;
+#if !defined(_WIN32)
+  pthread_cond_destroy(&e->changed);
+  pthread_mutex_destroy(&e->lock);
+#endif
+  free(e);
+}
+
+static inline void um_sync_functions(um_backend_table *table) {
+  table->stream_create = um_sync_stream_create;
+  table->stream_destroy = um_sync_stream_destroy;
+  table->stream_synchronize = um_sync_stream_synchronize;
+  table->event_create = um_sync_event_create;
+  table->event_record = um_sync_event_record;
+  table->event_wait_stream = um_sync_event_wait_stream;
+  table->event_wait_host = um_sync_event_wait_host;
+  table->event_query = um_sync_event_query;
+  table->event_destroy = um_sync_event_destroy;
+}
+
+#endif
