@@ -1,5 +1,6 @@
 //! `cargo xtask lint`: what needs no run to be seen.
 
+use crate::boundaries;
 use crate::python::Venv;
 use crate::sh;
 use anyhow::{Context, Result, bail};
@@ -36,6 +37,12 @@ pub fn run() -> Result<()> {
 
     sh::say("ruff");
     check("ruff", ruff());
+
+    sh::say("boundaries: who may know whom");
+    check("dependency graph", boundaries::graph());
+    check("backends' names", boundaries::names());
+    check("binaries of plugins", boundaries::binaries());
+    check("without the loader", boundaries::without_loader());
 
     sh::say("length of files");
     check("length of files", lengths());

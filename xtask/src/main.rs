@@ -2,9 +2,11 @@
 //! people call the same commands.
 
 mod bench;
+mod boundaries;
 mod demo;
 mod lint;
 mod package;
+mod plugins;
 mod python;
 mod sh;
 mod test;

@@ -1,0 +1,42 @@
+"""Builds the backend's library into the package, and names the wheel after the platform."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+import ultramarine
+
+SOURCES = sorted((Path(__file__).parent / "../minimal").resolve().glob("*.c"))
+
+
+class Build(build_py):
+    """The Python files, and the library."""
+
+    def run(self) -> None:
+        super().run()
+        directory = Path(self.build_lib, "ultramarine_minimal", "backends")
+        directory.mkdir(parents=True, exist_ok=True)
+        library = directory / "libultramarine-minimal.so"
+        compiler = os.environ.get("CC", "cc")
+        flags = ["-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
+        headers = ["-I", str(ultramarine.backends.include_dir())]
+        sources = [str(s) for s in SOURCES]
+        subprocess.run([compiler, *flags, *headers, "-o", str(library), *sources, "-lm"], check=True)
+
+
+class Wheel(bdist_wheel):
+    """A wheel for any Python on this platform: the library knows nothing of Python."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.root_is_pure = False
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
+setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})

@@ -1,0 +1,141 @@
+//! What must not know what: no plugin links the core, the core holds no backend's name,
+//! and without the feature `loader` nothing in it opens libraries.
+
+use crate::plugins::{self, Built};
+use crate::sh;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+
+/// What backends are made of: none of it may depend on the core.
+const BELOW: &[&str] =
+    &["ultramarine-dlpack", "ultramarine-abi", "ultramarine-cpu", "ultramarine-cpu-plugin"];
+
+/// Backends that we know of. The core must do without knowing any.
+const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm", "vulkan", "wgpu"];
+
+/// The one table of the core that may name them: DLPack's numbers of device types, for people.
+const NAMES: &[&str] = &["crates/ultramarine/src/backend/kinds.rs"];
+
+/// Both spellings of the core in symbols: how Rust mangles the crate's name, and the
+/// paths of its sources in the places of panics.
+const OF_THE_CORE: &[&[u8]] = &[b"11ultramarine", b"crates/ultramarine/src/"];
+
+/// The arrows of the dependency graph.
+pub fn graph() -> Result<()> {
+    for name in BELOW {
+        let args = ["tree", "--quiet", "-p", name, "-e", "normal,build", "--prefix", "none"];
+        let tree = sh::read(sh::cargo(&[&args[..], &["--format", "{p}"]].concat()))?;
+        if tree.lines().any(|line| line.split(' ').next() == Some("ultramarine")) {
+            bail!("{name} depends on the core, see `cargo tree -p {name}`");
+        }
+    }
+    // The check must be able to see what it looks for.
+    let tree = sh::read(sh::cargo(&["tree", "--quiet", "-p", "ultramarine", "--prefix", "none"]))?;
+    if !tree.lines().any(|line| line.split(' ').next() == Some("ultramarine")) {
+        bail!("`cargo tree` no longer shows the core by its name");
+    }
+    Ok(())
+}
+
+/// Backends' names in the sources of the core; comments may have them as examples.
+pub fn names() -> Result<()> {
+    let mut found = Vec::new();
+    for file in sh::tree()? {
+        let core = file.starts_with("crates/ultramarine/src");
+        if !core || NAMES.iter().any(|name| file == Path::new(name)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(sh::root().join(&file))
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if let Some(name) = backend_named(code) {
+                found.push(format!("{}:{}: {name}", file.display(), number + 1));
+            }
+        }
+    }
+    if !found.is_empty() {
+        bail!("the core names backends:\n  {}", found.join("\n  "));
+    }
+    Ok(())
+}
+
+/// The first of [`BACKENDS`] that is a word, or a part of an identifier, of a line of code.
+fn backend_named(code: &str) -> Option<&'static str> {
+    let lower = code.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    words.find_map(|word| BACKENDS.iter().copied().find(|name| *name == word))
+}
+
+/// The plugins' binaries: nothing of the core in them, and nothing exported but entry points.
+pub fn binaries() -> Result<()> {
+    for built in [plugins::minimal()?, plugins::opencl()?, plugins::cpu("x86_64_v4")?] {
+        match built {
+            Built::At(path) => binary(&path)?,
+            Built::Missing(what) => println!("skipped: {what}"),
+        }
+    }
+    Ok(())
+}
+
+fn binary(path: &Path) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if OF_THE_CORE.iter().any(|part| holds(&bytes, part)) {
+        bail!("{name} holds a part of the core");
+    }
+    let listed = sh::read(sh::cmd("nm", &["-D", "--defined-only", &path.to_string_lossy()]))?;
+    let strangers: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().last())
+        .filter(|symbol| !symbol.starts_with("ultramarine_backend_"))
+        .collect();
+    if !strangers.is_empty() {
+        bail!("{name} exports more than its entry points: {}", strangers.join(", "));
+    }
+    if listed.lines().count() < 2 {
+        bail!("{name} does not export its entry points");
+    }
+    println!("{name}: nothing of the core, {} entry points", listed.lines().count());
+    Ok(())
+}
+
+/// The program with a backend linked in: without the feature `loader` no code that opens
+/// libraries is in it; with it there is, so the check can see it.
+pub fn without_loader() -> Result<()> {
+    for (features, wanted) in [(&[] as &[&str], true), (&["--no-default-features"], false)] {
+        let args = ["build", "--release", "--quiet", "-p", "ultramarine", "--example", "linked"];
+        sh::run(sh::cargo(&[&args[..], features].concat()))?;
+        let program = sh::root().join("target/release/examples/linked");
+        let told = sh::read(sh::cmd(&program, &[]))?;
+        print!("{told}");
+        let bytes = std::fs::read(&program)?;
+        let opens = holds(&bytes, b"\0dlopen\0");
+        if opens != wanted {
+            let there = if opens { "is" } else { "is not" };
+            bail!("dlopen {there} in the program built with {features:?}");
+        }
+    }
+    Ok(())
+}
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{backend_named, holds};
+
+    #[test]
+    fn names_are_seen_as_words_and_in_identifiers() {
+        assert_eq!(backend_named("if name == \"CUDA\" {"), Some("cuda"));
+        assert_eq!(backend_named("fn is_opencl_device()"), Some("opencl"));
+        assert_eq!(backend_named("let metallic = barracuda;"), None);
+    }
+
+    #[test]
+    fn parts_are_found_anywhere() {
+        assert!(holds(b"abcd", b"cd") && holds(b"abcd", b"ab") && !holds(b"abcd", b"ce"));
+    }
+}
