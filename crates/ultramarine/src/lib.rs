@@ -3,11 +3,13 @@
 
 mod array;
 mod backend;
+pub mod backends;
 mod device;
 mod dtype;
 mod error;
 mod eval;
 pub mod io;
+mod log;
 pub mod memory;
 mod node;
 mod ops;

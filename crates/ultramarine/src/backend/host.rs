@@ -43,12 +43,8 @@ unsafe fn text<'a>(text: *const c_char, len: u64) -> std::borrow::Cow<'a, str> {
 }
 
 unsafe extern "C" fn log(_host: *mut c_void, level: u32, message: *const c_char, len: u64) {
-    use std::io::Write;
-    if level <= 1 {
-        // SAFETY: the backend's text, by contract.
-        let message = unsafe { text(message, len) };
-        let _ = writeln!(std::io::stderr(), "ultramarine: {message}");
-    }
+    // SAFETY: the backend's text, by contract.
+    crate::log::log(crate::log::Level::of(level), unsafe { text(message, len) });
 }
 
 unsafe extern "C" fn error_new(

@@ -139,11 +139,3 @@ pub(crate) fn overlay(
     device.plans.clear();
     Ok(())
 }
-
-/// What lies over cpu:0: name, variant and score, in the order in which they are asked. The
-/// built-in kernels are the last.
-#[allow(dead_code, reason = "for the loader's list")]
-pub(crate) fn overlays() -> Vec<(String, String, u32)> {
-    let list = super::host().kernels.get();
-    list.iter().map(|k| (k.backend.clone(), k.variant.clone(), k.score)).collect()
-}

@@ -8,15 +8,19 @@ mod call;
 mod counts;
 mod host;
 mod kernels;
+#[cfg(feature = "loader")]
+mod loader;
 mod plan;
+mod registry;
+mod start;
+mod turn;
 
 pub(crate) use call::{Exec, Operand};
 pub use call::{Stats, reset_stats, stats};
 pub use counts::{OpCount, op_counts, reset_op_counts};
-pub(crate) use kernels::overlay;
-#[allow(unused_imports, reason = "for the loader's list")]
-pub(crate) use kernels::overlays;
 pub(crate) use plan::{Plan, PlanKey, WordHasher};
+pub use registry::{BackendInfo, backend_of, backends, by_name, register};
+pub(crate) use registry::{device_count, get, gpus, host};
 
 use crate::{
     array::Array,
@@ -25,13 +29,13 @@ use crate::{
     node::Value,
     stream::{Stream, lock},
 };
-use core::ffi::{CStr, c_void};
+use core::ffi::c_void;
 use kernels::{KernelList, Kernels};
 use plan::PlanCache;
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, RwLock};
-use ultramarine_abi::{self as abi, Status, dlpack::device_type, status};
+use ultramarine_abi::{self as abi, Status, status};
 
 /// One open device of a backend.
 pub struct DeviceState {
@@ -72,176 +76,38 @@ struct MemoryCounters {
     peak: AtomicUsize,
 }
 
-/// What is known of one loaded backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackendInfo {
-    /// Name, such as `cpu`.
-    pub name: String,
-    /// The devices it serves.
-    pub devices: Vec<Device>,
-    /// What each device calls itself.
-    pub descriptions: Vec<String>,
+/// The locks of this module, held over a fork.
+#[cfg(unix)]
+pub(crate) struct Held {
+    turn: turn::Held,
 }
 
-static GPUS: RwLock<Vec<&'static DeviceState>> = RwLock::new(Vec::new());
-static HOST: OnceLock<&'static DeviceState> = OnceLock::new();
-
-/// The host's device.
-#[inline]
-pub(crate) fn host() -> &'static DeviceState {
-    HOST.get_or_init(|| {
-        match start(ultramarine_cpu::backend_init).and_then(|b| open(b, |_| Device::CPU)) {
-            Ok(devices) if !devices.is_empty() => devices[0],
-            // The linked-in backend cannot fail to open; without it nothing works.
-            Ok(_) => unreachable!("the CPU backend has no device"),
-            Err(error) => unreachable!("the CPU backend does not open: {error}"),
-        }
-    })
+/// Takes the locks of this module, for the time of a fork.
+#[cfg(unix)]
+pub(crate) fn hold() -> Held {
+    Held { turn: turn::hold() }
 }
 
-fn gpus() -> std::sync::RwLockReadGuard<'static, Vec<&'static DeviceState>> {
-    GPUS.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// What the child does with them.
+#[cfg(unix)]
+pub(crate) fn after_fork_in_child(held: Held) {
+    turn::after_fork_in_child(held.turn);
 }
 
-/// The state of a device.
-///
-/// # Errors
-/// [`Error::Value`] when no loaded backend has it.
-pub(crate) fn get(device: Device) -> Result<&'static DeviceState> {
-    if device == Device::CPU {
-        return Ok(host());
-    }
-    let found = match device.kind {
-        DeviceType::Gpu => gpus().get(device.index as usize).copied(),
-        DeviceType::Cpu => None,
-    };
-    found.ok_or_else(|| {
-        let loaded: Vec<String> = backends()
-            .iter()
-            .flat_map(|b| b.devices.iter().map(move |d| format!("{d} ({})", b.name)))
-            .collect();
-        Error::Value(format!(
-            "No backend loaded for device {device}; loaded: {}.",
-            loaded.join(", ")
-        ))
-    })
-}
-
-/// Number of devices of a type.
-pub(crate) fn device_count(kind: DeviceType) -> usize {
-    match kind {
-        DeviceType::Cpu => 1,
-        DeviceType::Gpu => gpus().len(),
-    }
-}
-
-/// The loaded backends, the CPU first.
-pub fn backends() -> Vec<BackendInfo> {
-    let mut out: Vec<BackendInfo> = Vec::new();
-    let all = std::iter::once(host()).chain(gpus().iter().copied().collect::<Vec<_>>());
-    for state in all {
-        let description = state.description();
-        match out.iter_mut().find(|b| b.name == state.backend) {
-            Some(entry) => {
-                entry.devices.push(state.device);
-                entry.descriptions.push(description);
-            }
-            None => out.push(BackendInfo {
-                name: state.backend.clone(),
-                devices: vec![state.device],
-                descriptions: vec![description],
-            }),
-        }
-    }
-    out
-}
-
-/// Registers a backend that is linked into the program: its devices follow those
-/// registered before it. One of device type CPU adds no device: it overlays the kernels
-/// of cpu:0.
-///
-/// # Safety
-/// `init` obeys the contract of [`abi::BackendInit`].
-///
-/// # Errors
-/// [`Error::Runtime`] with the backend's own words when it does not start, or when
-/// its version of the contract is not ours.
-pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = lock(&ONE_AT_A_TIME);
-    let first = gpus().len();
-    let started = start(init)?;
-    if started.0.device_type == device_type::CPU {
-        overlay(started.0, &started.1, "", abi::DEFAULT_SCORE)?;
-        return Ok(vec![Device::CPU]);
-    }
-    let opened = open(started, |i| Device::gpu((first + i) as u16))?;
-    let devices = opened.iter().map(|d| d.device).collect();
-    GPUS.write().unwrap_or_else(std::sync::PoisonError::into_inner).extend(opened);
-    Ok(devices)
-}
-
-/// A started backend: its table, its name.
-fn start(init: abi::BackendInit) -> Result<(abi::BackendTable, String)> {
-    // SAFETY: all-zero is a valid table: no functions, NULL pointers.
-    let mut table: abi::BackendTable = unsafe { std::mem::zeroed() };
-    table.size = size_of::<abi::BackendTable>() as u32;
-    let mut error = std::ptr::null_mut();
-    // SAFETY: both tables are valid, and the host's lives for ever.
-    let code = unsafe { init(host::table(), &mut table, &mut error) };
-    host::check("init", code, error)?;
-    if u32::from(table.abi_major) != abi::ABI_MAJOR {
-        return Err(Error::Runtime(format!(
-            "the backend speaks contract {}.{}, this is {}.{}",
-            table.abi_major,
-            table.abi_minor,
-            abi::ABI_MAJOR,
-            abi::ABI_MINOR
-        )));
-    }
-    let backend = if table.name.is_null() {
-        "unnamed".to_string()
-    } else {
-        // SAFETY: the name is a static NUL-terminated string by contract.
-        unsafe { CStr::from_ptr(table.name) }.to_string_lossy().into_owned()
-    };
-    Ok((table, backend))
-}
-
-/// Opens the devices of a started backend.
-fn open(
-    (table, backend): (abi::BackendTable, String),
-    name: impl Fn(usize) -> Device,
-) -> Result<Vec<&'static DeviceState>> {
-    let missing = || Error::Runtime(format!("backend {backend} lacks a required function"));
-    let (Some(count), Some(info_of), Some(open)) =
-        (table.device_count, table.device_info, table.device_open)
-    else {
-        return Err(missing());
-    };
-    if table.prepare.is_none() || table.submit.is_none() {
-        return Err(missing());
-    }
-    // SAFETY: the backend's own function with its own pointer.
-    let n = unsafe { count(table.backend) };
-    let mut devices = Vec::new();
-    for i in 0..n {
-        // SAFETY: all-zero is a valid DeviceInfo.
-        let mut info: abi::DeviceInfo = unsafe { std::mem::zeroed() };
-        info.size = size_of::<abi::DeviceInfo>() as u32;
-        let mut handle = std::ptr::null_mut();
-        let mut error = std::ptr::null_mut();
-        // SAFETY: places for the answers are valid, the index is below the count.
-        let code = unsafe { info_of(table.backend, i, &mut info, &mut error) };
-        host::check("device_info", code, error)?;
-        // SAFETY: as above.
-        let code = unsafe { open(table.backend, i, &mut handle, &mut error) };
-        host::check("device_open", code, error)?;
-        let own = Kernels::new(&backend, "", 0, table, (handle, i as i32), &info);
-        let state: &'static DeviceState = Box::leak(Box::new(DeviceState {
-            device: name(i as usize),
-            backend: backend.clone(),
-            table,
+impl DeviceState {
+    /// The state of an open device, for the rest of the process.
+    fn leak(
+        backend: &start::Started,
+        index: u32,
+        info: abi::DeviceInfo,
+        device: Device,
+        handle: *mut c_void,
+    ) -> &'static DeviceState {
+        let own = Kernels::new(&backend.name, "", 0, backend.table, (handle, index as i32), &info);
+        Box::leak(Box::new(DeviceState {
+            device,
+            backend: backend.name.clone(),
+            table: backend.table,
             handle,
             streams: Mutex::default(),
             info,
@@ -249,13 +115,9 @@ fn open(
             fused: own.fused.is_some(),
             plans: PlanCache::default(),
             memory: MemoryCounters::default(),
-        }));
-        devices.push(state);
+        }))
     }
-    Ok(devices)
-}
 
-impl DeviceState {
     /// Whether its memory is the host's own.
     #[inline]
     pub(crate) fn is_host(&self) -> bool {
@@ -332,6 +194,20 @@ impl DeviceState {
 pub(crate) fn host_value(array: &Array) -> Result<Value> {
     let value = array.value()?;
     call::on_device(value, host())
+}
+
+#[cfg(feature = "loader")]
+use loader::{autoload, hint};
+
+/// Loads what can be found, at the first need of a device.
+#[cfg(not(feature = "loader"))]
+fn autoload() {}
+
+/// What to do where a device is missing.
+#[cfg(not(feature = "loader"))]
+fn hint() -> String {
+    " This program was built without the loader: it has only backends that are linked in."
+        .to_owned()
 }
 
 /// Whether a status means "try another way".

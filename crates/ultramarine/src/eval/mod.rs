@@ -237,9 +237,9 @@ pub(crate) mod fork {
     use super::*;
     use std::cell::RefCell;
 
-    /// The locks of the scheduler, of sleepers and of the streams' list: a child in which
+    /// The locks of the scheduler, of sleepers, of the streams' list and of the backends: a child in which
     /// another thread held one of them at the fork would never get it.
-    type Held = (MutexGuard<'static, ()>, MutexGuard<'static, ()>, stream::Held);
+    type Held = (MutexGuard<'static, ()>, MutexGuard<'static, ()>, stream::Held, backend::Held);
 
     thread_local! {
         static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
@@ -256,7 +256,7 @@ pub(crate) mod fork {
                 break guard;
             }
         };
-        let held = (scheduler, node::hold_sleepers(), stream::hold());
+        let held = (scheduler, node::hold_sleepers(), stream::hold(), backend::hold());
         let _ = HELD.try_with(|h| *h.borrow_mut() = Some(held));
     }
 
@@ -268,7 +268,8 @@ pub(crate) mod fork {
     extern "C" fn child() {
         FORKING.store(false, Ordering::SeqCst);
         let guards = HELD.try_with(|h| h.borrow_mut().take()).ok().flatten();
-        let Some((scheduler, sleepers, streams)) = guards else { return };
+        let Some((scheduler, sleepers, streams, backends)) = guards else { return };
+        backend::after_fork_in_child(backends);
         drop(streams);
         stream::after_fork_in_child();
         drop((scheduler, sleepers));
