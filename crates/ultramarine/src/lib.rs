@@ -24,7 +24,8 @@ pub mod transforms;
 
 pub use array::Array;
 pub use backend::{
-    BackendInfo, OpCount, Stats, backends, op_counts, register, reset_op_counts, reset_stats, stats,
+    BackendInfo, OpCount, Stats, backends, op_counts, register, reset_op_counts, reset_stats,
+    set_strict, stats, strict,
 };
 pub use device::{
     Device, DeviceType, Scope, default_device, device_count, is_available, set_default_device,

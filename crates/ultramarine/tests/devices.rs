@@ -6,7 +6,8 @@ mod mock_device;
 use mock_device::{BUFFERS, COPIES, init};
 use std::sync::atomic::Ordering;
 use ultramarine::{
-    Array, Device, Dtype, Error, Result, backends, default_stream, register, stats, with_stream,
+    Array, Device, Dtype, Error, Result, backends, default_stream, op_counts, register, set_strict,
+    stats, with_stream,
 };
 
 #[test]
@@ -44,13 +45,42 @@ fn a_registered_device() -> Result<()> {
     assert_eq!(s.to_vec::<f32>()?, [6.0, 15.0, 15.0, 24.0]);
     assert_eq!(stats().contiguous_copies - copies, 1);
 
-    // What it cannot do is an error that names it, and poisons only what depends on it.
+    // What it cannot do runs on the CPU, and the result lives on the device. In strict mode
+    // it is an error that names op, dtypes, backend and the way out, and poisons only what
+    // depends on it.
+    let before = COPIES.load(Ordering::SeqCst);
+    let product = with_stream(gpu, || z.multiply(&z))?;
+    assert_eq!(product.to_vec::<f32>()?, [9.0, 36.0, 81.0, 144.0]);
+    assert_eq!(
+        COPIES.load(Ordering::SeqCst) - before,
+        2,
+        "z has a mirror; the product went up and down"
+    );
+    let count = op_counts().into_iter().find(|c| c.device == Device::gpu(0) && c.op == "multiply");
+    assert_eq!(
+        count.map(|c| (c.backend, c.native, c.decomposed, c.cpu)),
+        Some(("mock".into(), 0, 0, 1))
+    );
+    set_strict(true, &[]);
     let bad = with_stream(gpu, || z.multiply(&z))?;
-    let error = bad.eval().expect_err("the mock cannot multiply");
-    assert!(error.to_string().contains("mock"), "{error}");
+    let error = bad.eval().expect_err("the mock cannot multiply").to_string();
+    for word in ["[multiply]", "mock", "gpu:0", "float32", "set_strict"] {
+        assert!(error.contains(word), "{error}");
+    }
     let dependent = bad.add(&x)?;
     assert!(matches!(dependent.eval(), Err(Error::Poisoned { .. })));
     assert_eq!(z.to_vec::<f32>()?, [3.0, 6.0, 9.0, 12.0]);
+    set_strict(true, &["multiply"]);
+    assert_eq!(with_stream(gpu, || z.multiply(&z))?.to_vec::<f32>()?, [9.0, 36.0, 81.0, 144.0]);
+    set_strict(false, &[]);
+
+    // A dtype that it cannot even store has no resort.
+    let wide = with_stream(gpu, || x.astype(Dtype::Float64).add(&x.astype(Dtype::Float64)))?;
+    let error = wide.eval().expect_err("no float64 there");
+    assert!(
+        matches!(&error.root(), Error::Value(t) if t.contains("float64") && t.contains("gpu:0")),
+        "{error}"
+    );
 
     // Two accelerators do not mix silently.
     let other = default_stream(Device::gpu(1))?;
@@ -64,7 +94,7 @@ fn a_registered_device() -> Result<()> {
     })?;
     ones.eval()?;
     assert!(BUFFERS.load(Ordering::SeqCst) > 0);
-    drop((x, y, z, t, s, bad, dependent, mixed, ones));
+    drop((x, y, z, t, s, product, bad, dependent, wide, mixed, ones));
     assert_eq!(BUFFERS.load(Ordering::SeqCst), 0, "device buffers left over");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Calls of a backend: tensors for the boundary, submits, copies between devices,
 //! and the counts of all that.
 
-use super::{DeviceState, Plan, PlanKey, counts::Way, host, kernels::Kernels};
+use super::{DeviceState, Plan, PlanKey, counts::Way, host, is_refusal, kernels::Kernels};
 use crate::{
     device::Device,
     dtype::Dtype,
@@ -99,6 +99,8 @@ pub(crate) struct Exec {
     in_flight: RefCell<Vec<Arc<Buffer>>>,
     /// The table that took the last command, until it is counted.
     ran: Cell<Option<&'static Kernels>>,
+    /// The last error means that no table has a kernel. Operands are as they were.
+    refused: Cell<bool>,
     local: Local,
 }
 
@@ -119,6 +121,7 @@ impl Exec {
             stream,
             in_flight: RefCell::default(),
             ran: Cell::new(None),
+            refused: Cell::new(false),
             local: Local::default(),
         })
     }
@@ -168,6 +171,20 @@ impl Exec {
         operand.clone()
     }
 
+    /// Whether the last error was a refusal: another way may be tried, with the same
+    /// operands.
+    pub fn take_refusal(&self) -> bool {
+        self.refused.take()
+    }
+
+    /// Counts a graph operation that ran in another way than by the device's kernels.
+    pub fn count(&self, name: &'static str, way: Way) {
+        self.ran.set(None);
+        if let Some(own) = self.device.kernels.get().last() {
+            own.counts.add(name, way);
+        }
+    }
+
     /// Counts a graph operation that ran by the device's own kernels. (One that gave no
     /// command, such as a view, is not counted.)
     pub fn count_native(&self, name: &'static str) {
@@ -176,12 +193,12 @@ impl Exec {
         }
     }
 
-    /// Counts the operations of a fused program.
-    pub fn count_fused(&self, operations: impl ExactSizeIterator<Item = &'static str>) {
+    /// Counts a fused program of `n` operations, and those of them that are counted by name.
+    pub fn count_fused(&self, n: usize, names: impl Iterator<Item = &'static str>) {
         bump(&self.local.fused, 1);
-        bump(&self.local.fused_operations, operations.len() as u64);
+        bump(&self.local.fused_operations, n as u64);
         if let Some(kernels) = self.ran.take() {
-            operations.for_each(|name| kernels.counts.add(name, Way::Native));
+            names.for_each(|name| kernels.counts.add(name, Way::Native));
         }
     }
 
@@ -269,15 +286,10 @@ impl Exec {
         scalars: &[Scalar],
     ) -> Result<()> {
         if plan.status != status::OK {
-            let dtypes: Vec<_> = inputs.iter().chain(outputs).map(|t| t.dtype.name()).collect();
+            self.refused.set(true);
             return Err(Error::runtime(
                 name,
-                format!(
-                    "backend {} on {} has no kernel for {}.",
-                    self.device.backend,
-                    self.device.device,
-                    dtypes.join(", ")
-                ),
+                format!("backend {} has no kernel for this.", plan.kernels.backend),
             ));
         }
         let mut tensors = Tensors::new();
@@ -321,7 +333,19 @@ impl Exec {
         // runs on a stream.
         let code = unsafe { submit(plan.kernels.handle, self.stream, &command, 1, &mut error) };
         self.ran.set(Some(plan.kernels));
-        host::check("submit", code, error)
+        let outcome = host::check("submit", code, error);
+        if is_refusal(code) {
+            let words = outcome.err().map(|e| e.to_string()).unwrap_or_default();
+            return Err(Error::runtime(
+                name,
+                format!(
+                    "backend {} made a plan and then refused its command, which the contract \
+                     forbids: {words}",
+                    plan.kernels.backend
+                ),
+            ));
+        }
+        outcome
     }
 
     fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<Arc<Buffer>>> {

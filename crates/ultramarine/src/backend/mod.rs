@@ -13,14 +13,18 @@ mod loader;
 mod plan;
 mod registry;
 mod start;
+mod strict;
 mod turn;
 
 pub(crate) use call::{Exec, Operand};
 pub use call::{Stats, reset_stats, stats};
+pub(crate) use counts::Way;
 pub use counts::{OpCount, op_counts, reset_op_counts};
 pub(crate) use plan::{Plan, PlanKey, WordHasher};
 pub use registry::{BackendInfo, backend_of, backends, by_name, register};
 pub(crate) use registry::{device_count, get, gpus, host};
+pub(crate) use strict::may_resort;
+pub use strict::{set_strict, strict};
 
 use crate::{
     array::Array,
@@ -128,6 +132,12 @@ impl DeviceState {
         let bytes: Vec<u8> =
             self.info.name.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Whether arrays of a dtype can lie in its memory. (A backend that does not say takes
+    /// all.)
+    pub(crate) fn stores(&self, dtype: crate::Dtype) -> bool {
+        self.info.dtypes_storage == 0 || self.info.dtypes_storage >> dtype as u32 & 1 == 1
     }
 
     /// Most instructions of a fused program; 0 when the backend takes none.

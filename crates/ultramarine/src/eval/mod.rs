@@ -12,6 +12,7 @@
 
 mod plan;
 mod program;
+mod resort;
 mod run;
 
 use crate::{

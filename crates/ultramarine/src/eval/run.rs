@@ -1,10 +1,11 @@
 //! Runs tasks one after the other on the calling thread. Never unwinds: what goes
 //! wrong becomes the outcome of the nodes concerned.
 
-use super::{plan::Task, program::Build};
+use super::{plan::Task, program::Build, resort};
 use crate::{
     array::Array,
     backend::{Exec, Operand},
+    dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
     ops::Call,
@@ -50,6 +51,7 @@ pub(super) fn fail(tasks: Vec<Task>, error: &Error) {
 
 fn run_task(exec: &Exec, task: Task) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
+        check_dtypes(exec, &task)?;
         if !task.program {
             return run_single(exec, &task.members[0].node);
         }
@@ -57,6 +59,10 @@ fn run_task(exec: &Exec, task: Task) {
             Ok(true) => Ok(()),
             // The backend does not take the program: one op at a time.
             Ok(false) => task.members.iter().try_for_each(|m| run_single(exec, &m.node)),
+            // Nor what a program needs besides.
+            Err(_) if exec.take_refusal() => {
+                task.members.iter().try_for_each(|m| run_single(exec, &m.node))
+            }
             Err(error) => Err(error),
         }
     }));
@@ -73,6 +79,29 @@ fn run_task(exec: &Exec, task: Task) {
         }
     };
     fail(vec![task], &error);
+}
+
+/// Whether the device's memory can hold all dtypes of a task.
+fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
+    let device = exec.device;
+    if device.is_host() {
+        return Ok(());
+    }
+    let check = |node: &Node, dtype: Dtype| match device.stores(dtype) {
+        true => Ok(()),
+        false => Err(Error::value(
+            node.op.name(),
+            format!(
+                "{dtype} is not supported on {} (backend {}); use another dtype or a stream of \
+                 the CPU.",
+                device.device, device.backend
+            ),
+        )),
+    };
+    task.members.iter().map(|m| &m.node).try_for_each(|node| {
+        check(node, node.dtype)?;
+        node.with_inputs(|inputs| inputs.iter().try_for_each(|i| check(node, i.dtype)))
+    })
 }
 
 /// Waits for an operand and brings it to the device.
@@ -125,11 +154,16 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let value = match node.op.rules() {
-        Some(rules) => rules.eval(exec, &call)?,
+        Some(rules) => match rules.eval(exec, &call) {
+            Err(_) if exec.take_refusal() => resort::run(exec, node, &inputs, &values)?,
+            outcome => outcome?,
+        },
         None => return Err(Error::runtime("eval", "a stand-in has no value")),
     };
     exec.settle()?;
-    exec.count_native(node.op.name());
+    if !resort::is_nested() {
+        exec.count_native(node.op.name());
+    }
     node.finish(Ok(value));
     Ok(())
 }
@@ -148,7 +182,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     if task.closing.is_some() && values.is_empty() {
         // Nothing has the iteration shape: a dummy operand lends it.
         values.push(zero(exec, &space)?);
-        dtypes.push(crate::Dtype::Uint8);
+        dtypes.push(Dtype::Uint8);
         build.shift_constants();
     }
     // Outputs: the closing reduction's first, then the written instructions.
@@ -182,7 +216,8 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         return Ok(false);
     }
     exec.settle()?;
-    exec.count_fused(task.members.iter().map(|m| m.node.op.name()));
+    let counted = if resort::is_nested() { 0 } else { task.members.len() };
+    exec.count_fused(task.members.len(), task.members[..counted].iter().map(|m| m.node.op.name()));
     for member in &task.members {
         drop(member.node.take_inputs());
         if !member.materialised {
@@ -215,10 +250,10 @@ fn donated(build: &Build, values: &[Value], node: &Arc<Node>, task: &Task) -> Op
 
 /// A zero broadcast to `space`.
 fn zero(exec: &Exec, space: &[usize]) -> Result<Value> {
-    let mut value = exec.alloc(&[], crate::Dtype::Uint8)?;
-    let out = Operand { value: &value, shape: &[], dtype: crate::Dtype::Uint8 };
+    let mut value = exec.alloc(&[], Dtype::Uint8)?;
+    let out = Operand { value: &value, shape: &[], dtype: Dtype::Uint8 };
     let attrs = ultramarine_abi::schema::NoAttrs::new();
-    let scalar = Scalar::from_i64(crate::Dtype::Uint8, 0);
+    let scalar = Scalar::from_i64(Dtype::Uint8, 0);
     exec.run(ultramarine_abi::schema::op::FILL, &attrs, &[], &[out], &[scalar])?;
     value.strides = shape::Strides::from_elem(0, space.len());
     Ok(value)

@@ -1,0 +1,245 @@
+//! What becomes of an operation for which its device has no kernel: simpler operations on
+//! the same device if there are any that it has, else the CPU by way of the host. The
+//! result lives on the operation's device either way.
+//!
+//! A decomposition is taken whole or not at all: when one of its parts would have to go to
+//! the CPU, the operation itself goes there, in one journey and with the CPU's own bits.
+
+use super::eval;
+use crate::{
+    array::Array,
+    backend::{self, Exec, Way, WordHasher},
+    device::{Device, Scope},
+    dtype::Dtype,
+    error::{Error, Result},
+    node::{Inputs, Node, Value},
+    ops::{Call, Decompose, copy::contiguous},
+    shape,
+    stream::lock,
+};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Mutex;
+
+/// How deep decompositions may lead into each other.
+const MAX_DEPTH: usize = 12;
+/// Operations whose way is remembered, before all are forgotten.
+const MAX_KNOWN: usize = 8192;
+/// A way that is remembered: no decomposition helps.
+const HOPELESS: u8 = u8::MAX;
+
+thread_local! {
+    /// Keys of the operations that this thread is decomposing, the outermost first.
+    static UNDER_WAY: RefCell<Vec<u64>> =
+        const { RefCell::new(Vec::new()) };
+    /// A part of a decomposition was refused.
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+type Known = HashMap<(Device, u64), u8, BuildHasherDefault<WordHasher>>;
+
+/// Which alternative of its decompositions an operation takes.
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// Whether this thread is inside of a decomposition.
+pub(super) fn is_nested() -> bool {
+    UNDER_WAY.with_borrow(|u| !u.is_empty())
+}
+
+/// Runs an operation that was refused. `values` are its operands on the device.
+pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -> Result<Value> {
+    let name = node.op.name();
+    if let Some(value) = decomposed(exec, node, inputs, values)? {
+        if !is_nested() {
+            exec.count(name, Way::Decomposed);
+        }
+        return Ok(value);
+    }
+    let refusal = Refusal { exec, node, inputs };
+    if is_nested() {
+        // The operation that is being decomposed goes to the CPU, not its parts.
+        REFUSED.set(true);
+        return Err(refusal.error());
+    }
+    if exec.device.is_host() {
+        return Err(refusal.error());
+    }
+    if !backend::may_resort(name) {
+        return Err(refusal.strict());
+    }
+    let value = on_cpu(exec, node, inputs)?;
+    exec.count(name, Way::Cpu);
+    Ok(value)
+}
+
+/// The words about an operation that cannot run.
+struct Refusal<'a> {
+    exec: &'a Exec,
+    node: &'a Node,
+    inputs: &'a Inputs,
+}
+
+impl Refusal<'_> {
+    fn what(&self) -> String {
+        let names: Vec<_> = self.inputs.iter().map(|i| i.dtype.name()).collect();
+        format!(
+            "backend {} on {} has no kernel for ({}) -> {}",
+            self.exec.device.backend,
+            self.exec.device.device,
+            names.join(", "),
+            self.node.dtype
+        )
+    }
+
+    fn error(&self) -> Error {
+        Error::runtime(self.node.op.name(), format!("{}.", self.what()))
+    }
+
+    fn strict(&self) -> Error {
+        let name = self.node.op.name();
+        Error::runtime(
+            name,
+            format!(
+                "{} and no decomposition, and strict mode keeps operations from the CPU. Run it \
+                 on a stream of the CPU, allow it with set_strict(True, allow=[\"{name}\"]), or \
+                 switch strict mode off (set_strict(False), ULTRAMARINE_STRICT=0).",
+                self.what()
+            ),
+        )
+    }
+}
+
+/// Operation, dtypes, ranks and layouts in a number. Sizes do not count, so that few
+/// operations have to be remembered.
+fn key(node: &Node, inputs: &Inputs, values: &[Value]) -> u64 {
+    struct Text(WordHasher);
+    impl Write for Text {
+        fn write_str(&mut self, s: &str) -> std::fmt::Result {
+            self.0.write(s.as_bytes());
+            self.0.write_usize(s.len());
+            Ok(())
+        }
+    }
+    let mut text = Text(WordHasher::default());
+    let _ = write!(text, "{:?}", node.op);
+    let mut hasher = text.0;
+    hasher.write_u64(node.dtype as u64);
+    for (input, value) in inputs.iter().zip(values) {
+        let contiguous = shape::is_contiguous(&input.shape, &value.strides);
+        hasher.write_u64(
+            (input.shape.len() as u64) << 16 | (contiguous as u64) << 8 | input.dtype as u64,
+        );
+    }
+    hasher.finish()
+}
+
+/// The key while it is under way; `None` if it is already, or too many are.
+struct Entered;
+
+impl Entered {
+    fn new(key: u64) -> Option<Entered> {
+        UNDER_WAY.with_borrow_mut(|under_way| {
+            if under_way.len() >= MAX_DEPTH || under_way.contains(&key) {
+                return None;
+            }
+            under_way.push(key);
+            Some(Entered)
+        })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        UNDER_WAY.with_borrow_mut(|u| _ = u.pop());
+    }
+}
+
+/// The result by simpler operations on the same device; `None` if that does not go.
+fn decomposed(
+    exec: &Exec,
+    node: &Node,
+    inputs: &Inputs,
+    values: &[Value],
+) -> Result<Option<Value>> {
+    let Some(rules) = node.op.rules() else { return Ok(None) };
+    let key = key(node, inputs, values);
+    let place = (exec.device.device, key);
+    let known = lock(&KNOWN).as_ref().and_then(|k| k.get(&place).copied());
+    if known == Some(HOPELESS) {
+        return Ok(None);
+    }
+    let nested = is_nested();
+    let Some(_entered) = Entered::new(key) else { return Ok(None) };
+    let _scope = Scope::new(node.stream);
+    let operands: SmallVec<[Array; 3]> = inputs
+        .iter()
+        .zip(values)
+        .map(|(i, v)| Array::given(v.clone(), i.shape.clone(), i.dtype))
+        .collect();
+    let what = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
+    let mut memory = true;
+    for alternative in known.unwrap_or(0)..HOPELESS {
+        // One that cannot be built, for its size say, is one that there is not.
+        let Ok(Some(array)) = rules.decompose(&what, alternative) else { break };
+        debug_assert_eq!((array.shape(), array.dtype()), (&node.shape[..], node.dtype));
+        let array = contiguous(&array);
+        match eval(std::slice::from_ref(&array)) {
+            Ok(()) => {
+                if !nested {
+                    remember(place, alternative);
+                }
+                return array.value().cloned().map(Some);
+            }
+            Err(_) if REFUSED.take() => {}
+            // The CPU may need less.
+            Err(error) if matches!(error.root(), Error::Memory(_)) => memory = false,
+            Err(error) => return Err(error.root().clone()),
+        }
+    }
+    // Inside of another decomposition an alternative may fail for what surrounds it.
+    if !nested && memory {
+        remember(place, HOPELESS);
+    }
+    Ok(None)
+}
+
+fn remember(place: (Device, u64), way: u8) {
+    let mut known = lock(&KNOWN);
+    let known = known.get_or_insert_with(Known::default);
+    if known.len() >= MAX_KNOWN {
+        known.clear();
+    }
+    known.insert(place, way);
+}
+
+/// Runs an operation with the CPU's kernels on the host's copies of its operands, and
+/// brings the result to the device.
+fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
+    let Some(rules) = node.op.rules() else {
+        return Err(Error::runtime("eval", "a stand-in has no value"));
+    };
+    // What the device still writes is read below.
+    exec.settle()?;
+    let host = Exec::new(backend::host(), node.stream)?;
+    let values: SmallVec<[Value; 3]> = inputs
+        .iter()
+        .map(|i| match i.outcome() {
+            Some(Ok(value)) => host.local(value),
+            _ => Err(Error::runtime(node.op.name(), "an operand has no value")),
+        })
+        .collect::<Result<_>>()?;
+    let descs: SmallVec<[(&[usize], Dtype); 3]> =
+        inputs.iter().map(|i| (&i.shape[..], i.dtype)).collect();
+    let call = Call {
+        inputs: &values,
+        descs: &descs,
+        shape: &node.shape,
+        dtype: node.dtype,
+        donatable: 0,
+    };
+    let value = rules.eval(&host, &call)?;
+    exec.local(&value)
+}
