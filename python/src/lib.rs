@@ -6,6 +6,7 @@
 //! dtype.rs     Dtype, categories, finfo, iinfo
 //! stream.rs    devices and streams
 //! memory.rs    the allocator's counters
+//! backends.rs  the loaded backends, and what they ran
 //! ops/         functions over arrays, by subject, as tables
 //! tree.rs      trees of arrays
 //! transforms.rs, io.rs, random.rs, print.rs
@@ -15,6 +16,7 @@
 #![allow(missing_docs)]
 
 mod array;
+mod backends;
 mod convert;
 mod dtype;
 mod error;
@@ -50,5 +52,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     transforms::register(m)?;
     random::register(m)?;
     memory::register(m)?;
+    backends::register(m)?;
     Ok(())
 }

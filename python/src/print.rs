@@ -84,25 +84,9 @@ fn printoptions(precision: i32) -> Context {
     Context { within: precision, former: AtomicI32::new(-1) }
 }
 
-/// The backends found, as a list of dictionaries: `name`, and `devices` with their
-/// `device` and `description`.
-#[pyfunction]
-fn _backends(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let mut all = Vec::new();
-    for info in ultramarine::backends() {
-        let devices = pyo3::types::PyList::empty(py);
-        for (device, description) in info.devices.into_iter().zip(info.descriptions) {
-            let device = Bound::new(py, crate::stream::PyDevice(device))?;
-            devices.append((device, description))?;
-        }
-        all.push((info.name, devices));
-    }
-    Ok(pyo3::types::PyList::new(py, all)?.into_any())
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyPrintOptions>()?;
     m.add_class::<Context>()?;
-    crate::functions!(m: set_printoptions get_printoptions printoptions _backends);
+    crate::functions!(m: set_printoptions get_printoptions printoptions);
     Ok(())
 }

@@ -30,7 +30,8 @@ impl PyDeviceType {
         }
     }
 
-    fn of(kind: DeviceType) -> PyDeviceType {
+    /// The member for a type of the core.
+    pub fn of(kind: DeviceType) -> PyDeviceType {
         match kind {
             DeviceType::Cpu => PyDeviceType::cpu,
             DeviceType::Gpu => PyDeviceType::gpu,
@@ -127,6 +128,13 @@ fn device_of(object: &Bound<'_, PyAny>) -> Option<Device> {
 
 /// An argument that is a device or a device type.
 pub struct DeviceArg(Device);
+
+impl DeviceArg {
+    /// The device; of a type, its first.
+    pub fn get(&self) -> Device {
+        self.0
+    }
+}
 
 impl FromPyObject<'_, '_> for DeviceArg {
     type Error = PyErr;

@@ -1,8 +1,9 @@
-"""Settings for all tests: both libraries on the CPU."""
+"""Settings for all tests: mlx on the CPU, ours on the device that was asked for."""
 
 from collections.abc import Generator
 from typing import Any
 
+import devices
 import mlx.core as mlx
 import pytest
 from harness import tally
@@ -11,6 +12,22 @@ __all__ = ["tally"]
 
 # float64 runs in mlx on its CPU only.
 mlx.set_default_device(mlx.cpu)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    devices.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    devices.configure(config)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    devices.mark(item)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    devices.summary(terminalreporter)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,7 +9,7 @@ import pytest
 
 import ultramarine as mx
 
-MODULES = ["ultramarine", "ultramarine.random"]
+MODULES = ["ultramarine", "ultramarine.random", "ultramarine.backends"]
 
 
 def stub_of(module: ModuleType) -> set[str]:

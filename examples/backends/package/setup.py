@@ -25,7 +25,9 @@ class Build(build_py):
         flags = ["-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
         headers = ["-I", str(ultramarine.backends.include_dir())]
         sources = [str(s) for s in SOURCES]
-        subprocess.run([compiler, *flags, *headers, "-o", str(library), *sources, "-lm"], check=True)
+        subprocess.run(
+            [compiler, *flags, *headers, "-o", str(library), *sources, "-lm"], check=True
+        )
 
 
 class Wheel(bdist_wheel):

@@ -1,0 +1,75 @@
+"""The tests of operations on a device: pytest's options, the counters at the end, strict mode.
+
+    pytest -m ops python/tests
+        --backend PATH    a plugin to load first; may be given more than once
+        --device gpu:0    where operations run unless a test says otherwise
+        --strict-for NAME operations must not go to the CPU, but for those that
+                          cpu_ops.py lists for the backend NAME
+
+Tests marked `host` only make sense on the CPU and are skipped elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from cpu_ops import ON_CPU
+
+import ultramarine as um
+
+# The op suite: what computes, and compares with mlx.
+SUITE = ("test_differential_", "test_transforms")
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("devices", "operations on devices")
+    group.addoption("--backend", action="append", default=[], help="a plugin to load")
+    group.addoption("--device", default="cpu:0", help="the default device of the tests")
+    group.addoption("--strict-for", default="", metavar="NAME", help="strict mode for this backend")
+
+
+def configure(config: pytest.Config) -> None:
+    """Loads and chooses what the options ask for."""
+    config.addinivalue_line("markers", "ops: the suite of operations, which runs on any device")
+    config.addinivalue_line("markers", "host(reason): only makes sense on the CPU")
+    for path in config.getoption("--backend"):
+        um.backends.load(Path(path).resolve())
+    um.set_default_device(device_of(config))
+    if strict := config.getoption("--strict-for"):
+        um.backends.set_strict(True, allow=list(ON_CPU.get(strict, {})))
+    um.backends.reset_op_counts()
+
+
+def device_of(config: pytest.Config) -> um.Device:
+    kind, _, index = config.getoption("--device").partition(":")
+    return um.Device(getattr(um, kind), int(index or 0))
+
+
+def mark(item: pytest.Item) -> None:
+    """Marks a test as one of the suite, and skips what is for the host on other devices."""
+    if item.path.name.startswith(SUITE):
+        item.add_marker("ops")
+    host = item.get_closest_marker("host")
+    if host is not None and device_of(item.config) != um.cpu:
+        item.add_marker(pytest.mark.skip(reason=f"only on the CPU: {host.args[0]}"))
+
+
+def summary(terminal: pytest.TerminalReporter) -> None:
+    """What ran where: per backend in all, and each operation that did not run natively."""
+    rows = um.backends.op_counts()
+    if not rows:
+        return
+    terminal.section("operations by how they ran: native / decomposed / on the CPU")
+    total: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for row in rows:
+        name = f"{row.device.type.name}:{row.device.index} {row.backend} {row.variant}".rstrip()
+        for i, n in enumerate((row.native, row.decomposed, row.cpu)):
+            total[name][i] += n
+    for name, counts in total.items():
+        terminal.line(f"{name:24} {counts[0]:9} / {counts[1]} / {counts[2]}")
+    for row in rows:
+        if row.decomposed or row.cpu:
+            counts = f"{row.native:9} / {row.decomposed} / {row.cpu}"
+            terminal.line(f"  {row.backend:10} {row.op:22} {counts}")
