@@ -44,6 +44,9 @@ pub fn run() -> Result<()> {
     check("binaries of plugins", boundaries::binaries());
     check("without the loader", boundaries::without_loader());
 
+    sh::say("generated files");
+    check("generated files", crate::generate::check());
+
     sh::say("length of files");
     check("length of files", lengths());
 

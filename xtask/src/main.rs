@@ -4,6 +4,7 @@
 mod bench;
 mod boundaries;
 mod demo;
+mod generate;
 mod lint;
 mod package;
 mod plugins;
@@ -21,6 +22,7 @@ usage: cargo xtask COMMAND
   test             Rust tests, Python tests, type checks, comparison with mlx
   lint             formatting, clippy, documentation, ruff, length of files
   bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads
+  generate         make the header, tables and docs of the operations from schema.toml
   package          build the wheel into dist/, check its size, install it afresh, import it
 
 All but lint and package leave their Python packages in .venv (bench: .venv-bench); delete
@@ -40,6 +42,7 @@ fn run() -> Result<()> {
         Some("lint") => lint::run(),
         Some("bench") => bench::run(&rest),
         Some("package") => package::run(),
+        Some("generate") => generate::run(),
         None | Some("help" | "-h" | "--help") => {
             println!("{HELP}");
             Ok(())

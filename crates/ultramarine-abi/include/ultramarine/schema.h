@@ -1,4 +1,5 @@
-/* The operations of the contract: ids, codes, attributes, number rules. Generated from the schema; do not edit. */
+/* The operations of the contract: ids, codes, attributes, number rules. Generated from schema.toml by
+ * `cargo xtask generate`; do not edit. */
 #ifndef ULTRAMARINE_SCHEMA_H
 #define ULTRAMARINE_SCHEMA_H
 
@@ -9,9 +10,9 @@
 #define UM_OP_FILL 1u /* Fills the output with scalar 0. NoAttrs. */
 #define UM_OP_ARANGE 2u /* scalar0 + i * scalar1 along a 1-d output (both float64 for floating outputs, else int64). NoAttrs. */
 #define UM_OP_UNARY 3u /* UnaryAttrs. */
-#define UM_OP_BINARY 4u /* BinaryAttrs; both inputs of one dtype, broadcast by strides. */
+#define UM_OP_BINARY 4u /* Both inputs of one dtype, broadcast by strides. BinaryAttrs. */
 #define UM_OP_SELECT 5u /* condition ? x : y. NoAttrs. */
-#define UM_OP_REDUCE 6u /* ReduceAttrs; the output keeps reduced axes with size 1. */
+#define UM_OP_REDUCE 6u /* The output keeps reduced axes with size 1. ReduceAttrs. */
 #define UM_OP_ARG_REDUCE 7u /* Index (uint32) of the extreme along an axis, the first of equals; the output keeps the axis with size 1. ArgReduceAttrs. */
 #define UM_OP_SCAN 8u /* Running reduction along an axis. ScanAttrs. */
 #define UM_OP_MATMUL 9u /* (..., m, k) x (..., k, n) -> (..., m, n), equal batch dimensions (broadcast by strides). float16 and bfloat16 accumulate in float32. NoAttrs. */

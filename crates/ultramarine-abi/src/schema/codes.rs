@@ -1,60 +1,41 @@
-//! The operations of the contract: ids, codes, attributes, number rules.
-//!
-//! One table each, from which the constants and the name lists are made. Every
-//! attribute struct starts with its size. An op's revision grows when its
-//! attributes do; an unknown non-zero tail means "unsupported".
+//! Generated from `schema.toml` by `cargo xtask generate`; do not edit.
 
+use super::{attrs, code_module, dtype};
 use ultramarine_dlpack::{DLDataType, type_code};
 
-/// Identifies an operation; see the constants of [`op`].
-pub type OpId = u32;
-
-macro_rules! codes {
-    ($(#[$m:meta])* $vis:vis mod $module:ident: $t:ty { $($(#[$d:meta])* $name:ident = $value:literal $text:literal,)* }) => {
-        $(#[$m])*
-        $vis mod $module {
-            $($(#[$d])* pub const $name: $t = $value;)*
-            /// Schema names, indexed by code.
-            pub const NAMES: &[&str] = &[$($text),*];
-        }
-    };
-}
-
-codes! {
+code_module! {
     /// Operations a full backend provides; everything else has a decomposition.
-    pub mod op: super::OpId {
+    pub mod op: super::super::OpId {
         /// Element copy between any strides, converting the dtype. [`super::NoAttrs`].
         COPY = 0 "copy",
         /// Fills the output with scalar 0. [`super::NoAttrs`].
         FILL = 1 "fill",
-        /// `scalar0 + i * scalar1` along a 1-d output (both float64 for floating
-        /// outputs, else int64). [`super::NoAttrs`].
+        /// `scalar0 + i * scalar1` along a 1-d output (both float64 for floating outputs, else
+        /// int64). [`super::NoAttrs`].
         ARANGE = 2 "arange",
         /// [`super::UnaryAttrs`].
         UNARY = 3 "unary",
-        /// [`super::BinaryAttrs`]; both inputs of one dtype, broadcast by strides.
+        /// Both inputs of one dtype, broadcast by strides. [`super::BinaryAttrs`].
         BINARY = 4 "binary",
         /// `condition ? x : y`. [`super::NoAttrs`].
         SELECT = 5 "select",
-        /// [`super::ReduceAttrs`]; the output keeps reduced axes with size 1.
+        /// The output keeps reduced axes with size 1. [`super::ReduceAttrs`].
         REDUCE = 6 "reduce",
-        /// Index (uint32) of the extreme along an axis, the first of equals; the
-        /// output keeps the axis with size 1. [`super::ArgReduceAttrs`].
+        /// Index (uint32) of the extreme along an axis, the first of equals; the output keeps the
+        /// axis with size 1. [`super::ArgReduceAttrs`].
         ARG_REDUCE = 7 "arg_reduce",
         /// Running reduction along an axis. [`super::ScanAttrs`].
         SCAN = 8 "scan",
-        /// `(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions
-        /// (broadcast by strides). float16 and bfloat16 accumulate in float32.
-        /// [`super::NoAttrs`].
+        /// `(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions (broadcast by
+        /// strides). float16 and bfloat16 accumulate in float32. [`super::NoAttrs`].
         MATMUL = 9 "matmul",
-        /// Inputs: source, then `n_indices` index arrays of one shape and dtype.
-        /// Output: index shape followed by a slice of `source.ndim` dimensions (1
-        /// along indexed axes). Negative indices count from the end; an index
-        /// outside is clamped, never read past the buffer. [`super::GatherAttrs`].
+        /// Inputs: source, then `n_indices` index arrays of one shape and dtype. Output: index
+        /// shape followed by a slice of `source.ndim` dimensions (1 along indexed axes). Negative
+        /// indices count from the end; an index outside is clamped, never read past the buffer.
+        /// [`super::GatherAttrs`].
         GATHER = 10 "gather",
-        /// Inputs: source, indices, updates (shaped as GATHER's output). The output
-        /// is the source with the updates combined in; out-of-range indices are
-        /// skipped. [`super::ScatterAttrs`].
+        /// Inputs: source, indices, updates (shaped as GATHER's output). The output is the source
+        /// with the updates combined in; out-of-range indices are skipped. [`super::ScatterAttrs`].
         SCATTER = 11 "scatter",
         /// `out[.., i, ..] = source[.., index[.., i, ..], ..]`. [`super::AxisAttrs`].
         GATHER_AXIS = 12 "gather_axis",
@@ -64,16 +45,15 @@ codes! {
         SORT = 14 "sort",
         /// Indices (uint32) that sort. [`super::AxisAttrs`].
         ARG_SORT = 15 "arg_sort",
-        /// Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8,
-        /// uint16 or uint32. [`super::NoAttrs`].
+        /// Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or
+        /// uint32. [`super::NoAttrs`].
         RANDOM_BITS = 16 "random_bits",
     }
 }
 
-codes! {
-    /// Codes of [`UnaryAttrs::op`]. The output has the input's dtype but for the
-    /// predicates (bool) and [`REAL`](unary::REAL), [`IMAG`](unary::IMAG),
-    /// [`ABS`](unary::ABS) of complex (float32).
+code_module! {
+    /// Codes of [`UnaryAttrs::op`]. The output has the input's dtype but for the predicates (bool)
+    /// and [`REAL`](unary::REAL), [`IMAG`](unary::IMAG), [`ABS`](unary::ABS) of complex (float32).
     pub mod unary: u32 {
         /// |x|
         ABS = 0 "abs",
@@ -158,9 +138,9 @@ codes! {
     }
 }
 
-codes! {
-    /// Codes of [`BinaryAttrs::op`]. Both operands have one dtype; the output has
-    /// it too, but for comparisons and logical ops (bool).
+code_module! {
+    /// Codes of [`BinaryAttrs::op`]. Both operands have one dtype; the output has it too, but for
+    /// comparisons and logical ops (bool).
     pub mod binary: u32 {
         /// x + y; integers wrap; bool: or.
         ADD = 0 "add",
@@ -216,9 +196,9 @@ codes! {
     }
 }
 
-codes! {
-    /// Codes of [`ReduceAttrs::op`] and [`ScanAttrs::op`] (sum, prod, min, max, logaddexp).
-    /// Sums of float16 and bfloat16 accumulate in float32; integers wrap.
+code_module! {
+    /// Codes of [`ReduceAttrs::op`] and [`ScanAttrs::op`] (sum, prod, min, max, logaddexp). Sums of
+    /// float16 and bfloat16 accumulate in float32; integers wrap.
     pub mod reduce: u32 {
         /// Sum.
         SUM = 0 "sum",
@@ -237,7 +217,7 @@ codes! {
     }
 }
 
-codes! {
+code_module! {
     /// Codes of [`ArgReduceAttrs::op`].
     pub mod arg_reduce: u32 {
         /// Index of the smallest; the first NaN wins.
@@ -247,7 +227,7 @@ codes! {
     }
 }
 
-codes! {
+code_module! {
     /// Codes of [`ScatterAttrs::op`]: how an update combines with what is there.
     pub mod scatter: u32 {
         /// Replaces (the last of equal indices wins).
@@ -263,50 +243,10 @@ codes! {
     }
 }
 
-/// Dtypes of the contract, in the order of the device masks' bits.
-pub const DTYPES: [(&str, DLDataType); 14] = [
-    ("bool", dt(type_code::BOOL, 8)),
-    ("uint8", dt(type_code::UINT, 8)),
-    ("uint16", dt(type_code::UINT, 16)),
-    ("uint32", dt(type_code::UINT, 32)),
-    ("uint64", dt(type_code::UINT, 64)),
-    ("int8", dt(type_code::INT, 8)),
-    ("int16", dt(type_code::INT, 16)),
-    ("int32", dt(type_code::INT, 32)),
-    ("int64", dt(type_code::INT, 64)),
-    ("float16", dt(type_code::FLOAT, 16)),
-    ("float32", dt(type_code::FLOAT, 32)),
-    ("float64", dt(type_code::FLOAT, 64)),
-    ("bfloat16", dt(type_code::BFLOAT, 16)),
-    ("complex64", dt(type_code::COMPLEX, 64)),
-];
-
-const fn dt(code: u8, bits: u8) -> DLDataType {
-    DLDataType { code, bits, lanes: 1 }
-}
-
-macro_rules! attrs {
-    ($($(#[$m:meta])* $name:ident { $($(#[$d:meta])* $field:ident: $t:ty,)* })*) => {$(
-        $(#[$m])*
-        #[repr(C)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub struct $name {
-            /// Size of the writer's struct.
-            pub size: u32,
-            $($(#[$d])* pub $field: $t,)*
-        }
-        impl $name {
-            /// The struct with its size filled in.
-            pub fn new($($field: $t),*) -> Self {
-                Self { size: size_of::<Self>() as u32, $($field),* }
-            }
-        }
-    )*};
-}
-
 attrs! {
     /// For ops without attributes.
-    NoAttrs {}
+    NoAttrs {
+    }
     /// Attributes of UNARY.
     UnaryAttrs {
         /// A [`unary`] code.
@@ -376,8 +316,20 @@ attrs! {
     }
 }
 
-impl Default for NoAttrs {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+/// Dtypes of the contract, in the order of the device masks' bits.
+pub const DTYPES: [(&str, DLDataType); 14] = [
+    ("bool", dtype(type_code::BOOL, 8)),
+    ("uint8", dtype(type_code::UINT, 8)),
+    ("uint16", dtype(type_code::UINT, 16)),
+    ("uint32", dtype(type_code::UINT, 32)),
+    ("uint64", dtype(type_code::UINT, 64)),
+    ("int8", dtype(type_code::INT, 8)),
+    ("int16", dtype(type_code::INT, 16)),
+    ("int32", dtype(type_code::INT, 32)),
+    ("int64", dtype(type_code::INT, 64)),
+    ("float16", dtype(type_code::FLOAT, 16)),
+    ("float32", dtype(type_code::FLOAT, 32)),
+    ("float64", dtype(type_code::FLOAT, 64)),
+    ("bfloat16", dtype(type_code::BFLOAT, 16)),
+    ("complex64", dtype(type_code::COMPLEX, 64)),
+];

@@ -1,0 +1,346 @@
+//! What the table of operations says of each: types, and the macros that its rows go through.
+
+use super::{DTYPES, OpId};
+
+/// Which grade of the conformance kit needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// Native for float32 in a backend of grade basic.
+    Basic,
+    /// Native for every dtype that a device of grade complete computes with.
+    Complete,
+}
+
+/// Dtype of an op's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The main dtype.
+    Main,
+    /// bool.
+    Bool,
+    /// uint32.
+    Uint32,
+    /// float32 for complex64, else the main dtype.
+    Real,
+    /// Any of a mask: the caller chooses.
+    Any(u32),
+    /// What the code's row says.
+    Code,
+}
+
+/// Dtype of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputDtype {
+    /// The main dtype, the same for all inputs that say so.
+    Main,
+    /// One of a mask.
+    Of(u32),
+}
+
+/// Dtype of a scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    /// The main dtype.
+    Main,
+    /// float64 if the main dtype is floating or complex, else int64.
+    Float64OrInt64,
+}
+
+/// How the shapes of inputs and output hang together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeRule {
+    /// No inputs; the output is what it is.
+    Free,
+    /// No inputs; one dimension.
+    Line,
+    /// All have the output's shape; inputs may have zero strides.
+    Elementwise,
+    /// The output has the input's shape, with 1 along the axes of the mask `axes`.
+    Reduced,
+    /// The output has the input's shape, with 1 along `axis`.
+    AxisReduced,
+    /// The output has the input's shape, of at least one dimension.
+    Same,
+    /// `(..., m, k)`, `(..., k, n)` and `(..., m, n)`.
+    Matmul,
+    /// Output: the index arrays' shape, then the source's with 1 along indexed axes (or less
+    /// than the source along the others: a slice at the start).
+    Gather,
+    /// Output: the source's; updates: as the output of a gather.
+    Scatter,
+    /// All ranks equal; indices and output have one shape, and the source's off `axis`.
+    GatherAxis,
+    /// Output: the source's; indices and updates have one shape, and the source's off `axis`.
+    ScatterAxis,
+    /// Keys `(..., 2)`, output `(..., n)`.
+    Keys,
+}
+
+/// Values with which an op is tested, so that results are neither all the same nor all NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// No restriction.
+    Any,
+    /// -10 to 10.
+    Small,
+    /// -1 to 1, without the ends.
+    Unit,
+    /// Above 0, to 100.
+    Positive,
+    /// Above 1, to 100.
+    AboveOne,
+    /// 0.9 to 1.1, integers -1 to 2, so that products of many stay in range.
+    NearOne,
+    /// First operand 0 to 4 (integers -4 to 4), second -4 to 4 (integers 0 to 5).
+    Power,
+    /// Second operand 0 to the width of the dtype plus 2.
+    Shift,
+}
+
+impl Domain {
+    /// Range of values of operand `index` for floating (or else integer) dtypes; `bits` is the
+    /// dtype's width. Unsigned dtypes and bool take what of it they have.
+    pub fn range(self, index: usize, floating: bool, bits: u32) -> (f64, f64) {
+        match (self, floating) {
+            (Domain::Any, true) => (-100.0, 100.0),
+            (Domain::Any, false) => (-100.0, 120.0),
+            (Domain::Small, _) => (-10.0, 10.0),
+            (Domain::Unit, _) => (-0.999, 0.999),
+            (Domain::Positive, _) => (1e-3, 100.0),
+            (Domain::AboveOne, _) => (1.001, 100.0),
+            (Domain::NearOne, true) => (0.9, 1.1),
+            (Domain::NearOne, false) => (-1.0, 2.0),
+            (Domain::Power, true) if index == 0 => (0.0, 4.0),
+            (Domain::Power, true) => (-4.0, 4.0),
+            (Domain::Power, false) if index == 0 => (-4.0, 4.0),
+            (Domain::Power, false) => (0.0, 5.0),
+            (Domain::Shift, _) if index == 0 => (-100.0, 120.0),
+            (Domain::Shift, _) => (0.0, f64::from(bits) + 2.0),
+        }
+    }
+}
+
+/// One code of an op that has codes.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeSchema {
+    /// Name.
+    pub name: &'static str,
+    /// Value of the attribute `op`.
+    pub code: u32,
+    /// Mask of main dtypes for which it is defined.
+    pub dtypes: u32,
+    /// Dtype of the output.
+    pub output: Output,
+    /// How far float32, float64 and complex64 results may be off; see [`tolerance`].
+    pub ulps: f64,
+    /// The result is a sum or product of many: the error is relative to that of absolute values.
+    pub sums: bool,
+    /// Values to test with.
+    pub domain: Domain,
+    /// Grade that needs it.
+    pub grade: Grade,
+    /// What it computes.
+    pub doc: &'static str,
+}
+
+/// A field of an attribute struct.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldSchema {
+    /// Name.
+    pub name: &'static str,
+    /// `u32`, `u64` or `u8[n]`.
+    pub kind: &'static str,
+    /// Bytes from the start of the struct.
+    pub offset: usize,
+    /// Module of codes that its values are of.
+    pub codes: Option<&'static str>,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+/// An attribute struct. Its first field, not listed, is `size: u32`.
+#[derive(Clone, Copy, Debug)]
+pub struct AttributesSchema {
+    /// Name of the Rust struct.
+    pub name: &'static str,
+    /// Bytes.
+    pub size: usize,
+    /// Fields after `size`.
+    pub fields: &'static [FieldSchema],
+}
+
+/// One input.
+#[derive(Clone, Copy, Debug)]
+pub struct InputSchema {
+    /// Name.
+    pub name: &'static str,
+    /// Dtype.
+    pub dtype: InputDtype,
+    /// There are `n_indices` of them, of one dtype and shape.
+    pub many: bool,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug)]
+pub struct OpSchema {
+    /// Name.
+    pub name: &'static str,
+    /// Id; its place in [`super::OPS`].
+    pub id: OpId,
+    /// Revision of its attributes.
+    pub revision: u32,
+    /// Grade that needs it.
+    pub grade: Grade,
+    /// Shapes.
+    pub shape: ShapeRule,
+    /// Attribute struct.
+    pub attributes: &'static AttributesSchema,
+    /// Inputs.
+    pub inputs: &'static [InputSchema],
+    /// Scalars of a command.
+    pub scalars: &'static [Scalar],
+    /// Mask of main dtypes; a code may have fewer.
+    pub dtypes: u32,
+    /// Dtype of the output.
+    pub output: Output,
+    /// Tolerance of an op without codes; see [`tolerance`].
+    pub ulps: f64,
+    /// Without codes: as [`CodeSchema::sums`].
+    pub sums: bool,
+    /// Module of its codes.
+    pub code_table: Option<&'static str>,
+    /// Its codes; empty for an op without.
+    pub codes: &'static [CodeSchema],
+    /// Number rules of its own, in words.
+    pub numbers: &'static [&'static str],
+    /// What it computes.
+    pub doc: &'static str,
+}
+
+impl OpSchema {
+    /// The row of a code.
+    pub fn code(&self, code: u32) -> Option<&'static CodeSchema> {
+        self.codes.iter().find(|c| c.code == code)
+    }
+
+    /// Mask of main dtypes, with `code` if it has codes.
+    pub fn dtypes_of(&self, code: Option<&CodeSchema>) -> u32 {
+        code.map_or(self.dtypes, |c| c.dtypes & self.dtypes)
+    }
+
+    /// Mask of dtypes that the output may have, for a main dtype by its index.
+    pub fn output_of(&self, code: Option<&CodeSchema>, main: usize) -> u32 {
+        let rule = match (self.output, code) {
+            (Output::Code, Some(code)) => code.output,
+            (rule, _) => rule,
+        };
+        match rule {
+            Output::Main | Output::Code => 1 << main,
+            Output::Bool => super::dtypes::BOOL,
+            Output::Uint32 => super::dtypes::KEY,
+            Output::Real if super::dtypes::COMPLEX >> main & 1 == 1 => 1 << index_of("float32"),
+            Output::Real => 1 << main,
+            Output::Any(mask) => mask,
+        }
+    }
+}
+
+/// Place of a dtype by name; of the first where there is none of that name.
+fn index_of(name: &str) -> usize {
+    DTYPES.iter().position(|(n, _)| *n == name).unwrap_or(0)
+}
+
+/// How many units in the last place of the output's dtype (by its index) a result may be off,
+/// of a code or op with that many `ulps`: nothing for integers and bools; one for float16 and
+/// bfloat16, which are rounded from float32; for complex64, relative to the modulus, more, since
+/// its functions are made of several real ones and may be contracted.
+pub fn tolerance(ulps: f64, dtype: usize) -> f64 {
+    match DTYPES.get(dtype).map(|(name, _)| *name) {
+        Some("float32" | "float64") => ulps,
+        Some("float16" | "bfloat16") if ulps > 0.0 => 1.0,
+        Some("complex64") => 8.0 * ulps + 4.0,
+        _ => 0.0,
+    }
+}
+
+/// `pub static NAME: &[CodeSchema]` from rows.
+macro_rules! code_rows {
+    ($table:ident $($name:literal $code:literal [$dtypes:expr] [$output:expr] $ulps:literal $sums:literal
+        $domain:ident $grade:ident $doc:literal;)*) => {
+        #[doc = concat!("Rows of [`OPS`]: ", stringify!($table), ".")]
+        pub static $table: &[CodeSchema] = &[$(CodeSchema {
+            name: $name,
+            code: $code,
+            dtypes: $dtypes,
+            output: $output,
+            ulps: $ulps,
+            sums: $sums,
+            domain: Domain::$domain,
+            grade: Grade::$grade,
+            doc: $doc,
+        }),*];
+    };
+}
+
+/// The attribute structs: one static in the module `attributes` for each, and the list.
+macro_rules! attribute_rows {
+    ($($name:ident { $($field:ident $kind:literal [$codes:expr] $doc:literal;)* })*) => {
+        /// Descriptions of the attribute structs, under the structs' names.
+        #[allow(non_upper_case_globals, reason = "named as the structs are")]
+        pub mod attributes {
+            use super::{AttributesSchema, FieldSchema};
+            $(
+                #[doc = concat!("Of [`super::", stringify!($name), "`].")]
+                pub static $name: AttributesSchema = AttributesSchema {
+                    name: stringify!($name),
+                    size: size_of::<super::$name>(),
+                    fields: &[$(FieldSchema {
+                        name: stringify!($field),
+                        kind: $kind,
+                        offset: core::mem::offset_of!(super::$name, $field),
+                        codes: $codes,
+                        doc: $doc,
+                    }),*],
+                };
+            )*
+        }
+        /// Descriptions of all attribute structs.
+        pub static ATTRIBUTES: &[&AttributesSchema] = &[$(&attributes::$name),*];
+    };
+}
+
+/// The table of operations.
+macro_rules! op_rows {
+    ($($name:literal $id:literal $revision:literal $grade:ident $shape:ident $attributes:ident {
+        inputs: $($input:literal [$dtype:expr] $many:literal),*;
+        scalars: [$($scalar:expr),*];
+        dtypes: [$dtypes:expr];
+        output: [$output:expr];
+        ulps: $ulps:literal, sums: $sums:literal;
+        codes: $table:expr, $codes:expr;
+        numbers: [$($numbers:literal),*];
+        doc: $doc:literal;
+    })*) => {
+        /// All operations; an op's place is its id.
+        pub static OPS: &[OpSchema] = &[$(OpSchema {
+            name: $name,
+            id: $id,
+            revision: $revision,
+            grade: Grade::$grade,
+            shape: ShapeRule::$shape,
+            attributes: &attributes::$attributes,
+            inputs: &[$(InputSchema { name: $input, dtype: $dtype, many: $many }),*],
+            scalars: &[$($scalar),*],
+            dtypes: $dtypes,
+            output: $output,
+            ulps: $ulps,
+            sums: $sums,
+            code_table: $table,
+            codes: $codes,
+            numbers: &[$($numbers),*],
+            doc: $doc,
+        }),*];
+    };
+}
+
+pub(super) use {attribute_rows, code_rows, op_rows};

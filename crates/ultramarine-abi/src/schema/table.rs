@@ -1,0 +1,348 @@
+//! Generated from `schema.toml` by `cargo xtask generate`; do not edit.
+
+use super::rules::*;
+use super::*;
+
+/// Sets of dtypes as masks: bit `i` is dtype `i` of [`DTYPES`].
+pub mod dtypes {
+    /// bool.
+    pub const BOOL: u32 = 1 << 0;
+    /// complex64.
+    pub const COMPLEX: u32 = 1 << 13;
+    /// float16, float32, float64, bfloat16.
+    pub const FLOAT: u32 = 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12;
+    /// uint8, uint16, uint32, uint64, int8, int16, int32, int64.
+    pub const INT: u32 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
+    /// uint32.
+    pub const KEY: u32 = 1 << 3;
+    /// int8, int16, int32, int64.
+    pub const SIGNED: u32 = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
+    /// uint8, uint16, uint32, uint64.
+    pub const UNSIGNED: u32 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
+    /// uint8, uint16, uint32.
+    pub const WORDS: u32 = 1 << 1 | 1 << 2 | 1 << 3;
+    /// All of them.
+    pub const ALL: u32 = (1 << 14) - 1;
+}
+
+code_rows! { UNARY_CODES
+    "abs" 0 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Real] 0.0 false Any Basic "|x|";
+    "negative" 1 [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "-x; wraps for integers.";
+    "sign" 2 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "-1, 0 or 1, of NaN 0; x/|x| for complex.";
+    "square" 3 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "x*x";
+    "sqrt" 4 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 3.0 false Positive Basic "Square root.";
+    "rsqrt" 5 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 4.0 false Positive Basic "1/sqrt(x)";
+    "reciprocal" 6 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 3.0 false Any Basic "1/x";
+    "exp" 7 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 4.0 false Small Basic "e^x";
+    "expm1" 8 [dtypes::FLOAT] [Output::Main] 4.0 false Small Basic "e^x - 1";
+    "log" 9 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 4.0 false Positive Basic "ln x";
+    "log2" 10 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 4.0 false Positive Basic "log2 x";
+    "log10" 11 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 4.0 false Positive Basic "log10 x";
+    "log1p" 12 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 4.0 false Positive Basic "ln(1 + x)";
+    "sin" 13 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 4.0 false Small Basic "Sine of radians.";
+    "cos" 14 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 4.0 false Small Basic "Cosine.";
+    "tan" 15 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Small Basic "Tangent.";
+    "arcsin" 16 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Unit Basic "Inverse sine.";
+    "arccos" 17 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Unit Basic "Inverse cosine.";
+    "arctan" 18 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Small Basic "Inverse tangent.";
+    "sinh" 19 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Small Basic "Hyperbolic sine.";
+    "cosh" 20 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Small Basic "Hyperbolic cosine.";
+    "tanh" 21 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Small Basic "Hyperbolic tangent.";
+    "arcsinh" 22 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Small Basic "Inverse hyperbolic sine.";
+    "arccosh" 23 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false AboveOne Basic "Inverse hyperbolic cosine.";
+    "arctanh" 24 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 5.0 false Unit Basic "Inverse hyperbolic tangent.";
+    "erf" 25 [dtypes::FLOAT] [Output::Main] 16.0 false Small Basic "Error function.";
+    "erfinv" 26 [dtypes::FLOAT] [Output::Main] 32.0 false Unit Complete "Inverse error function.";
+    "sigmoid" 27 [dtypes::FLOAT] [Output::Main] 8.0 false Small Basic "1/(1 + e^-x)";
+    "floor" 28 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT] [Output::Main] 0.0 false Any Basic "Largest integer not above.";
+    "ceil" 29 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT] [Output::Main] 0.0 false Any Basic "Smallest integer not below.";
+    "round" 30 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Nearest integer, ties to even.";
+    "trunc" 31 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT] [Output::Main] 0.0 false Any Basic "Towards zero.";
+    "logical_not" 32 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "Logical not: bool to bool.";
+    "bitwise_invert" 33 [dtypes::BOOL | dtypes::INT] [Output::Main] 0.0 false Any Complete "Complement of integers; logical not of bool.";
+    "isnan" 34 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "Is NaN (either part): bool.";
+    "isinf" 35 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "Is infinite (either part): bool.";
+    "isfinite" 36 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "Is finite (both parts): bool.";
+    "conjugate" 37 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Complete "Complex conjugate.";
+    "real" 38 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Real] 0.0 false Any Complete "Real part of complex64: float32.";
+    "imag" 39 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Real] 0.0 false Any Complete "Imaginary part of complex64: float32.";
+}
+
+code_rows! { BINARY_CODES
+    "add" 0 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "x + y; integers wrap; bool: or.";
+    "subtract" 1 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "x - y; integers wrap.";
+    "multiply" 2 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "x * y; integers wrap; bool: and.";
+    "divide" 3 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 3.0 false Any Basic "x / y; floating and complex only.";
+    "floor_divide" 4 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Integers: floor(x / y), by zero 0. Floats: the quotient rounded to the dtype, then rounded down. Complex: x / y.";
+    "remainder" 5 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT] [Output::Main] 0.0 false Any Basic "Sign of the divisor (Python's %); integers by zero: the dividend.";
+    "power" 6 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 16.0 false Power Basic "x ** y; integers by squaring, 0 for every negative exponent.";
+    "maximum" 7 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Larger; NaN if either is NaN. Complex: by real part, then imaginary.";
+    "minimum" 8 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Smaller; NaN if either is NaN.";
+    "logaddexp" 9 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 16.0 false Small Basic "ln(e^x + e^y)";
+    "arctan2" 10 [dtypes::FLOAT] [Output::Main] 6.0 false Small Basic "Angle of (y, x): `arctan2(a, b)` with a the ordinate.";
+    "equal" 11 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "x == y: bool.";
+    "not_equal" 12 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "x != y: bool.";
+    "less" 13 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "x < y: bool.";
+    "less_equal" 14 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "x <= y: bool.";
+    "greater" 15 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "x > y: bool.";
+    "greater_equal" 16 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "x >= y: bool.";
+    "logical_and" 17 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "Logical and of bools.";
+    "logical_or" 18 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "Logical or of bools.";
+    "bitwise_and" 19 [dtypes::BOOL | dtypes::INT] [Output::Main] 0.0 false Any Complete "Bitwise and; bool: and.";
+    "bitwise_or" 20 [dtypes::BOOL | dtypes::INT] [Output::Main] 0.0 false Any Complete "Bitwise or; bool: or.";
+    "bitwise_xor" 21 [dtypes::BOOL | dtypes::INT] [Output::Main] 0.0 false Any Complete "Bitwise xor; bool: xor.";
+    "left_shift" 22 [dtypes::INT] [Output::Main] 0.0 false Shift Complete "x << y; a shift by the width or more gives 0.";
+    "right_shift" 23 [dtypes::INT] [Output::Main] 0.0 false Shift Complete "x >> y, arithmetic for signed; a shift by the width or more gives 0 or -1.";
+    "equal_nan" 24 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "x == y, or both NaN (in either part): bool.";
+}
+
+code_rows! { REDUCE_CODES
+    "sum" 0 [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 true Any Basic "Sum.";
+    "prod" 1 [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 true NearOne Basic "Product.";
+    "min" 2 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Smallest; NaN if any is NaN.";
+    "max" 3 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Largest; NaN if any is NaN.";
+    "all" 4 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "All non-zero: bool.";
+    "any" 5 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Bool] 0.0 false Any Basic "Any non-zero: bool.";
+}
+
+code_rows! { ARG_REDUCE_CODES
+    "argmin" 0 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Uint32] 0.0 false Any Basic "Index of the smallest; the first NaN wins.";
+    "argmax" 1 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Uint32] 0.0 false Any Basic "Index of the largest; the first NaN wins.";
+}
+
+code_rows! { SCAN_CODES
+    "sum" 0 [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 true Any Basic "Sum.";
+    "prod" 1 [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 true NearOne Basic "Product.";
+    "min" 2 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Smallest; NaN if any is NaN.";
+    "max" 3 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Largest; NaN if any is NaN.";
+    "logaddexp" 6 [dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 16.0 true Small Basic "ln of the sum of e^x; scans only.";
+}
+
+code_rows! { SCATTER_CODES
+    "set" 0 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Replaces (the last of equal indices wins).";
+    "sum" 1 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 true Any Basic "Adds.";
+    "prod" 2 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 true NearOne Basic "Multiplies.";
+    "min" 3 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Keeps the smaller.";
+    "max" 4 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Keeps the larger.";
+}
+
+code_rows! { SCATTER_AXIS_CODES
+    "set" 0 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 false Any Basic "Replaces (the last of equal indices wins).";
+    "sum" 1 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 true Any Basic "Adds.";
+}
+
+attribute_rows! {
+    NoAttrs {
+    }
+    UnaryAttrs {
+        op "u32" [Some("unary")] "A unary code.";
+    }
+    BinaryAttrs {
+        op "u32" [Some("binary")] "A binary code.";
+    }
+    ReduceAttrs {
+        op "u32" [Some("reduce")] "A reduce code.";
+        axes "u64" [None] "Bit i: axis i is reduced.";
+    }
+    ArgReduceAttrs {
+        op "u32" [Some("arg_reduce")] "An arg_reduce code.";
+        axis "u32" [None] "The axis.";
+    }
+    ScanAttrs {
+        op "u32" [Some("reduce")] "A reduce code.";
+        axis "u32" [None] "The axis.";
+        reverse "u32" [None] "1: from the end.";
+        inclusive "u32" [None] "1: an element includes itself.";
+    }
+    GatherAttrs {
+        n_indices "u32" [None] "Index arrays.";
+        index_ndim "u32" [None] "Dimensions of each index array.";
+        axes "u8[32]" [None] "The source axis that each index array addresses; ascending or not, all different.";
+    }
+    ScatterAttrs {
+        op "u32" [Some("scatter")] "A scatter code.";
+        n_indices "u32" [None] "Index arrays.";
+        index_ndim "u32" [None] "Dimensions of each index array.";
+        axes "u8[32]" [None] "The axis that each index array addresses.";
+    }
+    AxisAttrs {
+        axis "u32" [None] "The axis.";
+    }
+    ScatterAxisAttrs {
+        op "u32" [Some("scatter")] "A scatter code; SET or SUM.";
+        axis "u32" [None] "The axis.";
+    }
+}
+
+op_rows! {
+    "copy" 0 1 Basic Elementwise NoAttrs {
+        inputs: "source" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Any(dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX)];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["Conversions follow the rule of rounding above."];
+        doc: "Element copy between any strides, converting the dtype.";
+    }
+    "fill" 1 1 Basic Free NoAttrs {
+        inputs: ;
+        scalars: [Scalar::Main];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "Fills the output with scalar 0.";
+    }
+    "arange" 2 1 Complete Line NoAttrs {
+        inputs: ;
+        scalars: [Scalar::Float64OrInt64, Scalar::Float64OrInt64];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 2.0, sums: false;
+        codes: None, &[];
+        numbers: ["Computed in float64 or int64 without contraction, then converted as COPY does; a device without float64 may use float32 for outputs of float32 and below (`ulps` then counts in units of the largest element)."];
+        doc: "`scalar0 + i * scalar1` along a 1-d output (both float64 for floating outputs, else int64).";
+    }
+    "unary" 3 1 Basic Elementwise UnaryAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Code];
+        ulps: 0.0, sums: false;
+        codes: Some("unary"), &UNARY_CODES;
+        numbers: [];
+        doc: "";
+    }
+    "binary" 4 1 Basic Elementwise BinaryAttrs {
+        inputs: "x" [InputDtype::Main] false, "y" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Code];
+        ulps: 0.0, sums: false;
+        codes: Some("binary"), &BINARY_CODES;
+        numbers: [];
+        doc: "Both inputs of one dtype, broadcast by strides.";
+    }
+    "select" 5 1 Complete Elementwise NoAttrs {
+        inputs: "condition" [InputDtype::Of(dtypes::BOOL)] false, "x" [InputDtype::Main] false, "y" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "`condition ? x : y`.";
+    }
+    "reduce" 6 1 Basic Reduced ReduceAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Code];
+        ulps: 0.0, sums: false;
+        codes: Some("reduce"), &REDUCE_CODES;
+        numbers: ["Sums and products may be taken in any order; the tolerance is relative to the sum (product) of the absolute values."];
+        doc: "The output keeps reduced axes with size 1.";
+    }
+    "arg_reduce" 7 1 Complete AxisReduced ArgReduceAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Code];
+        ulps: 0.0, sums: false;
+        codes: Some("arg_reduce"), &ARG_REDUCE_CODES;
+        numbers: [];
+        doc: "Index (uint32) of the extreme along an axis, the first of equals; the output keeps the axis with size 1.";
+    }
+    "scan" 8 1 Complete Same ScanAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: Some("reduce"), &SCAN_CODES;
+        numbers: ["Any order of adding, as in REDUCE. An exclusive scan begins with the neutral element: 0, 1, the largest value (infinity), the smallest, -infinity for logaddexp."];
+        doc: "Running reduction along an axis.";
+    }
+    "matmul" 9 1 Basic Matmul NoAttrs {
+        inputs: "a" [InputDtype::Main] false, "b" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: true;
+        codes: None, &[];
+        numbers: ["Sums in any order, with or without contraction; a device may say that it shortens the mantissa (REDUCED_PRECISION)."];
+        doc: "`(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions (broadcast by strides). float16 and bfloat16 accumulate in float32.";
+    }
+    "gather" 10 1 Complete Gather GatherAttrs {
+        inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] true;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "Inputs: source, then `n_indices` index arrays of one shape and dtype. Output: index shape followed by a slice of `source.ndim` dimensions (1 along indexed axes). Negative indices count from the end; an index outside is clamped, never read past the buffer.";
+    }
+    "scatter" 11 1 Complete Scatter ScatterAttrs {
+        inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] true, "updates" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: Some("scatter"), &SCATTER_CODES;
+        numbers: ["Sums and products of updates to one element may be taken in any order."];
+        doc: "Inputs: source, indices, updates (shaped as GATHER's output). The output is the source with the updates combined in; out-of-range indices are skipped.";
+    }
+    "gather_axis" 12 1 Complete GatherAxis AxisAttrs {
+        inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "`out[.., i, ..] = source[.., index[.., i, ..], ..]`.";
+    }
+    "scatter_axis" 13 1 Complete ScatterAxis ScatterAxisAttrs {
+        inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] false, "updates" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: Some("scatter"), &SCATTER_AXIS_CODES;
+        numbers: [];
+        doc: "Source, indices, updates; the converse of GATHER_AXIS.";
+    }
+    "sort" 14 1 Complete Same AxisAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "Ascending, stable, NaN last.";
+    }
+    "arg_sort" 15 1 Complete Same AxisAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Uint32];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "Indices (uint32) that sort.";
+    }
+    "random_bits" 16 1 Complete Keys NoAttrs {
+        inputs: "keys" [InputDtype::Of(dtypes::KEY)] false;
+        scalars: [];
+        dtypes: [dtypes::WORDS];
+        output: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The outputs of a key are the bytes of W words (rounded up), least significant byte first. With h = ceil(W / 2): for i < floor(W / 2) the block of counters (i, i + h) gives the words i and i + h; if W is odd, word h - 1 is the first word of the block of counters (h - 1, 0). The same bits on every backend."];
+        doc: "Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or uint32.";
+    }
+}

@@ -1,0 +1,99 @@
+//! The page of the documentation.
+
+use super::c::{plain, struct_name};
+use super::read::{Op, Schema};
+use std::fmt::Write;
+
+/// `docs/operations.md`.
+pub fn page(schema: &Schema) -> String {
+    let mut out = String::from(
+        "<!-- Generated from crates/ultramarine-abi/schema.toml by `cargo xtask generate`; do not edit. -->
+# Operations of the backend contract
+
+What a backend's `prepare` is asked for. Everything else that the library offers is composed of these. A backend may
+leave out any of them (`UM_UNSUPPORTED`): the op is then decomposed, or computed on the CPU. *basic* and *complete* are
+the grades of the conformance kit: the ops marked basic must be there for float32 for the first, all of them for every
+dtype that the device computes with for the second.
+
+## Rules for all operations\n\n",
+    );
+    for (name, text) in &schema.rules {
+        let _ = writeln!(out, "* **{name}**: {}", text.as_str().unwrap_or_default());
+    }
+    out.push_str("\n## Dtypes\n\nIn the order of the bits of the device masks; sets that the tables below speak of:\n\n");
+    let names: Vec<&str> = schema.dtypes.iter().map(|(n, ..)| n.as_str()).collect();
+    let _ = writeln!(out, "* in order: {}", names.join(", "));
+    for (name, members) in &schema.sets {
+        let _ = writeln!(out, "* **{name}**: {}", members.join(", "));
+    }
+    for op in &schema.op {
+        operation(&mut out, schema, op);
+    }
+    out.push_str("\n## Attribute structs\n");
+    for attributes in &schema.attributes {
+        let _ = writeln!(out, "\n### `{}` ({})\n", struct_name(&attributes.name), attributes.name);
+        out.push_str("| field | type | what |\n| --- | --- | --- |\n| size | u32 | Size of the writer's struct. |\n");
+        for field in &attributes.fields {
+            let _ = writeln!(out, "| {} | {} | {} |", field.name, field.kind, plain(&field.doc()));
+        }
+    }
+    out
+}
+
+fn set(name: &str) -> String {
+    name.replace('+', ", ")
+}
+
+fn operation(out: &mut String, schema: &Schema, op: &Op) {
+    let _ = writeln!(out, "\n## {} ({})\n", op.name, op.id);
+    if !op.doc.is_empty() {
+        let _ = writeln!(out, "{}\n", op.doc);
+    }
+    let inputs: Vec<String> = op
+        .inputs
+        .iter()
+        .map(|i| {
+            let many = if i.many { "one or more " } else { "" };
+            let dtype = if i.dtype == "main" { "the op's dtype".to_owned() } else { set(&i.dtype) };
+            format!("{many}{} ({dtype})", i.name)
+        })
+        .collect();
+    let inputs = if inputs.is_empty() { "none".into() } else { inputs.join(", ") };
+    let output = match op.output.as_str() {
+        "main" => "the op's dtype".to_owned(),
+        "code" => "as the code says".to_owned(),
+        other => set(other),
+    };
+    let _ =
+        writeln!(out, "* revision {}, attributes `{}`", op.revision, struct_name(&op.attributes));
+    let _ = writeln!(out, "* grade: {}; shapes: {}", op.grade, op.shape.replace('_', " "));
+    let _ = writeln!(out, "* inputs: {inputs}");
+    if !op.scalars.is_empty() {
+        let _ = writeln!(out, "* scalars: {}", op.scalars.join(", ").replace('_', " "));
+    }
+    let _ = writeln!(out, "* dtypes: {}; output: {output}", set(&op.dtypes));
+    if op.ulps > 0 {
+        let _ = writeln!(out, "* tolerance: {} ulps", op.ulps);
+    }
+    for rule in &op.numbers {
+        let _ = writeln!(out, "* {rule}");
+    }
+    let Some((table, codes)) = schema.codes_of(op) else { return };
+    let _ = writeln!(out, "\nCodes `UM_{}_...`:\n", table.to_uppercase());
+    out.push_str("| code | name | what | dtypes | output | ulps | grade |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+    for code in codes {
+        let output = if code.output == "main" { "same" } else { &code.output };
+        // The bar would end the cell.
+        let doc = plain(&code.doc).replace('|', "\\|");
+        let sums = if code.sums { " (of the sum of sizes)" } else { "" };
+        let _ = writeln!(
+            out,
+            "| {} | {} | {doc} | {} | {output} | {}{sums} | {} |",
+            code.id,
+            code.name,
+            set(&code.dtypes),
+            code.ulps,
+            code.grade,
+        );
+    }
+}
