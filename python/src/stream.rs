@@ -306,7 +306,7 @@ fn synchronize(py: Python<'_>, stream: Option<StreamArg>) -> Res<()> {
         Some(s) => s.0,
         None => ultramarine::default_stream(ultramarine::default_device())?,
     };
-    py.detach(|| ultramarine::synchronize(stream));
+    py.detach(|| ultramarine::synchronize(stream))?;
     Ok(())
 }
 

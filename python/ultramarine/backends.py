@@ -6,7 +6,7 @@ the `report`, which `python -m ultramarine backends` prints.
 """
 
 import os
-from types import SimpleNamespace
+from types import SimpleNamespace as _Record
 
 from ultramarine import _core
 
@@ -27,12 +27,12 @@ __all__ = [
 _list = list
 
 
-class Backend(SimpleNamespace):
+class Backend(_Record):
     """A loaded backend: `name`, `variant` and `version`; its `score`; `device_type` and `devices`
     that it serves, with their `descriptions`; `path` of its file, `None` if it is built in."""
 
 
-class OpCount(SimpleNamespace):
+class OpCount(_Record):
     """How often the operation `op` ran on a `device`, by whose kernels (`backend`, `variant`), and
     how: `native`, `decomposed` into simpler operations there, or on the `cpu`."""
 

@@ -235,7 +235,10 @@ impl Array {
     /// # Errors
     /// Whatever fails on the way: [`Error::Memory`], [`Error::Runtime`] ...
     pub fn eval(&self) -> Result<()> {
-        if self.node.value().is_some() { Ok(()) } else { eval::eval(std::slice::from_ref(self)) }
+        match self.node.value() {
+            Some(value) => value.buffer.ready(),
+            None => eval::eval(std::slice::from_ref(self)),
+        }
     }
 
     /// The evaluated value.

@@ -161,10 +161,15 @@ pub fn new_stream(device: Device) -> Result<Stream> {
 }
 
 /// Waits until all work given to the stream is done.
-pub fn synchronize(stream: Stream) {
+///
+/// # Errors
+/// That of work which a device did after its submission had been taken, and which nobody
+/// has waited for yet.
+pub fn synchronize(stream: Stream) -> Result<()> {
     if let Some(state) = state(stream) {
         state.drain();
     }
+    backend::get(stream.device)?.synchronize(stream)
 }
 
 /// Waits for every stream.
@@ -172,6 +177,10 @@ pub(crate) fn synchronize_all() {
     let all = read(|r| Some(r.streams.iter().map(|s| s.1.clone()).collect::<Vec<_>>()));
     for state in all.unwrap_or_default() {
         state.drain();
+    }
+    for device in backend::gpus() {
+        // Failures are raised to those who want the values.
+        let _ = device.drain();
     }
 }
 

@@ -1,24 +1,25 @@
-//! Calls of a backend: tensors for the boundary, submits, copies between devices,
-//! and the counts of all that.
+//! Calls of a backend: tensors for the boundary, submits, and the counts of all that.
 
-use super::{DeviceState, Plan, PlanKey, counts::Way, host, is_refusal, kernels::Kernels};
+use super::{
+    DeviceState, Plan, PlanKey, counts::Way, device_stream::DeviceStream, host, is_refusal,
+    kernels::Kernels,
+};
 use crate::{
-    device::Device,
     dtype::Dtype,
     error::{Error, Result},
     memory::buffer::Buffer,
     node::Value,
     scalar::Scalar,
-    shape::{self, Strides},
+    shape,
     stream::Stream,
 };
 use core::ffi::c_void;
 use smallvec::SmallVec;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine_abi::{
-    self as abi, Command, Tensor,
+    Command, Tensor,
     dlpack::{DLDevice, DLTensor},
     fused::Program,
     schema::{self, OpId, op},
@@ -74,8 +75,20 @@ counters! {
     donations,
     /// Copies made because a backend needs contiguous inputs.
     contiguous_copies,
-    /// Buffers copied between devices.
+    /// Buffers copied between the host and a device.
     mirrors,
+    /// Buffers copied from one accelerator to another.
+    transfers,
+}
+
+/// Counts a copy between the host and a device.
+pub(super) fn count_mirror() {
+    TOTALS.mirrors.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a copy from one accelerator to another.
+pub(super) fn count_transfer() {
+    TOTALS.transfers.fetch_add(1, Ordering::Relaxed);
 }
 
 fn bump(cell: &Cell<u64>, by: u64) {
@@ -93,10 +106,10 @@ pub(crate) struct Operand<'a> {
 /// The device and stream that a job runs on.
 pub(crate) struct Exec {
     pub device: &'static DeviceState,
-    stream: *mut c_void,
-    /// Memory that submitted commands of a device that runs ahead still use, be it only
-    /// a temporary of an op: nothing of it is freed before the device has passed it.
-    in_flight: RefCell<Vec<Arc<Buffer>>>,
+    /// The device's side of the stream; none on the host, whose kernels have none.
+    stream: Option<&'static DeviceStream>,
+    /// The graph operation that runs, for errors.
+    pub op: Cell<&'static str>,
     /// The table that took the last command, until it is counted.
     ran: Cell<Option<&'static Kernels>>,
     /// The last error means that no table has a kernel. Operands are as they were.
@@ -104,53 +117,43 @@ pub(crate) struct Exec {
     local: Local,
 }
 
-impl Drop for Exec {
-    fn drop(&mut self) {
-        // After an error; otherwise tasks have settled.
-        let _ = self.settle();
-    }
-}
-
 type Tensors = SmallVec<[Tensor; 8]>;
 
 impl Exec {
     pub fn new(device: &'static DeviceState, stream: Stream) -> Result<Self> {
-        let stream = device.stream(stream)?;
+        let stream = if device.is_host() { None } else { Some(device.stream(stream)?) };
         Ok(Exec {
             device,
             stream,
-            in_flight: RefCell::default(),
+            op: Cell::new("eval"),
             ran: Cell::new(None),
             refused: Cell::new(false),
             local: Local::default(),
         })
     }
 
-    /// Waits until the device has done what was submitted, and lets go of the memory
-    /// that it used.
+    /// After a task: waits for it where the device runs ahead but has no events.
     pub fn settle(&self) -> Result<()> {
-        if self.in_flight.borrow().is_empty() {
-            return Ok(());
-        }
-        let Some(wait) = self.device.table.stream_synchronize else {
-            return Err(self.device.lacks("stream_synchronize"));
-        };
-        let mut error = std::ptr::null_mut();
-        // SAFETY: the stream is the device's.
-        let code = unsafe { wait(self.device.handle, self.stream, &mut error) };
-        // If that failed the device may still write: what it uses is leaked, not freed.
-        let held = self.in_flight.take();
-        if code != status::OK {
-            std::mem::forget(held);
-        }
-        host::check("stream_synchronize", code, error)
+        self.stream.map_or(Ok(()), |s| s.settle())
     }
 
-    /// Keeps what a command uses until the device has passed it.
-    fn hold<'a>(&self, buffers: impl Iterator<Item = &'a Arc<Buffer>>) {
-        if self.device.info.synchronous == 0 {
-            self.in_flight.borrow_mut().extend(buffers.cloned());
+    /// Gives work to the stream, after what it depends on. `call` gets the backend's
+    /// stream.
+    pub fn enqueue<'a>(
+        &self,
+        reads: impl Iterator<Item = &'a Buffer> + Clone,
+        writes: impl Iterator<Item = &'a Buffer> + Clone,
+        call: impl FnOnce(*mut c_void) -> Result<()>,
+    ) -> Result<()> {
+        match self.stream {
+            None => call(std::ptr::null_mut()),
+            Some(stream) => stream.submit(self.op.get(), reads, writes, call),
         }
+    }
+
+    /// Memory of the device.
+    pub fn buffer(&self, bytes: usize) -> Result<Arc<Buffer>> {
+        Buffer::new(bytes, self.device)
     }
 
     /// Memory for a row-major output.
@@ -159,7 +162,7 @@ impl Exec {
         let bytes = bytes.ok_or_else(|| {
             Error::Memory(format!("no memory for an array of shape {}", shape::Show(shape)))
         })?;
-        let buffer = Buffer::new(bytes, self.device)?;
+        let buffer = self.buffer(bytes)?;
         Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
     }
 
@@ -296,7 +299,11 @@ impl Exec {
         for t in inputs.iter().chain(outputs) {
             tensors.push(tensor(plan.kernels, t));
         }
-        self.hold(inputs.iter().chain(outputs).map(|t| &t.value.buffer));
+        if self.device.waits_in_commands() {
+            for (tensor, t) in tensors.iter_mut().zip(inputs) {
+                self.wait_in_command(tensor, &t.value.buffer);
+            }
+        }
         bump(&self.local.commands, 1);
         bump(&self.local.bytes_read, inputs.iter().map(distinct_bytes).sum());
         bump(&self.local.bytes_written, outputs.iter().map(distinct_bytes).sum());
@@ -317,43 +324,61 @@ impl Exec {
             workspace: std::ptr::null_mut(),
         };
         let workspace = self.workspace(plan, &command)?;
-        self.hold(workspace.iter());
         let command = Command {
-            workspace: workspace
-                .as_ref()
-                .map_or(std::ptr::null_mut(), |b| b.as_ptr() as *mut c_void),
+            workspace: workspace.as_deref().map_or(std::ptr::null_mut(), address),
             ..command
         };
         let Some(submit) = plan.kernels.table.submit else {
             return Err(self.device.lacks("submit"));
         };
-        let mut error = std::ptr::null_mut();
-        // SAFETY: the command and all it points at are valid for the call; tensors
-        // have the dtypes and ranks that the plan was made for; one job at a time
-        // runs on a stream.
-        let code = unsafe { submit(plan.kernels.handle, self.stream, &command, 1, &mut error) };
         self.ran.set(Some(plan.kernels));
-        let outcome = host::check("submit", code, error);
-        if is_refusal(code) {
-            let words = outcome.err().map(|e| e.to_string()).unwrap_or_default();
-            return Err(Error::runtime(
-                name,
-                format!(
-                    "backend {} made a plan and then refused its command, which the contract \
-                     forbids: {words}",
-                    plan.kernels.backend
-                ),
-            ));
+        let reads = inputs.iter().map(|t| &*t.value.buffer);
+        let writes = outputs.iter().map(|t| &*t.value.buffer).chain(workspace.as_deref());
+        self.enqueue(reads, writes, |stream| {
+            let mut error = std::ptr::null_mut();
+            // SAFETY: the command and all it points at are valid for the call; tensors
+            // have the dtypes and ranks that the plan was made for; it is this thread's
+            // turn on the stream.
+            let code = unsafe { submit(plan.kernels.handle, stream, &command, 1, &mut error) };
+            let outcome = host::check("submit", code, error);
+            if is_refusal(code) {
+                let words = outcome.err().map(|e| e.to_string()).unwrap_or_default();
+                return Err(Error::runtime(
+                    name,
+                    format!(
+                        "backend {} made a plan and then refused its command, which the \
+                         contract forbids: {words}",
+                        plan.kernels.backend
+                    ),
+                ));
+            }
+            outcome
+        })
+    }
+
+    /// Has a command wait for what another stream writes.
+    fn wait_in_command(&self, tensor: &mut Tensor, buffer: &Buffer) {
+        let Some(written) = buffer.written() else { return };
+        let same = self.stream.is_some_and(|s| std::ptr::eq(s, written.stream));
+        if !same && std::ptr::eq(written.stream.device, self.device) {
+            tensor.wait = written.stream.event();
+            tensor.wait_value = written.number;
         }
-        outcome
     }
 
     fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<Arc<Buffer>>> {
         let Some(ask) = plan.kernels.table.plan_workspace else { return Ok(None) };
         // SAFETY: the plan is this table's; the command is valid for the call.
         let bytes = unsafe { ask(plan.kernels.handle, plan.raw, command) };
-        if bytes == 0 { Ok(None) } else { Buffer::new(bytes as usize, self.device).map(Some) }
+        if bytes == 0 { Ok(None) } else { self.buffer(bytes as usize).map(Some) }
     }
+}
+
+/// Scratch memory as a command names it: by its address where the host has one, else by
+/// its handle.
+fn address(buffer: &Buffer) -> *mut c_void {
+    let pointer = buffer.as_ptr() as *mut c_void;
+    if pointer.is_null() { buffer.handle() } else { pointer }
 }
 
 /// A tensor as it crosses the boundary.
@@ -388,71 +413,4 @@ fn distinct_bytes(t: &Operand<'_>) -> u64 {
     let n: usize =
         t.shape.iter().zip(&t.value.strides).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();
     (n * t.dtype.size()) as u64
-}
-
-/// The value on `device`: itself, or a mirror of its buffer there.
-pub(super) fn on_device(value: &Value, device: &'static DeviceState) -> Result<Value> {
-    if value.buffer.device() == device.device {
-        return Ok(value.clone());
-    }
-    let buffer = value.buffer.mirror(device.device, || copy_buffer(&value.buffer, device))?;
-    Ok(Value { buffer, offset: value.offset, strides: Strides::from_slice(&value.strides) })
-}
-
-impl Exec {
-    /// An operand in host memory, to be looked at.
-    pub fn on_host(&self, value: &Value) -> Result<Value> {
-        on_device(value, super::host())
-    }
-
-    /// An input as this device can read it. Two different GPUs do not mix silently.
-    pub fn local(&self, value: &Value) -> Result<Value> {
-        let from = value.buffer.device();
-        let to = self.device.device;
-        if from != to && from != Device::CPU && to != Device::CPU {
-            return Err(Error::Value(format!(
-                "arrays on {from} and {to} do not mix; copy one with copy(x, device)."
-            )));
-        }
-        on_device(value, self.device)
-    }
-}
-
-/// A whole buffer's bytes on another device, by way of the host.
-fn copy_buffer(from: &Buffer, device: &'static DeviceState) -> Result<Arc<Buffer>> {
-    TOTALS.mirrors.fetch_add(1, Ordering::Relaxed);
-    let bytes = from.bytes();
-    let to = Buffer::new(bytes, device)?;
-    if bytes == 0 {
-        return Ok(to);
-    }
-    let mut error: *mut abi::Error = std::ptr::null_mut();
-    let source = super::get(from.device())?;
-    let code = if device.is_host() {
-        let Some(f) = source.table.copy_to_host else { return Err(source.lacks("copy_to_host")) };
-        let target = to.as_ptr() as *mut c_void;
-        // SAFETY: both blocks have `bytes` bytes; the handle is the source device's.
-        unsafe {
-            f(
-                source.handle,
-                std::ptr::null_mut(),
-                from.handle(),
-                0,
-                target,
-                bytes as u64,
-                &mut error,
-            )
-        }
-    } else {
-        let Some(f) = device.table.copy_to_device else {
-            return Err(device.lacks("copy_to_device"));
-        };
-        let data = from.as_ptr() as *const c_void;
-        // SAFETY: `from` is host memory (checked by `Exec::local`); sizes are equal.
-        unsafe {
-            f(device.handle, std::ptr::null_mut(), to.handle(), 0, data, bytes as u64, &mut error)
-        }
-    };
-    host::check("copy", code, error)?;
-    Ok(to)
 }

@@ -6,20 +6,25 @@
 
 mod call;
 mod counts;
+mod device_memory;
+mod device_stream;
 mod host;
 mod kernels;
+pub(crate) mod life;
 #[cfg(feature = "loader")]
 mod loader;
 mod plan;
 mod registry;
 mod start;
 mod strict;
+mod transfer;
 mod turn;
 
 pub(crate) use call::{Exec, Operand};
 pub use call::{Stats, reset_stats, stats};
 pub(crate) use counts::Way;
 pub use counts::{OpCount, op_counts, reset_op_counts};
+pub(crate) use device_stream::{DeviceStream, Grave};
 pub(crate) use plan::{Plan, PlanKey, WordHasher};
 pub use registry::{BackendInfo, backend_of, backends, by_name, register};
 pub(crate) use registry::{device_count, get, gpus, host};
@@ -29,16 +34,16 @@ pub use strict::{set_strict, strict};
 use crate::{
     array::Array,
     device::{Device, DeviceType},
-    error::{Error, Result},
+    error::Result,
     node::Value,
-    stream::{Stream, lock},
 };
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
+use device_memory::MemoryCounters;
+use device_stream::Streams;
 use kernels::{KernelList, Kernels};
 use plan::PlanCache;
-use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use ultramarine_abi::{self as abi, Status, status};
 
 /// One open device of a backend.
@@ -49,8 +54,11 @@ pub struct DeviceState {
     pub backend: String,
     table: abi::BackendTable,
     handle: *mut c_void,
-    /// The backend's handles of our streams, by index; made at the first use.
-    streams: Mutex<HashMap<u32, StreamHandle>>,
+    streams: Streams,
+    /// For copies outside of any stream, one at a time.
+    copies: Mutex<()>,
+    /// Bytes of dropped buffers that commands still use.
+    buried: AtomicUsize,
     info: abi::DeviceInfo,
     /// What makes plans and runs commands.
     kernels: KernelList,
@@ -60,25 +68,11 @@ pub struct DeviceState {
     memory: MemoryCounters,
 }
 
-/// A backend's stream.
-#[derive(Clone, Copy)]
-struct StreamHandle(*mut c_void);
-
-// SAFETY: stream handles are usable from any thread, one call at a time.
-unsafe impl Send for StreamHandle {}
-
 // SAFETY: the handle is only passed to the backend's functions, which the
 // contract lets us call from the threads we call them from.
 unsafe impl Send for DeviceState {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceState {}
-
-/// The host's own count of a device's memory.
-#[derive(Debug, Default)]
-struct MemoryCounters {
-    active: AtomicUsize,
-    peak: AtomicUsize,
-}
 
 /// The locks of this module, held over a fork.
 #[cfg(unix)]
@@ -107,13 +101,18 @@ impl DeviceState {
         device: Device,
         handle: *mut c_void,
     ) -> &'static DeviceState {
+        if device.kind == DeviceType::Gpu {
+            life::register();
+        }
         let own = Kernels::new(&backend.name, "", 0, backend.table, (handle, index as i32), &info);
         Box::leak(Box::new(DeviceState {
             device,
             backend: backend.name.clone(),
             table: backend.table,
             handle,
-            streams: Mutex::default(),
+            streams: Streams::default(),
+            copies: Mutex::default(),
+            buried: AtomicUsize::new(0),
             info,
             kernels: KernelList::new(own),
             fused: own.fused.is_some(),
@@ -150,50 +149,17 @@ impl DeviceState {
         self.info.fused_max_inputs as usize
     }
 
-    /// Device memory: its handle, and its address for the host or NULL.
-    pub(crate) fn alloc(&self, bytes: usize) -> Result<(*mut c_void, *mut u8)> {
-        let Some(alloc) = self.table.buffer_alloc else {
-            return Err(self.lacks("buffer_alloc"));
-        };
-        let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the places are valid; the device is open.
-        let code = unsafe { alloc(self.handle, bytes as u64, &mut handle, &mut error) };
-        host::check("buffer_alloc", code, error)?;
-        let active = self.memory.active.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.memory.peak.fetch_max(active, Ordering::Relaxed);
-        let pointer = match self.table.buffer_host_pointer {
-            // SAFETY: the handle was just made by this device.
-            Some(f) => unsafe { f(self.handle, handle) as *mut u8 },
-            None => std::ptr::null_mut(),
-        };
-        Ok((handle, pointer))
+    /// Whether commands carry the events that their inputs wait for.
+    pub(crate) fn waits_in_commands(&self) -> bool {
+        self.info.flags & abi::device_flag::WAITS_IN_COMMANDS != 0
     }
 
-    pub(crate) fn free(&self, handle: *mut c_void, bytes: usize) {
-        if let Some(free) = self.table.buffer_free {
-            // SAFETY: a handle of this device, given back once.
-            unsafe { free(self.handle, handle) };
-            self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// The backend's stream for one of ours; NULL where streams are the host's alone.
-    fn stream(&self, stream: Stream) -> Result<*mut c_void> {
-        let Some(create) = self.table.stream_create else { return Ok(std::ptr::null_mut()) };
-        let mut streams = lock(&self.streams);
-        if let Some(found) = streams.get(&stream.index) {
-            return Ok(found.0);
-        }
-        let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the places are valid; the device is open.
-        let code = unsafe { create(self.handle, &mut handle, &mut error) };
-        host::check("stream_create", code, error)?;
-        streams.insert(stream.index, StreamHandle(handle));
-        Ok(handle)
-    }
-
-    fn lacks(&self, what: &str) -> Error {
-        Error::Runtime(format!("backend {} lacks {what}", self.backend))
+    /// The table of an optional interface, if the backend has it.
+    fn interface<T: Copy>(&self, id: &CStr) -> Option<T> {
+        let interface = self.table.interface?;
+        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins
+        // with its size, and all-zero is a valid interface table.
+        unsafe { abi::read_sized(interface(self.table.backend, id.as_ptr()) as *const T) }
     }
 }
 
@@ -203,7 +169,7 @@ impl DeviceState {
 /// When the copy from the device fails.
 pub(crate) fn host_value(array: &Array) -> Result<Value> {
     let value = array.value()?;
-    call::on_device(value, host())
+    transfer::on_device(value, host(), None)
 }
 
 #[cfg(feature = "loader")]

@@ -1,6 +1,6 @@
 //! Plans: prepared once per op, dtypes, ranks and layout classes.
 
-use super::{DeviceState, call::Operand, host, is_refusal, kernels::Kernels};
+use super::{DeviceState, call::Operand, device_stream, host, is_refusal, kernels::Kernels};
 use crate::{error::Result, shape, stream::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
@@ -56,10 +56,7 @@ unsafe impl Sync for Plan {}
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        if let (Some(release), false) = (self.kernels.table.plan_release, self.raw.is_null()) {
-            // SAFETY: made by this table's device, released once.
-            unsafe { release(self.kernels.handle, self.raw) };
-        }
+        device_stream::bury_plan(self.kernels, self.raw);
     }
 }
 

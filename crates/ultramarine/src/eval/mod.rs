@@ -82,7 +82,10 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
 fn wait(array: &Array) -> Result<()> {
     loop {
         if let Some(outcome) = array.node().outcome() {
-            return outcome.as_ref().map(drop).map_err(|e| Error::clone(e));
+            return match outcome {
+                Ok(value) => value.buffer.ready(),
+                Err(error) => Err(Error::clone(error)),
+            };
         }
         if array.node().is_claimed() {
             array.node().wait();
@@ -268,6 +271,7 @@ pub(crate) mod fork {
 
     extern "C" fn child() {
         FORKING.store(false, Ordering::SeqCst);
+        backend::life::forked();
         let guards = HELD.try_with(|h| h.borrow_mut().take()).ok().flatten();
         let Some((scheduler, sleepers, streams, backends)) = guards else { return };
         backend::after_fork_in_child(backends);

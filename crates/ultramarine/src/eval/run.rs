@@ -50,6 +50,7 @@ pub(super) fn fail(tasks: Vec<Task>, error: &Error) {
 }
 
 fn run_task(exec: &Exec, task: Task) {
+    exec.op.set(task.root().op.name());
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         check_dtypes(exec, &task)?;
         if !task.program {

@@ -2,23 +2,48 @@
 //!
 //! Host work is synchronous within its stream, so on the host a buffer's
 //! reference count is exact: when it falls to zero, nothing reads or writes it.
-//! For a device that runs ahead, the command that uses a buffer holds a reference
-//! until the device has passed it (the host keeps that list, never the plugin).
+//! For a device that runs ahead the buffer remembers its last uses by commands, and
+//! goes back only when the device has passed them all.
 
-use crate::{backend::DeviceState, device::Device, error::Result, memory::alloc, stream::lock};
+use crate::{
+    backend::{DeviceState, DeviceStream, Grave, life},
+    device::Device,
+    error::Result,
+    memory::alloc,
+    stream::lock,
+};
 use core::ffi::c_void;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 enum Owner {
     /// Host memory of our allocator.
     Host,
     /// A buffer of a backend with memory of its own.
-    Device(&'static DeviceState),
+    Device(&'static DeviceState, Box<Mutex<Uses>>),
     /// Somebody else's memory, released by dropping the value.
     Foreign(#[allow(dead_code, reason = "held, not read")] Box<dyn Any + Send + Sync>),
+}
+
+/// A command's use of a buffer: the number of its submission on a stream.
+#[derive(Clone)]
+pub(crate) struct Use {
+    pub stream: &'static DeviceStream,
+    pub number: u64,
+    /// The graph operation, for errors.
+    pub op: &'static str,
+}
+
+/// Uses that the device may not have passed yet.
+#[derive(Default)]
+struct Uses {
+    /// The command that produces the content.
+    write: Option<Use>,
+    /// The last commands that read it, one for each stream.
+    reads: SmallVec<[Use; 1]>,
 }
 
 /// A block of memory on one device.
@@ -57,8 +82,8 @@ impl Buffer {
                 retrying(|| alloc::alloc(bytes).map_err(|e| crate::Error::Memory(e.to_string())))?;
             (pointer.as_ptr(), std::ptr::null_mut(), Owner::Host)
         } else {
-            let (handle, pointer) = retrying(|| device.alloc(bytes))?;
-            (pointer, handle, Owner::Device(device))
+            let (handle, pointer) = retrying_on(device, || device.alloc(bytes))?;
+            (pointer, handle, Owner::Device(device, Box::default()))
         };
         Ok(Arc::new(Buffer {
             pointer,
@@ -131,6 +156,74 @@ impl Buffer {
         self.exported.store(true, Ordering::Release);
     }
 
+    fn in_flight(&self) -> Option<MutexGuard<'_, Uses>> {
+        match &self.owner {
+            Owner::Device(_, uses) => Some(lock(uses)),
+            _ => None,
+        }
+    }
+
+    /// The command that produces the content, unless it is known to have done so.
+    pub(crate) fn written(&self) -> Option<Use> {
+        let mut uses = self.in_flight()?;
+        if uses.write.as_ref().is_some_and(|w| w.stream.knows_confirmed(w.number)) {
+            uses.write = None;
+        }
+        uses.write.clone()
+    }
+
+    /// All commands that may still use the memory.
+    pub(crate) fn uses(&self) -> SmallVec<[Use; 1]> {
+        let Some(uses) = self.in_flight() else { return SmallVec::new() };
+        uses.reads.iter().chain(&uses.write).cloned().collect()
+    }
+
+    /// Notes a command that uses the memory. One that writes has waited for all others.
+    pub(crate) fn used(&self, by: Use, writes: bool) {
+        let Some(mut uses) = self.in_flight() else { return };
+        if writes {
+            *uses = Uses { write: Some(by), reads: SmallVec::new() };
+            return;
+        }
+        match uses.reads.iter_mut().find(|u| std::ptr::eq(u.stream, by.stream)) {
+            Some(known) => *known = by,
+            None => uses.reads.push(by),
+        }
+    }
+
+    /// Waits until the content is there.
+    ///
+    /// # Errors
+    /// That of the command that should have produced it.
+    #[inline]
+    pub(crate) fn ready(&self) -> Result<()> {
+        match &self.owner {
+            Owner::Device(..) => self.wait(),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn wait(&self) -> Result<()> {
+        // Without the lock: others may look meanwhile.
+        let write = self.written();
+        write.map_or(Ok(()), |w| w.wait())
+    }
+
+    /// An error if it is known that the content will never be there.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.written() {
+            Some(w) => w.stream.failure(w.number).map_err(|e| w.explain(e)),
+            None => Ok(()),
+        }
+    }
+
+    /// The copy on another device, if there is one.
+    pub(crate) fn mirrored(&self, device: Device) -> Option<Arc<Buffer>> {
+        let mirrors = lock(self.mirrors.get()?);
+        mirrors.iter().find(|m| m.device == device).cloned()
+    }
+
     /// The copy of this buffer on another device, made by `make` at the first need.
     pub(crate) fn mirror(
         self: &Arc<Self>,
@@ -196,6 +289,18 @@ fn retrying<T>(allocate: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
+/// Allocates on a device; when memory runs out, once more when what is in flight there has
+/// been passed, and at last without mirrors.
+fn retrying_on<T>(device: &DeviceState, allocate: impl Fn() -> Result<T>) -> Result<T> {
+    retrying(|| match allocate() {
+        Err(crate::Error::Memory(_)) => {
+            device.reclaim();
+            allocate()
+        }
+        result => result,
+    })
+}
+
 impl Drop for Buffer {
     fn drop(&mut self) {
         match &self.owner {
@@ -206,7 +311,10 @@ impl Drop for Buffer {
                     unsafe { alloc::free(pointer, self.bytes) }
                 }
             }
-            Owner::Device(device) => device.free(self.handle, self.bytes),
+            // In a forked child the memory is the parent's.
+            Owner::Device(device, _) if life::ended().is_none() => {
+                Grave::Buffer(device, self.handle, self.bytes, self.uses()).close();
+            }
             _ => {}
         }
     }

@@ -1,10 +1,15 @@
 //! A mock of a device with memory of its own, until real ones are loaded: buffers
-//! are opaque handles that the host cannot read, streams run ahead on a thread,
-//! and only float32 addition, filling and contiguous copies exist.
+//! are opaque handles that the host cannot read, streams run ahead on a thread (with
+//! timeline events or without), and of float32 there are three binary operations, filling
+//! and copies. Freed memory that a command touches is counted.
+#![allow(dead_code, reason = "each test uses a part")]
 
+use std::collections::BTreeSet;
 use std::ffi::{c_char, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 use ultramarine_abi::*;
 
@@ -13,13 +18,86 @@ pub static BUFFERS: AtomicUsize = AtomicUsize::new(0);
 /// Copies between the mock and the host.
 pub static COPIES: AtomicUsize = AtomicUsize::new(0);
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Commands that touched memory after it was freed. Must stay zero.
+pub static VIOLATIONS: AtomicUsize = AtomicUsize::new(0);
+/// Most commands that were submitted but not begun at one time.
+pub static MOST_AHEAD: AtomicUsize = AtomicUsize::new(0);
+/// Buffers above which `buffer_alloc` finds no memory.
+pub static MOST_BUFFERS: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Microseconds that each command takes.
+pub static DELAY: AtomicU64 = AtomicU64::new(0);
+/// Adding this value to itself fails, after it was submitted.
+pub const CURSED: f32 = 12345.0;
 
-struct Stream(Sender<Job>);
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+static LIVE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
-struct Address(*mut f32);
+type Job = Box<dyn FnOnce() -> bool + Send>;
+
+enum Item {
+    Run(Job),
+    Record(Arc<Event>, u64),
+    Wait(Arc<Event>, u64),
+    Signal(Sender<()>),
+}
+
+/// A timeline event; after a failure, whoever waits for a value not yet reached is told.
+#[derive(Default)]
+struct Event {
+    state: Mutex<(u64, bool)>,
+    changed: Condvar,
+}
+
+impl Event {
+    fn set(&self, value: u64, failed: bool) {
+        let mut state = self.state.lock().unwrap();
+        state.0 = state.0.max(value);
+        state.1 = failed;
+        self.changed.notify_all();
+    }
+
+    /// Whether the value was reached without a failure.
+    fn wait(&self, value: u64) -> bool {
+        let mut state = self.state.lock().unwrap();
+        while state.0 < value {
+            state = self.changed.wait(state).unwrap();
+        }
+        !state.1
+    }
+}
+
+fn work(items: Receiver<Item>) {
+    let mut failed = false;
+    for item in items {
+        match item {
+            Item::Run(job) => {
+                WAITING.fetch_sub(1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_micros(DELAY.load(Ordering::SeqCst)));
+                failed |= !job();
+            }
+            // A failure stands until it was recorded.
+            Item::Record(event, value) => event.set(value, std::mem::take(&mut failed)),
+            Item::Wait(event, value) => _ = event.wait(value),
+            Item::Signal(done) => _ = done.send(()),
+        }
+    }
+}
+
+struct Stream(Sender<Item>);
+
+struct Address(*mut f32, usize);
 // SAFETY: the mock's jobs run one after the other, on buffers the host holds.
 unsafe impl Send for Address {}
+
+impl Address {
+    fn is_live(&self) -> bool {
+        let live = LIVE.lock().unwrap().contains(&self.1);
+        if !live {
+            VIOLATIONS.fetch_add(1, Ordering::SeqCst);
+        }
+        live
+    }
+}
 
 unsafe extern "C" fn device_count(_: *mut c_void) -> u32 {
     2
@@ -57,15 +135,20 @@ unsafe extern "C" fn alloc(
     out: *mut *mut c_void,
     _: *mut *mut Error,
 ) -> Status {
-    BUFFERS.fetch_add(1, Ordering::SeqCst);
-    let block = vec![f32::NAN; bytes.div_ceil(4) as usize];
+    if BUFFERS.fetch_add(1, Ordering::SeqCst) >= MOST_BUFFERS.load(Ordering::SeqCst) {
+        BUFFERS.fetch_sub(1, Ordering::SeqCst);
+        return status::OUT_OF_MEMORY;
+    }
+    let block = Box::into_raw(Box::new(vec![f32::NAN; bytes.div_ceil(4) as usize]));
+    LIVE.lock().unwrap().insert(block as usize);
     // SAFETY: the host's place for the answer.
-    unsafe { *out = Box::into_raw(Box::new(block)) as *mut c_void };
+    unsafe { *out = block as *mut c_void };
     status::OK
 }
 
 unsafe extern "C" fn free(_: *mut c_void, buffer: *mut c_void) {
     BUFFERS.fetch_sub(1, Ordering::SeqCst);
+    LIVE.lock().unwrap().remove(&(buffer as usize));
     // SAFETY: a handle of `alloc`, given back once.
     drop(unsafe { Box::from_raw(buffer as *mut Vec<f32>) });
 }
@@ -112,8 +195,8 @@ unsafe extern "C" fn stream_create(
     out: *mut *mut c_void,
     _: *mut *mut Error,
 ) -> Status {
-    let (sender, receiver) = channel::<Job>();
-    std::thread::spawn(move || receiver.into_iter().for_each(|job| job()));
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || work(receiver));
     // SAFETY: the host's place for the answer.
     unsafe { *out = Box::into_raw(Box::new(Stream(sender))) as *mut c_void };
     status::OK
@@ -127,8 +210,65 @@ unsafe extern "C" fn synchronize(
     let (done, wait) = channel();
     // SAFETY: a live stream.
     let stream = unsafe { &*(stream as *mut Stream) };
-    let sent = stream.0.send(Box::new(move || _ = done.send(())));
+    let sent = stream.0.send(Item::Signal(done));
     if sent.is_ok() && wait.recv().is_ok() { status::OK } else { status::ERROR }
+}
+
+unsafe extern "C" fn event_create(
+    _: *mut c_void,
+    out: *mut *mut c_void,
+    _: *mut *mut Error,
+) -> Status {
+    // SAFETY: the host's place for the answer.
+    unsafe { *out = Arc::into_raw(Arc::new(Event::default())) as *mut c_void };
+    status::OK
+}
+
+fn event(handle: *mut c_void) -> Arc<Event> {
+    // SAFETY: a handle of `event_create`, which is never destroyed here.
+    unsafe {
+        Arc::increment_strong_count(handle as *const Event);
+        Arc::from_raw(handle as *const Event)
+    }
+}
+
+fn send(stream: *mut c_void, item: Item) -> Status {
+    // SAFETY: a live stream.
+    let sent = unsafe { &*(stream as *mut Stream) }.0.send(item);
+    if sent.is_ok() { status::OK } else { status::ERROR }
+}
+
+unsafe extern "C" fn record(
+    _: *mut c_void,
+    stream: *mut c_void,
+    handle: *mut c_void,
+    value: u64,
+    _: *mut *mut Error,
+) -> Status {
+    send(stream, Item::Record(event(handle), value))
+}
+
+unsafe extern "C" fn wait_stream(
+    _: *mut c_void,
+    stream: *mut c_void,
+    handle: *mut c_void,
+    value: u64,
+    _: *mut *mut Error,
+) -> Status {
+    send(stream, Item::Wait(event(handle), value))
+}
+
+unsafe extern "C" fn wait_host(
+    _: *mut c_void,
+    handle: *mut c_void,
+    value: u64,
+    _: *mut *mut Error,
+) -> Status {
+    if event(handle).wait(value) { status::OK } else { status::ERROR }
+}
+
+unsafe extern "C" fn query(_: *mut c_void, handle: *mut c_void) -> u64 {
+    event(handle).state.lock().unwrap().0
 }
 
 unsafe extern "C" fn prepare(
@@ -146,10 +286,14 @@ unsafe extern "C" fn prepare(
     let descs: &[TensorDesc] =
         // SAFETY: the host's descriptions.
         if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(inputs, n as usize) } };
+    let mut code = 0;
     let known = match id {
         op::COPY | op::FILL => true,
         // SAFETY: BINARY comes with its attributes.
-        op::BINARY => unsafe { (*(attributes as *const BinaryAttrs)).op == binary::ADD },
+        op::BINARY => unsafe {
+            code = (*(attributes as *const BinaryAttrs)).op;
+            [binary::ADD, binary::SUBTRACT, binary::MAXIMUM].contains(&code)
+        },
         _ => false,
     };
     if !known || descs.iter().any(|d| d.dtype != schema::DTYPES[10].1) {
@@ -159,7 +303,7 @@ unsafe extern "C" fn prepare(
         return status::NEEDS_CONTIGUOUS;
     }
     // SAFETY: the host's place for the answer.
-    unsafe { *plan = (id as usize + 1) as *mut c_void };
+    unsafe { *plan = ((id as usize + 1) << 8 | code as usize) as *mut c_void };
     status::OK
 }
 
@@ -174,10 +318,10 @@ unsafe extern "C" fn submit(
     // buffers stay valid until the stream was synchronised.
     unsafe {
         let c = &*command;
-        let id = c.plan as usize as u32 - 1;
+        let (id, code) = ((c.plan as usize >> 8) as u32 - 1, (c.plan as usize & 255) as u32);
         let address = |t: &Tensor| {
             assert!(t.dl.data.is_null(), "the host has no address of the mock's memory");
-            Address(bytes(t.buffer, t.dl.byte_offset) as *mut f32)
+            Address(bytes(t.buffer, t.dl.byte_offset) as *mut f32, t.buffer as usize)
         };
         let out = &*c.outputs;
         let to = address(out);
@@ -195,6 +339,10 @@ unsafe extern "C" fn submit(
         let value = if id == op::FILL { f32::from_bits((*c.scalars)[0] as u32) } else { 0.0 };
         let job = move || {
             let to = to;
+            if !(to.is_live() && ins.iter().all(|(a, _)| a.is_live())) {
+                return true;
+            }
+            let mut good = true;
             for i in 0..n {
                 let read = |(from, strides): &(Address, Vec<i64>)| {
                     let (mut rest, mut at) = (i, 0);
@@ -207,17 +355,45 @@ unsafe extern "C" fn submit(
                 *to.0.offset(i as isize) = match id {
                     op::FILL => value,
                     op::COPY => read(&ins[0]),
-                    _ => read(&ins[0]) + read(&ins[1]),
+                    _ => {
+                        let (a, b) = (read(&ins[0]), read(&ins[1]));
+                        good &= a != CURSED || b != CURSED;
+                        match code {
+                            binary::ADD => a + b,
+                            binary::SUBTRACT => a - b,
+                            _ => a.max(b),
+                        }
+                    }
                 };
             }
+            good
         };
-        let sent = (*(stream as *mut Stream)).0.send(Box::new(job));
-        if sent.is_ok() { status::OK } else { status::ERROR }
+        let waiting = WAITING.fetch_add(1, Ordering::SeqCst) + 1;
+        MOST_AHEAD.fetch_max(waiting, Ordering::SeqCst);
+        send(stream, Item::Run(Box::new(job)))
     }
 }
 
-/// The mock's entry point.
+/// The mock's entry point, with events.
 pub unsafe extern "C" fn init(
+    host: *const HostTable,
+    out: *mut BackendTable,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the host's tables.
+    let code = unsafe { init_plain(host, out, error) };
+    // SAFETY: the host's table.
+    let t = unsafe { &mut *out };
+    t.event_create = Some(event_create);
+    t.event_record = Some(record);
+    t.event_wait_stream = Some(wait_stream);
+    t.event_wait_host = Some(wait_host);
+    t.event_query = Some(query);
+    code
+}
+
+/// The mock's entry point, without events.
+pub unsafe extern "C" fn init_plain(
     _: *const HostTable,
     out: *mut BackendTable,
     _: *mut *mut Error,
