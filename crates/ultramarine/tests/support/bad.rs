@@ -24,8 +24,8 @@ pub struct Bad {
     pub name: &'static str,
     /// How it is made.
     pub make: Make,
-    /// The stage at which it must fall out, as the report spells it.
-    pub stage: &'static str,
+    /// The kind of reason for which it must be left out, as the report spells it.
+    pub code: &'static str,
     /// What its reason must hold, each of these.
     pub reason: &'static [&'static str],
 }
@@ -33,10 +33,10 @@ pub struct Bad {
 const fn bad(
     name: &'static str,
     make: Make,
-    stage: &'static str,
+    code: &'static str,
     reason: &'static [&'static str],
 ) -> Bad {
-    Bad { name, make, stage, reason }
+    Bad { name, make, code, reason }
 }
 
 impl Bad {
@@ -80,88 +80,216 @@ const KILL: &str = "-DON_LOAD=__builtin_trap()";
 /// is opened although its note rules it out.
 pub const FORTY: &[Bad] = &[
     // What stands at the path.
-    bad("text", Make::Other(|_, p| std::fs::write(p, "no library\n")), "file", &["ELF"]),
-    bad("empty", Make::Other(|_, p| std::fs::write(p, "")), "file", &["empty"]),
-    bad("directory", Make::Other(|_, p| std::fs::create_dir(p)), "file", &["directory"]),
-    bad("fifo", Make::Other(|_, p| fifo(p)), "file", &["regular file"]),
-    bad("loop", Make::Other(|_, p| symlink(p, p)), "file", &["link"]),
-    bad("dangling", Make::Other(|_, p| symlink("/nowhere/at/all.so", p)), "file", &["No such file"]),
-    bad("everybodys", Make::Treated(|p| mode(p, 0o666)), "file", &["writ"]),
+    bad("text", Make::Other(|_, p| std::fs::write(p, "no library\n")), "not_a_library", &[]),
+    bad("empty", Make::Other(|_, p| std::fs::write(p, "")), "not_a_library", &["empty"]),
+    bad("directory", Make::Other(|_, p| std::fs::create_dir(p)), "not_regular", &["directory"]),
+    bad("pipe", Make::Other(|_, p| pipe(p)), "not_regular", &["pipe"]),
+    bad("loop", Make::Other(|_, p| symlink(p, p)), "link_loop", &["circle"]),
+    bad("dangling", Make::Other(|_, p| symlink("/nowhere/at/all.so", p)), "missing", &["link"]),
+    bad("everybodys", Make::Treated(|p| mode(p, 0o666)), "writable_file", &["everybody", "666"]),
+    bad("UpperCase", Make::C(&[]), "file_name", &["UpperCase"]),
     // What its header and its note say.
-    bad("stub", Make::Changed(|b| b.truncate(40)), "file", &["short"]),
-    bad("cut", Make::Changed(|b| b.truncate(b.len() / 2)), "file", &["short"]),
-    bad("machine", Make::Changed(|b| b[18] ^= 0xff), "file", &["machine"]),
-    bad("bits32", Make::Changed(|b| b[4] = 1), "file", &["32-bit"]),
-    bad("big_endian", Make::Changed(|b| b[5] = 2), "file", &["big-endian"]),
-    bad("object", Make::Changed(|b| b[16] = 1), "file", &["shared library"]),
-    bad("long_note", Make::Changed(|b| overlong_note(b)), "note", &["note"]),
-    bad("unknown_feature", Make::C(&[KILL, "-DINFO=.cpu_features = \"sse2 avx9000\","]), "note", &["avx9000"]),
-    bad("unknown_level", Make::C(&[KILL, "-DINFO=.cpu_features = \"x86-64-v9\","]), "note", &["x86-64-v9"]),
-    bad("major", Make::C(&[KILL, "-DINFO=.abi_major = 99,"]), "note", &["99", "0."]),
-    bad("dlpack", Make::C(&[KILL, "-DINFO=.dlpack_major = 7,"]), "note", &["DLPack", "7", "1"]),
-    bad("pointers", Make::C(&[KILL, "-DINFO=.pointer_bits = 32,"]), "note", &["32", "64"]),
-    bad("endianness", Make::C(&[KILL, "-DINFO=.endianness = 2,"]), "note", &["endian"]),
-    bad("short_table", Make::C(&[KILL, "-DINFO=.table_size = 40,"]), "note", &["40", "216"]),
-    bad("sanitised", Make::C(&[KILL, "-DINFO=.sanitizers = UM_SANITIZER_ADDRESS,"]), "note", &["AddressSanitizer"]),
-    bad("other_name", Make::C(&["-DINFO=.name = \"somebody_else\","]), "note", &["somebody_else"]),
+    bad("stub", Make::Changed(|b| b.truncate(40)), "cut_short", &["40"]),
+    bad("cut", Make::Changed(|b| b.truncate(b.len() / 2)), "cut_short", &[]),
+    bad("machine", Make::Changed(|b| b[18] ^= 0xff), "machine", &[]),
+    bad("bits32", Make::Changed(|b| b[4] = 1), "machine", &["32"]),
+    bad("big_endian", Make::Changed(|b| b[5] = 2), "machine", &["endian"]),
+    bad("object", Make::Changed(|b| b[16] = 1), "not_a_library", &["object"]),
+    bad("long_note", Make::Changed(|b| overlong_note(b)), "note_damaged", &[]),
+    bad(
+        "unknown_feature",
+        Make::C(&[KILL, "-DINFO=.cpu_features = \"avx9000\","]),
+        "unknown_cpu_feature",
+        &["avx9000"],
+    ),
+    bad("major", Make::C(&[KILL, "-DINFO=.abi_major = 99,"]), "abi_version", &["99", "0."]),
+    bad("minor", Make::C(&[KILL, "-DINFO=.abi_minor = 98,"]), "abi_version", &["0.98", "0."]),
+    bad("dlpack", Make::C(&[KILL, "-DINFO=.dlpack_major = 7,"]), "dlpack_version", &["7.", "1."]),
+    bad("pointers", Make::C(&[KILL, "-DINFO=.pointer_bits = 32,"]), "pointer_width", &["32", "64"]),
+    bad(
+        "endianness",
+        Make::C(&[KILL, "-DINFO=.endianness = 2,"]),
+        "endianness",
+        &["big", "little"],
+    ),
+    bad("short_table", Make::C(&[KILL, "-DINFO=.table_size = 40,"]), "table_short", &["40", TABLE]),
+    bad(
+        "sanitised",
+        Make::C(&[KILL, "-DINFO=.sanitizers = UM_SANITIZER_ADDRESS,"]),
+        "sanitizer",
+        &["AddressSanitizer"],
+    ),
+    bad(
+        "other_name",
+        Make::C(&[KILL, "-DINFO=.name = \"somebody_else\","]),
+        "name_differs",
+        &["somebody_else", "other_name"],
+    ),
     // What the system's loader says.
-    bad("undefined", Make::C(&["-DON_INIT=extern void nowhere(void); nowhere()"]), "open", &["nowhere"]),
-    bad("dependency", Make::Other(|w, p| dependency(w, p)), "open", &["libgone_for_good.so"]),
+    bad(
+        "undefined",
+        Make::C(&["-DON_INIT=extern void nowhere(void); nowhere()"]),
+        "open_failed",
+        &["nowhere"],
+    ),
+    bad("dependency", Make::Other(dependency), "open_failed", &["libgone_for_good.so"]),
     // Entry points.
-    bad("no_entry", Make::C(&["-DNO_NOTE", "-DNO_INFO", "-DNO_SCORE", "-DNO_INIT"]), "open", &["ultramarine_backend_abi_info"]),
-    bad("no_init", Make::C(&["-DNO_INIT"]), "open", &["ultramarine_backend_init"]),
-    bad("info_fails", Make::C(&["-DON_INFO=return UM_ERROR"]), "abi", &["status 1"]),
-    bad("info_differs", Make::C(&["-DON_INFO=mine.abi_major = 98"]), "abi", &["98"]),
-    bad("no_note_major", Make::C(&["-DNO_NOTE", "-DINFO=.abi_major = 97,"]), "abi", &["97"]),
-    bad("short_info", Make::C(&["-DNO_NOTE", "-DON_INFO=mine.size = 8"]), "abi", &["8"]),
+    bad(
+        "no_entry",
+        Make::C(&["-DNO_NOTE", "-DNO_INFO", "-DNO_SCORE", "-DNO_INIT"]),
+        "no_entry_point",
+        &["ultramarine_backend_abi_info"],
+    ),
+    bad("no_init", Make::C(&["-DNO_INIT"]), "no_entry_point", &["ultramarine_backend_init"]),
+    bad("info_fails", Make::C(&["-DON_INFO=return UM_ERROR"]), "info_garbage", &["status 1"]),
+    bad("info_differs", Make::C(&["-DON_INFO=mine.abi_minor++"]), "note_differs", &[]),
+    bad(
+        "late_major",
+        Make::C(&["-DNO_NOTE", "-DINFO=.abi_major = 97,"]),
+        "abi_version",
+        &["97", "0."],
+    ),
+    bad("short_info", Make::C(&["-DNO_NOTE", "-DON_INFO=mine.size = 8"]), "info_short", &["8"]),
     // Scores.
-    bad("score_0", Make::C(&["-DON_SCORE=score->score = 0; strcpy(score->reason, \"no such chip\")"]), "score", &["no such chip"]),
-    bad("score_mute", Make::C(&["-DON_SCORE=return score->score = 0, UM_OK"]), "score", &["no reason"]),
-    bad("score_fails", Make::C(&["-DON_SCORE=return UM_ERROR"]), "score", &["status 1"]),
-    bad("score_huge", Make::C(&["-DSCORE=4000000000u"]), "score", &["4000000000"]),
+    bad(
+        "score_0",
+        Make::C(&["-DON_SCORE=score->score = 0; strcpy(score->reason, \"no such chip\")"]),
+        "score_zero",
+        &["no such chip"],
+    ),
+    bad("score_mute", Make::C(&["-DSCORE=0"]), "score_zero", &[]),
+    bad("score_huge", Make::C(&["-DSCORE=4000000000u"]), "score_garbage", &["4000000000"]),
     // Initialisation.
-    bad("init_told", Make::C(&["-DON_INIT=return complain(error, UM_ERROR, \"the fan is off\")"]), "init", &["the fan is off"]),
-    bad("init_mute", Make::C(&["-DON_INIT=return UM_ERROR"]), "init", &["status 1"]),
-    bad("no_devices", Make::C(&["-DON_COUNT=return 0"]), "devices", &["no device"]),
-    bad("null_submit", Make::C(&["-DON_TABLE=mine.submit = NULL"]), "table", &["submit"]),
-    bad("table_name", Make::C(&["-DON_TABLE=mine.name = \"impostor\""]), "table", &["impostor"]),
+    bad(
+        "init_told",
+        Make::C(&["-DON_INIT=return complain(error, UM_ERROR, \"the fan is off\")"]),
+        "init_failed",
+        &["the fan is off"],
+    ),
+    bad("init_mute", Make::C(&["-DON_INIT=return UM_ERROR"]), "init_failed", &["1"]),
+    bad("no_devices", Make::C(&["-DON_COUNT=return 0"]), "no_devices", &[]),
+    bad("null_submit", Make::C(&["-DON_TABLE=mine.submit = NULL"]), "table_differs", &["submit"]),
+    bad(
+        "table_name",
+        Make::C(&["-DON_TABLE=mine.name = \"impostor\""]),
+        "table_differs",
+        &["impostor", "table_name"],
+    ),
 ];
+
+/// The size of a whole table, as texts have it.
+const TABLE: &str = "216";
 
 /// More that can be told without a child process.
 pub const MORE: &[Bad] = &[
-    bad("minor", Make::C(&[KILL, "-DINFO=.abi_minor = 9,"]), "note", &["0.9"]),
-    bad("info_garbage", Make::C(&["-DNO_NOTE", "-DON_INFO=memset(&mine, 0xff, sizeof mine)"]), "abi", &[]),
-    bad("status_77", Make::C(&["-DON_SCORE=return 77"]), "score", &["77"]),
-    bad("count_huge", Make::C(&["-DON_SCORE=return score->device_count = 4000000000u, UM_OK"]), "score", &["4000000000"]),
-    bad("init_77", Make::C(&["-DON_INIT=return 77"]), "init", &["77"]),
-    bad("table_empty", Make::C(&["-DON_INIT=return UM_OK"]), "table", &["size"]),
-    bad("table_major", Make::C(&["-DON_TABLE=mine.abi_major = 96"]), "table", &["96"]),
-    bad("table_type", Make::C(&["-DON_TABLE=mine.device_type = 7"]), "table", &["7"]),
-    bad("table_null_name", Make::C(&["-DON_TABLE=mine.name = NULL"]), "table", &["name"]),
-    bad("null_count", Make::C(&["-DON_TABLE=mine.device_count = NULL"]), "table", &["device_count"]),
-    bad("null_free", Make::C(&["-DON_TABLE=mine.buffer_free = NULL"]), "table", &["buffer_free"]),
-    bad("devices_huge", Make::C(&["-DON_COUNT=return 4000000000u"]), "devices", &["4000000000"]),
-    bad("device_fails", Make::C(&["-DON_DEVICE=return complain(error, UM_ERROR, \"it is asleep\")"]), "devices", &["it is asleep"]),
-    bad("open_fails", Make::C(&["-DON_OPEN=return complain(error, UM_ERROR, \"it is locked\")"]), "devices", &["it is locked"]),
+    bad(
+        "level",
+        Make::C(&[KILL, "-DINFO=.cpu_features = \"x86-64-v9\","]),
+        "unknown_cpu_feature",
+        &["x86-64-v9"],
+    ),
+    bad("bad_variant", Make::C(&[KILL, "-DINFO=.variant = \"a/b\","]), "name_differs", &[]),
+    bad("device_type", Make::C(&[KILL, "-DINFO=.device_type = -3,"]), "device_type", &["-3"]),
+    bad(
+        "info_0xff",
+        Make::C(&["-DNO_NOTE", "-DON_INFO=memset(&mine, 0xff, sizeof mine)"]),
+        "abi_version",
+        &["65535"],
+    ),
+    bad(
+        "info_overrun",
+        Make::C(&["-DON_INFO=memset(info, 1, 2 * room)"]),
+        "info_garbage",
+        &["wrote beyond"],
+    ),
+    bad("score_fails", Make::C(&["-DON_SCORE=return UM_ERROR"]), "score_zero", &["status 1"]),
+    bad("score_77", Make::C(&["-DON_SCORE=return 77"]), "score_zero", &["77"]),
+    bad("score_minus", Make::C(&["-DSCORE=-1"]), "score_garbage", &["4294967295"]),
+    bad(
+        "score_count",
+        Make::C(&["-DON_SCORE=return score->device_count = 4000000000u, UM_OK"]),
+        "score_garbage",
+        &["4000000000"],
+    ),
+    bad("init_77", Make::C(&["-DON_INIT=return 77"]), "init_failed", &["77"]),
+    bad(
+        "init_empty",
+        Make::C(&["-DON_INIT=return complain(error, UM_ERROR, \"\")"]),
+        "init_failed",
+        &["1"],
+    ),
+    bad("table_none", Make::C(&["-DON_INIT=return UM_OK"]), "table_differs", &[]),
+    bad("table_short", Make::C(&["-DON_TABLE=mine.size = 40"]), "table_differs", &["40", TABLE]),
+    bad("table_long", Make::C(&["-DON_TABLE=mine.size = 5000"]), "table_differs", &["5000", TABLE]),
+    bad(
+        "table_overrun",
+        Make::C(&["-DON_TABLE=memset(table, 0, 2 * room)"]),
+        "table_differs",
+        &["beyond"],
+    ),
+    bad("table_major", Make::C(&["-DON_TABLE=mine.abi_major = 96"]), "table_differs", &["96"]),
+    bad("table_type", Make::C(&["-DON_TABLE=mine.device_type = 7"]), "table_differs", &["7", "2"]),
+    bad("null_name", Make::C(&["-DON_TABLE=mine.name = NULL"]), "table_differs", &["name"]),
+    bad(
+        "null_count",
+        Make::C(&["-DON_TABLE=mine.device_count = NULL"]),
+        "table_differs",
+        &["device_count"],
+    ),
+    bad(
+        "null_free",
+        Make::C(&["-DON_TABLE=mine.buffer_free = NULL"]),
+        "table_differs",
+        &["buffer_free"],
+    ),
+    bad(
+        "devices_huge",
+        Make::C(&["-DON_COUNT=return 4000000000u"]),
+        "table_differs",
+        &["4000000000"],
+    ),
+    bad(
+        "device_fails",
+        Make::C(&["-DON_DEVICE=return complain(error, UM_ERROR, \"it is asleep\")"]),
+        "init_failed",
+        &["it is asleep"],
+    ),
+    bad(
+        "device_overrun",
+        Make::C(&["-DON_DEVICE=memset(info, 0, 2 * sizeof *info)"]),
+        "table_differs",
+        &["device_info", "beyond"],
+    ),
+    bad(
+        "open_fails",
+        Make::C(&["-DON_OPEN=return complain(error, UM_ERROR, \"it is locked\")"]),
+        "init_failed",
+        &["it is locked"],
+    ),
 ];
 
 /// Those that only a child process survives.
 pub const DEADLY: &[Bad] = &[
-    bad("crash_load", Make::C(&[KILL]), "probe", &["signal"]),
-    bad("hang_load", Make::C(&["-DON_LOAD=for (;;) sched_yield()"]), "probe", &["time"]),
-    bad("crash_info", Make::C(&["-DON_INFO=abort()"]), "probe", &["signal"]),
-    bad("crash_score", Make::C(&["-DON_SCORE=*(volatile int *)0 = 1"]), "probe", &["signal"]),
-    bad("hang_score", Make::C(&["-DON_SCORE=for (;;) sched_yield()"]), "probe", &["time"]),
-    bad("crash_init", Make::C(&["-DON_INIT=__builtin_trap()"]), "probe", &["signal"]),
-    bad("hang_init", Make::C(&["-DON_INIT=for (;;) sched_yield()"]), "probe", &["time"]),
-    bad("exit_init", Make::C(&["-DON_INIT=exit(0)"]), "probe", &["exit"]),
+    bad("crash_load", Make::C(&[KILL]), "probe_crashed", &["signal"]),
+    bad("hang_load", Make::C(&["-DON_LOAD=for (;;) sched_yield()"]), "probe_hung", &[]),
+    bad("crash_info", Make::C(&["-DON_INFO=abort()"]), "probe_crashed", &["signal"]),
+    bad(
+        "crash_score",
+        Make::C(&["-DON_SCORE=*(volatile int *)0 = 1"]),
+        "probe_crashed",
+        &["signal"],
+    ),
+    bad("hang_score", Make::C(&["-DON_SCORE=for (;;) sched_yield()"]), "probe_hung", &[]),
+    bad("crash_init", Make::C(&["-DON_INIT=__builtin_trap()"]), "probe_crashed", &["signal"]),
+    bad("hang_init", Make::C(&["-DON_INIT=for (;;) sched_yield()"]), "probe_hung", &[]),
+    bad("exit_init", Make::C(&["-DON_INIT=exit(0)"]), "probe_crashed", &["exit"]),
 ];
 
 fn mode(path: &Path, mode: u32) -> Result<()> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-fn fifo(path: &Path) -> Result<()> {
+fn pipe(path: &Path) -> Result<()> {
     let made = std::process::Command::new("mkfifo").arg(path).status()?;
     if made.success() { Ok(()) } else { Err(std::io::Error::other("mkfifo failed")) }
 }

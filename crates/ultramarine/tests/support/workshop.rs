@@ -22,7 +22,8 @@ impl Workshop {
 
     /// The one of the tests, in cargo's target directory.
     pub fn of_tests() -> Result<Workshop> {
-        let target = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let target =
+            option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
         Workshop::new(target.join("plugins"))
     }
 
@@ -46,7 +47,14 @@ impl Workshop {
         Ok(to)
     }
 
-    fn build(&self, source: &str, cc: &str, always: &[&str], flags: &[&str], to: &Path) -> Result<()> {
+    fn build(
+        &self,
+        source: &str,
+        cc: &str,
+        always: &[&str],
+        flags: &[&str],
+        to: &Path,
+    ) -> Result<()> {
         let source = here().join("misbehaving").join(source);
         let headers = here().join("../../ultramarine-abi/include");
         let mut hasher = DefaultHasher::new();
@@ -57,12 +65,19 @@ impl Workshop {
         let kept = self.kept.join(format!("{:016x}.so", hasher.finish()));
         if !kept.is_file() {
             // Another test may make the same: each writes its own, the rename is atomic.
-            let mine = kept.with_extension(format!("{}.{:?}", std::process::id(), std::thread::current().id()));
+            let mine = kept.with_extension(format!(
+                "{}.{:?}",
+                std::process::id(),
+                std::thread::current().id()
+            ));
             let mut command = Command::new(cc);
             command.args(always).args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC"]);
             // A plugin whose entry points are left out on purpose uses nothing of itself.
             command.args(["-Wno-unused-function", "-Wno-unused-const-variable"]);
-            command.args(["-fvisibility=hidden", "-I"]).arg(&headers).args(["-o".as_ref(), mine.as_os_str()]);
+            command
+                .args(["-fvisibility=hidden", "-I"])
+                .arg(&headers)
+                .args(["-o".as_ref(), mine.as_os_str()]);
             // Behind the source, so that libraries among the flags are searched for it.
             let made = command.arg(&source).args(flags).output()?;
             if !made.status.success() {
@@ -91,7 +106,8 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     /// A new one, which only we may write to.
     pub fn new(name: &str) -> Result<Scratch> {
-        let root = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let root =
+            option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
         let path = root.join(format!("{name}-{}", std::process::id()));
         if path.exists() {
             std::fs::remove_dir_all(&path)?;
