@@ -69,7 +69,7 @@ fn backend_named(code: &str) -> Option<&'static str> {
 
 /// The plugins' binaries: nothing of the core in them, and nothing exported but entry points.
 pub fn binaries() -> Result<()> {
-    for built in [plugins::minimal()?, plugins::opencl()?, plugins::cpu("x86_64_v4")?] {
+    for built in [plugins::minimal()?, plugins::opencl()?, plugins::overlay()?] {
         match built {
             Built::At(path) => binary(&path)?,
             Built::Missing(what) => println!("skipped: {what}"),

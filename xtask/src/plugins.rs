@@ -56,8 +56,23 @@ fn c(name: &str, libraries: &[&str]) -> Result<Built> {
     Ok(Built::At(to))
 }
 
-/// The CPU crate as a plugin that lies over cpu:0.
-pub fn cpu(variant: &str) -> Result<Built> {
+/// The CPU crate as a plugin that lies over cpu:0: the variant that this machine can run.
+pub fn overlay() -> Result<Built> {
+    #[cfg(target_arch = "x86_64")]
+    for (variant, runs) in [
+        ("x86_64_v4", std::arch::is_x86_feature_detected!("avx512f")),
+        ("x86_64_v3", std::arch::is_x86_feature_detected!("avx2")),
+    ] {
+        if runs {
+            return cpu(variant);
+        }
+        println!("skipped: this machine cannot run the variant {variant}");
+    }
+    Ok(Built::Missing("no variant of the CPU plugin runs on this machine".to_owned()))
+}
+
+/// The CPU crate as a plugin.
+fn cpu(variant: &str) -> Result<Built> {
     let to = directory().join(format!("libultramarine-cpu-{variant}.so"));
     std::fs::create_dir_all(directory())?;
     sh::run(sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-cpu-plugin"]))?;

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that can be right or wrong.
 
+use crate::plugins::{self, Built};
 use crate::python::Venv;
 use crate::sh;
 use anyhow::{Result, bail};
@@ -22,15 +23,23 @@ pub fn run() -> Result<()> {
     let right = sh::follow(venv.python(&mypy), |_| {})?;
     report.note("mypy", right, if right { "no errors" } else { "errors" });
 
-    sh::say("Python tests, and the comparison with mlx");
-    let mut last = String::new();
-    let pytest = ["-m", "pytest", "-q", "-rfE", "--durations=5", "python/tests"];
-    let right = sh::follow(venv.python(&pytest), |line| {
-        if !line.trim().is_empty() {
-            last = line.trim_matches(|c| c == '=' || c == ' ').to_owned();
+    sh::say("Python tests, and the comparison with mlx, on the built-in CPU backend");
+    report.pytest(&venv, "pytest", &["python/tests"])?;
+    for (name, built, device, strict) in [
+        ("overlay", plugins::overlay()?, "cpu:0", ""),
+        ("opencl, strict", plugins::opencl()?, "gpu:0", "opencl"),
+        ("minimal", plugins::minimal()?, "gpu:0", ""),
+    ] {
+        sh::say(&format!("the Python suite of operations on {device}: {name}"));
+        match built {
+            Built::At(path) => {
+                let path = path.to_string_lossy();
+                let suite = ["-m", "ops", "--backend", &path, "--device", device, "--strict-for"];
+                report.pytest(&venv, name, &[&suite[..], &[strict, "python/tests"]].concat())?;
+            }
+            Built::Missing(what) => report.note(name, true, &format!("SKIPPED: {what}")),
         }
-    })?;
-    report.note("pytest", right, &last);
+    }
     report.close()
 }
 
@@ -68,6 +77,22 @@ impl Report {
         let [passed, failed, ignored] = total;
         let told = format!("{passed} passed, {failed} failed, {ignored} ignored");
         self.note(&format!("cargo test {}", kind.join(" ")), right, &told);
+        Ok(())
+    }
+
+    /// The Python tests, with the last line that they print.
+    fn pytest(&mut self, venv: &Venv, what: &str, args: &[&str]) -> Result<()> {
+        let mut last = String::new();
+        let pytest = ["-m", "pytest", "-q", "-rfE", "--durations=5"];
+        let mut python = venv.python(&[&pytest[..], args].concat());
+        // Kernels that were compiled once need not be again.
+        python.env("POCL_CACHE_DIR", sh::root().join("target/pocl"));
+        let right = sh::follow(python, |line| {
+            if !line.trim().is_empty() {
+                last = line.trim_matches(|c| c == '=' || c == ' ').to_owned();
+            }
+        })?;
+        self.note(what, right, &last);
         Ok(())
     }
 
