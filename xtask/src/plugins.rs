@@ -20,7 +20,7 @@ pub enum Built {
 
 /// The minimal backend in C.
 pub fn minimal() -> Result<Built> {
-    c("minimal", &[])
+    example("minimal", "libultramarine-minimal.so")
 }
 
 /// The OpenCL backend in C; it needs OpenCL's headers and its loader.
@@ -30,29 +30,25 @@ pub fn opencl() -> Result<Built> {
                        pocl-opencl-icd)";
         return Ok(Built::Missing(missing.to_owned()));
     }
-    c("opencl", &["-lOpenCL", "-lpthread"])
+    example("opencl", "libultramarine-opencl.so")
 }
 
-/// `examples/backends/{name}/*.c` as `libultramarine-{name}.so`.
-fn c(name: &str, libraries: &[&str]) -> Result<Built> {
+/// What `make` builds in `examples/backends/{name}`, with everything made anew: headers
+/// of the contract change without it.
+fn example(name: &str, made: &str) -> Result<Built> {
     let source = sh::root().join("examples/backends").join(name);
-    let mut sources = Vec::new();
-    for file in
-        std::fs::read_dir(&source).with_context(|| format!("cannot list {}", source.display()))?
-    {
-        let file = file?.path();
-        if file.extension().is_some_and(|e| e == "c") {
-            sources.push(file.to_string_lossy().into_owned());
-        }
-    }
-    sources.sort();
     std::fs::create_dir_all(directory())?;
-    let to = directory().join(format!("libultramarine-{name}.so"));
-    let flags = ["-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"];
-    let mut cc = sh::cmd(compiler(), &flags);
-    cc.args(["-I", "crates/ultramarine-abi/include", "-o"]).arg(&to);
-    cc.args(&sources).args(libraries).arg("-lm");
-    sh::run(cc)?;
+    let out = format!("OUT={}", directory().join(name).display());
+    let mut make = sh::cmd("make", &["--quiet", "--always-make", &out]);
+    make.current_dir(&source);
+    sh::run(make)?;
+    // Makefiles without OUT build where they are.
+    let places = [directory().join(name).join(made), source.join(made)];
+    let from = places.iter().find(|p| p.is_file()).context("make did not build the plugin")?;
+    let to = directory().join(made);
+    // A new file: programs that have the former one open keep it.
+    let _ = std::fs::remove_file(&to);
+    std::fs::copy(from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(Built::At(to))
 }
 

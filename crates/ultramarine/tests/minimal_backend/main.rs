@@ -6,8 +6,7 @@ mod plugin;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine::{
-    Array, Complex32, Device, Dtype, Result, Stream, default_stream, stats, where_,
-    with_stream,
+    Array, Complex32, Device, Dtype, Result, Stream, default_stream, stats, where_, with_stream,
 };
 use ultramarine_abi::{BackendScore, DeviceIdentity, identity, inline_str, status};
 
