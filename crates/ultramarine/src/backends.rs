@@ -1,11 +1,29 @@
 //! The backends: which are loaded, and how more are found.
 //!
 //! A backend is a table of C functions. The CPU's is built in; [`register`] adds one that is linked into the
-//! program.
+//! program. With the feature `loader` (on by default) others are found as shared libraries: at the
+//! first need of a GPU, all in the [`search_paths`] that can run here are loaded, or the
+//! program loads what it wants itself with [`load_all`], [`load_best`] and [`load`].
+//! [`report`] tells of each file why it was left out.
+//!
+//! | variable | what |
+//! | --- | --- |
+//! | `ULTRAMARINE_BACKEND_PATH` | directories to search, and no others |
+//! | `ULTRAMARINE_BACKEND_AUTOLOAD=0` | nothing is loaded by itself |
+//! | `ULTRAMARINE_BACKEND_PROBE=1` | each candidate is tried in a child process first |
+//! | `ULTRAMARINE_LOG` | `off`, `error`, `warning` (default), `info`, `debug` |
 
-pub use crate::backend::{BackendInfo, backend_of, backends, by_name, register};
-use crate::device::DeviceType;
+pub use crate::backend::{BackendInfo, backend_of as get, backends, by_name, register};
 pub use crate::device::device_count;
+
+#[cfg(feature = "loader")]
+pub use crate::backend::loader::{
+    Candidate, Code, DeviceFacts, Directory, Facts, Filter, LoadOptions, Offer, Outcome, Reason,
+    Report, Rule, SearchPath, Stage, add_search_directory, load, load_all, load_best, report,
+    report_json, report_table, search_paths, set_search_paths,
+};
+
+use crate::device::DeviceType;
 
 /// Whether there is a device of a type.
 pub fn is_available(kind: DeviceType) -> bool {

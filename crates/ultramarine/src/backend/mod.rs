@@ -12,7 +12,7 @@ mod host;
 mod kernels;
 pub(crate) mod life;
 #[cfg(feature = "loader")]
-mod loader;
+pub mod loader;
 mod plan;
 mod registry;
 mod start;
@@ -78,12 +78,18 @@ unsafe impl Sync for DeviceState {}
 #[cfg(unix)]
 pub(crate) struct Held {
     turn: turn::Held,
+    #[cfg(feature = "loader")]
+    _loader: loader::state::Held,
 }
 
 /// Takes the locks of this module, for the time of a fork.
 #[cfg(unix)]
 pub(crate) fn hold() -> Held {
-    Held { turn: turn::hold() }
+    Held {
+        turn: turn::hold(),
+        #[cfg(feature = "loader")]
+        _loader: loader::state::lock(),
+    }
 }
 
 /// What the child does with them.

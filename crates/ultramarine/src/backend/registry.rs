@@ -166,20 +166,18 @@ pub fn backend_of(device: Device) -> Result<BackendInfo> {
         .ok_or_else(|| unknown(device))
 }
 
-/// The loaded backend of a name; one that was loaded comes before one linked in. Loads nothing.
+/// The loaded backend of a name; the built-in one comes last. Loads nothing.
 pub fn by_name(name: &str) -> Option<BackendInfo> {
-    let named = |e: &&&'static Entry| e.info.name == name;
-    let entries = &current().entries;
-    let built_in = host_entry();
-    entries
-        .iter()
-        .find(named)
-        .copied()
-        .or_else(|| Some(built_in).filter(|e| e.info.name == name))
-        .map(|e| e.info.clone())
+    let built_in = || Some(&host_entry().info).filter(|i| i.name == name).cloned();
+    loaded(name).or_else(built_in)
 }
 
-fn kind_of(device_type: i32) -> DeviceType {
+/// The backend of a name, unless it is the built-in one.
+pub(super) fn loaded(name: &str) -> Option<BackendInfo> {
+    current().entries.iter().find(|e| e.info.name == name).map(|e| e.info.clone())
+}
+
+pub(super) fn kind_of(device_type: i32) -> DeviceType {
     if device_type == device_type::CPU { DeviceType::Cpu } else { DeviceType::Gpu }
 }
 
@@ -242,6 +240,9 @@ pub(super) fn add(
                 .map_err(|_| start::Refusal::Table("there are too many devices".to_owned()))?;
             devices.push(started.open(i, facts, Device::gpu(index))?);
         }
+        if devices.is_empty() && started.devices > 0 {
+            return Err(start::Refusal::Served);
+        }
         Entry::leak(info, devices)
     };
     next.gpus.extend(&entry.devices);
@@ -261,7 +262,7 @@ fn same(a: &abi::DeviceIdentity, b: &abi::DeviceIdentity) -> bool {
 }
 
 /// Whether a registered backend serves the device.
-#[allow(dead_code, reason = "of the loader")]
+#[cfg(feature = "loader")]
 pub(super) fn serves(identity: &abi::DeviceIdentity) -> bool {
     current().gpus.iter().any(|d| same(&d.info.identity, identity))
 }

@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use ultramarine_abi::{self as abi, negotiate};
 
 /// More devices than this is taken for garbage.
-const MOST_DEVICES: u32 = 1024;
+pub(super) const MOST_DEVICES: u32 = 1024;
 
 /// A struct that a backend fills, with a guard behind it: one that takes its own, longer struct
 /// for ours writes there, which is seen, instead of into what happens to come next.
@@ -42,6 +42,11 @@ pub(super) enum Refusal {
     Failed(Error),
     /// Its table is not what it promised, or not what the contract asks for.
     Table(String),
+    /// It has no device.
+    #[cfg_attr(not(feature = "loader"), allow(dead_code))]
+    NoDevice,
+    /// Other backends serve all its devices.
+    Served,
 }
 
 impl Refusal {
@@ -49,6 +54,8 @@ impl Refusal {
         match self {
             Refusal::Failed(error) => error,
             Refusal::Table(text) => Error::Runtime(text),
+            Refusal::NoDevice => Error::Runtime("the backend has no device".to_owned()),
+            Refusal::Served => Error::Runtime("its devices are served already".to_owned()),
         }
     }
 }

@@ -1,0 +1,134 @@
+//! What a plugin says of itself, checked and in words.
+
+use super::cpu;
+use super::reason::{Code, Reason};
+use super::search::{FileName, full_name};
+use ultramarine_abi::negotiate::{self, Host, Mismatch};
+use ultramarine_abi::{BackendAbiInfo, DeviceIdentity, identity, inline_str};
+
+/// A plugin's ABI info in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Whether they stand in the file's note; else its code had to be asked.
+    pub from_note: bool,
+    /// Name.
+    pub name: String,
+    /// Variant, or empty.
+    pub variant: String,
+    /// The plugin's own version.
+    pub version: String,
+    /// Version of the contract: major, minor.
+    pub abi: (u16, u16),
+    /// Version of DLPack.
+    pub dlpack: (u16, u16),
+    /// Size of its function table.
+    pub table_size: u32,
+    /// DLPack's number of its device type.
+    pub device_type: i32,
+    /// Target triple.
+    pub target: String,
+    /// Compiler.
+    pub compiler: String,
+    /// Processor features that it needs.
+    pub cpu_features: String,
+    /// Sanitizers that it was built with, in words.
+    pub sanitizers: String,
+}
+
+impl Facts {
+    pub(super) fn of(info: &BackendAbiInfo, from_note: bool) -> Facts {
+        Facts {
+            from_note,
+            name: inline_str(&info.name),
+            variant: inline_str(&info.variant),
+            version: inline_str(&info.version),
+            abi: (info.abi_major, info.abi_minor),
+            dlpack: (info.dlpack_major, info.dlpack_minor),
+            table_size: info.table_size,
+            device_type: info.device_type,
+            target: inline_str(&info.target),
+            compiler: inline_str(&info.compiler),
+            cpu_features: inline_str(&info.cpu_features),
+            sanitizers: negotiate::sanitizers(info.sanitizers),
+        }
+    }
+}
+
+/// A physical device as a score describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// What it calls itself; may be empty.
+    pub name: String,
+    /// Bytes of memory; 0 if unknown.
+    pub memory: u64,
+    /// UUID in hexadecimal, if known.
+    pub uuid: Option<String>,
+    /// PCI address, if known.
+    pub pci: Option<String>,
+}
+
+impl DeviceFacts {
+    pub(super) fn of(device: &DeviceIdentity) -> DeviceFacts {
+        let knows = |bit| device.known & bit != 0;
+        DeviceFacts {
+            name: inline_str(&device.name),
+            memory: device.memory,
+            uuid: knows(identity::UUID)
+                .then(|| device.uuid.iter().map(|b| format!("{b:02x}")).collect()),
+            pci: knows(identity::PCI).then(|| {
+                format!(
+                    "{:04x}:{:02x}:{:02x}.{:x}",
+                    device.pci_domain, device.pci_bus, device.pci_device, device.pci_function
+                )
+            }),
+        }
+    }
+}
+
+/// Whether this process takes a plugin that says this of itself, in a file of that name.
+pub(super) fn check(info: &BackendAbiInfo, file: &FileName, host: &Host) -> Result<(), Reason> {
+    negotiate::check_for(host, info).map_err(|m| Reason::new(code_of(&m), m.to_string()))?;
+    let (name, variant) = (inline_str(&info.name), inline_str(&info.variant));
+    if name != file.name || variant != file.variant {
+        let text = format!(
+            "it says that it is {:?}, its file is named {:?}",
+            full_name(&name, &variant),
+            file.full()
+        );
+        return Err(Reason::new(Code::NameDiffers, text));
+    }
+    cpu::check(&inline_str(&info.cpu_features))
+}
+
+fn code_of(mismatch: &Mismatch) -> Code {
+    match mismatch {
+        Mismatch::InfoSize { .. } => Code::InfoShort,
+        Mismatch::Abi { .. } => Code::AbiVersion,
+        Mismatch::Dlpack { .. } => Code::DlpackVersion,
+        Mismatch::PointerBits { .. } => Code::PointerWidth,
+        Mismatch::Endianness { .. } => Code::Endianness,
+        Mismatch::TableSize { .. } => Code::TableShort,
+        Mismatch::Sanitizer { .. } => Code::Sanitizer,
+        Mismatch::DeviceType { .. } => Code::DeviceType,
+        Mismatch::Name { .. } | Mismatch::Variant { .. } => Code::BadName,
+        // The rest is of tables.
+        _ => Code::TableDiffers,
+    }
+}
+
+/// Whether note and entry point say the same.
+pub(super) fn compare(note: &BackendAbiInfo, told: &BackendAbiInfo) -> Result<(), Reason> {
+    macro_rules! differing {
+        ($($field:ident)*) => {
+            [$((stringify!($field), note.$field != told.$field),)*]
+        };
+    }
+    let fields = differing!(abi_major abi_minor dlpack_major dlpack_minor table_size pointer_bits
+        endianness device_type sanitizers flags name variant version target compiler cpu_features);
+    let differ: Vec<&str> = fields.iter().filter(|(_, d)| *d).map(|(name, _)| *name).collect();
+    if differ.is_empty() {
+        return Ok(());
+    }
+    let text = format!("its note and its ABI info differ in {}", differ.join(", "));
+    Err(Reason::new(Code::NoteDiffers, text))
+}

@@ -1,0 +1,188 @@
+//! A plugin that is open: its entry points, and what they say before init.
+
+use super::reason::{Code, Reason};
+use crate::backend::start::{Guarded, MOST_DEVICES};
+use libloading::Library;
+use std::path::Path;
+use ultramarine_abi::{
+    self as abi, BackendAbiInfo, BackendAbiInfoFn, BackendInit, BackendScore, BackendScoreFn,
+    DeviceIdentity, inline_str, negotiate, sanitizer, status, symbol,
+};
+
+/// Devices that a score may describe; further ones are counted only.
+const DESCRIBED: usize = 64;
+
+/// An open plugin. Closed when dropped, so not after its init has run.
+pub(super) struct Plugin {
+    library: Library,
+    info: BackendAbiInfoFn,
+    score: Option<BackendScoreFn>,
+    init: BackendInit,
+}
+
+impl Plugin {
+    /// Opens a file and looks up its entry points. This runs its constructors.
+    pub fn open(real: &Path) -> Result<Plugin, Reason> {
+        let library = open(real)?;
+        // SAFETY: the symbols have these types by contract; the library outlives their use.
+        unsafe {
+            let missing = |name: &std::ffi::CStr| {
+                let text = format!("it does not export {}", name.to_string_lossy());
+                Reason::new(Code::NoEntryPoint, text)
+            };
+            let info = lookup::<BackendAbiInfoFn>(&library, symbol::ABI_INFO);
+            let init = lookup::<BackendInit>(&library, symbol::INIT);
+            let score = lookup::<BackendScoreFn>(&library, symbol::SCORE);
+            let info = info.ok_or_else(|| missing(symbol::ABI_INFO))?;
+            let init = init.ok_or_else(|| missing(symbol::INIT))?;
+            Ok(Plugin { library, info, score, init })
+        }
+    }
+
+    /// What the entry point says of the plugin.
+    pub fn info(&self) -> Result<BackendAbiInfo, Reason> {
+        let room = size_of::<BackendAbiInfo>() as u32;
+        // SAFETY: all-zero is a valid BackendAbiInfo.
+        let mut place = Guarded::<BackendAbiInfo>::new(unsafe { std::mem::zeroed() });
+        place.value.size = room;
+        // SAFETY: the place is valid, and says its size.
+        let code = unsafe { (self.info)(&mut place.value) };
+        let garbage = |text: String| Reason::new(Code::InfoGarbage, text);
+        if code != status::OK {
+            return Err(garbage(format!("its ABI info failed with status {code}")));
+        }
+        if !place.is_whole() {
+            return Err(garbage(format!("its ABI info is written beyond the {room} bytes it got")));
+        }
+        let said = place.value.size;
+        if said > room {
+            return Err(garbage(format!("its ABI info says {said} bytes; it got {room}")));
+        }
+        // SAFETY: the struct begins with its size, which is no more than its room.
+        unsafe { abi::read_sized(&place.value) }.ok_or_else(|| garbage("no ABI info".to_owned()))
+    }
+
+    /// How well it can run here, and on what.
+    pub fn score(&self) -> Result<(u32, Vec<DeviceIdentity>), Reason> {
+        let Some(score) = self.score else { return Ok((abi::DEFAULT_SCORE, Vec::new())) };
+        // SAFETY: all-zero is a valid DeviceIdentity.
+        let mut empty: DeviceIdentity = unsafe { std::mem::zeroed() };
+        empty.size = size_of::<DeviceIdentity>() as u32;
+        let mut devices = Guarded::new([empty; DESCRIBED]);
+        let mut place = Guarded::new(BackendScore {
+            size: size_of::<BackendScore>() as u32,
+            score: 0,
+            device_count: 0,
+            device_capacity: DESCRIBED as u32,
+            device_stride: size_of::<DeviceIdentity>() as u32,
+            reserved: 0,
+            devices: devices.value.as_mut_ptr(),
+            reason: [0; 256],
+        });
+        // SAFETY: the places are valid, and say their sizes.
+        let code = unsafe { score(&mut place.value) };
+        let garbage = |text: String| Err(Reason::new(Code::ScoreGarbage, text));
+        if !place.is_whole() || !devices.is_whole() {
+            return garbage("its score is written beyond the structs it got".to_owned());
+        }
+        let said = place.value;
+        let words = inline_str(&said.reason);
+        let zero = |text: String| Err(Reason::new(Code::ScoreZero, text));
+        match (code, words.is_empty()) {
+            (status::OK, _) => {}
+            (_, true) => return zero(format!("its score failed with status {code}")),
+            (_, false) => return zero(format!("its score failed with status {code}: {words}")),
+        }
+        match (said.score, words.is_empty()) {
+            (0, true) => {
+                return zero("it cannot run here (score 0), and does not say why".to_owned());
+            }
+            (0, false) => return zero(format!("it cannot run here: {words}")),
+            (n, _) if n > abi::MAX_SCORE => {
+                return garbage(format!("its score is {n}, the most is {}", abi::MAX_SCORE));
+            }
+            _ => {}
+        }
+        if said.device_count > MOST_DEVICES {
+            return garbage(format!("its score speaks of {} devices", said.device_count));
+        }
+        let n = (said.device_count as usize).min(DESCRIBED);
+        Ok((said.score, devices.value[..n].to_vec()))
+    }
+
+    /// The entry point that starts it, for which the library stays open for ever.
+    pub fn into_init(self) -> BackendInit {
+        std::mem::forget(self.library);
+        self.init
+    }
+
+    /// Stays open, unused: after it misbehaved, closing could make it worse.
+    pub fn leave(self) {
+        std::mem::forget(self.library);
+    }
+}
+
+/// # Safety
+/// `F` is the type of the symbol, a function pointer. The library stays open while it is used.
+unsafe fn lookup<F: Copy>(library: &Library, name: &std::ffi::CStr) -> Option<F> {
+    // SAFETY: by this function's contract.
+    unsafe { library.get::<F>(name.to_bytes_with_nul()) }.ok().map(|symbol| *symbol)
+}
+
+/// Everything is bound at once, so that what is missing shows here and not in the middle of work, and
+/// symbols stay the plugin's own. Without `RTLD_DEEPBIND`, which would split allocators.
+#[cfg(unix)]
+fn open(real: &Path) -> Result<Library, Reason> {
+    use libloading::os::unix;
+    // SAFETY: constructors of the file run. It is a library that the user or the administrator put where
+    // backends are, for this machine, and (if it has a note) for this processor.
+    unsafe { unix::Library::open(Some(real), unix::RTLD_NOW | unix::RTLD_LOCAL) }
+        .map(Library::from)
+        .map_err(|e| refused(real, &words(&e)))
+}
+
+#[cfg(not(unix))]
+fn open(real: &Path) -> Result<Library, Reason> {
+    // SAFETY: its DllMain runs, of which the same holds as on other systems.
+    unsafe { Library::new(real) }.map_err(|e| refused(real, &words(&e)))
+}
+
+/// The system's own words, without libloading's around them.
+fn words(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+fn refused(real: &Path, words: &str) -> Reason {
+    let reason = Reason::new(Code::OpenFailed, format!("it cannot be opened: {words}"));
+    // glibc: "libfoo.so.1: cannot open shared object file: No such file or directory".
+    let missing = words.split_once(": cannot open shared object file").map(|(name, _)| name);
+    match missing.filter(|name| std::path::Path::new(name) != real) {
+        Some(name) => reason.with_remedy(format!("install what provides the library {name}")),
+        None if words.contains("undefined symbol") => {
+            reason.with_remedy("link it against the library that has the symbol")
+        }
+        None => reason,
+    }
+}
+
+/// What a plugin must agree with: this build, and the sanitizers whose runtimes are in the process.
+pub(super) fn host() -> negotiate::Host {
+    let mut host = negotiate::Host::here();
+    #[cfg(unix)]
+    {
+        let runtimes = [
+            (c"__asan_init", sanitizer::ADDRESS),
+            (c"__tsan_init", sanitizer::THREAD),
+            (c"__msan_init", sanitizer::MEMORY),
+        ];
+        let this = Library::from(libloading::os::unix::Library::this());
+        for (name, bit) in runtimes {
+            // SAFETY: the symbol is looked for, not used.
+            if unsafe { lookup::<*const ()>(&this, name) }.is_some() {
+                host.sanitizers |= bit;
+            }
+        }
+    }
+    host
+}

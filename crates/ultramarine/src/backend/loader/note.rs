@@ -1,0 +1,186 @@
+//! What a file says of itself before it is opened as a library: for which machine it is, whether all of it is
+//! there, and its ABI info. Only headers and notes are read.
+
+use super::reason::{Code, Reason};
+use object::elf::{self, Machine};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::{Object, ObjectSection, ReadCache, ReadCacheOps, ReadRef};
+use object::{BinaryFormat, Endianness, FileKind};
+use std::fs::File;
+use ultramarine_abi::{BackendAbiInfo, note};
+
+/// The machine of this process.
+const MACHINE: Option<Machine> = if cfg!(target_arch = "x86_64") {
+    Some(elf::EM_X86_64)
+} else if cfg!(target_arch = "aarch64") {
+    Some(elf::EM_AARCH64)
+} else if cfg!(target_arch = "riscv64") {
+    Some(elf::EM_RISCV)
+} else if cfg!(target_arch = "powerpc64") {
+    Some(elf::EM_PPC64)
+} else if cfg!(target_arch = "s390x") {
+    Some(elf::EM_S390)
+} else {
+    None
+};
+
+/// Names of machines, for messages.
+const MACHINES: &[(Machine, &str)] = &[
+    (elf::EM_X86_64, "x86_64"),
+    (elf::EM_AARCH64, "aarch64"),
+    (elf::EM_386, "x86"),
+    (elf::EM_ARM, "arm"),
+    (elf::EM_RISCV, "riscv"),
+    (elf::EM_PPC64, "powerpc64"),
+    (elf::EM_S390, "s390x"),
+];
+
+/// Libraries of this system.
+const FORMAT: BinaryFormat = if cfg!(windows) {
+    BinaryFormat::Pe
+} else if cfg!(target_vendor = "apple") {
+    BinaryFormat::MachO
+} else {
+    BinaryFormat::Elf
+};
+
+/// The ABI info in a library's note, if it has one.
+pub(super) fn read(file: &File) -> Result<Option<BackendAbiInfo>, Reason> {
+    let cache = ReadCache::new(file);
+    let kind = match FileKind::parse(&cache) {
+        Ok(kind) => kind,
+        Err(_) => return Err(Reason::new(Code::NotALibrary, unknown_kind(&cache))),
+    };
+    let foreign = || {
+        let text = format!("it is {kind:?}, libraries of this system are {FORMAT:?}");
+        Err(Reason::new(Code::NotALibrary, text))
+    };
+    match (kind, FORMAT) {
+        (FileKind::Elf64, BinaryFormat::Elf) => of_elf::<elf::FileHeader64<Endianness>, _>(&cache),
+        (FileKind::Elf32, BinaryFormat::Elf) => of_elf::<elf::FileHeader32<Endianness>, _>(&cache),
+        (FileKind::MachO64, BinaryFormat::MachO) => of_section(&cache, "__ultramarine"),
+        (FileKind::Pe64, BinaryFormat::Pe) => of_section(&cache, note::PE_SECTION),
+        // A file for several processors: the system picks its part, and no note is read.
+        (FileKind::MachOFat32 | FileKind::MachOFat64, BinaryFormat::MachO) => Ok(None),
+        _ => foreign(),
+    }
+}
+
+fn unknown_kind<R: ReadCacheOps>(cache: &ReadCache<R>) -> String {
+    match cache.len() {
+        Ok(0) => "it is empty".to_owned(),
+        _ => "it is not a library: it begins as no kind of executable does".to_owned(),
+    }
+}
+
+fn cut(what: &str) -> Reason {
+    Reason::new(Code::CutShort, format!("it is cut short or damaged: {what}"))
+}
+
+fn of_elf<H, R>(cache: &ReadCache<R>) -> Result<Option<BackendAbiInfo>, Reason>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadCacheOps,
+{
+    let header = H::parse(cache).map_err(|e| cut(&e.to_string()))?;
+    let endian = header.endian().map_err(|e| cut(&e.to_string()))?;
+    machine(header.e_machine(endian), header.is_class_64(), header.is_big_endian())?;
+    if header.e_type(endian) != elf::ET_DYN {
+        return Err(Reason::new(Code::NotALibrary, "it is an ELF file, but no shared library"));
+    }
+    let length = cache.len().unwrap_or(0);
+    let segments = header.program_headers(endian, cache).map_err(|e| cut(&e.to_string()))?;
+    for segment in segments.iter().filter(|s| s.p_type(endian) == elf::PT_LOAD) {
+        // The system maps what its headers say, and what lies behind the end kills the process.
+        let (start, size): (u64, u64) =
+            (segment.p_offset(endian).into(), segment.p_filesz(endian).into());
+        let end = start.saturating_add(size);
+        if end > length {
+            return Err(cut(&format!("its headers speak of {end} bytes, it has {length}")));
+        }
+    }
+    let damaged = |e: object::read::Error| Reason::new(Code::NoteDamaged, format!("a note: {e}"));
+    let mut found = None;
+    for segment in segments {
+        let Some(mut notes) = segment.notes(endian, cache).map_err(damaged)? else { continue };
+        while let Some(note) = notes.next().map_err(damaged)? {
+            if note.name() != owner() || note.n_type(endian).0 != note::TYPE {
+                continue;
+            }
+            // Linkers may put one note into two overlapping segments.
+            let info = decode(note.desc())?;
+            if found.is_some_and(|f| f != info) {
+                return Err(Reason::new(Code::NoteDamaged, "it has two notes that differ"));
+            }
+            found = Some(info);
+        }
+    }
+    Ok(found)
+}
+
+fn owner() -> &'static [u8] {
+    note::OWNER.strip_suffix(b"\0").unwrap_or(&note::OWNER)
+}
+
+fn machine(theirs: Machine, is_64: bool, big: bool) -> Result<(), Reason> {
+    let bits = |is_64| if is_64 { "64" } else { "32" };
+    let order = |big| if big { "big" } else { "little" };
+    let ours_64 = cfg!(target_pointer_width = "64");
+    let ours_big = cfg!(target_endian = "big");
+    if MACHINE.is_none_or(|m| m == theirs) && is_64 == ours_64 && big == ours_big {
+        return Ok(());
+    }
+    let name = MACHINES
+        .iter()
+        .find(|(m, _)| *m == theirs)
+        .map_or_else(|| format!("machine type {}", theirs.0), |(_, name)| (*name).to_owned());
+    let text = format!(
+        "it is for {name}, {} bits, {}-endian; this process is {}, {} bits, {}-endian",
+        bits(is_64),
+        order(big),
+        std::env::consts::ARCH,
+        bits(ours_64),
+        order(ours_big)
+    );
+    Err(Reason::new(Code::Machine, text))
+}
+
+/// On the other systems a section holds the bare struct.
+fn of_section<R: ReadCacheOps>(
+    cache: &ReadCache<R>,
+    name: &str,
+) -> Result<Option<BackendAbiInfo>, Reason> {
+    let file = object::File::parse(cache).map_err(|e| cut(&e.to_string()))?;
+    let architecture = match file.architecture() {
+        object::Architecture::X86_64 => "x86_64",
+        object::Architecture::Aarch64 => "aarch64",
+        _ => "another processor",
+    };
+    if architecture != std::env::consts::ARCH {
+        let text = format!("it is for {architecture}, this is {}", std::env::consts::ARCH);
+        return Err(Reason::new(Code::Machine, text));
+    }
+    match file.section_by_name(name) {
+        Some(section) => decode(section.data().map_err(|e| cut(&e.to_string()))?).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The struct in a note: as much of it as it says it has, zeros behind.
+fn decode(bytes: &[u8]) -> Result<BackendAbiInfo, Reason> {
+    let damaged = |text: String| Reason::new(Code::NoteDamaged, text);
+    let said = match bytes.first_chunk::<4>() {
+        Some(size) => u32::from_ne_bytes(*size) as usize,
+        None => return Err(damaged(format!("its note holds {} bytes", bytes.len()))),
+    };
+    if said > bytes.len() || said < 4 {
+        let text = format!("its note says {said} bytes and holds {}", bytes.len());
+        return Err(damaged(text));
+    }
+    // SAFETY: all-zero is a valid BackendAbiInfo, as is any pattern: it has integers only.
+    let mut info: BackendAbiInfo = unsafe { std::mem::zeroed() };
+    let n = said.min(size_of::<BackendAbiInfo>());
+    // SAFETY: both are valid for n bytes, and the struct takes any.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut info).cast::<u8>(), n) };
+    Ok(info)
+}

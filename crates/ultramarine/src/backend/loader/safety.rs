@@ -1,0 +1,136 @@
+//! Which files may be opened as libraries: regular ones that nobody but their owner, who is the user or
+//! root, can replace.
+
+use super::reason::{Code, Reason};
+use super::state::FileId;
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// More links than the system follows.
+const MOST_LINKS: usize = 40;
+
+/// A file that passed.
+#[derive(Debug)]
+pub(super) struct Safe {
+    /// Where it really is.
+    pub real: PathBuf,
+    pub file: File,
+    pub id: FileId,
+}
+
+/// Checks a file and opens it for reading. `explicit`: the user named it, so that it may be
+/// anybody's.
+pub(super) fn check(path: &Path, explicit: bool) -> Result<Safe, Reason> {
+    let real = path.canonicalize().map_err(|e| lost(path, &e))?;
+    let found = real.metadata().map_err(|e| lost(path, &e))?;
+    if !found.is_file() {
+        let text = format!("it is {}, not a regular file", kind(&found));
+        return Err(Reason::new(Code::NotRegular, text));
+    }
+    let file = File::open(&real).map_err(|e| lost(path, &e))?;
+    // What was opened, in case that the path has changed meanwhile.
+    let metadata = file.metadata().map_err(|e| lost(path, &e))?;
+    let id = rights(path, &real, &metadata, explicit)?;
+    Ok(Safe { real, file, id })
+}
+
+fn lost(path: &Path, error: &io::Error) -> Reason {
+    let is_link = path.symlink_metadata().is_ok_and(|m| m.is_symlink());
+    let (code, text) = match error.kind() {
+        io::ErrorKind::NotFound if is_link => (Code::Missing, "the link leads nowhere".to_owned()),
+        io::ErrorKind::NotFound => (Code::Missing, "there is no such file".to_owned()),
+        #[cfg(unix)]
+        _ if error.raw_os_error() == Some(libc::ELOOP) => {
+            (Code::LinkLoop, "its links lead in a circle".to_owned())
+        }
+        _ => (Code::Unreadable, format!("it cannot be read: {error}")),
+    };
+    Reason::new(code, text)
+}
+
+fn kind(metadata: &Metadata) -> &'static str {
+    if metadata.is_dir() {
+        return "a directory";
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        let kind = metadata.file_type();
+        if kind.is_fifo() {
+            return "a pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+        if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        }
+    }
+    "something else"
+}
+
+#[cfg(not(unix))]
+fn rights(_: &Path, real: &Path, _: &Metadata, _: bool) -> Result<FileId, Reason> {
+    // Windows keeps rights in lists that std does not read; the path tells files apart.
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    real.hash(&mut hasher);
+    Ok((0, hasher.finish()))
+}
+
+#[cfg(unix)]
+fn rights(path: &Path, real: &Path, metadata: &Metadata, explicit: bool) -> Result<FileId, Reason> {
+    use std::os::unix::fs::MetadataExt;
+    if metadata.mode() & OTHERS_WRITE != 0 {
+        let text = format!("everybody may write to it (mode {:o})", metadata.mode() & 0o7777);
+        return Err(Reason::new(Code::WritableFile, text));
+    }
+    // Each place from which a link leads on is as important as where it ends.
+    let mut step = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        if let Some(parent) = step.parent() {
+            directory(parent)?;
+        }
+        match std::fs::read_link(&step) {
+            Ok(target) => step = step.parent().map_or(target.clone(), |p| p.join(&target)),
+            Err(_) => break,
+        }
+    }
+    if let Some(parent) = real.parent() {
+        directory(parent)?;
+    }
+    // SAFETY: no preconditions.
+    let user = unsafe { libc::geteuid() };
+    let owner = metadata.uid();
+    if !explicit && owner != 0 && owner != user {
+        let text = format!("it belongs to user {owner}, neither root nor this one ({user})");
+        return Err(Reason::new(Code::Owner, text));
+    }
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(unix)]
+const OTHERS_WRITE: u32 = 0o002;
+
+/// The directory itself must not be everybody's, sticky or not: a file could be put there under a name
+/// that is not yet taken. In one further up, stickiness keeps what is there from being replaced.
+#[cfg(unix)]
+fn directory(directory: &Path) -> Result<(), Reason> {
+    use std::os::unix::fs::MetadataExt;
+    const STICKY: u32 = 0o1000;
+    let Ok(real) = directory.canonicalize() else { return Ok(()) };
+    for (level, above) in real.ancestors().enumerate() {
+        let Ok(metadata) = above.metadata() else { continue };
+        let sticky_parent = level > 0 && metadata.mode() & STICKY != 0;
+        if metadata.mode() & OTHERS_WRITE != 0 && !sticky_parent {
+            let text = format!(
+                "everybody may write to the directory {} (mode {:o})",
+                above.display(),
+                metadata.mode() & 0o7777
+            );
+            return Err(Reason::new(Code::WritableDirectory, text));
+        }
+    }
+    Ok(())
+}

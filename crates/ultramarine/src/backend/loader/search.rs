@@ -1,0 +1,182 @@
+//! Where backends are looked for, and how their files are named.
+
+use super::state;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use ultramarine_abi::negotiate;
+
+/// Directories in which to look, and nowhere else.
+const PATH_VARIABLE: &str = "ULTRAMARINE_BACKEND_PATH";
+/// The directory that whoever built the library chose.
+const BUILT_IN: Option<&str> = option_env!("ULTRAMARINE_BACKEND_DIR");
+
+/// Why a directory is searched, or how a file was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// The environment variable `ULTRAMARINE_BACKEND_PATH`.
+    Environment,
+    /// `ULTRAMARINE_BACKEND_DIR` when the library was built.
+    BuiltIn,
+    /// `backends/` beside the library (or the program, if it is linked into it).
+    Beside,
+    /// Added by [`add_search_directory`], in whose words.
+    Added(String),
+    /// [`set_search_paths`].
+    Set,
+    /// Named in a call.
+    Explicit,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rule::Environment => PATH_VARIABLE,
+            Rule::BuiltIn => "ULTRAMARINE_BACKEND_DIR of the build",
+            Rule::Beside => "beside the library",
+            Rule::Added(words) => words,
+            Rule::Set => "set_search_paths",
+            Rule::Explicit => "load",
+        })
+    }
+}
+
+/// A directory that is searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchPath {
+    /// The directory, absolute.
+    pub path: PathBuf,
+    /// Why.
+    pub rule: Rule,
+}
+
+/// Where backends are looked for now, in order. An environment variable that the process may not trust
+/// (it runs with more rights than its user has) is ignored; so are relative paths: the
+/// working directory is never searched.
+pub fn search_paths() -> Vec<SearchPath> {
+    let state = state::lock();
+    if let Some(set) = &state.set {
+        return with_rule(set.iter().cloned(), &Rule::Set);
+    }
+    if let Some(value) = std::env::var_os(PATH_VARIABLE).filter(|_| !elevated()) {
+        return with_rule(std::env::split_paths(&value), &Rule::Environment);
+    }
+    let mut all = with_rule(BUILT_IN.map(PathBuf::from).into_iter(), &Rule::BuiltIn);
+    all.extend(with_rule(beside().into_iter(), &Rule::Beside));
+    all.extend(state.added.iter().cloned());
+    all
+}
+
+fn with_rule(paths: impl Iterator<Item = PathBuf>, rule: &Rule) -> Vec<SearchPath> {
+    paths.filter(|p| p.is_absolute()).map(|path| SearchPath { path, rule: rule.clone() }).collect()
+}
+
+/// Searches these directories from now on, and no others. Relative ones are taken from the working
+/// directory of now. `None` goes back to the rules.
+pub fn set_search_paths(paths: Option<Vec<PathBuf>>) {
+    let absolute = |p: PathBuf| std::path::absolute(&p).unwrap_or(p);
+    state::lock().set = paths.map(|all| all.into_iter().map(absolute).collect());
+}
+
+/// Adds a directory behind those of the rules; `why` stands in the report. It counts where neither the
+/// environment nor [`set_search_paths`] says where to look. A directory that is there already, or is
+/// relative, is not added.
+pub fn add_search_directory(path: impl Into<PathBuf>, why: &str) {
+    let path = path.into();
+    let mut state = state::lock();
+    if path.is_absolute() && !state.added.iter().any(|s| s.path == path) {
+        state.added.push(SearchPath { path, rule: Rule::Added(why.to_owned()) });
+    }
+}
+
+/// Whether the process has rights that whoever set its environment may lack.
+pub(super) fn elevated() -> bool {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // SAFETY: no preconditions.
+    return unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+    // SAFETY: no preconditions.
+    return unsafe { libc::issetugid() } != 0;
+    #[cfg(not(unix))]
+    return false;
+}
+
+/// `backends/` beside the file that this code is in.
+fn beside() -> Option<PathBuf> {
+    own_file()?.parent().map(|dir| dir.join("backends"))
+}
+
+/// The library, or the program that it is linked into.
+fn own_file() -> Option<PathBuf> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        // SAFETY: all-zero is a valid Dl_info.
+        let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: an address of this code, and a place for the answer.
+        let known = unsafe { libc::dladdr(own_file as *const libc::c_void, &mut found) };
+        if known != 0 && !found.dli_fname.is_null() {
+            // SAFETY: the loader's own NUL-terminated string, which lives as long as this code.
+            let name = unsafe { std::ffi::CStr::from_ptr(found.dli_fname) };
+            let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+            // Of the program itself the loader knows what it was called with.
+            if path.is_absolute() {
+                return Some(path.to_owned());
+            }
+        }
+    }
+    std::env::current_exe().ok()
+}
+
+/// Name and variant as a file's name says them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileName {
+    pub name: String,
+    pub variant: String,
+}
+
+impl FileName {
+    /// Of a library with the right prefix and ending; `Err` where the rest will not do.
+    /// `None`: some other file.
+    pub fn of(path: &Path) -> Option<Result<FileName, ()>> {
+        let bytes = path.file_name()?.as_encoded_bytes();
+        let prefix = format!("{}ultramarine-", std::env::consts::DLL_PREFIX);
+        let rest = bytes
+            .strip_prefix(prefix.as_bytes())?
+            .strip_suffix(std::env::consts::DLL_SUFFIX.as_bytes())?;
+        let Ok(rest) = std::str::from_utf8(rest) else { return Some(Err(())) };
+        let (name, variant) = match rest.split_once('-') {
+            // A dash promises a variant.
+            Some((_, "")) => return Some(Err(())),
+            Some((name, variant)) => (name, variant),
+            None => (rest, ""),
+        };
+        let valid = negotiate::valid_name(name) && negotiate::valid_variant(variant);
+        Some(
+            valid
+                .then(|| FileName { name: name.to_owned(), variant: variant.to_owned() })
+                .ok_or(()),
+        )
+    }
+
+    /// `name` or `name-variant`.
+    pub fn full(&self) -> String {
+        full_name(&self.name, &self.variant)
+    }
+}
+
+/// `name` or `name-variant`.
+pub(super) fn full_name(name: &str, variant: &str) -> String {
+    if variant.is_empty() { name.to_owned() } else { format!("{name}-{variant}") }
+}
+
+/// The files of a directory that are named as backends are, by name.
+pub(super) fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(directory)?
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .filter(|path| FileName::of(path).is_some())
+        .collect();
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,37 @@
+//! What the loader remembers: the directories it was told of, what it loaded, and its report. The lock is
+//! held for moments only, never while code of a plugin runs, and over a fork.
+
+use super::report::{Candidate, Directory};
+use super::search::SearchPath;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+
+/// A file, whatever it is called: device and inode.
+pub(super) type FileId = (u64, u64);
+
+pub(in crate::backend) struct State {
+    /// Directories added by [`super::search::add_search_directory`].
+    pub(super) added: Vec<SearchPath>,
+    /// Directories that replace all others.
+    pub(super) set: Option<Vec<PathBuf>>,
+    /// The files that were loaded, with their backends' names.
+    pub(super) loaded: Vec<(FileId, String)>,
+    pub(super) directories: Vec<Directory>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) probe_command: Option<Vec<String>>,
+}
+
+static STATE: Mutex<State> = Mutex::new(State {
+    added: Vec::new(),
+    set: None,
+    loaded: Vec::new(),
+    directories: Vec::new(),
+    candidates: Vec::new(),
+    probe_command: None,
+});
+
+pub(in crate::backend) type Held = MutexGuard<'static, State>;
+
+pub(in crate::backend) fn lock() -> Held {
+    crate::stream::lock(&STATE)
+}
