@@ -37,7 +37,7 @@ fn _backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 #[pyfunction]
 fn _backend_of(py: Python<'_>, device: DeviceArg) -> Res<Bound<'_, PyDict>> {
-    Ok(facts(py, backends::backend_of(device.get())?)?)
+    Ok(facts(py, backends::get(device.get())?)?)
 }
 
 /// How often each operation ran, for the constructor of `OpCount`.

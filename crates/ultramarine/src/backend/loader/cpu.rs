@@ -38,6 +38,25 @@ fn detect(_: &str) -> Option<bool> {
     None
 }
 
+/// Matrix tiles, which std does not detect in stable Rust. Their state must also be granted by the system; on
+/// Linux a program asks for it, so a plugin that needs it does that in its init.
+#[cfg(target_arch = "x86_64")]
+fn tiles(name: &str) -> Option<bool> {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    let bit = match name {
+        "amx-bf16" => 22,
+        "amx-tile" => 24,
+        "amx-int8" => 25,
+        _ => return None,
+    };
+    Some(__cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (1 << bit) != 0)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn tiles(_: &str) -> Option<bool> {
+    None
+}
+
 /// Levels of an architecture: what each has beyond the one before it.
 const LEVELS: &[(&str, &[&str])] = &[
     ("x86-64-v2", &["cmpxchg16b", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"]),
@@ -57,7 +76,7 @@ pub(super) fn check(features: &str) -> Result<(), Reason> {
                     missing.push(format!("{name} ({})", absent.join(", ")));
                 }
             }
-            _ => match detect(name) {
+            _ => match detect(name).or_else(|| tiles(name)) {
                 Some(true) => {}
                 Some(false) => missing.push(name.to_owned()),
                 None => {

@@ -118,14 +118,26 @@ fn code_of(mismatch: &Mismatch) -> Code {
 
 /// Whether note and entry point say the same.
 pub(super) fn compare(note: &BackendAbiInfo, told: &BackendAbiInfo) -> Result<(), Reason> {
-    macro_rules! differing {
-        ($($field:ident)*) => {
-            [$((stringify!($field), note.$field != told.$field),)*]
+    macro_rules! both {
+        ($words:path: $($field:ident)*) => {
+            [$((stringify!($field), $words(&note.$field), $words(&told.$field)),)*]
         };
     }
-    let fields = differing!(abi_major abi_minor dlpack_major dlpack_minor table_size pointer_bits
-        endianness device_type sanitizers flags name variant version target compiler cpu_features);
-    let differ: Vec<&str> = fields.iter().filter(|(_, d)| *d).map(|(name, _)| *name).collect();
+    fn number(n: &impl ToString) -> String {
+        n.to_string()
+    }
+    fn text(field: &[core::ffi::c_char]) -> String {
+        format!("{:?}", inline_str(field))
+    }
+    let numbers = both!(number: abi_major abi_minor dlpack_major dlpack_minor table_size
+        pointer_bits endianness device_type sanitizers flags);
+    let texts = both!(text: name variant version target compiler cpu_features);
+    let differ: Vec<String> = numbers
+        .into_iter()
+        .chain(texts)
+        .filter(|(_, a, b)| a != b)
+        .map(|(name, a, b)| format!("{name} ({a}, {b})"))
+        .collect();
     if differ.is_empty() {
         return Ok(());
     }

@@ -69,7 +69,8 @@ pub(super) fn read(file: &File) -> Result<Option<BackendAbiInfo>, Reason> {
 fn unknown_kind<R: ReadCacheOps>(cache: &ReadCache<R>) -> String {
     match cache.len() {
         Ok(0) => "it is empty".to_owned(),
-        _ => "it is not a library: it begins as no kind of executable does".to_owned(),
+        Ok(n) => format!("its {n} bytes begin as those of no kind of library do"),
+        Err(()) => "it cannot be read".to_owned(),
     }
 }
 
@@ -82,13 +83,16 @@ where
     H: FileHeader<Endian = Endianness>,
     R: ReadCacheOps,
 {
-    let header = H::parse(cache).map_err(|e| cut(&e.to_string()))?;
+    let length = cache.len().unwrap_or(0);
+    let header = H::parse(cache).map_err(|e| cut(&format!("{e}, in {length} bytes")))?;
     let endian = header.endian().map_err(|e| cut(&e.to_string()))?;
     machine(header.e_machine(endian), header.is_class_64(), header.is_big_endian())?;
     if header.e_type(endian) != elf::ET_DYN {
-        return Err(Reason::new(Code::NotALibrary, "it is an ELF file, but no shared library"));
+        return Err(Reason::new(
+            Code::NotALibrary,
+            "it is an ELF object or program, but no shared library",
+        ));
     }
-    let length = cache.len().unwrap_or(0);
     let segments = header.program_headers(endian, cache).map_err(|e| cut(&e.to_string()))?;
     for segment in segments.iter().filter(|s| s.p_type(endian) == elf::PT_LOAD) {
         // The system maps what its headers say, and what lies behind the end kills the process.
@@ -135,7 +139,7 @@ fn machine(theirs: Machine, is_64: bool, big: bool) -> Result<(), Reason> {
         .find(|(m, _)| *m == theirs)
         .map_or_else(|| format!("machine type {}", theirs.0), |(_, name)| (*name).to_owned());
     let text = format!(
-        "it is for {name}, {} bits, {}-endian; this process is {}, {} bits, {}-endian",
+        "it is for {name}, {}-bit, {}-endian; this process is {}, {}-bit, {}-endian",
         bits(is_64),
         order(big),
         std::env::consts::ARCH,

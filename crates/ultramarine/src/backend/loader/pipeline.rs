@@ -205,7 +205,8 @@ fn examine(
         let name = match FileName::of(&work.record.path) {
             Some(Ok(name)) => name,
             Some(Err(())) | None => {
-                let text = "its file is not named as backends are";
+                let file = work.record.path.file_name().unwrap_or_default();
+                let text = format!("{} is no name of a backend's file", file.to_string_lossy());
                 return Err(Reason::new(Code::FileName, text));
             }
         };
