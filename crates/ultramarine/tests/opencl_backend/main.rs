@@ -1,0 +1,266 @@
+//! The OpenCL backend, built from C with its own Makefile: every op family, dtype and layout beside
+//! the built-in CPU kernels, table against table. Skipped, and said so, where there is no OpenCL.
+
+mod compare;
+mod plugin;
+mod side;
+
+use compare::*;
+use side::{Case, Side};
+use ultramarine_abi::schema::{DTYPES, binary, op, reduce, unary};
+
+fn pair() -> Option<Pair> {
+    let opencl = Side::new(plugin::init()?);
+    let cpu = Side::new(ultramarine_cpu::backend_init);
+    Some(Pair { cpu, opencl, compared: 0, wrong: Vec::new() })
+}
+
+const SHAPE: [i64; 3] = [7, 5, 9];
+
+/// Units in the last place that OpenCL's own functions may differ by.
+fn unary_ulps(code: u32) -> f64 {
+    match code {
+        unary::ABS..=unary::SQUARE | unary::FLOOR..=unary::IMAG => 0.0,
+        unary::ERF | unary::ERFINV | unary::TAN => 24.0,
+        _ => 8.0,
+    }
+}
+
+#[test]
+fn unary_ops() {
+    let Some(mut pair) = pair() else { return };
+    for dtype in 0..DTYPES.len() {
+        let data = values(dtype, 315, dtype as u64, true);
+        for code in 0..unary::NAMES.len() as u32 {
+            for layout in [0, 1 + (code as usize + dtype) % 4] {
+                for to in [dtype, BOOL, F32] {
+                    if to != dtype && !(to == F32 && dtype == C64) && to != BOOL {
+                        continue;
+                    }
+                    let case = Case {
+                        op: op::UNARY,
+                        attributes: vec![8, code],
+                        inputs: vec![place(dtype, &data, &SHAPE, layout)],
+                        dtype: to,
+                        shape: SHAPE.to_vec(),
+                        scalars: vec![],
+                    };
+                    let what = format!(
+                        "{} of {} in {layout}",
+                        unary::NAMES[code as usize],
+                        DTYPES[dtype].0
+                    );
+                    pair.check(&what, &case, unary_ulps(code), 0.0);
+                }
+            }
+        }
+    }
+    pair.close();
+}
+
+#[test]
+fn binary_ops() {
+    let Some(mut pair) = pair() else { return };
+    for dtype in 0..DTYPES.len() {
+        let a = values(dtype, 315, 3 + dtype as u64, true);
+        let b = values(dtype, 315, 90 + dtype as u64, true);
+        for code in 0..binary::NAMES.len() as u32 {
+            for layout in [0, 1 + (code as usize + dtype) % 4] {
+                for to in [dtype, BOOL] {
+                    let case = Case {
+                        op: op::BINARY,
+                        attributes: vec![8, code],
+                        inputs: vec![
+                            place(dtype, &a, &SHAPE, layout),
+                            place(dtype, &b, &SHAPE, (layout * 2) % LAYOUTS),
+                        ],
+                        dtype: to,
+                        shape: SHAPE.to_vec(),
+                        scalars: vec![],
+                    };
+                    let name = binary::NAMES[code as usize];
+                    let what = format!("{name} of {} in {layout}", DTYPES[dtype].0);
+                    let ulps = match code {
+                        binary::POWER | binary::LOGADDEXP => 16.0,
+                        binary::ARCTAN2 => 8.0,
+                        binary::DIVIDE | binary::FLOOR_DIVIDE if dtype == C64 => 4.0,
+                        _ => 0.0,
+                    };
+                    pair.check(&what, &case, ulps, 0.0);
+                }
+            }
+        }
+    }
+    pair.close();
+}
+
+#[test]
+fn copies_and_selections() {
+    let Some(mut pair) = pair() else { return };
+    for from in 0..DTYPES.len() {
+        let data = values(from, 315, 5 + from as u64, true);
+        for to in 0..DTYPES.len() {
+            for layout in 0..LAYOUTS {
+                let case = Case {
+                    op: op::COPY,
+                    attributes: vec![4],
+                    inputs: vec![place(from, &data, &SHAPE, layout)],
+                    dtype: to,
+                    shape: SHAPE.to_vec(),
+                    scalars: vec![],
+                };
+                let what = format!("{} to {} in {layout}", DTYPES[from].0, DTYPES[to].0);
+                pair.check(&what, &case, 0.0, 0.0);
+            }
+        }
+        let condition = values(BOOL, 315, 77, true);
+        let other = values(from, 315, 6, true);
+        for layout in 0..LAYOUTS {
+            let case = Case {
+                op: op::SELECT,
+                attributes: vec![4],
+                inputs: vec![
+                    place(BOOL, &condition, &SHAPE, layout),
+                    place(from, &data, &SHAPE, (layout + 1) % LAYOUTS),
+                    place(from, &other, &SHAPE, (layout + 2) % LAYOUTS),
+                ],
+                dtype: from,
+                shape: SHAPE.to_vec(),
+                scalars: vec![],
+            };
+            pair.check(&format!("select {} in {layout}", DTYPES[from].0), &case, 0.0, 0.0);
+        }
+        let fill = Case {
+            op: op::FILL,
+            attributes: vec![4],
+            inputs: vec![],
+            dtype: from,
+            shape: vec![3, 5],
+            scalars: vec![u64::from_le_bytes(
+                [element(from, 1.5), vec![0; 8]].concat()[..8].try_into().unwrap_or_default(),
+            )],
+        };
+        pair.check(&format!("fill {}", DTYPES[from].0), &fill, 0.0, 0.0);
+        let floats = matches!(from, F16 | F32 | F64 | BF16 | C64);
+        let scalars =
+            if floats { vec![0.1f64.to_bits(), 0.37f64.to_bits()] } else { vec![-3i64 as u64, 7] };
+        let arange = Case { op: op::ARANGE, shape: vec![100], scalars, ..fill };
+        pair.check(&format!("arange {}", DTYPES[from].0), &arange, 0.0, 0.0);
+    }
+    pair.close();
+}
+
+#[test]
+fn every_half_converts() {
+    let Some(mut pair) = pair() else { return };
+    let all: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
+    // All halves, and what lies between them.
+    let between: Vec<u8> = (0..=u16::MAX)
+        .flat_map(|h| [0u32, 1, 0x0fff, 0x1000, 0x1001, 0x8000].map(|low| (h as u32) << 16 | low))
+        .flat_map(|bits| f32::from_bits(bits).to_le_bytes())
+        .collect();
+    let n = between.len() as i64 / 4;
+    for (from, data, to, n) in [
+        (F16, &all, F32, 65536),
+        (BF16, &all, F32, 65536),
+        (F32, &between, F16, n),
+        (F32, &between, BF16, n),
+    ] {
+        let case = Case {
+            op: op::COPY,
+            attributes: vec![4],
+            inputs: vec![place(from, data, &[n], 0)],
+            dtype: to,
+            shape: vec![n],
+            scalars: vec![],
+        };
+        pair.check(&format!("{} to {}", DTYPES[from].0, DTYPES[to].0), &case, 0.0, 0.0);
+    }
+    pair.close();
+}
+
+fn kept_of(shape: &[i64], mask: u32) -> Vec<i64> {
+    shape.iter().enumerate().map(|(a, n)| if mask >> a & 1 == 1 { 1 } else { *n }).collect()
+}
+
+#[test]
+fn reductions() {
+    let Some(mut pair) = pair() else { return };
+    for dtype in 0..DTYPES.len() {
+        for (shape, masks) in [
+            (vec![7, 5, 9], vec![1u32, 2, 4, 3, 5, 6, 7, 0]),
+            (vec![3, 20000], vec![2, 1, 3]),
+            (vec![2, 3, 1, 2, 3, 2], vec![0b101010, 0b010101, 0b111]),
+        ] {
+            let n = shape.iter().product::<i64>() as usize;
+            for (i, mask) in masks.into_iter().enumerate() {
+                for code in 0..reduce::NAMES.len() as u32 {
+                    let terms = shape.iter().product::<i64>()
+                        / kept_of(&shape, mask).iter().product::<i64>();
+                    if code == reduce::PROD && terms > 50 && dtype >= F16 {
+                        continue; // when it overflows depends on the order
+                    }
+                    let order =
+                        matches!(code, reduce::MIN | reduce::MAX | reduce::ALL | reduce::ANY);
+                    let data = values(dtype, n, 11 + i as u64, order && i % 2 == 0);
+                    let logic = matches!(code, reduce::ALL | reduce::ANY);
+                    let kept = kept_of(&shape, mask);
+                    for layout in [0, 1 + (i + code as usize) % 4] {
+                        let case = Case {
+                            op: op::REDUCE,
+                            attributes: vec![16, code, mask, 0],
+                            inputs: vec![place(dtype, &data, &shape, layout)],
+                            dtype: if logic { BOOL } else { dtype },
+                            shape: kept.clone(),
+                            scalars: vec![],
+                        };
+                        let name = reduce::NAMES[code as usize];
+                        let what =
+                            format!("{name} {shape:?} {mask:b} {} {layout}", DTYPES[dtype].0);
+                        let loose = matches!(code, reduce::SUM) as u8 as f64;
+                        let (eps, n) = (f64::from(f32::EPSILON), 60000f64);
+                        let tight = matches!(dtype, F64) as u8 as f64;
+                        let absolute = loose * (1.0 - tight) * 4.0 * eps * n.sqrt();
+                        pair.check(&what, &case, if order { 0.0 } else { 128.0 }, absolute);
+                    }
+                }
+            }
+        }
+    }
+    pair.close();
+}
+
+#[test]
+fn products_of_matrices() {
+    let Some(mut pair) = pair() else { return };
+    for dtype in 0..DTYPES.len() {
+        for (batch, m, k, n) in
+            [(vec![], 1, 1, 1), (vec![], 33, 40, 70), (vec![3, 2], 5, 17, 6), (vec![2], 1, 300, 64)]
+        {
+            for layout in 0..LAYOUTS {
+                let shape = |r: i64, c: i64| [batch.clone(), vec![r, c]].concat();
+                let (a, b) = (shape(m, k), shape(k, n));
+                let count = |s: &[i64]| s.iter().product::<i64>() as usize;
+                let case = Case {
+                    op: op::MATMUL,
+                    attributes: vec![4],
+                    inputs: vec![
+                        place(dtype, &values(dtype, count(&a), 1, false), &a, layout),
+                        place(
+                            dtype,
+                            &values(dtype, count(&b), 2, false),
+                            &b,
+                            (layout * 3) % LAYOUTS,
+                        ),
+                    ],
+                    dtype,
+                    shape: shape(m, n),
+                    scalars: vec![],
+                };
+                let what = format!("matmul {} {a:?} {b:?} in {layout}", DTYPES[dtype].0);
+                pair.check(&what, &case, 2.0, if dtype == F64 { 1e-12 } else { 1e-3 });
+            }
+        }
+    }
+    pair.close();
+}
