@@ -121,6 +121,13 @@ pub fn inline_str(field: &[c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Sanitizers that this crate is compiled with, which are those of the whole graph.
+pub(crate) const SANITIZERS: u32 = match u32::from_str_radix(env!("ULTRAMARINE_ABI_SANITIZERS"), 10)
+{
+    Ok(bits) => bits,
+    Err(_) => 0,
+};
+
 /// The DLPack version whose structs this contract uses.
 pub const DLPACK: (u16, u16) =
     (ultramarine_dlpack::DLPACK_MAJOR as u16, ultramarine_dlpack::DLPACK_MINOR as u16);
@@ -144,32 +151,17 @@ impl BackendAbiInfo {
             },
             reserved: 0,
             device_type,
-            sanitizers: 0,
+            sanitizers: SANITIZERS,
             flags: 0,
             name: inline_text(name),
             variant: [0; 32],
             version: [0; 32],
-            target: inline_text(TARGET),
-            compiler: inline_text("rustc"),
+            target: inline_text(env!("ULTRAMARINE_ABI_TARGET")),
+            compiler: inline_text(env!("ULTRAMARINE_ABI_COMPILER")),
             cpu_features: [0; 256],
         }
     }
 }
-
-/// Architecture and system, as far as Rust tells a library without a build script.
-const TARGET: &str = if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
-    "x86_64-unknown-linux-gnu"
-} else if cfg!(all(target_arch = "aarch64", target_os = "linux")) {
-    "aarch64-unknown-linux-gnu"
-} else if cfg!(all(target_arch = "aarch64", target_os = "macos")) {
-    "aarch64-apple-darwin"
-} else if cfg!(all(target_arch = "x86_64", target_os = "macos")) {
-    "x86_64-apple-darwin"
-} else if cfg!(all(target_arch = "x86_64", target_os = "windows")) {
-    "x86_64-pc-windows-msvc"
-} else {
-    "unknown"
-};
 
 /// The note as it lies in an ELF file.
 #[repr(C, align(4))]

@@ -12,9 +12,11 @@
 //!   where they were made; nothing unwinds across the boundary.
 //!
 //! [`schema`] lists the operations, their attributes and their number rules,
-//! [`interface`] what a backend may offer besides. `include/ultramarine/backend.h` says
+//! [`interface`] what a backend may offer besides. [`negotiate`] says which backends a host
+//! takes, [`helper`] helps to write one in Rust. `include/ultramarine/backend.h` says
 //! the same in C.
 
+pub mod helper;
 mod info;
 pub mod interface;
 pub mod negotiate;

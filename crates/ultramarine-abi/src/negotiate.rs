@@ -37,8 +37,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// This build, with no sanitizer: Rust cannot tell at compile time whether there is one.
-    /// Who can (by looking for the runtime's symbols) fills in [`Host::sanitizers`].
+    /// This build, with the sanitizers that it is compiled with. A program in another language
+    /// may have brought more: who can tell (by looking for the runtime's symbols) adds them.
     pub const fn here() -> Self {
         Self {
             abi: (ABI_MAJOR as u16, ABI_MINOR as u16),
@@ -49,7 +49,7 @@ impl Host {
             } else {
                 endianness::BIG
             },
-            sanitizers: 0,
+            sanitizers: crate::info::SANITIZERS,
         }
     }
 }

@@ -1,0 +1,317 @@
+//! Requests and commands as safe views.
+
+use super::{Device, Failure, Result};
+use crate::{Command, Tensor, TensorDesc, layout, schema};
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use ultramarine_dlpack::DLDataType;
+
+/// A struct of the contract of which all bytes zero are a valid value and that begins with its
+/// size.
+///
+/// # Safety
+/// Both hold.
+pub unsafe trait Plain: Copy {}
+
+macro_rules! plain {
+    ($($t:ident)*) => {$(
+        // SAFETY: plain integers, the size first.
+        unsafe impl Plain for schema::$t {}
+    )*};
+}
+plain! {
+    NoAttrs UnaryAttrs BinaryAttrs ReduceAttrs ArgReduceAttrs ScanAttrs GatherAttrs ScatterAttrs
+    AxisAttrs ScatterAxisAttrs
+}
+// SAFETY: integers and pointers, the size first.
+unsafe impl Plain for Command {}
+// SAFETY: as above.
+unsafe impl Plain for Tensor {}
+// SAFETY: as above.
+unsafe impl Plain for TensorDesc {}
+
+/// Element `index` of an array of structs that lie `stride` bytes apart, by `min(size)`.
+///
+/// # Safety
+/// The array has that element, readable for the size that it says.
+unsafe fn element<T: Plain>(first: *const T, stride: u32, index: u32) -> Option<T> {
+    let at = first.cast::<u8>().wrapping_add(stride as usize * index as usize).cast::<T>();
+    // SAFETY: by this function's contract.
+    unsafe { crate::read_sized(at) }
+}
+
+/// What `prepare` is asked.
+pub struct Request<'a> {
+    /// A constant of [`schema::op`].
+    pub op: schema::OpId,
+    /// Revision of the op's attributes.
+    pub revision: u32,
+    /// Inputs.
+    pub inputs: Vec<TensorDesc>,
+    /// Outputs.
+    pub outputs: Vec<TensorDesc>,
+    attributes: *const c_void,
+    life: PhantomData<&'a ()>,
+}
+
+impl<'a> Request<'a> {
+    /// # Safety
+    /// The arguments of a call of `prepare`, valid for `'a`.
+    pub(super) unsafe fn new(
+        op: schema::OpId,
+        revision: u32,
+        attributes: *const c_void,
+        inputs: (*const TensorDesc, u32),
+        outputs: (*const TensorDesc, u32),
+    ) -> Result<Self> {
+        let read = |(first, n): (*const TensorDesc, u32)| {
+            if n == 0 {
+                return Ok(Vec::new());
+            }
+            if first.is_null() {
+                return Err(Failure::invalid("tensor descriptions are NULL"));
+            }
+            // SAFETY: there is a first one, and it begins with its size.
+            let stride = unsafe { first.cast::<u32>().read_unaligned() };
+            // SAFETY: `n` of them, by this function's contract.
+            let all = (0..n).map_while(|i| unsafe { element(first, stride, i) });
+            Ok(all.collect())
+        };
+        let (inputs, outputs) = (read(inputs)?, read(outputs)?);
+        Ok(Self { op, revision, inputs, outputs, attributes, life: PhantomData })
+    }
+
+    /// The op's attributes. A tail that this build does not know, if not zero, is "unsupported".
+    pub fn attributes<A: Plain>(&self) -> Result<A> {
+        // SAFETY: the host passes NULL or the op's struct, which begins with its size.
+        let known: A = unsafe { crate::read_sized(self.attributes.cast::<A>()) }
+            .ok_or_else(|| Failure::invalid("attributes are NULL"))?;
+        // SAFETY: not NULL, and the size comes first.
+        let said = unsafe { self.attributes.cast::<u32>().read_unaligned() } as usize;
+        for i in size_of::<A>()..said {
+            // SAFETY: `said` bytes are readable.
+            if unsafe { *self.attributes.cast::<u8>().add(i) } != 0 {
+                return Err(Failure::unsupported("attributes of a later revision"));
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether all inputs are row-major without gaps.
+    pub fn contiguous(&self) -> bool {
+        self.inputs.iter().all(|d| d.layout == layout::CONTIGUOUS)
+    }
+
+    /// Place of input `index`'s dtype in [`schema::DTYPES`].
+    pub fn input_dtype(&self, index: usize) -> Option<usize> {
+        self.inputs.get(index).and_then(|d| schema::dtype_index(d.dtype))
+    }
+
+    /// Place of output `index`'s dtype in [`schema::DTYPES`].
+    pub fn output_dtype(&self, index: usize) -> Option<usize> {
+        self.outputs.get(index).and_then(|d| schema::dtype_index(d.dtype))
+    }
+}
+
+/// The commands of a submit, in order.
+pub struct Commands<'a, D: Device> {
+    first: *const Command,
+    stride: u32,
+    next: u32,
+    n: u32,
+    life: PhantomData<&'a D>,
+}
+
+impl<'a, D: Device> Commands<'a, D> {
+    /// # Safety
+    /// The arguments of a call of `submit`, valid for `'a`; plans and buffers are those of a
+    /// device of type `D`.
+    pub(super) unsafe fn new(first: *const Command, n: u32) -> Self {
+        let n = if first.is_null() { 0 } else { n };
+        // SAFETY: there is a first one, and it begins with its size.
+        let stride = if n == 0 { 0 } else { unsafe { first.cast::<u32>().read_unaligned() } };
+        Self { first, stride, next: 0, n, life: PhantomData }
+    }
+}
+
+impl<'a, D: Device> Iterator for Commands<'a, D> {
+    type Item = CommandRef<'a, D>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.n {
+            return None;
+        }
+        // SAFETY: below the count, by the constructor's contract.
+        let command = unsafe { element(self.first, self.stride, self.next) }?;
+        self.next += 1;
+        Some(CommandRef { command, life: PhantomData })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.n - self.next) as usize;
+        (left, Some(left))
+    }
+}
+
+/// One command.
+pub struct CommandRef<'a, D: Device> {
+    command: Command,
+    life: PhantomData<&'a D>,
+}
+
+impl<'a, D: Device> CommandRef<'a, D> {
+    /// # Safety
+    /// A command of the host's, valid for `'a`; plans and buffers are those of a device of
+    /// type `D`.
+    pub(super) unsafe fn new(command: *const Command) -> Option<Self> {
+        // SAFETY: by this function's contract.
+        unsafe { crate::read_sized(command) }.map(|command| Self { command, life: PhantomData })
+    }
+
+    /// The bare struct.
+    pub fn raw(&self) -> &Command {
+        &self.command
+    }
+
+    /// Its plan.
+    pub fn plan(&self) -> Result<&'a D::Plan> {
+        // SAFETY: a plan that `prepare` gave for a device of this type and that is not
+        // released while commands with it run.
+        unsafe { self.command.plan.cast::<D::Plan>().as_ref() }
+            .ok_or_else(|| Failure::invalid("a command without plan"))
+    }
+
+    fn tensor(&self, first: *const Tensor, n: u32, index: u32) -> Result<TensorRef<'a, D>> {
+        if index >= n || first.is_null() {
+            return Err(Failure::invalid(format!("a command has no tensor {index}")));
+        }
+        // SAFETY: below the count, so the array has it.
+        let tensor: Tensor = unsafe { element(first, self.command.tensor_stride, index) }
+            .ok_or_else(|| Failure::invalid("a tensor is NULL"))?;
+        let rank = tensor.dl.ndim;
+        if rank < 0 || rank > crate::MAX_NDIM as i32 {
+            return Err(Failure::invalid(format!("a tensor of rank {rank}")));
+        }
+        if rank > 0 && (tensor.dl.shape.is_null() || tensor.dl.strides.is_null()) {
+            return Err(Failure::invalid("a tensor without shape or strides"));
+        }
+        Ok(TensorRef { tensor, life: PhantomData })
+    }
+
+    /// Input `index`.
+    pub fn input(&self, index: u32) -> Result<TensorRef<'a, D>> {
+        self.tensor(self.command.inputs, self.command.n_inputs, index)
+    }
+
+    /// Output `index`.
+    pub fn output(&self, index: u32) -> Result<TensorRef<'a, D>> {
+        self.tensor(self.command.outputs, self.command.n_outputs, index)
+    }
+
+    /// Bits of scalar `index`.
+    pub fn scalar(&self, index: u32) -> Result<[u64; 2]> {
+        if index >= self.command.n_scalars || self.command.scalars.is_null() {
+            return Err(Failure::invalid(format!("a command has no scalar {index}")));
+        }
+        // SAFETY: below the count, so the array has it.
+        Ok(unsafe { self.command.scalars.add(index as usize).read_unaligned() })
+    }
+
+    /// Number of inputs.
+    pub fn n_inputs(&self) -> u32 {
+        self.command.n_inputs
+    }
+
+    /// Number of outputs.
+    pub fn n_outputs(&self) -> u32 {
+        self.command.n_outputs
+    }
+
+    /// The workspace that the plan asked for: an address, or a buffer's handle; or NULL.
+    pub fn workspace(&self) -> *mut c_void {
+        self.command.workspace
+    }
+}
+
+/// One tensor of a command.
+pub struct TensorRef<'a, D: Device> {
+    tensor: Tensor,
+    life: PhantomData<&'a D>,
+}
+
+impl<'a, D: Device> TensorRef<'a, D> {
+    /// The bare struct.
+    pub fn raw(&self) -> &Tensor {
+        &self.tensor
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DLDataType {
+        self.tensor.dl.dtype
+    }
+
+    /// Sizes.
+    pub fn shape(&self) -> &'a [i64] {
+        self.numbers(self.tensor.dl.shape)
+    }
+
+    /// Strides in elements; any sign, zero for broadcast.
+    pub fn strides(&self) -> &'a [i64] {
+        self.numbers(self.tensor.dl.strides)
+    }
+
+    fn numbers(&self, first: *const i64) -> &'a [i64] {
+        match self.tensor.dl.ndim {
+            0 => &[],
+            // SAFETY: not NULL (checked when it was made), and there are as many as the rank,
+            // valid during the call.
+            n => unsafe { core::slice::from_raw_parts(first, n as usize) },
+        }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> u64 {
+        self.shape().iter().map(|n| *n as u64).product()
+    }
+
+    /// Whether it has no elements; the host sends no such tensors.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of an element.
+    pub fn element_bytes(&self) -> usize {
+        (self.dtype().bits as usize * self.dtype().lanes as usize).div_ceil(8)
+    }
+
+    /// Address of the first element, for devices with host memory.
+    pub fn data(&self) -> *mut u8 {
+        self.tensor.dl.data.cast::<u8>().wrapping_add(self.tensor.dl.byte_offset as usize)
+    }
+
+    /// Bytes from the start of the buffer to the first element.
+    pub fn byte_offset(&self) -> u64 {
+        self.tensor.dl.byte_offset
+    }
+
+    /// Its buffer, unless it is in memory of the host's.
+    pub fn buffer(&self) -> Option<&'a D::Buffer> {
+        // SAFETY: NULL or a buffer that this device type made and that is not yet freed.
+        unsafe { self.tensor.buffer.cast::<D::Buffer>().as_ref() }
+    }
+
+    /// Offsets in bytes, from the first element, of the first and past the last byte that
+    /// belong to it. `None` where they fit in no i64.
+    pub fn byte_range(&self) -> Option<(i64, i64)> {
+        let unit = self.element_bytes() as i64;
+        let (mut low, mut high) = (0i64, unit);
+        for (n, stride) in self.shape().iter().zip(self.strides()) {
+            let reach = n.checked_sub(1)?.checked_mul(*stride)?.checked_mul(unit)?;
+            match reach < 0 {
+                true => low = low.checked_add(reach)?,
+                false => high = high.checked_add(reach)?,
+            }
+        }
+        Some((low, high))
+    }
+}

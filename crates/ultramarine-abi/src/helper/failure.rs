@@ -1,0 +1,122 @@
+//! Errors, and panics as errors.
+
+use super::Host;
+use crate::{Error, Status, status};
+use core::any::Any;
+use core::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Why an entry failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// One of [`status`], not OK.
+    pub code: Status,
+    /// What people read.
+    pub text: String,
+}
+
+/// What an entry gives.
+pub type Result<T> = core::result::Result<T, Failure>;
+
+impl Failure {
+    /// An error without a code of its own.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { code: status::ERROR, text: text.into() }
+    }
+
+    /// The op, dtype or attribute is unknown here.
+    pub fn unsupported(text: impl Into<String>) -> Self {
+        Self { code: status::UNSUPPORTED, text: text.into() }
+    }
+
+    /// It could, were the inputs contiguous.
+    pub fn needs_contiguous() -> Self {
+        Self { code: status::NEEDS_CONTIGUOUS, text: "needs contiguous inputs".into() }
+    }
+
+    /// There is no memory of that size.
+    pub fn out_of_memory(bytes: u64) -> Self {
+        Self { code: status::OUT_OF_MEMORY, text: format!("no memory for {bytes} bytes") }
+    }
+
+    /// An argument is wrong.
+    pub fn invalid(text: impl Into<String>) -> Self {
+        Self { code: status::INVALID, text: text.into() }
+    }
+
+    /// What a panic said.
+    pub(super) fn of_panic(payload: Box<dyn Any + Send>) -> Self {
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("no text");
+        let failure = Self::new(format!("panicked: {text}"));
+        // The payload is the backend's: its drop may panic as well.
+        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            core::mem::forget(second);
+        }
+        failure
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+/// Runs the body of an entry: a failure or a panic becomes a status and an error object.
+///
+/// # Safety
+/// `error` is NULL or writable.
+#[inline]
+pub unsafe fn guard(
+    host: Option<&Host>,
+    error: *mut *mut Error,
+    body: impl FnOnce() -> Result<()>,
+) -> Status {
+    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => return status::OK,
+        Ok(Err(failure)) => failure,
+        Err(payload) => Failure::of_panic(payload),
+    };
+    // A failure whose code says success would be taken for one.
+    let code = if failure.code == status::OK { status::ERROR } else { failure.code };
+    if let Some(host) = host
+        && !error.is_null()
+    {
+        // SAFETY: by this function's contract.
+        unsafe { *error = host.error(code, &failure.text) };
+    }
+    code
+}
+
+/// Runs the body of an entry that cannot tell an error: a panic is logged, `otherwise` is
+/// what the caller gets.
+pub fn guard_value<T>(host: Option<&Host>, otherwise: T, body: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(value) => value,
+        Err(payload) => {
+            let failure = Failure::of_panic(payload);
+            if let Some(host) = host {
+                host.log(super::Level::Error, &failure.text);
+            }
+            otherwise
+        }
+    }
+}

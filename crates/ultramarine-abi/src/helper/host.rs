@@ -1,0 +1,167 @@
+//! The host's table, safely.
+
+use super::{Failure, Result};
+use crate::{Error, HostTable, Status, read_sized};
+use core::ffi::{c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+/// How much a message matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Level {
+    /// Something failed.
+    Error = 0,
+    /// Something is not as it should be.
+    Warning = 1,
+    /// What people may want to know.
+    Info = 2,
+    /// What developers may want to know.
+    Debug = 3,
+}
+
+/// What the host lends: a copy of its table, which lives as long as the process. What the
+/// host lacks does nothing, or is done in place.
+#[derive(Clone, Copy)]
+pub struct Host {
+    table: HostTable,
+}
+
+impl Host {
+    /// # Safety
+    /// `table` is NULL or points at a host's table whose functions may be called from any
+    /// thread for as long as the process lives.
+    pub unsafe fn new(table: *const HostTable) -> Option<Self> {
+        // SAFETY: by this function's contract; zero is a valid table.
+        unsafe { read_sized(table) }.map(|table| Self { table })
+    }
+
+    /// The bare table.
+    pub fn table(&self) -> &HostTable {
+        &self.table
+    }
+
+    /// Logs a message.
+    pub fn log(&self, level: Level, text: &str) {
+        if let Some(log) = self.table.log {
+            // SAFETY: the host's function with the host's pointer; the text is valid.
+            unsafe {
+                log(
+                    self.table.host,
+                    level as u32,
+                    text.as_ptr().cast::<c_char>(),
+                    text.len() as u64,
+                )
+            };
+        }
+    }
+
+    /// Makes an error object; NULL where the host makes none.
+    pub fn error(&self, code: Status, text: &str) -> *mut Error {
+        match self.table.error_new {
+            // SAFETY: as in `log`.
+            Some(new) => unsafe {
+                new(self.table.host, code, text.as_ptr().cast::<c_char>(), text.len() as u64)
+            },
+            None => core::ptr::null_mut(),
+        }
+    }
+
+    /// Host memory, 256-byte aligned, zeroed.
+    pub fn alloc(&self, bytes: u64) -> Result<HostMemory> {
+        let (Some(alloc), Some(_)) = (self.table.alloc, self.table.free) else {
+            return Err(Failure::unsupported("the host lends no memory"));
+        };
+        let length = usize::try_from(bytes).map_err(|_| Failure::out_of_memory(bytes))?;
+        // SAFETY: the host's function with the host's pointer.
+        let data = unsafe { alloc(self.table.host, bytes.max(1)) }.cast::<u8>();
+        if data.is_null() {
+            return Err(Failure::out_of_memory(bytes));
+        }
+        // SAFETY: the host gave that many bytes.
+        unsafe { data.write_bytes(0, length) };
+        Ok(HostMemory { host: *self, data, bytes: length })
+    }
+
+    /// Threads of [`Host::parallel_for`] at most, the caller included.
+    pub fn thread_count(&self) -> u32 {
+        // SAFETY: the host's function with the host's pointer.
+        self.table.thread_count.map_or(1, |f| unsafe { f(self.table.host) }).max(1)
+    }
+
+    /// Calls `body(i)` for every `i < count`, on the host's threads and the caller's. A panic
+    /// in a body ends that call of it only; the first one is the error after the loop.
+    pub fn parallel_for<F: Fn(u64) + Sync>(&self, count: u64, body: F) -> Result<()> {
+        struct Shared<'a, F> {
+            body: &'a F,
+            first: Mutex<Option<Failure>>,
+        }
+        unsafe extern "C" fn call<F: Fn(u64) + Sync>(context: *mut c_void, index: u64) {
+            // SAFETY: the context of this very loop, which outlives it.
+            let shared = unsafe { &*context.cast::<Shared<'_, F>>() };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (shared.body)(index))) {
+                let failure = Failure::of_panic(payload);
+                let mut first = shared.first.lock().unwrap_or_else(|e| e.into_inner());
+                first.get_or_insert(failure);
+            }
+        }
+        let shared = Shared { body: &body, first: Mutex::new(None) };
+        let context = (&raw const shared).cast_mut().cast::<c_void>();
+        match self.table.parallel_for {
+            Some(run) if count > 1 => {
+                // SAFETY: `call` never unwinds and `shared` lives until the loop returns;
+                // the body is Sync, so it may be called from many threads.
+                unsafe { run(self.table.host, count, call::<F>, context) }
+            }
+            _ => {
+                for index in 0..count {
+                    // SAFETY: as above, on this thread.
+                    unsafe { call::<F>(context, index) };
+                }
+            }
+        }
+        match shared.first.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Memory of the host's, freed when dropped. Its content may be changed through its address
+/// by anybody who has it, so it is reached by pointers only.
+pub struct HostMemory {
+    host: Host,
+    data: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: plain memory, reached through raw pointers only.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Its address.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.data
+    }
+
+    /// Its size in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if let Some(free) = self.host.table.free {
+            // SAFETY: what `alloc` gave, once.
+            unsafe { free(self.host.table.host, self.data.cast()) };
+        }
+    }
+}

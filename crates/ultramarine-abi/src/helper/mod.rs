@@ -1,0 +1,38 @@
+//! Help for backends written in Rust: safe traits, and a macro that makes a plugin of them.
+//!
+//! ```ignore
+//! struct Mine { host: Host }
+//! impl Backend for Mine { type Device = MyDevice; .. }
+//! impl SyncDevice for MyDevice { .. }   // or Device, for one with queues of its own
+//! ultramarine_abi::export_backend! {
+//!     backend: Mine, name: "mine", variant: "", device_type: 12, version: "1.0"
+//! }
+//! ```
+//!
+//! The macro emits the entry points, the ABI info and its note. Every entry catches panics and
+//! makes errors of them, reads and writes structs by `min(size)` and walks arrays by the strides
+//! that they say. Nothing is needed besides the standard library; the crate must be built with
+//! unwinding panics, or a panic ends the process.
+//!
+//! * [`Backend`], [`Device`], [`SyncDevice`]: what a backend implements;
+//! * [`Request`], [`Commands`], [`TensorRef`]: what it is asked, as safe views;
+//! * [`Host`]: what the host lends; [`Failure`]: errors;
+//! * [`guard`]: for entries of optional interfaces, which a backend writes itself;
+//! * [`export_abi_info!`](crate::export_abi_info): the info and note alone.
+
+mod backend;
+mod build;
+mod command;
+mod export;
+mod failure;
+mod glue;
+mod host;
+mod sync;
+
+pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
+pub use build::features;
+pub use command::{CommandRef, Commands, Plain, Request, TensorRef};
+pub use failure::{Failure, Result, guard, guard_value};
+pub use glue::{init, score};
+pub use host::{Host, HostMemory, Level};
+pub use sync::{SyncEvent, SyncStream};

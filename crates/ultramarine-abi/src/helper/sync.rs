@@ -1,0 +1,46 @@
+//! Streams and events for devices whose work is done when submit returns.
+
+use std::sync::{Condvar, Mutex};
+
+/// A stream that has nothing to remember. It takes a byte, so that streams have addresses of
+/// their own.
+#[derive(Debug, Default)]
+pub struct SyncStream {
+    _place: u8,
+}
+
+/// A timeline event: a value that only grows, for which threads can wait.
+#[derive(Debug, Default)]
+pub struct SyncEvent {
+    value: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl SyncEvent {
+    /// An event with value 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The event takes `value`, unless it is further already.
+    pub fn reach(&self, value: u64) {
+        let mut now = self.value.lock().unwrap_or_else(|e| e.into_inner());
+        if value > *now {
+            *now = value;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Blocks until the event has reached `value`.
+    pub fn wait(&self, value: u64) {
+        let mut now = self.value.lock().unwrap_or_else(|e| e.into_inner());
+        while *now < value {
+            now = self.changed.wait(now).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    /// Its present value.
+    pub fn value(&self) -> u64 {
+        *self.value.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
