@@ -5,7 +5,7 @@
 use super::{counts::OpCounters, host};
 use crate::error::{Error, Result};
 use core::ffi::c_void;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use ultramarine_abi::{self as abi, dlpack::device_type, fused::FusedInterface};
 
 /// The functions that make plans and run commands, with what belongs to them.
@@ -70,27 +70,39 @@ impl Kernels {
     }
 }
 
-/// A device's tables, in the order in which they are asked.
-pub(crate) struct KernelList(RwLock<Arc<[&'static Kernels]>>);
+/// A device's tables, in the order in which they are asked. Readers take no lock, so that a
+/// forked child always finds a whole list; lists that were replaced are leaked, of which
+/// there are as many as overlays.
+pub(crate) struct KernelList(AtomicPtr<Vec<&'static Kernels>>);
 
 impl KernelList {
     pub fn new(own: &'static Kernels) -> Self {
-        KernelList(RwLock::new(Arc::new([own])))
+        KernelList(AtomicPtr::new(Box::into_raw(Box::new(vec![own]))))
     }
 
-    /// The tables of now; a list that is held stays as it is.
-    pub fn get(&self) -> Arc<[&'static Kernels]> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The tables of now.
+    #[inline]
+    pub fn get(&self) -> &'static [&'static Kernels] {
+        // SAFETY: a list that was leaked whole before it was stored, and never changes.
+        unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
     /// Puts an overlay before the device's own table, which is the last.
     fn insert(&self, kernels: &'static Kernels) {
-        let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let mut all = list.to_vec();
-        let own = all.len() - 1;
-        let at = all[..own].iter().position(|k| k.score < kernels.score).unwrap_or(own);
-        all.insert(at, kernels);
-        *list = all.into();
+        loop {
+            let old = self.0.load(Ordering::Acquire);
+            // SAFETY: as in `get`.
+            let mut all = unsafe { (*old).clone() };
+            let own = all.len() - 1;
+            let at = all[..own].iter().position(|k| k.score < kernels.score).unwrap_or(own);
+            all.insert(at, kernels);
+            let new = Box::into_raw(Box::new(all));
+            let stored =
+                self.0.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok();
+            if stored {
+                return;
+            }
+        }
     }
 }
 

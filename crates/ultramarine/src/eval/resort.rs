@@ -13,7 +13,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Decompose, copy::contiguous},
+    ops::{Call, Decompose, Ways, copy::contiguous},
     shape,
     stream::lock,
 };
@@ -29,7 +29,7 @@ const MAX_DEPTH: usize = 12;
 /// Operations whose way is remembered, before all are forgotten.
 const MAX_KNOWN: usize = 8192;
 /// A way that is remembered: no decomposition helps.
-const HOPELESS: u8 = u8::MAX;
+const HOPELESS: usize = usize::MAX;
 
 thread_local! {
     /// Keys of the operations that this thread is decomposing, the outermost first.
@@ -39,7 +39,7 @@ thread_local! {
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-type Known = HashMap<(Device, u64), u8, BuildHasherDefault<WordHasher>>;
+type Known = HashMap<(Device, u64), usize, BuildHasherDefault<WordHasher>>;
 
 /// Which alternative of its decompositions an operation takes.
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
@@ -181,15 +181,15 @@ fn decomposed(
         .collect();
     let what = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
     let mut memory = true;
-    for alternative in known.unwrap_or(0)..HOPELESS {
-        // One that cannot be built, for its size say, is one that there is not.
-        let Ok(Some(array)) = rules.decompose(&what, alternative) else { break };
+    let mut ways = Ways::default();
+    rules.decompose(&what, &mut ways);
+    for (way, array) in ways.0.iter().enumerate().skip(known.unwrap_or(0)) {
         debug_assert_eq!((array.shape(), array.dtype()), (&node.shape[..], node.dtype));
-        let array = contiguous(&array);
+        let array = contiguous(array);
         match eval(std::slice::from_ref(&array)) {
             Ok(()) => {
                 if !nested {
-                    remember(place, alternative);
+                    remember(place, way);
                 }
                 return array.value().cloned().map(Some);
             }
@@ -206,7 +206,7 @@ fn decomposed(
     Ok(None)
 }
 
-fn remember(place: (Device, u64), way: u8) {
+fn remember(place: (Device, u64), way: usize) {
     let mut known = lock(&KNOWN);
     let known = known.get_or_insert_with(Known::default);
     if known.len() >= MAX_KNOWN {

@@ -1,10 +1,11 @@
 //! Where the extremes are.
 
 use super::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
     lean::flat,
     no_derivatives,
     reduce::{axes_of, dropped, kept},
+    resort,
 };
 use crate::{
     array::Array,
@@ -54,15 +55,16 @@ impl Array {
 #[derive(Clone, Debug)]
 pub(crate) struct ArgReduce {
     /// A code of [`arg_reduce`].
-    code: u32,
-    axis: usize,
+    pub code: u32,
+    pub axis: usize,
 }
 
 impl ArgReduce {
-    fn of(self, a: &Array) -> Array {
+    /// The index in another array.
+    pub fn of(&self, a: &Array) -> Array {
         let mut shape = Shape::from_slice(a.shape());
         shape[self.axis] = 1;
-        Array::of(self, &[a], shape, Dtype::Uint32)
+        Array::of(self.clone(), &[a], shape, Dtype::Uint32)
     }
 }
 
@@ -77,6 +79,10 @@ impl Rules for ArgReduce {
     }
 
     no_derivatives!();
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::reduce::arg_ways(self, d, ways);
+    }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let axis = v.axes[0].map_or(self.axis, |at| self.axis + (at <= self.axis) as usize);

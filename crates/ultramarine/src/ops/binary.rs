@@ -1,6 +1,9 @@
 //! Elementwise functions of two arrays, broadcast against each other.
 
-use super::{Call, Cotangents, Elementwise, Jvp, Op, Rules, Vjp, Vmap, batch, select::where_};
+use super::{
+    Call, Cotangents, Decompose, Elementwise, Jvp, Op, Rules, Vjp, Vmap, Ways, batch, resort,
+    select::where_,
+};
 use crate::{
     array::Array,
     backend::Exec,
@@ -334,6 +337,10 @@ impl Rules for Binary {
             [a, b] => a.add(b).map(Some),
             _ => Ok(parts.pop()),
         }
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::binary::ways(self.code, d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

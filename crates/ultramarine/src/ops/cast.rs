@@ -1,6 +1,6 @@
 //! Conversion between dtypes.
 
-use super::{Call, Cotangents, Elementwise, Jvp, Rules, Vjp, Vmap};
+use super::{Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, resort};
 use crate::{
     array::Array,
     backend::Exec,
@@ -53,6 +53,10 @@ impl Rules for Cast {
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         Ok(j.tangents[0].as_ref().map(|t| t.astype(j.output.dtype())))
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::cast::ways(d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -1,6 +1,9 @@
 //! Creation: filled arrays and ranges.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, no_derivatives, select::where_};
+use super::{
+    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways, no_derivatives, resort,
+    select::where_,
+};
 use crate::{
     array::Array,
     backend::{self, Exec},
@@ -280,6 +283,10 @@ impl Rules for Arange {
     }
 
     no_derivatives!();
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::create::range_ways(self.start, self.step, d, ways);
+    }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         Ok((Array::of(self.clone(), &[], Shape::from_slice(v.shape), v.dtype), None))

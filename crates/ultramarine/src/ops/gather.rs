@@ -1,9 +1,10 @@
 //! Reading through index arrays, and the user's functions that do.
 
 use super::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
     batch::batched,
     lean::{flat, move_axis, without_axis},
+    resort,
     scan::axis_of,
     scatter::scatter,
 };
@@ -187,7 +188,7 @@ impl Array {
 /// GATHER; operands are the source and an index array for each axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Gather {
-    axes: IndexAxes,
+    pub axes: IndexAxes,
 }
 
 /// For index arrays of a shape with a mapped axis in front: the index of that axis.
@@ -221,6 +222,10 @@ impl Rules for Gather {
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         j.tangents[0].as_ref().map(|t| gather(t, &j.primals[1..], &self.axes)).transpose()
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::index::gather_ways(self, d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
@@ -271,6 +276,10 @@ impl Rules for GatherAxis {
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         Ok(j.tangents[0].as_ref().map(|t| t.gather_axis(&j.primals[1], self.axis)))
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::index::gather_axis_ways(self.axis, d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -1,10 +1,11 @@
 //! Matrix products.
 
 use super::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
     batch::batched,
     lean::{flat, plus, un, with_axis, without_axis},
     reduce::axes_of,
+    resort,
 };
 use crate::{
     array::Array,
@@ -263,6 +264,10 @@ impl Rules for Matmul {
         let left = j.tangents[0].as_ref().map(|t| product(t, b)).transpose()?;
         let right = j.tangents[1].as_ref().map(|t| product(a, t)).transpose()?;
         plus(left, right)
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::matmul::ways(d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

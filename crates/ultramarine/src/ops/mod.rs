@@ -20,6 +20,7 @@ pub(crate) mod matmul;
 mod operators;
 pub(crate) mod random;
 pub(crate) mod reduce;
+mod resort;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod select;
@@ -40,6 +41,7 @@ use crate::{
     scalar::Scalar,
     shape::Shape,
 };
+pub(crate) use resort::{Decompose, Ways};
 use smallvec::SmallVec;
 use ultramarine_abi::schema::OpId;
 
@@ -164,16 +166,6 @@ pub(crate) struct Vmap<'a> {
     pub dtype: Dtype,
 }
 
-/// What is asked of a decomposition.
-pub(crate) struct Decompose<'a> {
-    /// Evaluated operands, on the op's device.
-    pub inputs: &'a [Array],
-    /// Shape of the result.
-    pub shape: &'a [usize],
-    /// Dtype of the result.
-    pub dtype: Dtype,
-}
-
 /// One cotangent for each operand, `None` where none is wanted or it is zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
@@ -195,13 +187,10 @@ pub(crate) trait Rules {
     /// Evaluates the op by itself.
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value>;
 
-    /// The result by simpler operations, for a device that has no kernel for this one: the
-    /// `alternative`-th way to make it, or `None` after the last. The number rules are the
-    /// operation's own; alternatives are in the order of preference, and one may come back
-    /// to an operation that is being decomposed (it then counts as one that fails).
-    fn decompose(&self, _: &Decompose<'_>, _alternative: u8) -> Result<Option<Array>> {
-        Ok(None)
-    }
+    /// Adds the ways to make the result by simpler operations, for a device that has no
+    /// kernel for this one. A way may come back to an operation that is being decomposed: it
+    /// then counts as one that fails.
+    fn decompose(&self, _: &Decompose<'_>, _: &mut Ways) {}
 
     /// Reverse rule.
     fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {

@@ -1,6 +1,9 @@
 //! Random bits.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, lean::move_axis, no_derivatives};
+use super::{
+    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways, lean::move_axis, no_derivatives,
+    resort,
+};
 use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -27,6 +30,10 @@ impl Rules for RandomBits {
     }
 
     no_derivatives!();
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::create::bits_ways(d, ways);
+    }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let n = v.shape.last().copied().unwrap_or(0);

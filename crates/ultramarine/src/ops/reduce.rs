@@ -1,8 +1,9 @@
 //! Reductions over axes.
 
 use super::{
-    Call, Closing, Cotangents, Jvp, Rules, Vjp, Vmap,
+    Call, Closing, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
     lean::{bin, flat, move_axis, without_axis},
+    resort,
 };
 use crate::{
     array::Array,
@@ -150,7 +151,7 @@ impl Reduce {
     }
 
     /// The same reduction of another array, keeping dimensions.
-    fn of(&self, a: &Array) -> Array {
+    pub fn of(&self, a: &Array) -> Array {
         let mut kept = Shape::from_slice(a.shape());
         for (i, n) in kept.iter_mut().enumerate() {
             if self.axes >> i & 1 == 1 {
@@ -241,6 +242,10 @@ impl Rules for Reduce {
             reduce::SUM => Some(sum.of(t)),
             _ => Some(sum.of(&self.weights(&j.primals[0], j.output)?.multiply(t)?)),
         })
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::reduce::ways(self, d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

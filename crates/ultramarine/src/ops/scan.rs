@@ -2,8 +2,9 @@
 
 use super::select::where_;
 use super::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
     lean::{bin, flat, like, un},
+    resort,
 };
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
@@ -49,10 +50,10 @@ scans! {
 #[derive(Clone, Debug)]
 pub(crate) struct Scan {
     /// A code of [`reduce`].
-    code: u32,
-    axis: usize,
-    reverse: bool,
-    inclusive: bool,
+    pub code: u32,
+    pub axis: usize,
+    pub reverse: bool,
+    pub inclusive: bool,
 }
 
 impl Scan {
@@ -62,7 +63,8 @@ impl Scan {
         Ok(Scan { axis, ..self }.of(a))
     }
 
-    fn of(&self, a: &Array) -> Array {
+    /// The scan of another array.
+    pub fn of(&self, a: &Array) -> Array {
         Array::of(self.clone(), &[a], Shape::from_slice(a.shape()), a.dtype())
     }
 
@@ -205,6 +207,10 @@ impl Rules for Scan {
             }
             _ => self.signed(t, |log| bin(binary::SUBTRACT, &self.of(&log.add(x)?), y))?,
         }))
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::scan::ways(self, d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

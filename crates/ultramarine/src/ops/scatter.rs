@@ -1,10 +1,11 @@
 //! Writing through index arrays, and the user's functions that do.
 
 use super::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
     batch::batched,
     gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered},
     lean::{bin, flat, like, move_axis, plus, un, with_axis},
+    resort,
 };
 use crate::{array::Array, backend::Exec, error::Result, node::Value, shape::Shape};
 use smallvec::{SmallVec, smallvec};
@@ -226,6 +227,10 @@ impl Rules for Scatter {
         })
     }
 
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::index::scatter_ways(self.kind, &self.axes, d, ways);
+    }
+
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let p = self.parts(v.inputs);
         let last = v.axes.len() - 1;
@@ -262,8 +267,8 @@ impl Rules for Scatter {
 #[derive(Clone, Debug)]
 pub(crate) struct ScatterAxis {
     /// SET or SUM of [`kind`].
-    kind: u32,
-    axis: usize,
+    pub kind: u32,
+    pub axis: usize,
 }
 
 impl Rules for ScatterAxis {
@@ -299,6 +304,10 @@ impl Rules for ScatterAxis {
         };
         let (source, updates) = (or(ts, &j.primals[0])?, or(tu, &j.primals[2])?);
         source.put_axis(&j.primals[1], &updates, self.axis, self.kind).map(Some)
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::index::scatter_axis_ways(self, d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -1,6 +1,6 @@
 //! Choice between two arrays, element by element.
 
-use super::{Call, Cotangents, Elementwise, Jvp, Rules, Vjp, Vmap, batch};
+use super::{Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, batch, resort};
 use crate::{
     array::Array,
     backend::Exec,
@@ -85,6 +85,10 @@ impl Rules for Select {
         let zero = j.output.like(0.0);
         let part = |i: usize| j.tangents[i].as_ref().unwrap_or(&zero);
         where_(&j.primals[0], part(1), part(2)).map(Some)
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::select::ways(d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

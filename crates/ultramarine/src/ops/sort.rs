@@ -1,8 +1,9 @@
 //! Sorting and partitioning.
 
 use super::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
     lean::{flat, slice_axis},
+    resort,
     scan::axis_of,
 };
 use crate::{
@@ -102,17 +103,19 @@ impl Array {
 /// Sorts along an axis, or gives the indices that do.
 #[derive(Clone, Debug)]
 pub(crate) struct Sort {
-    arg: bool,
-    axis: usize,
+    pub arg: bool,
+    pub axis: usize,
 }
 
 impl Sort {
-    fn of(self, a: &Array) -> Array {
+    /// The sort of an array.
+    pub fn of(self, a: &Array) -> Array {
         let dtype = if self.arg { Dtype::Uint32 } else { a.dtype() };
         Array::of(self, &[a], Shape::from_slice(a.shape()), dtype)
     }
 
-    fn order(&self, x: &Array) -> Array {
+    /// The indices that sort.
+    pub fn order(&self, x: &Array) -> Array {
         Sort { arg: true, axis: self.axis }.of(x)
     }
 }
@@ -142,6 +145,10 @@ impl Rules for Sort {
         }
         let order = self.order(&j.primals[0]);
         Ok(j.tangents[0].as_ref().map(|t| t.gather_axis(&order, self.axis)))
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::sort::ways(self, d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

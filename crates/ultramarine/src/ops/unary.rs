@@ -1,6 +1,6 @@
 //! Elementwise functions of one array.
 
-use super::{Call, Cotangents, Elementwise, Jvp, Rules, Vjp, Vmap, batch};
+use super::{Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, batch, resort};
 use crate::{
     array::Array,
     backend::Exec,
@@ -138,7 +138,7 @@ fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
 }
 
 /// The op's node; the operand has the dtype that the op works in.
-fn node(code: u32, a: &Array) -> Array {
+pub(crate) fn node(code: u32, a: &Array) -> Array {
     let dtype = match code {
         unary::ISNAN | unary::ISINF | unary::ISFINITE => Dtype::Bool,
         unary::REAL | unary::IMAG | unary::ABS if a.dtype().is_complex() => Dtype::Float32,
@@ -382,6 +382,10 @@ impl Rules for Unary {
                 None => None,
             },
         })
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        resort::unary::ways(self.code, d, ways);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
