@@ -115,9 +115,13 @@ pub(super) fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<
     if code == status::OK {
         return Ok(());
     }
+    let mute = || format!("{call} failed without saying why (status {code})");
     let (code, words) = match object {
-        Some(o) => (if o.code == status::OK { code } else { o.code }, o.text),
-        None => (code, format!("{call} failed without saying why (status {code})")),
+        Some(o) => (
+            if o.code == status::OK { code } else { o.code },
+            if o.text.is_empty() { mute() } else { o.text },
+        ),
+        None => (code, mute()),
     };
     Err(match code {
         status::OUT_OF_MEMORY => Error::Memory(words),

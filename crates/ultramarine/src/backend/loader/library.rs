@@ -52,7 +52,7 @@ impl Plugin {
             return Err(garbage(format!("its ABI info failed with status {code}")));
         }
         if !place.is_whole() {
-            return Err(garbage(format!("its ABI info is written beyond the {room} bytes it got")));
+            return Err(garbage(format!("its ABI info wrote beyond the {room} bytes it got")));
         }
         let said = place.value.size;
         if said > room {
@@ -83,7 +83,7 @@ impl Plugin {
         let code = unsafe { score(&mut place.value) };
         let garbage = |text: String| Err(Reason::new(Code::ScoreGarbage, text));
         if !place.is_whole() || !devices.is_whole() {
-            return garbage("its score is written beyond the structs it got".to_owned());
+            return garbage("its score wrote beyond the structs it got".to_owned());
         }
         let said = place.value;
         let words = inline_str(&said.reason);
