@@ -126,6 +126,15 @@ fn device_of(object: &Bound<'_, PyAny>) -> Option<Device> {
     object.cast::<PyDevice>().ok().map(|d| d.get().0)
 }
 
+/// Sees to it that what serves a device has been looked for.
+#[inline]
+fn found(py: Python<'_>, device: Device) -> PyResult<()> {
+    match device.kind {
+        DeviceType::Cpu => Ok(()),
+        DeviceType::Gpu => crate::backends::before_gpu(py),
+    }
+}
+
 /// An argument that is a device or a device type.
 pub struct DeviceArg(Device);
 
@@ -140,13 +149,15 @@ impl FromPyObject<'_, '_> for DeviceArg {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        device_of(&object).map(DeviceArg).ok_or_else(|| {
-            type_(format!(
+        let Some(device) = device_of(&object) else {
+            return Err(type_(format!(
                 "expected a Device or DeviceType, got {}",
                 crate::error::type_name(&object)
             ))
-            .into()
-        })
+            .into());
+        };
+        found(object.py(), device)?;
+        Ok(DeviceArg(device))
     }
 }
 
@@ -197,9 +208,11 @@ impl FromPyObject<'_, '_> for StreamArg {
             return Ok(StreamArg(s.get().0));
         }
         match device_of(&object) {
-            Some(d) => Ok(StreamArg(
-                ultramarine::default_stream(d).map_err(|e| crate::error::exception(&e))?,
-            )),
+            Some(d) => {
+                found(object.py(), d)?;
+                let stream = ultramarine::default_stream(d);
+                Ok(StreamArg(stream.map_err(|e| crate::error::exception(&e))?))
+            }
             None => Err(type_(format!(
                 "expected a Stream, Device, DeviceType or None, got {}",
                 crate::error::type_name(&object)

@@ -19,8 +19,8 @@ pub use crate::device::device_count;
 #[cfg(feature = "loader")]
 pub use crate::backend::loader::{
     Candidate, Code, DeviceFacts, Directory, Facts, Filter, LoadOptions, Offer, Outcome, Reason,
-    Report, Rule, SearchPath, Stage, add_search_directory, load, load_all, load_best, report,
-    report_json, report_table, search_paths, set_search_paths,
+    Report, Rule, SearchPath, Stage, add_search_directory, load, load_all, load_best,
+    loads_by_itself, report, report_json, report_table, search_paths, set_search_paths,
 };
 
 use crate::device::DeviceType;

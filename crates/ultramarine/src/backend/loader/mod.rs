@@ -151,6 +151,11 @@ pub(super) fn autoload() {
     }
 }
 
+/// Whether the next need of a GPU loads backends.
+pub fn loads_by_itself() -> bool {
+    !DONE.load(Ordering::Acquire) && !off()
+}
+
 fn off() -> bool {
     std::env::var_os("ULTRAMARINE_BACKEND_AUTOLOAD").is_some_and(|v| v == "0")
 }

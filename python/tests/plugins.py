@@ -1,0 +1,52 @@
+"""Plugins made for tests with the C compiler, and interpreters of their own to load them in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "crates/ultramarine/tests/misbehaving/plugin.c"
+HEADERS = ROOT / "crates/ultramarine-abi/include"
+
+
+def make(directory: Path, name: str = "good", *flags: str) -> Path:
+    """A backend in a directory, that behaves but for what the flags say (see plugin.c)."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"libultramarine-{name}.so"
+    own, _, variant = name.partition("-")
+    named = [f'-DNAME="{own}"', f'-DVARIANT="{variant}"', *flags]
+    cc = ["cc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-I", str(HEADERS)]
+    subprocess.run([*cc, *named, "-o", str(path), str(SOURCE)], check=True)
+    return path
+
+
+def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
+    """An interpreter with arguments, in which no backend was loaded."""
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("ULTRAMARINE_")}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env={**plain, "ULTRAMARINE_LOG": "off", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(script: str, **environment: str) -> str:
+    """What a script prints, run in an interpreter of its own. It has `mx` and `backends`."""
+    head = "import ultramarine as mx\nfrom ultramarine import backends\n"
+    process = start(["-c", head + textwrap.dedent(script)], **environment)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return out
+
+
+def command(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Exit status and output of `python -m ultramarine`."""
+    process = start(["-m", "ultramarine", *arguments], **environment)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out + err

@@ -1,0 +1,69 @@
+"""`python -m ultramarine backends`: which backends were found, and why others were left out."""
+
+import argparse
+import sys
+
+from ultramarine import backends
+
+HELP = """\
+Looks for backends as a program would, and shows each with its devices, or with the reason why it
+was left out and what to do about it. With PATHs, tries these files, and the files in
+these directories, instead."""
+
+
+def main(arguments=None):
+    """Runs the command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m ultramarine", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser(
+        "backends", description=HELP, help="show the backends and why others were left out"
+    )
+    command.add_argument("paths", nargs="*", metavar="PATH", help="a library, or a directory")
+    command.add_argument("--json", action="store_true", help="the report as JSON")
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="load also what serves devices that another serves better",
+    )
+    command.add_argument(
+        "--probe", action="store_true", default=None, help="try each in a child process first"
+    )
+    given = parser.parse_args(arguments)
+    failed = _load(given)
+    print(backends.report_json() if given.json else _text())
+    return 1 if failed else 0
+
+
+def _load(given):
+    """Loads what was asked for; returns whether a file that was named did not load."""
+    import os
+
+    directories = [p for p in given.paths if os.path.isdir(p)]
+    files = [p for p in given.paths if p not in directories]
+    failed = False
+    if directories or not files:
+        if directories:
+            backends.set_search_paths(directories)
+        backends.load_all(duplicates=given.all, probe=given.probe)
+    for path in files:
+        try:
+            backends.load(path)
+        except (OSError, RuntimeError, ValueError):
+            # The report says it.
+            failed = True
+    return failed
+
+
+def _text():
+    lines = ["Backends:"]
+    for backend in backends.list():
+        name = "-".join(filter(None, [backend.name, backend.variant]))
+        place = backend.path or "built in"
+        lines.append(f"  {name} {backend.version}".rstrip() + f"  ({place})")
+        for device, description in zip(backend.devices, backend.descriptions):
+            lines.append(f"    {device.type.name}:{device.index}  {description}")
+    return "\n".join(lines) + "\n\n" + str(backends.report()).rstrip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
