@@ -11,9 +11,12 @@
 //! | `ULTRAMARINE_BACKEND_PATH` | directories to search, and no others |
 //! | `ULTRAMARINE_BACKEND_AUTOLOAD=0` | nothing is loaded by itself |
 //! | `ULTRAMARINE_BACKEND_PROBE=1` | each candidate is tried in a child process first |
+//! | `ULTRAMARINE_VALIDATE=1` | what host and backends do is checked, see [`validation_findings`] |
 //! | `ULTRAMARINE_LOG` | `off`, `error`, `warning` (default), `info`, `debug` |
 
-pub use crate::backend::{BackendInfo, backend_of as get, backends, by_name, register};
+pub use crate::backend::{
+    BackendInfo, backend_of as get, backends, by_name, register, validated, validation_findings,
+};
 pub use crate::device::device_count;
 
 #[cfg(feature = "loader")]

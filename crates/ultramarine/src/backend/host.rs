@@ -54,7 +54,11 @@ unsafe extern "C" fn error_new(
     len: u64,
 ) -> *mut abi::Error {
     // SAFETY: the backend's text, by contract.
-    let text = unsafe { text(message, len) }.into_owned();
+    new_error(code, unsafe { text(message, len) }.into_owned())
+}
+
+/// An error object for whoever reads it with [`check`].
+pub(super) fn new_error(code: Status, text: String) -> *mut abi::Error {
     Box::into_raw(Box::new(ErrorObject { code, text })) as *mut abi::Error
 }
 

@@ -19,6 +19,7 @@ mod start;
 mod strict;
 mod transfer;
 mod turn;
+mod validate;
 
 pub(crate) use call::{Exec, Operand};
 pub use call::{Stats, reset_stats, stats};
@@ -30,6 +31,7 @@ pub use registry::{BackendInfo, backend_of, backends, by_name, register};
 pub(crate) use registry::{device_count, get, gpus, host};
 pub(crate) use strict::may_resort;
 pub use strict::{set_strict, strict};
+pub use validate::{validated, validation_findings};
 
 use crate::{
     array::Array,

@@ -1,6 +1,6 @@
 //! Starting a backend: its init, what its table says, and its devices.
 
-use super::{DeviceState, host};
+use super::{DeviceState, host, validate};
 use crate::{
     device::Device,
     error::{Error, Result},
@@ -126,7 +126,7 @@ pub(super) fn start(
     if devices > MOST_DEVICES {
         return Err(Refusal::Table(format!("it says that it has {devices} devices")));
     }
-    Ok(Started { table, name, devices })
+    Ok(Started { table: validate::accept(table), name, devices })
 }
 
 /// A backend that is linked in has no ABI info: the version and what nothing works without.

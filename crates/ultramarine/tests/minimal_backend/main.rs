@@ -235,3 +235,16 @@ fn sanitizers() {
     plugin::run(command.arg("-lm").arg("-o").arg(&out));
     plugin::run(&mut Command::new(&out));
 }
+
+/// All the others again, in a process where what host and backend do is watched.
+#[test]
+fn under_validation() {
+    if std::env::var_os("ULTRAMARINE_VALIDATE").is_some() {
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.env("ULTRAMARINE_VALIDATE", "1").args(["--nocapture", "--skip", "sanitizers"]);
+    let output = command.output().expect("it starts");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !words.contains("validation:"), "{words}");
+}

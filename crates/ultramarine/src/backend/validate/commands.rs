@@ -1,0 +1,213 @@
+//! The functions of a validated table that make plans and run commands.
+
+use super::{
+    Context,
+    calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    signature::Signature,
+    state::{State, key},
+    tensors,
+};
+use core::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
+use ultramarine_abi::{
+    self as abi, Command, Status, TensorDesc,
+    fused::{self, FusedInterface, Program},
+    status,
+};
+
+/// Keeps a plan that was made, or says what is wrong with the answer.
+///
+/// # Safety
+/// `plan` is NULL or writable.
+unsafe fn keep(
+    cx: &Context,
+    device: Handle,
+    signature: Result<Signature, String>,
+    plan: Place,
+    error: ErrorPlace,
+    real: impl FnOnce(ErrorPlace) -> Status,
+) -> Status {
+    let (signature, wrong) = match signature {
+        Ok(signature) => (Some(Arc::new(signature)), None),
+        Err(wrong) => (None, Some(wrong)),
+    };
+    let contiguous = signature.as_ref().is_some_and(|s| s.all_contiguous());
+    let mut refused = false;
+    let before = |s: &mut State| match wrong {
+        Some(wrong) => Err(wrong),
+        None => s.device(device).map(|_| ()),
+    };
+    let real = |e| {
+        let code = real(e);
+        refused = code == status::NEEDS_CONTIGUOUS && contiguous;
+        code
+    };
+    let after = |s: &mut State| {
+        // SAFETY: by this function's contract; the backend has filled it.
+        let plan = key(device, unsafe { made(plan, "plan") }?);
+        let Some(signature) = signature else { return Ok(()) };
+        match s.plans.get_mut(plan) {
+            Ok(known) => known.push(signature),
+            Err(_) => s.plans.add(plan, vec![signature])?,
+        }
+        Ok(())
+    };
+    // SAFETY: the caller's place for the error.
+    let code = unsafe { cx.call("prepare", error, None, before, real, after) };
+    if refused {
+        // SAFETY: as above; a refusal comes without words, or with words that nobody reads.
+        return unsafe {
+            let what = "it needs contiguous inputs, and all are";
+            cx.refuse("prepare", what, status::UNSUPPORTED, std::ptr::null_mut())
+        };
+    }
+    code
+}
+
+#[allow(clippy::too_many_arguments, reason = "the contract has it so")]
+pub(super) unsafe extern "C" fn prepare<const S: usize>(
+    device: Handle,
+    op: u32,
+    revision: u32,
+    attributes: *const c_void,
+    inputs: *const TensorDesc,
+    n_inputs: u32,
+    outputs: *const TensorDesc,
+    n_outputs: u32,
+    plan: Place,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = cx.real.prepare else { return status::UNSUPPORTED };
+    let (scalars, donates) = (Signature::scalars_of(op), Signature::donates_of(op));
+    // SAFETY: the caller's descriptions, as many as it says.
+    let signature = unsafe {
+        Signature::new(Some(op), scalars, donates, (inputs, n_inputs), (outputs, n_outputs))
+    };
+    // SAFETY: arguments of the caller, who keeps to the contract.
+    let real = |e| unsafe {
+        real(device, op, revision, attributes, inputs, n_inputs, outputs, n_outputs, plan, e)
+    };
+    // SAFETY: the caller's places.
+    unsafe { keep(cx, device, signature, plan, error, real) }
+}
+
+unsafe extern "C" fn prepare_fused<const S: usize>(
+    device: Handle,
+    program: *const Program,
+    inputs: *const TensorDesc,
+    outputs: *const TensorDesc,
+    plan: Place,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = cx.fused.get().and_then(|f| f.0.prepare) else { return status::UNSUPPORTED };
+    // SAFETY: the caller's program, and its descriptions, as many as the program says.
+    let signature = unsafe {
+        match program.as_ref() {
+            Some(p) => Signature::new(
+                None,
+                p.n_constants,
+                true,
+                (inputs, p.n_inputs),
+                (outputs, p.n_outputs),
+            ),
+            None => Err("no program".into()),
+        }
+    };
+    // SAFETY: arguments of the caller, who keeps to the contract.
+    let real = |e| unsafe { real(device, program, inputs, outputs, plan, e) };
+    // SAFETY: the caller's places.
+    unsafe { keep(cx, device, signature, plan, error, real) }
+}
+
+pub(super) unsafe extern "C" fn submit<const S: usize>(
+    device: Handle,
+    stream: Handle,
+    commands: *const Command,
+    n_commands: u32,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = cx.real.submit else { return status::UNSUPPORTED };
+    // The CPU's streams are the host's alone.
+    let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
+    let on = own.then(|| key(device, stream));
+    let mut refused = false;
+    let before = |s: &mut State| {
+        s.device(device)?;
+        if n_commands > 0 && commands.is_null() {
+            return Err("no commands".into());
+        }
+        let mut buffers = Vec::new();
+        for i in 0..n_commands as usize {
+            // SAFETY: the caller's commands lie `size` bytes apart; `tensors::command` reads what they
+            // point at as the contract says.
+            unsafe {
+                let stride = (*commands).size as usize;
+                let command = &*commands.cast::<u8>().add(i * stride).cast::<Command>();
+                buffers.extend(tensors::command(cx, s, device, command)?);
+            }
+        }
+        // Known from here on: it may be done before we are back.
+        on.into_iter().for_each(|on| s.submitted(on, &buffers));
+        Ok(())
+    };
+    let real = |e| {
+        // SAFETY: arguments of the caller, who keeps to the contract.
+        let code = unsafe { real(device, stream, commands, n_commands, e) };
+        refused = matches!(code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS);
+        code
+    };
+    // SAFETY: the caller's place for the error.
+    let code = unsafe { cx.call("submit", error, on, before, real, |_| Ok(())) };
+    if code != status::OK && !cx.forked() {
+        on.into_iter().for_each(|on| cx.state().not_submitted(on));
+    }
+    if refused {
+        cx.finding("submit", "it made a plan and then refused its command");
+    }
+    code
+}
+
+pub(super) unsafe extern "C" fn plan_workspace<const S: usize>(
+    device: Handle,
+    plan: Handle,
+    command: *const Command,
+) -> u64 {
+    let Some(cx) = open_context(S) else { return 0 };
+    let Some(real) = cx.real.plan_workspace else { return 0 };
+    if !cx.forked() {
+        let known = cx.state().plans.get(key(device, plan)).map(|_| ());
+        if let Err(what) = known {
+            cx.finding("plan_workspace", &what);
+            return 0;
+        }
+    }
+    // SAFETY: the plan is alive; the command is the caller's.
+    unsafe { real(device, plan, command) }
+}
+
+pub(super) unsafe extern "C" fn interface<const S: usize>(
+    backend: Handle,
+    id: *const c_char,
+) -> *const c_void {
+    let Some(cx) = context(S) else { return std::ptr::null() };
+    let Some(ask) = cx.real.interface else { return std::ptr::null() };
+    // SAFETY: the caller's arguments.
+    let found = unsafe { ask(backend, id) };
+    // SAFETY: the caller's id is NUL-terminated.
+    if found.is_null() || id.is_null() || unsafe { CStr::from_ptr(id) } != fused::INTERFACE {
+        return found;
+    }
+    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
+    let Some(real) = (unsafe { abi::read_sized(found.cast::<FusedInterface>()) }) else {
+        return found;
+    };
+    let (_, ours) = cx.fused.get_or_init(|| {
+        let ours =
+            FusedInterface { prepare: real.prepare.map(|_| prepare_fused::<S> as _), ..real };
+        (real, ours)
+    });
+    (&raw const *ours).cast()
+}

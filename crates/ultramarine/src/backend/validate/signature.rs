@@ -1,0 +1,110 @@
+//! What a plan was made for, and whether a command fits it.
+
+use super::Check;
+use ultramarine_abi::{MAX_NDIM, TensorDesc, dlpack::DLDataType, layout, schema::op};
+
+/// A tensor as `prepare` was told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Desc {
+    pub ndim: i32,
+    pub dtype: DLDataType,
+    pub contiguous: bool,
+}
+
+/// A plan's op and tensors.
+#[derive(Debug)]
+pub(super) struct Signature {
+    /// None: a fused program.
+    pub op: Option<u32>,
+    pub inputs: Vec<Desc>,
+    pub outputs: Vec<Desc>,
+    pub scalars: u32,
+    /// An output may lie in an input of the same layout.
+    pub donates: bool,
+}
+
+impl Signature {
+    /// Reads what the host passes to `prepare`.
+    ///
+    /// # Safety
+    /// `inputs` and `outputs` are readable for as many descriptions.
+    pub unsafe fn new(
+        op: Option<u32>,
+        scalars: u32,
+        donates: bool,
+        inputs: (*const TensorDesc, u32),
+        outputs: (*const TensorDesc, u32),
+    ) -> Result<Signature, String> {
+        // SAFETY: by this function's contract.
+        let (inputs, outputs) = unsafe { (descs(inputs, "input")?, descs(outputs, "output")?) };
+        Ok(Signature { op, inputs, outputs, scalars, donates })
+    }
+
+    /// Scalars that an op of the table takes.
+    pub fn scalars_of(op: u32) -> u32 {
+        match op {
+            op::FILL => 1,
+            op::ARANGE => 2,
+            _ => 0,
+        }
+    }
+
+    /// Whether an op may write over an input: those that read an element no later than they
+    /// write it, and those that update in place.
+    pub fn donates_of(op: u32) -> bool {
+        let own = [op::COPY, op::UNARY, op::BINARY, op::SELECT, op::SCATTER, op::SCATTER_AXIS];
+        own.contains(&op)
+    }
+
+    /// The op's name.
+    pub fn name(&self) -> &'static str {
+        match self.op {
+            Some(op) => op::NAMES.get(op as usize).copied().unwrap_or("an unknown op"),
+            None => "a fused program",
+        }
+    }
+
+    pub fn all_contiguous(&self) -> bool {
+        self.inputs.iter().all(|d| d.contiguous)
+    }
+
+    /// Whether a command's counts are the plan's.
+    pub fn counts(&self, inputs: u32, outputs: u32, scalars: u32) -> Check {
+        let own = (self.inputs.len() as u32, self.outputs.len() as u32, self.scalars);
+        if (inputs, outputs, scalars) == own {
+            return Ok(());
+        }
+        Err(format!(
+            "a command with {inputs} inputs, {outputs} outputs and {scalars} scalars for a plan of {} \
+             with {}, {} and {}",
+            self.name(),
+            own.0,
+            own.1,
+            own.2
+        ))
+    }
+}
+
+/// # Safety
+/// The pointer is readable for so many descriptions.
+unsafe fn descs((first, n): (*const TensorDesc, u32), what: &str) -> Result<Vec<Desc>, String> {
+    if n > 0 && first.is_null() {
+        return Err(format!("no {what} descriptions"));
+    }
+    let mut out = Vec::with_capacity(n as usize);
+    for i in 0..n as usize {
+        // SAFETY: by this function's contract.
+        let d = unsafe { &*first.add(i) };
+        if (d.size as usize) < size_of::<TensorDesc>() {
+            return Err(format!("{what} {i}: its description says {} bytes", d.size));
+        }
+        if !(0..=MAX_NDIM as i32).contains(&d.ndim) {
+            return Err(format!("{what} {i} has {} dimensions", d.ndim));
+        }
+        if d.layout != layout::CONTIGUOUS && d.layout != layout::STRIDED {
+            return Err(format!("{what} {i} has layout {}", d.layout));
+        }
+        out.push(Desc { ndim: d.ndim, dtype: d.dtype, contiguous: d.layout == layout::CONTIGUOUS });
+    }
+    Ok(out)
+}

@@ -1,0 +1,334 @@
+//! What is known of a validated backend's handles: which are alive, who uses them, and what
+//! the device is known to have done.
+
+use super::{Check, signature::Signature};
+use core::ffi::c_void;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::thread::ThreadId;
+use ultramarine_abi::DeviceInfo;
+
+/// A handle, with its device's.
+pub(super) type Key = (usize, usize);
+
+pub(super) fn key(device: *mut c_void, handle: *mut c_void) -> Key {
+    (device as usize, handle as usize)
+}
+
+/// More handles than this are not remembered once they are gone.
+const REMEMBERED: usize = 1 << 16;
+
+/// Handles of one kind.
+#[derive(Debug)]
+pub(super) struct Live<T> {
+    what: &'static str,
+    alive: HashMap<Key, T>,
+    gone: HashSet<Key>,
+}
+
+impl<T> Live<T> {
+    fn new(what: &'static str) -> Self {
+        Live { what, alive: HashMap::new(), gone: HashSet::new() }
+    }
+
+    fn missing(&self, key: Key) -> String {
+        let why = if self.gone.contains(&key) { "is gone already" } else { "is unknown" };
+        format!("{} {:#x} {why}", self.what, key.1)
+    }
+
+    pub fn get(&self, key: Key) -> Result<&T, String> {
+        self.alive.get(&key).ok_or_else(|| self.missing(key))
+    }
+
+    pub fn get_mut(&mut self, key: Key) -> Result<&mut T, String> {
+        if self.alive.contains_key(&key) {
+            return self.alive.get_mut(&key).ok_or_else(String::new);
+        }
+        Err(self.missing(key))
+    }
+
+    /// A handle that the backend made. `Err` when it is alive already.
+    pub fn add(&mut self, key: Key, value: T) -> Check {
+        self.gone.remove(&key);
+        match self.alive.insert(key, value) {
+            None => Ok(()),
+            Some(_) => Err(format!("it gave {} {:#x} twice", self.what, key.1)),
+        }
+    }
+
+    pub fn remove(&mut self, key: Key) -> Result<T, String> {
+        let Some(value) = self.alive.remove(&key) else { return Err(self.missing(key)) };
+        if self.gone.len() >= REMEMBERED {
+            self.gone.clear();
+        }
+        self.gone.insert(key);
+        Ok(value)
+    }
+
+    fn count_of(&self, device: usize) -> usize {
+        self.alive.keys().filter(|k| k.0 == device).count()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct DeviceState {
+    /// How often it is open under this handle.
+    open: u32,
+    pub info: DeviceInfo,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct BufferState {
+    pub bytes: u64,
+    /// Its address for the host, once that was asked.
+    pub address: usize,
+    /// The last work of each stream that uses it.
+    uses: Vec<(Key, u64)>,
+}
+
+impl BufferState {
+    pub fn new(bytes: u64) -> Self {
+        BufferState { bytes, ..BufferState::default() }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct StreamState {
+    /// How often it was made: a backend may have one stream for all.
+    alive: u32,
+    user: Option<ThreadId>,
+    /// Number of the last submit, and of the last that is known to be done.
+    submitted: u64,
+    done: u64,
+    /// From this work on, that work of another stream comes before.
+    waits: Vec<(u64, Key, u64)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct EventState {
+    recorded: u64,
+    /// Reached with this value: that work of a stream.
+    marks: Vec<(u64, Key, u64)>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    devices: HashMap<usize, DeviceState>,
+    pub buffers: Live<BufferState>,
+    pub streams: Live<StreamState>,
+    pub events: Live<EventState>,
+    /// Signatures of the plans of a handle: a backend may have one handle for several.
+    pub plans: Live<Vec<Arc<Signature>>>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State {
+            devices: HashMap::new(),
+            buffers: Live::new("buffer"),
+            streams: Live::new("stream"),
+            events: Live::new("event"),
+            plans: Live::new("plan"),
+        }
+    }
+}
+
+impl State {
+    pub fn device(&self, device: *mut c_void) -> Result<&DeviceState, String> {
+        let found = self.devices.get(&(device as usize));
+        found.ok_or_else(|| format!("device {device:p} is not open"))
+    }
+
+    pub fn opened(&mut self, device: *mut c_void, info: DeviceInfo) {
+        self.devices.entry(device as usize).or_insert(DeviceState { open: 0, info }).open += 1;
+    }
+
+    pub fn closed(&mut self, device: *mut c_void) -> Check {
+        let at = device as usize;
+        let state = self.devices.get_mut(&at).ok_or(format!("device {device:p} is not open"))?;
+        if state.open > 1 {
+            state.open -= 1;
+            return Ok(());
+        }
+        self.devices.remove(&at);
+        let left = [
+            ("buffers", self.buffers.count_of(at)),
+            ("streams", self.streams.count_of(at)),
+            ("events", self.events.count_of(at)),
+            ("plans", self.plans.count_of(at)),
+        ];
+        match left.iter().find(|(_, n)| *n > 0) {
+            Some((what, n)) => Err(format!("{n} {what} of the device are still alive")),
+            None => Ok(()),
+        }
+    }
+
+    /// A stream that was made; the same one may be made again.
+    pub fn stream_made(&mut self, key: Key) {
+        match self.streams.get_mut(key) {
+            Ok(stream) => stream.alive += 1,
+            Err(_) => {
+                let made = StreamState { alive: 1, ..StreamState::default() };
+                let _ = self.streams.add(key, made);
+            }
+        }
+    }
+
+    pub fn stream_gone(&mut self, key: Key) -> Check {
+        let stream = self.streams.get_mut(key)?;
+        if stream.user.is_some() && stream.alive == 1 {
+            return Err("a call is using the stream".into());
+        }
+        stream.alive -= 1;
+        if stream.alive == 0 { self.streams.remove(key).map(|_| ()) } else { Ok(()) }
+    }
+
+    pub fn event_made(&mut self, key: Key) -> Check {
+        self.events.add(key, EventState::default())
+    }
+
+    /// Takes a stream for a call: one at a time.
+    pub fn enter(&mut self, stream: Option<Key>) -> Check {
+        let Some(key) = stream else { return Ok(()) };
+        let stream = self.streams.get_mut(key)?;
+        if stream.alive == 1 && stream.user.is_some() {
+            return Err(format!("two calls at once on stream {:#x}", key.1));
+        }
+        stream.user = Some(std::thread::current().id());
+        Ok(())
+    }
+
+    pub fn leave(&mut self, stream: Option<Key>) {
+        if let Some(Ok(stream)) = stream.map(|key| self.streams.get_mut(key)) {
+            stream.user = None;
+        }
+    }
+
+    /// A submit went through: the stream's work uses these buffers.
+    pub fn submitted(&mut self, stream: Key, buffers: &[Key]) {
+        let Ok(state) = self.streams.get_mut(stream) else { return };
+        state.submitted += 1;
+        let number = state.submitted;
+        for key in buffers {
+            if let Ok(buffer) = self.buffers.get_mut(*key) {
+                match buffer.uses.iter_mut().find(|u| u.0 == stream) {
+                    Some(found) => found.1 = number,
+                    None => buffer.uses.push((stream, number)),
+                }
+            }
+        }
+    }
+
+    /// The stream's last submit failed: nothing of it is in use.
+    pub fn not_submitted(&mut self, stream: Key) {
+        let Ok(number) = self.streams.get(stream).map(|s| s.submitted) else { return };
+        for buffer in self.buffers.alive.values_mut() {
+            buffer.uses.retain(|u| *u != (stream, number));
+        }
+    }
+
+    /// The stream is known to have done its work up to `number`, and so what that waited for.
+    fn passed(&mut self, stream: Key, number: u64) {
+        let mut known = vec![(stream, number)];
+        while let Some((stream, number)) = known.pop() {
+            let Ok(state) = self.streams.get_mut(stream) else { continue };
+            if number <= state.done && number != state.submitted {
+                continue;
+            }
+            state.done = state.done.max(number);
+            let (before, later) = state.waits.drain(..).partition(|w| w.0 <= number);
+            state.waits = later;
+            known.extend(Vec::into_iter(before).map(|(_, other, number)| (other, number)));
+        }
+    }
+
+    /// All of a stream's work is done.
+    pub fn drained(&mut self, stream: Key) {
+        let Ok(state) = self.streams.get_mut(stream) else { return };
+        let (submitted, waits) = (state.submitted, std::mem::take(&mut state.waits));
+        self.passed(stream, submitted);
+        for (_, other, number) in waits {
+            self.passed(other, number);
+        }
+    }
+
+    pub fn may_record(&self, event: Key, value: u64) -> Check {
+        let recorded = self.events.get(event)?.recorded;
+        if value <= recorded {
+            return Err(format!("value {value} is recorded after {recorded}: it may only grow"));
+        }
+        Ok(())
+    }
+
+    pub fn recorded(&mut self, stream: Key, event: Key, value: u64) {
+        let submitted = self.streams.get(stream).map_or(0, |s| s.submitted);
+        if let Ok(event) = self.events.get_mut(event) {
+            event.recorded = event.recorded.max(value);
+            event.marks.push((value, stream, submitted));
+        }
+    }
+
+    /// The stream's next work waits for the event.
+    pub fn waits(&mut self, stream: Key, event: Key, value: u64) {
+        let marks: Vec<_> = match self.events.get(event) {
+            Ok(event) => event.marks.iter().filter(|m| m.0 <= value).map(|m| (m.1, m.2)).collect(),
+            Err(_) => return,
+        };
+        if let Ok(stream) = self.streams.get_mut(stream) {
+            let from = stream.submitted + 1;
+            stream.waits.extend(marks.into_iter().map(|(other, number)| (from, other, number)));
+        }
+    }
+
+    pub fn may_wait(&self, event: Key, value: u64) -> Check {
+        let recorded = self.events.get(event)?.recorded;
+        if value > recorded {
+            return Err(format!("waits for {value}, but no more than {recorded} was recorded"));
+        }
+        Ok(())
+    }
+
+    /// The event was seen to have reached `value`.
+    pub fn reached(&mut self, event: Key, value: u64) -> Check {
+        let Ok(state) = self.events.get_mut(event) else { return Ok(()) };
+        let recorded = state.recorded;
+        let (passed, left): (Vec<_>, Vec<_>) = state.marks.drain(..).partition(|m| m.0 <= value);
+        state.marks = left;
+        for (_, stream, number) in passed {
+            self.passed(stream, number);
+        }
+        if value > recorded {
+            return Err(format!(
+                "the event says {value}, but no more than {recorded} was recorded"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A buffer that is given back: nothing may be using it.
+    pub fn buffer_gone(&mut self, key: Key) -> Check {
+        let runs_ahead = self.devices.get(&key.0).is_some_and(|d| d.info.synchronous == 0);
+        let buffer = self.buffers.remove(key)?;
+        let busy = buffer
+            .uses
+            .iter()
+            .find(|(stream, number)| self.streams.get(*stream).is_ok_and(|s| s.done < *number));
+        match busy {
+            Some((stream, _)) if runs_ahead => Err(format!(
+                "buffer {:#x} may still be in use: stream {:#x} is not known to have passed it",
+                key.1, stream.1
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn event_gone(&mut self, key: Key) -> Check {
+        self.events.remove(key).map(|_| ())
+    }
+
+    pub fn plan_gone(&mut self, key: Key) -> Check {
+        let signatures = self.plans.get_mut(key)?;
+        signatures.pop();
+        if signatures.is_empty() { self.plans.remove(key).map(|_| ()) } else { Ok(()) }
+    }
+}
