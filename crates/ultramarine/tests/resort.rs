@@ -556,7 +556,7 @@ fn few_dtypes() {
                 let narrow = ["float16", "bfloat16", "int8", "uint8", "int16", "uint16"];
                 let fits = |d: &&str| known.contains(d) || r.op == op::COPY && narrow.contains(d);
                 let moves = r.op == op::COPY && r.dtypes[0] == *r.dtypes.last().unwrap_or(&"");
-                if moves || r.op == op::FILL || r.dtypes.iter().all(|d| fits(d)) {
+                if moves || r.op == op::FILL || r.dtypes.iter().all(fits) {
                     status::OK
                 } else {
                     status::UNSUPPORTED

@@ -17,8 +17,10 @@ pub struct Request {
     /// First attribute: the code of a unary, binary ... function; 0 if there is none.
     pub code: u32,
     /// Names of the dtypes of inputs and outputs.
+    #[allow(dead_code, reason = "not every test asks")]
     pub dtypes: Vec<&'static str>,
     /// A tensor is not contiguous.
+    #[allow(dead_code, reason = "not every test asks")]
     pub strided: bool,
 }
 
