@@ -22,6 +22,7 @@ usage: cargo xtask COMMAND
   test             Rust tests, Python tests, type checks, comparison with mlx
   lint             formatting, clippy, documentation, ruff, length of files
   bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads
+  plugins          build the plugins that are made of this repository into target/backends/
   generate         make the header, tables and docs of the operations from schema.toml
   package          build the wheel into dist/, check its size, install it afresh, import it
 
@@ -43,6 +44,7 @@ fn run() -> Result<()> {
         Some("bench") => bench::run(&rest),
         Some("package") => package::run(),
         Some("generate") => generate::run(),
+        Some("plugins") => plugins::run(),
         None | Some("help" | "-h" | "--help") => {
             println!("{HELP}");
             Ok(())

@@ -18,6 +18,26 @@ pub enum Built {
     Missing(String),
 }
 
+/// `cargo xtask plugins`: all of them; what this machine cannot build is said.
+pub fn run() -> Result<()> {
+    let mut all = vec![("minimal", minimal()?), ("opencl", opencl()?)];
+    if cfg!(target_arch = "x86_64") {
+        for variant in CPU_VARIANTS {
+            all.push((variant, cpu(variant)?));
+        }
+    }
+    for (name, built) in all {
+        match built {
+            Built::At(path) => println!("built      {}", path.display()),
+            Built::Missing(what) => println!("left out   {name}: {what}"),
+        }
+    }
+    Ok(())
+}
+
+/// What `ULTRAMARINE_CPU_VARIANT` may say when the CPU crate is built as a plugin.
+const CPU_VARIANTS: [&str; 2] = ["x86_64_v4", "x86_64_v3"];
+
 /// The minimal backend in C.
 pub fn minimal() -> Result<Built> {
     example("minimal", "libultramarine-minimal.so")
@@ -71,9 +91,14 @@ pub fn overlay() -> Result<Built> {
 fn cpu(variant: &str) -> Result<Built> {
     let to = directory().join(format!("libultramarine-cpu-{variant}.so"));
     std::fs::create_dir_all(directory())?;
-    sh::run(sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-cpu-plugin"]))?;
+    let mut build = sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-cpu-plugin"]);
+    build.env("ULTRAMARINE_CPU_VARIANT", variant);
+    sh::run(build)?;
     let from = sh::root().join("target/release/libultramarine_cpu_plugin.so");
-    std::fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+    // A new file: programs that have the former one open keep it.
+    let fresh = to.with_extension("new");
+    std::fs::copy(&from, &fresh).with_context(|| format!("cannot copy {}", from.display()))?;
+    std::fs::rename(&fresh, &to)?;
     Ok(Built::At(to))
 }
 

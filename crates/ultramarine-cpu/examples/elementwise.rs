@@ -156,9 +156,28 @@ impl Array {
 
 struct Bench {
     table: BackendTable,
+    device: *mut c_void,
 }
 
 impl Bench {
+    /// What the boundary itself costs.
+    fn empty_submit(&self) {
+        let submit = std::hint::black_box(self.table.submit.expect("has submit"));
+        let (null, n) = (std::ptr::null_mut::<c_void>(), 1_000_000);
+        let best = (0..20)
+            .map(|_| {
+                let at = Instant::now();
+                for _ in 0..n {
+                    // SAFETY: there are no commands.
+                    let status = unsafe { submit(self.device, null, null.cast(), 0, null.cast()) };
+                    assert_eq!(status, 0);
+                }
+                at.elapsed().as_secs_f64() / f64::from(n)
+            })
+            .fold(f64::INFINITY, f64::min);
+        println!("{:40} {:9.1} ns", "empty submit", best * 1e9);
+    }
+
     /// Times a plan; `bytes` is what it must at least move.
     fn time(
         &self,
@@ -196,7 +215,7 @@ impl Bench {
             let at = Instant::now();
             for _ in 0..many {
                 // SAFETY: the command's tensors live.
-                let status = unsafe { submit(null, null, &command, 1, null as *mut _) };
+                let status = unsafe { submit(self.device, null, &command, 1, null as *mut _) };
                 assert_eq!(status, 0);
             }
             best = best.min(at.elapsed().as_secs_f64() / f64::from(many));
@@ -222,7 +241,7 @@ impl Bench {
         // SAFETY: the attributes are the op's.
         let status = unsafe {
             (self.table.prepare.expect("has prepare"))(
-                std::ptr::null_mut(),
+                self.device,
                 id,
                 1,
                 attrs as *const A as *const c_void,
@@ -274,7 +293,7 @@ impl Bench {
                 fused::INTERFACE.as_ptr(),
             ) as *const FusedInterface;
             ((*found).prepare.expect("has prepare"))(
-                std::ptr::null_mut(),
+                self.device,
                 &program,
                 descs.as_ptr(),
                 &out.desc(),
@@ -322,10 +341,19 @@ fn main() {
         parallel_for: if two { Some(parallel_for) } else { None },
         thread_count: Some(thread_count),
     };
-    let mut table = ultramarine_cpu::table();
+    // SAFETY: no functions is a valid table.
+    let mut table: BackendTable = unsafe { std::mem::zeroed() };
+    table.size = size_of::<BackendTable>() as u32;
     // SAFETY: both tables are valid.
     unsafe { ultramarine_cpu::backend_init(&host, &mut table, std::ptr::null_mut()) };
-    let bench = Bench { table };
+    let mut device = std::ptr::null_mut();
+    // SAFETY: the table's own function and handle.
+    unsafe {
+        let open = table.device_open.expect("has device_open");
+        open(table.backend, 0, &mut device, std::ptr::null_mut())
+    };
+    let bench = Bench { table, device };
+    bench.empty_submit();
     let n = 4096;
     let none = NoAttrs::new();
     let add = BinaryAttrs::new(binary::ADD);

@@ -27,20 +27,20 @@ impl<'a> View<'a> {
     /// # Safety
     /// `t` obeys the contract of [`abi::Tensor`] for `'a`.
     #[inline]
-    pub unsafe fn new(t: &'a abi::Tensor, dtype: DType) -> Self {
-        let ndim = t.dl.ndim as usize;
+    pub unsafe fn new(t: &'a abi::dlpack::DLTensor, dtype: DType) -> Self {
+        let ndim = t.ndim as usize;
         let (shape, strides): (&[i64], &[i64]) = if ndim == 0 {
             (&[], &[])
         } else {
             // SAFETY: shape and strides hold ndim values (the caller's promise).
             unsafe {
                 (
-                    std::slice::from_raw_parts(t.dl.shape, ndim),
-                    std::slice::from_raw_parts(t.dl.strides, ndim),
+                    std::slice::from_raw_parts(t.shape, ndim),
+                    std::slice::from_raw_parts(t.strides, ndim),
                 )
             }
         };
-        let data = (t.dl.data as *mut u8).wrapping_add(t.dl.byte_offset as usize);
+        let data = (t.data as *mut u8).wrapping_add(t.byte_offset as usize);
         View { data, dtype, shape, strides }
     }
 

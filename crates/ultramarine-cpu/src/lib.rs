@@ -29,4 +29,4 @@ mod table;
 mod testing;
 pub mod tile;
 
-pub use table::{backend_init, table};
+pub use table::{backend_init, backend_init_at};

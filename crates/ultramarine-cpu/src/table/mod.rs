@@ -1,0 +1,224 @@
+//! The contract's side of the backend: decodes requests, catches panics.
+//!
+//! What init is given becomes a [`State`], which lives as long as the process; the address of
+//! it is the backend's and the device's handle, so that two hosts in one process do not meet.
+//! Structs are read by `min(size)` and arrays by the strides that they say.
+
+mod prepare;
+mod submit;
+
+use crate::{
+    dtype::DType,
+    kernel::{Context, Kernel},
+    level::Level,
+    par::Par,
+};
+use core::ffi::{c_char, c_void};
+use prepare::{plan_release, prepare, prepare_fused};
+use submit::submit;
+use ultramarine_abi::{
+    self as abi, Status, dlpack, fused,
+    helper::{Failure, Host, guard},
+    status,
+};
+
+/// A plan as the host holds it: the kernel, and the dtypes it was made for.
+struct Plan {
+    kernel: Box<dyn Kernel>,
+    inputs: Vec<DType>,
+    outputs: Vec<DType>,
+}
+
+/// What a call of init made.
+struct State {
+    host: Host,
+    context: Context,
+}
+
+/// The state behind a handle.
+///
+/// # Safety
+/// `handle` is NULL or what [`backend_init`] gave.
+#[inline]
+unsafe fn state<'a>(handle: *mut c_void) -> Option<&'a State> {
+    // SAFETY: by this function's contract; states are never freed.
+    unsafe { handle.cast::<State>().as_ref() }
+}
+
+fn no_device() -> Failure {
+    Failure::invalid("the device is NULL")
+}
+
+unsafe extern "C" fn interface(_backend: *mut c_void, id: *const c_char) -> *const c_void {
+    if id.is_null() {
+        return core::ptr::null();
+    }
+    // SAFETY: the host passes a NUL-terminated id.
+    if unsafe { core::ffi::CStr::from_ptr(id) } == fused::INTERFACE {
+        return (&raw const FUSED) as *const c_void;
+    }
+    core::ptr::null()
+}
+
+static FUSED: fused::FusedInterface = fused::FusedInterface {
+    size: size_of::<fused::FusedInterface>() as u32,
+    flags: 0,
+    prepare: Some(prepare_fused),
+};
+
+unsafe extern "C" fn device_count(_backend: *mut c_void) -> u32 {
+    1
+}
+
+unsafe extern "C" fn device_info(
+    backend: *mut c_void,
+    index: u32,
+    info: *mut abi::DeviceInfo,
+    error: *mut *mut abi::Error,
+) -> Status {
+    // SAFETY: the host passes what `backend_init` gave.
+    let state = unsafe { state(backend) };
+    let work = || {
+        let told = describe(state.ok_or_else(no_device)?, index)?;
+        // SAFETY: the host's struct says its size.
+        match unsafe { abi::write_sized(info, &told) } {
+            true => Ok(()),
+            false => Err(Failure::invalid("no place for the device's description")),
+        }
+    };
+    // SAFETY: the host's error place.
+    unsafe { guard(state.map(|s| &s.host), error, work) }
+}
+
+fn describe(state: &State, index: u32) -> Result<abi::DeviceInfo, Failure> {
+    only_device(index)?;
+    let all = (1 << abi::schema::DTYPES.len()) - 1;
+    let half = 1 << 9 | 1 << 12;
+    let text = format!("CPU ({})", state.context.level.name());
+    // SAFETY: all-zero is a valid DeviceInfo.
+    let mut told: abi::DeviceInfo = unsafe { core::mem::zeroed() };
+    told.size = size_of::<abi::DeviceInfo>() as u32;
+    told.synchronous = 1;
+    told.host_memory = 1;
+    told.dtypes_storage = all;
+    told.dtypes_arithmetic = all;
+    told.dtypes_accumulate = half;
+    told.fused_max_instructions = 64;
+    told.fused_max_inputs = 16;
+    told.name = abi::inline_text(&text);
+    told.flags = abi::device_flag::DETERMINISTIC;
+    told.alignment = 256;
+    told.identity.size = size_of::<abi::DeviceIdentity>() as u32;
+    told.identity.name = told.name;
+    Ok(told)
+}
+
+fn only_device(index: u32) -> Result<(), Failure> {
+    match index {
+        0 => Ok(()),
+        _ => Err(Failure::invalid(format!("there is no CPU device {index}, only 0"))),
+    }
+}
+
+unsafe extern "C" fn device_open(
+    backend: *mut c_void,
+    index: u32,
+    device: *mut *mut c_void,
+    error: *mut *mut abi::Error,
+) -> Status {
+    // SAFETY: the host passes what `backend_init` gave.
+    let state = unsafe { state(backend) };
+    let work = || {
+        only_device(index)?;
+        state.ok_or_else(no_device)?;
+        if device.is_null() {
+            return Err(Failure::invalid("no place for the device"));
+        }
+        // SAFETY: the host gives a place for the handle.
+        unsafe { *device = backend };
+        Ok(())
+    };
+    // SAFETY: the host's error place.
+    unsafe { guard(state.map(|s| &s.host), error, work) }
+}
+
+/// Nothing of a device is its own.
+unsafe extern "C" fn device_close(_device: *mut c_void) {}
+
+/// The table. Buffers, streams and events of the CPU are the host's own, so those
+/// functions stay NULL.
+fn table(state: &'static State) -> abi::BackendTable {
+    abi::BackendTable {
+        size: size_of::<abi::BackendTable>() as u32,
+        abi_major: abi::ABI_MAJOR as u16,
+        abi_minor: abi::ABI_MINOR as u16,
+        backend: (&raw const *state).cast_mut().cast(),
+        name: c"cpu".as_ptr(),
+        device_type: dlpack::device_type::CPU,
+        reserved: 0,
+        device_count: Some(device_count),
+        device_info: Some(device_info),
+        device_open: Some(device_open),
+        device_close: Some(device_close),
+        buffer_alloc: None,
+        buffer_free: None,
+        buffer_host_pointer: None,
+        copy_to_device: None,
+        copy_to_host: None,
+        stream_create: None,
+        stream_destroy: None,
+        stream_synchronize: None,
+        event_create: None,
+        event_record: None,
+        event_wait_stream: None,
+        event_wait_host: None,
+        event_query: None,
+        event_destroy: None,
+        prepare: Some(prepare),
+        plan_release: Some(plan_release),
+        plan_workspace: None,
+        submit: Some(submit),
+        interface: Some(interface),
+    }
+}
+
+/// The backend's entry point: fills the host's table, for the best level of this machine.
+///
+/// # Safety
+/// `host` and `out` are NULL or point at tables that begin with their sizes; the host's
+/// functions may be called for as long as the process lives.
+pub unsafe extern "C" fn backend_init(
+    host: *const abi::HostTable,
+    out: *mut abi::BackendTable,
+    error: *mut *mut abi::Error,
+) -> Status {
+    // SAFETY: passed on from the caller.
+    unsafe { backend_init_at(Level::V4, host, out, error) }
+}
+
+/// [`backend_init`] with kernels of at most that level. May be called more than once: every
+/// call gives a backend of its own, with its own host and level.
+///
+/// # Safety
+/// As [`backend_init`].
+pub unsafe fn backend_init_at(
+    level: Level,
+    host: *const abi::HostTable,
+    out: *mut abi::BackendTable,
+    error: *mut *mut abi::Error,
+) -> Status {
+    // SAFETY: by this function's contract.
+    let Some(lent) = (unsafe { Host::new(host) }) else { return status::INVALID };
+    let work = || {
+        let level = level.min(Level::current());
+        let context = Context { par: Par::new(*lent.table()), level };
+        let state = Box::leak(Box::new(State { host: lent, context }));
+        // SAFETY: by this function's contract.
+        match unsafe { abi::write_sized(out, &table(state)) } {
+            true => Ok(()),
+            false => Err(Failure::invalid("no place for the table")),
+        }
+    };
+    // SAFETY: the host's error place.
+    unsafe { guard(Some(&lent), error, work) }
+}

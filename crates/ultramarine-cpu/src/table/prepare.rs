@@ -1,0 +1,180 @@
+//! Plans: requests decoded and handed to the families of kernels.
+
+use super::{Plan, no_device, state};
+use crate::{
+    fused as fused_kernels,
+    index::{gather, gather_axis, scatter, scatter_axis},
+    kernel::{Desc, Prepared, Refusal, Signature, read_attrs},
+    level::Level,
+    order::{arg_reduce, scan, sort},
+    random,
+};
+use core::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use ultramarine_abi::{
+    self as abi, Status, fused,
+    helper::{Failure, guard},
+    schema::op,
+};
+
+fn prepare_op(
+    id: u32,
+    attributes: *const c_void,
+    signature: &Signature<'_>,
+    level: Level,
+) -> Prepared {
+    macro_rules! attrs {
+        () => {
+            // SAFETY: the host passes the op's attribute struct.
+            unsafe { read_attrs(attributes) }?
+        };
+    }
+    match id {
+        op::COPY..=op::REDUCE => {
+            // SAFETY: the host's attributes are the op's struct.
+            unsafe { fused_kernels::prepare_op(id, attributes, signature, level) }
+        }
+        op::MATMUL => crate::gemm::prepare(signature, level),
+        op::GATHER => gather::prepare(attrs!(), signature, level),
+        op::SCATTER => scatter::prepare(attrs!(), signature, level),
+        op::GATHER_AXIS => gather_axis::prepare(attrs!(), signature, level),
+        op::SCATTER_AXIS => scatter_axis::prepare(attrs!(), signature, level),
+        op::SORT => sort::prepare(attrs!(), signature, false, level),
+        op::ARG_SORT => sort::prepare(attrs!(), signature, true, level),
+        op::SCAN => scan::prepare(attrs!(), signature, level),
+        op::ARG_REDUCE => arg_reduce::prepare(attrs!(), signature, level),
+        op::RANDOM_BITS => random::prepare(signature, level),
+        _ => Err(Refusal::Unsupported),
+    }
+}
+
+/// The descriptions of a request; `None` for a dtype or rank that is not known.
+///
+/// # Safety
+/// The descriptions are readable (`n` of them, as far apart as the first says).
+unsafe fn decode(descs: *const abi::TensorDesc, n: u32) -> Option<Vec<Desc>> {
+    if n == 0 {
+        return Some(Vec::new());
+    }
+    if descs.is_null() {
+        return None;
+    }
+    // SAFETY: there is a first one, and its size comes first.
+    let stride = unsafe { descs.cast::<u32>().read_unaligned() } as usize;
+    if stride < size_of::<abi::TensorDesc>() {
+        return None;
+    }
+    let at = |i: usize| descs.cast::<u8>().wrapping_add(i * stride).cast::<abi::TensorDesc>();
+    // SAFETY: each is at least as long as the struct that is known here.
+    (0..n as usize).map(|i| Desc::new(unsafe { &*at(i) })).collect()
+}
+
+/// Hands a prepared kernel to the host.
+///
+/// # Safety
+/// `plan` is writable.
+unsafe fn finish(
+    prepared: Prepared,
+    inputs: &[Desc],
+    outputs: &[Desc],
+    plan: *mut *mut c_void,
+) -> Result<(), Failure> {
+    let kernel = prepared.map_err(|refusal| match refusal {
+        Refusal::Unsupported => Failure::unsupported("not supported by the CPU backend"),
+        Refusal::NeedsContiguous => Failure::needs_contiguous(),
+        Refusal::Invalid(text) => Failure::new(text),
+    })?;
+    if plan.is_null() {
+        return Err(Failure::invalid("no place for the plan"));
+    }
+    let dtypes = |d: &[Desc]| d.iter().map(|d| d.dtype).collect();
+    let made = Plan { kernel, inputs: dtypes(inputs), outputs: dtypes(outputs) };
+    // SAFETY: by this function's contract.
+    unsafe { *plan = Box::into_raw(Box::new(made)) as *mut c_void };
+    Ok(())
+}
+
+/// A request's descriptions, decoded and prepared by `prepare`.
+///
+/// # Safety
+/// `device` is NULL or what [`backend_init`] gave; the descriptions are readable, `plan` and
+/// `error` NULL or writable.
+unsafe fn prepare_with(
+    device: *mut c_void,
+    (inputs, n_inputs): (*const abi::TensorDesc, u32),
+    (outputs, n_outputs): (*const abi::TensorDesc, u32),
+    plan: *mut *mut c_void,
+    error: *mut *mut abi::Error,
+    prepare: impl FnOnce(&Signature<'_>, Level) -> Prepared,
+) -> Status {
+    // SAFETY: by this function's contract.
+    let state = unsafe { state(device) };
+    let work = || {
+        let level = state.ok_or_else(no_device)?.context.level;
+        // SAFETY: by this function's contract.
+        let (ins, outs) = unsafe { (decode(inputs, n_inputs), decode(outputs, n_outputs)) };
+        let (Some(ins), Some(outs)) = (ins, outs) else {
+            return Err(Failure::unsupported("a dtype or rank is unknown"));
+        };
+        let signature = Signature { inputs: &ins, outputs: &outs };
+        // SAFETY: by this function's contract.
+        unsafe { finish(prepare(&signature, level), &ins, &outs, plan) }
+    };
+    // SAFETY: by this function's contract.
+    unsafe { guard(state.map(|s| &s.host), error, work) }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the contract has it so")]
+pub(super) unsafe extern "C" fn prepare(
+    device: *mut c_void,
+    id: u32,
+    revision: u32,
+    attributes: *const c_void,
+    inputs: *const abi::TensorDesc,
+    n_inputs: u32,
+    outputs: *const abi::TensorDesc,
+    n_outputs: u32,
+    plan: *mut *mut c_void,
+    error: *mut *mut abi::Error,
+) -> Status {
+    let known = abi::schema::find(id).is_some_and(|op| op.revision == revision);
+    let work = |signature: &Signature<'_>, level| match known {
+        true => prepare_op(id, attributes, signature, level),
+        false => Err(Refusal::Unsupported),
+    };
+    // SAFETY: the contract's arguments.
+    unsafe { prepare_with(device, (inputs, n_inputs), (outputs, n_outputs), plan, error, work) }
+}
+
+pub(super) unsafe extern "C" fn prepare_fused(
+    device: *mut c_void,
+    program: *const fused::Program,
+    inputs: *const abi::TensorDesc,
+    outputs: *const abi::TensorDesc,
+    plan: *mut *mut c_void,
+    error: *mut *mut abi::Error,
+) -> Status {
+    // A shorter program is of a version that never was; a longer one may ask for more than is
+    // known here.
+    // SAFETY: the host passes NULL or a program, which begins with its size.
+    let program = unsafe {
+        let told = abi::read_sized(program);
+        told.filter(|p| p.size as usize == size_of::<fused::Program>())
+    };
+    let (n_inputs, n_outputs) = program.map_or((0, 0), |p| (p.n_inputs, p.n_outputs));
+    let work = |signature: &Signature<'_>, level| {
+        let Some(program) = &program else { return Err(Refusal::Unsupported) };
+        // SAFETY: the program's arrays have the lengths that it says.
+        unsafe { fused_kernels::prepare_program(program, signature, level) }
+    };
+    // SAFETY: the contract's arguments.
+    unsafe { prepare_with(device, (inputs, n_inputs), (outputs, n_outputs), plan, error, work) }
+}
+
+pub(super) unsafe extern "C" fn plan_release(_device: *mut c_void, plan: *mut c_void) {
+    if !plan.is_null() {
+        // SAFETY: the host gives back, once, what `finish` made.
+        let plan = unsafe { Box::from_raw(plan as *mut Plan) };
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(plan)));
+    }
+}
