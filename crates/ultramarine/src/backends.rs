@@ -11,6 +11,7 @@
 //! | `ULTRAMARINE_BACKEND_PATH` | directories to search, and no others |
 //! | `ULTRAMARINE_BACKEND_AUTOLOAD=0` | nothing is loaded by itself |
 //! | `ULTRAMARINE_BACKEND_PROBE=1` | each candidate is tried in a child process first |
+//! | `ULTRAMARINE_PROBE` | the program that does so: `ultramarine-probe` |
 //! | `ULTRAMARINE_VALIDATE=1` | what host and backends do is checked, see [`validation_findings`] |
 //! | `ULTRAMARINE_LOG` | `off`, `error`, `warning` (default), `info`, `debug` |
 
@@ -23,7 +24,8 @@ pub use crate::device::device_count;
 pub use crate::backend::loader::{
     Candidate, Code, DeviceFacts, Directory, Facts, Filter, LoadOptions, Offer, Outcome, Reason,
     Report, Rule, SearchPath, Stage, add_search_directory, load, load_all, load_best,
-    loads_by_itself, report, report_json, report_table, search_paths, set_search_paths,
+    loads_by_itself, probe_here, report, report_json, report_table, search_paths,
+    set_probe_command, set_probe_timeout, set_search_paths,
 };
 
 use crate::device::DeviceType;

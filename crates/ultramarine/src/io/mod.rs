@@ -157,6 +157,16 @@ impl At<'_> {
     }
 }
 
+/// Puts these bytes into the place of a file of ours: all of them or none.
+#[cfg(feature = "loader")]
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let name = path.to_string_lossy();
+    let at = At { op: "replace", name: &name };
+    replace::replace(path, at, |file| {
+        io::Write::write_all(file, bytes).map_err(|e| at.not_written(e))
+    })
+}
+
 /// The path with `extension` appended to its name unless it ends in that.
 fn with_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -9,6 +9,7 @@ mod auto;
 mod choice;
 mod explicit;
 mod indices;
+mod probe;
 mod report;
 mod safety;
 mod search;

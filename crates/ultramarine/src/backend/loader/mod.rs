@@ -17,7 +17,9 @@ mod facts;
 mod library;
 mod note;
 mod pipeline;
+mod probe;
 mod reason;
+mod remembered;
 mod report;
 mod safety;
 mod search;
@@ -25,6 +27,7 @@ pub(super) mod state;
 
 pub use facts::{DeviceFacts, Facts};
 pub use pipeline::Offer;
+pub use probe::{probe_here, set_probe_command, set_probe_timeout};
 pub use reason::{Code, Reason};
 pub use report::{Candidate, Directory, Outcome, Report, Stage, report, report_json, report_table};
 pub use search::{Rule, SearchPath, add_search_directory, search_paths, set_search_paths};
@@ -95,7 +98,7 @@ pub fn load_best(name: &str) -> Result<BackendInfo> {
     }
     let found = pipeline::found(Some(name));
     let paths: Vec<_> = found.iter().map(|f| f.path.clone()).collect();
-    let loaded = pipeline::run(&turn, found, &Wanted::default());
+    let loaded = pipeline::run(&turn, found, &Wanted::all());
     if let Some(info) = loaded.into_iter().next() {
         return Ok(info);
     }
@@ -129,7 +132,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<BackendInfo> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let turn = Turn::take()?;
     let found = Found { path: path.clone(), rule: Rule::Explicit };
-    if let Some(info) = pipeline::run(&turn, vec![found], &Wanted::default()).into_iter().next() {
+    if let Some(info) = pipeline::run(&turn, vec![found], &Wanted::all()).into_iter().next() {
         return Ok(info);
     }
     let candidate = report().candidates.into_iter().find(|c| c.path == path);
@@ -168,7 +171,7 @@ fn autoload_slowly() {
     }
     let Ok(turn) = Turn::take() else { return };
     if !DONE.load(Ordering::Acquire) {
-        pipeline::run(&turn, pipeline::found(None), &Wanted::default());
+        pipeline::run(&turn, pipeline::found(None), &Wanted::all());
         DONE.store(true, Ordering::Release);
     }
 }

@@ -6,7 +6,7 @@ use super::reason::{Code, Reason};
 use super::report::{Candidate, Directory, Outcome, Stage};
 use super::search::{self, FileName, Rule};
 use super::state::FileId;
-use super::{Filter, LoadOptions, note, safety, state};
+use super::{Filter, LoadOptions, note, probe, safety, state};
 use crate::backend::registry::{self, BackendInfo};
 use crate::backend::start::{self, Refusal};
 use crate::backend::turn::Turn;
@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use glob::Pattern;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use ultramarine_abi::negotiate::Host;
 use ultramarine_abi::{BackendAbiInfo, DeviceIdentity};
 
 /// What a filter sees of a backend before it is initialised.
@@ -45,6 +46,7 @@ pub(super) struct Wanted<'a> {
     blocked: Vec<Pattern>,
     filter: Option<&'a Filter<'a>>,
     duplicates: bool,
+    probe: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -62,7 +64,13 @@ impl<'a> Wanted<'a> {
             blocked: patterns(options.blocked)?,
             filter: options.filter,
             duplicates: options.duplicates,
+            probe: options.probe.unwrap_or_else(probe::asked),
         })
+    }
+
+    /// Everything, as the environment says.
+    pub fn all() -> Wanted<'a> {
+        Wanted { probe: probe::asked(), ..Wanted::default() }
     }
 
     fn check_globs(&self, file: &FileName) -> Result<(), Reason> {
@@ -125,9 +133,17 @@ pub(super) fn loaded_file(path: &Path) -> Option<BackendInfo> {
 struct Work {
     record: Candidate,
     id: Option<FileId>,
+    /// What passed all that can be told without running any of its code.
+    checked: Option<Checked>,
     /// Open, checked and scored.
     plugin: Option<(Plugin, BackendAbiInfo)>,
     identities: Vec<DeviceIdentity>,
+}
+
+struct Checked {
+    name: FileName,
+    real: PathBuf,
+    note: Option<BackendAbiInfo>,
 }
 
 /// Runs a stage of a candidate and keeps the time.
@@ -136,6 +152,7 @@ fn stage<T>(
     stage: Stage,
     f: impl FnOnce(&mut Work) -> Result<T, Reason>,
 ) -> Option<T> {
+    probe::progress(stage);
     let start = Instant::now();
     work.record.stage = stage;
     let result = f(work);
@@ -155,7 +172,15 @@ pub(super) fn run(turn: &Turn, found: Vec<Found>, wanted: &Wanted<'_>) -> Vec<Ba
     let mut works: Vec<Work> = found.into_iter().map(Work::new).collect();
     let mut seen: Vec<(FileId, PathBuf)> = Vec::new();
     for work in &mut works {
-        let _ = examine(work, wanted, &host, &mut seen);
+        work.checked = inspect(work, wanted, &host, &mut seen);
+    }
+    if wanted.probe {
+        try_all(&mut works);
+    }
+    for work in &mut works {
+        if let Some(checked) = work.checked.take() {
+            work.plugin = examine(work, checked, &host);
+        }
     }
     for work in works.iter_mut().filter(|w| w.plugin.is_some()) {
         if let Some(filter) = wanted.filter {
@@ -190,17 +215,17 @@ impl Work {
             devices: Vec::new(),
             milliseconds: 0.0,
         };
-        Work { record, id: None, plugin: None, identities: Vec::new() }
+        Work { record, id: None, checked: None, plugin: None, identities: Vec::new() }
     }
 }
 
-/// All stages up to the score. `None` where the candidate fell out.
-fn examine(
+/// The stages in which none of its code runs. `None` where the candidate fell out.
+fn inspect(
     work: &mut Work,
     wanted: &Wanted<'_>,
-    host: &ultramarine_abi::negotiate::Host,
+    host: &Host,
     seen: &mut Vec<(FileId, PathBuf)>,
-) -> Option<()> {
+) -> Option<Checked> {
     let (name, safe) = stage(work, Stage::File, |work| {
         let name = match FileName::of(&work.record.path) {
             Some(Ok(name)) => name,
@@ -227,21 +252,42 @@ fn examine(
     stage(work, Stage::Filter, |work| {
         wanted.check_globs(&name)?;
         unloaded(&name, safe.id)?;
-        let twin = seen.iter().find(|(id, _)| *id == safe.id);
-        if let Some((_, twin)) = twin {
+        if let Some((_, twin)) = seen.iter().find(|(id, _)| *id == safe.id) {
             let text = format!("it is the same file as {}", twin.display());
             return Err(Reason::new(Code::SameFile, text));
         }
         seen.push((safe.id, work.record.path.clone()));
         Ok(())
     })?;
-    let plugin = stage(work, Stage::Open, |_| Plugin::open(&safe.real))?;
+    Some(Checked { name, real: safe.real, note })
+}
+
+/// Tries what is left in child processes. What does not come through is left out.
+fn try_all(works: &mut [Work]) {
+    let mut left: Vec<&mut Work> = works.iter_mut().filter(|w| w.checked.is_some()).collect();
+    let files = left.iter().filter_map(|w| w.checked.as_ref().map(|c| c.real.clone()));
+    let paths: Vec<(PathBuf, PathBuf)> =
+        left.iter().map(|w| w.record.path.clone()).zip(files).collect();
+    for (work, verdict) in left.iter_mut().zip(probe::all(&paths)) {
+        work.record.stage = Stage::Probe;
+        work.record.milliseconds += verdict.milliseconds;
+        if let Err((at, reason)) = verdict.result {
+            work.checked = None;
+            work.record.stage = at;
+            work.record.leave_out(reason);
+        }
+    }
+}
+
+/// Opens a candidate, and asks it for its ABI info and its score.
+fn examine(work: &mut Work, checked: Checked, host: &Host) -> Option<(Plugin, BackendAbiInfo)> {
+    let plugin = stage(work, Stage::Open, |_| Plugin::open(&checked.real))?;
     let info = stage(work, Stage::Abi, |work| {
         let info = plugin.info()?;
         work.record.facts.get_or_insert_with(|| Facts::of(&info, false));
-        match &note {
+        match &checked.note {
             Some(note) => facts::compare(note, &info)?,
-            None => facts::check(&info, &name, host)?,
+            None => facts::check(&info, &checked.name, host)?,
         }
         Ok(info)
     })?;
@@ -249,22 +295,17 @@ fn examine(
         let (score, identities) = plugin.score()?;
         work.record.score = Some(score);
         work.record.found_devices = identities.iter().map(DeviceFacts::of).collect();
-        Ok(identities)
+        work.identities = identities;
+        Ok(())
     });
-    match scored {
-        Some(identities) => {
-            work.identities = identities;
-            work.plugin = Some((plugin, info));
-            Some(())
-        }
-        None => {
-            let garbage = |r: &Reason| r.code == Code::ScoreGarbage;
-            if work.record.reason.as_ref().is_some_and(garbage) {
-                plugin.leave();
-            }
-            None
-        }
+    if scored.is_some() {
+        return Some((plugin, info));
     }
+    let garbage = |r: &Reason| r.code == Code::ScoreGarbage;
+    if work.record.reason.as_ref().is_some_and(garbage) {
+        plugin.leave();
+    }
+    None
 }
 
 /// Whether neither the file nor another of its name is in use.

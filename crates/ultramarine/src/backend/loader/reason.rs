@@ -127,7 +127,7 @@ codes! {
     /// It did not answer a probe in time.
     ProbeHung "probe_hung" Warning "report it to the backend's authors";
     /// The probe itself did not work.
-    ProbeFailed "probe_failed" Warning "set ULTRAMARINE_PROBE to the program ultramarine-probe";
+    ProbeFailed "probe_failed" Warning "set ULTRAMARINE_PROBE to the path of the program ultramarine-probe";
 }
 
 /// Why a candidate was left out, and what to do about it.

@@ -24,8 +24,8 @@ macro_rules! words {
                 match self { $($type::$word => $name,)* }
             }
 
-            #[allow(dead_code, reason = "not every kind of word is read back")]
-            pub(super) fn named(name: &str) -> Option<$type> {
+            /// The one of a name.
+            pub fn named(name: &str) -> Option<$type> {
                 match name { $($name => Some($type::$word),)* _ => None }
             }
         }
@@ -150,7 +150,7 @@ fn directory(directory: &Directory) -> Value {
     })
 }
 
-fn candidate(c: &Candidate) -> Value {
+pub(super) fn candidate(c: &Candidate) -> Value {
     let devices: Vec<String> = c.devices.iter().map(ToString::to_string).collect();
     let found: Vec<Value> = c
         .found_devices

@@ -108,7 +108,7 @@ fn beside() -> Option<PathBuf> {
 }
 
 /// The library, or the program that it is linked into.
-fn own_file() -> Option<PathBuf> {
+pub(super) fn own_file() -> Option<PathBuf> {
     #[cfg(unix)]
     {
         use std::os::unix::ffi::OsStrExt;

@@ -3,8 +3,10 @@
 
 use super::report::{Candidate, Directory};
 use super::search::SearchPath;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// A file, whatever it is called: device and inode.
 pub(super) type FileId = (u64, u64);
@@ -18,7 +20,9 @@ pub(in crate::backend) struct State {
     pub(super) loaded: Vec<(FileId, String)>,
     pub(super) directories: Vec<Directory>,
     pub(super) candidates: Vec<Candidate>,
-    pub(super) probe_command: Option<Vec<String>>,
+    /// What tries a file in a child process: a program and its first arguments.
+    pub(super) probe_command: Option<Vec<OsString>>,
+    pub(super) probe_timeout: Duration,
 }
 
 static STATE: Mutex<State> = Mutex::new(State {
@@ -28,6 +32,7 @@ static STATE: Mutex<State> = Mutex::new(State {
     directories: Vec::new(),
     candidates: Vec::new(),
     probe_command: None,
+    probe_timeout: Duration::from_secs(10),
 });
 
 pub(in crate::backend) type Held = MutexGuard<'static, State>;
