@@ -5,44 +5,50 @@
 #include "ocl.h"
 
 /* Copies by the layout, which may have more axes than a kernel walks: those outside are walked here. */
-static um_status copy_axes(struct job *job, struct axis *axes, int count, int64_t from, int64_t to) {
-  const struct view *a = &job->inputs[0], *out = &job->outputs[0];
+static um_status copy_axes(struct job *job, struct kernel *kernel, struct axis *axes, int count,
+                           const struct view *in, const struct view *out) {
   if (count > MAX_AXES) {
     um_status status = UM_OK;
+    struct view from = *in, to = *out;
     for (uint64_t i = 0; i < axes[0].size && status == UM_OK; i++) {
-      int64_t at = (int64_t)i;
-      status = copy_axes(job, axes + 1, count - 1, from + at * axes[0].step[0], to + at * axes[0].step[1]);
+      status = copy_axes(job, kernel, axes + 1, count - 1, &from, &to);
+      from.offset += axes[0].step[0];
+      to.offset += axes[0].step[1];
     }
     return status;
   }
   struct layout layout;
   layout_of(&layout, axes, count, 2);
-  layout.op = job->plan->code;
-  layout.offset[0] = from;
-  layout.offset[1] = to;
-  struct argument arguments[] = {ARG(a->memory), ARG(out->memory), ARG(layout)};
-  return launch_1d(job->queue, job->plan->kernels[0], layout.n, arguments, 3, job->error);
+  layout.op = out->dtype;
+  layout.offset[0] = in->offset;
+  layout.offset[1] = out->offset;
+  struct argument arguments[] = {ARG(in->memory), ARG(out->memory), ARG(layout)};
+  return launch_1d(job->queue, kernel, layout.n, arguments, 3, job->error);
 }
 
-static um_status run_copy(struct job *job) {
-  const struct view *a = &job->inputs[0], *out = &job->outputs[0];
-  bool same = a->dtype == out->dtype;
-  if (same && view_contiguous(a) && view_contiguous(out)) {
-    size_t size = dtype_size(a->dtype);
-    if (a->memory == out->memory && a->offset == out->offset) return UM_OK;
-    if (a->memory != out->memory) {
-      cl_int code = clEnqueueCopyBuffer(job->queue, a->memory, out->memory, (size_t)a->offset * size,
-                                        (size_t)out->offset * size, view_size(a) * size, 0, NULL, NULL);
+um_status copy_kernel(struct device *device, uint32_t dtype, struct kernel **kernel, um_error **error) {
+  return kernel_get(device, SOURCE_MOVE, UM_DTYPE_UINT8, (uint32_t)dtype_size(dtype), "move", kernel, error);
+}
+
+um_status copy_view(struct job *job, struct kernel *kernel, const struct view *in, const struct view *out) {
+  if (in->dtype == out->dtype && view_contiguous(in) && view_contiguous(out)) {
+    size_t size = dtype_size(in->dtype);
+    if (in->memory == out->memory && in->offset == out->offset) return UM_OK;
+    if (in->memory != out->memory) {
+      cl_int code = clEnqueueCopyBuffer(job->queue, in->memory, out->memory, (size_t)in->offset * size,
+                                        (size_t)out->offset * size, view_size(in) * size, 0, NULL, NULL);
       return code == CL_SUCCESS ? UM_OK : fail_cl(job->error, "clEnqueueCopyBuffer", code);
     }
   }
   struct axis axes[UM_MAX_NDIM];
-  for (int i = 0; i < a->ndim; i++) axes[i] = (struct axis){(uint64_t)a->shape[i], {a->strides[i], out->strides[i]}};
-  return copy_axes(job, axes, axes_join(axes, a->ndim, 2), a->offset, out->offset);
+  for (int i = 0; i < in->ndim; i++) {
+    axes[i] = (struct axis){(uint64_t)in->shape[i], {in->strides[i], out->strides[i]}};
+  }
+  return copy_axes(job, kernel, axes, axes_join(axes, in->ndim, 2), in, out);
 }
 
-static um_status too_many(struct job *job) {
-  return fail(job->error, UM_INVALID, "more than %d axes that cannot be joined", MAX_AXES);
+static um_status run_copy(struct job *job) {
+  return copy_view(job, job->plan->kernels[0], job->inputs, job->outputs);
 }
 
 static um_status run_fill(struct job *job) {
@@ -57,7 +63,7 @@ static um_status run_fill(struct job *job) {
                                       view_size(out) * size, 0, NULL, NULL);
     return code == CL_SUCCESS ? UM_OK : fail_cl(job->error, "clEnqueueFillBuffer", code);
   }
-  if (!layout_of_views(&layout, &out, 1)) return too_many(job);
+  if (!layout_of_views(&layout, &out, 1)) return fail_axes(job->error);
   struct argument arguments[] = {ARG(out->memory), ARG(value), ARG(layout)};
   return launch_1d(job->queue, job->plan->kernels[0], layout.n, arguments, 3, job->error);
 }
@@ -88,7 +94,7 @@ static um_status run_select(struct job *job) {
   const struct view *in = job->inputs, *out = &job->outputs[0];
   const struct view *views[] = {&in[0], &in[1], &in[2], out};
   struct layout layout;
-  if (!layout_of_views(&layout, views, 4)) return too_many(job);
+  if (!layout_of_views(&layout, views, 4)) return fail_axes(job->error);
   struct argument arguments[] = {ARG(in[0].memory), ARG(in[1].memory), ARG(in[2].memory), ARG(out->memory),
                                  ARG(layout)};
   return launch_1d(job->queue, job->plan->kernels[0], layout.n, arguments, 5, job->error);
@@ -131,7 +137,6 @@ um_status prepare_copy(const struct request *request, struct plan *plan, um_erro
     if (request->inputs[0].dtype != to) {
       from = request->inputs[0].dtype;
       source = SOURCE_CAST, variant = 0, name = "cast";
-      plan->code = to;
     }
   }
   if (source == SOURCE_CAST && !(has(request, from) && has(request, to))) {

@@ -51,7 +51,7 @@ static um_status run(struct job *job) {
   const struct view *views[] = {a, binary ? b : out, out};
   struct layout layout;
   if (!layout_of_views(&layout, views, binary ? 3 : 2)) {
-    return fail(job->error, UM_INVALID, "more than %d axes that cannot be joined", MAX_AXES);
+    return fail_axes(job->error);
   }
   layout.op = job->plan->code;
   /* The second kernel walks contiguous tensors. */

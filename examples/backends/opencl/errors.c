@@ -47,3 +47,7 @@ um_status fail_cl(um_error **error, const char *what, cl_int code) {
       return fail(error, UM_ERROR, "%s failed (OpenCL error %d)", what, code);
   }
 }
+
+um_status fail_axes(um_error **error) {
+  return fail(error, UM_INVALID, "more than %d axes that cannot be joined", MAX_AXES);
+}

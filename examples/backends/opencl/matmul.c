@@ -17,7 +17,7 @@ static um_status run(struct job *job) {
     axes[i] = (struct axis){(uint64_t)out->shape[i], {a->strides[i], b->strides[i], out->strides[i]}};
   }
   if (!layout_of(&layout, axes, rank - 2, 3)) {
-    return fail(job->error, UM_INVALID, "more than %d axes that cannot be joined", MAX_AXES);
+    return fail_axes(job->error);
   }
   layout.offset[0] = a->offset;
   layout.offset[1] = b->offset;

@@ -22,6 +22,8 @@ um_status fail_cl(um_error **error, const char *what, cl_int code);
 /* Whether this process is a forked child of the one that initialised the backend. OpenCL does not survive that. */
 bool forked(void);
 um_status fail_forked(um_error **error);
+/* Tensors with more axes than a kernel walks. */
+um_status fail_axes(um_error **error);
 
 /* ---- dtypes (layout.c) -------------------------------------------------------------------------------------- */
 
@@ -60,6 +62,11 @@ struct device {
   pthread_mutex_t lock;    /* of the programs */
   struct program *programs;
 };
+
+/* Work-items that it takes to keep a device busy. */
+static inline uint64_t parallelism(const struct device *device) {
+  return (uint64_t)device->compute_units * (device->found.type == CL_DEVICE_TYPE_CPU ? 8 : 1024);
+}
 
 /* Lists usable devices, GPUs first; at most MAX_DEVICES. Where there is none, `reason` says why. */
 uint32_t discover(struct found *list, char *reason, size_t reason_size);
@@ -252,6 +259,10 @@ um_status prepare_gather(const struct request *request, struct plan *plan, um_er
 um_status prepare_scatter(const struct request *request, struct plan *plan, um_error **error);
 um_status prepare_sort(const struct request *request, struct plan *plan, um_error **error);
 um_status prepare_random(const struct request *request, struct plan *plan, um_error **error);
+
+/* The kernel that copies elements of a dtype, and the copy. */
+um_status copy_kernel(struct device *device, uint32_t dtype, struct kernel **kernel, um_error **error);
+um_status copy_view(struct job *job, struct kernel *kernel, const struct view *in, const struct view *out);
 
 /* Copies an op's attributes into `to`: UM_UNSUPPORTED if they are longer and not zero there. */
 um_status attributes_read(const struct request *request, void *to, size_t size, um_error **error);

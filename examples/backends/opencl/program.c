@@ -10,7 +10,7 @@
 /* Made by the Makefile from kernels/ and from the contract's schema.h. */
 extern const char source_codes[], source_common[], source_number[], source_float[], source_integer[],
     source_complex[], source_elementwise[], source_cast[], source_move[], source_reduce[], source_matmul[],
-    source_index[], source_scatter[], source_scan[], source_sort[], source_random[];
+    source_indices[], source_index[], source_scatter[], source_scan[], source_sort[], source_random[];
 
 #define MAX_PARTS 8
 
@@ -22,8 +22,8 @@ static const char *const parts[SOURCE_COUNT][MAX_PARTS] = {
     [SOURCE_MOVE] = {source_common, source_move},
     [SOURCE_REDUCE] = {source_codes, source_common, source_number, source_reduce},
     [SOURCE_MATMUL] = {source_codes, source_common, source_number, source_matmul},
-    [SOURCE_INDEX] = {source_codes, source_common, source_index},
-    [SOURCE_SCATTER] = {source_codes, source_common, source_number, source_scatter},
+    [SOURCE_INDEX] = {source_codes, source_common, source_indices, source_index},
+    [SOURCE_SCATTER] = {source_codes, source_common, source_number, source_indices, source_scatter},
     [SOURCE_SCAN] = {source_codes, source_common, source_number, source_scan},
     [SOURCE_SORT] = {source_codes, source_common, source_number, source_sort},
     [SOURCE_RANDOM] = {source_common, source_random},

@@ -60,7 +60,7 @@ static bool fold_of(struct fold *fold, const struct plan *plan, const struct vie
     fold->stride[i] = reduced[i].step[0];
   }
   /* Segments until every unit has enough to do; imaginary NaNs have no order, so complex extremes have none. */
-  uint64_t wanted = (uint64_t)plan->device->compute_units * (is_cpu(plan->device) ? 8 : 1024);
+  uint64_t wanted = parallelism(plan->device);
   uint64_t segments = fold->outputs < wanted ? (wanted + fold->outputs - 1) / fold->outputs : 1;
   uint64_t most = (fold->count + SEGMENT - 1) / SEGMENT;
   if (segments > most) segments = most;
@@ -81,7 +81,7 @@ static um_status run(struct job *job) {
   const struct view *in = job->inputs, *out = job->outputs;
   struct fold fold;
   if (!fold_of(&fold, plan, in, out)) {
-    return fail(job->error, UM_INVALID, "more than %d axes that cannot be joined", MAX_AXES);
+    return fail_axes(job->error);
   }
   if (plan->op == UM_OP_ARG_REDUCE && fold.count > UINT32_MAX) {
     return fail(job->error, UM_INVALID, "indices of the axis do not fit in uint32");

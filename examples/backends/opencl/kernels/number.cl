@@ -94,6 +94,23 @@ static inline T down(A x) {
 #endif
 }
 
+/* Not above, not below anything. */
+#ifdef IS_INT
+#ifdef IS_SIGNED
+#define LOWEST ((A)((U)1 << (BITS - 1)))
+#define HIGHEST ((A)(((U)1 << (BITS - 1)) - 1))
+#else
+#define LOWEST ((A)0)
+#define HIGHEST ((A) ~(U)0)
+#endif
+#elif defined(IS_BOOL)
+#define LOWEST 0
+#define HIGHEST 1
+#else
+#define LOWEST (-INFINITY)
+#define HIGHEST INFINITY
+#endif
+
 /* What double precision is used for where there is any. */
 #ifdef FP64
 typedef double wide;

@@ -78,23 +78,6 @@ static inline N read_value(T x) {
 #endif
 }
 
-/* Not above, not below anything. */
-#ifdef IS_INT
-#ifdef IS_SIGNED
-#define LOWEST ((A)((U)1 << (BITS - 1)))
-#define HIGHEST ((A)(((U)1 << (BITS - 1)) - 1))
-#else
-#define LOWEST ((A)0)
-#define HIGHEST ((A) ~(U)0)
-#endif
-#elif defined(IS_BOOL)
-#define LOWEST 0
-#define HIGHEST 1
-#else
-#define LOWEST (-INFINITY)
-#define HIGHEST INFINITY
-#endif
-
 #if VARIANT == 1
 static inline N neutral(uint op) { return op == UM_REDUCE_ALL; }
 #define DEFINE_STEP(NAME, V) \
