@@ -3,6 +3,7 @@
 
 mod bench;
 mod boundaries;
+mod conform;
 mod demo;
 mod generate;
 mod lint;
@@ -23,6 +24,7 @@ usage: cargo xtask COMMAND
   lint             formatting, clippy, documentation, ruff, length of files
   bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads
   plugins          build the plugins that are made of this repository into target/backends/
+  conform          run the conformance kit on every backend that this repository builds
   generate         make the header, tables and docs of the operations from schema.toml
   package          build the wheel into dist/, check its size, install it afresh, import it
 
@@ -44,6 +46,7 @@ fn run() -> Result<()> {
         Some("bench") => bench::run(&rest),
         Some("package") => package::run(),
         Some("generate") => generate::run(),
+        Some("conform") => conform::run(),
         Some("plugins") => plugins::run(),
         None | Some("help" | "-h" | "--help") => {
             println!("{HELP}");

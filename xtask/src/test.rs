@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that can be right or wrong.
 
+use crate::conform;
 use crate::plugins::{self, Built};
 use crate::python::Venv;
 use crate::sh;
@@ -12,6 +13,10 @@ pub fn run() -> Result<()> {
     report.rust(&["--all-targets"])?;
     // Examples in the documentation are their own kind for cargo.
     report.rust(&["--doc"])?;
+
+    for (name, right, told) in conform::all()? {
+        report.note(&format!("conformance: {name}"), right, &told);
+    }
 
     let venv = Venv::open(".venv")?;
     venv.require("demo")?;
@@ -52,7 +57,7 @@ struct Report {
 
 impl Report {
     fn note(&mut self, what: &str, right: bool, told: &str) {
-        self.lines.push(format!("{what:20} {told}"));
+        self.lines.push(format!("{what:28} {told}"));
         if !right {
             self.failed.push(what.to_owned());
         }

@@ -320,9 +320,10 @@ static um_status prepare(void *device, uint32_t op, uint32_t revision, const voi
   if (revision != 1 || n_inputs > 3 || n_outputs != 1) return UM_UNSUPPORTED;
   p.n_inputs = n_inputs;
   for (uint32_t i = 0; i <= n_inputs; i++) {
-    const DLDataType t = i < n_inputs ? um_desc_at(inputs, i)->dtype : outputs->dtype;
+    const um_tensor_desc *desc = i < n_inputs ? um_desc_at(inputs, i) : outputs;
+    const DLDataType t = desc->dtype;
     p.kind[i] = kind_of(t), p.bytes[i] = um_dtype_size(t);
-    if (um_dtype_index(t) < 0) return UM_UNSUPPORTED;
+    if (um_dtype_index(t) < 0 || desc->ndim < 0 || desc->ndim > UM_MAX_NDIM) return UM_UNSUPPORTED;
   }
   const um_status status = decide(&p, op, attributes, inputs, n_inputs, outputs);
   if (status != UM_OK) return status; /* a refusal needs no words */

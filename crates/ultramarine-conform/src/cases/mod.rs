@@ -1,0 +1,148 @@
+//! The cases of every op: tensors, and what must come out.
+
+pub mod elementwise;
+pub mod order;
+pub mod places;
+
+use crate::compare::Want;
+use crate::device::words;
+use crate::dtype::{DType, Num};
+use crate::rules;
+use crate::run::Request;
+use crate::tensor::{Array, Layout, Placed};
+use ultramarine_abi::schema::{NoAttrs, OpId};
+
+/// A request, and its result.
+pub struct Case {
+    /// What is special about it: shapes and layouts.
+    pub what: String,
+    pub request: Request,
+    pub wants: Vec<Want>,
+    /// Values of the inputs, to name the operands of a wrong element.
+    pub operands: Vec<Array>,
+    /// The request is one that grades count: contiguous inputs, or at least strided ones.
+    pub plain: bool,
+}
+
+/// An op of a family, for a dtype.
+pub struct Subject {
+    pub family: OpId,
+    /// The code's name, or what else tells it from others of the family.
+    pub code: String,
+    pub dtype: DType,
+    /// Grade that needs it.
+    pub need: &'static str,
+    pub cases: Vec<Case>,
+}
+
+impl Subject {
+    /// An op of a family, or one with a code.
+    pub fn new(
+        scope: &Scope,
+        family: OpId,
+        code: Option<u32>,
+        dtype: DType,
+        cases: Vec<Case>,
+    ) -> Self {
+        let name = code.and_then(|c| rules::code_row(family, c)).map_or("", |row| row.name);
+        let need = rules::need(family, code, dtype, scope.arithmetic);
+        Subject { family, code: name.to_owned(), dtype, need, cases }
+    }
+}
+
+/// What decides about the cases that are made.
+#[derive(Clone, Copy)]
+pub struct Scope {
+    /// All layouts for each op.
+    pub full: bool,
+    pub storage: u32,
+    pub arithmetic: u32,
+    /// Subnormal numbers are kept.
+    pub subnormals: bool,
+    /// Epsilon of float32 products, if it is not float32's.
+    pub product_epsilon: f64,
+}
+
+impl Scope {
+    /// Stored dtypes for which an op is defined.
+    pub fn dtypes(&self, family: OpId, code: Option<u32>) -> Vec<DType> {
+        let mut all: Vec<DType> = DType::all().filter(|d| d.in_mask(self.storage)).collect();
+        all.retain(|d| rules::is_defined(family, code, *d));
+        all
+    }
+
+    /// The layouts for the `n`-th op of a family: contiguous, and one of the others in
+    /// turn; or all.
+    pub fn layouts(&self, n: usize) -> Vec<Layout> {
+        let mut all = vec![Layout::Contiguous];
+        if self.full {
+            all.push(Layout::Offset);
+            all.extend(Layout::STRIDED);
+        } else {
+            let others = [
+                Layout::Transposed,
+                Layout::Negative,
+                Layout::Broadcast,
+                Layout::Gaps,
+                Layout::Offset,
+            ];
+            all.push(others[n % others.len()]);
+        }
+        all
+    }
+}
+
+/// The shapes of elementwise cases under a layout: enough elements for `n` values.
+pub fn shapes(layout: Layout, n: usize) -> Vec<Vec<i64>> {
+    let n = n as i64;
+    match layout {
+        Layout::Contiguous => vec![vec![n], vec![]],
+        Layout::Offset => vec![vec![1, n, 1]],
+        Layout::Broadcast => vec![vec![2, (n + 2) / 3, 3]],
+        _ => vec![vec![3, (n + 11) / 12, 4]],
+    }
+}
+
+/// A case whose inputs all lie in one way.
+pub fn case(
+    what: String,
+    (op, attributes): (OpId, Vec<u64>),
+    inputs: Vec<(Array, Layout)>,
+    (dtype, shape): (DType, Vec<i64>),
+    wants: impl FnOnce(&[Array]) -> Vec<Want>,
+) -> Case {
+    let mut operands = Vec::new();
+    let mut placed = Vec::new();
+    let mut plain = true;
+    for (mut array, layout) in inputs {
+        placed.push(Placed::new(&mut array, layout));
+        plain &= layout.class() == ultramarine_abi::layout::CONTIGUOUS;
+        operands.push(array);
+    }
+    let wants = wants(&operands);
+    let output = Placed::output(dtype, &shape, Layout::Contiguous);
+    Case {
+        what,
+        request: Request {
+            op,
+            attributes,
+            inputs: placed,
+            output,
+            scalars: Vec::new(),
+            donated: None,
+        },
+        wants,
+        operands,
+        plain,
+    }
+}
+
+/// The attributes of ops without.
+pub fn none() -> Vec<u64> {
+    words(&NoAttrs::new())
+}
+
+/// Numbers as values.
+pub fn numbers(values: &[i64]) -> Vec<Num> {
+    values.iter().map(|v| Num::Int((*v).into())).collect()
+}

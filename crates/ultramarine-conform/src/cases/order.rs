@@ -1,0 +1,217 @@
+//! REDUCE, ARG_REDUCE, SCAN, SORT, ARG_SORT, MATMUL.
+
+use super::{Scope, Subject, case, none};
+use crate::device::words;
+use crate::dtype::{DType, Num};
+use crate::reference::order;
+use crate::tensor::{Array, Layout};
+use crate::values::{Rng, edges, ordinary, terms};
+use ultramarine_abi::schema::{
+    ArgReduceAttrs, AxisAttrs, OpId, ReduceAttrs, ScanAttrs, arg_reduce, op, reduce,
+};
+
+/// Shapes with axes to reduce.
+const REDUCTIONS: [(&[i64], u64); 7] = [
+    (&[1000], 0b1),
+    (&[5, 33], 0b10),
+    (&[33, 5], 0b01),
+    (&[4, 7, 6], 0b101),
+    (&[4, 7, 6], 0b010),
+    (&[1, 9, 1], 0b111),
+    (&[3, 4], 0),
+];
+
+/// REDUCE.
+pub fn reduce(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(5);
+    let mut subjects = Vec::new();
+    for code in 0..reduce::NAMES.len() as u32 {
+        for dtype in scope.dtypes(op::REDUCE, Some(code)) {
+            let mut cases = Vec::new();
+            for (n, (shape, axes)) in REDUCTIONS.into_iter().enumerate() {
+                for layout in scope.layouts(n) {
+                    let size: i64 = shape.iter().product();
+                    let mut values = terms(dtype, size as usize, code == reduce::PROD, rng);
+                    if matches!(code, reduce::MIN | reduce::MAX) && n % 2 == 1 {
+                        values.splice(0..1, edges(dtype, scope.subnormals));
+                    }
+                    // So that ALL is sometimes true and ANY sometimes false.
+                    if dtype == DType::BOOL && n % 3 == 0 {
+                        values.fill(Num::Int((code == reduce::ALL).into()));
+                    }
+                    let input = Array::cycle(dtype, shape, &values);
+                    let (kept, _) = order::reduce(code, axes, &input);
+                    cases.push(case(
+                        format!("axes {axes:#b} of {shape:?} {}", layout.name()),
+                        (op::REDUCE, words(&ReduceAttrs::new(code, axes))),
+                        vec![(input, layout)],
+                        (
+                            if matches!(code, reduce::ALL | reduce::ANY) {
+                                DType::BOOL
+                            } else {
+                                dtype
+                            },
+                            kept,
+                        ),
+                        |arrays| order::reduce(code, axes, &arrays[0]).1,
+                    ));
+                }
+            }
+            subjects.push(Subject::new(scope, op::REDUCE, Some(code), dtype, cases));
+        }
+    }
+    subjects
+}
+
+/// Shapes with an axis.
+const LANES: [(&[i64], usize); 5] =
+    [(&[300], 0), (&[7, 40], 1), (&[40, 7], 0), (&[3, 9, 5], 1), (&[1, 1], 1)];
+
+/// Values with ties, edges and NaN.
+fn lively(dtype: DType, n: usize, scope: &Scope, rng: &mut Rng) -> Vec<Num> {
+    let mut values = ordinary(dtype, n, rng);
+    for i in (3..n).step_by(5) {
+        values[i] = values[i - 3];
+    }
+    let rare = edges(dtype, scope.subnormals);
+    if n > 2 * rare.len() {
+        for (i, edge) in rare.into_iter().enumerate() {
+            values[2 * i + 1] = edge;
+        }
+    }
+    values
+}
+
+/// ARG_REDUCE.
+pub fn arg_reduce(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(6);
+    let mut subjects = Vec::new();
+    if !DType::U32.in_mask(scope.storage) {
+        return subjects;
+    }
+    for code in 0..arg_reduce::NAMES.len() as u32 {
+        for dtype in scope.dtypes(op::ARG_REDUCE, Some(code)) {
+            let mut cases = Vec::new();
+            for (n, (shape, axis)) in LANES.into_iter().enumerate() {
+                for layout in scope.layouts(n) {
+                    let size: i64 = shape.iter().product();
+                    let values = lively(dtype, size as usize, scope, rng);
+                    let input = Array::cycle(dtype, shape, &values);
+                    let (kept, _) = order::arg_reduce(code, axis, &input);
+                    cases.push(case(
+                        format!("axis {axis} of {shape:?} {}", layout.name()),
+                        (op::ARG_REDUCE, words(&ArgReduceAttrs::new(code, axis as u32))),
+                        vec![(input, layout)],
+                        (DType::U32, kept),
+                        |arrays| order::arg_reduce(code, axis, &arrays[0]).1,
+                    ));
+                }
+            }
+            subjects.push(Subject::new(scope, op::ARG_REDUCE, Some(code), dtype, cases));
+        }
+    }
+    subjects
+}
+
+/// SCAN.
+pub fn scan(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(7);
+    let mut subjects = Vec::new();
+    for code in 0..reduce::NAMES.len() as u32 {
+        for dtype in scope.dtypes(op::SCAN, Some(code)) {
+            let mut cases = Vec::new();
+            for (n, (shape, axis)) in LANES.into_iter().enumerate() {
+                for (k, layout) in scope.layouts(n).into_iter().enumerate() {
+                    let (reverse, inclusive) = ((n + k) % 2 == 1, (n / 2 + k) % 2 == 0);
+                    let size: i64 = shape.iter().product();
+                    let values = terms(dtype, size as usize, code == reduce::PROD, rng);
+                    let input = Array::cycle(dtype, shape, &values);
+                    let attributes =
+                        ScanAttrs::new(code, axis as u32, reverse.into(), inclusive.into());
+                    cases.push(case(
+                        format!(
+                            "axis {axis} of {shape:?}, reverse {reverse}, inclusive {inclusive}, {}",
+                            layout.name()
+                        ),
+                        (op::SCAN, words(&attributes)),
+                        vec![(input, layout)],
+                        (dtype, shape.to_vec()),
+                        |arrays| order::scan(code, axis, reverse, inclusive, &arrays[0]),
+                    ));
+                }
+            }
+            subjects.push(Subject::new(scope, op::SCAN, Some(code), dtype, cases));
+        }
+    }
+    subjects
+}
+
+/// SORT or ARG_SORT.
+pub fn sort(scope: &Scope, family: OpId) -> Vec<Subject> {
+    let rng = &mut Rng::new(8);
+    let indices = family == op::ARG_SORT;
+    if indices && !DType::U32.in_mask(scope.storage) {
+        return Vec::new();
+    }
+    let dtypes = scope.dtypes(family, None);
+    let subject = |dtype: DType| {
+        let to = if indices { DType::U32 } else { dtype };
+        let mut cases = Vec::new();
+        for (n, (shape, axis)) in LANES.into_iter().enumerate() {
+            for layout in scope.layouts(n) {
+                let size: i64 = shape.iter().product();
+                let values = lively(dtype, size as usize, scope, rng);
+                let input = Array::cycle(dtype, shape, &values);
+                cases.push(case(
+                    format!("axis {axis} of {shape:?} {}", layout.name()),
+                    (family, words(&AxisAttrs::new(axis as u32))),
+                    vec![(input, layout)],
+                    (to, shape.to_vec()),
+                    |arrays| order::sort(axis, indices, &arrays[0]),
+                ));
+            }
+        }
+        Subject::new(scope, family, None, dtype, cases)
+    };
+    dtypes.into_iter().map(subject).collect()
+}
+
+/// MATMUL.
+pub fn matmul(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(9);
+    // m, k, n, batch.
+    let sizes: [(i64, i64, i64, &[i64]); 7] = [
+        (3, 5, 4, &[]),
+        (1, 64, 1, &[]),
+        (1, 33, 17, &[]),
+        (17, 33, 1, &[]),
+        (64, 100, 48, &[]),
+        (5, 7, 6, &[3]),
+        (2, 3, 2, &[2, 2]),
+    ];
+    let subject = |dtype: DType| {
+        let mut cases = Vec::new();
+        for (i, (m, k, n, batch)) in sizes.into_iter().enumerate() {
+            for layout in scope.layouts(if i == 5 { 2 } else { i }) {
+                // Broadcasting makes sense along a batch.
+                if layout == Layout::Broadcast && batch.is_empty() {
+                    continue;
+                }
+                let shape = |a: i64, b: i64| [batch, &[a, b]].concat();
+                let values = |n: i64, rng: &mut Rng| ordinary(dtype, n as usize, rng);
+                let a = Array::cycle(dtype, &shape(m, k), &values(m * k * 4, rng));
+                let b = Array::cycle(dtype, &shape(k, n), &values(k * n * 4, rng));
+                let epsilon = if dtype == DType::F32 { scope.product_epsilon } else { 0.0 };
+                cases.push(case(
+                    format!("{batch:?} ({m}, {k}) x ({k}, {n}) {}", layout.name()),
+                    (op::MATMUL, none()),
+                    vec![(a, layout), (b, layout)],
+                    (dtype, shape(m, n)),
+                    |arrays| order::matmul(&arrays[0], &arrays[1], epsilon).1,
+                ));
+            }
+        }
+        Subject::new(scope, op::MATMUL, None, dtype, cases)
+    };
+    scope.dtypes(op::MATMUL, None).into_iter().map(subject).collect()
+}

@@ -1,0 +1,220 @@
+//! GATHER, SCATTER, GATHER_AXIS, SCATTER_AXIS.
+
+use super::{Scope, Subject, case, numbers};
+use crate::device::words;
+use crate::dtype::DType;
+use crate::reference::places;
+use crate::tensor::{Array, Layout};
+use crate::values::{Rng, ordinary};
+use ultramarine_abi::schema::{
+    AxisAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, op, scatter,
+};
+
+/// A way to index: source, index shape, indexed axes, shape of a slice.
+type Plan = (&'static [i64], &'static [i64], &'static [usize], &'static [i64]);
+
+const PLANS: [Plan; 5] = [
+    (&[10], &[7], &[0], &[1]),
+    (&[6, 5], &[4], &[0], &[1, 5]),
+    (&[6, 5], &[2, 3], &[1], &[6, 1]),
+    (&[4, 5, 3], &[6], &[0, 2], &[1, 5, 1]),
+    (&[7, 5], &[3], &[1, 0], &[2, 1]),
+];
+
+fn axes(of: &[usize]) -> [u8; 32] {
+    let mut all = [0; 32];
+    for (to, from) in all.iter_mut().zip(of) {
+        *to = *from as u8;
+    }
+    all
+}
+
+/// Index dtypes that the device stores, in the order of their use.
+fn index_dtypes(scope: &Scope) -> Vec<DType> {
+    let known = [DType::I32, DType::U32, DType::I64];
+    known.into_iter().filter(|d| d.in_mask(scope.storage)).collect()
+}
+
+/// Index arrays of a plan: some negative, some repeated, some outside.
+fn indices(dtype: DType, plan: &Plan) -> Vec<Array> {
+    let signed = matches!(dtype, DType::I32 | DType::I64);
+    let values: &[i64] =
+        if signed { &[0, 2, -1, 1, 2, 50, -3, -60] } else { &[0, 2, 1, 1, 3, 50, 4] };
+    let shifted = |k: usize| {
+        let mut all = values.to_vec();
+        all.rotate_left(2 * k);
+        all
+    };
+    plan.2
+        .iter()
+        .enumerate()
+        .map(|(k, _)| Array::cycle(dtype, plan.1, &numbers(&shifted(k))))
+        .collect()
+}
+
+/// GATHER.
+pub fn gather(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(10);
+    let index_dtypes = index_dtypes(scope);
+    let mut subjects = Vec::new();
+    if index_dtypes.is_empty() {
+        return subjects;
+    }
+    for dtype in scope.dtypes(op::GATHER, None) {
+        let mut cases = Vec::new();
+        for (n, plan) in PLANS.iter().enumerate() {
+            let index_dtype = index_dtypes[n % index_dtypes.len()];
+            for layout in scope.layouts(n) {
+                let (shape, index_shape, axis, slice) = *plan;
+                let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
+                let arrays = indices(index_dtype, plan);
+                let attributes =
+                    GatherAttrs::new(axis.len() as u32, index_shape.len() as u32, axes(axis));
+                let mut inputs = vec![(source, layout)];
+                inputs.extend(arrays.into_iter().map(|a| (a, Layout::Contiguous)));
+                cases.push(case(
+                    format!(
+                        "{shape:?} by {} {index_shape:?} along {axis:?}, {}",
+                        index_dtype.name(),
+                        layout.name()
+                    ),
+                    (op::GATHER, words(&attributes)),
+                    inputs,
+                    (dtype, [index_shape, slice].concat()),
+                    |arrays| places::gather(&arrays[0], &arrays[1..], axis, slice).1,
+                ));
+            }
+        }
+        subjects.push(Subject::new(scope, op::GATHER, None, dtype, cases));
+    }
+    subjects
+}
+
+/// SCATTER.
+pub fn scatter(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(11);
+    let index_dtypes = index_dtypes(scope);
+    let mut subjects = Vec::new();
+    if index_dtypes.is_empty() {
+        return subjects;
+    }
+    for code in 0..scatter::NAMES.len() as u32 {
+        for dtype in scope.dtypes(op::SCATTER, Some(code)) {
+            let mut cases = Vec::new();
+            for (n, plan) in PLANS.iter().enumerate() {
+                let index_dtype = index_dtypes[n % index_dtypes.len()];
+                for layout in scope.layouts(n) {
+                    let (shape, index_shape, axis, slice) = *plan;
+                    let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
+                    let updates = Array::cycle(
+                        dtype,
+                        &[index_shape, slice].concat(),
+                        &ordinary(dtype, 90, rng),
+                    );
+                    let attributes = ScatterAttrs::new(
+                        code,
+                        axis.len() as u32,
+                        index_shape.len() as u32,
+                        axes(axis),
+                    );
+                    let mut inputs = vec![(source, Layout::Contiguous)];
+                    let arrays = indices(index_dtype, plan);
+                    inputs.extend(arrays.into_iter().map(|a| (a, Layout::Contiguous)));
+                    inputs.push((updates, layout));
+                    let last = inputs.len() - 1;
+                    cases.push(case(
+                        format!(
+                            "{shape:?} by {} {index_shape:?} along {axis:?}, updates {}",
+                            index_dtype.name(),
+                            layout.name()
+                        ),
+                        (op::SCATTER, words(&attributes)),
+                        inputs,
+                        (dtype, shape.to_vec()),
+                        |a| places::scatter(code, &a[0], &a[1..last], &a[last], axis),
+                    ));
+                }
+            }
+            subjects.push(Subject::new(scope, op::SCATTER, Some(code), dtype, cases));
+        }
+    }
+    subjects
+}
+
+const LANES: [(&[i64], usize, i64); 4] =
+    [(&[10], 0, 6), (&[4, 9], 1, 5), (&[9, 4], 0, 12), (&[3, 5, 4], 1, 5)];
+
+/// Indices of an axis with `length` of them in each lane.
+fn along(dtype: DType, shape: &[i64], axis: usize, length: i64) -> Array {
+    let mut shape = shape.to_vec();
+    shape[axis] = length;
+    let signed = matches!(dtype, DType::I32 | DType::I64);
+    let values: &[i64] = if signed { &[0, 3, -1, 2, 2, 1, -2] } else { &[0, 3, 4, 2, 2, 1] };
+    Array::cycle(dtype, &shape, &numbers(values))
+}
+
+/// GATHER_AXIS.
+pub fn gather_axis(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(12);
+    let index_dtypes = index_dtypes(scope);
+    let mut subjects = Vec::new();
+    if index_dtypes.is_empty() {
+        return subjects;
+    }
+    for dtype in scope.dtypes(op::GATHER_AXIS, None) {
+        let mut cases = Vec::new();
+        for (n, (shape, axis, length)) in LANES.into_iter().enumerate() {
+            let index_dtype = index_dtypes[n % index_dtypes.len()];
+            for layout in scope.layouts(n) {
+                let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
+                let index = along(index_dtype, shape, axis, length);
+                let to = index.shape.clone();
+                cases.push(case(
+                    format!("{length} of axis {axis} of {shape:?}, {}", layout.name()),
+                    (op::GATHER_AXIS, words(&AxisAttrs::new(axis as u32))),
+                    vec![(source, layout), (index, Layout::Contiguous)],
+                    (dtype, to),
+                    |arrays| places::gather_axis(axis, &arrays[0], &arrays[1]),
+                ));
+            }
+        }
+        subjects.push(Subject::new(scope, op::GATHER_AXIS, None, dtype, cases));
+    }
+    subjects
+}
+
+/// SCATTER_AXIS: SET and SUM.
+pub fn scatter_axis(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(13);
+    let index_dtypes = index_dtypes(scope);
+    let mut subjects = Vec::new();
+    if index_dtypes.is_empty() {
+        return subjects;
+    }
+    for code in [scatter::SET, scatter::SUM] {
+        for dtype in scope.dtypes(op::SCATTER_AXIS, Some(code)) {
+            let mut cases = Vec::new();
+            for (n, (shape, axis, length)) in LANES.into_iter().enumerate() {
+                let index_dtype = index_dtypes[n % index_dtypes.len()];
+                for layout in scope.layouts(n) {
+                    let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
+                    let index = along(index_dtype, shape, axis, length);
+                    let updates = Array::cycle(dtype, &index.shape, &ordinary(dtype, 90, rng));
+                    cases.push(case(
+                        format!("{length} of axis {axis} of {shape:?}, updates {}", layout.name()),
+                        (op::SCATTER_AXIS, words(&ScatterAxisAttrs::new(code, axis as u32))),
+                        vec![
+                            (source, Layout::Contiguous),
+                            (index, Layout::Contiguous),
+                            (updates, layout),
+                        ],
+                        (dtype, shape.to_vec()),
+                        |a| places::scatter_axis(code, axis, &a[0], &a[1], &a[2]),
+                    ));
+                }
+            }
+            subjects.push(Subject::new(scope, op::SCATTER_AXIS, Some(code), dtype, cases));
+        }
+    }
+    subjects
+}

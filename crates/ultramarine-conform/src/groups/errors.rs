@@ -1,0 +1,262 @@
+//! Error paths: what a host may ask by mistake, or from another version, is refused with
+//! a status, not with a crash.
+
+use super::with_device;
+use crate::device::{Device, Handle, desc, words};
+use crate::dtype::DType;
+use crate::host;
+use crate::options::Options;
+use crate::plugin::{Failure, Source, call, status_name};
+use crate::record::{PASSED, Recorder, Result, skip};
+use ultramarine_abi::{
+    DeviceInfo, Status, TensorDesc,
+    dlpack::DLDataType,
+    layout,
+    schema::{self, op},
+    status,
+};
+
+pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
+    with_device(recorder, options, "errors", |recorder, device| {
+        recorder.check("errors/device_info of a wrong index", || bad_index(device, false));
+        recorder.check("errors/device_open of a wrong index", || bad_index(device, true));
+        recorder.check("errors/without a place for the error", || no_place(device));
+        recorder.check("errors/unknown op", || refused(device, &Ask::of(9999)));
+        recorder.check("errors/unknown revision", || {
+            for revision in [0, 2, u32::MAX] {
+                refused(device, &Ask { revision, ..Ask::of(op::UNARY) })?;
+            }
+            PASSED
+        });
+        recorder.check("errors/unknown code", || {
+            let code = |op| Ask { attributes: Some(words(&[8u32, 9999])), ..Ask::of(op) };
+            refused(device, &code(op::UNARY))?;
+            refused(device, &Ask { n_inputs: 2, ..code(op::BINARY) })
+        });
+        recorder.check("errors/attributes with an unknown tail", || tail(device, 1));
+        recorder.check("errors/attributes with a tail of zeros", || tail(device, 0));
+        recorder.check("errors/attributes that are too short", || {
+            // Refused, or read as if zeros followed: both are in the contract's words.
+            Ask { attributes: Some(vec![4]), ..Ask::of(op::UNARY) }.code(device);
+            PASSED
+        });
+        recorder.check("errors/no attributes", || {
+            not_ok(device, &Ask { attributes: None, ..Ask::of(op::UNARY) })
+        });
+        recorder.check("errors/unknown dtypes", || unknown_dtypes(device));
+        recorder.check("errors/impossible ranks", || {
+            for ndim in [33, 1000, -1, i32::MIN] {
+                not_ok(device, &Ask { ndim, ..Ask::of(op::UNARY) })?;
+            }
+            PASSED
+        });
+        recorder.check("errors/wrong number of tensors", || {
+            for n_inputs in [0, 1, 3] {
+                not_ok(device, &Ask { n_inputs, ..Ask::of(op::BINARY) })?;
+            }
+            PASSED
+        });
+        recorder.check("errors/a result of another dtype", || {
+            not_ok(device, &Ask { output: DType::I64.dl(), ..Ask::of(op::UNARY) })
+        });
+        recorder.check("errors/an axis that is not there", || {
+            let axis = |op| Ask { attributes: Some(words(&[8u32, 7])), ..Ask::of(op) };
+            not_ok(device, &axis(op::SORT))
+        });
+        recorder.check("errors/the largest rank", || largest_rank(device));
+        recorder.check("errors/unknown interface", || unknown_interface(device));
+        recorder.check("errors/submit of nothing", || submit_nothing(device));
+        recorder.check("errors/no error objects are lost", || match host::live_errors() {
+            0 => PASSED,
+            n => Err(format!("{n} error objects were made and not handed over")),
+        });
+    });
+}
+
+/// A request for a plan that is wrong in one place: float32, rank 1, contiguous but for
+/// what is changed.
+struct Ask {
+    op: u32,
+    revision: u32,
+    attributes: Option<Vec<u64>>,
+    ndim: i32,
+    dtype: DLDataType,
+    output: DLDataType,
+    n_inputs: usize,
+}
+
+impl Ask {
+    fn of(op: u32) -> Self {
+        let float = DType::F32.dl();
+        Ask {
+            op,
+            revision: 1,
+            // Size 8, code or axis 0.
+            attributes: Some(vec![8]),
+            ndim: 1,
+            dtype: float,
+            output: float,
+            n_inputs: 1,
+        }
+    }
+
+    fn prepare(&self, device: &Device<'_>) -> std::result::Result<Handle, Failure> {
+        let desc = |dtype| TensorDesc {
+            size: size_of::<TensorDesc>() as u32,
+            ndim: self.ndim,
+            dtype,
+            layout: layout::CONTIGUOUS,
+        };
+        let inputs = vec![desc(self.dtype); self.n_inputs];
+        let attributes = self.attributes.as_deref();
+        device.prepare_raw(self.op, self.revision, attributes, &inputs, &[desc(self.output)])
+    }
+
+    fn code(&self, device: &Device<'_>) -> Status {
+        match self.prepare(device) {
+            Ok(plan) => {
+                device.release(plan);
+                status::OK
+            }
+            Err(failure) => failure.code,
+        }
+    }
+}
+
+/// What a later version may ask is UNSUPPORTED.
+fn refused(device: &Device<'_>, ask: &Ask) -> Result {
+    match ask.code(device) {
+        status::UNSUPPORTED => PASSED,
+        other => Err(format!("prepare returned {}, expected UNSUPPORTED", status_name(other))),
+    }
+}
+
+/// What nobody may ask is not OK.
+fn not_ok(device: &Device<'_>, ask: &Ask) -> Result {
+    match ask.code(device) {
+        status::UNSUPPORTED | status::INVALID | status::ERROR => PASSED,
+        other => {
+            Err(format!("prepare returned {}, expected INVALID or UNSUPPORTED", status_name(other)))
+        }
+    }
+}
+
+fn bad_index(device: &Device<'_>, open: bool) -> Result {
+    let table = &device.backend.table;
+    let count = table.device_count.ok_or("no device_count")?;
+    // SAFETY: the backend's function with the backend's pointer.
+    let n = unsafe { count(table.backend) };
+    for index in [n, n + 1, u32::MAX] {
+        let made = if open {
+            let open = table.device_open.ok_or("no device_open")?;
+            let mut handle = std::ptr::null_mut();
+            // SAFETY: a place for the handle.
+            call("device_open", |e| unsafe { open(table.backend, index, &mut handle, e) })
+        } else {
+            let describe = table.device_info.ok_or("no device_info")?;
+            // SAFETY: all-zero bytes are a device info.
+            let mut info: DeviceInfo = unsafe { std::mem::zeroed() };
+            info.size = size_of::<DeviceInfo>() as u32;
+            // SAFETY: the struct is writable and says its size.
+            call("device_info", |e| unsafe { describe(table.backend, index, &mut info, e) })
+        };
+        match made {
+            Ok(()) => return Err(format!("OK for device {index} of {n}")),
+            Err(f) if f.text.is_none() => return Err(format!("{f} for device {index}")),
+            Err(_) => {}
+        }
+    }
+    PASSED
+}
+
+/// `error` may be NULL.
+fn no_place(device: &Device<'_>) -> Result {
+    let table = &device.backend.table;
+    let open = table.device_open.ok_or("no device_open")?;
+    let prepare = table.prepare.ok_or("no prepare")?;
+    let (mut handle, mut plan) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let input = desc(DType::F32, 1, layout::CONTIGUOUS);
+    let attributes = words(&schema::NoAttrs::new());
+    // SAFETY: places for the handles; the arrays have the lengths that are said.
+    let codes = unsafe {
+        let none = std::ptr::null_mut();
+        [
+            open(table.backend, u32::MAX, &mut handle, none),
+            prepare(
+                device.handle,
+                9999,
+                1,
+                attributes.as_ptr().cast(),
+                &input,
+                1,
+                &input,
+                1,
+                &mut plan,
+                none,
+            ),
+        ]
+    };
+    if codes.contains(&status::OK) {
+        return Err(format!("OK where there was nothing to do: {codes:?}"));
+    }
+    PASSED
+}
+
+/// The attributes of a later version of UNARY: ABS, and more behind.
+fn tail(device: &Device<'_>, value: u64) -> Result {
+    let ask = Ask { attributes: Some(vec![16, value]), ..Ask::of(op::UNARY) };
+    let short = Ask::of(op::UNARY).code(device);
+    match (ask.code(device), value) {
+        (status::UNSUPPORTED, 1..) => PASSED,
+        (other, 0) if other == short => PASSED,
+        (other, _) => Err(format!(
+            "prepare returned {}; without the tail it returns {}",
+            status_name(other),
+            status_name(short)
+        )),
+    }
+}
+
+fn unknown_dtypes(device: &Device<'_>) -> Result {
+    let mut all = Vec::new();
+    for (code, bits, lanes) in
+        [(2, 8, 1), (0, 4, 1), (7, 8, 1), (99, 32, 1), (2, 32, 4), (3, 64, 1)]
+    {
+        all.push(DLDataType { code, bits, lanes });
+    }
+    for dtype in all {
+        let ask = Ask { dtype, output: dtype, ..Ask::of(op::UNARY) };
+        refused(device, &ask).map_err(|e| format!("{e} for {dtype:?}"))?;
+        let copy = Ask { dtype, attributes: Some(vec![4]), ..Ask::of(op::COPY) };
+        refused(device, &copy).map_err(|e| format!("{e} for a copy from {dtype:?}"))?;
+    }
+    PASSED
+}
+
+/// Rank 32 exists; whether it is supported is the backend's word.
+fn largest_rank(device: &Device<'_>) -> Result {
+    let code = Ask { ndim: 32, ..Ask::of(op::UNARY) }.code(device);
+    match code {
+        status::OK | status::UNSUPPORTED => PASSED,
+        other => Err(format!("prepare returned {}", status_name(other))),
+    }
+}
+
+fn unknown_interface(device: &Device<'_>) -> Result {
+    let Some(ask) = device.backend.table.interface else { return skip("no interfaces") };
+    for id in [c"", c"ultramarine.nonsense/1", c"ultramarine.fused/999", c"ultramarine.fused"] {
+        // SAFETY: the backend's function with the backend's pointer and a C string.
+        if !unsafe { ask(device.backend.table.backend, id.as_ptr()) }.is_null() {
+            return Err(format!("there is an interface {id:?}"));
+        }
+    }
+    PASSED
+}
+
+fn submit_nothing(device: &Device<'_>) -> Result {
+    let stream = device.stream()?;
+    device.submit(stream, &[])?;
+    device.synchronize(stream)?;
+    device.destroy_stream(stream);
+    PASSED
+}

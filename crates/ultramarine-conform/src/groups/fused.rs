@@ -1,0 +1,244 @@
+//! Fused programs: they give the bits that their ops give one by one.
+
+use super::with_device;
+use crate::cases::none;
+use crate::device::{Device, Handle, desc, words};
+use crate::dtype::{DType, Num};
+use crate::options::Options;
+use crate::plugin::{Source, call};
+use crate::record::{PASSED, Recorder, Result, skip};
+use crate::run::{self, Answer, Request};
+use crate::tensor::{Array, Layout, Placed};
+use crate::values::{Rng, edges, ordinary};
+use ultramarine_abi::{
+    TensorDesc,
+    fused::{self, FusedInterface, Instruction, NO_REDUCTION, Program, family},
+    schema::{BinaryAttrs, OpId, ReduceAttrs, UnaryAttrs, binary, op, reduce, unary},
+    status,
+};
+
+pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
+    with_device(recorder, options, "fused", |recorder, device| {
+        // SAFETY: the id is this interface's.
+        let interface = unsafe { device.interface::<FusedInterface>(fused::INTERFACE) };
+        let Some(interface) = interface else {
+            recorder.check("fused", || skip("the backend has no fused programs"));
+            return;
+        };
+        for (name, sketch) in sketches() {
+            for layout in [Layout::Contiguous, Layout::Transposed, Layout::Broadcast] {
+                recorder.check(&format!("fused/{name} {}", layout.name()), || {
+                    program(device, &interface, &sketch, layout)
+                });
+            }
+        }
+    });
+}
+
+/// A step of a program; operands count the inputs, the constants, the steps.
+enum Step {
+    Unary(u32, u16),
+    Binary(u32, u16, u16),
+    Select(u16, u16, u16),
+    Cast(u16),
+}
+
+/// A program of two float32 inputs and one constant (operands 0, 1, 2).
+struct Sketch {
+    steps: Vec<Step>,
+    /// Dtypes of the steps' results.
+    dtypes: Vec<DType>,
+    /// A closing sum or extreme over the last axis.
+    reduce: Option<u32>,
+}
+
+fn sketches() -> Vec<(&'static str, Sketch)> {
+    use Step::{Binary, Cast, Select, Unary};
+    let float = DType::F32;
+    let arithmetic = || vec![Binary(binary::MULTIPLY, 0, 1), Binary(binary::ADD, 3, 2)];
+    vec![
+        ("multiply-add", Sketch { steps: arithmetic(), dtypes: vec![float; 2], reduce: None }),
+        (
+            "functions",
+            Sketch {
+                steps: vec![
+                    Unary(unary::EXP, 0),
+                    Unary(unary::TANH, 1),
+                    Binary(binary::DIVIDE, 3, 4),
+                    Unary(unary::SQUARE, 5),
+                    Binary(binary::SUBTRACT, 6, 2),
+                ],
+                dtypes: vec![float; 5],
+                reduce: None,
+            },
+        ),
+        (
+            "choice and conversion",
+            Sketch {
+                steps: vec![
+                    Binary(binary::LESS, 0, 1),
+                    Select(3, 0, 2),
+                    Cast(4),
+                    Unary(unary::NEGATIVE, 5),
+                    Cast(6),
+                ],
+                dtypes: vec![DType::BOOL, float, DType::I32, DType::I32, float],
+                reduce: None,
+            },
+        ),
+        (
+            "sum of products",
+            Sketch { steps: arithmetic(), dtypes: vec![float; 2], reduce: Some(reduce::SUM) },
+        ),
+        (
+            "largest product",
+            Sketch { steps: arithmetic(), dtypes: vec![float; 2], reduce: Some(reduce::MAX) },
+        ),
+    ]
+}
+
+const SHAPE: [i64; 2] = [37, 53];
+const CONSTANT: f64 = 0.625;
+
+fn inputs(sketch: &Sketch, layout: Layout) -> Vec<(Placed, Array)> {
+    let rng = &mut Rng::new(50);
+    (0..2)
+        .map(|i| {
+            let mut values = ordinary(DType::F32, 600, rng);
+            // A conversion of infinities to integers is nobody's contract.
+            if i == 0 && sketch.dtypes.iter().all(|d| d.is_float()) && sketch.reduce.is_none() {
+                values.extend(edges(DType::F32, false));
+            }
+            let mut array = Array::cycle(DType::F32, &SHAPE, &values);
+            (Placed::new(&mut array, layout), array)
+        })
+        .collect()
+}
+
+fn program(
+    device: &Device<'_>,
+    interface: &FusedInterface,
+    sketch: &Sketch,
+    layout: Layout,
+) -> Result {
+    let prepare = interface.prepare.ok_or("the interface has no prepare")?;
+    let instructions: Vec<Instruction> = sketch
+        .steps
+        .iter()
+        .zip(&sketch.dtypes)
+        .map(|(step, dtype)| {
+            let (family, op, a, b, c) = match *step {
+                Step::Unary(op, a) => (family::UNARY, op, a, 0, 0),
+                Step::Binary(op, a, b) => (family::BINARY, op, a, b, 0),
+                Step::Select(a, b, c) => (family::SELECT, 0, a, b, c),
+                Step::Cast(a) => (family::CAST, 0, a, 0, 0),
+            };
+            Instruction { family, op: op as u8, a, b, c, dtype: dtype.dl() }
+        })
+        .collect();
+    let outputs = [2 + sketch.steps.len() as u16];
+    let constants = [DType::F32.dl()];
+    let made = Program {
+        size: size_of::<Program>() as u32,
+        reduce: sketch.reduce.unwrap_or(NO_REDUCTION),
+        axes: if sketch.reduce.is_some() { 0b10 } else { 0 },
+        instructions: instructions.as_ptr(),
+        constants: constants.as_ptr(),
+        outputs: outputs.as_ptr(),
+        n_instructions: instructions.len() as u32,
+        n_constants: 1,
+        n_outputs: 1,
+        n_inputs: 2,
+    };
+    let given = inputs(sketch, layout);
+    let last = *sketch.dtypes.last().ok_or("a program without steps")?;
+    let shape = if sketch.reduce.is_some() { vec![SHAPE[0], 1] } else { SHAPE.to_vec() };
+    let output = Placed::output(last, &shape, Layout::Contiguous);
+    let descs: Vec<TensorDesc> = given.iter().map(|g| desc(DType::F32, 2, g.0.class)).collect();
+    let target = desc(last, 2, output.class);
+    let mut plan = std::ptr::null_mut();
+    // SAFETY: the program's arrays have the lengths that it says, and outlive the call.
+    let prepared = call("fused prepare", |e| unsafe {
+        prepare(device.handle, &made, descs.as_ptr(), &target, &mut plan, e)
+    });
+    match prepared {
+        Err(f) if matches!(f.code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS) => {
+            return skip(format!("{f}"));
+        }
+        other => other?,
+    }
+    let request = Request {
+        op: op::COPY,
+        attributes: none(),
+        inputs: given.iter().map(|g| g.0.clone()).collect(),
+        output,
+        scalars: vec![DType::F32.scalar(Num::Real(CONSTANT))],
+        donated: None,
+    };
+    let stream = device.stream()?;
+    let together = run::submit(device, stream, Handle(plan), &request);
+    device.release(Handle(plan));
+    let apart = one_by_one(device, stream, sketch, given.into_iter().map(|g| g.1).collect());
+    device.destroy_stream(stream);
+    let (together, Some(apart)) = (together?, apart?) else {
+        return skip("one of the ops is not native");
+    };
+    for (i, (a, b)) in together.iter().zip(&apart.values).enumerate() {
+        let mut bits = [Vec::new(), Vec::new()];
+        last.write(*a, &mut bits[0]);
+        last.write(*b, &mut bits[1]);
+        if bits[0] != bits[1] && !(a.is_nan() && b.is_nan()) {
+            return Err(format!("element {i} is {a} in the program, {b} op by op"));
+        }
+    }
+    PASSED
+}
+
+/// The program's ops as single commands; none if one is not native.
+fn one_by_one(
+    device: &Device<'_>,
+    stream: Handle,
+    sketch: &Sketch,
+    mut values: Vec<Array>,
+) -> std::result::Result<Option<Array>, String> {
+    values.push(Array::cycle(DType::F32, &SHAPE, &[Num::Real(CONSTANT)]));
+    for (step, dtype) in sketch.steps.iter().zip(&sketch.dtypes) {
+        let (op, attributes, operands): (OpId, _, Vec<u16>) = match *step {
+            Step::Unary(code, a) => (op::UNARY, words(&UnaryAttrs::new(code)), vec![a]),
+            Step::Binary(code, a, b) => (op::BINARY, words(&BinaryAttrs::new(code)), vec![a, b]),
+            Step::Select(a, b, c) => (op::SELECT, none(), vec![a, b, c]),
+            Step::Cast(a) => (op::COPY, none(), vec![a]),
+        };
+        let operands = operands.iter().map(|i| values[usize::from(*i)].clone()).collect();
+        match single(device, stream, (op, attributes), operands, (*dtype, SHAPE.to_vec()))? {
+            Some(array) => values.push(array),
+            None => return Ok(None),
+        }
+    }
+    let Some(last) = values.pop() else { return Ok(None) };
+    let Some(code) = sketch.reduce else { return Ok(Some(last)) };
+    let attributes = words(&ReduceAttrs::new(code, 0b10));
+    let to = (last.dtype, vec![SHAPE[0], 1]);
+    single(device, stream, (op::REDUCE, attributes), vec![last], to)
+}
+
+fn single(
+    device: &Device<'_>,
+    stream: Handle,
+    (op, attributes): (OpId, Vec<u64>),
+    mut operands: Vec<Array>,
+    (dtype, shape): (DType, Vec<i64>),
+) -> std::result::Result<Option<Array>, String> {
+    let request = Request {
+        op,
+        attributes,
+        inputs: operands.iter_mut().map(|a| Placed::new(a, Layout::Contiguous)).collect(),
+        output: Placed::output(dtype, &shape, Layout::Contiguous),
+        scalars: Vec::new(),
+        donated: None,
+    };
+    match run::run(device, stream, &request)? {
+        Answer::Values(values) => Ok(Some(Array { dtype, shape, values })),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,344 @@
+//! Optional interfaces: sane tables, and what they promise.
+
+use super::{streams::Mover, with_device};
+use crate::device::{Buffer, Device, Handle};
+use crate::options::Options;
+use crate::plugin::{Source, call};
+use crate::record::{Outcome, PASSED, Recorder, Result, skip};
+use crate::run::Buffers;
+use core::ffi::c_void;
+use serde_json::json;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use ultramarine_abi::{
+    inline_str,
+    interface::{
+        self,
+        kernel::{self, KernelInterface},
+        memory::{self, ForeignMemory, MemoryInterface},
+        peer::{self, PeerInterface},
+        profile::{self, ProfileInterface},
+        replay::{self, ReplayInterface},
+        statistics::{self, MemoryStatistics, StatisticsInterface},
+    },
+};
+
+pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
+    with_device(recorder, options, "interfaces", |recorder, device| {
+        let mut offered = Vec::new();
+        recorder.check("interfaces/tables", || tables(device, &mut offered));
+        recorder.fact("interfaces", json!(offered));
+        recorder.check("interfaces/statistics", || counts(device));
+        recorder.check("interfaces/memory import", || import(device));
+        recorder.check("interfaces/memory export", || export(device));
+        recorder.check("interfaces/peer copy", || peer_copy(device));
+        recorder.check("interfaces/replay", || replayed(device));
+        recorder.check("interfaces/profile", || ranges(device));
+        recorder.check("interfaces/kernel languages", || languages(device));
+    });
+}
+
+/// The interface, or the end of the check: it is not offered.
+macro_rules! offered {
+    ($device:expr, $t:ty, $id:expr) => {
+        // SAFETY: the callers name the id's own struct.
+        match unsafe { $device.interface::<$t>($id) } {
+            Some(interface) => interface,
+            None => return skip("not offered"),
+        }
+    };
+}
+
+fn tables(device: &Device<'_>, offered: &mut Vec<String>) -> Result {
+    let Some(ask) = device.backend.table.interface else { return skip("no interfaces") };
+    for id in interface::IDS {
+        // SAFETY: the backend's function with the backend's pointer and a C string.
+        let [first, second] =
+            [0; 2].map(|_| unsafe { ask(device.backend.table.backend, id.as_ptr()) });
+        if first.is_null() {
+            continue;
+        }
+        let name = id.to_string_lossy().into_owned();
+        if first != second {
+            return Err(format!("{name} is another table at each call"));
+        }
+        // SAFETY: every interface begins with its size.
+        let size = unsafe { first.cast::<u32>().read_unaligned() };
+        if !(16..=4096).contains(&size) || size % 4 != 0 {
+            return Err(format!("{name} says that its table has {size} bytes"));
+        }
+        offered.push(name);
+    }
+    PASSED
+}
+
+fn read(
+    device: &Device<'_>,
+    i: &StatisticsInterface,
+) -> std::result::Result<MemoryStatistics, String> {
+    let read = i.read.ok_or("no function read")?;
+    let mut counts = MemoryStatistics {
+        size: size_of::<MemoryStatistics>() as u32,
+        ..MemoryStatistics::default()
+    };
+    // SAFETY: the struct is writable and says its size.
+    call("statistics read", |e| unsafe { read(device.handle, &mut counts, e) })?;
+    Ok(counts)
+}
+
+fn counts(device: &Device<'_>) -> Result {
+    let i = offered!(device, StatisticsInterface, statistics::INTERFACE);
+    if device.overlay {
+        return skip("the buffers of a CPU overlay are the host's");
+    }
+    const BYTES: u64 = 3 << 20;
+    let before = read(device, &i)?;
+    let buffer = device.alloc(BYTES)?;
+    let with = read(device, &i);
+    device.free(buffer);
+    let (with, after) = (with?, read(device, &i)?);
+    if with.active < before.active + BYTES || with.active > before.active + 2 * BYTES {
+        return Err(format!(
+            "a buffer of {BYTES} bytes moved the active bytes from {} to {}",
+            before.active, with.active
+        ));
+    }
+    if with.peak < with.active {
+        return Err(format!("the peak {} is below the active bytes {}", with.peak, with.active));
+    }
+    if after.active != before.active {
+        return Err(format!("active: {} before, {} after", before.active, after.active));
+    }
+    if let Some(reset) = i.reset_peak {
+        // SAFETY: an open device.
+        unsafe { reset(device.handle) };
+        let peak = read(device, &i)?.peak;
+        if peak > after.active {
+            return Err(format!("a peak of {peak} after the reset"));
+        }
+    }
+    if let Some(clear) = i.clear_cache {
+        // SAFETY: an open device.
+        unsafe { clear(device.handle) };
+        let cache = read(device, &i)?.cache;
+        if cache != 0 {
+            return Err(format!("{cache} bytes in the cache after clear_cache"));
+        }
+    }
+    PASSED
+}
+
+static RELEASED: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C" fn released(_context: *mut c_void) {
+    RELEASED.fetch_add(1, Ordering::Relaxed);
+}
+
+fn import(device: &Device<'_>) -> Result {
+    let i = offered!(device, MemoryInterface, memory::INTERFACE);
+    if i.imports >> memory::kind::HOST & 1 == 0 {
+        return skip("host memory cannot be imported");
+    }
+    let import = i.import.ok_or("no function import")?;
+    let mut data = vec![0u64; 1 << 12];
+    let bytes = (data.len() * 8) as u64;
+    data.iter_mut().zip(0..).for_each(|(d, i)| *d = i);
+    let block = ForeignMemory {
+        size: size_of::<ForeignMemory>() as u32,
+        kind: memory::kind::HOST,
+        flags: 0,
+        reserved: 0,
+        handle: data.as_mut_ptr() as u64,
+        offset: 0,
+        bytes,
+        release: Some(released),
+        context: std::ptr::null_mut(),
+        ready: 0,
+    };
+    RELEASED.store(0, Ordering::Relaxed);
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: the block's memory outlives the buffer, which is freed below.
+    call("import", |e| unsafe { import(device.handle, &block, &mut handle, e) })?;
+    let buffer = Buffer { handle: Handle(handle), bytes };
+    let stream = device.stream()?;
+    let mut back = vec![0u8; bytes as usize];
+    device.read(stream, buffer, 0, &mut back)?;
+    let right = back.chunks(8).zip(0u64..).all(|(b, i)| b == i.to_le_bytes());
+    let early = RELEASED.load(Ordering::Relaxed);
+    device.free(buffer);
+    device.synchronize(stream)?;
+    device.destroy_stream(stream);
+    if !right {
+        return Err("the imported memory shows other bytes".into());
+    }
+    match (early, RELEASED.load(Ordering::Relaxed)) {
+        (0, 1) => PASSED,
+        (0, n) => Err(format!("release was called {n} times")),
+        _ => Err("release was called while the buffer lived".into()),
+    }
+}
+
+fn export(device: &Device<'_>) -> Result {
+    let i = offered!(device, MemoryInterface, memory::INTERFACE);
+    if i.exports >> memory::kind::HOST & 1 == 0 {
+        return skip("buffers cannot be exported as host memory");
+    }
+    let export = i.export.ok_or("no function export")?;
+    let stream = device.stream()?;
+    let mut buffers = Buffers::new(device);
+    let buffer = buffers.alloc(256)?;
+    device.write(stream, buffer, 0, &[5; 256])?;
+    // SAFETY: all-zero bytes are a description of memory.
+    let mut block: ForeignMemory = unsafe { std::mem::zeroed() };
+    block.size = size_of::<ForeignMemory>() as u32;
+    let (handle, kind) = (buffer.handle.0, memory::kind::HOST);
+    // SAFETY: the struct is writable and says its size.
+    call("export", |e| unsafe { export(device.handle, handle, kind, &mut block, e) })?;
+    let address = (block.handle + block.offset) as *const u8;
+    // SAFETY: an export as host memory is an address of so many bytes.
+    let seen = unsafe { std::slice::from_raw_parts(address, 256) };
+    let right = seen.iter().all(|b| *b == 5);
+    if let Some(release) = block.release {
+        // SAFETY: the export is no longer used.
+        unsafe { release(block.context) };
+    }
+    drop(buffers);
+    device.destroy_stream(stream);
+    if right { PASSED } else { Err("the exported memory shows other bytes".into()) }
+}
+
+fn peer_copy(device: &Device<'_>) -> Result {
+    let i = offered!(device, PeerInterface, peer::INTERFACE);
+    let copy = i.copy.ok_or("no function copy")?;
+    let stream = device.stream()?;
+    let mut buffers = Buffers::new(device);
+    let (from, to) = (buffers.alloc(4096)?, buffers.alloc(4096)?);
+    let data: Vec<u8> = (0..4096u32).map(|i| (i % 251) as u8).collect();
+    device.write(stream, from, 0, &data)?;
+    device.write(stream, to, 0, &[0; 4096])?;
+    // SAFETY: both ranges lie in the buffers.
+    call("peer copy", |e| unsafe {
+        copy(device.handle, stream.0, to.handle.0, 96, device.handle, from.handle.0, 32, 1000, e)
+    })?;
+    device.synchronize(stream)?;
+    let mut back = vec![0; 4096];
+    device.read(stream, to, 0, &mut back)?;
+    drop(buffers);
+    device.destroy_stream(stream);
+    let around = back[..96].iter().chain(&back[1096..]).all(|b| *b == 0);
+    if back[96..1096] == data[32..1032] && around {
+        PASSED
+    } else {
+        Err("the copied bytes are not where they should be".into())
+    }
+}
+
+fn replayed(device: &Device<'_>) -> Result {
+    let i = offered!(device, ReplayInterface, replay::INTERFACE);
+    let (Some(capture), Some(replay), Some(release)) = (i.capture, i.replay, i.release) else {
+        return Err("one of capture, replay and release is missing".into());
+    };
+    let Some(mover) = Mover::new(device, 1000)? else {
+        return skip("no native fill and copy of float32");
+    };
+    let mut buffers = Buffers::new(device);
+    let (a, b) = (mover.buffer(&mut buffers)?, mover.buffer(&mut buffers)?);
+    let stream = device.stream()?;
+    let mut recording = std::ptr::null_mut();
+    mover.with_copy(a, b, |command| {
+        // SAFETY: a valid command; its buffers outlive the recording.
+        call("capture", |e| unsafe { capture(device.handle, command, 1, &mut recording, e) })
+    })?;
+    for value in [1.0, 2.0] {
+        mover.fill(stream, a, value)?;
+        // SAFETY: a recording of this device.
+        call("replay", |e| unsafe { replay(device.handle, stream.0, recording, e) })?;
+        device.synchronize(stream)?;
+        mover.expect(stream, b, value)?;
+    }
+    // SAFETY: nothing runs the recording any more.
+    unsafe { release(device.handle, recording) };
+    device.destroy_stream(stream);
+    PASSED
+}
+
+fn ranges(device: &Device<'_>) -> Result {
+    let i = offered!(device, ProfileInterface, profile::INTERFACE);
+    let (Some(push), Some(pop)) = (i.range_push, i.range_pop) else {
+        return Err("one of range_push and range_pop is missing".into());
+    };
+    let stream = device.stream()?;
+    // SAFETY: a live stream, a C string; ranges are closed as they were opened.
+    unsafe {
+        push(device.handle, stream.0, c"outer".as_ptr());
+        push(device.handle, stream.0, c"inner".as_ptr());
+        pop(device.handle, stream.0);
+        pop(device.handle, stream.0);
+    }
+    device.synchronize(stream)?;
+    device.destroy_stream(stream);
+    PASSED
+}
+
+fn languages(device: &Device<'_>) -> Result {
+    let named = inline_str(&device.info.kernel_languages);
+    // SAFETY: the id is this interface's.
+    let offered = unsafe { device.interface::<KernelInterface>(kernel::INTERFACE) };
+    let Some(i) = offered else {
+        return if named.is_empty() {
+            skip("not offered")
+        } else {
+            Err(format!("the device takes {named}, but there is no {:?}", kernel::INTERFACE))
+        };
+    };
+    if named.is_empty() {
+        return Err("kernels are offered, but the device names no language".into());
+    }
+    let (Some(compile), Some(_), Some(release)) = (i.compile, i.launch, i.release) else {
+        return Err("one of compile, launch and release is missing".into());
+    };
+    nonsense(device, compile, release, &named).map(|()| Outcome::Passed)
+}
+
+type Compile = unsafe extern "C" fn(
+    *mut c_void,
+    *const kernel::KernelSource,
+    *mut *mut c_void,
+    *mut *mut ultramarine_abi::Error,
+) -> ultramarine_abi::Status;
+type Release = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+/// What is no program in any language is refused, with the compiler's words.
+fn nonsense(
+    device: &Device<'_>,
+    compile: Compile,
+    release: Release,
+    languages: &str,
+) -> std::result::Result<(), String> {
+    const TEXT: &CStr = c"this is no program ]]";
+    for language in languages.split(' ') {
+        let language = std::ffi::CString::new(language).map_err(|e| e.to_string())?;
+        let source = kernel::KernelSource {
+            size: size_of::<kernel::KernelSource>() as u32,
+            n_template_arguments: 0,
+            language: language.as_ptr(),
+            source: TEXT.as_ptr(),
+            source_bytes: TEXT.count_bytes() as u64,
+            entry: c"nothing".as_ptr(),
+            template_arguments: std::ptr::null(),
+            options: std::ptr::null(),
+        };
+        let mut made = std::ptr::null_mut();
+        // SAFETY: a valid source, and a place for the kernel.
+        match call("compile", |e| unsafe { compile(device.handle, &source, &mut made, e) }) {
+            Ok(()) => {
+                // SAFETY: a kernel that nobody runs.
+                unsafe { release(device.handle, made) };
+                return Err(format!("{TEXT:?} compiles as {language:?}"));
+            }
+            Err(f) if f.text.is_none() => return Err(format!("{f}: the log is missing")),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}

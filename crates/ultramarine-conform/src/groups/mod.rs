@@ -1,0 +1,95 @@
+//! The groups of checks, each run in a process of its own.
+
+mod abi;
+mod errors;
+mod fused;
+mod interfaces;
+mod large;
+mod memory;
+mod ops;
+mod streams;
+mod threads;
+
+use crate::device::Device;
+use crate::options::Options;
+use crate::plugin::{Backend, Source};
+use crate::record::Recorder;
+use ultramarine_abi::{BackendAbiInfo, schema};
+
+/// What a group is run with.
+type Run = fn(&mut Recorder, &Options, &Source);
+
+/// A group that needs no op by name.
+const GROUPS: [(&str, Run); 8] = [
+    ("abi", abi::run),
+    ("errors", errors::run),
+    ("memory", memory::run),
+    ("streams", streams::run),
+    ("threads", threads::run),
+    ("interfaces", interfaces::run),
+    ("fused", fused::run),
+    ("large", large::run),
+];
+
+/// Names of all groups, in the order in which they are run. `file` is the parent's own.
+pub fn names() -> Vec<&'static str> {
+    let mut all = vec!["file"];
+    all.extend(GROUPS.iter().map(|g| g.0).filter(|n| *n != "large"));
+    all.extend(ops::GROUPS.iter().map(|g| g.0));
+    all.push("large");
+    all
+}
+
+/// Runs a group; false if there is none of that name.
+pub fn run(name: &str, recorder: &mut Recorder, options: &Options) -> bool {
+    if let Some(group) = GROUPS.iter().find(|g| g.0 == name) {
+        (group.1)(recorder, options, &options.source);
+    } else if let Some(group) = ops::GROUPS.iter().find(|g| g.0 == name) {
+        ops::run(recorder, options, group.1);
+    } else {
+        return false;
+    }
+    recorder.done();
+    true
+}
+
+/// Loads the backend and opens the device that is tested, for what a group does with it.
+/// What goes wrong before that is a failed check of the group.
+fn with_device(
+    recorder: &mut Recorder,
+    options: &Options,
+    group: &str,
+    f: impl FnOnce(&mut Recorder, &Device<'_>),
+) {
+    let mut loaded = None;
+    let mut why = None;
+    match Backend::load(&options.source) {
+        Ok(backend) => loaded = Some(backend),
+        Err(text) => why = Some(text),
+    }
+    let opened = loaded.as_ref().map(|backend| Device::open(backend, options.device));
+    match (opened, why) {
+        (Some(Ok(device)), _) => {
+            f(recorder, &device);
+            device.close();
+        }
+        (Some(Err(text)), _) | (None, Some(text)) => {
+            recorder.check(&format!("{group}/open"), || Err(text));
+        }
+        (None, None) => {}
+    }
+}
+
+/// The name of an op.
+fn op_name(id: schema::OpId) -> &'static str {
+    schema::find(id).map_or("unknown", |row| row.name)
+}
+
+/// An ABI info as text, to be compared.
+pub fn info_bytes(info: &BackendAbiInfo) -> String {
+    // SAFETY: the struct is plain integers without padding.
+    let bytes = unsafe {
+        std::slice::from_raw_parts((&raw const *info).cast::<u8>(), size_of::<BackendAbiInfo>())
+    };
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,217 @@
+//! Every op against the kit's reference.
+
+use super::{op_name, with_device};
+use crate::cases::{Case, Scope, Subject, elementwise, order, places};
+use crate::compare;
+use crate::device::{Device, Handle, Prepared};
+use crate::options::Options;
+use crate::record::{Cell, Outcome, Recorder, skip};
+use crate::run::{self, Request};
+use crate::tensor::Array;
+use ultramarine_abi::{device_flag, layout, schema::op};
+
+/// Makes the cases of a family.
+pub type Cases = fn(&Scope) -> Vec<Subject>;
+
+/// A group for each family.
+pub const GROUPS: [(&str, Cases); 17] = [
+    ("ops.copy", elementwise::copy),
+    ("ops.fill", elementwise::fill),
+    ("ops.arange", elementwise::arange),
+    ("ops.unary", elementwise::unary),
+    ("ops.binary", elementwise::binary),
+    ("ops.select", elementwise::select),
+    ("ops.reduce", order::reduce),
+    ("ops.arg_reduce", order::arg_reduce),
+    ("ops.scan", order::scan),
+    ("ops.matmul", order::matmul),
+    ("ops.gather", places::gather),
+    ("ops.scatter", places::scatter),
+    ("ops.gather_axis", places::gather_axis),
+    ("ops.scatter_axis", places::scatter_axis),
+    ("ops.sort", |scope| order::sort(scope, op::SORT)),
+    ("ops.arg_sort", |scope| order::sort(scope, op::ARG_SORT)),
+    ("ops.random_bits", elementwise::random_bits),
+];
+
+/// The epsilon of a product with TF32's mantissa.
+const REDUCED: f64 = 1.0 / 1024.0;
+
+/// What a device's cases depend on.
+pub fn scope(device: &Device<'_>, full: bool) -> Scope {
+    let info = &device.info;
+    Scope {
+        full,
+        storage: info.dtypes_storage,
+        arithmetic: info.dtypes_arithmetic,
+        subnormals: !device.flag(device_flag::FLUSHES_SUBNORMALS),
+        product_epsilon: if device.flag(device_flag::REDUCED_PRECISION) { REDUCED } else { 0.0 },
+    }
+}
+
+/// Runs the cases of a family.
+pub fn run(recorder: &mut Recorder, options: &Options, cases: Cases) {
+    with_device(recorder, options, "ops", |recorder, device| {
+        let subjects = cases(&scope(device, options.full));
+        let stream = match device.stream() {
+            Ok(stream) => stream,
+            Err(failure) => {
+                recorder.check("ops/stream", || Err(failure.to_string()));
+                return;
+            }
+        };
+        for subject in &subjects {
+            one(recorder, device, stream, subject);
+        }
+        device.destroy_stream(stream);
+    });
+}
+
+fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, subject: &Subject) {
+    let family = op_name(subject.family);
+    let code = if subject.code.is_empty() { String::new() } else { format!("/{}", subject.code) };
+    let name = format!("{family}{code}/{}", subject.dtype.name());
+    let mut cell = Cell {
+        family: family.to_owned(),
+        code: subject.code.clone(),
+        dtype: subject.dtype.name().to_owned(),
+        need: subject.need,
+        ..Cell::default()
+    };
+    let mut ran = false;
+    recorder.check(&name, || {
+        ran = true;
+        let mut plans = Plans { device, all: Vec::new() };
+        let mut problems = Vec::new();
+        for case in &subject.cases {
+            if let Err(text) = try_case(&mut plans, stream, subject, case, &mut cell) {
+                problems.push(format!("{}: {text}", case.what));
+                if case.plain {
+                    cell.plain = "wrong";
+                }
+            }
+        }
+        let cases = problems.len();
+        match problems.into_iter().next() {
+            None if cell.plain == "refused" => skip("refused"),
+            None => Ok(Outcome::Passed),
+            Some(first) if cases > 1 => Err(format!("{first} ({cases} cases fail)")),
+            Some(first) => Err(first),
+        }
+    });
+    if ran {
+        recorder.cell(&cell);
+    }
+}
+
+/// The plans of one op: a plan serves all sizes, so it is made once for its descriptions.
+struct Plans<'a> {
+    device: &'a Device<'a>,
+    all: Vec<(Key, Option<Handle>, bool)>,
+}
+
+/// What a plan depends on.
+#[derive(PartialEq)]
+struct Key {
+    attributes: Vec<u64>,
+    tensors: Vec<(u8, usize, u32)>,
+}
+
+impl Plans<'_> {
+    /// The plan; none if the op is refused. The flag: it needs contiguous inputs.
+    fn get(&mut self, request: &Request) -> Result<(Option<Handle>, bool), String> {
+        let tensors = request.inputs.iter().chain([&request.output]);
+        let key = Key {
+            attributes: request.attributes.clone(),
+            tensors: tensors.map(|t| (t.dtype.0, t.shape.len(), t.class)).collect(),
+        };
+        if let Some(known) = self.all.iter().find(|known| known.0 == key) {
+            return Ok((known.1, known.2));
+        }
+        let made = match run::prepare(self.device, request)? {
+            Prepared::Plan(plan) => (Some(plan), false),
+            Prepared::Unsupported => (None, false),
+            Prepared::NeedsContiguous => (None, true),
+        };
+        self.all.push((key, made.0, made.1));
+        Ok(made)
+    }
+}
+
+impl Drop for Plans<'_> {
+    fn drop(&mut self) {
+        for (_, plan, _) in self.all.drain(..) {
+            if let Some(plan) = plan {
+                self.device.release(plan);
+            }
+        }
+    }
+}
+
+fn try_case(
+    plans: &mut Plans<'_>,
+    stream: Handle,
+    subject: &Subject,
+    case: &Case,
+    cell: &mut Cell,
+) -> Result<(), String> {
+    let device = plans.device;
+    let (plan, needs_contiguous) = plans.get(&case.request)?;
+    let strided_output = case.request.output.class != layout::CONTIGUOUS;
+    let is_native = cell.plain == "native";
+    let state = if case.plain { &mut cell.plain } else { &mut cell.strided };
+    let Some(plan) = plan else {
+        if needs_contiguous {
+            if case.plain {
+                return Err("NEEDS_CONTIGUOUS for inputs that are contiguous".into());
+            }
+            // Only copies have to reach every layout: the host makes tensors contiguous
+            // with them.
+            if subject.family == op::COPY && subject.code.is_empty() {
+                return Err("a copy within a dtype that NEEDS_CONTIGUOUS".into());
+            }
+            *state = "contiguous";
+        } else if subject.family == op::COPY && strided_output && is_native {
+            return Err("a copy into strides is refused".into());
+        } else {
+            *state = "refused";
+        }
+        return Ok(());
+    };
+    if state.is_empty() {
+        *state = "native";
+    }
+    let got = run::submit(device, stream, plan, &case.request)?;
+    let flushes = device.flag(device_flag::FLUSHES_SUBNORMALS);
+    let (dtype, shape) = (case.request.output.dtype, &case.request.output.shape);
+    let worst = compare::all(dtype, shape, &case.wants, &got, flushes, |index| {
+        operands(&case.operands, index)
+    })?;
+    cell.ulp = cell.ulp.max(worst);
+    let floats = dtype.is_float() || dtype.is_complex();
+    let sums = matches!(subject.family, op::REDUCE | op::SCAN | op::MATMUL | op::SCATTER);
+    if floats && sums && device.flag(device_flag::DETERMINISTIC) {
+        let again = run::submit(device, stream, plan, &case.request)?;
+        let bits = |values: &[crate::dtype::Num]| {
+            let mut bytes = Vec::new();
+            values.iter().for_each(|v| dtype.write(*v, &mut bytes));
+            bytes
+        };
+        if bits(&got) != bits(&again) {
+            return Err("the device says DETERMINISTIC, but a second run gives other bits".into());
+        }
+    }
+    Ok(())
+}
+
+/// The operands of an element, where operands have the output's shape.
+fn operands(arrays: &[Array], index: &[i64]) -> String {
+    let fits =
+        |a: &&Array| a.shape.len() == index.len() && a.shape.iter().zip(index).all(|(n, i)| i < n);
+    let own: Vec<String> = arrays.iter().filter(fits).map(|a| a.at(index).to_string()).collect();
+    if own.len() == arrays.len() && !own.is_empty() {
+        format!(" (of {})", own.join(", "))
+    } else {
+        String::new()
+    }
+}

@@ -1,0 +1,149 @@
+//! The conformance kit: tells from a backend's binary alone whether it keeps Ultramarine's
+//! contract, and what it can do.
+//!
+//! The parent reads the file (`file`), runs every group of checks in a child process
+//! (`parent`, `groups`), and prints what the children found (`report`). Checks call the
+//! backend through `device`; ops are compared (`compare`) with references of the kit's own
+//! (`reference`) on cases (`cases`) that the contract's schema and `rules` ask for.
+
+#![allow(clippy::print_stdout, reason = "the report is this program's output")]
+
+mod cases;
+mod compare;
+mod device;
+mod dtype;
+mod file;
+mod groups;
+mod host;
+mod options;
+mod parent;
+mod plugin;
+mod record;
+mod reference;
+mod report;
+mod rules;
+mod run;
+mod tensor;
+mod values;
+
+use options::{Options, Stop};
+use plugin::Source;
+use record::Recorder;
+use std::fs::OpenOptions;
+use std::process::ExitCode;
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let options = match options::parse() {
+        Ok(options) => options,
+        Err(Stop::Help) => {
+            print!("{}", options::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(Stop::List) => {
+            groups::names().iter().for_each(|name| println!("{name}"));
+            return ExitCode::SUCCESS;
+        }
+        Err(Stop::Wrong(text)) => {
+            eprintln!("ultramarine-conform: {text}\n\n{}", options::HELP);
+            return ExitCode::from(USAGE);
+        }
+    };
+    let result = match &options.child {
+        Some(child) => run_child(&options, &child.0, &child.1),
+        None => run_parent(&options),
+    };
+    match result {
+        Ok(code) => code,
+        Err(text) => {
+            eprintln!("ultramarine-conform: {text}");
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// A child: one group.
+fn run_child(options: &Options, group: &str, output: &std::path::Path) -> Result<ExitCode, String> {
+    let file = OpenOptions::new().append(true).open(output);
+    let file = file.map_err(|e| format!("{}: {e}", output.display()))?;
+    let mut recorder = Recorder::new(file, options.check.clone(), options.after.clone());
+    if groups::run(group, &mut recorder, options) {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Err(format!("no group {group:?}"))
+    }
+}
+
+/// The groups that the options ask for.
+fn chosen(options: &Options) -> Result<Vec<&'static str>, String> {
+    let mut all = groups::names();
+    if !options.large {
+        all.retain(|name| *name != "large" || options.groups.iter().any(|g| g == "large"));
+    }
+    if options.groups.is_empty() {
+        return Ok(all);
+    }
+    let fits = |name: &str, asked: &str| {
+        name == asked || name.strip_prefix(asked).is_some_and(|rest| rest.starts_with('.'))
+    };
+    if let Some(unknown) = options.groups.iter().find(|g| !all.iter().any(|name| fits(name, g))) {
+        return Err(format!("no group {unknown:?}; --list names them"));
+    }
+    all.retain(|name| options.groups.iter().any(|g| fits(name, g)));
+    Ok(all)
+}
+
+fn run_parent(options: &Options) -> Result<ExitCode, String> {
+    let mut groups = chosen(options)?;
+    let mut early = parent::Findings::default();
+    let mut loadable = true;
+    if groups.contains(&"file") {
+        groups.retain(|name| *name != "file");
+        if let Source::File(path) = &options.source {
+            loadable = file::check(path, &mut early);
+        }
+    }
+    // A file of another machine, or none at all: nothing of it can be run.
+    let mut findings =
+        if loadable { parent::run(options, &groups)? } else { parent::Findings::default() };
+    findings.checks.splice(0..0, early.checks);
+    findings.facts.splice(0..0, early.facts);
+    if let Source::File(path) = &options.source
+        && loadable
+        && options.check.is_none()
+    {
+        note_agrees(path, &mut findings);
+    }
+    let verdict = report::verdict(&findings);
+    print!("{}", report::text(options, &findings, &verdict));
+    if let Some(path) = &options.json {
+        let mut json = findings.json();
+        json["plugin"] = options.source.to_string().into();
+        json["grade"] = verdict.grade.map_or("none", |g| g.name()).into();
+        json["missing"] = verdict.missing.clone().into();
+        std::fs::write(path, format!("{json:#}\n"))
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    let failed = findings.checks.iter().any(|c| c.result == "fail");
+    let is_part = !options.groups.is_empty() || options.check.is_some();
+    let conforms = verdict.grade.is_some_and(|g| g >= options.grade) || is_part && !failed;
+    Ok(if conforms { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// The note says what the entry point says, as far as children told.
+fn note_agrees(path: &std::path::Path, findings: &mut parent::Findings) {
+    let Some(told) = findings.fact("abi info bytes").and_then(|v| v.as_str()).map(str::to_owned)
+    else {
+        return;
+    };
+    let Some(note) = std::fs::read(path).ok().and_then(|data| file::abi_note(&data).ok()) else {
+        return;
+    };
+    let same = groups::info_bytes(&note) == told;
+    let (result, text) =
+        if same { ("pass", "") } else { ("fail", "abi_info() and the note say different things") };
+    findings.add("file", "file/note agrees with abi_info", result, text);
+    findings.facts.retain(|f| f.0 != "abi info bytes");
+}

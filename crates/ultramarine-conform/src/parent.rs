@@ -1,0 +1,230 @@
+//! The parent: runs every group in a child process with a time limit, and collects what
+//! the children write. A crash or a hang costs the check in which it happened.
+
+use crate::options::Options;
+use crate::plugin::Source;
+use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Crashes of a group after which the rest of its checks is given up.
+const CRASHES: usize = 4;
+
+/// One check, as the parent knows it.
+#[derive(Clone, Debug)]
+pub struct Check {
+    pub group: String,
+    pub name: String,
+    /// `pass`, `fail` or `skip`.
+    pub result: String,
+    pub text: String,
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub checks: Vec<Check>,
+    pub facts: Vec<(String, Value)>,
+    pub cells: Vec<Value>,
+    /// Groups with the time that they took.
+    pub times: Vec<(String, Duration)>,
+}
+
+impl Findings {
+    pub fn add(&mut self, group: &str, name: &str, result: &str, text: &str) {
+        self.checks.push(Check {
+            group: group.to_owned(),
+            name: name.to_owned(),
+            result: result.to_owned(),
+            text: text.to_owned(),
+        });
+    }
+
+    pub fn fact(&self, key: &str) -> Option<&Value> {
+        self.facts.iter().find(|f| f.0 == key).map(|f| &f.1)
+    }
+
+    pub fn json(&self) -> Value {
+        let checks: Vec<Value> = self
+            .checks
+            .iter()
+            .map(|c| json!({"group": c.group, "check": c.name, "result": c.result, "text": c.text}))
+            .collect();
+        let facts: serde_json::Map<String, Value> = self.facts.iter().cloned().collect();
+        json!({ "checks": checks, "facts": facts, "ops": self.cells })
+    }
+}
+
+/// What a child left behind.
+#[derive(Default)]
+struct Told {
+    running: Option<String>,
+    last: Option<String>,
+    done: bool,
+}
+
+/// A directory that is removed with its content.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs groups one after the other.
+pub fn run(options: &Options, groups: &[&str]) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let directory =
+        std::env::temp_dir().join(format!("ultramarine-conform-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let scratch = Scratch(directory);
+    for group in groups {
+        let start = Instant::now();
+        run_group(options, group, &scratch.0, &mut findings)?;
+        findings.times.push(((*group).to_owned(), start.elapsed()));
+    }
+    Ok(findings)
+}
+
+fn run_group(
+    options: &Options,
+    group: &str,
+    directory: &Path,
+    findings: &mut Findings,
+) -> Result<(), String> {
+    let output = directory.join("found");
+    let mut after = None;
+    for crash in 0..CRASHES {
+        std::fs::write(&output, "").map_err(|e| format!("{}: {e}", output.display()))?;
+        let mut child = spawn(options, group, &output, after.as_deref())?;
+        let ended = wait(&mut child, options.limit)?;
+        let text = std::fs::read_to_string(&output).unwrap_or_default();
+        let told = read(group, &text, findings);
+        let why = match ended {
+            Some(status) if told.done && status.success() => return Ok(()),
+            Some(status) if told.done => {
+                let text = format!("the process {} after its last check", ending(status));
+                findings.add(group, &format!("{group}/exit"), "fail", &text);
+                return Ok(());
+            }
+            Some(status) => format!("the process {}", ending(status)),
+            None => format!("no end within {} s: killed", options.limit.as_secs()),
+        };
+        match (told.running, told.last) {
+            (Some(name), _) => {
+                findings.add(group, &name, "fail", &why);
+                after = Some(name);
+            }
+            (None, Some(last)) => {
+                findings.add(group, &format!("{group}/between checks"), "fail", &why);
+                after = Some(last);
+            }
+            (None, None) => {
+                findings.add(group, &format!("{group}/start"), "fail", &why);
+                return Ok(());
+            }
+        }
+        // A hang costs the whole time limit: one is enough.
+        if ended.is_none() || crash + 1 == CRASHES {
+            break;
+        }
+    }
+    let text = "given up; the remaining checks of the group were not run";
+    findings.add(group, &format!("{group}/rest"), "fail", text);
+    Ok(())
+}
+
+fn spawn(
+    options: &Options,
+    group: &str,
+    output: &Path,
+    after: Option<&str>,
+) -> Result<Child, String> {
+    let me = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
+    let mut command = Command::new(me);
+    command.arg("--child").arg(group).arg("--child-output").arg(output);
+    command.arg("--device").arg(options.device.to_string());
+    if let Some(after) = after {
+        command.arg("--child-after").arg(after);
+    }
+    if let Some(check) = &options.check {
+        command.arg("--check").arg(check);
+    }
+    if options.full {
+        command.arg("--full");
+    }
+    match &options.source {
+        Source::Builtin => command.arg("--builtin"),
+        Source::File(path) => command.arg("--").arg(path),
+    };
+    // What a plugin prints is not the kit's report.
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    if !options.verbose {
+        command.stderr(Stdio::null());
+    }
+    command.spawn().map_err(|e| format!("cannot start a child process: {e}"))
+}
+
+/// Waits for a child; none if it had to be killed.
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, String> {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match child.try_wait() {
+            Err(e) => return Err(format!("cannot wait for a child process: {e}")),
+            Ok(Some(status)) => return Ok(Some(status)),
+            Ok(None) if start.elapsed() > limit => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(None);
+            }
+            Ok(None) => std::thread::sleep(pause),
+        }
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+fn ending(status: ExitStatus) -> String {
+    let Some(signal) = status.signal() else {
+        return format!("ended with {status}");
+    };
+    let name = match signal {
+        libc::SIGSEGV => "SIGSEGV, a wild address",
+        libc::SIGABRT => "SIGABRT, an abort (a failed assertion, a double free, an exception)",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGILL => "SIGILL, an instruction that this machine does not have",
+        libc::SIGFPE => "SIGFPE, an integer division by zero",
+        libc::SIGKILL => "SIGKILL (out of memory?)",
+        libc::SIGTRAP => "SIGTRAP",
+        _ => "a signal",
+    };
+    format!("was ended by signal {signal}: {name}")
+}
+
+/// Reads a child's lines.
+fn read(group: &str, text: &str, findings: &mut Findings) -> Told {
+    let mut told = Told::default();
+    for line in text.lines() {
+        // A line that was cut short by a crash is no JSON.
+        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+        let field = |name: &str| value[name].as_str().unwrap_or_default();
+        if let Some(name) = value["begin"].as_str() {
+            told.running = Some(name.to_owned());
+        } else if let Some(name) = value["end"].as_str() {
+            findings.add(group, name, field("result"), field("text"));
+            told.running = None;
+            told.last = Some(name.to_owned());
+        } else if let Some(key) = value["fact"].as_str() {
+            findings.facts.push((key.to_owned(), value["value"].clone()));
+        } else if value["cell"].is_string() {
+            findings.cells.push(value);
+        } else if value["done"].is_boolean() {
+            told.done = true;
+        }
+    }
+    told
+}

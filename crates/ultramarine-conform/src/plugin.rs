@@ -1,0 +1,186 @@
+//! A backend as the kit gets it: entry points of a library, or the linked-in CPU's.
+
+use crate::host;
+use core::ffi::CStr;
+use std::path::{Path, PathBuf};
+use ultramarine_abi::{
+    self as abi, BackendAbiInfo, BackendAbiInfoFn, BackendInit, BackendScoreFn, BackendTable,
+    Status, status, symbol,
+};
+
+/// Where a backend comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A shared library.
+    File(PathBuf),
+    /// The CPU backend that is linked into the kit.
+    Builtin,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::File(path) => write!(f, "{}", path.display()),
+            Source::Builtin => write!(f, "--builtin"),
+        }
+    }
+}
+
+/// The entry points.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub abi_info: Option<BackendAbiInfoFn>,
+    pub score: Option<BackendScoreFn>,
+    pub init: BackendInit,
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub call: &'static str,
+    pub code: Status,
+    pub text: Option<String>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} returned {}", self.call, status_name(self.code))?;
+        match &self.text {
+            Some(text) => write!(f, " ({text})"),
+            None => write!(f, " without text"),
+        }
+    }
+}
+
+impl From<Failure> for String {
+    fn from(failure: Failure) -> String {
+        failure.to_string()
+    }
+}
+
+/// A status as the contract spells it.
+pub fn status_name(code: Status) -> String {
+    let known = [
+        (status::OK, "OK"),
+        (status::ERROR, "ERROR"),
+        (status::UNSUPPORTED, "UNSUPPORTED"),
+        (status::NEEDS_CONTIGUOUS, "NEEDS_CONTIGUOUS"),
+        (status::OUT_OF_MEMORY, "OUT_OF_MEMORY"),
+        (status::FORKED, "FORKED"),
+        (status::INVALID, "INVALID"),
+    ];
+    known
+        .iter()
+        .find(|k| k.0 == code)
+        .map_or_else(|| format!("the unknown status {code}"), |k| k.1.to_owned())
+}
+
+/// Makes a call that takes a place for an error, and judges what it returned.
+pub fn call(
+    name: &'static str,
+    f: impl FnOnce(*mut *mut abi::Error) -> Status,
+) -> Result<(), Failure> {
+    let mut error = std::ptr::null_mut();
+    let code = f(&mut error);
+    let text = host::take_error(name, code, error);
+    if !(status::OK..=status::INVALID).contains(&code) {
+        host::violation(format!("{name} returned {}", status_name(code)));
+    }
+    if text.is_none() && matches!(code, status::ERROR | status::INVALID) {
+        host::violation(format!("{name} returned {} without a text", status_name(code)));
+    }
+    if code == status::OK { Ok(()) } else { Err(Failure { call: name, code, text }) }
+}
+
+/// Opens a library, which then stays open: code of it may be running.
+fn open(path: &Path) -> Result<&'static libloading::os::unix::Library, String> {
+    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+    let path = path.canonicalize().map_err(|e| format!("cannot open {}: {e}", path.display()))?;
+    // SAFETY: the library's constructors run here. That they are what the kit came to
+    // test is why it runs them in a child process.
+    let library = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
+    Ok(Box::leak(Box::new(library.map_err(|e| format!("cannot open {}: {e}", path.display()))?)))
+}
+
+impl Source {
+    /// Opens the library and looks the entry points up.
+    pub fn entry(&self) -> Result<Entry, String> {
+        let path = match self {
+            Source::Builtin => {
+                return Ok(Entry {
+                    abi_info: None,
+                    score: None,
+                    init: ultramarine_cpu::backend_init,
+                });
+            }
+            Source::File(path) => path,
+        };
+        let library = open(path)?;
+        let missing = |name: &CStr| format!("no entry point {}", name.to_string_lossy());
+        // SAFETY: symbols of these names have these types, by contract.
+        unsafe {
+            let abi_info = library.get::<BackendAbiInfoFn>(symbol::ABI_INFO.to_bytes_with_nul());
+            let score = library.get::<BackendScoreFn>(symbol::SCORE.to_bytes_with_nul());
+            let init = library.get::<BackendInit>(symbol::INIT.to_bytes_with_nul());
+            Ok(Entry {
+                abi_info: Some(*abi_info.map_err(|_| missing(symbol::ABI_INFO))?),
+                score: score.ok().map(|s| *s),
+                init: *init.map_err(|_| missing(symbol::INIT))?,
+            })
+        }
+    }
+}
+
+/// A backend that was initialised.
+pub struct Backend {
+    pub table: BackendTable,
+    pub info: Option<BackendAbiInfo>,
+}
+
+impl Entry {
+    /// The ABI info, asked for with the size that this contract has.
+    pub fn info(&self) -> Result<Option<BackendAbiInfo>, String> {
+        let Some(ask) = self.abi_info else { return Ok(None) };
+        // SAFETY: all-zero bytes are an ABI info.
+        let mut info: BackendAbiInfo = unsafe { std::mem::zeroed() };
+        info.size = size_of::<BackendAbiInfo>() as u32;
+        // SAFETY: the struct is writable and says its size.
+        let code = unsafe { ask(&mut info) };
+        if code != status::OK {
+            return Err(format!("abi_info returned {}", status_name(code)));
+        }
+        Ok(Some(info))
+    }
+
+    /// Initialises with the kit's host table.
+    pub fn init(&self) -> Result<BackendTable, String> {
+        // SAFETY: all-zero bytes are a table without functions.
+        let mut table: BackendTable = unsafe { std::mem::zeroed() };
+        table.size = size_of::<BackendTable>() as u32;
+        // SAFETY: both tables are valid, and the host's lives for ever.
+        call("init", |e| unsafe { (self.init)(host::table(), &mut table, e) })?;
+        Ok(table)
+    }
+}
+
+impl Backend {
+    /// Opens and initialises.
+    pub fn load(source: &Source) -> Result<Self, String> {
+        let entry = source.entry()?;
+        let info = entry.info()?;
+        let table = entry.init()?;
+        Ok(Backend { table, info })
+    }
+
+    /// An optional interface of the backend.
+    ///
+    /// # Safety
+    /// `T` is the interface's struct.
+    pub unsafe fn interface<T: Copy>(&self, id: &CStr) -> Option<T> {
+        let ask = self.table.interface?;
+        // SAFETY: the backend's function with the backend's pointer and a C string.
+        let found = unsafe { ask(self.table.backend, id.as_ptr()) };
+        // SAFETY: interfaces are static structs that begin with their size.
+        unsafe { abi::read_sized(found as *const T) }
+    }
+}

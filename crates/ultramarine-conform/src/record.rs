@@ -1,0 +1,119 @@
+//! What a child process tells its parent: one JSON object a line, written as soon as it
+//! is known, so that a crash leaves the name of the check that was running.
+
+use crate::host;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How a check ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Passed,
+    /// Does not apply; why.
+    Skipped(String),
+}
+
+/// A check's result; an error is the failure, with how to see it again.
+pub type Result = std::result::Result<Outcome, String>;
+
+/// The check passed.
+pub const PASSED: Result = Ok(Outcome::Passed);
+
+/// The check does not apply.
+pub fn skip(why: impl Into<String>) -> Result {
+    Ok(Outcome::Skipped(why.into()))
+}
+
+/// Runs checks and writes what became of them.
+pub struct Recorder {
+    file: File,
+    /// Only checks whose name contains this.
+    only: Option<String>,
+    /// Checks up to and with this one were run by an earlier child.
+    after: Option<String>,
+}
+
+impl Recorder {
+    pub fn new(file: File, only: Option<String>, after: Option<String>) -> Self {
+        Recorder { file, only, after }
+    }
+
+    fn line(&mut self, value: &Value) {
+        // The parent notices a file that ends early.
+        let _ = writeln!(self.file, "{value}").and_then(|()| self.file.flush());
+    }
+
+    /// Whether a check of this name is to be run.
+    fn wants(&mut self, name: &str) -> bool {
+        if let Some(after) = &self.after {
+            if after == name {
+                self.after = None;
+            }
+            return false;
+        }
+        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
+    }
+
+    /// Runs a check.
+    pub fn check(&mut self, name: &str, f: impl FnOnce() -> Result) {
+        if !self.wants(name) {
+            return;
+        }
+        self.line(&json!({ "begin": name }));
+        host::take_violations();
+        let result = catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
+            Err(format!("the kit panicked: {text}"))
+        });
+        let mut violations = host::take_violations();
+        let (result, text) = match (result, violations.is_empty()) {
+            (Err(text), true) => ("fail", text),
+            (Err(text), false) => ("fail", format!("{text}; {}", violations.join("; "))),
+            (Ok(_), false) => {
+                violations.dedup();
+                ("fail", violations.join("; "))
+            }
+            (Ok(Outcome::Passed), true) => ("pass", String::new()),
+            (Ok(Outcome::Skipped(why)), true) => ("skip", why),
+        };
+        self.line(&json!({ "end": name, "result": result, "text": text }));
+    }
+
+    /// A fact for the capability sheet.
+    pub fn fact(&mut self, key: &str, value: Value) {
+        if self.after.is_none() {
+            self.line(&json!({ "fact": key, "value": value }));
+        }
+    }
+
+    /// One cell of the matrix of ops and dtypes.
+    pub fn cell(&mut self, cell: &Cell) {
+        self.line(&json!({ "cell": cell.family, "code": cell.code, "dtype": cell.dtype,
+            "need": cell.need, "plain": cell.plain, "strided": cell.strided, "ulp": cell.ulp }));
+    }
+
+    /// The group is through.
+    pub fn done(&mut self) {
+        self.line(&json!({ "done": true }));
+    }
+}
+
+/// What is known of an op for a dtype.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    pub family: String,
+    /// The code within the family, or empty.
+    pub code: String,
+    pub dtype: String,
+    /// Whether grades ask for it: `basic`, `complete` or `optional`.
+    pub need: &'static str,
+    /// For contiguous inputs: `native`, `refused` or `wrong`.
+    pub plain: &'static str,
+    /// For others: `native`, `contiguous` (the host has to copy), `refused`, or empty.
+    pub strided: &'static str,
+    /// The largest error seen, in units of the last place.
+    pub ulp: f64,
+}

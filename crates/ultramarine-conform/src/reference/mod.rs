@@ -1,0 +1,30 @@
+//! What the contract's ops mean, written once more: naive, in float64 and 128-bit
+//! integers, from the schema's words.
+
+pub mod elementwise;
+pub mod order;
+pub mod places;
+pub mod threefry;
+
+use crate::compare::Want;
+use crate::dtype::{DType, Num};
+use ultramarine_abi::schema;
+
+/// What is expected of a value with a tolerance in units of the last place, measured at
+/// `at`.
+pub fn want(ulps: f64, dtype: DType, value: Num, at: f64) -> Want {
+    if !(dtype.is_float() || dtype.is_complex()) {
+        return Want::exact(value);
+    }
+    let at = if at.is_finite() { at } else { 0.0 };
+    let allowed = schema::tolerance(ulps, dtype.0.into());
+    // The nearest value is half a unit off; 16-bit floats are computed in float32 and
+    // rounded again.
+    let twice = if dtype.is_half() { 0.5 * DType::F32.ulp(at) } else { 0.0 };
+    Want { at, ..Want::near(value, (allowed - 0.5).max(0.0) * dtype.ulp(at) + twice) }
+}
+
+/// The type that a dtype is computed in.
+pub fn working(dtype: DType) -> DType {
+    if dtype.is_half() || dtype.is_complex() { DType::F32 } else { dtype }
+}

@@ -1,0 +1,127 @@
+//! Gathers and scatters.
+
+use super::elementwise;
+use crate::compare::Want;
+use crate::dtype::{DType, Num};
+use crate::tensor::{Array, each_index, row_major};
+use ultramarine_abi::schema::{binary, scatter};
+
+/// An index of an axis of size `n`, of which a slice of size `width` is taken: none if it
+/// is outside.
+fn normal(index: Num, n: i64, width: i64) -> Option<i64> {
+    let i = index.int();
+    let i = if i < 0 { i + i128::from(n) } else { i };
+    (0..=i128::from(n - width)).contains(&i).then_some(i as i64)
+}
+
+/// As [`normal`]; what is outside is moved inside.
+fn clamped(index: Num, n: i64, width: i64) -> i64 {
+    let i = index.int();
+    let i = if i < 0 { i + i128::from(n) } else { i };
+    i.clamp(0, i128::from(n - width)) as i64
+}
+
+/// GATHER: the output's shape and values.
+pub fn gather(
+    source: &Array,
+    indices: &[Array],
+    axes: &[usize],
+    slice: &[i64],
+) -> (Vec<i64>, Vec<Want>) {
+    let split = indices.first().map_or(0, |i| i.shape.len());
+    let mut shape = indices.first().map_or(Vec::new(), |i| i.shape.clone());
+    shape.extend(slice);
+    let mut wants = Vec::new();
+    each_index(&shape, |at| {
+        let (position, within) = at.split_at(split);
+        let mut from = within.to_vec();
+        for (array, axis) in indices.iter().zip(axes) {
+            from[*axis] += clamped(array.at(position), source.shape[*axis], slice[*axis]);
+        }
+        wants.push(Want::exact(source.at(&from)));
+    });
+    (shape, wants)
+}
+
+/// Combines an update with what is there.
+fn combine(code: u32, dtype: DType, old: Want, update: Num) -> Want {
+    let op = match code {
+        scatter::SUM => binary::ADD,
+        scatter::PROD => binary::MULTIPLY,
+        scatter::MIN => binary::MINIMUM,
+        scatter::MAX => binary::MAXIMUM,
+        _ => return Want::exact(update),
+    };
+    let Some(value) = elementwise::binary(op, dtype, old.value, update) else { return Want::ANY };
+    if !(dtype.is_float() || dtype.is_complex()) {
+        return Want::exact(value);
+    }
+    // Each step may round to the dtype, in any order of the updates.
+    let size = old.value.complex().norm().max(update.complex().norm()).max(value.complex().norm());
+    let step = match code {
+        scatter::SUM | scatter::PROD => 2.0 * dtype.epsilon() * size,
+        _ => 0.0,
+    };
+    let grown = if code == scatter::PROD { update.complex().norm().max(1.0) } else { 1.0 };
+    Want { slack: old.slack * grown + step, at: size.max(old.at), ..Want::exact(value) }
+}
+
+/// SCATTER.
+pub fn scatter(
+    code: u32,
+    source: &Array,
+    indices: &[Array],
+    updates: &Array,
+    axes: &[usize],
+) -> Vec<Want> {
+    let split = indices.first().map_or(0, |i| i.shape.len());
+    let mut wants: Vec<Want> = source.values.iter().map(|v| Want::exact(*v)).collect();
+    let strides = row_major(&source.shape);
+    let slice = &updates.shape[split..];
+    each_index(&updates.shape, |at| {
+        let (position, within) = at.split_at(split);
+        let mut to = within.to_vec();
+        for (array, axis) in indices.iter().zip(axes) {
+            match normal(array.at(position), source.shape[*axis], slice[*axis]) {
+                Some(i) => to[*axis] += i,
+                None => return,
+            }
+        }
+        let place: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
+        let want = &mut wants[place as usize];
+        *want = combine(code, source.dtype, *want, updates.at(at));
+    });
+    wants
+}
+
+/// GATHER_AXIS.
+pub fn gather_axis(axis: usize, source: &Array, indices: &Array) -> Vec<Want> {
+    let mut wants = Vec::new();
+    each_index(&indices.shape, |at| {
+        let mut from = at.to_vec();
+        from[axis] = clamped(indices.at(at), source.shape[axis], 1);
+        wants.push(Want::exact(source.at(&from)));
+    });
+    wants
+}
+
+/// SCATTER_AXIS.
+pub fn scatter_axis(
+    code: u32,
+    axis: usize,
+    source: &Array,
+    indices: &Array,
+    updates: &Array,
+) -> Vec<Want> {
+    let mut wants: Vec<Want> = source.values.iter().map(|v| Want::exact(*v)).collect();
+    let strides = row_major(&source.shape);
+    each_index(&indices.shape, |at| {
+        let mut to = at.to_vec();
+        let Some(i) = normal(indices.at(at), source.shape[axis], 1) else { return };
+        to[axis] = i;
+        let place: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
+        let want = &mut wants[place as usize];
+        *want = combine(code, source.dtype, *want, updates.at(at));
+    });
+    wants
+}

@@ -1,0 +1,174 @@
+//! One op with its tensors, from the request to the values that came out.
+
+use crate::device::{Buffer, Device, Handle, Prepared, desc, empty_command};
+use crate::dtype::Num;
+use crate::plugin::Failure;
+use crate::tensor::Placed;
+use std::ptr::null_mut;
+use ultramarine_abi::{
+    Command, Tensor,
+    dlpack::{DLDevice, DLTensor},
+    layout,
+    schema::OpId,
+};
+
+/// An op, and the tensors of one command.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub op: OpId,
+    /// The op's attribute struct.
+    pub attributes: Vec<u64>,
+    pub inputs: Vec<Placed>,
+    pub output: Placed,
+    pub scalars: Vec<[u64; 2]>,
+    /// The output takes over the buffer of this input, which lies as it does.
+    pub donated: Option<usize>,
+}
+
+/// What a backend did with a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Values(Vec<Num>),
+    Unsupported,
+    NeedsContiguous,
+}
+
+/// A tensor of a command: its arrays have to outlive the call.
+pub fn tensor(device: &Device<'_>, placed: &Placed, buffer: Buffer) -> Tensor {
+    Tensor {
+        size: size_of::<Tensor>() as u32,
+        flags: 0,
+        dl: DLTensor {
+            data: device.host_pointer(buffer),
+            device: DLDevice {
+                device_type: device.backend.table.device_type,
+                device_id: device.index as i32,
+            },
+            ndim: placed.shape.len() as i32,
+            dtype: placed.dtype.dl(),
+            shape: placed.shape.as_ptr() as *mut i64,
+            strides: placed.strides.as_ptr() as *mut i64,
+            byte_offset: placed.offset,
+        },
+        buffer: if device.overlay { null_mut() } else { buffer.handle.0 },
+        buffer_size: buffer.bytes,
+        wait: null_mut(),
+        wait_value: 0,
+    }
+}
+
+/// Buffers that are freed at the end, whatever happens before.
+pub struct Buffers<'a> {
+    device: &'a Device<'a>,
+    all: Vec<Buffer>,
+}
+
+impl<'a> Buffers<'a> {
+    pub fn new(device: &'a Device<'a>) -> Self {
+        Buffers { device, all: Vec::new() }
+    }
+
+    pub fn alloc(&mut self, bytes: u64) -> Result<Buffer, Failure> {
+        let buffer = self.device.alloc(bytes)?;
+        self.all.push(buffer);
+        Ok(buffer)
+    }
+
+    /// A buffer that holds an array's bytes.
+    pub fn upload(&mut self, stream: Handle, placed: &Placed) -> Result<Buffer, Failure> {
+        let buffer = self.alloc(placed.bytes.len() as u64)?;
+        self.device.write(stream, buffer, 0, &placed.bytes)?;
+        Ok(buffer)
+    }
+}
+
+impl Drop for Buffers<'_> {
+    fn drop(&mut self) {
+        for buffer in self.all.drain(..) {
+            self.device.free(buffer);
+        }
+    }
+}
+
+/// Asks for the plan of a request.
+pub fn prepare(device: &Device<'_>, request: &Request) -> Result<Prepared, Failure> {
+    let inputs: Vec<_> =
+        request.inputs.iter().map(|t| desc(t.dtype, t.shape.len(), t.class)).collect();
+    let output = desc(request.output.dtype, request.output.shape.len(), request.output.class);
+    device.prepare(request.op, &request.attributes, &inputs, &[output])
+}
+
+/// Prepares, submits and reads back.
+pub fn run(device: &Device<'_>, stream: Handle, request: &Request) -> Result<Answer, String> {
+    let plan = match prepare(device, request)? {
+        Prepared::Plan(plan) => plan,
+        Prepared::Unsupported => return Ok(Answer::Unsupported),
+        Prepared::NeedsContiguous => {
+            if request.inputs.iter().all(|t| t.class == layout::CONTIGUOUS) {
+                return Err("NEEDS_CONTIGUOUS for inputs that are contiguous".into());
+            }
+            return Ok(Answer::NeedsContiguous);
+        }
+    };
+    let values = submit(device, stream, plan, request);
+    device.release(plan);
+    values.map(Answer::Values)
+}
+
+/// Runs a plan on a request's tensors and reads the output.
+pub fn submit(
+    device: &Device<'_>,
+    stream: Handle,
+    plan: Handle,
+    request: &Request,
+) -> Result<Vec<Num>, String> {
+    let mut buffers = Buffers::new(device);
+    let mut given = Vec::new();
+    for input in &request.inputs {
+        given.push(buffers.upload(stream, input)?);
+    }
+    let target = match request.donated.and_then(|d| given.get(d)) {
+        Some(donated) => *donated,
+        None => buffers.upload(stream, &request.output)?,
+    };
+    let inputs: Vec<Tensor> =
+        request.inputs.iter().zip(&given).map(|(t, b)| tensor(device, t, *b)).collect();
+    let outputs = [tensor(device, &request.output, target)];
+    let mut command = Command {
+        inputs: inputs.as_ptr(),
+        n_inputs: inputs.len() as u32,
+        outputs: outputs.as_ptr(),
+        n_outputs: 1,
+        scalars: request.scalars.as_ptr(),
+        n_scalars: request.scalars.len() as u32,
+        ..empty_command(plan)
+    };
+    let workspace = device.workspace(plan, &command);
+    if workspace > 0 {
+        let buffer = buffers.alloc(workspace)?;
+        let address = device.host_pointer(buffer);
+        command.workspace = if address.is_null() { buffer.handle.0 } else { address };
+    }
+    let submitted = device.submit(stream, &[command]);
+    // Also after a failure: something may be running.
+    let finished = device.synchronize(stream);
+    submitted.map_err(|f| format!("a plan was made, but {f}"))?;
+    finished?;
+
+    let mut bytes = vec![0; request.output.bytes.len()];
+    device.read(stream, target, 0, &mut bytes)?;
+    if request.output.is_spilled(&bytes) {
+        return Err("bytes outside the output were written".into());
+    }
+    for (i, (input, buffer)) in request.inputs.iter().zip(&given).enumerate() {
+        if request.donated == Some(i) {
+            continue;
+        }
+        let mut after = vec![0; input.bytes.len()];
+        device.read(stream, *buffer, 0, &mut after)?;
+        if after != input.bytes {
+            return Err(format!("input {i} was written to"));
+        }
+    }
+    Ok(request.output.load(&bytes))
+}
