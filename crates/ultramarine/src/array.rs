@@ -9,9 +9,10 @@ use crate::{
     memory::buffer::Buffer,
     node::{Inputs, Node, Value},
     ops::{self, Op},
+    placement,
     scalar::Scalar,
     shape::{self, Shape, Show},
-    stream::{self, Stream},
+    stream::Stream,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -59,15 +60,33 @@ impl Array {
         &self.node
     }
 
-    /// A lazy array: `op` of `inputs` on this thread's current stream. The caller
+    /// A lazy array: `op` of `inputs`, placed as [`crate::placement`] says. The caller
     /// has inferred shape and dtype.
-    pub(crate) fn lazy(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
+    pub(crate) fn lazy(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Result<Array> {
+        let place = placement::place(&op, inputs)?;
         let inputs: Inputs = inputs.iter().map(|a| a.node.clone()).collect();
-        Array::from_node(Node::new(op, inputs, shape, dtype, stream::current()))
+        Ok(Array::from_node(Node::new(op, inputs, shape, dtype, place)))
+    }
+
+    /// A lazy array whose error, if it cannot be placed, is raised by whoever needs it.
+    pub(crate) fn lazy_or_failed(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
+        Array::lazy(op, inputs, shape.clone(), dtype).unwrap_or_else(|error| {
+            let place = placement::place_value(Device::CPU);
+            Array::from_node(Node::with_outcome(Err(Arc::new(error)), shape, dtype, place))
+        })
+    }
+
+    /// The error if the array could not be placed.
+    pub(crate) fn placed(self) -> Result<Array> {
+        match self.node.outcome() {
+            Some(Err(error)) if matches!(self.node.op, Op::Given) => Err(Error::clone(error)),
+            _ => Ok(self),
+        }
     }
 
     pub(crate) fn given(value: Value, shape: Shape, dtype: Dtype) -> Array {
-        Array::from_node(Node::with_value(value, shape, dtype, stream::current()))
+        let place = placement::place_value(value.buffer.device());
+        Array::from_node(Node::with_outcome(Ok(value), shape, dtype, place))
     }
 
     /// Makes an array of a slice's elements, in row-major order.
@@ -225,9 +244,14 @@ impl Array {
         self.node.stream.device
     }
 
-    /// Whether it has its values (or an error) already.
+    /// Whether it has its values (or an error) already; a device may still be at work on them.
     pub fn is_evaluated(&self) -> bool {
         self.node.is_done()
+    }
+
+    /// Whether its values are there: nothing has to be waited for.
+    pub fn is_available(&self) -> bool {
+        self.node.value().is_some_and(|v| v.buffer.written().is_none())
     }
 
     /// Computes it, if that has not happened yet.

@@ -13,6 +13,7 @@ mod log;
 pub mod memory;
 mod node;
 mod ops;
+mod placement;
 #[doc(hidden)]
 pub mod pool;
 pub mod print;
@@ -47,5 +48,6 @@ pub use ops::{
     select::where_,
     view::{Dim, broadcast_arrays},
 };
+pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};
 pub use scalar::Scalar;
 pub use stream::{Stream, default_stream, new_stream, set_default_stream, synchronize};

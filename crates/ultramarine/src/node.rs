@@ -6,10 +6,12 @@
 //! an output of its fused group while a mere intermediate need never be written.
 
 use crate::{
+    device::{Device, DeviceType},
     dtype::Dtype,
     error::Error,
     memory::buffer::Buffer,
     ops::Op,
+    placement::Place,
     shape::{self, Shape, Strides},
     stream::{Stream, lock},
 };
@@ -56,6 +58,8 @@ pub(crate) struct Node {
     /// Scratch of traversals: the last one that saw the node.
     pub mark: AtomicU64,
     pub stream: Stream,
+    /// The result is at home on the stream's device, see [`crate::placement`].
+    pub firm: bool,
     pub shape: Shape,
     pub op: Op,
     inputs: Mutex<Inputs>,
@@ -100,7 +104,7 @@ impl Drop for Tracing {
 }
 
 impl Node {
-    pub fn new(op: Op, inputs: Inputs, shape: Shape, dtype: Dtype, stream: Stream) -> Arc<Node> {
+    pub fn new(op: Op, inputs: Inputs, shape: Shape, dtype: Dtype, place: Place) -> Arc<Node> {
         let tracer = Tracing::active() && inputs.iter().any(|i| i.tracer.load(Ordering::Relaxed));
         Arc::new(Node {
             handles: AtomicU32::new(0),
@@ -109,7 +113,8 @@ impl Node {
             tracer: AtomicBool::new(tracer),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
-            stream,
+            stream: place.stream,
+            firm: place.firm,
             shape,
             op,
             inputs: Mutex::new(inputs),
@@ -117,10 +122,27 @@ impl Node {
         })
     }
 
-    pub fn with_value(value: Value, shape: Shape, dtype: Dtype, stream: Stream) -> Arc<Node> {
-        let node = Node::new(Op::Given, Inputs::new(), shape, dtype, stream);
-        let _ = node.value.set(Ok(value));
+    pub fn with_outcome(
+        outcome: Result<Value, Arc<Error>>,
+        shape: Shape,
+        dtype: Dtype,
+        place: Place,
+    ) -> Arc<Node> {
+        let node = Node::new(Op::Given, Inputs::new(), shape, dtype, place);
+        let _ = node.value.set(outcome);
         node
+    }
+
+    /// Where it runs, as another node may.
+    pub fn place(&self) -> Place {
+        Place { stream: self.stream, firm: self.firm }
+    }
+
+    /// The accelerator that it is at home on.
+    #[inline]
+    pub fn home(&self) -> Option<Device> {
+        let device = self.stream.device;
+        (self.firm && device.kind == DeviceType::Gpu).then_some(device)
     }
 
     pub fn size(&self) -> usize {

@@ -5,6 +5,7 @@
 
 use crate::{
     array::Array,
+    device::{Device, Scope},
     dtype::Dtype,
     error::{Error, Result},
     ops::{
@@ -12,10 +13,12 @@ use crate::{
         lean::{bin, like, slice_axis, un},
         random::bits_of,
     },
+    placement::follow,
     scalar::Scalar,
     shape::{self, Shape, Show},
-    stream::lock,
+    stream::{self, lock},
 };
+use smallvec::SmallVec;
 use std::f64::consts::SQRT_2;
 use std::sync::Mutex;
 use ultramarine_abi::schema::{binary, unary};
@@ -71,6 +74,8 @@ fn key_or_next(key: Option<&Array>) -> Result<Array> {
     if let Some(key) = key {
         return Ok(key.clone());
     }
+    // The state stays on the host: it is at home nowhere, for whatever device comes next.
+    let _host = Scope::new(stream::default_of(Device::CPU));
     let mut state = lock(&STATE);
     let halves = split(&current(&mut state)?, 2)?;
     let half = |i: usize| slice_axis(&halves, 0, i, 1)?.reshape(&[2]);
@@ -146,6 +151,7 @@ pub fn uniform(
     if dtype == Dtype::Float64 {
         return Err(Error::runtime("uniform", "Unsupported type."));
     }
+    let _home = follow(&[low, high]);
     let (low, high) = (low.astype(dtype), high.astype(dtype));
     let bounds = shape::broadcast_shapes(low.shape(), high.shape())?;
     if shape::broadcast_shapes(shape, &bounds)?[..] != *shape {
@@ -230,6 +236,8 @@ pub fn normal(
         let text = "Only floating point and complex64 types are supported.";
         return Err(Error::value("normal", text));
     }
+    let given: SmallVec<[&Array; 2]> = loc.into_iter().chain(scale).collect();
+    let _home = follow(&given);
     let mut out;
     let mut factor = scale.map(|s| s.astype(dtype));
     if dtype == Dtype::Complex64 {
@@ -270,6 +278,7 @@ pub fn bernoulli(p: &Array, shape: Option<&[usize]>, key: Option<&Array>) -> Res
         let text = format!("shape {} cannot be broadcast to {}.", Show(p.shape()), Show(&shape));
         return Err(Error::value("bernoulli", text));
     }
+    let _home = follow(&[p]);
     bin(binary::LESS, &unit_interval(0.0, &shape, Dtype::Float32, key)?, p)
 }
 
@@ -304,6 +313,7 @@ pub fn categorical(
     samples: Samples<'_>,
     key: Option<&Array>,
 ) -> Result<Array> {
+    let _home = follow(&[logits]);
     let n = logits.ndim();
     let at = shape::from_start(axis, n).ok_or_else(|| {
         Error::index("categorical", format!("Invalid axis {axis} for logits with {n} dimensions."))
@@ -379,6 +389,7 @@ pub fn truncated_normal(
         let text = "trunc_normal only accepts floating point dtypes.";
         return Err(Error::value("trunc_normal", text));
     }
+    let _home = follow(&[lower, upper]);
     let (lower, upper) = (lower.astype(dtype), upper.astype(dtype));
     let shape = match shape {
         Some(shape) => Shape::from_slice(shape),
@@ -404,6 +415,7 @@ pub fn permutation(n: usize, key: Option<&Array>) -> Result<Array> {
 /// # Errors
 /// [`Error::Index`] for an axis out of range; else as [`permutation`].
 pub fn permute(a: &Array, axis: isize, key: Option<&Array>) -> Result<Array> {
+    let _home = follow(&[a]);
     let at = shape::normalize_axis("permutation", axis, a.ndim())?;
     a.take(&permutation(a.shape()[at], key)?, Some(at as isize))
 }

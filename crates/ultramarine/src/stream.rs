@@ -99,10 +99,16 @@ impl Registry {
     }
 }
 
+/// The stream of the scope that this thread is in.
+#[inline]
+pub(crate) fn scoped() -> Option<Stream> {
+    SCOPED.get()
+}
+
 /// The stream that operations of this thread join.
 #[inline]
 pub(crate) fn current() -> Stream {
-    if let Some(stream) = SCOPED.get() {
+    if let Some(stream) = scoped() {
         return stream;
     }
     let device = default_device();
@@ -116,7 +122,7 @@ pub(crate) fn current() -> Stream {
     }
 }
 
-fn default_of(device: Device) -> Stream {
+pub(crate) fn default_of(device: Device) -> Stream {
     read(|r| r.defaults.get(&device).copied()).unwrap_or_else(|| {
         write(|r| match r.defaults.get(&device) {
             Some(stream) => *stream,

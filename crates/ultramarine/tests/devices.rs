@@ -31,7 +31,8 @@ fn a_registered_device() -> Result<()> {
     assert_eq!(COPIES.load(Ordering::SeqCst), 1, "the mirror of x is used again");
 
     // A host op reads a device value, also through a view; so does the user.
-    let t = z.transpose_axes(&[1, 0])?.exp()?;
+    let cpu = default_stream(Device::CPU)?;
+    let t = with_stream(cpu, || z.transpose_axes(&[1, 0])?.exp())?;
     let want: Vec<f32> = [3.0f32, 9.0, 6.0, 12.0].iter().map(|v| v.exp()).collect();
     for (a, b) in t.to_vec::<f32>()?.iter().zip(&want) {
         assert!((a - b).abs() < 1e-5 * b);
@@ -82,19 +83,13 @@ fn a_registered_device() -> Result<()> {
         "{error}"
     );
 
-    // Two accelerators do not mix silently.
-    let other = default_stream(Device::gpu(1))?;
-    let mixed = with_stream(other, || z.add(&z))?;
-    let error = mixed.eval().expect_err("gpu:0 and gpu:1 do not mix").to_string();
-    assert!(error.contains("gpu:0") && error.contains("gpu:1"), "{error}");
-
     // Everything goes back where it came from.
     let ones = with_stream(gpu, || {
         Array::ones(&[1000], Dtype::Float32)?.add(&Array::ones(&[1000], Dtype::Float32)?)
     })?;
     ones.eval()?;
     assert!(BUFFERS.load(Ordering::SeqCst) > 0);
-    drop((x, y, z, t, s, product, bad, dependent, wide, mixed, ones));
+    drop((x, y, z, t, s, product, bad, dependent, wide, ones));
     assert_eq!(BUFFERS.load(Ordering::SeqCst), 0, "device buffers left over");
     Ok(())
 }

@@ -74,8 +74,8 @@ impl From<Array> for PyArray {
 
 /// Evaluates an array with the interpreter lock released, if that is not done yet.
 pub fn evaluate(py: Python<'_>, array: &Array) -> Res<()> {
-    if array.is_evaluated() {
-        // Fast, and raises the error of a failed evaluation.
+    if array.is_available() {
+        // Fast.
         return Ok(array.eval()?);
     }
     Ok(py.detach(|| array.eval())?)

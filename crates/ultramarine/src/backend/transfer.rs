@@ -2,11 +2,7 @@
 
 use super::{DeviceState, Exec, call, host, life};
 use crate::{
-    device::Device,
-    error::{Error, Result},
-    memory::buffer::Buffer,
-    node::Value,
-    shape::Strides,
+    device::Device, error::Result, memory::buffer::Buffer, node::Value, shape::Strides,
     stream::lock,
 };
 use core::ffi::c_void;
@@ -19,15 +15,10 @@ impl Exec {
         on_device(value, super::host(), None)
     }
 
-    /// An input as this device can read it. Two accelerators do not mix silently.
+    /// An input as this device can read it. Whether accelerators may be mixed was seen to
+    /// when the op was called.
     pub fn local(&self, value: &Value) -> Result<Value> {
         value.buffer.check()?;
-        let (from, to) = (value.buffer.device(), self.device.device);
-        if from != to && from != Device::CPU && to != Device::CPU {
-            return Err(Error::Value(format!(
-                "arrays on {from} and {to} do not mix; copy one with copy(x, device)."
-            )));
-        }
         on_device(value, self.device, Some(self))
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
+    placement::follow,
     scalar::Scalar,
     shape::{self, Shape, Show},
 };
@@ -214,6 +215,7 @@ impl Array {
         // are a cycle, and the array begins at its `low`-th element from the end.
         let cycle = 2 * period;
         let first = (cycle - low % cycle) % cycle;
+        let _home = follow(&[self]);
         let number = |i: usize| Array::scalar(i as i64);
         let stop = (first + low + n + high) as f64;
         let turn = Array::arange(first as f64, stop, 1.0, Dtype::Int64)?;

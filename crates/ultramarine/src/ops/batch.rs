@@ -39,9 +39,9 @@ pub(crate) fn elementwise(op: impl Into<Op>, v: &Vmap<'_>) -> Result<(Array, Opt
     if v.axes.iter().all(|a| a.is_some() && *a == v.axes[0]) && !v.inputs.is_empty() {
         let inputs: SmallVec<[&Array; 3]> = v.inputs.iter().collect();
         let shape = Shape::from_slice(v.inputs[0].shape());
-        return Ok((Array::of(op, &inputs, shape, v.dtype), v.axes[0]));
+        return Ok((Array::try_of(op, &inputs, shape, v.dtype)?, v.axes[0]));
     }
     let operands = all_batched(v)?;
     let inputs: SmallVec<[&Array; 3]> = operands.iter().collect();
-    Ok((Array::of(op, &inputs, batched_shape(v), v.dtype), Some(0)))
+    Ok((Array::try_of(op, &inputs, batched_shape(v), v.dtype)?, Some(0)))
 }

@@ -79,7 +79,7 @@ fn apply(code: u32, types: Types, a: &Array, b: &Array) -> Result<Array> {
     };
     let (a, b, shape) = operands(a, b, dtype)?;
     let out = if types == Types::Compare { Dtype::Bool } else { dtype };
-    Ok(Array::of(Binary { code }, &[&a, &b], shape, out))
+    Array::try_of(Binary { code }, &[&a, &b], shape, out)
 }
 
 macro_rules! functions {

@@ -11,6 +11,7 @@ use crate::{
     error::{Error, Result},
     memory::buffer::Buffer,
     node::Value,
+    placement::follow,
     scalar::Scalar,
     shape::{self, Shape},
     stream,
@@ -123,6 +124,7 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] with fewer than two dimensions.
     pub fn tril(&self, k: isize) -> Result<Array> {
+        let _home = follow(&[self]);
         let mask = self.below("tril", k)?;
         where_(&mask, self, &self.zeros_like())
     }
@@ -132,6 +134,7 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] with fewer than two dimensions.
     pub fn triu(&self, k: isize) -> Result<Array> {
+        let _home = follow(&[self]);
         let mask = self.below("triu", k.saturating_sub(1))?;
         where_(&mask, &self.zeros_like(), self)
     }
@@ -191,7 +194,7 @@ impl Array {
         } else {
             (start.trunc(), (start + step).trunc() - start.trunc())
         };
-        Ok(Array::of(Arange { start, step }, &[], Shape::from_elem(n as usize, 1), dtype))
+        Array::try_of(Arange { start, step }, &[], Shape::from_elem(n as usize, 1), dtype)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
+    placement::follow,
     shape::{self, Shape},
 };
 use smallvec::{SmallVec, smallvec};
@@ -75,7 +76,7 @@ pub(crate) fn gather(source: &Array, indices: &[Array], axes: &[u8]) -> Result<A
     }
     let mut inputs: SmallVec<[&Array; 4]> = smallvec![source];
     inputs.extend(indices);
-    Ok(Array::of(Gather { axes: axes.into() }, &inputs, shape, source.dtype()))
+    Array::try_of(Gather { axes: axes.into() }, &inputs, shape, source.dtype())
 }
 
 /// Indices along an axis whose neighbours in memory lie along that axis, or nearly so,
@@ -103,6 +104,7 @@ impl Array {
     /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
     /// are no integers, or a non-empty take from an empty axis.
     pub fn take(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
+        let _home = follow(&[self, indices]);
         let Some(axis) = axis else { return flat(self)?.take(indices, Some(0)) };
         let n = self.ndim();
         let at = shape::from_start(axis, n).ok_or_else(|| {

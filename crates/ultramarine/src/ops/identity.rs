@@ -7,14 +7,18 @@ use crate::{
     backend::Exec,
     dtype::Dtype,
     error::{Error, Result},
-    node::Value,
+    node::{Node, Value},
     shape::Shape,
 };
 use smallvec::smallvec;
 
 impl Array {
+    /// A node where the array is: it does nothing that a device would be chosen for.
     fn itself(&self, kind: Identity) -> Array {
-        Array::of(kind, &[self], Shape::from_slice(self.shape()), self.dtype())
+        let inputs = std::iter::once(self.node().clone()).collect();
+        let shape = Shape::from_slice(self.shape());
+        let place = self.node().place();
+        Array::from_node(Node::new(kind.into(), inputs, shape, self.dtype(), place))
     }
 
     /// The same array, through which no derivative flows.

@@ -14,6 +14,7 @@ use crate::{
     array::Array,
     dtype::Dtype,
     error::{Error, Result},
+    placement::follow,
     scalar::Scalar,
     shape::{self, Shape, Show},
 };
@@ -380,6 +381,7 @@ impl Array {
     /// [`Error::Value`] for too many entries, boolean masks, index arrays that are no
     /// integers or cannot be broadcast; [`Error::Index`] for an integer out of range.
     pub fn index(&self, entries: &[Index]) -> Result<Array> {
+        let _home = follow(&[self]);
         let plan = Plan::new(self.shape(), entries, "gather")?;
         let part = plan.sliced(self, true)?;
         let shape = plan.result(part.shape());
@@ -418,6 +420,7 @@ impl Array {
     /// As [`Array::index`], but for masks by themselves; [`Error::Value`] when the
     /// updates cannot be broadcast or a mask does not fit.
     pub fn index_update(&self, entries: &[Index], updates: &Array, kind: Update) -> Result<Array> {
+        let _home = follow(&[self, updates]);
         let updates = updates.astype(self.dtype());
         if let [Index::Mask(mask)] = entries {
             return self.masked_update(mask, &updates, kind);

@@ -19,7 +19,7 @@ pub(crate) fn bin(code: u32, a: &Array, b: &Array) -> Result<Array> {
         _ => dtype,
     };
     let (a, b) = (a.astype(dtype).broadcast_to(&shape)?, b.astype(dtype).broadcast_to(&shape)?);
-    Ok(Array::of(Binary { code }, &[&a, &b], shape, out))
+    Array::try_of(Binary { code }, &[&a, &b], shape, out)
 }
 
 /// A unary op of a code of [`ultramarine_abi::schema::unary`] that keeps the dtype.

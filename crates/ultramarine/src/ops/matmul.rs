@@ -41,7 +41,7 @@ fn product(a: &Array, b: &Array) -> Result<Array> {
     if k == 0 {
         return Array::full(&shape, Scalar::from_i64(a.dtype(), 0));
     }
-    Ok(Array::of(Matmul, &[&a, &b], shape, a.dtype()))
+    Array::try_of(Matmul, &[&a, &b], shape, a.dtype())
 }
 
 /// Matrix product with MLX's rules for the operands' ranks; errors name `op`.

@@ -27,6 +27,7 @@ pub(crate) mod select;
 mod slice;
 pub(crate) mod sort;
 mod statistics;
+pub(crate) mod transfer;
 pub(crate) mod unary;
 pub(crate) mod view;
 pub(crate) mod view_rules;
@@ -256,6 +257,7 @@ families! {
     Concatenate(assemble::Concatenate),
     Contiguous(copy::Contiguous),
     Identity(identity::Identity),
+    Transfer(transfer::Transfer),
 }
 
 impl Op {
@@ -266,8 +268,22 @@ impl Op {
 }
 
 impl Array {
-    /// A lazy array of an op's attribute struct.
+    /// A lazy array of an op's attribute struct. An operand on another accelerator than
+    /// the scope's is an error for whoever needs the result.
     pub(crate) fn of(op: impl Into<Op>, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
+        Array::lazy_or_failed(op.into(), inputs, shape, dtype)
+    }
+
+    /// A lazy array of an op's attribute struct.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when operands are on accelerators that do not mix.
+    pub(crate) fn try_of(
+        op: impl Into<Op>,
+        inputs: &[&Array],
+        shape: Shape,
+        dtype: Dtype,
+    ) -> Result<Array> {
         Array::lazy(op.into(), inputs, shape, dtype)
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn bits_of(keys: &Array, n: usize, dtype: Dtype) -> Result<Array> {
     if let Some(last) = shape.last_mut() {
         *last = n;
     }
-    Ok(Array::of(RandomBits, &[keys], shape, dtype))
+    Array::try_of(RandomBits, &[keys], shape, dtype)
 }
 
 /// Threefry bits of the last axis' keys.

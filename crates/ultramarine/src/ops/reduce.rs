@@ -37,7 +37,7 @@ fn reduced(a: &Array, code: u32, axes: &[usize], keepdims: bool, dtype: Dtype) -
     let mask = axes.iter().fold(0u64, |m, a| m | 1 << a);
     let mut kept: Shape = Shape::from_slice(a.shape());
     axes.iter().for_each(|a| kept[*a] = 1);
-    let out = Array::of(Reduce { code, axes: mask }, &[a], kept, dtype);
+    let out = Array::try_of(Reduce { code, axes: mask }, &[a], kept, dtype)?;
     if keepdims { Ok(out) } else { squeezed(&out, axes) }
 }
 

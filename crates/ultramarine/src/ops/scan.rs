@@ -58,9 +58,9 @@ pub(crate) struct Scan {
 
 impl Scan {
     fn along(self, name: &str, a: &Array, axis: Option<isize>) -> Result<Array> {
-        let Some(axis) = axis else { return Ok(self.of(&flat(a)?)) };
+        let Some(axis) = axis else { return self.of(&flat(a)?).placed() };
         let axis = axis_of(name, axis, a)?;
-        Ok(Scan { axis, ..self }.of(a))
+        Scan { axis, ..self }.of(a).placed()
     }
 
     /// The scan of another array.

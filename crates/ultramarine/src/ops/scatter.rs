@@ -33,7 +33,7 @@ pub(crate) fn scatter(
     inputs.extend(indices);
     inputs.push(updates);
     let shape = Shape::from_slice(source.shape());
-    Ok(Array::of(Scatter { kind, axes: axes.into() }, &inputs, shape, source.dtype()))
+    Array::try_of(Scatter { kind, axes: axes.into() }, &inputs, shape, source.dtype())
 }
 
 impl Array {
@@ -72,7 +72,7 @@ impl Array {
         }
         let shape = Shape::from_slice(self.shape());
         let op = ScatterAxis { kind, axis };
-        Ok(Array::of(op, &[self, indices, updates], shape, self.dtype()))
+        Array::try_of(op, &[self, indices, updates], shape, self.dtype())
     }
 
     /// `self[.., indices[.., i, ..], ..] += updates[.., i, ..]`

@@ -29,7 +29,7 @@ pub fn where_(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
     let condition = condition.astype(Dtype::Bool).broadcast_to(&shape)?;
     let x = x.astype(dtype).broadcast_to(&shape)?;
     let y = y.astype(dtype).broadcast_to(&shape)?;
-    Ok(Array::of(Select, &[&condition, &x, &y], shape, dtype))
+    Array::try_of(Select, &[&condition, &x, &y], shape, dtype)
 }
 
 impl Array {

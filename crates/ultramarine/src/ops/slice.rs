@@ -173,7 +173,7 @@ impl Array {
             *last = bytes / to;
             shape::check("view", &shape)?;
         }
-        Ok(Array::of(View::Bits, &[self], shape, dtype))
+        Array::try_of(View::Bits, &[self], shape, dtype)
     }
 
     /// The parts of size 1 along an axis, without that axis.

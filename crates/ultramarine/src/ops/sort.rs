@@ -20,8 +20,8 @@ use ultramarine_abi::schema::{AxisAttrs, op};
 impl Array {
     fn sorted(&self, name: &str, axis: Option<isize>, arg: bool) -> Result<Array> {
         match axis {
-            None => Ok(Sort { arg, axis: 0 }.of(&flat(self)?)),
-            Some(axis) => Ok(Sort { arg, axis: axis_of(name, axis, self)? }.of(self)),
+            None => Sort { arg, axis: 0 }.of(&flat(self)?).placed(),
+            Some(axis) => Sort { arg, axis: axis_of(name, axis, self)? }.of(self).placed(),
         }
     }
 

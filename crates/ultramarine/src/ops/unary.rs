@@ -134,7 +134,7 @@ fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
         Types::Inexact | Types::Real => a.astype(a.dtype().to_inexact()),
         Types::Keep | Types::Integral => a.clone(),
     };
-    Ok(node(code, &a))
+    node(code, &a).placed()
 }
 
 /// The op's node; the operand has the dtype that the op works in.
@@ -156,12 +156,12 @@ impl Array {
         if self.dtype() == Dtype::Bool {
             return Err(refused("negative", "Not supported for bool, use logical_not instead."));
         }
-        Ok(node(unary::NEGATIVE, self))
+        node(unary::NEGATIVE, self).placed()
     }
 
     /// True where an element is zero: bool.
     pub fn logical_not(&self) -> Result<Array> {
-        Ok(node(unary::LOGICAL_NOT, &self.astype(Dtype::Bool)))
+        node(unary::LOGICAL_NOT, &self.astype(Dtype::Bool)).placed()
     }
 
     /// The complement of each bit; logical not of bool.
@@ -175,13 +175,13 @@ impl Array {
                 "Bitwise inverse only allowed on integer types.",
             ));
         }
-        Ok(node(unary::BITWISE_INVERT, self))
+        node(unary::BITWISE_INVERT, self).placed()
     }
 
     /// A bool of the array's shape for integers, which are always finite.
     fn predicate(&self, code: u32) -> Result<Array> {
         if self.dtype().is_inexact() {
-            return Ok(node(code, self));
+            return node(code, self).placed();
         }
         Array::full(self.shape(), code == unary::ISFINITE)
     }
@@ -220,17 +220,25 @@ impl Array {
 
     /// The complex conjugate; anything real as it is.
     pub fn conjugate(&self) -> Result<Array> {
-        Ok(if self.dtype().is_complex() { node(unary::CONJUGATE, self) } else { self.clone() })
+        if self.dtype().is_complex() {
+            node(unary::CONJUGATE, self).placed()
+        } else {
+            Ok(self.clone())
+        }
     }
 
     /// The real part: float32 of complex64, anything real as it is.
     pub fn real(&self) -> Result<Array> {
-        Ok(if self.dtype().is_complex() { node(unary::REAL, self) } else { self.clone() })
+        if self.dtype().is_complex() { node(unary::REAL, self).placed() } else { Ok(self.clone()) }
     }
 
     /// The imaginary part: float32 of complex64, zeros of anything real.
     pub fn imag(&self) -> Result<Array> {
-        Ok(if self.dtype().is_complex() { node(unary::IMAG, self) } else { self.zeros_like() })
+        if self.dtype().is_complex() {
+            node(unary::IMAG, self).placed()
+        } else {
+            Ok(self.zeros_like())
+        }
     }
 
     /// The array itself, as `+x` gives it.

@@ -113,6 +113,7 @@ impl Array {
                 ),
             ));
         }
+        let _home = crate::placement::follow(&[self]);
         let window = window("slice", self.shape(), start, axes, size)?;
         if window.axes.is_empty() {
             return Ok(self.clone());
@@ -149,6 +150,7 @@ impl Array {
                 ),
             ));
         }
+        let _home = crate::placement::follow(&[self, update]);
         let window = window(OP, self.shape(), start, axes, &size)?;
         let update = update.astype(self.dtype()).reshape(&size)?;
         if window.axes.is_empty() {

@@ -102,7 +102,11 @@ fn pull_back(arguments: &[Array], outputs: &[Array], cotangents: Vec<Array>) -> 
 fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()> {
     let id = Arc::as_ptr(to.node());
     let sum = match pending.remove(&id) {
-        Some(before) => before.add(&cotangent)?,
+        Some(before) => {
+            // Where the primal is at home; else beside the operation that is reversed.
+            let _scope = to.node().home().map(|_| crate::Scope::new(to.stream()));
+            before.add(&cotangent)?
+        }
         None => cotangent,
     };
     pending.insert(id, sum);

@@ -79,7 +79,7 @@ fn stand_in(input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
-    let node = Node::new(Op::Given, Inputs::new(), shape, input.dtype(), input.stream());
+    let node = Node::new(Op::Given, Inputs::new(), shape, input.dtype(), input.node().place());
     node.tracer.store(true, Ordering::Relaxed);
     Array::from_node(node)
 }

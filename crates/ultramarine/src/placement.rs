@@ -1,0 +1,177 @@
+//! Where an operation runs: on the stream of the scope (or of `stream=`), else on the
+//! accelerator that its operands are on, else on the default device.
+//!
+//! An array is *at home* on an accelerator if it was computed there, copied there or made
+//! in its scope. What is created without a scope (constants, ranges, values of the host) and
+//! what is on the CPU has no home, and goes with anything. Arrays at home on two
+//! accelerators do not mix, unless the transfer policy lets them.
+
+use crate::{
+    array::Array,
+    backend,
+    device::{Device, DeviceType, default_device},
+    error::{Error, Result},
+    ops::Op,
+    stream::{self, Stream},
+};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A stream, and whether the result is at home on its device.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub stream: Stream,
+    pub firm: bool,
+}
+
+/// What happens when arrays of two accelerators meet in an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TransferPolicy {
+    /// The call is an error that names both devices.
+    Error = 0,
+    /// Arrays are copied to where the operation runs: by the backend itself where it
+    /// serves both devices and can, else by way of the host.
+    Host = 1,
+}
+
+static POLICY: AtomicU8 = AtomicU8::new(TransferPolicy::Error as u8);
+
+thread_local! {
+    static SCOPED: Cell<Option<TransferPolicy>> = const { Cell::new(None) };
+    /// The accelerator that creation inside of a composed operation goes to.
+    static FOLLOWED: Cell<Option<Device>> = const { Cell::new(None) };
+}
+
+/// What happens when arrays of two accelerators meet.
+pub fn transfer_policy() -> TransferPolicy {
+    SCOPED.get().unwrap_or_else(|| match POLICY.load(Ordering::Relaxed) {
+        0 => TransferPolicy::Error,
+        _ => TransferPolicy::Host,
+    })
+}
+
+/// Sets what happens when arrays of two accelerators meet, in every thread (inside of a
+/// [`TransferScope`], in that scope). Returns what was set before.
+pub fn set_transfer_policy(policy: TransferPolicy) -> TransferPolicy {
+    let before = transfer_policy();
+    if SCOPED.get().is_some() {
+        SCOPED.set(Some(policy));
+    } else {
+        POLICY.store(policy as u8, Ordering::Relaxed);
+    }
+    before
+}
+
+/// While it lives, operations of this thread use a transfer policy. Scopes nest; drop them
+/// in the reverse order.
+#[derive(Debug)]
+pub struct TransferScope {
+    before: Option<TransferPolicy>,
+    // Belongs to the thread that made it.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl TransferScope {
+    /// Enters the scope of a policy.
+    pub fn new(policy: TransferPolicy) -> TransferScope {
+        TransferScope { before: SCOPED.replace(Some(policy)), _thread: std::marker::PhantomData }
+    }
+}
+
+impl Drop for TransferScope {
+    fn drop(&mut self) {
+        SCOPED.set(self.before);
+    }
+}
+
+/// While it lives, what this thread creates without a scope goes to the home of an array.
+pub(crate) struct Follow(Option<Device>);
+
+/// Has the parts of a composed operation that do not depend on its operands (masks, index
+/// ranges, random bits) computed where these are.
+pub(crate) fn follow(arrays: &[&Array]) -> Follow {
+    let before = FOLLOWED.get();
+    if !backend::gpus().is_empty()
+        && let Some(home) = arrays.iter().find_map(|a| a.node().home())
+    {
+        FOLLOWED.set(Some(home));
+    }
+    Follow(before)
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        FOLLOWED.set(self.0);
+    }
+}
+
+/// Where an operation of `inputs` runs.
+#[inline]
+pub(crate) fn place(op: &Op, inputs: &[&Array]) -> Result<Place> {
+    if !backend::gpus().is_empty() {
+        return place_among_devices(op, inputs);
+    }
+    let scoped = stream::scoped();
+    let firm = scoped.is_some() || !inputs.is_empty();
+    Ok(Place { stream: scoped.unwrap_or_else(stream::current), firm })
+}
+
+fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {
+    let mut homes = inputs.iter().filter_map(|a| a.node().home());
+    if let Some(stream) = stream::scoped() {
+        let to = stream.device;
+        if to.kind == DeviceType::Gpu
+            && let Some(other) = homes.find(|d| *d != to)
+        {
+            allow(op, other, to, "an array on", "a stream on")?;
+        }
+        return Ok(Place { stream, firm: true });
+    }
+    // What only shows its operand otherwise is no more at home than that.
+    let shows = matches!(op, Op::View(_) | Op::Cast(_) | Op::Contiguous(_));
+    let default = default_device();
+    let Some(mut home) = homes.next() else {
+        let device = FOLLOWED.get().unwrap_or(default);
+        let firm = !inputs.is_empty() && !shows;
+        return Ok(Place { stream: stream::default_of(device), firm });
+    };
+    for other in homes {
+        if other != home {
+            allow(op, home, other, "arrays on", "")?;
+            // Where the user would have it, if one of them is there.
+            if other == default {
+                home = other;
+            }
+        }
+    }
+    Ok(Place { stream: stream::default_of(home), firm: true })
+}
+
+#[cold]
+fn allow(op: &Op, a: Device, b: Device, which: &str, other: &str) -> Result<()> {
+    if transfer_policy() == TransferPolicy::Host {
+        return Ok(());
+    }
+    let show = |d: Device| backend::get(d).map_or(d.to_string(), |s| format!("{} {d}", s.backend));
+    let other = if other.is_empty() { String::new() } else { format!("{other} ") };
+    Err(Error::value(
+        op.name(),
+        format!(
+            "{which} {} and {other}{} do not mix; copy one with copy(x, device), or allow \
+             transfers with set_transfer_policy.",
+            show(a),
+            show(b)
+        ),
+    ))
+}
+
+/// Where an array with a value is.
+pub(crate) fn place_value(device: Device) -> Place {
+    let scoped = stream::scoped();
+    if device.kind == DeviceType::Gpu {
+        let stream = scoped.filter(|s| s.device == device);
+        return Place { stream: stream.unwrap_or_else(|| stream::default_of(device)), firm: true };
+    }
+    Place { stream: scoped.unwrap_or_else(stream::current), firm: scoped.is_some() }
+}
