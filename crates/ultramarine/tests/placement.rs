@@ -31,6 +31,7 @@ fn array(data: &[f32]) -> Array {
     Array::from_slice(data, &[data.len()]).unwrap()
 }
 
+#[track_caller]
 fn refused<T>(result: Result<T>) -> String {
     match result {
         Err(Error::Value(text)) => text,

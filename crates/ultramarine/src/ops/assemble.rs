@@ -61,7 +61,7 @@ pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
     }
     shape::check(OP, &shape)?;
     let arrays: Vec<Array> = arrays.iter().map(|a| a.astype(dtype)).collect();
-    Ok(joined(&arrays, at, shape, dtype))
+    joined(&arrays, at, shape, dtype).placed()
 }
 
 fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
