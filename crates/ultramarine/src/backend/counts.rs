@@ -65,19 +65,16 @@ impl OpCounters {
             let slot = &self.0[(start + i) % SLOTS];
             let mut found = slot.name.load(Ordering::Relaxed);
             if found.is_null() {
-                let taken = slot.name.compare_exchange(
-                    found,
-                    address,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                );
-                found = match taken {
-                    Ok(_) => address,
+                let (order, none) = (Ordering::Relaxed, std::ptr::null_mut());
+                found = match slot.name.compare_exchange(none, address, order, order) {
+                    Ok(_) => {
+                        slot.len.store(op.len(), Ordering::Release);
+                        address
+                    }
                     Err(other) => other,
                 };
             }
             if found == address {
-                slot.len.store(op.len(), Ordering::Release);
                 slot.ways[way as usize].fetch_add(1, Ordering::Relaxed);
                 return;
             }
