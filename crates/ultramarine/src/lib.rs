@@ -24,6 +24,8 @@ mod stream;
 pub mod transforms;
 
 pub use array::Array;
+#[doc(hidden)]
+pub use backend::measure;
 pub use backend::{
     BackendInfo, OpCount, Stats, backends, op_counts, register, reset_op_counts, reset_stats,
     set_strict, stats, strict,

@@ -218,6 +218,28 @@ impl Exec {
         if outputs.iter().all(|o| o.shape.contains(&0)) {
             return Ok(());
         }
+        let plan = self.plan(op, attributes, inputs, outputs)?;
+        if plan.status == status::NEEDS_CONTIGUOUS {
+            let copies = inputs.iter().map(|i| self.contiguous(i)).collect::<Result<Vec<_>>>()?;
+            let inputs: SmallVec<[Operand<'_>; 4]> = inputs
+                .iter()
+                .zip(&copies)
+                .map(|(i, c)| Operand { value: c.as_ref().unwrap_or(i.value), ..*i })
+                .collect();
+            let plan = self.plan(op, attributes, &inputs, outputs)?;
+            return self.submit(&plan, op_name(op), &inputs, outputs, scalars);
+        }
+        self.submit(&plan, op_name(op), inputs, outputs, scalars)
+    }
+
+    /// The plan for an op of the contract.
+    pub(super) fn plan<A: Copy>(
+        &self,
+        op: OpId,
+        attributes: &A,
+        inputs: &[Operand<'_>],
+        outputs: &[Operand<'_>],
+    ) -> Result<Arc<Plan>> {
         let mut words = SmallVec::<[u64; 8]>::new();
         // SAFETY: attribute structs are plain integers without padding that matters:
         // `new` builds them whole, and the key only needs equal bytes for equal plans.
@@ -231,19 +253,7 @@ impl Exec {
         }
         let raw = attributes as *const A as *const c_void;
         // SAFETY: `raw` is the op's attribute struct; `words` holds its bytes.
-        let plan = unsafe { self.device.plan(op, raw, &words, inputs, outputs) }?;
-        if plan.status == status::NEEDS_CONTIGUOUS {
-            let copies = inputs.iter().map(|i| self.contiguous(i)).collect::<Result<Vec<_>>>()?;
-            let inputs: SmallVec<[Operand<'_>; 4]> = inputs
-                .iter()
-                .zip(&copies)
-                .map(|(i, c)| Operand { value: c.as_ref().unwrap_or(i.value), ..*i })
-                .collect();
-            // SAFETY: as above.
-            let plan = unsafe { self.device.plan(op, raw, &words, &inputs, outputs) }?;
-            return self.submit(&plan, op_name(op), &inputs, outputs, scalars);
-        }
-        self.submit(&plan, op_name(op), inputs, outputs, scalars)
+        unsafe { self.device.plan(op, raw, &words, inputs, outputs) }
     }
 
     /// Runs a fused program. `key` is the program in words. `Ok(false)`: the backend
@@ -280,7 +290,8 @@ impl Exec {
         self.run(op::COPY, &schema::NoAttrs::new(), &[from], &[to], &[])
     }
 
-    fn submit(
+    /// Gives a command to the table that made its plan.
+    pub(super) fn submit(
         &self,
         plan: &Plan,
         name: &str,

@@ -13,6 +13,8 @@ mod kernels;
 pub(crate) mod life;
 #[cfg(feature = "loader")]
 pub mod loader;
+#[doc(hidden)]
+pub mod measure;
 mod plan;
 mod registry;
 mod start;

@@ -1,0 +1,32 @@
+//! What the boundary costs by itself, for the bench.
+
+use super::{Exec, Operand, get};
+use crate::{device::Device, dtype::Dtype, error::Result, node::Value, stream::default_stream};
+use std::time::{Duration, Instant};
+use ultramarine_abi::schema::{BinaryAttrs, binary, op};
+
+/// Time of `rounds` commands of an addition of two one-element arrays that are given to a
+/// device: once with the plan at hand, and once with the plan looked up.
+///
+/// # Errors
+/// As an addition on the device.
+pub fn submits(device: Device, rounds: u32) -> Result<[Duration; 2]> {
+    let exec = Exec::new(get(device)?, default_stream(device)?)?;
+    let values: Vec<Value> =
+        (0..3).map(|_| exec.alloc(&[1], Dtype::Float32)).collect::<Result<_>>()?;
+    let operand = |i: usize| Operand { value: &values[i], shape: &[1], dtype: Dtype::Float32 };
+    let (inputs, outputs) = ([operand(0), operand(1)], [operand(2)]);
+    let attributes = BinaryAttrs::new(binary::ADD);
+    let plan = exec.plan(op::BINARY, &attributes, &inputs, &outputs)?;
+    let time = |work: &dyn Fn() -> Result<()>| -> Result<Duration> {
+        let start = Instant::now();
+        (0..rounds).try_for_each(|_| work())?;
+        let taken = start.elapsed();
+        exec.settle()?;
+        Ok(taken)
+    };
+    Ok([
+        time(&|| exec.submit(&plan, "add", &inputs, &outputs, &[]))?,
+        time(&|| exec.run(op::BINARY, &attributes, &inputs, &outputs, &[]))?,
+    ])
+}
