@@ -1,16 +1,17 @@
 //! What the boundary costs by itself, for the bench.
 
-use super::{Exec, Operand, get};
+use super::{Exec, Operand, get, host};
 use crate::{device::Device, dtype::Dtype, error::Result, node::Value, stream::default_stream};
 use std::time::{Duration, Instant};
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 
 /// Time of `rounds` commands of an addition of two one-element arrays that are given to a
-/// device: once with the plan at hand, and once with the plan looked up.
+/// device: the bare call of the table's function without a command, with the command made
+/// for it, and with its plan looked up too.
 ///
 /// # Errors
 /// As an addition on the device.
-pub fn submits(device: Device, rounds: u32) -> Result<[Duration; 2]> {
+pub fn submits(device: Device, rounds: u32) -> Result<[Duration; 3]> {
     let exec = Exec::new(get(device)?, default_stream(device)?)?;
     let values: Vec<Value> =
         (0..3).map(|_| exec.alloc(&[1], Dtype::Float32)).collect::<Result<_>>()?;
@@ -25,7 +26,17 @@ pub fn submits(device: Device, rounds: u32) -> Result<[Duration; 2]> {
         exec.settle()?;
         Ok(taken)
     };
+    let kernels = plan.kernels;
+    let bare = || {
+        let mut error = std::ptr::null_mut();
+        let Some(submit) = kernels.table.submit else { return Ok(()) };
+        let (none, no_stream) = (std::ptr::null(), std::ptr::null_mut());
+        // SAFETY: no commands, so nothing is read.
+        let code = unsafe { submit(kernels.handle, no_stream, none, 0, &mut error) };
+        host::check("submit", code, error)
+    };
     Ok([
+        time(&bare)?,
         time(&|| exec.submit(&plan, "add", &inputs, &outputs, &[]))?,
         time(&|| exec.run(op::BINARY, &attributes, &inputs, &outputs, &[]))?,
     ])
