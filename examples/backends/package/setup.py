@@ -10,7 +10,7 @@ from setuptools.command.build_py import build_py
 
 import ultramarine
 
-SOURCES = sorted((Path(__file__).parent / "../minimal").resolve().glob("*.c"))
+SOURCE = (Path(__file__).parent / "../minimal/minimal.c").resolve()
 
 
 class Build(build_py):
@@ -24,9 +24,8 @@ class Build(build_py):
         compiler = os.environ.get("CC", "cc")
         flags = ["-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
         headers = ["-I", str(ultramarine.backends.include_dir())]
-        sources = [str(s) for s in SOURCES]
         subprocess.run(
-            [compiler, *flags, *headers, "-o", str(library), *sources, "-lm"], check=True
+            [compiler, *flags, *headers, "-o", str(library), str(SOURCE), "-lm"], check=True
         )
 
 

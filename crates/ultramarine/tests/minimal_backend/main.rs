@@ -19,9 +19,9 @@ fn devices() -> (Stream, Stream, MutexGuard<'static, ()>) {
     static LOADED: OnceLock<[Device; 2]> = OnceLock::new();
     let guard = LOCK.lock().unwrap_or_else(|e| e.into_inner());
     let [a, b] = *LOADED.get_or_init(|| {
-        // SAFETY: the backend keeps to the contract: that is what is tested here.
-        let devices = unsafe { ultramarine::register(plugin::init()) }.expect("it starts");
-        devices.try_into().expect("two devices")
+        let loaded = ultramarine::backends::load(plugin::library()).expect("it loads");
+        assert_eq!((&loaded.name[..], loaded.dlpack_device_type), ("minimal", 12));
+        loaded.devices.try_into().expect("two devices")
     });
     let stream = |d| default_stream(d).expect("a stream");
     (stream(a), stream(b), guard)
@@ -245,4 +245,23 @@ fn under_validation() {
     let output = command.output().expect("it starts");
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !words.contains("validation:"), "{words}");
+}
+
+/// The guide shows pieces of the real file: its blocks of C stand there, with gaps where they say `...`.
+#[test]
+fn the_guide_shows_this_file() {
+    let read = |path| std::fs::read_to_string(path).expect("a file of the repository");
+    let source = read(plugin::directory().join("minimal.c"));
+    let guide = read(plugin::directory().join("../../../docs/write-a-backend.md"));
+    let mut blocks = 0;
+    for block in guide.split("```c\n").skip(1) {
+        let block = block.split("```").next().unwrap_or_default();
+        let mut at = 0;
+        for piece in block.split("  ...\n") {
+            let found = source[at..].find(piece);
+            at += found.unwrap_or_else(|| panic!("not in minimal.c:\n{piece}")) + piece.len();
+        }
+        blocks += 1;
+    }
+    assert!(blocks > 8, "{blocks} blocks");
 }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use ultramarine_abi::{BackendInit, BackendScoreFn, symbol};
+use ultramarine_abi::{BackendScoreFn, symbol};
 
 /// The backend's source.
 pub fn directory() -> PathBuf {
@@ -60,14 +60,8 @@ fn symbol(name: &CStr) -> *mut c_void {
     found
 }
 
-/// Its entry point.
-pub fn init() -> BackendInit {
-    // SAFETY: the symbol has this type by the header.
-    unsafe { std::mem::transmute::<*mut c_void, BackendInit>(symbol(symbol::INIT)) }
-}
-
 /// Its score.
 pub fn score() -> BackendScoreFn {
-    // SAFETY: as above.
+    // SAFETY: the symbol has this type by the header.
     unsafe { std::mem::transmute::<*mut c_void, BackendScoreFn>(symbol(symbol::SCORE)) }
 }
