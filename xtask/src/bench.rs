@@ -29,6 +29,10 @@ pub fn run(names: &[String]) -> Result<()> {
     print!("{told}");
     std::fs::write(sh::root().join(Path::new(limits)), told)?;
 
+    sh::say("the boundary to backends");
+    let args = ["run", "--quiet", "--release", "-p", "ultramarine", "--example", "boundary"];
+    sh::run(sh::cargo(&args))?;
+
     sh::say("workloads");
     let mut args = vec!["bench/run.py", "--limits", limits];
     args.extend(names.iter().map(String::as_str));

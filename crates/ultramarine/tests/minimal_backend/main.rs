@@ -1,6 +1,8 @@
 //! The backend in C, built with the C compiler and opened: its numbers beside the CPU's,
 //! its two devices beside each other, its memory back where it came from.
 
+#![cfg(all(unix, feature = "loader"))]
+
 mod plugin;
 
 use std::process::Command;

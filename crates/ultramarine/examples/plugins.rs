@@ -1,0 +1,168 @@
+//! What the boundary to backends costs: calls through a plugin's table, tiny operations, and a load of
+//! many candidates of which most are bad. The plugins are real ones, built with the C compiler.
+//!
+//! ```sh
+//! cargo run --release -p ultramarine --example boundary
+//! ```
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::error::Error;
+use std::ffi::{CString, c_void};
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::{bad, workshop};
+use ultramarine::backends::{self, LoadOptions};
+use ultramarine::{Array, Dtype, default_stream, with_stream};
+use ultramarine_abi::{self as abi, status, symbol};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Nanoseconds of one call: the best of several rounds.
+fn nanoseconds(mut call: impl FnMut()) -> f64 {
+    let mut best = f64::INFINITY;
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(300) {
+        let calls = 1000;
+        let start = Instant::now();
+        (0..calls).for_each(|_| call());
+        best = best.min(start.elapsed().as_nanos() as f64 / f64::from(calls));
+    }
+    best
+}
+
+fn show(what: &str, figure: f64, unit: &str, target: Option<f64>) {
+    let aim = target.map_or(String::new(), |t| {
+        format!("{t:>8.0} {unit}  {}", if figure <= t { "met" } else { "missed" })
+    });
+    println!("{what:<44} {figure:>8.1} {unit} {aim}");
+}
+
+fn minimal(directory: &Path) -> Outcome<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let out = directory.join(workshop::file_name("minimal"));
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-I"]);
+    cc.arg(root.join("crates/ultramarine-abi/include"));
+    cc.arg(root.join("examples/backends/minimal/minimal.c")).arg("-lm").arg("-o").arg(&out);
+    if cc.status()?.success() { Ok(out) } else { Err("the C compiler failed".into()) }
+}
+
+/// The plugin's table, beside the one that the library uses.
+fn table(path: &Path) -> Outcome<abi::BackendTable> {
+    let name = CString::new(path.as_os_str().as_encoded_bytes())?;
+    // SAFETY: all-zero is a valid table of either kind. The library is one of ours; its entry point has
+    // this type by the header, and both tables live as long as the process.
+    unsafe {
+        let library = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        let init = libc::dlsym(library, symbol::INIT.as_ptr());
+        if init.is_null() {
+            return Err("no entry point".into());
+        }
+        let init = std::mem::transmute::<*mut c_void, abi::BackendInit>(init);
+        let host: &'static mut abi::HostTable = Box::leak(Box::new(std::mem::zeroed()));
+        host.size = size_of::<abi::HostTable>() as u32;
+        let mut table: abi::BackendTable = std::mem::zeroed();
+        table.size = size_of::<abi::BackendTable>() as u32;
+        match init(host, &mut table, std::ptr::null_mut()) {
+            status::OK => Ok(table),
+            code => Err(format!("init returned {code}").into()),
+        }
+    }
+}
+
+fn calls(table: &abi::BackendTable) -> Outcome<()> {
+    let missing = || "a function is missing";
+    let (open, alloc) =
+        (table.device_open.ok_or_else(missing)?, table.buffer_alloc.ok_or_else(missing)?);
+    let (submit, pointer) =
+        (table.submit.ok_or_else(missing)?, table.buffer_host_pointer.ok_or_else(missing)?);
+    let (mut device, mut buffer) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let none = std::ptr::null_mut();
+    let null: *mut c_void = std::ptr::null_mut();
+    // SAFETY: places of ours; the device exists.
+    unsafe {
+        open(table.backend, 0, &mut device, none);
+        alloc(device, 64, &mut buffer, none);
+    }
+    // SAFETY: no commands are read; the device is open.
+    let empty = nanoseconds(|| unsafe {
+        black_box(submit)(device, null, std::ptr::null(), 0, none);
+    });
+    show("empty submit through the table", empty, "ns", Some(25.0));
+    // SAFETY: the buffer is alive.
+    let address = nanoseconds(|| unsafe {
+        black_box(black_box(pointer)(device, buffer));
+    });
+    show("host pointer through the table", address, "ns", Some(10.0));
+    Ok(())
+}
+
+fn tiny(device: ultramarine::Device, target: Option<f64>) -> Outcome<()> {
+    let stream = default_stream(device)?;
+    let x = with_stream(stream, || Array::ones(&[1], Dtype::Float32))?;
+    x.eval()?;
+    let one = nanoseconds(|| {
+        with_stream(stream, || {
+            let y = x.add(&x).and_then(|y| y.eval());
+            black_box(y.is_ok());
+        });
+    });
+    show(&format!("one addition, evaluated alone, on {device}"), one, "ns", None);
+    let chain = nanoseconds(|| {
+        with_stream(stream, || {
+            let mut y = x.clone();
+            for _ in 0..100 {
+                match y.add(&x) {
+                    Ok(next) => y = next,
+                    Err(_) => return,
+                }
+            }
+            black_box(y.eval().is_ok());
+        });
+    });
+    show(&format!("an addition in a chain of 100, on {device}"), chain / 100.0, "ns", target);
+    let value = x.value()?;
+    let address = nanoseconds(|| {
+        black_box(black_box(value).buffer.as_ptr());
+    });
+    show(&format!("a value's address for the host, on {device}"), address, "ns", Some(10.0));
+    Ok(())
+}
+
+fn many() -> Outcome<()> {
+    let place = workshop::Scratch::new("boundary")?;
+    let shop = workshop::Workshop::new(place.path().join("kept"))?;
+    let directory = place.path().join("candidates");
+    std::fs::create_dir(&directory)?;
+    bad::make_all(bad::FORTY, &shop, &directory)?;
+    for i in 0..10 {
+        let uuid = format!("-DSCORE={}", 10 + i);
+        shop.good(&format!("good{i}"), &[&uuid], &directory)?;
+    }
+    backends::set_search_paths(Some(vec![directory]));
+    let start = Instant::now();
+    let loaded = backends::load_all(&LoadOptions { duplicates: true, ..LoadOptions::default() })?;
+    let took = start.elapsed().as_secs_f64() * 1e3;
+    // The one that was loaded before is in the report as well.
+    let candidates = backends::report().candidates.len() - 1;
+    let what = format!("{candidates} candidates, {} of them loaded", loaded.len());
+    show(&what, took, "ms", Some(200.0));
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    // SAFETY: no other thread runs yet.
+    unsafe { std::env::set_var("ULTRAMARINE_LOG", "off") };
+    println!("{:<44} {:>11} {:>11}", "", "", "target");
+    let place = workshop::Scratch::new("boundary-minimal")?;
+    let path = minimal(place.path())?;
+    calls(&table(&path)?)?;
+    tiny(ultramarine::Device::CPU, Some(800.0))?;
+    let minimal = backends::load(&path)?;
+    tiny(minimal.devices[0], None)?;
+    many()
+}
