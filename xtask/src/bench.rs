@@ -30,8 +30,10 @@ pub fn run(names: &[String]) -> Result<()> {
     std::fs::write(sh::root().join(Path::new(limits)), told)?;
 
     sh::say("the boundary to backends");
-    let args = ["run", "--quiet", "--release", "-p", "ultramarine", "--example", "boundary"];
-    sh::run(sh::cargo(&args))?;
+    for example in ["boundary", "plugins"] {
+        let args = ["run", "--quiet", "--release", "-p", "ultramarine", "--example", example];
+        sh::run(sh::cargo(&args))?;
+    }
 
     sh::say("workloads");
     let mut args = vec!["bench/run.py", "--limits", limits];

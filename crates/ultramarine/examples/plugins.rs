@@ -1,8 +1,8 @@
-//! What the boundary to backends costs: calls through a plugin's table, tiny operations, and a load of
-//! many candidates of which most are bad. The plugins are real ones, built with the C compiler.
+//! What plugins cost, real ones made by the C compiler: calls through a table, tiny operations on a device, and
+//! the load of many candidates of which most are bad. (`boundary` looks at the host's part.)
 //!
 //! ```sh
-//! cargo run --release -p ultramarine --example boundary
+//! cargo run --release -p ultramarine --example plugins
 //! ```
 
 #[path = "../tests/support/mod.rs"]
@@ -134,7 +134,7 @@ fn tiny(device: ultramarine::Device, target: Option<f64>) -> Outcome<()> {
 }
 
 fn many() -> Outcome<()> {
-    let place = workshop::Scratch::new("boundary")?;
+    let place = workshop::Scratch::new("plugins")?;
     let shop = workshop::Workshop::new(place.path().join("kept"))?;
     let directory = place.path().join("candidates");
     std::fs::create_dir(&directory)?;
@@ -158,7 +158,7 @@ fn main() -> Outcome<()> {
     // SAFETY: no other thread runs yet.
     unsafe { std::env::set_var("ULTRAMARINE_LOG", "off") };
     println!("{:<44} {:>11} {:>11}", "", "", "target");
-    let place = workshop::Scratch::new("boundary-minimal")?;
+    let place = workshop::Scratch::new("plugins-minimal")?;
     let path = minimal(place.path())?;
     calls(&table(&path)?)?;
     tiny(ultramarine::Device::CPU, Some(800.0))?;
