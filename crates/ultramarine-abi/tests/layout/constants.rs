@@ -1,0 +1,171 @@
+//! Every constant of the headers with its value in Rust.
+
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::fmt::Write;
+use std::path::Path;
+use ultramarine_abi::{
+    dlpack::{device_type, type_code},
+    interface::{self, kernel, memory, statistics},
+    *,
+};
+
+/// A value, as it is compared.
+pub enum Value {
+    /// An integer.
+    Number(i64),
+    /// A string.
+    Text(String),
+}
+
+fn text(value: &CStr) -> Value {
+    Value::Text(value.to_str().unwrap().to_owned())
+}
+
+/// Constants of a table of codes: `UM_{prefix}_{NAME}` and the count.
+fn codes(prefix: &str, names: &[&str]) -> Vec<(String, Value)> {
+    let name = |n: &str| format!("UM_{prefix}_{}", n.to_uppercase());
+    let mut all: Vec<_> =
+        names.iter().enumerate().map(|(i, n)| (name(n), Value::Number(i as i64))).collect();
+    all.push((name("count"), Value::Number(names.len() as i64)));
+    all
+}
+
+/// All of them.
+pub fn all() -> Vec<(String, Value)> {
+    macro_rules! numbers {
+        ($($name:ident = $value:expr;)*) => {
+            vec![$((stringify!($name).to_owned(), Value::Number($value as i64))),*]
+        };
+    }
+    let mut all = numbers! {
+        UM_ABI_MAJOR = ABI_MAJOR;
+        UM_ABI_MINOR = ABI_MINOR;
+        UM_DLPACK_MAJOR = DLPACK.0;
+        UM_DLPACK_MINOR = DLPACK.1;
+        UM_OK = status::OK;
+        UM_ERROR = status::ERROR;
+        UM_UNSUPPORTED = status::UNSUPPORTED;
+        UM_NEEDS_CONTIGUOUS = status::NEEDS_CONTIGUOUS;
+        UM_OUT_OF_MEMORY = status::OUT_OF_MEMORY;
+        UM_FORKED = status::FORKED;
+        UM_INVALID = status::INVALID;
+        UM_SANITIZER_ADDRESS = sanitizer::ADDRESS;
+        UM_SANITIZER_THREAD = sanitizer::THREAD;
+        UM_SANITIZER_MEMORY = sanitizer::MEMORY;
+        UM_SANITIZER_OTHER = sanitizer::OTHER;
+        UM_LITTLE_ENDIAN = endianness::LITTLE;
+        UM_BIG_ENDIAN = endianness::BIG;
+        UM_IDENTITY_UUID = identity::UUID;
+        UM_IDENTITY_PCI = identity::PCI;
+        UM_DEFAULT_SCORE = DEFAULT_SCORE;
+        UM_MAX_SCORE = MAX_SCORE;
+        UM_LOG_ERROR = helper::Level::Error;
+        UM_LOG_WARNING = helper::Level::Warning;
+        UM_LOG_INFO = helper::Level::Info;
+        UM_LOG_DEBUG = helper::Level::Debug;
+        UM_MAX_NDIM = MAX_NDIM;
+        UM_LAYOUT_CONTIGUOUS = layout::CONTIGUOUS;
+        UM_LAYOUT_STRIDED = layout::STRIDED;
+        UM_DEVICE_DETERMINISTIC = device_flag::DETERMINISTIC;
+        UM_DEVICE_FLUSHES_SUBNORMALS = device_flag::FLUSHES_SUBNORMALS;
+        UM_DEVICE_REDUCED_PRECISION = device_flag::REDUCED_PRECISION;
+        UM_DEVICE_WAITS_IN_COMMANDS = device_flag::WAITS_IN_COMMANDS;
+        UM_NOTE_TYPE = note::TYPE;
+        UM_FAMILY_UNARY = fused::family::UNARY;
+        UM_FAMILY_BINARY = fused::family::BINARY;
+        UM_FAMILY_SELECT = fused::family::SELECT;
+        UM_FAMILY_CAST = fused::family::CAST;
+        UM_NO_REDUCTION = fused::NO_REDUCTION;
+        UM_ARGUMENT_TENSOR = kernel::argument::TENSOR;
+        UM_ARGUMENT_SCALAR = kernel::argument::SCALAR;
+        UM_MEMORY_HOST = memory::kind::HOST;
+        UM_MEMORY_DEVICE_POINTER = memory::kind::DEVICE_POINTER;
+        UM_MEMORY_OPAQUE_FD = memory::kind::OPAQUE_FD;
+        UM_MEMORY_MTL_BUFFER = memory::kind::MTL_BUFFER;
+        UM_MEMORY_CL_MEM = memory::kind::CL_MEM;
+        UM_MEMORY_READ_ONLY = memory::flag::READ_ONLY;
+        UM_LIMIT_MEMORY = statistics::limit::MEMORY;
+        UM_LIMIT_CACHE = statistics::limit::CACHE;
+        UM_LIMIT_WIRED = statistics::limit::WIRED;
+        kDLCPU = device_type::CPU;
+        kDLCUDA = device_type::CUDA;
+        kDLCUDAHost = device_type::CUDA_HOST;
+        kDLOpenCL = device_type::OPENCL;
+        kDLVulkan = device_type::VULKAN;
+        kDLMetal = device_type::METAL;
+        kDLVPI = device_type::VPI;
+        kDLROCM = device_type::ROCM;
+        kDLROCMHost = device_type::ROCM_HOST;
+        kDLExtDev = device_type::EXT_DEV;
+        kDLOneAPI = device_type::ONE_API;
+        kDLWebGPU = device_type::WEBGPU;
+        kDLHexagon = device_type::HEXAGON;
+        kDLInt = type_code::INT;
+        kDLUInt = type_code::UINT;
+        kDLFloat = type_code::FLOAT;
+        kDLOpaqueHandle = type_code::OPAQUE;
+        kDLBfloat = type_code::BFLOAT;
+        kDLComplex = type_code::COMPLEX;
+        kDLBool = type_code::BOOL;
+    };
+    for id in interface::IDS {
+        let name = id.to_str().unwrap().trim_start_matches("ultramarine.");
+        let name = name.split('/').next().unwrap().to_uppercase();
+        all.push((format!("UM_{name}_INTERFACE"), text(id)));
+    }
+    let owner = String::from_utf8(note::OWNER.to_vec()).unwrap();
+    all.push(("UM_NOTE_OWNER".into(), Value::Text(owner.trim_end_matches('\0').to_owned())));
+    all.extend(codes("OP", schema::op::NAMES));
+    all.extend(codes("UNARY", schema::unary::NAMES));
+    all.extend(codes("BINARY", schema::binary::NAMES));
+    all.extend(codes("REDUCE", schema::reduce::NAMES));
+    all.extend(codes("ARG_REDUCE", schema::arg_reduce::NAMES));
+    all.extend(codes("SCATTER", schema::scatter::NAMES));
+    all.extend(codes("DTYPE", &schema::DTYPES.map(|(name, _)| name)));
+    all
+}
+
+/// Names of the constants that the headers of the contract define (not the helper's).
+pub fn defined(folder: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for file in ["backend.h", "interfaces.h", "schema.h"] {
+        for line in std::fs::read_to_string(folder.join(file)).unwrap().lines() {
+            let Some(rest) = line.strip_prefix("#define UM_") else { continue };
+            let Some((name, value)) = rest.split_once(' ') else { continue };
+            // How functions are exported is no number.
+            if name != "EXPORT" && !value.is_empty() {
+                names.insert(format!("UM_{name}"));
+            }
+        }
+    }
+    names
+}
+
+/// What Rust says.
+pub fn lines(table: &[(String, Value)]) -> String {
+    let mut out = String::new();
+    for (name, value) in table {
+        match value {
+            Value::Number(value) => writeln!(out, "{name} {value}").unwrap(),
+            Value::Text(value) => writeln!(out, "{name} {value}").unwrap(),
+        }
+    }
+    out
+}
+
+/// A program that prints what C says.
+pub fn c(table: &[(String, Value)]) -> String {
+    let mut out =
+        String::from("#include <stdio.h>\n#include <ultramarine/backend.h>\nint main(void) {\n");
+    for (name, value) in table {
+        match value {
+            Value::Number(_) => {
+                writeln!(out, "  printf(\"{name} %lld\\n\", (long long)({name}));").unwrap();
+            }
+            Value::Text(_) => writeln!(out, "  printf(\"{name} %s\\n\", {name});").unwrap(),
+        }
+    }
+    out.push_str("  return 0;\n}\n");
+    out
+}

@@ -1,0 +1,161 @@
+//! Every struct of the contract with its fields, and the lines that Rust and C print of them.
+
+use std::fmt::Write;
+use ultramarine_abi::{
+    interface::{fused, kernel, memory, peer, profile, replay, statistics},
+    *,
+};
+
+/// A struct: its name in C, size, alignment, and fields with their offsets and sizes.
+struct Row {
+    name: &'static str,
+    size: usize,
+    align: usize,
+    fields: Vec<(&'static str, usize, usize)>,
+}
+
+/// Size of the type behind a pointer that is not read.
+fn size_behind<T>(_: *const T) -> usize {
+    size_of::<T>()
+}
+
+macro_rules! c_name {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $name:ident) => {
+        stringify!($name)
+    };
+}
+
+macro_rules! rows {
+    ($($($path:ident)::+ $c:ident: $($field:ident $(as $name:ident)?),*;)*) => {
+        fn rows() -> Vec<Row> {
+            $({
+                // Fails to compile when a field is not in the list.
+                #[allow(dead_code)]
+                fn all(value: $($path)::+) {
+                    let $($path)::+ { $($field: _),* } = value;
+                }
+            })*
+            vec![$({
+                type This = $($path)::+;
+                let place = std::mem::MaybeUninit::<This>::uninit();
+                let at = place.as_ptr();
+                Row {
+                    name: stringify!($c),
+                    size: size_of::<This>(),
+                    align: align_of::<This>(),
+                    fields: vec![$((
+                        c_name!($field $($name)?),
+                        std::mem::offset_of!(This, $field),
+                        // SAFETY: an address within the place; nothing is read.
+                        size_behind(unsafe { &raw const (*at).$field }),
+                    )),*],
+                }
+            }),*]
+        }
+    };
+}
+
+rows! {
+    BackendAbiInfo um_backend_abi_info: size, abi_major, abi_minor, dlpack_major, dlpack_minor,
+        table_size, pointer_bits, endianness, reserved, device_type, sanitizers, flags, name,
+        variant, version, target, compiler, cpu_features;
+    ElfNote um_elf_note: name_size, description_size, kind, owner, info;
+    DeviceIdentity um_device_identity: size, known, uuid, pci_domain, pci_bus, pci_device,
+        pci_function, memory, name;
+    BackendScore um_backend_score: size, score, device_count, device_capacity, device_stride,
+        reserved, devices, reason;
+    HostTable um_host_table: size, abi_major, abi_minor, host, log, error_new, alloc, free,
+        parallel_for, thread_count;
+    DeviceInfo um_device_info: size, synchronous, host_memory, dtypes_storage, dtypes_arithmetic,
+        fused_max_instructions, fused_max_inputs, reserved, memory, name, flags,
+        dtypes_accumulate, max_inputs, alignment, max_buffer, kernel_languages, identity;
+    Command um_command: size, flags, plan, inputs, outputs, scalars, n_inputs, n_outputs,
+        n_scalars, tensor_stride, workspace;
+    BackendTable um_backend_table: size, abi_major, abi_minor, backend, name, device_type,
+        reserved, device_count, device_info, device_open, device_close, buffer_alloc,
+        buffer_free, buffer_host_pointer, copy_to_device, copy_to_host, stream_create,
+        stream_destroy, stream_synchronize, event_create, event_record, event_wait_stream,
+        event_wait_host, event_query, event_destroy, prepare, plan_release, plan_workspace,
+        submit, interface as interface_;
+    TensorDesc um_tensor_desc: size, ndim, dtype, layout;
+    Tensor um_tensor: size, flags, dl, buffer, buffer_size, wait, wait_value;
+    fused::Instruction um_instruction: family, op, a, b, c, dtype;
+    fused::Program um_program: size, reduce, axes, instructions, constants, outputs,
+        n_instructions, n_constants, n_outputs, n_inputs;
+    fused::FusedInterface um_fused_interface: size, flags, prepare;
+    kernel::KernelSource um_kernel_source: size, n_template_arguments, language, source,
+        source_bytes, entry, template_arguments, options;
+    kernel::KernelArgument um_kernel_argument: size, kind, tensor, scalar, dtype, written;
+    kernel::KernelLaunch um_kernel_launch: size, n_arguments, arguments, argument_stride,
+        shared_bytes, grid, block;
+    kernel::KernelInterface um_kernel_interface: size, flags, compile, launch, release;
+    memory::ForeignMemory um_foreign_memory: size, kind, flags, reserved, handle, offset, bytes,
+        release, context, ready;
+    memory::MemoryInterface um_memory_interface: size, imports, exports, flags,
+        import as import_, export as export_, wait_foreign, native_stream;
+    peer::PeerInterface um_peer_interface: size, flags, copy;
+    profile::ProfileInterface um_profile_interface: size, flags, range_push, range_pop;
+    replay::ReplayInterface um_replay_interface: size, flags, capture, replay, release;
+    statistics::MemoryStatistics um_memory_statistics: size, flags, active, peak, cache, total,
+        free as free_;
+    statistics::StatisticsInterface um_statistics_interface: size, flags, read, set_limit,
+        get_limit, reset_peak, clear_cache;
+    schema::NoAttrs um_no_attrs: size;
+    schema::UnaryAttrs um_unary_attrs: size, op;
+    schema::BinaryAttrs um_binary_attrs: size, op;
+    schema::ReduceAttrs um_reduce_attrs: size, op, axes;
+    schema::ArgReduceAttrs um_arg_reduce_attrs: size, op, axis;
+    schema::ScanAttrs um_scan_attrs: size, op, axis, reverse, inclusive;
+    schema::GatherAttrs um_gather_attrs: size, n_indices, index_ndim, axes;
+    schema::ScatterAttrs um_scatter_attrs: size, op, n_indices, index_ndim, axes;
+    schema::AxisAttrs um_axis_attrs: size, axis;
+    schema::ScatterAxisAttrs um_scatter_axis_attrs: size, op, axis;
+    dlpack::DLDevice DLDevice: device_type, device_id;
+    dlpack::DLDataType DLDataType: code, bits, lanes;
+    dlpack::DLTensor DLTensor: data, device, ndim, dtype, shape, strides, byte_offset;
+}
+
+/// What Rust says.
+pub fn rust() -> String {
+    let mut out = String::new();
+    for row in rows() {
+        writeln!(out, "{} size {} align {}", row.name, row.size, row.align).unwrap();
+        for (field, offset, size) in row.fields {
+            writeln!(out, "  {field} {offset} {size}").unwrap();
+        }
+    }
+    out
+}
+
+/// A program that prints what C says.
+pub fn c() -> String {
+    let mut out = String::from(
+        "#include <stdio.h>
+#include <ultramarine/backend.h>
+#ifdef __cplusplus
+#define UM_ALIGNOF alignof
+#else
+#define UM_ALIGNOF _Alignof
+#endif
+#define PUT(type, field) \\
+  printf(\"  \" #field \" %u %u\\n\", (unsigned)offsetof(type, field), (unsigned)sizeof(((type *)0)->field))
+int main(void) {\n",
+    );
+    for row in rows() {
+        let name = row.name;
+        writeln!(
+            out,
+            "  printf(\"{name} size %u align %u\\n\", (unsigned)sizeof({name}), \\
+             (unsigned)UM_ALIGNOF({name}));"
+        )
+        .unwrap();
+        for (field, ..) in row.fields {
+            writeln!(out, "  PUT({name}, {field});").unwrap();
+        }
+    }
+    out.push_str("  return 0;\n}\n");
+    out
+}
