@@ -1,0 +1,141 @@
+//! A backend in Rust by the helper alone: one synchronous device in host memory that adds
+//! float32 tensors. The tests load it; it also shows what a backend has to write.
+
+use std::mem::MaybeUninit;
+use ultramarine_abi::{
+    DeviceInfo, dlpack, export_backend,
+    helper::{
+        Backend, CommandRef, Failure, Host, HostMemory, Request, Result, Score, SyncDevice,
+        TensorRef,
+    },
+    inline_text,
+    schema::{self, BinaryAttrs, binary, op},
+};
+
+struct Adder {
+    host: Host,
+}
+
+struct Device {
+    host: Host,
+}
+
+/// What `prepare` found out; `Panic` is for the tests.
+enum Plan {
+    Add,
+    PanicInLoop,
+}
+
+/// Bit of float32 in the masks of dtypes.
+fn float32() -> u32 {
+    let place = schema::DTYPES.iter().position(|(name, _)| *name == "float32");
+    place.map_or(0, |i| 1 << i)
+}
+
+impl Backend for Adder {
+    type Device = Device;
+
+    fn score() -> Score {
+        Score::new(50, 1)
+    }
+
+    fn new(host: Host) -> Result<Self> {
+        Ok(Self { host })
+    }
+
+    fn device_info(&self, _index: u32, info: &mut DeviceInfo) -> Result<()> {
+        (info.synchronous, info.host_memory) = (1, 1);
+        (info.dtypes_storage, info.dtypes_arithmetic) = (float32(), float32());
+        info.name = inline_text("an adder in Rust");
+        Ok(())
+    }
+
+    fn open(&self, _index: u32) -> Result<Device> {
+        Ok(Device { host: self.host })
+    }
+}
+
+/// The part of a buffer that a copy is about, as an address.
+fn part(buffer: &HostMemory, offset: u64, bytes: usize) -> Result<*mut u8> {
+    let start = usize::try_from(offset)
+        .ok()
+        .filter(|start| start.checked_add(bytes).is_some_and(|end| end <= buffer.len()));
+    let start = start.ok_or_else(|| Failure::invalid("a copy beyond the buffer"))?;
+    Ok(buffer.as_ptr().wrapping_add(start))
+}
+
+impl SyncDevice for Device {
+    type Buffer = HostMemory;
+    type Plan = Plan;
+
+    fn alloc(&self, bytes: u64) -> Result<HostMemory> {
+        self.host.alloc(bytes)
+    }
+
+    fn host_pointer(&self, buffer: &HostMemory) -> *mut u8 {
+        buffer.as_ptr()
+    }
+
+    fn upload(&self, buffer: &HostMemory, offset: u64, source: &[u8]) -> Result<()> {
+        let to = part(buffer, offset, source.len())?;
+        // SAFETY: within the buffer; one call at a time per stream, by the contract.
+        unsafe { to.copy_from_nonoverlapping(source.as_ptr(), source.len()) };
+        Ok(())
+    }
+
+    fn download(
+        &self,
+        buffer: &HostMemory,
+        offset: u64,
+        target: &mut [MaybeUninit<u8>],
+    ) -> Result<()> {
+        let from = part(buffer, offset, target.len())?;
+        // SAFETY: as above; the target is the caller's alone.
+        unsafe { target.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, target.len()) };
+        Ok(())
+    }
+
+    fn prepare(&self, request: &Request<'_>) -> Result<Plan> {
+        let float = request.input_dtype(0).map_or(0, |i| 1 << i) == float32();
+        match request.op {
+            op::BINARY if float => match request.attributes::<BinaryAttrs>()?.op {
+                binary::ADD => Ok(Plan::Add),
+                binary::MULTIPLY => Ok(Plan::PanicInLoop),
+                other => Err(Failure::unsupported(format!("binary {other}"))),
+            },
+            op::UNARY => panic!("a panic in prepare"),
+            other => Err(Failure::unsupported(format!("op {other} is unknown here"))),
+        }
+    }
+
+    fn run(&self, plan: &Plan, command: &CommandRef<'_, Self>) -> Result<()> {
+        if let Plan::PanicInLoop = plan {
+            return self.host.parallel_for(8, |i| assert_ne!(i, 5, "a panic in a loop"));
+        }
+        let [out, a, b] = [command.output(0)?, command.input(0)?, command.input(1)?];
+        for element in 0..out.len() {
+            let [to, x, y] = [&out, &a, &b].map(|t| at(t, element));
+            // SAFETY: the host's tensors are valid for their shapes and strides.
+            unsafe { to.write(x.read() + y.read()) };
+        }
+        Ok(())
+    }
+}
+
+/// Address of an element by its place in row-major order.
+fn at(tensor: &TensorRef<'_, Device>, mut element: u64) -> *mut f32 {
+    let mut offset = 0;
+    for (n, stride) in tensor.shape().iter().zip(tensor.strides()).rev() {
+        offset += (element % *n as u64) as i64 * stride;
+        element /= *n as u64;
+    }
+    tensor.data().cast::<f32>().wrapping_offset(offset as isize)
+}
+
+export_backend! {
+    backend: Adder,
+    name: "in_rust",
+    variant: "",
+    device_type: dlpack::device_type::EXT_DEV,
+    version: env!("CARGO_PKG_VERSION"),
+}

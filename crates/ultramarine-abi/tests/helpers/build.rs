@@ -1,0 +1,71 @@
+//! Builds the plugins and opens them.
+
+use super::host::Host;
+use libloading::Library;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::ptr::null_mut;
+use ultramarine_abi::{
+    BackendAbiInfo, BackendAbiInfoFn, BackendInit, BackendTable, inline_text, status, symbol,
+};
+
+/// Runs a command that must succeed.
+pub fn run(command: &mut Command) {
+    let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(done.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Compiles `tests/plugins/{source}` with more flags, to a library of its own name.
+pub fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("libultramarine-{name}.so"));
+    let (variable, compiler, standard) = match source.ends_with(".cpp") {
+        true => ("CXX", "c++", "-std=c++11"),
+        false => ("CC", "cc", "-std=c11"),
+    };
+    let compiler = std::env::var(variable).unwrap_or_else(|_| compiler.into());
+    let mut command = Command::new(compiler);
+    command.args([standard, "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic"]);
+    command.args(["-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]).args(flags);
+    command.arg("-I").arg(root.join("include"));
+    run(command.arg(root.join("tests/plugins").join(source)).arg("-o").arg(&to));
+    to
+}
+
+/// The plugin in Rust, which is an example of this crate.
+pub fn in_rust() -> PathBuf {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--release", "-p", "ultramarine-abi", "--example", "in_rust"]);
+    run(cargo.current_dir(env!("CARGO_MANIFEST_DIR")));
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    target.join("release/examples/libin_rust.so")
+}
+
+/// A plugin that is open and initialised.
+pub struct Plugin {
+    pub table: BackendTable,
+    pub info: BackendAbiInfo,
+    pub host: Host,
+    _library: Library,
+}
+
+impl Plugin {
+    pub fn open(path: &Path) -> Self {
+        // SAFETY: a library of this repository; its functions have the contract's types.
+        unsafe {
+            let library = Library::new(path).unwrap();
+            let info_fn: BackendAbiInfoFn =
+                *library.get(symbol::ABI_INFO.to_bytes_with_nul()).unwrap();
+            let init: BackendInit = *library.get(symbol::INIT.to_bytes_with_nul()).unwrap();
+            let mut info = BackendAbiInfo::here("", 0);
+            info.name = inline_text("overwritten");
+            assert_eq!(info_fn(&mut info), status::OK);
+            assert_eq!(info_fn(null_mut()), status::INVALID);
+            let host = Host::new();
+            let mut table: BackendTable = std::mem::zeroed();
+            table.size = size_of::<BackendTable>() as u32;
+            assert_eq!(init(host.table(), &mut table, null_mut()), status::OK);
+            Self { table, info, host, _library: library }
+        }
+    }
+}
