@@ -36,6 +36,8 @@ pub struct Options {
     pub large: bool,
     pub verbose: bool,
     pub limit: Duration,
+    /// Groups at a time.
+    pub jobs: Option<usize>,
     /// A child's: the group to run, where to write, which check to go on after.
     pub child: Option<(String, PathBuf)>,
     pub after: Option<String>,
@@ -56,6 +58,7 @@ Tells from a backend's binary alone whether it keeps the contract, and what it c
   --large           also tensors of more than 2^31 elements
   --json FILE       write everything that was found to FILE
   --time-limit S    seconds that a group may take (default 120)
+  --jobs N          groups that run at once (default: as many as cores, 4 at most)
   --verbose         list what passed, and every op in the capability sheet
   --list            list the groups
 
@@ -90,6 +93,7 @@ pub fn parse() -> Result<Options, Stop> {
         large: false,
         verbose: false,
         limit: Duration::from_secs(120),
+        jobs: None,
         child: None,
         after: None,
     };
@@ -105,6 +109,7 @@ pub fn parse() -> Result<Options, Stop> {
             Long("full") => options.full = true,
             Long("large") => options.large = true,
             Long("verbose") | Short('v') => options.verbose = true,
+            Long("jobs") => options.jobs = Some(parser.value()?.parse()?),
             Long("time-limit") => {
                 options.limit = Duration::from_secs(parser.value()?.parse::<u32>()?.into());
             }

@@ -7,10 +7,14 @@ use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Crashes of a group after which the rest of its checks is given up.
-const CRASHES: usize = 4;
+const CRASHES: usize = 8;
+
+/// Groups that run at once, unless the options say otherwise: a GPU is not hurried by more.
+const MOST_JOBS: usize = 4;
 
 /// One check, as the parent knows it.
 #[derive(Clone, Debug)]
@@ -75,17 +79,44 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs groups one after the other.
+/// Runs groups, a few at a time.
 pub fn run(options: &Options, groups: &[&str]) -> Result<Findings, String> {
-    let mut findings = Findings::default();
     let directory =
         std::env::temp_dir().join(format!("ultramarine-conform-{}", std::process::id()));
     std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let scratch = Scratch(directory);
-    for group in groups {
-        let start = Instant::now();
-        run_group(options, group, &scratch.0, &mut findings)?;
-        findings.times.push(((*group).to_owned(), start.elapsed()));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut own = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(group) = groups.get(i) else { return own };
+            let start = Instant::now();
+            let mut findings = Findings::default();
+            let output = scratch.0.join(group);
+            let result = run_group(options, group, &output, &mut findings);
+            findings.times.push(((*group).to_owned(), start.elapsed()));
+            own.push((i, result.map(|()| findings)));
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = options.jobs.unwrap_or(cores.min(MOST_JOBS)).max(1);
+    let mut all = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        let done = threads.into_iter().map(|t| t.join().unwrap_or_default());
+        done.flatten().collect::<Vec<_>>()
+    });
+    if all.len() != groups.len() {
+        return Err("a thread of the kit panicked".into());
+    }
+    all.sort_by_key(|group| group.0);
+    let mut findings = Findings::default();
+    for (_, part) in all {
+        let part = part?;
+        findings.checks.extend(part.checks);
+        findings.facts.extend(part.facts);
+        findings.cells.extend(part.cells);
+        findings.times.extend(part.times);
     }
     Ok(findings)
 }
@@ -93,16 +124,15 @@ pub fn run(options: &Options, groups: &[&str]) -> Result<Findings, String> {
 fn run_group(
     options: &Options,
     group: &str,
-    directory: &Path,
+    output: &Path,
     findings: &mut Findings,
 ) -> Result<(), String> {
-    let output = directory.join("found");
     let mut after = None;
     for crash in 0..CRASHES {
-        std::fs::write(&output, "").map_err(|e| format!("{}: {e}", output.display()))?;
-        let mut child = spawn(options, group, &output, after.as_deref())?;
+        std::fs::write(output, "").map_err(|e| format!("{}: {e}", output.display()))?;
+        let mut child = spawn(options, group, output, after.as_deref())?;
         let ended = wait(&mut child, options.limit)?;
-        let text = std::fs::read_to_string(&output).unwrap_or_default();
+        let text = std::fs::read_to_string(output).unwrap_or_default();
         let told = read(group, &text, findings);
         let why = match ended {
             Some(status) if told.done && status.success() => return Ok(()),

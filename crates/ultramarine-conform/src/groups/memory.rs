@@ -218,6 +218,9 @@ fn alignment(device: &Device<'_>) -> Result {
     let mut buffers = Buffers::new(device);
     for bytes in [1, 3, 100, 5000, 1 << 20] {
         let address = device.host_pointer(buffers.alloc(bytes)?) as usize;
+        if address == 0 {
+            return skip("buffers have no address for the host");
+        }
         if !address.is_multiple_of(said as usize) {
             return Err(format!(
                 "a buffer of {bytes} bytes lies at {address:#x}, not a multiple of {said}"

@@ -1,0 +1,197 @@
+//! The kit sees faults: plugins that are wrong in one way each, really built with the C
+//! compiler, and what the kit says of them.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of the test's own.
+fn place(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conform").join(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// Compiles the plugin with a fault; an empty name: without any.
+fn plugin(fault: &str) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let to = place(if fault.is_empty() { "none" } else { fault }).join("libultramarine-minimal.so");
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    cc.args(["-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-I"]);
+    cc.arg(here.join("../ultramarine-abi/include"));
+    if !fault.is_empty() {
+        cc.arg(format!("-DFAULT_{fault}"));
+    }
+    cc.arg(here.join("tests/plugins/faulty.c")).args(["-lm", "-o"]).arg(&to);
+    let done = cc.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    to
+}
+
+fn kit(args: &[&str], plugin: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ultramarine-conform")).args(args).arg(plugin).output().unwrap()
+}
+
+/// Runs groups of the kit: its exit status, and what it found.
+fn judge(plugin: &Path, args: &[&str]) -> (Option<i32>, Value) {
+    let json = plugin.with_extension("json");
+    let output = kit(&[&["--json", json.to_str().unwrap()], args].concat(), plugin);
+    let found = std::fs::read_to_string(&json)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
+    (output.status.code(), serde_json::from_str(&found).unwrap())
+}
+
+fn checks<'a>(found: &'a Value, result: &str) -> Vec<(&'a str, &'a str)> {
+    found["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|c| c["result"] == result)
+        .map(|c| (c["check"].as_str().unwrap(), c["text"].as_str().unwrap()))
+        .collect()
+}
+
+/// The fault makes this check fail, with these words, in the group that is run.
+fn seen(fault: &str, group: &str, check: &str, words: &str) -> Value {
+    let (status, found) = judge(&plugin(fault), &["--group", group, "--time-limit", "60"]);
+    let failed = checks(&found, "fail");
+    assert_eq!(status, Some(1), "{fault}: {failed:?}");
+    assert!(
+        failed.iter().any(|(name, text)| *name == check && text.contains(words)),
+        "{fault}: {failed:?}"
+    );
+    found
+}
+
+#[test]
+fn without_a_fault_there_is_none() {
+    let plugin = plugin("");
+    let (status, found) = judge(&plugin, &[]);
+    assert_eq!(checks(&found, "fail"), []);
+    assert_eq!((status, found["grade"].as_str()), (Some(0), Some("basic")));
+    // Everything was run that could be.
+    let passed = checks(&found, "pass");
+    for name in [
+        "file/note agrees with abi_info",
+        "abi/init twice",
+        "errors/unknown dtypes",
+        "memory/balance of buffers",
+        "streams/a wait before the record",
+        "threads/one plan on many streams",
+        "unary/exp/float32",
+        "reduce/sum/int32",
+        "matmul/float32",
+    ] {
+        assert!(passed.iter().any(|p| p.0 == name), "{name}: {passed:?}");
+    }
+    // It computes with three dtypes in some families only.
+    let output = kit(&["--grade", "complete"], &plugin);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("does not conform at grade complete: it reaches basic"), "{text}");
+}
+
+#[test]
+fn faults_of_the_file() {
+    seen("NO_NOTE", "file", "file/note", "no note");
+    seen("EXTRA_SYMBOL", "file", "file/exported symbols", "fast_path");
+    let (_, found) = judge(&plugin("NOTE_DISAGREES"), &["--group", "file", "--group", "abi"]);
+    let failed = checks(&found, "fail");
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(failed[0].0, "file/note agrees with abi_info");
+
+    let misnamed = place("misnamed").join("libultramarine-other.so");
+    std::fs::copy(plugin(""), &misnamed).unwrap();
+    let (status, found) = judge(&misnamed, &["--group", "file"]);
+    assert_eq!(status, Some(1));
+    let failed = checks(&found, "fail");
+    assert_eq!(failed[0].0, "file/file name", "{failed:?}");
+    assert!(failed[0].1.contains("libultramarine-minimal.so"), "{failed:?}");
+
+    let text = place("text").join("libultramarine-minimal.so");
+    std::fs::write(&text, "no library").unwrap();
+    let (status, found) = judge(&text, &[]);
+    assert_eq!(status, Some(1));
+    assert_eq!(checks(&found, "fail")[0].0, "file/readable");
+}
+
+#[test]
+fn faults_of_layout() {
+    let name = "abi/device info with other sizes";
+    seen("WRITES_WHOLE_STRUCT", "abi", name, "wrote behind");
+    seen("LONG_TABLE", "abi", "abi/init with a short table", "wrote behind");
+    seen("LACKS_EVENTS", "abi", "abi/functions", "event_query");
+}
+
+#[test]
+fn faults_of_errors() {
+    let name = "errors/device_info of a wrong index";
+    seen("SILENT_ERROR", "errors", name, "without");
+    seen("FOREIGN_ERROR", "errors", name, "not made by error_new");
+    seen("IGNORES_TAIL", "errors", "errors/attributes with an unknown tail", "OK");
+    seen("ERROR_FOR_UNSUPPORTED", "errors", "errors/unknown op", "expected UNSUPPORTED");
+}
+
+#[test]
+fn faults_of_memory() {
+    seen("LEAK", "memory", "memory/balance of buffers", "MiB");
+    seen("LEAKED_PLANS", "memory", "memory/balance of plans", "host's memory");
+    seen("EXHAUSTION", "memory", "memory/exhaustion", "expected OUT_OF_MEMORY");
+    seen("DOUBLE_FREE", "memory", "memory/sizes", "signal 6");
+}
+
+#[test]
+fn faults_of_streams() {
+    let name = "streams/a wait before the record";
+    seen("IGNORES_WAITS", "streams", name, "ran before the event");
+    let args = ["--group", "streams", "--time-limit", "3"];
+    let (status, found) = judge(&plugin("HANG"), &args);
+    let failed = checks(&found, "fail");
+    assert_eq!(status, Some(1));
+    assert!(failed.iter().any(|f| f.1.contains("no end within 3 s")), "{failed:?}");
+}
+
+#[test]
+fn faults_of_ops() {
+    let found = seen("WRONG_RESULT", "ops.binary", "binary/subtract/float32", "expected");
+    // Of the dtypes that it computes with, and no other op.
+    assert!(checks(&found, "fail").iter().all(|f| f.0.starts_with("binary/subtract/")));
+    let found = seen("CRASH", "ops.unary", "unary/sin/float32", "signal 11");
+    assert_eq!(checks(&found, "fail").iter().filter(|f| !f.0.starts_with("unary/sin/")).count(), 0);
+    assert!(checks(&found, "pass").iter().any(|p| p.0 == "unary/tan/float32"), "goes on after it");
+    seen("REFUSES_SIZE", "ops.fill", "fill/float32", "a plan was made");
+    seen("COY", "ops.fill", "fill/float32", "NEEDS_CONTIGUOUS");
+    seen("SPILLS", "ops.matmul", "matmul/float32", "outside the output");
+    seen("WRITES_INPUT", "ops.matmul", "matmul/float32", "was written to");
+}
+
+#[test]
+fn a_missing_op_costs_the_grade() {
+    let (status, found) = judge(&plugin("NO_MATMUL"), &[]);
+    assert_eq!(checks(&found, "fail"), []);
+    assert_eq!((status, found["grade"].as_str()), (Some(1), Some("none")));
+    assert_eq!(found["missing"], serde_json::json!(["matmul float32"]));
+}
+
+#[test]
+fn wrong_usage() {
+    let path = Path::new("libultramarine-none.so");
+    for args in [&["--grade", "best"][..], &["--group", "nonsense"], &["--unknown"]] {
+        assert_eq!(kit(args, path).status.code(), Some(2), "{args:?}");
+    }
+    let none = Command::new(env!("CARGO_BIN_EXE_ultramarine-conform")).output().unwrap();
+    assert_eq!(none.status.code(), Some(2));
+}
+
+#[test]
+fn the_linked_in_backend_is_complete() {
+    let json = place("builtin").join("found.json");
+    let mut kit = Command::new(env!("CARGO_BIN_EXE_ultramarine-conform"));
+    let output = kit.args(["--builtin", "--grade", "complete", "--json"]).arg(&json).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let found: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(found["grade"], "complete");
+    assert!(found["ops"].as_array().unwrap().len() > 500);
+}

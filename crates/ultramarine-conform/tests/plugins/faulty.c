@@ -1,0 +1,179 @@
+/* The minimal backend with one fault, which the compiler's command line names: -DFAULT_... What the kit must say of
+ * each is in tests/faults.rs. Without a name it is the minimal backend. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <unistd.h>
+#include <ultramarine/helper.h>
+
+#ifdef FAULT_NO_NOTE
+#undef UM_DEFINE_BACKEND
+#define UM_DEFINE_BACKEND(...) extern int nothing_here
+#endif
+#ifdef FAULT_NOTE_DISAGREES
+#define ultramarine_backend_abi_info minimal_abi_info
+#endif
+#define ultramarine_backend_init minimal_init
+#include "../../../../examples/backends/minimal/minimal.c"
+#undef ultramarine_backend_init
+#undef ultramarine_backend_abi_info
+
+#ifdef FAULT_NO_NOTE
+um_status ultramarine_backend_abi_info(um_backend_abi_info *info) {
+  um_backend_abi_info told = {0};
+  told.size = sizeof told;
+  told.abi_major = UM_ABI_MAJOR, told.abi_minor = UM_ABI_MINOR;
+  told.dlpack_major = UM_DLPACK_MAJOR, told.dlpack_minor = UM_DLPACK_MINOR;
+  told.table_size = sizeof(um_backend_table);
+  told.pointer_bits = 64, told.endianness = UM_LITTLE_ENDIAN, told.device_type = kDLExtDev;
+  memcpy(told.name, "minimal", 7);
+  um_write_sized(info, &told, sizeof told);
+  return UM_OK;
+}
+#endif
+
+#ifdef FAULT_NOTE_DISAGREES
+um_status ultramarine_backend_abi_info(um_backend_abi_info *info) {
+  um_status status = minimal_abi_info(info);
+  if (info->size >= sizeof *info) memcpy(info->version, "9.9.9", 6);
+  return status;
+}
+#endif
+
+#ifdef FAULT_EXTRA_SYMBOL
+UM_EXPORT int fast_path(void) { return 1; }
+#endif
+
+/* ---- ops ---------------------------------------------------------------------------------------------------- */
+
+static um_status faulty_prepare(void *device, uint32_t op, uint32_t revision, const void *attributes,
+                                const um_tensor_desc *inputs, uint32_t n_inputs, const um_tensor_desc *outputs,
+                                uint32_t n_outputs, void **result, um_error **error) {
+  um_unary_attrs attrs = {0};
+  if (op == UM_OP_UNARY || op == UM_OP_BINARY) um_read_sized(&attrs, sizeof attrs, attributes);
+#ifdef FAULT_WRONG_RESULT
+  if (op == UM_OP_BINARY && attrs.op == UM_BINARY_SUBTRACT) attrs.op = UM_BINARY_ADD, attributes = &attrs;
+#endif
+#ifdef FAULT_IGNORES_TAIL
+  if (op == UM_OP_UNARY) attrs.size = sizeof attrs, attributes = &attrs;
+#endif
+#ifdef FAULT_CRASH
+  if (op == UM_OP_UNARY && attrs.op == UM_UNARY_SIN) raise(SIGSEGV);
+#endif
+#ifdef FAULT_NO_MATMUL
+  if (op == UM_OP_MATMUL) return UM_UNSUPPORTED;
+#endif
+#ifdef FAULT_COY
+  if (op == UM_OP_FILL) return UM_NEEDS_CONTIGUOUS;
+#endif
+#ifdef FAULT_ERROR_FOR_UNSUPPORTED
+  if (op > UM_OP_RANDOM_BITS) return um_fail(host, error, UM_ERROR, "what is this?");
+#endif
+#ifdef FAULT_LEAKED_PLANS
+  if (!host->alloc(host->host, 64)) return UM_OUT_OF_MEMORY;
+#endif
+  return prepare(device, op, revision, attributes, inputs, n_inputs, outputs, n_outputs, result, error);
+}
+
+static um_status faulty_submit(void *device, void *stream, const um_command *commands, uint32_t n, um_error **error) {
+#ifdef FAULT_REFUSES_SIZE
+  if (n && um_output(commands, 0)->dl.ndim && um_output(commands, 0)->dl.shape[0] == 1000)
+    return um_fail(host, error, UM_UNSUPPORTED, "1000 is too many");
+#endif
+  const um_status status = submit(device, stream, commands, n, error);
+  for (uint32_t i = 0; i < n; i++) {
+    const um_command *c = um_command_at(commands, i);
+    const um_tensor *out = um_output(c, 0);
+    (void)out;
+#ifdef FAULT_SPILLS
+    if (out->buffer_size > out->dl.byte_offset) ((char *)out->dl.data)[out->buffer_size - 1] = 0;
+#endif
+#ifdef FAULT_WRITES_INPUT
+    if (c->n_inputs == 2 && um_input(c, 0)->dl.data != out->dl.data) *(char *)um_data(um_input(c, 0)) ^= 1;
+#endif
+  }
+  return status;
+}
+
+/* ---- memory, errors, events --------------------------------------------------------------------------------- */
+
+static void faulty_free(void *device, void *buffer) {
+#ifdef FAULT_LEAK
+  (void)device, (void)buffer;
+#else
+  buffer_free(device, buffer);
+#endif
+#ifdef FAULT_DOUBLE_FREE
+  {
+    void *volatile again = buffer; /* or the compiler sees it coming */
+    free(again);
+  }
+#endif
+}
+
+static um_status faulty_alloc(void *device, uint64_t bytes, void **buffer, um_error **error) {
+#ifdef FAULT_EXHAUSTION
+  if (bytes > (uint64_t)1 << 40) return um_fail(host, error, UM_ERROR, "too much");
+#endif
+  return buffer_alloc(device, bytes, buffer, error);
+}
+
+static um_status faulty_info(void *backend, uint32_t index, um_device_info *info, um_error **error) {
+#ifdef FAULT_SILENT_ERROR
+  if (index >= DEVICES) return UM_INVALID;
+#endif
+#ifdef FAULT_FOREIGN_ERROR
+  if (index >= DEVICES) {
+    if (error) *error = (um_error *)malloc(64);
+    return UM_INVALID;
+  }
+#endif
+#ifdef FAULT_WRITES_WHOLE_STRUCT
+  if (index < DEVICES) {
+    um_device_info told;
+    told.size = sizeof told;
+    device_info(backend, index, &told, error);
+    memcpy(info, &told, sizeof told);
+    return UM_OK;
+  }
+#endif
+  return device_info(backend, index, info, error);
+}
+
+#ifdef FAULT_IGNORES_WAITS
+static um_status no_wait(void *device, void *stream, void *event, uint64_t value, um_error **error) {
+  (void)device, (void)stream, (void)event, (void)value, (void)error;
+  return UM_OK;
+}
+#endif
+#ifdef FAULT_HANG
+static um_status endless(void *device, void *event, uint64_t value, um_error **error) {
+  (void)device, (void)event, (void)value, (void)error;
+  for (;;) pause();
+}
+#endif
+
+um_status ultramarine_backend_init(const um_host_table *lent, um_backend_table *table, um_error **error) {
+  um_backend_table t = {0};
+  t.size = sizeof t;
+  const um_status status = minimal_init(lent, &t, error);
+  t.prepare = faulty_prepare;
+  t.submit = faulty_submit;
+  t.buffer_alloc = faulty_alloc;
+  t.buffer_free = faulty_free;
+  t.device_info = faulty_info;
+#ifdef FAULT_IGNORES_WAITS
+  t.event_wait_stream = no_wait;
+#endif
+#ifdef FAULT_HANG
+  t.event_wait_host = endless;
+#endif
+#ifdef FAULT_LACKS_EVENTS
+  t.event_query = NULL;
+#endif
+#ifdef FAULT_LONG_TABLE
+  memcpy(table, &t, sizeof t);
+#else
+  um_write_sized(table, &t, sizeof t);
+#endif
+  return status;
+}
