@@ -60,7 +60,8 @@ struct Registry {
 }
 
 static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
-static HOST: OnceLock<&'static Entry> = OnceLock::new();
+/// The built-in CPU backend: its device, and its entry.
+static HOST: OnceLock<(&'static DeviceState, &'static Entry)> = OnceLock::new();
 
 #[inline]
 fn current() -> &'static Registry {
@@ -70,25 +71,27 @@ fn current() -> &'static Registry {
     unsafe { current.as_ref() }.unwrap_or(&EMPTY)
 }
 
-#[inline]
-fn host_entry() -> &'static Entry {
-    HOST.get_or_init(|| {
-        let started = match start::start(ultramarine_cpu::backend_init, None) {
-            Ok(started) => started,
-            // The linked-in backend cannot fail to open; without it nothing works.
-            Err(refusal) => unreachable!("the CPU backend does not start: {refusal:?}"),
-        };
-        match started.info(0).and_then(|info| started.open(0, info, Device::CPU)) {
-            Ok(state) => Entry::leak(linked(&started), vec![state]),
-            Err(refusal) => unreachable!("the CPU backend does not open: {refusal:?}"),
-        }
-    })
-}
-
 /// The host's device.
 #[inline]
 pub(crate) fn host() -> &'static DeviceState {
-    host_entry().devices[0]
+    HOST.get_or_init(start_host).0
+}
+
+fn host_entry() -> &'static Entry {
+    HOST.get_or_init(start_host).1
+}
+
+#[cold]
+fn start_host() -> (&'static DeviceState, &'static Entry) {
+    let started = match start::start(ultramarine_cpu::backend_init, None) {
+        Ok(started) => started,
+        // The linked-in backend cannot fail to open; without it nothing works.
+        Err(refusal) => unreachable!("the CPU backend does not start: {refusal:?}"),
+    };
+    match started.info(0).and_then(|info| started.open(0, info, Device::CPU)) {
+        Ok(state) => (state, Entry::leak(linked(&started), vec![state])),
+        Err(refusal) => unreachable!("the CPU backend does not open: {refusal:?}"),
+    }
 }
 
 /// The states of all GPUs that are there.

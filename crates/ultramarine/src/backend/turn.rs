@@ -23,6 +23,8 @@ impl Turn {
     /// # Errors
     /// [`Error::Runtime`] where it is already: from within a filter or a plugin.
     pub(super) fn take() -> Result<Turn> {
+        #[cfg(unix)]
+        crate::eval::fork::register();
         let me = std::thread::current().id();
         let mut owner = lock(&OWNER);
         while let Some(other) = *owner {
