@@ -26,12 +26,15 @@ impl<T: Copy> Guarded<T> {
         Box::new(Self { value, guard: [PATTERN; 4096] })
     }
 
+    /// Where the backend writes. The pointer is to the whole, so that writing too much is
+    /// seen, not undefined.
+    pub(super) fn place(&mut self) -> *mut T {
+        (&raw mut *self).cast()
+    }
+
     /// Whether only the struct was written.
     pub(super) fn is_whole(&self) -> bool {
-        // SAFETY: the guard is valid and initialised. It is read as memory that others wrote to:
-        // the pointers handed out were to the struct, whatever was done with them.
-        let guard = unsafe { (&raw const self.guard).read_volatile() };
-        guard.iter().all(|b| *b == PATTERN)
+        self.guard.iter().all(|b| *b == PATTERN)
     }
 }
 
@@ -85,7 +88,7 @@ pub(super) fn start(
     place.value.size = room;
     let mut error = std::ptr::null_mut();
     // SAFETY: both tables are valid, and the host's lives for ever.
-    let code = unsafe { init(host::table(), &mut place.value, &mut error) };
+    let code = unsafe { init(host::table(), place.place(), &mut error) };
     host::check("init", code, error)?;
     if !place.is_whole() {
         return Err(Refusal::Table(format!(
@@ -160,7 +163,7 @@ impl Started {
         place.value.size = size_of::<abi::DeviceInfo>() as u32;
         let mut error = std::ptr::null_mut();
         // SAFETY: the places for the answers are valid, the index is below the count.
-        let code = unsafe { describe(self.table.backend, index, &mut place.value, &mut error) };
+        let code = unsafe { describe(self.table.backend, index, place.place(), &mut error) };
         host::check("device_info", code, error)?;
         if !place.is_whole() {
             return Err(Refusal::Table(

@@ -75,7 +75,7 @@ cases! {
         for bad in bad {
             std::fs::write(dir.join(bad), "").expect("a file");
         }
-        bench.search(&["all"]);
+        bench.search(&["all", "all"]);
         assert_eq!(load_all(LoadOptions::default()), ["name_1-a-b.c_D"]);
         assert_eq!(backends::report().candidates.len(), 1 + bad.len());
         for bad in bad {

@@ -46,7 +46,7 @@ impl Plugin {
         let mut place = Guarded::<BackendAbiInfo>::new(unsafe { std::mem::zeroed() });
         place.value.size = room;
         // SAFETY: the place is valid, and says its size.
-        let code = unsafe { (self.info)(&mut place.value) };
+        let code = unsafe { (self.info)(place.place()) };
         let garbage = |text: String| Reason::new(Code::InfoGarbage, text);
         if code != status::OK {
             return Err(garbage(format!("its ABI info failed with status {code}")));
@@ -76,11 +76,11 @@ impl Plugin {
             device_capacity: DESCRIBED as u32,
             device_stride: size_of::<DeviceIdentity>() as u32,
             reserved: 0,
-            devices: devices.value.as_mut_ptr(),
+            devices: devices.place().cast(),
             reason: [0; 256],
         });
         // SAFETY: the places are valid, and say their sizes.
-        let code = unsafe { score(&mut place.value) };
+        let code = unsafe { score(place.place()) };
         let garbage = |text: String| Err(Reason::new(Code::ScoreGarbage, text));
         if !place.is_whole() || !devices.is_whole() {
             return garbage("its score wrote beyond the structs it got".to_owned());

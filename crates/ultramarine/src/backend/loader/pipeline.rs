@@ -97,8 +97,11 @@ impl<'a> Wanted<'a> {
 /// The candidates in the directories that are searched; of one name only, if there is one.
 pub(super) fn found(name: Option<&str>) -> Vec<Found> {
     let mut all = Vec::new();
-    let mut directories = Vec::new();
+    let mut directories: Vec<Directory> = Vec::new();
     for place in search::search_paths() {
+        if directories.iter().any(|d| d.path == place.path) {
+            continue;
+        }
         let files = search::files(&place.path);
         directories.push(Directory {
             path: place.path.clone(),

@@ -105,7 +105,7 @@ codes! {
     /// The ABI info is not the one in the note.
     NoteDiffers "note_differs" Error "make note and entry point of one constant";
     /// It says that it cannot run here.
-    ScoreZero "score_zero" Info "see its reason";
+    ScoreZero "score_zero" Info "nothing to do where this machine lacks what it asks for";
     /// Its score cannot be meant.
     ScoreGarbage "score_garbage" Warning "return a score up to 10000, and no more devices than there are";
     /// The filter said no.
@@ -115,7 +115,7 @@ codes! {
     /// Another of its name is better.
     Outscored "outscored" Info "block the better one by name-variant, or load this one by its path";
     /// Its init failed.
-    InitFailed "init_failed" Warning "see its words";
+    InitFailed "init_failed" Warning "see its message; check its driver, and what it needs besides";
     /// Its table is not what it promised.
     TableDiffers "table_differs" Error "let init fill in what the ABI info says";
     /// It has no devices.

@@ -62,9 +62,14 @@ pub fn search_paths() -> Vec<SearchPath> {
     if let Some(value) = std::env::var_os(PATH_VARIABLE).filter(|_| !elevated()) {
         return with_rule(std::env::split_paths(&value), &Rule::Environment);
     }
-    let mut all = with_rule(BUILT_IN.map(PathBuf::from).into_iter(), &Rule::BuiltIn);
-    all.extend(with_rule(beside().into_iter(), &Rule::Beside));
-    all.extend(state.added.iter().cloned());
+    rules(BUILT_IN, beside(), &state.added)
+}
+
+/// Where to look when nobody says otherwise.
+fn rules(built_in: Option<&str>, beside: Option<PathBuf>, added: &[SearchPath]) -> Vec<SearchPath> {
+    let mut all = with_rule(built_in.map(PathBuf::from).into_iter(), &Rule::BuiltIn);
+    all.extend(with_rule(beside.into_iter(), &Rule::Beside));
+    all.extend(added.iter().cloned());
     all
 }
 
@@ -179,4 +184,19 @@ pub(super) fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
         .collect();
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_builder_comes_before_the_library_and_its_friends() {
+        let added = SearchPath { path: "/c".into(), rule: Rule::Added("a friend".into()) };
+        let all = rules(Some("/a"), Some("/b".into()), std::slice::from_ref(&added));
+        let paths: Vec<_> = all.iter().map(|s| s.path.to_string_lossy()).collect();
+        assert_eq!(paths, ["/a", "/b", "/c"]);
+        assert_eq!((&all[0].rule, &all[2]), (&Rule::BuiltIn, &added));
+        assert_eq!(rules(Some("not/absolute"), None, &[]), []);
+    }
 }
