@@ -234,7 +234,10 @@ fn inspect(
             Some(Ok(name)) => name,
             Some(Err(())) | None => {
                 let file = work.record.path.file_name().unwrap_or_default();
-                let text = format!("{} is no name of a backend's file", file.to_string_lossy());
+                let text = format!(
+                    "its file is named {}, which is no name of a backend",
+                    file.to_string_lossy()
+                );
                 return Err(Reason::new(Code::FileName, text));
             }
         };
