@@ -5,6 +5,7 @@ mod bench;
 mod boundaries;
 mod conform;
 mod demo;
+mod drivers;
 mod generate;
 mod lint;
 mod package;

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that can be right or wrong.
 
 use crate::conform;
+use crate::drivers;
 use crate::plugins::{self, Built};
 use crate::python::Venv;
 use crate::sh;
@@ -9,6 +10,7 @@ use anyhow::{Result, bail};
 /// Runs every kind of test, also after a failure; an error if any failed.
 pub fn run() -> Result<()> {
     let mut report = Report::default();
+    drivers::opencl();
     sh::say("Rust tests: unit, integration, documentation");
     report.rust(&["--all-targets"])?;
     // Examples in the documentation are their own kind for cargo.

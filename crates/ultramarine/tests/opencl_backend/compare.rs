@@ -77,9 +77,14 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
+/// What a dtype is called.
+pub fn name_of(dtype: usize) -> &'static str {
+    DTYPES[dtype].0
+}
+
 /// One element's bytes from a number.
 pub fn element(dtype: usize, x: f64) -> Vec<u8> {
-    match DTYPES[dtype].0 {
+    match name_of(dtype) {
         "bool" => vec![(x != 0.0) as u8],
         "uint8" | "int8" => (x as i64 as u8).to_le_bytes().into(),
         "uint16" | "int16" => (x as i64 as u16).to_le_bytes().into(),
@@ -102,7 +107,7 @@ pub fn values(dtype: usize, n: usize, seed: u64, wild: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(n * size(dtype));
     for i in 0..n {
         let mut one = || {
-            let pick = random(&mut state) % 3 != 0;
+            let pick = !random(&mut state).is_multiple_of(3);
             let special = SPECIAL[(random(&mut state) % SPECIAL.len() as u64) as usize];
             let plain = (random(&mut state) % 4001) as f64 / 500.0 - 4.0;
             if wild && i < 2 * SPECIAL.len() && dtype != C64 {
@@ -119,7 +124,8 @@ pub fn values(dtype: usize, n: usize, seed: u64, wild: bool) -> Vec<u8> {
             // Integers of all sizes.
             _ if wild => {
                 let bits = random(&mut state) >> (random(&mut state) % 64);
-                let sign = if random(&mut state) % 2 == 0 { bits } else { bits.wrapping_neg() };
+                let sign =
+                    if random(&mut state).is_multiple_of(2) { bits } else { bits.wrapping_neg() };
                 sign.to_le_bytes()[..size(dtype)].to_vec()
             }
             _ => element(dtype, (one() * 3.0).trunc()),
@@ -209,7 +215,8 @@ pub fn agree(dtype: usize, got: &[u8], want: &[u8], ulps: f64, absolute: f64) ->
         let scale = b.iter().filter(|x| x.is_finite()).fold(least, |m, x| m.max(x.abs()));
         for (x, y) in a.iter().zip(b) {
             let same = *x == y || (x.is_nan() && y.is_nan());
-            if !same && !((x - y).abs() <= ulps * eps * scale + absolute) {
+            let near = (x - y).abs() <= ulps * eps * scale + absolute;
+            if !same && !near {
                 return Some(format!("at {i}: {a:?} for {b:?}"));
             }
         }
@@ -231,7 +238,7 @@ impl Pair {
         let want = match self.cpu.run(case) {
             Ok(bytes) => bytes,
             Err((code, _)) if code == status::UNSUPPORTED || code == status::ERROR => {
-                if let Ok(_) = self.opencl.run(case) {
+                if self.opencl.run(case).is_ok() {
                     self.wrong.push(format!("{what}: the CPU refuses that"));
                 }
                 return;
@@ -254,7 +261,6 @@ impl Pair {
 
     pub fn close(self) {
         assert!(self.compared > 0, "nothing was compared");
-        println!("{} cases compared", self.compared);
         let n = self.wrong.len();
         let first: Vec<_> = self.wrong.into_iter().take(60).collect();
         assert!(first.is_empty(), "{n} disagree:\n{}", first.join("\n"));

@@ -67,7 +67,7 @@ fn gathers() {
                     shape: [index_shape, &slice[..]].concat(),
                     scalars: vec![],
                 };
-                let what = format!("{axes:?} {slice:?} {} {layout}", DTYPES[dtype].0);
+                let what = format!("{axes:?} {slice:?} {} {layout}", name_of(dtype));
                 pair.check(&what, &case, 0.0, 0.0);
             }
         }
@@ -111,7 +111,7 @@ fn scatters() {
                     shape: SHAPE.to_vec(),
                     scalars: vec![],
                 };
-                let what = format!("{code} {axes:?} {slice:?} {} {layout}", DTYPES[dtype].0);
+                let what = format!("{code} {axes:?} {slice:?} {} {layout}", name_of(dtype));
                 pair.check(&what, &case, 0.0, 0.0);
             }
         }
@@ -142,7 +142,7 @@ fn along_an_axis() {
                         shape: shape.to_vec(),
                         scalars: vec![],
                     };
-                    let what = format!("{i} {axis} {} {layout}", DTYPES[dtype].0);
+                    let what = format!("{i} {axis} {} {layout}", name_of(dtype));
                     pair.check(&format!("gather_axis {what}"), &case, 0.0, 0.0);
                     for code in [scatter::SET, scatter::SUM] {
                         let given = if i == 0 { vec![12] } else { vec![1, 12] };

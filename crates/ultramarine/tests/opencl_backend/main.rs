@@ -55,7 +55,7 @@ fn unary_ops() {
                     let what = format!(
                         "{} of {} in {layout}",
                         unary::NAMES[code as usize],
-                        DTYPES[dtype].0
+                        name_of(dtype)
                     );
                     pair.check(&what, &case, unary_ulps(code), 0.0);
                 }
@@ -86,7 +86,7 @@ fn binary_ops() {
                         scalars: vec![],
                     };
                     let name = binary::NAMES[code as usize];
-                    let what = format!("{name} of {} in {layout}", DTYPES[dtype].0);
+                    let what = format!("{name} of {} in {layout}", name_of(dtype));
                     let ulps = match code {
                         binary::POWER | binary::LOGADDEXP => 16.0,
                         binary::ARCTAN2 => 8.0,
@@ -116,7 +116,7 @@ fn copies_and_selections() {
                     shape: SHAPE.to_vec(),
                     scalars: vec![],
                 };
-                let what = format!("{} to {} in {layout}", DTYPES[from].0, DTYPES[to].0);
+                let what = format!("{} to {} in {layout}", name_of(from), name_of(to));
                 pair.check(&what, &case, 0.0, 0.0);
             }
         }
@@ -135,7 +135,7 @@ fn copies_and_selections() {
                 shape: SHAPE.to_vec(),
                 scalars: vec![],
             };
-            pair.check(&format!("select {} in {layout}", DTYPES[from].0), &case, 0.0, 0.0);
+            pair.check(&format!("select {} in {layout}", name_of(from)), &case, 0.0, 0.0);
         }
         let fill = Case {
             op: op::FILL,
@@ -147,12 +147,12 @@ fn copies_and_selections() {
                 [element(from, 1.5), vec![0; 8]].concat()[..8].try_into().unwrap_or_default(),
             )],
         };
-        pair.check(&format!("fill {}", DTYPES[from].0), &fill, 0.0, 0.0);
+        pair.check(&format!("fill {}", name_of(from)), &fill, 0.0, 0.0);
         let floats = matches!(from, F16 | F32 | F64 | BF16 | C64);
         let scalars =
             if floats { vec![0.1f64.to_bits(), 0.37f64.to_bits()] } else { vec![-3i64 as u64, 7] };
         let arange = Case { op: op::ARANGE, shape: vec![100], scalars, ..fill };
-        pair.check(&format!("arange {}", DTYPES[from].0), &arange, 0.0, 0.0);
+        pair.check(&format!("arange {}", name_of(from)), &arange, 0.0, 0.0);
     }
     pair.close();
 }
@@ -181,7 +181,7 @@ fn every_half_converts() {
             shape: vec![n],
             scalars: vec![],
         };
-        pair.check(&format!("{} to {}", DTYPES[from].0, DTYPES[to].0), &case, 0.0, 0.0);
+        pair.check(&format!("{} to {}", name_of(from), name_of(to)), &case, 0.0, 0.0);
     }
     pair.close();
 }

@@ -20,8 +20,7 @@ fn scans() {
                     }
                     let data = values(dtype, n, 31 + axis as u64, order);
                     for (flags, layout) in [(0b00, 0), (0b01, 1), (0b10, 2), (0b11, 3), (0b10, 4)] {
-                        let attributes =
-                            vec![20, code, axis as u32, flags & 1, (flags >> 1 & 1) as u32];
+                        let attributes = vec![20, code, axis as u32, flags & 1, flags >> 1 & 1];
                         let case = Case {
                             op: op::SCAN,
                             attributes,
@@ -31,7 +30,7 @@ fn scans() {
                             scalars: vec![],
                         };
                         let name = reduce::NAMES[code as usize];
-                        let what = format!("{name} {shape:?} {axis} {} {flags:b}", DTYPES[dtype].0);
+                        let what = format!("{name} {shape:?} {axis} {} {flags:b}", name_of(dtype));
                         let (ulps, absolute) = match (code, dtype) {
                             (reduce::MIN | reduce::MAX, _) => (0.0, 0.0),
                             (reduce::PROD, _) => (8.0, 0.0),
@@ -72,7 +71,7 @@ fn sorting() {
                             shape: shape.clone(),
                             scalars: vec![],
                         };
-                        let what = format!("{op} {shape:?} {axis} {} {layout}", DTYPES[dtype].0);
+                        let what = format!("{op} {shape:?} {axis} {} {layout}", name_of(dtype));
                         pair.check(&what, &case, 0.0, 0.0);
                     }
                 }
@@ -103,12 +102,7 @@ fn random_bits() {
                         shape: out,
                         scalars: vec![],
                     };
-                    pair.check(
-                        &format!("{} bits, {n}, {layout}", DTYPES[dtype].0),
-                        &case,
-                        0.0,
-                        0.0,
-                    );
+                    pair.check(&format!("{} bits, {n}, {layout}", name_of(dtype)), &case, 0.0, 0.0);
                 }
             }
         }

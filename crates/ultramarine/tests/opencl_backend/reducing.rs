@@ -41,8 +41,7 @@ fn reductions() {
                             scalars: vec![],
                         };
                         let name = reduce::NAMES[code as usize];
-                        let what =
-                            format!("{name} {shape:?} {mask:b} {} {layout}", DTYPES[dtype].0);
+                        let what = format!("{name} {shape:?} {mask:b} {} {layout}", name_of(dtype));
                         let loose = matches!(code, reduce::SUM) as u8 as f64;
                         let (eps, n) = (f64::from(f32::EPSILON), 60000f64);
                         let tight = matches!(dtype, F64) as u8 as f64;
@@ -83,7 +82,7 @@ fn products_of_matrices() {
                     shape: shape(m, n),
                     scalars: vec![],
                 };
-                let what = format!("matmul {} {a:?} {b:?} in {layout}", DTYPES[dtype].0);
+                let what = format!("matmul {} {a:?} {b:?} in {layout}", name_of(dtype));
                 pair.check(&what, &case, 2.0, if dtype == F64 { 1e-12 } else { 1e-3 });
             }
         }
@@ -111,7 +110,7 @@ fn places_of_extremes() {
                             shape: kept.clone(),
                             scalars: vec![],
                         };
-                        let what = format!("{code} {shape:?} {axis} {} {layout}", DTYPES[dtype].0);
+                        let what = format!("{code} {shape:?} {axis} {} {layout}", name_of(dtype));
                         pair.check(&what, &case, 0.0, 0.0);
                     }
                 }

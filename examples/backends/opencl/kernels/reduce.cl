@@ -132,8 +132,8 @@ typedef U Wrapping;
     }                                                                 \
   }
 #endif
-DEFINE_STEP(step, N)
-DEFINE_STEP(merge, W)
+DEFINE_STEP(fold_step, N)
+DEFINE_STEP(fold_wide, W)
 
 static inline W widen(N x) {
 #if VARIANT == 0 && defined(IS_COMPLEX)
@@ -177,17 +177,17 @@ KERNEL void fold_each(__global const T *a, __global O *out, __global W *partial,
     r += run;
     while (run > 0) {
       uint n = (uint)min(run, (ulong)room);
-      for (uint j = 0; j < n; j++, at += stride) sum = step(f.op, sum, read_value(a[at]));
+      for (uint j = 0; j < n; j++, at += stride) sum = fold_step(f.op, sum, read_value(a[at]));
       run -= n;
       room -= n;
       if (room == 0) {
-        total = merge(f.op, total, widen(sum));
+        total = fold_wide(f.op, total, widen(sum));
         sum = neutral(f.op);
         room = BLOCK;
       }
     }
   }
-  total = merge(f.op, total, widen(sum));
+  total = fold_wide(f.op, total, widen(sum));
   if (f.segments == 1) out[to] = finish(total);
   else partial[i] = total;
 }
@@ -206,17 +206,17 @@ KERNEL void fold_group(__global const T *a, __global O *out, __global W *partial
   uint room = BLOCK;
   for (ulong r = start + me; r < end; r += GROUP) {
     ulong run;
-    sum = step(f.op, sum, read_value(a[in + reduced_at(&f, r, &run)]));
+    sum = fold_step(f.op, sum, read_value(a[in + reduced_at(&f, r, &run)]));
     if (--room == 0) {
-      total = merge(f.op, total, widen(sum));
+      total = fold_wide(f.op, total, widen(sum));
       sum = neutral(f.op);
       room = BLOCK;
     }
   }
-  totals[me] = merge(f.op, total, widen(sum));
+  totals[me] = fold_wide(f.op, total, widen(sum));
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {
-    if (me < half_way) totals[me] = merge(f.op, totals[me], totals[me + half_way]);
+    if (me < half_way) totals[me] = fold_wide(f.op, totals[me], totals[me + half_way]);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   if (me == 0) {
@@ -232,7 +232,7 @@ KERNEL void fold_merge(__global O *out, __global const W *partial, const Fold f)
   long in, to;
   place(&f, o, &in, &to);
   W total = partial[o];
-  for (ulong s = 1; s < f.segments; s++) total = merge(f.op, total, partial[s * f.outputs + o]);
+  for (ulong s = 1; s < f.segments; s++) total = fold_wide(f.op, total, partial[s * f.outputs + o]);
   out[to] = finish(total);
 }
 
