@@ -66,6 +66,12 @@ void buffer_free(void *device, void *buffer) {
   if (buffer && !forked()) clReleaseMemObject(buffer);
 }
 
+/* There is none: the host copies. */
+void *buffer_host_pointer(void *device, void *buffer) {
+  (void)device, (void)buffer;
+  return NULL;
+}
+
 um_status stream_create(void *handle, void **stream, um_error **error) {
   struct device *device = handle;
   if (forked()) return fail_forked(error);

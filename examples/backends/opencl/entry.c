@@ -29,6 +29,7 @@ static const um_backend_table table = {
     .device_close = device_close,
     .buffer_alloc = buffer_alloc,
     .buffer_free = buffer_free,
+    .buffer_host_pointer = buffer_host_pointer,
     .copy_to_device = copy_to_device,
     .copy_to_host = copy_to_host,
     .stream_create = stream_create,

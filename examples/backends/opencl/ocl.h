@@ -78,6 +78,7 @@ um_status device_open(void *backend, uint32_t index, void **device, um_error **e
 void device_close(void *device);
 um_status buffer_alloc(void *device, uint64_t bytes, void **buffer, um_error **error);
 void buffer_free(void *device, void *buffer);
+void *buffer_host_pointer(void *device, void *buffer);
 um_status copy_to_device(void *device, void *stream, void *buffer, uint64_t offset, const void *source,
                          uint64_t bytes, um_error **error);
 um_status copy_to_host(void *device, void *stream, void *buffer, uint64_t offset, void *target, uint64_t bytes,

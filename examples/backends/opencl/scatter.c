@@ -11,18 +11,20 @@ struct scatter {
   bool sorted;
   uint64_t positions; /* or lanes */
   uint64_t updates;   /* single elements */
-  uint64_t places;    /* byte of the workspace where the places of single elements begin */
-  uint64_t order;     /* byte where the sort begins */
+  bool packs;         /* the updates are copied to lie one behind the other */
+  /* Bytes of the workspace, after the places of the slices. */
+  uint64_t places; /* where the places of single elements begin, */
+  uint64_t order;  /* the sort, */
+  uint64_t packed; /* the copied updates, */
+  uint64_t end;
 };
 
-static void finish(struct scatter *scatter, uint64_t places) {
+static void divide(struct scatter *scatter, const struct view *updates, uint64_t places) {
+  uint64_t sort = sort_workspace(UM_DTYPE_INT64, 1, scatter->updates);
   scatter->places = places;
-  scatter->order = places + 8 * scatter->updates;
-}
-
-static uint64_t bytes_of(const struct scatter *scatter) {
-  if (!scatter->sorted) return scatter->places;
-  return scatter->order + sort_workspace(UM_DTYPE_INT64, 1, scatter->updates);
+  scatter->order = places + (scatter->sorted ? 8 * scatter->updates : 0);
+  scatter->packed = scatter->order + (scatter->sorted ? (sort + 7) / 8 * 8 : 0);
+  scatter->end = scatter->packed + (scatter->packs ? scatter->updates * dtype_size(updates->dtype) : 0);
 }
 
 /* Fewer work-items than this, with long work each, are too few for a GPU. */
@@ -40,14 +42,16 @@ static void scatter_of(struct scatter *scatter, const struct plan *plan, const s
   scatter->updates = view_size(updates);
   uint64_t slice = scatter->updates / scatter->positions;
   scatter->sorted = scatter->positions > 1 && (overlap || too_few(plan, slice, scatter->positions));
-  finish(scatter, 8 * scatter->positions);
+  /* Sorted updates are taken from where they lie. */
+  scatter->packs = !scatter->sorted && !view_contiguous(updates);
+  divide(scatter, updates, 8 * scatter->positions);
 }
 
 static uint64_t workspace(const struct plan *plan, const struct view *inputs, const struct view *outputs) {
   struct scatter scatter;
   (void)outputs;
   scatter_of(&scatter, plan, &inputs[plan->n_inputs - 1]);
-  return bytes_of(&scatter);
+  return scatter.end;
 }
 
 /* Sorts the places of single updates and combines them. `walk` walks the updates. */
@@ -87,10 +91,24 @@ static um_status run_scatter(struct job *job) {
   if (!layout_of_slice(&slice, out, updates, attributes->index_ndim)) return fail_axes(job->error);
   slice.op = attributes->op;
   cl_long from = updates->offset;
+  cl_mem given = updates->memory;
+  if (scatter.packs) {
+    int64_t strides[UM_MAX_NDIM], step = 1;
+    for (int i = updates->ndim - 1; i >= 0; i--) {
+      strides[i] = step;
+      step *= updates->shape[i];
+    }
+    struct view packed = *updates;
+    from = packed.offset = (int64_t)(scatter.packed / dtype_size(updates->dtype));
+    given = packed.memory = job->workspace;
+    packed.strides = strides;
+    status = copy_view(job, kernels[COPY], updates, &packed);
+    if (status != UM_OK) return status;
+  }
   cl_ulong positions = scatter.positions, each = scatter.places / 8, n = scatter.updates;
   if (!scatter.sorted) {
-    struct argument arguments[] = {ARG(updates->memory), ARG(out->memory), ARG(job->workspace),
-                                   ARG(from),            ARG(positions),   ARG(slice)};
+    struct argument arguments[] = {ARG(given), ARG(out->memory), ARG(job->workspace),
+                                   ARG(from),  ARG(positions),   ARG(slice)};
     return launch_1d(job->queue, kernels[SLICES], slice.n, arguments, 6, job->error);
   }
   struct argument arguments[] = {ARG(job->workspace), ARG(each), ARG(n), ARG(slice)};
@@ -114,13 +132,14 @@ static void axis_of(struct scatter *scatter, const struct plan *plan, const stru
   scatter->positions = view_size(out) / (uint64_t)out->shape[axis];
   scatter->updates = scatter->positions * (uint64_t)length;
   scatter->sorted = too_few(plan, scatter->positions, (uint64_t)length);
-  finish(scatter, 0);
+  scatter->packs = false;
+  divide(scatter, updates, 0);
 }
 
 static uint64_t workspace_axis(const struct plan *plan, const struct view *inputs, const struct view *outputs) {
   struct scatter scatter;
   axis_of(&scatter, plan, inputs, outputs);
-  return bytes_of(&scatter);
+  return scatter.end;
 }
 
 static um_status run_scatter_axis(struct job *job) {
@@ -192,7 +211,6 @@ static um_status check(const struct request *request, struct plan *plan, um_erro
     um_status status = places_check(request->inputs + 1, attributes->n_indices, attributes->axes,
                                     attributes->index_ndim, out->ndim, error);
     if (status != UM_OK) return status;
-    if (!updates->contiguous) return UM_NEEDS_CONTIGUOUS;
   }
   if (plan->code >= UM_SCATTER_COUNT) return fail(error, UM_UNSUPPORTED, "scatter %u is unknown", plan->code);
   return check_axes(request);
