@@ -12,7 +12,7 @@ mod host;
 mod kernels;
 pub(crate) mod life;
 #[cfg(feature = "loader")]
-pub mod loader;
+pub(crate) mod loader;
 #[doc(hidden)]
 pub mod measure;
 mod plan;

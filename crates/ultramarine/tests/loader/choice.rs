@@ -81,7 +81,7 @@ cases! {
             assert!(why(&loser).2.contains("90") && told(&loser).score == Some(score));
             assert!(!told(&loser).winner);
         }
-        assert_eq!(why(&cannot).1, "score_zero");
+        assert_eq!((why(&cannot).1, told(&cannot).score), ("score_zero".into(), Some(0)));
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         assert!(maps.contains("many-best"), "in use");
         assert!(!maps.contains("many-middle") && !maps.contains("many-cannot"), "closed");

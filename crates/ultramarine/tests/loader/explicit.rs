@@ -25,6 +25,19 @@ cases! {
         assert_eq!(backends::backends().len(), 2);
     }
 
+    /// The note survives stripping and the removal of unused sections; without one, or without a
+    /// score, a plugin can still be used.
+    fn notes_and_defaults [] {
+        let bench = Bench::new("explicit-notes");
+        let small = ["-s", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"];
+        let stripped = bench.plugin("all", "stripped", &small);
+        backends::load(&stripped).expect("it can run");
+        assert!(told(&stripped).facts.is_some_and(|f| f.from_note));
+        let bare = bench.plugin("all", "bare", &["-DNO_NOTE", "-DNO_SCORE"]);
+        assert_eq!(backends::load(&bare).expect("it can run").score, 1);
+        assert!(told(&bare).facts.is_some_and(|f| !f.from_note && f.version == "1.2.3"));
+    }
+
     /// Errors hold the report's reason and the remedy.
     fn failing [] {
         let bench = Bench::new("explicit-failing");

@@ -40,6 +40,7 @@ cases! {
         assert!(bad["reason"]["remedy"].as_str().is_some_and(|t| !t.is_empty()));
 
         let table = backends::report_table();
+        eprintln!("{table}");
         for words in ["good-v1", "loaded", "gpu:0 gpu:1", "77", "bad", "skipped at score", "no such chip", "remedy:"] {
             assert!(table.contains(words), "{words} is not in\n{table}");
         }

@@ -46,20 +46,23 @@ const FORMAT: BinaryFormat = if cfg!(windows) {
 
 /// The ABI info in a library's note, if it has one.
 pub(super) fn read(file: &File) -> Result<Option<BackendAbiInfo>, Reason> {
-    let cache = ReadCache::new(file);
-    let kind = match FileKind::parse(&cache) {
+    read_from(&ReadCache::new(file))
+}
+
+fn read_from<R: ReadCacheOps>(cache: &ReadCache<R>) -> Result<Option<BackendAbiInfo>, Reason> {
+    let kind = match FileKind::parse(cache) {
         Ok(kind) => kind,
-        Err(_) => return Err(Reason::new(Code::NotALibrary, unknown_kind(&cache))),
+        Err(_) => return Err(Reason::new(Code::NotALibrary, unknown_kind(cache))),
     };
     let foreign = || {
         let text = format!("it is {kind:?}, libraries of this system are {FORMAT:?}");
         Err(Reason::new(Code::NotALibrary, text))
     };
     match (kind, FORMAT) {
-        (FileKind::Elf64, BinaryFormat::Elf) => of_elf::<elf::FileHeader64<Endianness>, _>(&cache),
-        (FileKind::Elf32, BinaryFormat::Elf) => of_elf::<elf::FileHeader32<Endianness>, _>(&cache),
-        (FileKind::MachO64, BinaryFormat::MachO) => of_section(&cache, "__ultramarine"),
-        (FileKind::Pe64, BinaryFormat::Pe) => of_section(&cache, note::PE_SECTION),
+        (FileKind::Elf64, BinaryFormat::Elf) => of_elf::<elf::FileHeader64<Endianness>, _>(cache),
+        (FileKind::Elf32, BinaryFormat::Elf) => of_elf::<elf::FileHeader32<Endianness>, _>(cache),
+        (FileKind::MachO64, BinaryFormat::MachO) => of_section(cache, "__ultramarine"),
+        (FileKind::Pe64, BinaryFormat::Pe) => of_section(cache, note::PE_SECTION),
         // A file for several processors: the system picks its part, and no note is read.
         (FileKind::MachOFat32 | FileKind::MachOFat64, BinaryFormat::MachO) => Ok(None),
         _ => foreign(),
@@ -187,4 +190,79 @@ fn decode(bytes: &[u8]) -> Result<BackendAbiInfo, Reason> {
     // SAFETY: both are valid for n bytes, and the struct takes any.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut info).cast::<u8>(), n) };
     Ok(info)
+}
+
+#[cfg(all(test, target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+    use ultramarine_abi::ElfNote;
+
+    /// A library with a note and nothing else: header, two segments, note.
+    fn library() -> (Vec<u8>, BackendAbiInfo) {
+        let info = BackendAbiInfo::here("tiny", 2);
+        let note = ElfNote::new(info);
+        // SAFETY: a struct of integers, read as bytes.
+        let note = unsafe {
+            std::slice::from_raw_parts((&raw const note).cast::<u8>(), size_of::<ElfNote>())
+        };
+        let start = 64 + 2 * 56u64;
+        let length = start + note.len() as u64;
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(16, 0);
+        bytes.extend(3u16.to_le_bytes());
+        bytes.extend(MACHINE.map_or(0, |m| m.0).to_le_bytes());
+        bytes.extend(1u32.to_le_bytes());
+        for wide in [0u64, 64, 0] {
+            bytes.extend(wide.to_le_bytes());
+        }
+        bytes.extend(0u32.to_le_bytes());
+        for half in [64u16, 56, 2, 64, 0, 0] {
+            bytes.extend(half.to_le_bytes());
+        }
+        for (kind, from, size) in [(1u32, 0, length), (4, start, note.len() as u64)] {
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend(4u32.to_le_bytes());
+            for wide in [from, from, from, size, size, 4] {
+                bytes.extend(wide.to_le_bytes());
+            }
+        }
+        bytes.extend(note);
+        (bytes, info)
+    }
+
+    fn read_bytes(bytes: &[u8]) -> Result<Option<BackendAbiInfo>, Reason> {
+        read_from(&ReadCache::new(Cursor::new(bytes)))
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let (bytes, info) = library();
+        assert_eq!(read_bytes(&bytes), Ok(Some(info)));
+    }
+
+    #[test]
+    fn every_cut_is_seen() {
+        let (bytes, _) = library();
+        for length in 0..bytes.len() {
+            let code = read_bytes(&bytes[..length]).map_err(|r| r.code);
+            let expected = if length < 16 { Code::NotALibrary } else { Code::CutShort };
+            assert_eq!(code, Err(expected), "{length} bytes of {}", bytes.len());
+        }
+    }
+
+    #[test]
+    fn no_byte_makes_it_panic() {
+        let (bytes, info) = library();
+        let mut survived = 0;
+        for at in 0..bytes.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff, bytes[at] ^ 4] {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                survived += usize::from(read_bytes(&changed) == Ok(Some(info)));
+            }
+        }
+        // Many bytes do not matter to us, but neither is each of them passed over.
+        assert!(survived > 0 && survived < 5 * bytes.len());
+    }
 }

@@ -307,9 +307,10 @@ fn examine(work: &mut Work, checked: Checked, host: &Host) -> Option<(Plugin, Ba
     if scored.is_some() {
         return Some((plugin, info));
     }
-    let garbage = |r: &Reason| r.code == Code::ScoreGarbage;
-    if work.record.reason.as_ref().is_some_and(garbage) {
-        plugin.leave();
+    match work.record.reason.as_ref().map(|r| r.code) {
+        Some(Code::ScoreZero) => work.record.score = Some(0),
+        Some(Code::ScoreGarbage) => plugin.leave(),
+        _ => {}
     }
     None
 }
