@@ -275,6 +275,22 @@ pub unsafe fn read_sized<T: Copy>(source: *const T) -> Option<T> {
     }
 }
 
+/// Whether all that a struct has beyond `T` is zero: what a later version added says nothing,
+/// so an earlier reader may act on the rest.
+///
+/// # Safety
+/// `source` is NULL or points at a struct that begins with its size in a `u32` and is
+/// readable for that many bytes.
+pub unsafe fn tail_is_zero<T>(source: *const T) -> bool {
+    if source.is_null() {
+        return true;
+    }
+    // SAFETY: by this function's contract.
+    let said = unsafe { source.cast::<u32>().read_unaligned() } as usize;
+    // SAFETY: `said` bytes are readable.
+    (size_of::<T>()..said).all(|i| unsafe { *source.cast::<u8>().add(i) } == 0)
+}
+
 /// Writes a struct into a place of the caller, whose first field says its size: no more
 /// than that. The size that stands there afterwards is what was written.
 ///

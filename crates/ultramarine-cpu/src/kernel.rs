@@ -158,13 +158,7 @@ pub unsafe fn read_attrs<A: Copy>(attributes: *const core::ffi::c_void) -> Resul
         )));
     }
     // SAFETY: `size` bytes are readable by the writer's promise.
-    let tail = unsafe {
-        std::slice::from_raw_parts(
-            (attributes as *const u8).add(size_of::<A>()),
-            size - size_of::<A>(),
-        )
-    };
-    if tail.iter().any(|b| *b != 0) {
+    if !unsafe { abi::tail_is_zero(attributes.cast::<A>()) } {
         return Err(Refusal::Unsupported);
     }
     // SAFETY: large enough, and attribute structs are plain integers.

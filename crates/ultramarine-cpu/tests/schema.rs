@@ -300,3 +300,49 @@ fn every_init_has_its_own_host() {
     let found = unsafe { a.table.interface.unwrap()(a.table.backend, fused::INTERFACE.as_ptr()) };
     assert!(!found.is_null());
 }
+
+#[test]
+fn a_longer_program_may_not_ask_for_more() {
+    let cpu = Cpu::new();
+    let float = DTYPES.iter().position(|(n, _)| *n == "float32").unwrap();
+    let unary = fused::family::UNARY;
+    let step = fused::Instruction {
+        family: unary,
+        op: schema::unary::NEGATIVE as u8,
+        a: 0,
+        b: 0,
+        c: 0,
+        dtype: DTYPES[float].1,
+    };
+    let outputs = [1u16];
+    let known = fused::Program {
+        size: size_of::<Longer<fused::Program>>() as u32,
+        reduce: fused::NO_REDUCTION,
+        axes: 0,
+        instructions: &step,
+        constants: std::ptr::null(),
+        outputs: outputs.as_ptr(),
+        n_instructions: 1,
+        n_constants: 0,
+        n_outputs: 1,
+        n_inputs: 1,
+    };
+    let ask = |program: &Longer<fused::Program>| {
+        let mut plan = null_mut();
+        // SAFETY: the interface is a static table; the arrays have the lengths that are said.
+        unsafe {
+            let find = cpu.table.interface.unwrap();
+            let found = find(cpu.table.backend, fused::INTERFACE.as_ptr());
+            let prepare = (*found.cast::<fused::FusedInterface>()).prepare.unwrap();
+            let (x, y) = (desc(float, 1), desc(float, 1));
+            let program = (&raw const *program).cast();
+            let status = prepare(cpu.device, program, &x, &y, &mut plan, null_mut());
+            cpu.table.plan_release.unwrap()(cpu.device, plan);
+            status
+        }
+    };
+    assert_eq!(ask(&Longer { known, more: [0; 3] }), status::OK);
+    assert_eq!(ask(&Longer { known, more: [0, 0, 1] }), status::UNSUPPORTED);
+    let short = fused::Program { size: 40, ..known };
+    assert_eq!(ask(&Longer { known: short, more: [0; 3] }), status::UNSUPPORTED);
+}

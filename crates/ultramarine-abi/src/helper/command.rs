@@ -86,13 +86,9 @@ impl<'a> Request<'a> {
         // SAFETY: the host passes NULL or the op's struct, which begins with its size.
         let known: A = unsafe { crate::read_sized(self.attributes.cast::<A>()) }
             .ok_or_else(|| Failure::invalid("attributes are NULL"))?;
-        // SAFETY: not NULL, and the size comes first.
-        let said = unsafe { self.attributes.cast::<u32>().read_unaligned() } as usize;
-        for i in size_of::<A>()..said {
-            // SAFETY: `said` bytes are readable.
-            if unsafe { *self.attributes.cast::<u8>().add(i) } != 0 {
-                return Err(Failure::unsupported("attributes of a later revision"));
-            }
+        // SAFETY: as above.
+        if !unsafe { crate::tail_is_zero(self.attributes.cast::<A>()) } {
+            return Err(Failure::unsupported("attributes of a later revision"));
         }
         Ok(known)
     }

@@ -154,12 +154,14 @@ pub(super) unsafe extern "C" fn prepare_fused(
     plan: *mut *mut c_void,
     error: *mut *mut abi::Error,
 ) -> Status {
-    // A shorter program is of a version that never was; a longer one may ask for more than is
-    // known here.
+    // A shorter program is of a version that never was; what a longer one has besides must be
+    // zero, or it asks for more than is known here.
     // SAFETY: the host passes NULL or a program, which begins with its size.
     let program = unsafe {
         let told = abi::read_sized(program);
-        told.filter(|p| p.size as usize == size_of::<fused::Program>())
+        told.filter(|p| {
+            p.size as usize >= size_of::<fused::Program>() && abi::tail_is_zero(program)
+        })
     };
     let (n_inputs, n_outputs) = program.map_or((0, 0), |p| (p.n_inputs, p.n_outputs));
     let work = |signature: &Signature<'_>, level| {
