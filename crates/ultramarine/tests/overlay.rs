@@ -17,6 +17,7 @@ use ultramarine_abi::{
 #[test]
 fn overlays() -> Result<()> {
     what_is_no_overlay()?;
+    troublesome()?;
     over_the_built_in_kernels()?;
     while_others_evaluate()
 }
@@ -118,6 +119,29 @@ fn while_others_evaluate() -> Result<()> {
             assert!(worker.join().expect("no panic").expect("no error") >= 10);
         }
     });
+    Ok(())
+}
+
+/// An overlay that asks for contiguous tensors where none can be had, or fails to make plans,
+/// does not take the built-in kernels with it.
+fn troublesome() -> Result<()> {
+    let like = Like { overlay: true, name: c"troublesome", ..PLAIN };
+    register(
+        like,
+        Box::new(|r| match (r.op, r.strided) {
+            (op::SORT, _) => status::ERROR,
+            (_, true) => status::NEEDS_CONTIGUOUS,
+            _ => status::UNSUPPORTED,
+        }),
+    );
+    let x = Array::arange(0.0, 12.0, 1.0, Dtype::Float32)?.reshape(&[3, 4])?;
+    let t = x.transpose_axes(&[1, 0])?;
+    assert_eq!(t.contiguous().to_vec::<f32>()?[..3], [0.0, 4.0, 8.0]);
+    let row = Array::ones(&[3, 1], Dtype::Float32)?;
+    let updated = x.slice_update(&row, &[0, 1], &[3, 2], &[1, 1])?;
+    assert_eq!(updated.to_vec::<f32>()?[..6], [0.0, 1.0, 2.0, 3.0, 4.0, 1.0]);
+    assert_eq!(t.sort(Some(1))?.to_vec::<f32>()?[..3], [0.0, 4.0, 8.0]);
+    assert_eq!(t.exp()?.to_vec::<f32>()?[0], 1.0);
     Ok(())
 }
 

@@ -594,6 +594,18 @@ fn contiguous_only() {
     assert!(counts(gpu.device).values().all(|c| c.decomposed + c.cpu == 0));
 }
 
+/// A device that asks for contiguous tensors even of a copy: the CPU makes them.
+#[test]
+fn contiguous_to_the_last() {
+    let _alone = alone();
+    let gpu = register(
+        PLAIN,
+        Box::new(|r| if r.strided { status::NEEDS_CONTIGUOUS } else { status::OK }),
+    );
+    assert_agrees("contiguous", gpu.device, &cases(&[Dtype::Float32, Dtype::Int8]));
+    assert!(counts(gpu.device)["contiguous"].cpu > 0);
+}
+
 #[test]
 fn strict_mode() {
     let _alone = alone();

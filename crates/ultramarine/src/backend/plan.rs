@@ -1,14 +1,18 @@
 //! Plans: prepared once per op, dtypes, ranks and layout classes.
 
 use super::{DeviceState, call::Operand, device_stream, host, is_refusal, kernels::Kernels};
-use crate::{error::Result, shape, stream::lock};
+use crate::{error::Result, log, shape, stream::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::{
-    self as abi, Status, TensorDesc, fused::Program, layout, schema::OpId, status,
+    self as abi, Status, TensorDesc,
+    fused::Program,
+    layout,
+    schema::{OpId, op as ops},
+    status,
 };
 
 /// What a plan depends on, as words. Never sizes or values.
@@ -139,10 +143,16 @@ impl DeviceState {
     fn first(&self, mut ask: impl FnMut(&'static Kernels) -> Result<Option<Plan>>) -> Result<Plan> {
         let list = self.kernels.get();
         let mut refused = None;
-        for kernels in list.iter().copied() {
-            match ask(kernels)? {
-                Some(plan) => return Ok(plan),
-                None => refused = Some(kernels),
+        for (i, kernels) in list.iter().copied().enumerate() {
+            match ask(kernels) {
+                Ok(Some(plan)) => return Ok(plan),
+                Ok(None) => refused = Some(kernels),
+                // An overlay that fails does not take the built-in kernels with it.
+                Err(error) if i + 1 < list.len() => {
+                    let text = format!("backend {} made no plan: {error}", kernels.backend);
+                    log::log(log::Level::Warning, text);
+                }
+                Err(error) => return Err(error),
             }
         }
         match refused {
@@ -194,7 +204,11 @@ impl DeviceState {
                     &mut error,
                 )
             };
-            finish(kernels, code, error, raw)
+            // Copies cannot help where there is nothing to copy, nor a copy itself.
+            let copies =
+                op != ops::COPY && descs[..n].iter().any(|d| d.layout != layout::CONTIGUOUS);
+            let plan = finish(kernels, code, error, raw)?;
+            Ok(plan.filter(|p| copies || p.status != status::NEEDS_CONTIGUOUS))
         };
         self.plans.get(key, || self.first(ask))
     }

@@ -88,11 +88,22 @@ pub fn register(like: Like, filter: Filter) -> Partial {
     Partial { device: devices[0], config }
 }
 
-static CPU: OnceLock<BackendTable> = OnceLock::new();
+/// The CPU's table and its device.
+struct Cpu(BackendTable, *mut c_void);
+// SAFETY: the handle is only passed to the table's functions, which any thread may call.
+unsafe impl Send for Cpu {}
+// SAFETY: as above.
+unsafe impl Sync for Cpu {}
+
+static CPU: OnceLock<Cpu> = OnceLock::new();
 static HOST: OnceLock<HostTable> = OnceLock::new();
 
 fn cpu() -> &'static BackendTable {
-    CPU.get().expect("registered")
+    &CPU.get().expect("registered").0
+}
+
+fn cpu_device() -> *mut c_void {
+    CPU.get().expect("registered").1
 }
 
 unsafe fn config<'a>(handle: *mut c_void) -> &'a Config {
@@ -112,7 +123,7 @@ unsafe extern "C" fn device_info(
 ) -> Status {
     let ask = cpu().device_info.expect("the CPU describes itself");
     // SAFETY: the host's arguments, passed on.
-    let code = unsafe { ask(std::ptr::null_mut(), index, info, error) };
+    let code = unsafe { ask(cpu().backend, index, info, error) };
     // SAFETY: the host's place for the answer.
     unsafe {
         (*info).name[0] = b'P' as c_char;
@@ -234,7 +245,7 @@ unsafe extern "C" fn prepare(
         // SAFETY: passed on from the host.
         status::OK => unsafe {
             cpu().prepare.expect("there")(
-                std::ptr::null_mut(),
+                cpu_device(),
                 id,
                 revision,
                 attributes,
@@ -252,7 +263,7 @@ unsafe extern "C" fn prepare(
 
 unsafe extern "C" fn release(_: *mut c_void, plan: *mut c_void) {
     // SAFETY: passed on from the host.
-    unsafe { cpu().plan_release.expect("there")(std::ptr::null_mut(), plan) }
+    unsafe { cpu().plan_release.expect("there")(cpu_device(), plan) }
 }
 
 unsafe extern "C" fn submit(
@@ -269,7 +280,7 @@ unsafe extern "C" fn submit(
     }
     config.commands.fetch_add(n as u64, Ordering::Relaxed);
     // SAFETY: passed on from the host.
-    unsafe { cpu().submit.expect("there")(std::ptr::null_mut(), stream, commands, n, error) }
+    unsafe { cpu().submit.expect("there")(cpu_device(), stream, commands, n, error) }
 }
 
 /// A program is taken if each of its instructions would be, as an op.
@@ -310,7 +321,7 @@ unsafe extern "C" fn prepare_fused(
         }
         let id = ultramarine_abi::fused::INTERFACE.as_ptr();
         let ask = cpu().interface.expect("there")(cpu().backend, id) as *const FusedInterface;
-        (*ask).prepare.expect("there")(std::ptr::null_mut(), program, inputs, outputs, plan, error)
+        (*ask).prepare.expect("there")(cpu_device(), program, inputs, outputs, plan, error)
     }
 }
 
@@ -338,7 +349,10 @@ unsafe extern "C" fn init(
             let mut table: BackendTable = std::mem::zeroed();
             table.size = size_of::<BackendTable>() as u32;
             assert_eq!(ultramarine_cpu::backend_init(host, &mut table, error), status::OK);
-            table
+            let mut device = std::ptr::null_mut();
+            let open = table.device_open.expect("there");
+            assert_eq!(open(table.backend, 0, &mut device, error), status::OK);
+            Cpu(table, device)
         }
     });
     // SAFETY: the host's table, which lives for ever.
