@@ -5,7 +5,8 @@
 //! convert.rs   Python values as operands and arguments
 //! dtype.rs     Dtype, categories, finfo, iinfo
 //! stream.rs    devices and streams
-//! memory.rs    the allocator's counters
+//! memory.rs    counters and limits of memory
+//! transfer.rs  copies between devices
 //! backends.rs  the loaded backends, and what they ran
 //! ops/         functions over arrays, by subject, as tables
 //! tree.rs      trees of arrays
@@ -26,6 +27,7 @@ mod ops;
 mod print;
 mod random;
 mod stream;
+mod transfer;
 mod transforms;
 mod tree;
 
@@ -52,6 +54,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     transforms::register(m)?;
     random::register(m)?;
     memory::register(m)?;
+    transfer::register(m)?;
     backends::register(m)?;
     Ok(())
 }

@@ -1,6 +1,9 @@
-//! Counters and limits of the caching allocator. All figures are bytes.
+//! Counters and limits of memory, of the host and of devices. All figures are bytes.
 
-use crate::error::type_;
+use crate::{
+    error::{Res, type_},
+    stream::DeviceArg,
+};
 use pyo3::prelude::*;
 use ultramarine::memory;
 
@@ -18,59 +21,41 @@ impl FromPyObject<'_, '_> for Bytes {
     }
 }
 
-/// Bytes of arrays that exist.
-#[pyfunction]
-fn get_active_memory() -> usize {
-    memory::active()
+macro_rules! of_devices {
+    ($($(#[$m:meta])* $name:ident($($limit:ident)?) -> $out:ty = $f:path;)*) => {$(
+        $(#[$m])*
+        #[pyfunction]
+        #[pyo3(signature = ($($limit,)? device=None))]
+        fn $name(py: Python<'_>, $($limit: Bytes,)? device: Option<DeviceArg>) -> Res<$out> {
+            // A device may be asked, and memory given back.
+            Ok(py.detach(|| $f($($limit.0,)? device.map(|d| d.0)))?)
+        }
+    )*};
 }
 
-/// The most bytes that arrays took since the start or the last `reset_peak_memory`.
-#[pyfunction]
-fn get_peak_memory() -> usize {
-    memory::peak()
-}
-
-/// Starts the peak afresh.
-#[pyfunction]
-fn reset_peak_memory() {
-    memory::reset_peak();
-}
-
-/// Bytes that are kept for reuse.
-#[pyfunction]
-fn get_cache_memory() -> usize {
-    memory::cached()
-}
-
-/// Sets how many bytes arrays and cache should take at most; returns the former limit.
-#[pyfunction]
-fn set_memory_limit(limit: Bytes) -> usize {
-    memory::set_memory_limit(limit.0)
-}
-
-/// How many bytes arrays and cache should take at most.
-#[pyfunction]
-fn get_memory_limit() -> usize {
-    memory::memory_limit()
-}
-
-/// Sets how many bytes may be kept for reuse; returns the former limit.
-#[pyfunction]
-fn set_cache_limit(limit: Bytes) -> usize {
-    memory::set_cache_limit(limit.0)
-}
-
-/// Accepted and without effect: no device here pins memory. Returns 0, the former limit.
-#[pyfunction]
-fn set_wired_limit(limit: Bytes) -> usize {
-    let _ = limit.0;
-    0
-}
-
-/// Gives the memory that is kept for reuse back to the system.
-#[pyfunction]
-fn clear_cache(py: Python<'_>) {
-    py.detach(memory::clear_cache);
+of_devices! {
+    /// Bytes of arrays that exist: on a device, or on all accelerators (on the CPU where there is none).
+    get_active_memory() -> usize = memory::active_on;
+    /// The most bytes that arrays took since the start or the last `reset_peak_memory`: on a device, or summed
+    /// over the accelerators (on the CPU where there is none).
+    get_peak_memory() -> usize = memory::peak_on;
+    /// Starts the peak afresh: of a device, or of all.
+    reset_peak_memory() -> () = memory::reset_peak_on;
+    /// Bytes that are kept for reuse: on a device, or on all accelerators (on the CPU where there is none).
+    get_cache_memory() -> usize = memory::cached_on;
+    /// Sets how many bytes arrays and cache should take at most; returns the former limit. Without a device it is
+    /// the limit of each device of the one backend that serves accelerators (of the CPU where there is none).
+    set_memory_limit(limit) -> usize = memory::set_memory_limit_on;
+    /// How many bytes arrays and cache should take at most: on a device, or summed over the backends with
+    /// accelerators (on the CPU where there is none).
+    get_memory_limit() -> usize = memory::memory_limit_on;
+    /// Sets how many bytes may be kept for reuse; returns the former limit. Without a device as `set_memory_limit`.
+    set_cache_limit(limit) -> usize = memory::set_cache_limit_on;
+    /// Sets how many bytes may be pinned; returns the former limit. On the CPU it is accepted and without effect.
+    /// Without a device as `set_memory_limit`.
+    set_wired_limit(limit) -> usize = memory::set_wired_limit_on;
+    /// Gives the memory that is kept for reuse back to the system: on a device, or everywhere.
+    clear_cache() -> () = memory::clear_cache_on;
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

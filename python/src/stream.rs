@@ -136,7 +136,7 @@ fn found(py: Python<'_>, device: Device) -> PyResult<()> {
 }
 
 /// An argument that is a device or a device type.
-pub struct DeviceArg(Device);
+pub struct DeviceArg(pub Device);
 
 impl DeviceArg {
     /// The device; of a type, its first.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use ultramarine::{
     Array, Device, Dtype, Error, Result, TransferPolicy, TransferScope, default_stream, random,
-    register, set_default_device, set_transfer_policy, stats, transforms, with_stream,
+    register, set_default_device, set_transfer_policy, stats, synchronize, transforms, with_stream,
 };
 
 const GPU0: Device = Device::gpu(0);
@@ -155,6 +155,18 @@ fn copies_are_lazy_and_reverse() -> Result<()> {
     let flipped = x.flip(None)?.copy_to(GPU1)?;
     assert_eq!(flipped.add(&flipped)?.to_vec::<f32>()?, [6.0, 4.0, 2.0]);
     assert!(matches!(x.copy_to(Device::gpu(9)), Err(Error::Value(t)) if t.contains("gpu:9")));
+
+    // A backend that can copies by itself, in the order of the streams.
+    PEER.store(true, SeqCst);
+    DELAY.store(1000, SeqCst);
+    let (copies, peers) = (COPIES.load(SeqCst), PEER_COPIES.load(SeqCst));
+    let sum = there.add(&there)?.copy_to(GPU1)?.add(&across)?;
+    ultramarine::async_eval(std::slice::from_ref(&sum))?;
+    synchronize(default_stream(GPU1)?)?;
+    assert_eq!((COPIES.load(SeqCst), PEER_COPIES.load(SeqCst) - peers), (copies, 1));
+    assert_eq!(sum.to_vec::<f32>()?, [3.0, 6.0, 9.0]);
+    DELAY.store(0, SeqCst);
+    PEER.store(false, SeqCst);
 
     // The gradient comes back to where the operand is.
     let start = x.copy_to(GPU0)?;

@@ -4,12 +4,41 @@ use super::{DeviceState, host, life};
 use crate::error::{Error, Result};
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface, limit};
 
-/// The host's own count of a device's memory.
-#[derive(Debug, Default)]
+/// The host's own count of a device's memory, and limits.
+#[derive(Debug)]
 pub(super) struct MemoryCounters {
     active: AtomicUsize,
     peak: AtomicUsize,
+    /// By [`Limit`]; `usize::MAX`: not set.
+    limits: [AtomicUsize; 3],
+}
+
+impl Default for MemoryCounters {
+    fn default() -> Self {
+        MemoryCounters {
+            active: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            limits: [const { AtomicUsize::new(usize::MAX) }; 3],
+        }
+    }
+}
+
+/// A limit of a device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    Memory = limit::MEMORY as isize,
+    Cache = limit::CACHE as isize,
+    Wired = limit::WIRED as isize,
+}
+
+/// Bytes in use, their peak, and bytes kept for reuse.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InUse {
+    pub active: usize,
+    pub peak: usize,
+    pub cache: usize,
 }
 
 impl DeviceState {
@@ -19,11 +48,24 @@ impl DeviceState {
         let Some(alloc) = self.table.buffer_alloc else {
             return Err(self.lacks("buffer_alloc"));
         };
-        let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the places are valid; the device is open.
-        let code = unsafe { alloc(self.handle, bytes as u64, &mut handle, &mut error) };
-        host::check("buffer_alloc", code, error)?;
-        let active = self.memory.active.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let active = self.memory.active.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let limit = self.memory.limits[Limit::Memory as usize].load(Ordering::Relaxed);
+        let made = if active > limit {
+            Err(Error::Memory(format!(
+                "no memory for {bytes} bytes on {} {}: {} are in use, the limit is {limit}",
+                self.backend,
+                self.device,
+                active - bytes
+            )))
+        } else {
+            let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: the places are valid; the device is open.
+            let code = unsafe { alloc(self.handle, bytes as u64, &mut handle, &mut error) };
+            host::check("buffer_alloc", code, error).map(|()| handle)
+        };
+        let handle = made.inspect_err(|_| {
+            self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
+        })?;
         self.memory.peak.fetch_max(active, Ordering::Relaxed);
         let pointer = match self.table.buffer_host_pointer {
             // SAFETY: the handle was just made by this device.
@@ -47,6 +89,78 @@ impl DeviceState {
         // Failures are raised to those who want the values.
         let _ = self.drain();
         self.retire();
+    }
+
+    fn statistics(&self) -> Option<StatisticsInterface> {
+        life::ended().is_none().then(|| self.interface(statistics::INTERFACE))?
+    }
+
+    /// What is in use, after what the device has passed was given back.
+    pub(crate) fn memory(&self) -> Result<InUse> {
+        self.retire();
+        let Some(read) = self.statistics().and_then(|s| s.read) else {
+            let [active, peak] =
+                [&self.memory.active, &self.memory.peak].map(|n| n.load(Ordering::Relaxed));
+            return Ok(InUse { active, peak: peak.max(active), cache: 0 });
+        };
+        let mut found = MemoryStatistics {
+            size: size_of::<MemoryStatistics>() as u32,
+            ..MemoryStatistics::default()
+        };
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the device is open, and the struct says its size.
+        let code = unsafe { read(self.handle, &mut found, &mut error) };
+        host::check("statistics", code, error)?;
+        let [active, peak, cache] =
+            [found.active, found.peak, found.cache].map(|n| usize::try_from(n).unwrap_or(0));
+        Ok(InUse { active, peak, cache })
+    }
+
+    /// Starts the peak afresh.
+    pub(crate) fn reset_peak(&self) {
+        self.retire();
+        self.memory.peak.store(0, Ordering::Relaxed);
+        if let Some(reset) = self.statistics().and_then(|s| s.reset_peak) {
+            // SAFETY: the device is open.
+            unsafe { reset(self.handle) };
+        }
+    }
+
+    /// Frees what is kept for reuse.
+    pub(crate) fn clear_cache(&self) {
+        self.retire();
+        if let Some(clear) = self.statistics().and_then(|s| s.clear_cache) {
+            // SAFETY: the device is open.
+            unsafe { clear(self.handle) };
+        }
+    }
+
+    /// A limit as it is set; where none is, the device's memory.
+    pub(crate) fn limit(&self, which: Limit) -> usize {
+        if let Some(get) = self.statistics().and_then(|s| s.get_limit) {
+            // SAFETY: the device is open.
+            let bytes = unsafe { get(self.handle, which as u32) };
+            return usize::try_from(bytes).unwrap_or(usize::MAX);
+        }
+        match (self.memory.limits[which as usize].load(Ordering::Relaxed), self.info.memory) {
+            (usize::MAX, known) if known > 0 => usize::try_from(known).unwrap_or(usize::MAX),
+            (set, _) => set,
+        }
+    }
+
+    /// Sets a limit; returns the former. Where the backend does not keep it, the host does.
+    pub(crate) fn set_limit(&self, which: Limit, bytes: usize) -> Result<usize> {
+        if let Some(set) = self.statistics().and_then(|s| s.set_limit) {
+            let (mut former, mut error) = (0, std::ptr::null_mut());
+            // SAFETY: the device is open, the places are valid.
+            let code =
+                unsafe { set(self.handle, which as u32, bytes as u64, &mut former, &mut error) };
+            host::check("set_limit", code, error)?;
+            return Ok(usize::try_from(former).unwrap_or(usize::MAX));
+        }
+        let former = self.limit(which);
+        self.memory.limits[which as usize].store(bytes, Ordering::Relaxed);
+        Ok(former)
     }
 
     pub(super) fn lacks(&self, what: &str) -> Error {

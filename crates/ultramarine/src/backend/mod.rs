@@ -42,6 +42,7 @@ use crate::{
     node::Value,
 };
 use core::ffi::{CStr, c_void};
+pub(crate) use device_memory::Limit;
 use device_memory::MemoryCounters;
 use device_stream::Streams;
 use kernels::{KernelList, Kernels};

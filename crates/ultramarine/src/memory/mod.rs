@@ -1,13 +1,18 @@
-//! Memory of the host: the caching allocator and its limits.
+//! Memory: the host's caching allocator and its limits, and counts and limits of devices.
 
 pub(crate) mod alloc;
 pub(crate) mod buffer;
+mod devices;
 mod lock;
 mod system;
 
 pub use alloc::{
     active, cache_limit, cached, clear_cache, memory_limit, peak, reset_peak, set_cache_limit,
     set_memory_limit,
+};
+pub use devices::{
+    active_on, cached_on, clear_cache_on, memory_limit_on, peak_on, reset_peak_on,
+    set_cache_limit_on, set_memory_limit_on, set_wired_limit_on,
 };
 // The allocator itself, for the integration tests.
 #[doc(hidden)]

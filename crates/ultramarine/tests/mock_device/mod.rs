@@ -5,11 +5,15 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::BTreeSet;
-use std::ffi::{c_char, c_void};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+use ultramarine_abi::interface::{
+    peer::PeerInterface,
+    statistics::{MemoryStatistics, StatisticsInterface},
+};
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 use ultramarine_abi::*;
 
@@ -374,6 +378,99 @@ unsafe extern "C" fn submit(
     }
 }
 
+/// Whether the backend copies between its devices by itself.
+pub static PEER: AtomicBool = AtomicBool::new(false);
+/// Such copies.
+pub static PEER_COPIES: AtomicUsize = AtomicUsize::new(0);
+/// Whether the backend keeps counts and limits of memory of its own.
+pub static STATISTICS: AtomicBool = AtomicBool::new(false);
+/// Those limits.
+pub static LIMITS: [AtomicU64; 3] = [const { AtomicU64::new(7) }; 3];
+
+unsafe extern "C" fn peer_copy(
+    _: *mut c_void,
+    stream: *mut c_void,
+    target: *mut c_void,
+    target_offset: u64,
+    _: *mut c_void,
+    source: *mut c_void,
+    source_offset: u64,
+    n: u64,
+    _: *mut *mut Error,
+) -> Status {
+    PEER_COPIES.fetch_add(1, Ordering::SeqCst);
+    WAITING.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: both buffers have n bytes behind the offsets; the host keeps them until the
+    // stream has passed this.
+    let (to, from) = unsafe {
+        (
+            Address(bytes(target, target_offset) as *mut f32, target as usize),
+            Address(bytes(source, source_offset) as *mut f32, source as usize),
+        )
+    };
+    let job = move || {
+        let (to, from) = (to, from);
+        if to.is_live() && from.is_live() {
+            // SAFETY: as above.
+            unsafe {
+                std::ptr::copy_nonoverlapping(from.0 as *const u8, to.0 as *mut u8, n as usize)
+            };
+        }
+        true
+    };
+    send(stream, Item::Run(Box::new(job)))
+}
+
+unsafe extern "C" fn read_statistics(
+    _: *mut c_void,
+    out: *mut MemoryStatistics,
+    _: *mut *mut Error,
+) -> Status {
+    // SAFETY: the host's place for the answer.
+    let out = unsafe { &mut *out };
+    (out.active, out.peak, out.cache) = (111, 222, 333);
+    status::OK
+}
+
+unsafe extern "C" fn set_limit(
+    _: *mut c_void,
+    which: u32,
+    n: u64,
+    former: *mut u64,
+    _: *mut *mut Error,
+) -> Status {
+    // SAFETY: the host's place for the answer.
+    unsafe { *former = LIMITS[which as usize].swap(n, Ordering::SeqCst) };
+    status::OK
+}
+
+unsafe extern "C" fn get_limit(_: *mut c_void, which: u32) -> u64 {
+    LIMITS[which as usize].load(Ordering::SeqCst)
+}
+
+unsafe extern "C" fn interface(_: *mut c_void, id: *const c_char) -> *const c_void {
+    static PEERS: PeerInterface =
+        PeerInterface { size: size_of::<PeerInterface>() as u32, flags: 0, copy: Some(peer_copy) };
+    static COUNTS: StatisticsInterface = StatisticsInterface {
+        size: size_of::<StatisticsInterface>() as u32,
+        flags: 0,
+        read: Some(read_statistics),
+        set_limit: Some(set_limit),
+        get_limit: Some(get_limit),
+        reset_peak: None,
+        clear_cache: None,
+    };
+    // SAFETY: an id of the host.
+    let id = unsafe { CStr::from_ptr(id) };
+    if id == interface::peer::INTERFACE && PEER.load(Ordering::SeqCst) {
+        return &raw const PEERS as *const c_void;
+    }
+    if id == interface::statistics::INTERFACE && STATISTICS.load(Ordering::SeqCst) {
+        return &raw const COUNTS as *const c_void;
+    }
+    std::ptr::null()
+}
+
 /// The mock's entry point, with events.
 pub unsafe extern "C" fn init(
     host: *const HostTable,
@@ -389,6 +486,8 @@ pub unsafe extern "C" fn init(
     t.event_wait_stream = Some(wait_stream);
     t.event_wait_host = Some(wait_host);
     t.event_query = Some(query);
+    t.name = c"mock".as_ptr();
+    t.interface = Some(interface);
     code
 }
 
@@ -402,7 +501,7 @@ pub unsafe extern "C" fn init_plain(
     let t = unsafe { &mut *out };
     t.abi_major = ABI_MAJOR as u16;
     t.abi_minor = ABI_MINOR as u16;
-    t.name = c"mock".as_ptr();
+    t.name = c"plain".as_ptr();
     t.device_type = dlpack::device_type::EXT_DEV;
     t.device_count = Some(device_count);
     t.device_info = Some(device_info);
