@@ -147,6 +147,7 @@ ARGUMENTS = {
     "limit": "int",
     "precision": "int",
     "device": "Device | DeviceType",
+    "policy": 'Literal["error", "host"]',
     "device_type": "Device | DeviceType",
     "s": "Stream | Device | DeviceType",
     "file": "_Path",
@@ -289,6 +290,10 @@ RESULTS = {
     "set_wired_limit": "int",
     "reset_peak_memory": "None",
     "clear_cache": "None",
+    "copy": "array",
+    "set_transfer_policy": 'Literal["error", "host"]',
+    "get_transfer_policy": 'Literal["error", "host"]',
+    "transfers": "TransferContext",
     "save": "None",
     "savez": "None",
     "savez_compressed": "None",
@@ -383,6 +388,11 @@ SPECIAL = {
         "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "
         "-> None: ...",
     ],
+    "TransferContext": [
+        "def __enter__(self) -> None: ...",
+        "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "
+        "-> None: ...",
+    ],
     "_PrintOptionsContext": [
         "def __enter__(self) -> _PrintOptionsContext: ...",
         "def __exit__(self, *args: Any) -> None: ...",
@@ -399,6 +409,8 @@ def parameter(owner: str, p: inspect.Parameter, elementwise: bool) -> str:
     if kind is None and elementwise and p.name in OPERANDS:
         kind = "ArrayLike"
     kind = kind or ARGUMENTS[p.name]
+    if p.default is None and p.name == "device":
+        kind += " | None"
     star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
     default = "" if p.default is p.empty else " = ..."
     if p.default is None or isinstance(p.default, (bool, int, float, str)):
