@@ -30,7 +30,9 @@ impl FromPyObject<'_, '_> for Policy {
             "error" => Ok(Policy(TransferPolicy::Error)),
             "host" => Ok(Policy(TransferPolicy::Host)),
             other => {
-                let text = format!("[set_transfer_policy] expected \"error\" or \"host\", got \"{other}\".");
+                let text = format!(
+                    "[set_transfer_policy] expected \"error\" or \"host\", got \"{other}\"."
+                );
                 Err(value(text).into())
             }
         }
