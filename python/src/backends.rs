@@ -56,11 +56,11 @@ fn offer<'py>(py: Python<'py>, offer: &Offer) -> PyResult<Bound<'py, PyDict>> {
     Ok(out)
 }
 
-/// Tells the loader, once, of the directories that installed packages declare. No lock of the loader
-/// is held meanwhile, so the interpreter may be taken.
-fn packages(py: Python<'_>) -> PyResult<()> {
-    static ADDED: AtomicBool = AtomicBool::new(false);
-    if ADDED.load(Ordering::Acquire) {
+/// Tells the loader, once, of the directories that installed packages declare, and how to try a file
+/// in a child process. No lock of the loader is held meanwhile, so the interpreter may be taken.
+fn prepare(py: Python<'_>) -> PyResult<()> {
+    static PREPARED: AtomicBool = AtomicBool::new(false);
+    if PREPARED.load(Ordering::Acquire) {
         return Ok(());
     }
     let module = py.import("ultramarine.backends")?;
@@ -68,8 +68,15 @@ fn packages(py: Python<'_>) -> PyResult<()> {
     for (path, package) in found.extract::<Vec<(PathBuf, String)>>()? {
         backends::add_search_directory(path, &format!("entry point of {package}"));
     }
-    ADDED.store(true, Ordering::Release);
+    backends::set_probe_command(module.call_method0("_probe_command")?.extract()?);
+    PREPARED.store(true, Ordering::Release);
     Ok(())
+}
+
+/// In a child process: tries a file, tells the parent what became of it, and ends.
+#[pyfunction]
+fn _probe(py: Python<'_>, path: PathBuf) {
+    py.detach(|| backends::probe_here(&path));
 }
 
 /// To be called before the core is asked for a GPU, which may load backends: without the
@@ -80,7 +87,7 @@ pub fn before_gpu(py: Python<'_>) -> PyResult<()> {
         return Ok(());
     }
     if backends::loads_by_itself() {
-        packages(py)?;
+        prepare(py)?;
     }
     py.detach(|| backends::device_count(ultramarine::DeviceType::Gpu));
     READY.store(true, Ordering::Release);
@@ -89,6 +96,7 @@ pub fn before_gpu(py: Python<'_>) -> PyResult<()> {
 
 #[pyfunction]
 fn _load(py: Python<'_>, path: PathBuf) -> Res<Bound<'_, PyDict>> {
+    prepare(py)?;
     let file = std::path::absolute(&path).unwrap_or(path);
     let error = match py.detach(|| backends::load(&file)) {
         Ok(info) => return Ok(facts(py, info)?),
@@ -110,7 +118,7 @@ fn _load(py: Python<'_>, path: PathBuf) -> Res<Bound<'_, PyDict>> {
 
 #[pyfunction]
 fn _load_best(py: Python<'_>, name: String) -> Res<Bound<'_, PyDict>> {
-    packages(py)?;
+    prepare(py)?;
     Ok(facts(py, py.detach(|| backends::load_best(&name))?)?)
 }
 
@@ -123,7 +131,7 @@ fn _load_all<'py>(
     duplicates: bool,
     probe: Option<bool>,
 ) -> Res<Bound<'py, PyList>> {
-    packages(py)?;
+    prepare(py)?;
     // The first exception of the filter: nothing is loaded any more, and it is raised in the end.
     let raised: Mutex<Option<PyErr>> = Mutex::new(None);
     let ask = |given: &Offer| -> ultramarine::Result<bool> {
@@ -174,7 +182,7 @@ fn _report_table() -> String {
 /// The directories that are searched, with the rule that each comes from.
 #[pyfunction]
 fn _search_paths(py: Python<'_>) -> PyResult<Vec<(std::ffi::OsString, String)>> {
-    packages(py)?;
+    prepare(py)?;
     let paths = backends::search_paths().into_iter();
     Ok(paths.map(|s| (s.path.into_os_string(), s.rule.to_string())).collect())
 }
@@ -242,6 +250,6 @@ fn _is_strict() -> bool {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m: _load _load_best _load_all _report_json _report_table _search_paths
         _set_search_paths _backends _backend_of _backend_named _op_counts _reset_op_counts
-        _set_strict _is_strict);
+        _set_strict _is_strict _probe);
     Ok(())
 }

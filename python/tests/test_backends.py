@@ -297,6 +297,28 @@ def test_first_needs_of_many_threads(good: Path) -> None:
     )
 
 
+def test_probing_costs_the_candidate_only(tmp_path: Path) -> None:
+    make(tmp_path, "good")
+    make(tmp_path, "crash", "-DON_LOAD=__builtin_trap()")
+    make(tmp_path, "score", "-DON_SCORE=*(volatile int *)0 = 1")
+    make(tmp_path, "leave", "-DON_INIT=exit(0)")
+    for options, environment in {
+        "probe=True": {},
+        "": {"ULTRAMARINE_BACKEND_PROBE": "1"},
+    }.items():
+        run(
+            f"""
+            assert [b.name for b in backends.load_all({options})] == ["good"]
+            told = {{c.name: (c.stage, c.code) for c in backends.report() if c.code}}
+            assert told == dict.fromkeys(["crash", "score", "leave"], ("probe", "probe_crashed"))
+            assert mx.add(mx.ones(2), 1, stream=mx.gpu).tolist() == [2, 2]
+            """,
+            ULTRAMARINE_BACKEND_PATH=str(tmp_path),
+            XDG_CACHE_HOME=str(tmp_path / "cache"),
+            **environment,
+        )
+
+
 def test_headers_are_where_a_compiler_looks() -> None:
     told = run("print(backends.include_dir())").strip()
     assert (Path(told) / "ultramarine/backend.h").is_file()

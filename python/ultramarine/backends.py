@@ -247,3 +247,14 @@ def _directories(module):
     if places is None:
         places = [os.path.dirname(spec.origin)]
     return [os.path.abspath(os.path.join(place, *rest, "backends")) for place in places]
+
+
+def _probe_command():
+    """What tries a file, named behind it, in a child process: this interpreter, if it is one."""
+    import sys
+
+    if not sys.executable:
+        return None
+    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = f"import sys; sys.path.insert(0, {place!r}); from ultramarine import _core; "
+    return [sys.executable, "-c", code + "_core._probe(sys.argv[1])"]

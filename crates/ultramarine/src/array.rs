@@ -274,6 +274,20 @@ impl Array {
         self.node.value().ok_or_else(|| Error::runtime("eval", "the array has no value"))
     }
 
+    /// The evaluated value in memory that the host can address: its own, if it is that, else a
+    /// copy that others share, which must not be written to. The second part says whether
+    /// it is the array's own.
+    ///
+    /// # Errors
+    /// As [`Array::eval`].
+    pub fn host_value(&self) -> Result<(Value, bool)> {
+        let value = self.value()?;
+        if !value.buffer.as_ptr().is_null() || value.buffer.bytes() == 0 {
+            return Ok((value.clone(), true));
+        }
+        Ok((backend::host_value(self)?, false))
+    }
+
     /// Evaluates and returns a row-major array with the same elements (itself when
     /// it is one already), in host memory.
     ///

@@ -10,7 +10,7 @@ from setuptools.command.build_py import build_py
 
 import ultramarine
 
-SOURCE = (Path(__file__).parent / "../minimal/minimal.c").resolve()
+SOURCE = Path(__file__).resolve().parents[1] / "minimal/minimal.c"
 
 
 class Build(build_py):
@@ -22,7 +22,7 @@ class Build(build_py):
         directory.mkdir(parents=True, exist_ok=True)
         library = directory / "libultramarine-minimal.so"
         compiler = os.environ.get("CC", "cc")
-        flags = ["-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"]
+        flags = ["-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]
         headers = ["-I", str(ultramarine.backends.include_dir())]
         subprocess.run(
             [compiler, *flags, *headers, "-o", str(library), str(SOURCE), "-lm"], check=True

@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyList, PyType};
 use std::ffi::{CStr, c_int, c_void};
-use ultramarine::{Array, Dtype, Scalar};
+use ultramarine::{Array, Dtype, Scalar, Value};
 
 /// A scalar as a Python number.
 fn number<'py>(py: Python<'py>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
@@ -63,8 +63,7 @@ fn nested<'py>(
 
 /// What a buffer's view points to until it is released.
 struct Export {
-    /// Keeps the memory.
-    _array: Array,
+    _memory: Value,
     shape: Vec<isize>,
     strides: Vec<isize>,
 }
@@ -139,14 +138,14 @@ impl PyArray {
         if !strided {
             array = py.detach(|| array.to_contiguous())?;
         }
-        let value = array.value()?;
+        let (value, own) = py.detach(|| array.host_value())?;
         value.buffer.mark_exported();
         let size = array.itemsize() as isize;
         let fits = !wants(ffi::PyBUF_F_CONTIGUOUS) || array.ndim() < 2;
         if !fits && !wants(ffi::PyBUF_ANY_CONTIGUOUS) {
             return Err(PyBufferError::new_err("the array is not column-major").into());
         }
-        let read_only = value.buffer.is_read_only();
+        let read_only = value.buffer.is_read_only() || !own;
         if read_only && wants(ffi::PyBUF_WRITABLE) {
             return Err(PyBufferError::new_err("the array's memory is read-only").into());
         }
@@ -154,7 +153,7 @@ impl PyArray {
         let mut export = Box::new(Export {
             shape: array.shape().iter().map(|n| *n as isize).collect(),
             strides: value.strides.iter().map(|s| s * size).collect(),
-            _array: array.clone(),
+            _memory: value,
         });
         // SAFETY: `view` is the interpreter's to fill. The pointers lead into the boxed
         // export, freed in `__releasebuffer__`, which also keeps the memory that `buf` points

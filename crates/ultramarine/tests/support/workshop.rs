@@ -127,3 +127,36 @@ impl Drop for Scratch {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+/// `ultramarine-abi/examples/panicking.rs`, built by cargo: a Rust backend by the helper.
+pub fn panicking() -> Result<Vec<u8>> {
+    // This program is target/PROFILE/deps/NAME.
+    let own = std::env::current_exe()?;
+    let profile = own.ancestors().nth(2).ok_or_else(|| Error::other("not built by cargo"))?;
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "-p", "ultramarine-abi", "--example", "panicking"]);
+    cargo.current_dir(here());
+    if profile.file_name().is_some_and(|name| name == "release") {
+        cargo.arg("--release");
+    }
+    if let Some(target) = profile.parent() {
+        cargo.arg("--target-dir").arg(target);
+    }
+    let built = cargo.output()?;
+    if !built.status.success() {
+        return Err(Error::other(String::from_utf8_lossy(&built.stderr).into_owned()));
+    }
+    std::fs::read(profile.join("examples/libpanicking.so"))
+}
+
+/// Overwrites every place where bytes stand with others of the same length; at least one.
+pub fn patch(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    assert_eq!(from.len(), to.len());
+    let places: Vec<usize> = (0..bytes.len().saturating_sub(from.len()))
+        .filter(|i| bytes[*i..].starts_with(from))
+        .collect();
+    assert!(!places.is_empty(), "nothing to overwrite");
+    for place in places {
+        bytes[place..place + from.len()].copy_from_slice(to);
+    }
+}
