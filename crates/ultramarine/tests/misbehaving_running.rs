@@ -6,6 +6,7 @@
 mod support;
 
 use std::error::Error;
+use std::path::Path;
 use support::workshop::{Scratch, Workshop, file_name, panicking, patch};
 use ultramarine::backends::{device_count, load};
 use ultramarine::{Array, Device, DeviceType, default_stream, with_stream};
@@ -69,19 +70,19 @@ fn what_fails_is_an_error_with_the_backends_words() -> Result<()> {
     Ok(())
 }
 
-/// Where the Rust plugin panics: what its load comes to, and what the sum does.
+/// Where the Rust plugin panics and the C++ one throws: what its load comes to, and what the sum does.
 enum Then {
     /// It does not load, with these words in the error.
     Left(&'static str),
-    /// The sum fails with the panic's text.
+    /// The sum fails, with the text of what was thrown.
     Fails,
-    /// The sum is right: the entry has no way to fail, and its panic is only logged.
+    /// The sum is right: the entry has no way to fail, and what it throws is only logged.
     Works,
 }
 
-const PANICS: &[(&str, Then)] = &[
+const THROWS: &[(&str, Then)] = &[
     ("nowhere", Then::Works),
-    ("score", Then::Left("in score")),
+    ("score", Then::Left("score")),
     ("init", Then::Left("in init")),
     ("count", Then::Left("no device")),
     ("info", Then::Left("in info")),
@@ -98,11 +99,30 @@ const PANICS: &[(&str, Then)] = &[
     ("release", Then::Works),
 ];
 
+/// What becomes of a backend that panics or throws in a place.
+fn check(place: &str, path: &Path, then: &Then) -> Result<()> {
+    let before = device_count(DeviceType::Gpu);
+    match (load(path), then) {
+        (Err(error), Then::Left(words)) => {
+            assert!(error.to_string().contains(words), "{place}: {error}");
+            assert_eq!(device_count(DeviceType::Gpu), before, "{place}");
+        }
+        (Ok(info), Then::Fails) => {
+            let error = sum(info.devices[0]).err().ok_or("it works")?.to_string();
+            assert!(error.contains(&format!("on purpose, in {place}")), "{error}");
+        }
+        (Ok(info), Then::Works) => assert_eq!(sum(info.devices[0])?, RIGHT, "{place}"),
+        (got, _) => panic!("{place}: {got:?}"),
+    }
+    assert_eq!(sum(Device::CPU)?, RIGHT, "after {place}");
+    Ok(())
+}
+
 #[test]
 fn panics_stay_within_the_plugin() -> Result<()> {
     let library = panicking()?;
     let scratch = Scratch::new("panics")?;
-    for (i, (place, then)) in PANICS.iter().enumerate() {
+    for (i, (place, then)) in THROWS.iter().enumerate() {
         let name = format!("panic_{i:03}");
         let mut bytes = library.clone();
         patch(&mut bytes, b"panicking\0", format!("{name}\0").as_bytes());
@@ -110,20 +130,20 @@ fn panics_stay_within_the_plugin() -> Result<()> {
         patch(&mut bytes, format!("panics in: {:21}", "nowhere").as_bytes(), told.as_bytes());
         let path = scratch.path().join(file_name(&name));
         std::fs::write(&path, bytes)?;
-        let before = device_count(DeviceType::Gpu);
-        match (load(&path), then) {
-            (Err(error), Then::Left(words)) => {
-                assert!(error.to_string().contains(words), "{place}: {error}");
-                assert_eq!(device_count(DeviceType::Gpu), before, "{place}");
-            }
-            (Ok(info), Then::Fails) => {
-                let error = sum(info.devices[0]).err().ok_or("it works")?.to_string();
-                assert!(error.contains(&format!("on purpose, in {place}")), "{error}");
-            }
-            (Ok(info), Then::Works) => assert_eq!(sum(info.devices[0])?, RIGHT, "{place}"),
-            (got, _) => panic!("{place}: {got:?}"),
-        }
-        assert_eq!(sum(Device::CPU)?, RIGHT, "after {place}");
+        check(place, &path, then)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn exceptions_stay_within_the_plugin() -> Result<()> {
+    let (workshop, scratch) = (Workshop::of_tests()?, Scratch::new("throws")?);
+    for (place, then) in THROWS {
+        let name = format!("throw_{place}");
+        let path = scratch.path().join(file_name(&name));
+        let flags = [format!("-DNAME=\"{name}\""), format!("-DIN=\"{place}\"")];
+        workshop.cpp(&flags.each_ref().map(String::as_str), &path)?;
+        check(place, &path, then)?;
     }
     Ok(())
 }

@@ -74,7 +74,7 @@ pub fn make_all(kinds: &[Bad], workshop: &Workshop, directory: &Path) -> Result<
 }
 
 /// Ends the process at once where its code runs: what the loader must not let happen.
-const KILL: &str = "-DON_LOAD=__builtin_trap()";
+pub const KILL: &str = "-DON_LOAD=__builtin_trap()";
 
 /// Forty kinds that can be told apart without a child process: none crashes or hangs unless it
 /// is opened although its note rules it out.
