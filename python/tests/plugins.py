@@ -24,6 +24,15 @@ def make(directory: Path, name: str = "good", *flags: str) -> Path:
     return path
 
 
+def make_opaque(directory: Path) -> Path:
+    """A backend called `throwing`, in whose memory the host has no addresses."""
+    path = directory / "libultramarine-throwing.so"
+    cxx = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"]
+    source = SOURCE.with_name("throwing.cpp")
+    subprocess.run([*cxx, "-I", str(HEADERS), "-o", str(path), str(source)], check=True)
+    return path
+
+
 def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
     """An interpreter with arguments, in which no backend was loaded."""
     plain = {k: v for k, v in os.environ.items() if not k.startswith("ULTRAMARINE_")}

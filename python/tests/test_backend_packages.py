@@ -52,7 +52,9 @@ def test_a_module_and_a_namespace(tmp_path: Path) -> None:
     install(tmp_path, "one", "one")
     make(tmp_path / "space/part/backends", "namespace")
     install(tmp_path, "space.part", "two")
-    told = run("print(sorted(b.name for b in backends.load_all()))", PYTHONPATH=pythonpath(tmp_path))
+    told = run(
+        "print(sorted(b.name for b in backends.load_all()))", PYTHONPATH=pythonpath(tmp_path)
+    )
     assert told.strip() == "['module', 'namespace']"
 
 

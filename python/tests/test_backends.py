@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from plugins import command, make, run
+from plugins import command, make, make_opaque, run
 
 
 @pytest.fixture(scope="module")
@@ -317,6 +317,22 @@ def test_probing_costs_the_candidate_only(tmp_path: Path) -> None:
             XDG_CACHE_HOME=str(tmp_path / "cache"),
             **environment,
         )
+
+
+def test_buffers_of_memory_without_an_address(tmp_path: Path) -> None:
+    """NumPy reads a copy, which it cannot write to; the array stays what it is."""
+    run(f"""
+        import numpy as np
+        backends.load("{make_opaque(tmp_path)}")
+        x = mx.add(mx.array([[1.0, 2.0], [3.0, 4.0]]), 1, stream=mx.gpu)
+        for view in [np.asarray(x), np.asarray(x.T).T, np.array(memoryview(x))]:
+            assert view.tolist() == [[2, 3], [4, 5]]
+        assert not np.asarray(x).flags.writeable
+        copy = np.array(x)
+        copy[0, 0] = 9
+        assert mx.add(x, x, stream=mx.gpu).tolist() == [[4, 6], [8, 10]]
+        assert bytes(x) == np.array([2, 3, 4, 5], np.float32).tobytes()
+    """)
 
 
 def test_headers_are_where_a_compiler_looks() -> None:

@@ -7,8 +7,8 @@ mod plugin;
 use std::sync::OnceLock;
 use ultramarine::transforms::{grad, vmap};
 use ultramarine::{
-    Array, Device, Dtype, Error, Result, Stream, default_stream, new_stream, op_counts, random, stats,
-    where_, with_stream,
+    Array, Device, Dtype, Error, Result, Stream, default_stream, new_stream, op_counts, random,
+    stats, where_, with_stream,
 };
 
 fn device() -> Option<Device> {

@@ -87,7 +87,7 @@ pub const FORTY: &[Bad] = &[
     bad("loop", Make::Other(|_, p| symlink(p, p)), "link_loop", &["circle"]),
     bad("dangling", Make::Other(|_, p| symlink("/nowhere/at/all.so", p)), "missing", &["link"]),
     bad("everybodys", Make::Treated(|p| mode(p, 0o666)), "writable_file", &["everybody", "666"]),
-    bad("UpperCase", Make::C(&[]), "file_name", &["named"]),
+    bad("UpperCase", Make::C(&[]), "file_name", &["UpperCase"]),
     // What its header and its note say.
     bad("stub", Make::Changed(|b| b.truncate(40)), "cut_short", &["header"]),
     bad("cut", Make::Changed(|b| b.truncate(b.len() / 2)), "cut_short", &[]),
