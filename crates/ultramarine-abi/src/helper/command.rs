@@ -81,6 +81,23 @@ impl<'a> Request<'a> {
         Ok(Self { op, revision, inputs, outputs, attributes, life: PhantomData })
     }
 
+    /// Whether revision and numbers of tensors are the schema's; an op that is not in it is
+    /// for the backend to judge.
+    pub(super) fn check(&self) -> Result<()> {
+        let Some(row) = schema::find(self.op) else { return Ok(()) };
+        if self.revision == 0 || self.revision > row.revision {
+            let text = format!("revision {} of {} is unknown here", self.revision, row.name);
+            return Err(Failure::unsupported(text));
+        }
+        let (n, least) = (self.inputs.len(), row.inputs.len());
+        let many = row.inputs.iter().any(|i| i.many);
+        if self.outputs.len() != 1 || n < least || (n > least && !many) {
+            let text = format!("{} with {n} inputs and {} outputs", row.name, self.outputs.len());
+            return Err(Failure::invalid(text));
+        }
+        Ok(())
+    }
+
     /// The op's attributes. A tail that this build does not know, if not zero, is "unsupported".
     pub fn attributes<A: Plain>(&self) -> Result<A> {
         // SAFETY: the host passes NULL or the op's struct, which begins with its size.

@@ -340,6 +340,7 @@ unsafe extern "C" fn prepare<D: Device>(
         with::<D>(device, error, |d| {
             let (inputs, outputs) = ((inputs, n_inputs), (outputs, n_outputs));
             let request = Request::new(op, revision, attributes, inputs, outputs)?;
+            request.check()?;
             give(plan, d.prepare(&request)?)
         })
     }

@@ -94,8 +94,10 @@ pub fn adder() -> (Plugin, *mut core::ffi::c_void) {
 fn panics_end_at_the_boundary() {
     let (plugin, device) = adder();
     let ask = |id, code| prepare(&plugin, device, id, code);
-    assert_eq!(ask(op::UNARY, 0), (status::ERROR, "panicked: a panic in prepare".into()));
-    assert_eq!(ask(op::SORT, 0).0, status::UNSUPPORTED);
+    assert_eq!(ask(1000, 0), (status::ERROR, "panicked: a panic in prepare".into()));
+    assert_eq!(ask(op::MATMUL, 0).0, status::UNSUPPORTED);
+    let (code, text) = ask(op::SORT, 0);
+    assert_eq!((code, text.as_str()), (status::INVALID, "sort with 2 inputs and 1 outputs"));
     assert_eq!(ask(op::BINARY, 99).0, status::UNSUPPORTED);
     assert_eq!(ask(op::BINARY, binary::ADD), (status::OK, String::new()));
     let (code, text) = prepare(&plugin, null_mut(), op::BINARY, 0);
@@ -103,23 +105,14 @@ fn panics_end_at_the_boundary() {
 
     // A plan whose loop on the host's threads panics.
     let (mut plan, mut error) = (null_mut(), null_mut());
-    let attributes = BinaryAttrs::new(binary::MULTIPLY);
+    let attributes = BinaryAttrs::new(0);
     let (ins, out) = ([float(1), float(1)], float(1));
     // SAFETY: the arguments are as the contract says; zero is a command without tensors.
     unsafe {
         let table: &BackendTable = &plugin.table;
         let (ins, attributes) = (ins.as_ptr(), (&raw const attributes).cast());
         let made = table.prepare.unwrap()(
-            device,
-            op::BINARY,
-            1,
-            attributes,
-            ins,
-            2,
-            &out,
-            1,
-            &mut plan,
-            &mut error,
+            device, 1001, 1, attributes, ins, 2, &out, 1, &mut plan, &mut error,
         );
         assert_eq!(made, status::OK);
         let mut command: Command = std::mem::zeroed();

@@ -137,7 +137,7 @@ pub(super) unsafe extern "C" fn prepare(
     plan: *mut *mut c_void,
     error: *mut *mut abi::Error,
 ) -> Status {
-    let known = abi::schema::find(id).is_some_and(|op| op.revision == revision);
+    let known = abi::schema::find(id).is_some_and(|op| (1..=op.revision).contains(&revision));
     let work = |signature: &Signature<'_>, level| match known {
         true => prepare_op(id, attributes, signature, level),
         false => Err(Refusal::Unsupported),
