@@ -4,7 +4,7 @@
 #[path = "opencl_backend/plugin.rs"]
 mod plugin;
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine::transforms::{grad, vmap};
 use ultramarine::{
     Array, Device, Dtype, Error, Result, Stream, default_stream, new_stream, op_counts, random,
@@ -19,6 +19,12 @@ fn device() -> Option<Device> {
         let devices = unsafe { ultramarine::register(init) }.expect("it starts");
         devices.first().copied()
     })
+}
+
+/// Counters are the process's own, so one test runs at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 fn stream() -> Option<Stream> {
@@ -47,6 +53,7 @@ fn matrix(rows: usize, columns: usize) -> Result<Array> {
 
 #[test]
 fn a_layer_and_its_gradient() -> Result<()> {
+    let _alone = alone();
     let loss = |w: &Array| {
         let x = matrix(64, 32)?;
         let y = x.matmul(w)?.tanh()?.softmax(Some(&[1]), false)?;
@@ -57,6 +64,7 @@ fn a_layer_and_its_gradient() -> Result<()> {
 
 #[test]
 fn indexing_sorting_and_views() -> Result<()> {
+    let _alone = alone();
     both(|| {
         let x = matrix(40, 50)?;
         let order = x.argsort(Some(1))?;
@@ -69,6 +77,7 @@ fn indexing_sorting_and_views() -> Result<()> {
 
 #[test]
 fn conditions_and_vectorised_functions() -> Result<()> {
+    let _alone = alone();
     both(|| {
         let x = matrix(20, 30)?;
         let f = |rows: &[Array]| {
@@ -82,6 +91,7 @@ fn conditions_and_vectorised_functions() -> Result<()> {
 
 #[test]
 fn values_go_back_and_forth_between_streams() -> Result<()> {
+    let _alone = alone();
     let Some(first) = stream() else { return Ok(()) };
     let second = new_stream(first.device)?;
     let mut x = Array::from_slice(&[0.0f32; 1000], &[1000])?;
@@ -100,6 +110,7 @@ fn values_go_back_and_forth_between_streams() -> Result<()> {
 
 #[test]
 fn nothing_goes_to_the_cpu_and_memory_comes_back() -> Result<()> {
+    let _alone = alone();
     let Some(gpu) = stream() else { return Ok(()) };
     let x = matrix(100, 100)?;
     x.eval()?;

@@ -1,7 +1,7 @@
 /* REDUCE (VARIANT 0; 1: ALL and ANY) and ARG_REDUCE.
  *
  * Narrow accumulators of type N take BLOCK elements each and are added to a wide one of type W (float64 for floating
- * types, where there is any). A long reduction is cut into segments, whose results are merged in order. How it is
+ * types, where there is any), of which what rounding loses is kept too. A long reduction is cut into segments, whose results are merged in order. How it is
  * cut depends on shapes and on the device only. */
 
 /* Mirrors `struct fold` of reduce.c. */
@@ -22,7 +22,7 @@ typedef struct {
   long stride[MAX_AXES];
 } Fold;
 
-#define BLOCK 64
+#define BLOCK 16
 
 static inline void place(const Fold *f, ulong o, long *in, long *out) {
   *in = f->offset[0];
@@ -158,6 +158,29 @@ static inline O finish(W x) {
 #endif
 }
 
+/* Adds `x` to `*total`; of floating sums `*lost` takes what that rounds away (Knuth's exact sum of two). */
+static inline void fold_block(uint op, W *total, W *lost, W x) {
+  W sum = fold_wide(op, *total, x);
+#if VARIANT == 0 && (defined(IS_FLOAT) || defined(IS_COMPLEX))
+  if (op == UM_REDUCE_SUM) {
+    W part = sum - *total;
+    *lost += (*total - (sum - part)) + (x - part);
+  }
+#endif
+  *total = sum;
+}
+
+/* The total with what was lost, unless there is nothing, which keeps the sign of zero, or no number. */
+static inline W fold_close(W total, W lost) {
+#if VARIANT == 0 && defined(IS_COMPLEX)
+  if (lost.x != 0 && isfinite(lost.x)) total.x += lost.x;
+  if (lost.y != 0 && isfinite(lost.y)) total.y += lost.y;
+#elif VARIANT == 0 && defined(IS_FLOAT)
+  if (lost != 0 && isfinite(lost)) total += lost;
+#endif
+  return total;
+}
+
 /* A work-item per output and segment. */
 KERNEL void fold_each(__global const T *a, __global O *out, __global W *partial, const Fold f) {
   ulong i = get_global_id(0);
@@ -167,7 +190,7 @@ KERNEL void fold_each(__global const T *a, __global O *out, __global W *partial,
   place(&f, o, &in, &to);
   ulong r = segment * f.length, end = min(r + f.length, f.count);
   long stride = f.axes > 0 ? f.stride[f.axes - 1] : 0;
-  W total = widen(neutral(f.op));
+  W total = widen(neutral(f.op)), lost = (W)(0);
   N sum = neutral(f.op);
   uint room = BLOCK;
   while (r < end) {
@@ -181,13 +204,14 @@ KERNEL void fold_each(__global const T *a, __global O *out, __global W *partial,
       run -= n;
       room -= n;
       if (room == 0) {
-        total = fold_wide(f.op, total, widen(sum));
+        fold_block(f.op, &total, &lost, widen(sum));
         sum = neutral(f.op);
         room = BLOCK;
       }
     }
   }
-  total = fold_wide(f.op, total, widen(sum));
+  fold_block(f.op, &total, &lost, widen(sum));
+  total = fold_close(total, lost);
   if (f.segments == 1) out[to] = finish(total);
   else partial[i] = total;
 }
@@ -201,19 +225,20 @@ KERNEL void fold_group(__global const T *a, __global O *out, __global W *partial
   long in, to;
   place(&f, o, &in, &to);
   ulong start = segment * f.length, end = min(start + f.length, f.count);
-  W total = widen(neutral(f.op));
+  W total = widen(neutral(f.op)), lost = (W)(0);
   N sum = neutral(f.op);
   uint room = BLOCK;
   for (ulong r = start + me; r < end; r += GROUP) {
     ulong run;
     sum = fold_step(f.op, sum, read_value(a[in + reduced_at(&f, r, &run)]));
     if (--room == 0) {
-      total = fold_wide(f.op, total, widen(sum));
+      fold_block(f.op, &total, &lost, widen(sum));
       sum = neutral(f.op);
       room = BLOCK;
     }
   }
-  totals[me] = fold_wide(f.op, total, widen(sum));
+  fold_block(f.op, &total, &lost, widen(sum));
+  totals[me] = fold_close(total, lost);
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int half_way = GROUP / 2; half_way > 0; half_way /= 2) {
     if (me < half_way) totals[me] = fold_wide(f.op, totals[me], totals[me + half_way]);
@@ -231,9 +256,9 @@ KERNEL void fold_merge(__global O *out, __global const W *partial, const Fold f)
   if (o >= f.outputs) return;
   long in, to;
   place(&f, o, &in, &to);
-  W total = partial[o];
-  for (ulong s = 1; s < f.segments; s++) total = fold_wide(f.op, total, partial[s * f.outputs + o]);
-  out[to] = finish(total);
+  W total = partial[o], lost = (W)(0);
+  for (ulong s = 1; s < f.segments; s++) fold_block(f.op, &total, &lost, partial[s * f.outputs + o]);
+  out[to] = finish(fold_close(total, lost));
 }
 
 /* ---- ARG_REDUCE --------------------------------------------------------------------------------------------- */
