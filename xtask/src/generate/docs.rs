@@ -26,6 +26,10 @@ dtype that the device computes with for the second.
     for (name, members) in &schema.sets {
         let _ = writeln!(out, "* **{name}**: {}", members.join(", "));
     }
+    out.push_str("\n## Shapes\n\n");
+    for (name, text) in &schema.shapes {
+        let _ = writeln!(out, "* **{}**: {text}", name.replace('_', " "));
+    }
     for op in &schema.op {
         operation(&mut out, schema, op);
     }

@@ -14,6 +14,8 @@ pub struct Schema {
     pub sets: BTreeMap<String, Vec<String>>,
     /// What holds for every op.
     pub rules: toml::Table,
+    /// Shape rules by name, in words.
+    pub shapes: BTreeMap<String, String>,
     /// Code tables by the name of their module.
     pub codes: toml::Table,
     /// Attribute structs.
@@ -204,6 +206,7 @@ pub fn schema(text: &str) -> Result<Schema> {
     for (i, op) in schema.op.iter().enumerate() {
         ensure!(op.id as usize == i, "op {} is not number {i}", op.name);
         ensure!(schema.attributes_of(op).is_some(), "{}: no attributes {}", op.name, op.attributes);
+        ensure!(schema.shapes.contains_key(&op.shape), "{}: no shapes {}", op.name, op.shape);
         ensure!(op.output != "code" || schema.codes_of(op).is_some(), "{}: no codes", op.name);
         check_set(&schema, &op.dtypes).with_context(|| op.name.clone())?;
         for input in op.inputs.iter().filter(|i| i.dtype != "main") {

@@ -63,8 +63,7 @@ pub enum ShapeRule {
     Same,
     /// `(..., m, k)`, `(..., k, n)` and `(..., m, n)`.
     Matmul,
-    /// Output: the index arrays' shape, then the source's with 1 along indexed axes (or less
-    /// than the source along the others: a slice at the start).
+    /// Output: the index arrays' shape, then the source's with 1 along indexed axes.
     Gather,
     /// Output: the source's; updates: as the output of a gather.
     Scatter,
