@@ -1,6 +1,6 @@
 //! COPY, FILL, ARANGE, UNARY, BINARY, SELECT, RANDOM_BITS.
 
-use super::{Case, Scope, Subject, case, none, numbers, shapes};
+use super::{Case, Scope, Subject, case, none, numbers, placements, shapes};
 use crate::compare::Want;
 use crate::device::words;
 use crate::dtype::{DType, Num};
@@ -25,23 +25,23 @@ pub fn copy(scope: &Scope) -> Vec<Subject> {
         for (n, to) in dtypes.iter().enumerate() {
             let mut values = edges(*from, scope.subnormals);
             values.extend(ordinary(*from, 30, rng));
-            let layouts = if from == to || scope.full {
-                [&[Layout::Contiguous, Layout::Offset][..], &Layout::STRIDED].concat()
-            } else {
-                scope.layouts(n)
-            };
-            let mut cases = Vec::new();
-            for layout in layouts {
-                for shape in shapes(layout, values.len()) {
-                    let input = Array::cycle(*from, &shape, &values);
-                    cases.push(case(
-                        name(&shape, layout),
-                        (op::COPY, none()),
-                        vec![(input, layout)],
-                        (*to, shape),
-                        |arrays| converted(*from, *to, &arrays[0].values),
-                    ));
+            let wide = from == to && *from == DType::F32;
+            let mut places = placements(scope, n, values.len(), wide);
+            if from == to {
+                for layout in Layout::STRIDED {
+                    places.extend(shapes(layout, values.len()).into_iter().map(|s| (layout, s)));
                 }
+            }
+            let mut cases = Vec::new();
+            for (layout, shape) in places {
+                let input = Array::cycle(*from, &shape, &values);
+                cases.push(case(
+                    name(&shape, layout),
+                    (op::COPY, none()),
+                    vec![(input, layout)],
+                    (*to, shape),
+                    |arrays| converted(*from, *to, &arrays[0].values),
+                ));
             }
             if from == to {
                 cases.extend(strided_outputs(*from, &values));
@@ -161,17 +161,16 @@ pub fn unary(scope: &Scope) -> Vec<Subject> {
             let to = reference::unary_dtype(code, dtype);
             let attributes = words(&UnaryAttrs::new(code));
             let mut cases = Vec::new();
-            for layout in scope.layouts(n + code as usize) {
-                for shape in shapes(layout, values.len()) {
-                    let input = Array::cycle(dtype, &shape, &values);
-                    cases.push(case(
-                        name(&shape, layout),
-                        (op::UNARY, attributes.clone()),
-                        vec![(input, layout)],
-                        (to, shape),
-                        |arrays| unary_wants(code, dtype, &arrays[0].values),
-                    ));
-                }
+            let wide = code == unary::EXP && dtype == DType::F32;
+            for (layout, shape) in placements(scope, n + code as usize, values.len(), wide) {
+                let input = Array::cycle(dtype, &shape, &values);
+                cases.push(case(
+                    name(&shape, layout),
+                    (op::UNARY, attributes.clone()),
+                    vec![(input, layout)],
+                    (to, shape),
+                    |arrays| unary_wants(code, dtype, &arrays[0].values),
+                ));
             }
             if to == dtype {
                 cases.push(donated(&cases[0]));
@@ -244,21 +243,19 @@ pub fn binary(scope: &Scope) -> Vec<Subject> {
             let to = reference::binary_dtype(code, dtype);
             let attributes = words(&BinaryAttrs::new(code));
             let mut cases = Vec::new();
-            for layout in scope.layouts(n + code as usize) {
-                for shape in shapes(layout, first.len()) {
-                    let a = Array::cycle(dtype, &shape, &first);
-                    let b = Array::cycle(dtype, &shape, &second);
-                    // One of the two lies as named; the other is plain.
-                    let other =
-                        if layout == Layout::Broadcast { Layout::Contiguous } else { layout };
-                    cases.push(case(
-                        name(&shape, layout),
-                        (op::BINARY, attributes.clone()),
-                        vec![(a, layout), (b, other)],
-                        (to, shape),
-                        |arrays| binary_wants(code, dtype, &arrays[0].values, &arrays[1].values),
-                    ));
-                }
+            let wide = code == binary::ADD && dtype == DType::F32;
+            for (layout, shape) in placements(scope, n + code as usize, first.len(), wide) {
+                let a = Array::cycle(dtype, &shape, &first);
+                let b = Array::cycle(dtype, &shape, &second);
+                // One of the two lies as named; the other is plain.
+                let other = if layout == Layout::Broadcast { Layout::Contiguous } else { layout };
+                cases.push(case(
+                    name(&shape, layout),
+                    (op::BINARY, attributes.clone()),
+                    vec![(a, layout), (b, other)],
+                    (to, shape),
+                    |arrays| binary_wants(code, dtype, &arrays[0].values, &arrays[1].values),
+                ));
             }
             if to == dtype {
                 cases.push(donated(&cases[0]));

@@ -103,6 +103,34 @@ pub fn shapes(layout: Layout, n: usize) -> Vec<Vec<i64>> {
     }
 }
 
+/// Layouts and shapes of an elementwise op, the `n`-th of its family, for `count` values.
+pub fn placements(scope: &Scope, n: usize, count: usize, wide: bool) -> Vec<(Layout, Vec<i64>)> {
+    let mut all = Vec::new();
+    for layout in scope.layouts(n) {
+        all.extend(shapes(layout, count).into_iter().map(|shape| (layout, shape)));
+    }
+    if wide {
+        all.extend(wide_shapes());
+    }
+    all
+}
+
+/// Elements of a case that is large enough for a backend to share among threads.
+const MANY: i64 = 120_000;
+
+/// Layouts and shapes of float32 tensors beyond the small ones: many elements, many axes.
+/// One op of a family is enough for them.
+fn wide_shapes() -> Vec<(Layout, Vec<i64>)> {
+    vec![
+        (Layout::Contiguous, vec![MANY]),
+        (Layout::Transposed, vec![300, 400]),
+        (Layout::Gaps, vec![MANY / 3, 3]),
+        (Layout::Negative, vec![2, 3, 1, 2, 3, 2]),
+        (Layout::Transposed, vec![2, 1, 3, 2, 2, 1, 3, 2]),
+        (Layout::Broadcast, vec![1000, 120]),
+    ]
+}
+
 /// A case whose inputs all lie in one way.
 pub fn case(
     what: String,

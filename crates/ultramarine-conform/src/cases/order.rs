@@ -21,6 +21,16 @@ const REDUCTIONS: [(&[i64], u64); 7] = [
     (&[3, 4], 0),
 ];
 
+/// Larger ones, for float32.
+const LONG_REDUCTIONS: [(&[i64], u64); 3] =
+    [(&[100_003], 0b1), (&[300, 401], 0b01), (&[300, 401], 0b10)];
+
+/// The first list, and the second for float32.
+fn with_long<T: Copy>(dtype: DType, all: &[T], long: &[T]) -> Vec<T> {
+    let long = if dtype == DType::F32 { long } else { &[] };
+    [all, long].concat()
+}
+
 /// REDUCE.
 pub fn reduce(scope: &Scope) -> Vec<Subject> {
     let rng = &mut Rng::new(5);
@@ -28,7 +38,9 @@ pub fn reduce(scope: &Scope) -> Vec<Subject> {
     for code in 0..reduce::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::REDUCE, Some(code)) {
             let mut cases = Vec::new();
-            for (n, (shape, axes)) in REDUCTIONS.into_iter().enumerate() {
+            for (n, (shape, axes)) in
+                with_long(dtype, &REDUCTIONS, &LONG_REDUCTIONS).into_iter().enumerate()
+            {
                 for layout in scope.layouts(n) {
                     let size: i64 = shape.iter().product();
                     let mut values = terms(dtype, size as usize, code == reduce::PROD, rng);
@@ -67,6 +79,9 @@ pub fn reduce(scope: &Scope) -> Vec<Subject> {
 const LANES: [(&[i64], usize); 5] =
     [(&[300], 0), (&[7, 40], 1), (&[40, 7], 0), (&[3, 9, 5], 1), (&[1, 1], 1)];
 
+/// A larger one, for float32.
+const LONG_LANE: (&[i64], usize) = (&[70_001], 0);
+
 /// Values with ties, edges and NaN.
 fn lively(dtype: DType, n: usize, scope: &Scope, rng: &mut Rng) -> Vec<Num> {
     let mut values = ordinary(dtype, n, rng);
@@ -92,7 +107,8 @@ pub fn arg_reduce(scope: &Scope) -> Vec<Subject> {
     for code in 0..arg_reduce::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::ARG_REDUCE, Some(code)) {
             let mut cases = Vec::new();
-            for (n, (shape, axis)) in LANES.into_iter().enumerate() {
+            for (n, (shape, axis)) in with_long(dtype, &LANES, &[LONG_LANE]).into_iter().enumerate()
+            {
                 for layout in scope.layouts(n) {
                     let size: i64 = shape.iter().product();
                     let values = lively(dtype, size as usize, scope, rng);
@@ -120,7 +136,9 @@ pub fn scan(scope: &Scope) -> Vec<Subject> {
     for code in 0..reduce::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::SCAN, Some(code)) {
             let mut cases = Vec::new();
-            for (n, (shape, axis)) in LANES.into_iter().enumerate() {
+            for (n, (shape, axis)) in
+                with_long(dtype, &LANES, &[(&[3000], 0)]).into_iter().enumerate()
+            {
                 for (k, layout) in scope.layouts(n).into_iter().enumerate() {
                     let (reverse, inclusive) = ((n + k) % 2 == 1, (n / 2 + k) % 2 == 0);
                     let size: i64 = shape.iter().product();
@@ -157,7 +175,7 @@ pub fn sort(scope: &Scope, family: OpId) -> Vec<Subject> {
     let subject = |dtype: DType| {
         let to = if indices { DType::U32 } else { dtype };
         let mut cases = Vec::new();
-        for (n, (shape, axis)) in LANES.into_iter().enumerate() {
+        for (n, (shape, axis)) in with_long(dtype, &LANES, &[LONG_LANE]).into_iter().enumerate() {
             for layout in scope.layouts(n) {
                 let size: i64 = shape.iter().product();
                 let values = lively(dtype, size as usize, scope, rng);
@@ -180,7 +198,7 @@ pub fn sort(scope: &Scope, family: OpId) -> Vec<Subject> {
 pub fn matmul(scope: &Scope) -> Vec<Subject> {
     let rng = &mut Rng::new(9);
     // m, k, n, batch.
-    let sizes: [(i64, i64, i64, &[i64]); 7] = [
+    let sizes: [(i64, i64, i64, &[i64]); 8] = [
         (3, 5, 4, &[]),
         (1, 64, 1, &[]),
         (1, 33, 17, &[]),
@@ -188,6 +206,7 @@ pub fn matmul(scope: &Scope) -> Vec<Subject> {
         (64, 100, 48, &[]),
         (5, 7, 6, &[3]),
         (2, 3, 2, &[2, 2]),
+        (130, 257, 70, &[]),
     ];
     let subject = |dtype: DType| {
         let mut cases = Vec::new();

@@ -52,6 +52,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, source: &Source) {
     };
     recorder.check("abi/info", || info(&entry));
     recorder.check("abi/info with other sizes", || info_sizes(&entry));
+    recorder.check("abi/score starts no threads", || score_threads(&entry));
     recorder.check("abi/score", || score(&entry, None));
     recorder.check("abi/score with room for no device", || score(&entry, Some((0, 0))));
     recorder.check("abi/score with room for one", || score(&entry, Some((1, 0))));
@@ -116,6 +117,17 @@ fn info_sizes(entry: &Entry) -> Result {
     PASSED
 }
 
+/// Score is to be cheap: no context, no threads. A driver that is asked for its devices may
+/// start some all the same, which is not the backend's doing.
+fn score_threads(entry: &Entry) -> Result {
+    let before = threads();
+    let result = score(entry, None);
+    match threads().saturating_sub(before) {
+        0 => result,
+        n => skip(format!("score started {n} threads; it should start none")),
+    }
+}
+
 /// `room`: capacity, and bytes that each element is longer than this contract's.
 fn score(entry: &Entry, room: Option<(u32, usize)>) -> Result {
     let Some(ask) = entry.score else { return skip("no score function") };
@@ -164,6 +176,11 @@ fn score(entry: &Entry, room: Option<(u32, usize)>) -> Result {
         }
     }
     PASSED
+}
+
+/// Threads of this process, where the system tells.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
 fn init_in<const N: usize>(

@@ -12,7 +12,7 @@ use crate::run::{Buffers, tensor};
 use crate::tensor::{Layout, Placed};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use ultramarine_abi::{Command, layout, schema::op};
+use ultramarine_abi::{Command, device_flag, layout, schema::op};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "streams", |recorder, device| {
@@ -27,6 +27,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("streams/host waits for a stream's work", || host_wait(device));
         recorder.check("streams/a stream waits for another's work", || cross(device));
         recorder.check("streams/a wait before the record", || wait_first(device));
+        recorder.check("streams/commands wait for their tensors", || waiting_tensor(device));
         recorder.check("streams/waits from several threads", || several(device));
         recorder.check("streams/destroyed in any order", || destroyed(device));
         recorder.check("streams/several commands in one submit", || batch(device));
@@ -311,6 +312,43 @@ fn wait_first(device: &Device<'_>) -> Result {
         waited
     });
     waited.map_err(|e| format!("work behind event_wait_stream ran before the event: {e}"))?;
+    device.synchronize(first)?;
+    device.destroy_event(event);
+    device.destroy_stream(first);
+    device.destroy_stream(second);
+    PASSED
+}
+
+/// As [`wait_first`], by the wait that a tensor names.
+fn waiting_tensor(device: &Device<'_>) -> Result {
+    if !device.flag(device_flag::WAITS_IN_COMMANDS) {
+        return skip("the device does not say WAITS_IN_COMMANDS");
+    }
+    let mover = mover!(device);
+    let mut buffers = Buffers::new(device);
+    let [a, b] = [mover.buffer(&mut buffers)?, mover.buffer(&mut buffers)?];
+    let (first, second, event) = (device.stream()?, device.stream()?, device.event()?);
+    mover.fill(first, a, 1.0)?;
+    device.synchronize(first)?;
+    let mover = &mover;
+    let waited = std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || -> std::result::Result<(), String> {
+            let event: Handle = event;
+            let mut input = [tensor(device, &mover.shape, a)];
+            (input[0].wait, input[0].wait_value) = (event.0, 1);
+            mover.with_copy(a, b, |command| {
+                device.submit(second, &[Command { inputs: input.as_ptr(), ..*command }])
+            })?;
+            device.synchronize(second)?;
+            mover.expect(second, b, 7.0)
+        });
+        std::thread::sleep(Duration::from_millis(60));
+        let done = mover.fill(first, a, 7.0).and_then(|()| device.record(first, event, 1));
+        let waited = waiting.join().unwrap_or_else(|_| Err("the kit's thread panicked".into()));
+        done?;
+        waited
+    });
+    waited.map_err(|e| format!("a command did not wait for its tensor's event: {e}"))?;
     device.synchronize(first)?;
     device.destroy_event(event);
     device.destroy_stream(first);
