@@ -3,8 +3,10 @@
 //! and say so; gpu:0 and gpu:1 have events, gpu:2 and gpu:3 have none.
 
 mod mock_device;
+mod random_graph;
 
 use mock_device::*;
+use random_graph::random_graph;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use ultramarine::{
@@ -124,56 +126,6 @@ fn failures_come_late_but_come() -> Result<()> {
     drop((cursed, fine, before, bad, other, dependent, unseen));
     check_end(&[a, b, c]);
     Ok(())
-}
-
-/// Deterministic numbers.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-}
-
-/// A random graph, built the same with and without devices.
-fn random_graph(seed: u64, streams: &[Stream]) -> Result<Vec<f32>> {
-    let mut random = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let mut pool: Vec<Array> = (0..4)
-        .map(|i| {
-            let data: Vec<f32> = (0..12).map(|k| ((k * 7 + i * 5) % 11) as f32).collect();
-            Array::from_slice(&data, &[3, 4])
-        })
-        .collect::<Result<_>>()?;
-    for _ in 0..60 {
-        let a = pool[random.below(pool.len())].clone();
-        let b = pool[random.below(pool.len())].clone();
-        let (op, s) = (random.below(4), random.below(streams.len()));
-        let made = with_stream(streams[s], || match op {
-            0 => a.subtract(&b),
-            1 => a.maximum(&b),
-            2 => a.transpose_axes(&[1, 0])?.reshape(&[3, 4])?.subtract(&b),
-            _ => a.maximum(&b)?.subtract(&a)?.maximum(&a),
-        })?;
-        match random.below(6) {
-            0 => async_eval(std::slice::from_ref(&made))?,
-            1 => made.eval()?,
-            _ => {}
-        }
-        if pool.len() > 8 || random.below(4) == 0 {
-            let victim = random.below(pool.len());
-            pool.swap_remove(victim);
-        }
-        pool.push(made);
-    }
-    async_eval(&pool)?;
-    let mut out = Vec::new();
-    for a in &pool {
-        out.extend(a.to_vec::<f32>()?);
-    }
-    Ok(out)
 }
 
 /// Streams of one device and of the CPU.

@@ -25,7 +25,7 @@ use std::sync::{Mutex, MutexGuard};
 use ultramarine_abi::dlpack::device_type;
 
 /// Submissions that a stream may be ahead of its device.
-const MAX_AHEAD: u64 = 1024;
+const MAX_AHEAD: u64 = 256;
 
 /// Bytes in graves of a device above which submitters wait.
 const MAX_BURIED: usize = 512 << 20;
