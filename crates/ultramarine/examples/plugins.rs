@@ -5,6 +5,8 @@
 //! cargo run --release -p ultramarine --example plugins
 //! ```
 
+#![allow(clippy::print_stdout, reason = "its purpose")]
+
 #[path = "../tests/support/mod.rs"]
 mod support;
 

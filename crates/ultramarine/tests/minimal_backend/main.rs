@@ -8,7 +8,8 @@ mod plugin;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine::{
-    Array, Complex32, Device, Dtype, Result, Stream, default_stream, stats, where_, with_stream,
+    Array, Complex32, Device, Dtype, Result, Stream, default_stream, memory, op_counts, stats,
+    where_, with_stream,
 };
 use ultramarine_abi::{BackendScore, DeviceIdentity, identity, inline_str, status};
 
@@ -191,13 +192,40 @@ fn two_devices() -> Result<()> {
     let (first, second, _guard) = devices();
     let x = with_stream(first, || floats()?.add(&floats()?))?;
     let y = with_stream(second, || floats()?.add(&floats()?))?;
-    let error = with_stream(second, || x.add(&y)).err().expect("they do not mix").to_string();
+    let error = with_stream(second, || x.add(&y)).expect_err("they do not mix").to_string();
     for part in [first.device.to_string(), second.device.to_string(), "copy(x, device)".into()] {
         assert!(error.contains(&part), "{error}");
     }
     let sum = x.copy_to(second.device)?.add(&y)?;
     assert_eq!(sum.device(), second.device);
     assert_close("sum of both", &sum, &y.add(&y)?)?;
+    Ok(())
+}
+
+/// What its own kernels lack runs elsewhere with the same results; how is counted. All memory comes back.
+#[test]
+fn resort_and_memory() -> Result<()> {
+    let (first, second, _guard) = devices();
+    let at_first = memory::active_on(Some(first.device))?;
+    let at_second = memory::active_on(Some(second.device))?;
+    let ways = |op: &str| {
+        let all = op_counts().into_iter().filter(|c| c.device == first.device && c.op == op);
+        all.fold((0, 0, 0), |n, c| (n.0 + c.native, n.1 + c.decomposed, n.2 + c.cpu))
+    };
+    let (sorts, adds) = (ways("sort"), ways("add"));
+    {
+        let x = with_stream(first, || floats()?.add(&floats()?))?;
+        let sorted = with_stream(first, || x.sort(Some(1)))?;
+        assert_close("sort", &sorted, &floats()?.add(&floats()?)?.sort(Some(1))?)?;
+        let there = sorted.copy_to(second.device)?;
+        there.eval()?;
+        assert!(memory::active_on(Some(first.device))? > at_first);
+        assert!(memory::active_on(Some(second.device))? > at_second);
+    }
+    assert_eq!(memory::active_on(Some(first.device))?, at_first, "left over");
+    assert_eq!(memory::active_on(Some(second.device))?, at_second, "left over");
+    assert_eq!(ways("sort"), (sorts.0, sorts.1, sorts.2 + 1));
+    assert_eq!(ways("add"), (adds.0 + 1, adds.1, adds.2));
     Ok(())
 }
 
