@@ -136,17 +136,21 @@ fn key(node: &Node, inputs: &Inputs, values: &[Value]) -> u64 {
     hasher.finish()
 }
 
-/// The key while it is under way; `None` if it is already, or too many are.
-struct Entered;
+/// An operation while it is under way, and whether a part of the decomposition around it
+/// had been refused before.
+struct Entered {
+    refused: bool,
+}
 
 impl Entered {
+    /// `None` if it is under way already, or too many are.
     fn new(key: u64) -> Option<Entered> {
         UNDER_WAY.with_borrow_mut(|under_way| {
             if under_way.len() >= MAX_DEPTH || under_way.contains(&key) {
                 return None;
             }
             under_way.push(key);
-            Some(Entered)
+            Some(Entered { refused: REFUSED.replace(false) })
         })
     }
 }
@@ -154,6 +158,7 @@ impl Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         UNDER_WAY.with_borrow_mut(|u| _ = u.pop());
+        REFUSED.set(self.refused);
     }
 }
 
@@ -181,9 +186,11 @@ fn decomposed(
         .collect();
     let what = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
     let mut memory = true;
-    let mut ways = Ways::default();
-    rules.decompose(&what, &mut ways);
-    for (way, array) in ways.0.iter().enumerate().skip(known.unwrap_or(0)) {
+    for way in known.unwrap_or(0).. {
+        // Made anew for each: ways may share nodes, which fail once and for all.
+        let mut ways = Ways::default();
+        rules.decompose(&what, &mut ways);
+        let Some(array) = ways.0.get(way) else { break };
         debug_assert_eq!((array.shape(), array.dtype()), (&node.shape[..], node.dtype));
         let array = contiguous(array);
         match eval(std::slice::from_ref(&array)) {
