@@ -20,8 +20,17 @@ const NAMES: &[&str] = &["crates/ultramarine/src/backend/kinds.rs"];
 /// paths of its sources in the places of panics.
 const OF_THE_CORE: &[&[u8]] = &[b"11ultramarine", b"crates/ultramarine/src/"];
 
+/// All of it.
+pub fn run() -> Result<()> {
+    sh::say("boundaries: who may know whom");
+    graph()?;
+    names()?;
+    binaries()?;
+    without_loader()
+}
+
 /// The arrows of the dependency graph.
-pub fn graph() -> Result<()> {
+fn graph() -> Result<()> {
     for name in BELOW {
         let args = ["tree", "--quiet", "-p", name, "-e", "normal,build", "--prefix", "none"];
         let tree = sh::read(sh::cargo(&[&args[..], &["--format", "{p}"]].concat()))?;
@@ -38,7 +47,7 @@ pub fn graph() -> Result<()> {
 }
 
 /// Backends' names in the sources of the core; comments may have them as examples.
-pub fn names() -> Result<()> {
+fn names() -> Result<()> {
     let mut found = Vec::new();
     for file in sh::tree()? {
         let core = file.starts_with("crates/ultramarine/src");
@@ -68,7 +77,7 @@ fn backend_named(code: &str) -> Option<&'static str> {
 }
 
 /// The plugins' binaries: nothing of the core in them, and nothing exported but entry points.
-pub fn binaries() -> Result<()> {
+fn binaries() -> Result<()> {
     for built in [plugins::minimal()?, plugins::opencl()?, plugins::overlay()?] {
         match built {
             Built::At(path) => binary(&path)?,
@@ -102,7 +111,7 @@ fn binary(path: &Path) -> Result<()> {
 
 /// The program with a backend linked in: without the feature `loader` no code that opens
 /// libraries is in it; with it there is, so the check can see it.
-pub fn without_loader() -> Result<()> {
+fn without_loader() -> Result<()> {
     for (features, wanted) in [(&[] as &[&str], true), (&["--no-default-features"], false)] {
         let args = ["build", "--release", "--quiet", "-p", "ultramarine", "--example", "linked"];
         sh::run(sh::cargo(&[&args[..], features].concat()))?;

@@ -38,11 +38,7 @@ pub fn run() -> Result<()> {
     sh::say("ruff");
     check("ruff", ruff());
 
-    sh::say("boundaries: who may know whom");
-    check("dependency graph", boundaries::graph());
-    check("backends' names", boundaries::names());
-    check("binaries of plugins", boundaries::binaries());
-    check("without the loader", boundaries::without_loader());
+    check("boundaries", boundaries::run());
 
     sh::say("generated files");
     check("generated files", crate::generate::check());

@@ -26,6 +26,8 @@ usage: cargo xtask COMMAND
   bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads
   plugins          build the plugins that are made of this repository into target/backends/
   conform          run the conformance kit on every backend that this repository builds
+  boundaries       who may know whom: dependencies, names, the plugins' binaries, the core without
+                   its loader (lint runs it, too)
   generate         make the header, tables and docs of the operations from schema.toml
   package          build the wheel into dist/, check its size, install it afresh, import it
 
@@ -49,6 +51,7 @@ fn run() -> Result<()> {
         Some("generate") => generate::run(),
         Some("conform") => conform::run(),
         Some("plugins") => plugins::run(),
+        Some("boundaries") => boundaries::run(),
         None | Some("help" | "-h" | "--help") => {
             println!("{HELP}");
             Ok(())
