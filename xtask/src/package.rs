@@ -38,6 +38,12 @@ pub fn run() -> Result<()> {
     if told.trim() != "[2.0, 4.0]" {
         bail!("the installed package computes {}", told.trim());
     }
+    const HEADER: &str = "import ultramarine, pathlib; \
+        print(pathlib.Path(ultramarine.backends.include_dir(), 'ultramarine/backend.h').is_file())";
+    if sh::read(fresh.python(&["-c", HEADER]))?.trim() != "True" {
+        bail!("the installed package has no headers for backends");
+    }
+    sh::run(fresh.python(&["-m", "ultramarine", "backends"]))?;
     let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;
     println!("importing takes {:.1} ms beyond the interpreter's start", import * 1e3);
     Ok(())
