@@ -8,7 +8,7 @@ use crate::record::{PASSED, Recorder, Result, skip};
 use serde_json::json;
 use ultramarine_abi::{
     self as abi, BackendAbiInfo, BackendScore, BackendTable, DeviceIdentity, DeviceInfo, HostTable,
-    dlpack::device_type, schema, status,
+    device_flag, dlpack::device_type, schema, status,
 };
 
 /// A struct of the contract in a place of another size, with a pattern behind it.
@@ -73,7 +73,13 @@ pub fn run(recorder: &mut Recorder, options: &Options, source: &Source) {
     recorder.check("abi/functions", || functions(&backend));
     recorder.check("abi/device info with other sizes", || device_sizes(&backend, options.device));
     recorder.check("abi/devices", || devices(&backend));
-    facts(recorder, &backend, options.device);
+    recorder.check("abi/longer structs in a command", || {
+        let device = Device::open(&backend, options.device)?;
+        let result = super::longer::structs(&device);
+        device.close();
+        result
+    });
+    facts(recorder, &entry, &backend, options.device);
 }
 
 fn info(entry: &Entry) -> Result {
@@ -327,8 +333,25 @@ fn devices(backend: &Backend) -> Result {
     PASSED
 }
 
-fn facts(recorder: &mut Recorder, backend: &Backend, index: u32) {
+/// Bits of a device's flags, by name.
+const FLAGS: [(u32, &str); 4] = [
+    (device_flag::DETERMINISTIC, "deterministic"),
+    (device_flag::FLUSHES_SUBNORMALS, "flushes subnormals"),
+    (device_flag::REDUCED_PRECISION, "reduced precision"),
+    (device_flag::WAITS_IN_COMMANDS, "waits in commands"),
+];
+
+fn facts(recorder: &mut Recorder, entry: &Entry, backend: &Backend, index: u32) {
     let text = |field: &[core::ffi::c_char]| abi::inline_str(field);
+    if let Some(ask) = entry.score {
+        // SAFETY: all-zero bytes are a score.
+        let mut score: BackendScore = unsafe { std::mem::zeroed() };
+        score.size = size_of::<BackendScore>() as u32;
+        // SAFETY: the struct is writable and says its size; there is room for no device.
+        if unsafe { ask(&mut score) } == status::OK {
+            recorder.fact("score", json!({ "score": score.score, "devices": score.device_count }));
+        }
+    }
     if let Some(info) = &backend.info {
         recorder.fact("abi info bytes", json!(super::info_bytes(info)));
         recorder.fact(
@@ -343,6 +366,7 @@ fn facts(recorder: &mut Recorder, backend: &Backend, index: u32) {
     }
     let Ok(device) = Device::open(backend, index) else { return };
     let info = &device.info;
+    let flags: Vec<&str> = FLAGS.iter().filter(|f| info.flags & f.0 != 0).map(|f| f.1).collect();
     let names = |mask: u32| schema::dtype_names(mask).collect::<Vec<_>>();
     recorder.fact(
         "device",
@@ -351,7 +375,7 @@ fn facts(recorder: &mut Recorder, backend: &Backend, index: u32) {
             "synchronous": info.synchronous != 0, "host_memory": info.host_memory != 0,
             "storage": names(info.dtypes_storage), "arithmetic": names(info.dtypes_arithmetic),
             "accumulate": names(info.dtypes_accumulate), "memory": info.memory,
-            "flags": info.flags, "alignment": info.alignment, "max_buffer": info.max_buffer,
+            "flags": flags, "alignment": info.alignment, "max_buffer": info.max_buffer,
             "max_inputs": info.max_inputs, "kernel_languages": text(&info.kernel_languages),
             "fused_max_instructions": info.fused_max_instructions,
             "fused_max_inputs": info.fused_max_inputs,

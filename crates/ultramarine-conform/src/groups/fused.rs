@@ -6,7 +6,7 @@ use crate::device::{Device, Handle, desc, words};
 use crate::dtype::{DType, Num};
 use crate::options::Options;
 use crate::plugin::{Source, call};
-use crate::record::{PASSED, Recorder, Result, skip};
+use crate::record::{Outcome, PASSED, Recorder, Result, skip};
 use crate::run::{self, Answer, Request};
 use crate::tensor::{Array, Layout, Placed};
 use crate::values::{Rng, edges, ordinary};
@@ -25,6 +25,10 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
             recorder.check("fused", || skip("the backend has no fused programs"));
             return;
         };
+        let longest = device.info.fused_max_instructions;
+        recorder.check("fused/as many instructions as the device says", || {
+            longest_program(device, &interface, longest)
+        });
         for (name, sketch) in sketches() {
             for layout in [Layout::Contiguous, Layout::Transposed, Layout::Broadcast] {
                 recorder.check(&format!("fused/{name} {}", layout.name()), || {
@@ -95,6 +99,22 @@ fn sketches() -> Vec<(&'static str, Sketch)> {
             Sketch { steps: arithmetic(), dtypes: vec![float; 2], reduce: Some(reduce::MAX) },
         ),
     ]
+}
+
+/// What the device says that it takes it has to take.
+fn longest_program(device: &Device<'_>, interface: &FusedInterface, n: u32) -> Result {
+    if n == 0 {
+        return Err("there is an interface for programs of no instructions".into());
+    }
+    // The first negates input 0, each other the one before it.
+    let mut steps = vec![Step::Unary(unary::NEGATIVE, 0)];
+    steps.extend((1..n.min(1000)).map(|i| Step::Unary(unary::NEGATIVE, 2 + i as u16)));
+    let dtypes = vec![DType::F32; steps.len()];
+    let sketch = Sketch { steps, dtypes, reduce: None };
+    match program(device, interface, &sketch, Layout::Contiguous)? {
+        Outcome::Passed => PASSED,
+        Outcome::Skipped(why) => Err(format!("a program of {n} instructions: {why}")),
+    }
 }
 
 const SHAPE: [i64; 2] = [37, 53];

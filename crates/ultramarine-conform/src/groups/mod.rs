@@ -5,6 +5,7 @@ mod errors;
 mod fused;
 mod interfaces;
 mod large;
+mod longer;
 mod memory;
 mod ops;
 mod streams;

@@ -87,6 +87,10 @@ static um_status faulty_submit(void *device, void *stream, const um_command *com
 #ifdef FAULT_SPILLS
     if (out->buffer_size > out->dl.byte_offset) ((char *)out->dl.data)[out->buffer_size - 1] = 0;
 #endif
+#ifdef FAULT_NOT_DETERMINISTIC
+    static uint32_t calls; /* every second result is a last place off */
+    if (c->n_inputs == 1) *(uint32_t *)um_data(out) ^= calls++ & 1;
+#endif
 #ifdef FAULT_WRITES_INPUT
     if (c->n_inputs == 2 && um_input(c, 0)->dl.data != out->dl.data) *(char *)um_data(um_input(c, 0)) ^= 1;
 #endif
