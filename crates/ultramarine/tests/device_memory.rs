@@ -17,6 +17,8 @@ const CPU: Option<Device> = Some(Device::CPU);
 fn floats(n: usize, device: Option<Device>) -> Result<Array> {
     let x = Array::ones(&[n], Dtype::Float32)?.copy_to(device.unwrap())?;
     x.eval()?;
+    // The thread that ran it has let go of it, too.
+    synchronize(ultramarine::default_stream(device.unwrap())?)?;
     Ok(x)
 }
 
@@ -63,6 +65,7 @@ fn counts_and_limits() -> Result<()> {
     let mirrored = Array::from_slice(&[1.0f32; 1000], &[1000])?;
     with_stream(stream, || mirrored.add(&a))?.eval()?;
     drop(y);
+    synchronize(ultramarine::default_stream(Device::CPU)?)?;
     synchronize(stream)?;
     assert_eq!(active_on(GPU0)?, 8000);
     let large = floats(3000, GPU0)?;

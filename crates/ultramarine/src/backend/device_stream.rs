@@ -158,8 +158,8 @@ impl DeviceStream {
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
-        let mut turn = lock(&self.turn);
         life::check(self.device)?;
+        let mut turn = lock(&self.turn);
         let in_commands = self.device.waits_in_commands();
         for buffer in reads.clone() {
             if let Some(written) = buffer.written() {
@@ -284,8 +284,8 @@ impl DeviceStream {
         if self.knows_confirmed(number) {
             return Ok(());
         }
-        self.failure(number)?;
         life::check_wait(self.device)?;
+        self.failure(number)?;
         let outcome = self.block(number).and_then(|done| {
             // What it waited for on other streams is passed too; has that failed?
             let needs: SmallVec<[_; 4]> = lock(&self.needs)

@@ -78,18 +78,23 @@ pub fn async_eval(arrays: &[Array]) -> Result<()> {
     start(arrays, false)
 }
 
-/// Waits for a claimed array; evaluates it if another evaluation gave it up.
+/// Waits until an array has its values.
 fn wait(array: &Array) -> Result<()> {
+    submit(array)?;
+    array.node().value().map_or(Ok(()), |v| v.buffer.ready())
+}
+
+/// Computes an array, but does not wait for a device that runs ahead: work on the same
+/// device can be given to it behind this.
+fn submit(array: &Array) -> Result<()> {
     loop {
         if let Some(outcome) = array.node().outcome() {
-            return match outcome {
-                Ok(value) => value.buffer.ready(),
-                Err(error) => Err(Error::clone(error)),
-            };
+            return outcome.as_ref().map(drop).map_err(|e| Error::clone(e));
         }
         if array.node().is_claimed() {
             array.node().wait();
         } else {
+            // Another evaluation gave it up, or nobody has asked for it.
             start(std::slice::from_ref(array), true)?;
         }
     }

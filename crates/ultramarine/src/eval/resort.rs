@@ -5,7 +5,6 @@
 //! A decomposition is taken whole or not at all: when one of its parts would have to go to
 //! the CPU, the operation itself goes there, in one journey and with the CPU's own bits.
 
-use super::eval;
 use crate::{
     array::Array,
     backend::{self, Exec, Way, WordHasher},
@@ -193,12 +192,12 @@ fn decomposed(
         let Some(array) = ways.0.get(way) else { break };
         debug_assert_eq!((array.shape(), array.dtype()), (&node.shape[..], node.dtype));
         let array = contiguous(array);
-        match eval(std::slice::from_ref(&array)) {
+        match super::submit(&array) {
             Ok(()) => {
                 if !nested {
                     remember(place, way);
                 }
-                return array.value().cloned().map(Some);
+                return Ok(array.node().value().cloned());
             }
             Err(_) if REFUSED.take() => {}
             // The CPU may need less.

@@ -118,7 +118,7 @@ fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
             }
             None if node.is_claimed() => node.wait(),
             // Another evaluation gave it up after all.
-            None => super::eval(&[Array::from_node(node.clone())])?,
+            None => super::submit(&Array::from_node(node.clone()))?,
         }
     }
 }

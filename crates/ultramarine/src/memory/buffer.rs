@@ -158,7 +158,9 @@ impl Buffer {
 
     fn in_flight(&self) -> Option<MutexGuard<'_, Uses>> {
         match &self.owner {
-            Owner::Device(_, uses) => Some(lock(uses)),
+            // In a forked child the lock may be somebody's who is not there, and nothing is
+            // in flight.
+            Owner::Device(_, uses) if life::ended().is_none() => Some(lock(uses)),
             _ => None,
         }
     }
