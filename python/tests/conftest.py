@@ -26,6 +26,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     devices.mark(item)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    devices.finish(session)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     devices.summary(terminalreporter)
 

@@ -56,6 +56,16 @@ def mark(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.skip(reason=f"only on the CPU: {host.args[0]}"))
 
 
+def finish(session: pytest.Session) -> None:
+    """The suite counts only if the backends that it was for did the work."""
+    ran = {(r.backend, r.variant) for r in um.backends.op_counts() if r.native}
+    loaded = {(b.name, b.variant) for b in um.backends.list() if b.path is not None}
+    asked = session.config.getoption("--backend")
+    if asked and not session.exitstatus and not loaded & ran:
+        print(f"\nnothing ran on what was loaded from {', '.join(asked)}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def summary(terminal: pytest.TerminalReporter) -> None:
     """What ran where: per backend in all, and each operation that did not run natively."""
     rows = um.backends.op_counts()

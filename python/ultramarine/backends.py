@@ -218,20 +218,28 @@ def include_dir():
 
 def _package_directories():
     """The directories that installed packages declare, each with the name of its package. Called by
-    the core before its first load. One broken package is not the others' trouble."""
+    the core before its first load. What is broken is warned of, and no trouble of the others."""
     from importlib.metadata import entry_points
 
     found = []
-    for point in sorted(entry_points(group=_GROUP), key=lambda p: (p.name, p.value)):
+    try:
+        points = sorted(entry_points(group=_GROUP), key=lambda p: (p.name, p.value))
+    except Exception as error:
+        _warn(f"the entry points of installed packages cannot be read: {error}")
+        points = []
+    for point in points:
         package = point.dist.name if point.dist is not None else point.name
         try:
             found += [(path, package) for path in _directories(point.module)]
         except Exception as error:
-            import warnings
-
-            told = f"the entry point {point.name!r} of {package} cannot be followed: {error}"
-            warnings.warn(told, RuntimeWarning, stacklevel=2)
+            _warn(f"the entry point {point.name!r} of {package} cannot be followed: {error}")
     return found
+
+
+def _warn(text):
+    import warnings
+
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _directories(module):

@@ -96,11 +96,18 @@ impl Report {
         let mut python = venv.python(&[&pytest[..], args].concat());
         // Kernels that were compiled once need not be again.
         python.env("POCL_CACHE_DIR", sh::root().join("target/pocl"));
+        let (mut counting, mut counts) = (false, String::new());
         let right = sh::follow(python, |line| {
+            counting |= line.contains("by how they ran");
+            if counting && !line.starts_with([' ', '=']) && line.matches(" / ").count() == 2 {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                counts = format!("{counts}; {}", words.join(" "));
+            }
             if !line.trim().is_empty() {
                 last = line.trim_matches(|c| c == '=' || c == ' ').to_owned();
             }
         })?;
+        let last = format!("{last}{counts}");
         self.note(what, right, &last);
         Ok(())
     }
