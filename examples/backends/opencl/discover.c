@@ -122,6 +122,10 @@ um_status device_info(void *handle, uint32_t index, um_device_info *info, um_err
   told.memory = told.identity.memory;
   memcpy(told.name, told.identity.name, sizeof told.name);
   told.flags = UM_DEVICE_DETERMINISTIC | (config & CL_FP_DENORM ? 0 : UM_DEVICE_FLUSHES_SUBNORMALS);
+  if (fuses(found)) {
+    told.fused_max_instructions = FUSED_INSTRUCTIONS;
+    told.fused_max_inputs = FUSED_TENSORS - 2;
+  }
   told.max_inputs = MAX_TENSORS - 1;
   told.alignment = ask_uint(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
   told.max_buffer = ask_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);

@@ -38,6 +38,15 @@ static int kind_of(uint32_t dtype) {
   return dtype == UM_DTYPE_COMPLEX64 ? 3 : 2;
 }
 
+enum rule elementwise_rule(bool binary, uint32_t dtype, uint32_t op) {
+  uint64_t mask = binary ? known[kind_of(dtype)].binary : known[kind_of(dtype)].unary;
+  if (op >= 64 || !(mask >> op & 1)) return RULE_NONE;
+  uint64_t code = UINT64_C(1) << op;
+  if (code & (binary ? BINARY_TESTS : UNARY_TESTS)) return RULE_TEST;
+  bool part = !binary && dtype == UM_DTYPE_COMPLEX64 && code & (U(ABS) | U(REAL) | U(IMAG));
+  return part ? RULE_PART : RULE_VALUE;
+}
+
 static bool all_contiguous(const struct job *job) {
   for (uint32_t i = 0; i < job->plan->n_inputs; i++) {
     if (!view_contiguous(&job->inputs[i])) return false;
@@ -76,24 +85,19 @@ um_status prepare_elementwise(const struct request *request, struct plan *plan, 
   if (binary && (request->inputs[1].dtype != a->dtype || request->inputs[1].ndim != a->ndim)) {
     return fail(error, UM_INVALID, "binary ops take two inputs of one dtype and rank");
   }
-  uint64_t mask = binary ? known[kind_of(a->dtype)].binary : known[kind_of(a->dtype)].unary;
-  if (attributes.op >= 64 || !(mask >> attributes.op & 1)) {
-    return fail(error, UM_UNSUPPORTED, "op %u is unknown for this dtype", attributes.op);
-  }
-  uint64_t code = UINT64_C(1) << attributes.op;
-  bool test = code & (binary ? BINARY_TESTS : UNARY_TESTS);
-  bool part = !binary && a->dtype == UM_DTYPE_COMPLEX64 && code & (U(ABS) | U(REAL) | U(IMAG));
-  uint32_t to = test ? UM_DTYPE_BOOL : part ? UM_DTYPE_FLOAT32 : a->dtype;
+  enum rule rule = elementwise_rule(binary, a->dtype, attributes.op);
+  if (rule == RULE_NONE) return fail(error, UM_UNSUPPORTED, "op %u is unknown for this dtype", attributes.op);
+  uint32_t to = rule == RULE_TEST ? UM_DTYPE_BOOL : rule == RULE_PART ? UM_DTYPE_FLOAT32 : a->dtype;
   if (out->dtype != to) return fail(error, UM_UNSUPPORTED, "the output's dtype does not fit");
   status = check_axes(request);
   if (status != UM_OK) return status;
 
-  static const char *const names[][2] = {{"unary", "unary_flat"},
-                                         {"unary_test_each", "unary_test_each_flat"},
-                                         {"unary_part", "unary_part_flat"},
-                                         {"binary", "binary_flat"},
-                                         {"binary_test_each", "binary_test_each_flat"}};
-  const char *const *name = names[binary ? 3 + test : test ? 1 : part ? 2 : 0];
+  static const char *const names[2][RULE_NONE][2] = {
+      {[RULE_VALUE] = {"unary", "unary_flat"},
+       [RULE_TEST] = {"unary_test_each", "unary_test_each_flat"},
+       [RULE_PART] = {"unary_part", "unary_part_flat"}},
+      {[RULE_VALUE] = {"binary", "binary_flat"}, [RULE_TEST] = {"binary_test_each", "binary_test_each_flat"}}};
+  const char *const *name = names[binary][rule];
   enum source source = a->dtype == UM_DTYPE_COMPLEX64 ? SOURCE_COMPLEX : SOURCE_ELEMENTWISE;
   for (int i = 0; i < 2 && status == UM_OK; i++) {
     status = kernel_get(request->device, source, a->dtype, binary, name[i], &plan->kernels[i], error);

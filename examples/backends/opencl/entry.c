@@ -1,6 +1,6 @@
 /* The three entry points, and the table. */
 
-#include <stdio.h>
+#include <string.h>
 
 #include <ultramarine/helper.h>
 
@@ -15,6 +15,11 @@ UM_DEFINE_BACKEND("opencl", "", "0.1.0", kDLOpenCL);
 static struct backend backend;
 
 static uint32_t device_count(void *handle) { return ((struct backend *)handle)->count; }
+
+static const void *interface(void *handle, const char *id) {
+  (void)handle;
+  return id && strcmp(id, UM_FUSED_INTERFACE) == 0 ? &fused_interface : NULL;
+}
 
 static const um_backend_table table = {
     .size = sizeof(um_backend_table),
@@ -45,6 +50,7 @@ static const um_backend_table table = {
     .plan_release = plan_release,
     .plan_workspace = plan_workspace,
     .submit = submit,
+    .interface_ = interface,
 };
 
 um_status ultramarine_backend_score(um_backend_score *out) {

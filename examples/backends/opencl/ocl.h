@@ -132,6 +132,14 @@ enum source {
  * device. A build that fails comes back with its log. */
 um_status kernel_get(struct device *device, enum source source, uint32_t dtype, uint32_t variant, const char *name,
                      struct kernel **kernel, um_error **error);
+/* The kernel `name` of a program of `n` texts, known by the last of them. */
+um_status kernel_of_text(struct device *device, const char *const *texts, uint32_t n, const char *name,
+                         struct kernel **kernel, um_error **error);
+/* Puts the texts of the functions of one dtype at the end of `texts`, with the names that they define bound to that
+ * dtype by `prelude`; returns how many there are then. */
+uint32_t texts_of_dtype(const char **texts, uint32_t n, const char *prelude, uint32_t dtype);
+/* Likewise what every program begins with. */
+uint32_t texts_of_all(const char **texts, uint32_t n);
 void programs_release(struct device *device);
 
 struct argument {
@@ -154,6 +162,11 @@ um_status launch_1d(cl_command_queue queue, struct kernel *kernel, uint64_t item
 
 /* Dimensions that a kernel walks at most, after those that lie together were joined. */
 #define MAX_AXES 16
+/* Most inputs and outputs of a fused program, and the axes that it walks. */
+#define FUSED_TENSORS 8
+#define FUSED_AXES 8
+#define FUSED_CONSTANTS 16
+#define FUSED_INSTRUCTIONS 64
 /* Tensors that are walked together at most. */
 #define MAX_WALKED 4
 
@@ -235,6 +248,7 @@ struct plan {
     um_scatter_axis_attrs scatter_axis;
   } attributes;
   struct kernel *kernels[MAX_KERNELS];
+  struct plan *fold; /* of a fused program with a closing reduction */
 };
 
 /* A command under way. */
@@ -261,6 +275,10 @@ um_status prepare_scatter(const struct request *request, struct plan *plan, um_e
 um_status prepare_sort(const struct request *request, struct plan *plan, um_error **error);
 um_status prepare_random(const struct request *request, struct plan *plan, um_error **error);
 
+/* What an elementwise op gives: its operand's dtype, bool, the float32 of complex64, or nothing that is known. */
+enum rule { RULE_VALUE, RULE_TEST, RULE_PART, RULE_NONE };
+enum rule elementwise_rule(bool binary, uint32_t dtype, uint32_t op);
+
 /* The kernel that copies elements of a dtype, and the copy. */
 um_status copy_kernel(struct device *device, uint32_t dtype, struct kernel **kernel, um_error **error);
 um_status copy_view(struct job *job, struct kernel *kernel, const struct view *in, const struct view *out);
@@ -269,6 +287,11 @@ um_status copy_view(struct job *job, struct kernel *kernel, const struct view *i
 um_status attributes_read(const struct request *request, void *to, size_t size, um_error **error);
 /* The plan cannot walk that many axes unless they are joined: UM_NEEDS_CONTIGUOUS where inputs are not contiguous. */
 um_status check_axes(const struct request *request);
+
+/* The interface ultramarine.fused/1. Whether the host is told of it: compiling each program anew does not pay on CPUs,
+ * unless ULTRAMARINE_OPENCL_FUSE is set. */
+extern const um_fused_interface fused_interface;
+bool fuses(const struct found *found);
 
 um_status prepare(void *device, uint32_t op, uint32_t revision, const void *attributes, const um_tensor_desc *inputs,
                   uint32_t n_inputs, const um_tensor_desc *outputs, uint32_t n_outputs, void **plan,

@@ -82,8 +82,10 @@ um_status prepare(void *handle, uint32_t op, uint32_t revision, const void *attr
   return UM_OK;
 }
 
-void plan_release(void *device, void *plan) {
+void plan_release(void *device, void *handle) {
+  struct plan *plan = handle;
   (void)device;
+  if (plan) free(plan->fold);
   free(plan);
 }
 

@@ -30,6 +30,7 @@ static const char *const parts[SOURCE_COUNT][MAX_PARTS] = {
 };
 
 struct program {
+  char *text; /* of a program by its text, else NULL */
   enum source source;
   uint32_t dtype;
   uint32_t variant;
@@ -38,15 +39,10 @@ struct program {
   struct program *next;
 };
 
-static um_status build(struct device *device, struct program *program, um_error **error) {
+static um_status build(struct device *device, struct program *program, const char *const *texts, uint32_t n,
+                       um_error **error) {
   cl_int code = CL_SUCCESS;
-  cl_uint n = 0;
-  const char *text[MAX_PARTS];
-  while (n < MAX_PARTS && parts[program->source][n]) {
-    text[n] = parts[program->source][n];
-    n++;
-  }
-  program->handle = clCreateProgramWithSource(device->context, n, text, NULL, &code);
+  program->handle = clCreateProgramWithSource(device->context, n, (const char **)texts, NULL, &code);
   if (code != CL_SUCCESS) return fail_cl(error, "clCreateProgramWithSource", code);
   char options[256];
   snprintf(options, sizeof options, "-cl-std=CL1.2 -DDTYPE=%u -DVARIANT=%u -DGROUP=%d -DMAX_AXES=%d%s%s",
@@ -71,21 +67,28 @@ static um_status build(struct device *device, struct program *program, um_error 
               log);
 }
 
-/* The lock of the device is held. */
-static um_status program_get(struct device *device, enum source source, uint32_t dtype, uint32_t variant,
-                             struct program **out, um_error **error) {
+/* Two programs are the same if they have the same text, or no text and the same source, dtype and variant. */
+static bool same(const struct program *a, const struct program *b) {
+  if (a->text || b->text) return a->text && b->text && strcmp(a->text, b->text) == 0;
+  return a->source == b->source && a->dtype == b->dtype && a->variant == b->variant;
+}
+
+/* The program that `wanted` describes, built from the texts if it is not there. The lock of the device is held. */
+static um_status program_get(struct device *device, const struct program *wanted, const char *const *texts,
+                             uint32_t n, struct program **out, um_error **error) {
   struct program *program = device->programs;
-  while (program && (program->source != source || program->dtype != dtype || program->variant != variant)) {
-    program = program->next;
-  }
+  while (program && !same(program, wanted)) program = program->next;
   if (!program) {
     program = calloc(1, sizeof *program);
-    if (!program) return fail(error, UM_OUT_OF_MEMORY, "no memory for a program");
-    program->source = source;
-    program->dtype = dtype;
-    program->variant = variant;
-    um_status status = build(device, program, error);
+    if (program) *program = *wanted;
+    if (program && wanted->text) program->text = strdup(wanted->text);
+    if (!program || (wanted->text && !program->text)) {
+      free(program);
+      return fail(error, UM_OUT_OF_MEMORY, "no memory for a program");
+    }
+    um_status status = build(device, program, texts, n, error);
     if (status != UM_OK) {
+      free(program->text);
       free(program);
       return status;
     }
@@ -96,12 +99,12 @@ static um_status program_get(struct device *device, enum source source, uint32_t
   return UM_OK;
 }
 
-um_status kernel_get(struct device *device, enum source source, uint32_t dtype, uint32_t variant, const char *name,
-                     struct kernel **out, um_error **error) {
+static um_status kernel_in(struct device *device, const struct program *wanted, const char *const *texts, uint32_t n,
+                           const char *name, struct kernel **out, um_error **error) {
   struct program *program = NULL;
   struct kernel *kernel = NULL;
   pthread_mutex_lock(&device->lock);
-  um_status status = program_get(device, source, dtype, variant, &program, error);
+  um_status status = program_get(device, wanted, texts, n, &program, error);
   if (status == UM_OK) {
     kernel = program->kernels;
     while (kernel && strcmp(kernel->name, name) != 0) kernel = kernel->next;
@@ -125,6 +128,41 @@ um_status kernel_get(struct device *device, enum source source, uint32_t dtype, 
   return status;
 }
 
+um_status kernel_get(struct device *device, enum source source, uint32_t dtype, uint32_t variant, const char *name,
+                     struct kernel **kernel, um_error **error) {
+  struct program wanted = {.source = source, .dtype = dtype, .variant = variant};
+  uint32_t n = 0;
+  while (n < MAX_PARTS && parts[source][n]) n++;
+  return kernel_in(device, &wanted, parts[source], n, name, kernel, error);
+}
+
+um_status kernel_of_text(struct device *device, const char *const *texts, uint32_t n, const char *name,
+                         struct kernel **kernel, um_error **error) {
+  /* The texts before the last follow from it. */
+  struct program wanted = {.text = (char *)texts[n - 1], .dtype = UM_DTYPE_COUNT};
+  return kernel_in(device, &wanted, texts, n, name, kernel, error);
+}
+
+uint32_t texts_of_all(const char **texts, uint32_t n) {
+  texts[n++] = source_codes;
+  texts[n++] = "#define PROGRAM 1\n";
+  texts[n++] = source_common;
+  return n;
+}
+
+uint32_t texts_of_dtype(const char **texts, uint32_t n, const char *prelude, uint32_t dtype) {
+  texts[n++] = prelude;
+  texts[n++] = source_number;
+  if (dtype == UM_DTYPE_COMPLEX64) {
+    texts[n++] = source_complex;
+  } else {
+    texts[n++] = source_float;
+    texts[n++] = source_integer;
+  }
+  texts[n++] = source_cast;
+  return n;
+}
+
 void programs_release(struct device *device) {
   for (struct program *program = device->programs; program;) {
     struct program *next = program->next;
@@ -136,6 +174,7 @@ void programs_release(struct device *device) {
       kernel = after;
     }
     clReleaseProgram(program->handle);
+    free(program->text);
     free(program);
     program = next;
   }

@@ -58,29 +58,52 @@ static inline ulong to_u64(REAL x) {
 #define to_u64(x) ((ulong)(x))
 #endif
 
-static void store_as(uint dtype, __global void *out, long at, A value) {
-  REAL x = real_of(value);
-  switch (dtype) {
-    case UM_DTYPE_BOOL: ((__global uchar *)out)[at] = nonzero(value) ? 1 : 0; break;
-    case UM_DTYPE_UINT8: ((__global uchar *)out)[at] = to_u8(x); break;
-    case UM_DTYPE_UINT16: ((__global ushort *)out)[at] = to_u16(x); break;
-    case UM_DTYPE_UINT32: ((__global uint *)out)[at] = to_u32(x); break;
-    case UM_DTYPE_UINT64: ((__global ulong *)out)[at] = to_u64(x); break;
-    case UM_DTYPE_INT8: ((__global char *)out)[at] = to_i8(x); break;
-    case UM_DTYPE_INT16: ((__global short *)out)[at] = to_i16(x); break;
-    case UM_DTYPE_INT32: ((__global int *)out)[at] = to_i32(x); break;
-    case UM_DTYPE_INT64: ((__global long *)out)[at] = to_i64(x); break;
-    case UM_DTYPE_FLOAT16: ((__global ushort *)out)[at] = f16_down((float)x); break;
-    case UM_DTYPE_FLOAT32: ((__global float *)out)[at] = (float)x; break;
+/* The value as each dtype stores it. */
+static inline uchar stored_bool(A value) { return nonzero(value) ? 1 : 0; }
+static inline uchar stored_uint8(A value) { return to_u8(real_of(value)); }
+static inline ushort stored_uint16(A value) { return to_u16(real_of(value)); }
+static inline uint stored_uint32(A value) { return to_u32(real_of(value)); }
+static inline ulong stored_uint64(A value) { return to_u64(real_of(value)); }
+static inline char stored_int8(A value) { return to_i8(real_of(value)); }
+static inline short stored_int16(A value) { return to_i16(real_of(value)); }
+static inline int stored_int32(A value) { return to_i32(real_of(value)); }
+static inline long stored_int64(A value) { return to_i64(real_of(value)); }
+static inline ushort stored_float16(A value) { return f16_down((float)real_of(value)); }
+static inline float stored_float32(A value) { return (float)real_of(value); }
 #ifdef FP64
-    case UM_DTYPE_FLOAT64: ((__global double *)out)[at] = (double)x; break;
+static inline double stored_float64(A value) { return (double)real_of(value); }
 #endif
-    case UM_DTYPE_BFLOAT16: ((__global ushort *)out)[at] = bf16_down((float)x); break;
+static inline ushort stored_bfloat16(A value) { return bf16_down((float)real_of(value)); }
+static inline float2 stored_complex64(A value) {
 #ifdef IS_COMPLEX
-    case UM_DTYPE_COMPLEX64: ((__global float2 *)out)[at] = value; break;
+  return value;
 #else
-    case UM_DTYPE_COMPLEX64: ((__global float2 *)out)[at] = (float2)((float)x, 0.0f); break;
+  return (float2)((float)value, 0.0f);
 #endif
+}
+
+#ifndef PROGRAM
+#define STORE(DTYPE_OF, TYPE, NAME) \
+  case DTYPE_OF: ((__global TYPE *)out)[at] = NAME(value); break;
+
+static void store_as(uint dtype, __global void *out, long at, A value) {
+  switch (dtype) {
+    STORE(UM_DTYPE_BOOL, uchar, stored_bool)
+    STORE(UM_DTYPE_UINT8, uchar, stored_uint8)
+    STORE(UM_DTYPE_UINT16, ushort, stored_uint16)
+    STORE(UM_DTYPE_UINT32, uint, stored_uint32)
+    STORE(UM_DTYPE_UINT64, ulong, stored_uint64)
+    STORE(UM_DTYPE_INT8, char, stored_int8)
+    STORE(UM_DTYPE_INT16, short, stored_int16)
+    STORE(UM_DTYPE_INT32, int, stored_int32)
+    STORE(UM_DTYPE_INT64, long, stored_int64)
+    STORE(UM_DTYPE_FLOAT16, ushort, stored_float16)
+    STORE(UM_DTYPE_FLOAT32, float, stored_float32)
+#ifdef FP64
+    STORE(UM_DTYPE_FLOAT64, double, stored_float64)
+#endif
+    STORE(UM_DTYPE_BFLOAT16, ushort, stored_bfloat16)
+    STORE(UM_DTYPE_COMPLEX64, float2, stored_complex64)
   }
 }
 
@@ -104,4 +127,5 @@ KERNEL void arange(__global void *out, A start, A step, const Layout l) {
   store_as(l.op, out, at[0], start + (A)i * step);
 #endif
 }
+#endif
 #endif

@@ -54,6 +54,24 @@ typedef float2 T;
 typedef float2 A;
 #endif
 
+#ifndef NUMBERS_ONCE
+#define NUMBERS_ONCE
+/* What double precision is used for where there is any. */
+#ifdef FP64
+typedef double wide;
+typedef double2 wide2;
+#else
+typedef float wide;
+typedef float2 wide2;
+#endif
+
+/* Complex numbers in the order of their real, then of their imaginary parts. */
+static inline bool complex_less(float2 x, float2 y) { return x.x < y.x || (x.x == y.x && x.y < y.y); }
+static inline bool complex_nan(float2 x) { return isnan(x.x) || isnan(x.y); }
+static inline float2 complex_multiply(float2 x, float2 y) {
+  return (float2)(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x);
+}
+
 /* ---- the halves --------------------------------------------------------------------------------------------- */
 
 static inline float bf16_up(ushort bits) { return as_float((uint)bits << 16); }
@@ -71,6 +89,7 @@ static inline ushort f16_down(float x) {
   vstore_half_rte(x, 0, (half *)&bits);
   return isnan(x) ? (ushort)(as_uint(x) >> 16 & 0x8000 | 0x7e00) : bits;
 }
+#endif
 
 /* ---- between T and A ----------------------------------------------------------------------------------------- */
 
@@ -110,19 +129,3 @@ static inline T down(A x) {
 #define LOWEST (-INFINITY)
 #define HIGHEST INFINITY
 #endif
-
-/* What double precision is used for where there is any. */
-#ifdef FP64
-typedef double wide;
-typedef double2 wide2;
-#else
-typedef float wide;
-typedef float2 wide2;
-#endif
-
-/* Complex numbers in the order of their real, then of their imaginary parts. */
-static inline bool complex_less(float2 x, float2 y) { return x.x < y.x || (x.x == y.x && x.y < y.y); }
-static inline bool complex_nan(float2 x) { return isnan(x.x) || isnan(x.y); }
-static inline float2 complex_multiply(float2 x, float2 y) {
-  return (float2)(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x);
-}
