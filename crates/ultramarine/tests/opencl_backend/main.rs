@@ -3,6 +3,7 @@
 
 mod compare;
 mod events;
+mod fused;
 mod indexing;
 mod order;
 mod plugin;

@@ -60,10 +60,29 @@ impl Operand {
         Operand { bytes, strides: row_major(&self.shape), offset: 0, ..self.clone() }
     }
 
+    /// An output that was not written yet.
+    pub fn room(dtype: usize, shape: &[i64]) -> Operand {
+        let (shape, strides) = (shape.to_vec(), row_major(shape));
+        Operand { dtype, bytes: vec![0xAA; count(&shape) * size(dtype)], shape, strides, offset: 0 }
+    }
+
     fn is_contiguous(&self) -> bool {
         let wanted = row_major(&self.shape);
         self.shape.iter().zip(&self.strides).zip(&wanted).all(|((n, s), w)| *n == 1 || s == w)
     }
+}
+
+/// What `prepare` learns of tensors.
+pub fn describe(tensors: &[Operand]) -> Vec<TensorDesc> {
+    tensors
+        .iter()
+        .map(|t| TensorDesc {
+            size: size_of::<TensorDesc>() as u32,
+            ndim: t.shape.len() as i32,
+            dtype: DTYPES[t.dtype].1,
+            layout: if t.is_contiguous() { 0 } else { 1 },
+        })
+        .collect()
 }
 
 unsafe extern "C" fn error_new(
@@ -203,31 +222,13 @@ impl Side {
 
     /// The output's bytes; an error is the status with the words.
     pub fn run(&self, case: &Case) -> Result<Vec<u8>, (Status, String)> {
-        let layouts = |inputs: &[Operand]| -> Vec<TensorDesc> {
-            inputs
-                .iter()
-                .map(|t| TensorDesc {
-                    size: size_of::<TensorDesc>() as u32,
-                    ndim: t.shape.len() as i32,
-                    dtype: DTYPES[t.dtype].1,
-                    layout: if t.is_contiguous() { 0 } else { 1 },
-                })
-                .collect()
-        };
         let mut inputs = case.inputs.clone();
-        let bytes = count(&case.shape) * size(case.dtype);
-        let out = Operand {
-            dtype: case.dtype,
-            bytes: vec![0xAA; bytes],
-            shape: case.shape.clone(),
-            strides: row_major(&case.shape),
-            offset: 0,
-        };
-        let outs = layouts(std::slice::from_ref(&out));
+        let out = Operand::room(case.dtype, &case.shape);
+        let outs = describe(std::slice::from_ref(&out));
         let (mut plan, mut error) = (null_mut(), null_mut());
         let prepare = self.table.prepare.expect("prepare");
         loop {
-            let ins = layouts(&inputs);
+            let ins = describe(&inputs);
             // SAFETY: attributes, descriptions and places are valid.
             let code = unsafe {
                 prepare(
@@ -253,21 +254,38 @@ impl Side {
             }
             break;
         }
-        let buffers: Vec<_> = inputs.iter().map(|t| self.upload(&t.bytes)).collect();
-        let target = self.upload(&out.bytes);
-        let tensors: Vec<_> =
-            inputs.iter().zip(&buffers).map(|(t, b)| self.tensor(*b, t.bytes.len(), t)).collect();
-        let output = self.tensor(target, bytes, &out);
-        let scalars: Vec<[u64; 2]> = case.scalars.iter().map(|s| [*s, 0]).collect();
+        let outputs = self.submit(plan, &inputs, &[out], &case.scalars)?;
+        outputs.into_iter().next().ok_or((status::ERROR, "no output".into()))
+    }
+
+    /// Runs a plan, which is released, and returns the outputs' bytes.
+    pub fn submit(
+        &self,
+        plan: *mut c_void,
+        inputs: &[Operand],
+        outputs: &[Operand],
+        scalars: &[u64],
+    ) -> Result<Vec<Vec<u8>>, (Status, String)> {
+        let upload = |list: &[Operand]| -> (Vec<*mut c_void>, Vec<Tensor>) {
+            list.iter()
+                .map(|t| {
+                    let buffer = self.upload(&t.bytes);
+                    (buffer, self.tensor(buffer, t.bytes.len(), t))
+                })
+                .unzip()
+        };
+        let (buffers, tensors) = upload(inputs);
+        let (targets, results) = upload(outputs);
+        let scalars: Vec<[u64; 2]> = scalars.iter().map(|s| [*s, 0]).collect();
         let mut command = Command {
             size: size_of::<Command>() as u32,
             flags: 0,
             plan,
             inputs: tensors.as_ptr(),
-            outputs: &output,
+            outputs: results.as_ptr(),
             scalars: scalars.as_ptr(),
             n_inputs: tensors.len() as u32,
-            n_outputs: 1,
+            n_outputs: results.len() as u32,
             n_scalars: scalars.len() as u32,
             tensor_stride: size_of::<Tensor>() as u32,
             workspace: null_mut(),
@@ -277,12 +295,16 @@ impl Side {
             self.table.plan_workspace.map_or(0, |ask| unsafe { ask(self.device, plan, &command) });
         let scratch = (scratch > 0).then(|| self.upload(&vec![0x55; scratch as usize]));
         command.workspace = scratch.unwrap_or(null_mut());
-        let submit = self.table.submit.expect("submit");
-        // SAFETY: as above; the output has room.
-        let code = unsafe { submit(self.device, self.stream, &command, 1, &mut error) };
-        let result =
-            if code == 0 { Ok(self.download(target, bytes)) } else { Err((code, words(error))) };
-        for buffer in buffers.into_iter().chain([target]).chain(scratch) {
+        let (run, mut error) = (self.table.submit.expect("submit"), null_mut());
+        // SAFETY: as above; the outputs have room.
+        let code = unsafe { run(self.device, self.stream, &command, 1, &mut error) };
+        let result = if code == 0 {
+            let bytes = targets.iter().zip(outputs);
+            Ok(bytes.map(|(b, t)| self.download(*b, t.bytes.len())).collect())
+        } else {
+            Err((code, words(error)))
+        };
+        for buffer in buffers.into_iter().chain(targets).chain(scratch) {
             self.free(buffer);
         }
         if let Some(release) = self.table.plan_release {
