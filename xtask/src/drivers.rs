@@ -18,7 +18,7 @@ pub fn opencl() {
     let missing: Vec<&str> = OPENCL
         .iter()
         .filter(|(package, file)| {
-            !Path::new(file).exists() && !(driver && package.starts_with("pocl"))
+            !(Path::new(file).exists() || driver && package.starts_with("pocl"))
         })
         .map(|(package, _)| *package)
         .collect();

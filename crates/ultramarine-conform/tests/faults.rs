@@ -13,15 +13,17 @@ fn place(name: &str) -> PathBuf {
     directory
 }
 
-/// Compiles the plugin with a fault; an empty name: without any.
+/// Compiles the plugin with a fault; an empty name: without any. `WITH_INTERFACES+` may stand
+/// before the name.
 fn plugin(fault: &str) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let to = place(if fault.is_empty() { "none" } else { fault }).join("libultramarine-minimal.so");
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-I"]);
     cc.arg(here.join("../ultramarine-abi/include"));
-    if !fault.is_empty() {
-        cc.arg(format!("-DFAULT_{fault}"));
+    for name in fault.split('+').filter(|name| !name.is_empty()) {
+        let prefix = if name == "WITH_INTERFACES" { "" } else { "FAULT_" };
+        cc.arg(format!("-D{prefix}{name}"));
     }
     cc.arg(here.join("tests/plugins/faulty.c")).args(["-lm", "-o"]).arg(&to);
     let done = cc.output().unwrap();
@@ -165,6 +167,29 @@ fn faults_of_ops() {
     seen("SPILLS", "ops.matmul", "matmul/float32", "outside the output");
     seen("NOT_DETERMINISTIC", "ops.reduce", "reduce/sum/float32", "other bits");
     seen("WRITES_INPUT", "ops.matmul", "matmul/float32", "was written to");
+}
+
+#[test]
+fn faults_of_interfaces() {
+    let (status, found) = judge(&plugin("WITH_INTERFACES"), &["--group", "interfaces"]);
+    assert_eq!((status, checks(&found, "fail")), (Some(0), vec![]));
+    let passed = checks(&found, "pass");
+    for name in
+        ["statistics", "memory import", "memory export", "peer copy between devices", "replay"]
+    {
+        let name = format!("interfaces/{name}");
+        assert!(passed.iter().any(|p| p.0 == name), "{name}: {found:#}");
+    }
+    let seen = |fault: &str, group: &str, check: &str, words: &str| {
+        seen(&format!("WITH_INTERFACES+{fault}"), group, check, words)
+    };
+    seen("STATISTICS", "interfaces", "interfaces/statistics", "before");
+    seen("STATISTICS", "memory", "memory/balance of buffers", "active bytes grew");
+    let import = "interfaces/memory import";
+    seen("NEVER_RELEASES", "interfaces", import, "release was called 0 times");
+    seen("PEER_OFFSET", "interfaces", "interfaces/peer copy", "not where they should be");
+    seen("REPLAYS_AT_ONCE", "interfaces", "interfaces/replay", "expected");
+    seen("ANY_INTERFACE", "errors", "errors/unknown interface", "nonsense");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn counts_and_limits() -> Result<()> {
         ultramarine::async_eval(std::slice::from_ref(&y))?;
     }
     assert_eq!(y.to_vec::<f32>()?, vec![-48.0; 1000]);
-    let error = floats(4000, GPU0).err().expect("more than the limit");
+    let error = floats(4000, GPU0).expect_err("more than the limit");
     assert!(matches!(error.root(), Error::Memory(t) if t.contains("16000")), "{error}");
     assert_eq!(a.to_vec::<f32>()?[0], 1.0, "what there is stays");
     // Mirrors of host values are given up first.

@@ -22,9 +22,12 @@ fn sum(device: Device) -> ultramarine::Result<Vec<f32>> {
 
 const RIGHT: [f32; 3] = [2.0, 4.0, 6.0];
 
+/// Name, definitions, and words of the error, if there is to be one.
+type Case = (&'static str, &'static [&'static str], Option<&'static [&'static str]>);
+
 /// C plugins that load: definitions, and what the sum comes to: words of the error, or (none) the
 /// right result by another way.
-const RUNNING: &[(&str, &[&str], Option<&[&str]>)] = &[
+const RUNNING: &[Case] = &[
     ("refuses", &["-DON_SUBMIT=return UM_UNSUPPORTED"], Some(&["refuses"])),
     (
         "told",

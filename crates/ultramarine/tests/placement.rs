@@ -172,7 +172,7 @@ fn copies_are_lazy_and_reverse() -> Result<()> {
     let start = x.copy_to(GPU0)?;
     let f = |a: &[Array]| Ok(vec![a[0].add(&a[0])?.copy_to(GPU1)?.add(&Array::scalar(1.0f32))?]);
     let seed = array(&[1.0, 10.0, 100.0]);
-    let (_, grads) = transforms::vjp(f, &[start.clone()], &[seed.clone()])?;
+    let (_, grads) = transforms::vjp(f, std::slice::from_ref(&start), std::slice::from_ref(&seed))?;
     assert_eq!(grads[0].device(), GPU0);
     assert_eq!(grads[0].to_vec::<f32>()?, [2.0, 20.0, 200.0]);
     let (_, tangents) = transforms::jvp(f, &[start], &[seed])?;

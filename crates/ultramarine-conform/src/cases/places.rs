@@ -2,7 +2,7 @@
 
 use super::{Scope, Subject, case, numbers};
 use crate::device::words;
-use crate::dtype::DType;
+use crate::dtype::{DType, Kind};
 use crate::reference::places;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
@@ -29,15 +29,26 @@ fn axes(of: &[usize]) -> [u8; 32] {
     all
 }
 
-/// Index dtypes that the device stores, in the order of their use.
-fn index_dtypes(scope: &Scope) -> Vec<DType> {
-    let known = [DType::I32, DType::U32, DType::I64];
+/// Index dtypes that the device stores, in the order of their use: the three that hosts
+/// use most, and for float32 elements all of them.
+fn index_dtypes(scope: &Scope, dtype: DType) -> Vec<DType> {
+    let usual = vec![DType::I32, DType::U32, DType::I64];
+    let known =
+        if dtype == DType::F32 { DType::all().filter(|d| d.is_int()).collect() } else { usual };
     known.into_iter().filter(|d| d.in_mask(scope.storage)).collect()
+}
+
+/// Pairs of a case's number, which is also that of its layout, and an index dtype: each case
+/// once, and as often as there are dtypes.
+fn with_dtypes(scope: &Scope, dtype: DType, cases: usize) -> Vec<(usize, DType)> {
+    let dtypes = index_dtypes(scope, dtype);
+    let n = if dtypes.is_empty() { 0 } else { cases.max(dtypes.len()) };
+    (0..n).map(|i| (i % cases, dtypes[i % dtypes.len()])).collect()
 }
 
 /// Index arrays of a plan: some negative, some repeated, some outside.
 fn indices(dtype: DType, plan: &Plan) -> Vec<Array> {
-    let signed = matches!(dtype, DType::I32 | DType::I64);
+    let signed = dtype.kind() == Kind::Signed;
     let values: &[i64] =
         if signed { &[0, 2, -1, 1, 2, 50, -3, -60] } else { &[0, 2, 1, 1, 3, 50, 4] };
     let shifted = |k: usize| {
@@ -55,15 +66,11 @@ fn indices(dtype: DType, plan: &Plan) -> Vec<Array> {
 /// GATHER.
 pub fn gather(scope: &Scope) -> Vec<Subject> {
     let rng = &mut Rng::new(10);
-    let index_dtypes = index_dtypes(scope);
     let mut subjects = Vec::new();
-    if index_dtypes.is_empty() {
-        return subjects;
-    }
     for dtype in scope.dtypes(op::GATHER, None) {
         let mut cases = Vec::new();
-        for (n, plan) in PLANS.iter().enumerate() {
-            let index_dtype = index_dtypes[n % index_dtypes.len()];
+        for (n, index_dtype) in with_dtypes(scope, dtype, PLANS.len()) {
+            let plan = &PLANS[n];
             for layout in scope.layouts(n) {
                 let (shape, index_shape, axis, slice) = *plan;
                 let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
@@ -93,16 +100,12 @@ pub fn gather(scope: &Scope) -> Vec<Subject> {
 /// SCATTER.
 pub fn scatter(scope: &Scope) -> Vec<Subject> {
     let rng = &mut Rng::new(11);
-    let index_dtypes = index_dtypes(scope);
     let mut subjects = Vec::new();
-    if index_dtypes.is_empty() {
-        return subjects;
-    }
     for code in 0..scatter::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::SCATTER, Some(code)) {
             let mut cases = Vec::new();
-            for (n, plan) in PLANS.iter().enumerate() {
-                let index_dtype = index_dtypes[n % index_dtypes.len()];
+            for (n, index_dtype) in with_dtypes(scope, dtype, PLANS.len()) {
+                let plan = &PLANS[n];
                 for layout in scope.layouts(n) {
                     let (shape, index_shape, axis, slice) = *plan;
                     let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
@@ -148,7 +151,7 @@ const LANES: [(&[i64], usize, i64); 4] =
 fn along(dtype: DType, shape: &[i64], axis: usize, length: i64) -> Array {
     let mut shape = shape.to_vec();
     shape[axis] = length;
-    let signed = matches!(dtype, DType::I32 | DType::I64);
+    let signed = dtype.kind() == Kind::Signed;
     let values: &[i64] = if signed { &[0, 3, -1, 2, 2, 1, -2] } else { &[0, 3, 4, 2, 2, 1] };
     Array::cycle(dtype, &shape, &numbers(values))
 }
@@ -156,21 +159,21 @@ fn along(dtype: DType, shape: &[i64], axis: usize, length: i64) -> Array {
 /// GATHER_AXIS.
 pub fn gather_axis(scope: &Scope) -> Vec<Subject> {
     let rng = &mut Rng::new(12);
-    let index_dtypes = index_dtypes(scope);
     let mut subjects = Vec::new();
-    if index_dtypes.is_empty() {
-        return subjects;
-    }
     for dtype in scope.dtypes(op::GATHER_AXIS, None) {
         let mut cases = Vec::new();
-        for (n, (shape, axis, length)) in LANES.into_iter().enumerate() {
-            let index_dtype = index_dtypes[n % index_dtypes.len()];
+        for (n, index_dtype) in with_dtypes(scope, dtype, LANES.len()) {
+            let (shape, axis, length) = LANES[n];
             for layout in scope.layouts(n) {
                 let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
                 let index = along(index_dtype, shape, axis, length);
                 let to = index.shape.clone();
                 cases.push(case(
-                    format!("{length} of axis {axis} of {shape:?}, {}", layout.name()),
+                    format!(
+                        "{length} {} of axis {axis} of {shape:?}, {}",
+                        index_dtype.name(),
+                        layout.name()
+                    ),
                     (op::GATHER_AXIS, words(&AxisAttrs::new(axis as u32))),
                     vec![(source, layout), (index, Layout::Contiguous)],
                     (dtype, to),
@@ -186,16 +189,12 @@ pub fn gather_axis(scope: &Scope) -> Vec<Subject> {
 /// SCATTER_AXIS: SET and SUM.
 pub fn scatter_axis(scope: &Scope) -> Vec<Subject> {
     let rng = &mut Rng::new(13);
-    let index_dtypes = index_dtypes(scope);
     let mut subjects = Vec::new();
-    if index_dtypes.is_empty() {
-        return subjects;
-    }
     for code in [scatter::SET, scatter::SUM] {
         for dtype in scope.dtypes(op::SCATTER_AXIS, Some(code)) {
             let mut cases = Vec::new();
-            for (n, (shape, axis, length)) in LANES.into_iter().enumerate() {
-                let index_dtype = index_dtypes[n % index_dtypes.len()];
+            for (n, index_dtype) in with_dtypes(scope, dtype, LANES.len()) {
+                let (shape, axis, length) = LANES[n];
                 for layout in scope.layouts(n) {
                     let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
                     let index = along(index_dtype, shape, axis, length);

@@ -244,7 +244,7 @@ fn largest_rank(device: &Device<'_>) -> Result {
 
 fn unknown_interface(device: &Device<'_>) -> Result {
     let Some(ask) = device.backend.table.interface else { return skip("no interfaces") };
-    for id in [c"", c"ultramarine.nonsense/1", c"ultramarine.fused/999", c"ultramarine.fused"] {
+    for id in [c"ultramarine.nonsense/1", c"", c"ultramarine.fused/999", c"ultramarine.fused"] {
         // SAFETY: the backend's function with the backend's pointer and a C string.
         if !unsafe { ask(device.backend.table.backend, id.as_ptr()) }.is_null() {
             return Err(format!("there is an interface {id:?}"));

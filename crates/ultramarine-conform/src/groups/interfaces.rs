@@ -31,7 +31,16 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("interfaces/statistics", || counts(device));
         recorder.check("interfaces/memory import", || import(device));
         recorder.check("interfaces/memory export", || export(device));
-        recorder.check("interfaces/peer copy", || peer_copy(device));
+        recorder.check("interfaces/peer copy", || peer_copy(device, device));
+        recorder.check("interfaces/peer copy between devices", || match neighbour(device) {
+            None => skip("there is one device"),
+            Some(other) => {
+                let other = Device::open(device.backend, other)?;
+                let result = peer_copy(device, &other).and_then(|_| peer_copy(&other, device));
+                other.close();
+                result
+            }
+        });
         recorder.check("interfaces/replay", || replayed(device));
         recorder.check("interfaces/profile", || ranges(device));
         recorder.check("interfaces/kernel languages", || languages(device));
@@ -207,24 +216,34 @@ fn export(device: &Device<'_>) -> Result {
     if right { PASSED } else { Err("the exported memory shows other bytes".into()) }
 }
 
-fn peer_copy(device: &Device<'_>) -> Result {
-    let i = offered!(device, PeerInterface, peer::INTERFACE);
+/// The index of another device of the backend.
+fn neighbour(device: &Device<'_>) -> Option<u32> {
+    let count = device.backend.table.device_count?;
+    // SAFETY: the backend's function with the backend's pointer.
+    let n = unsafe { count(device.backend.table.backend) };
+    (0..n).find(|i| *i != device.index)
+}
+
+fn peer_copy(source: &Device<'_>, target: &Device<'_>) -> Result {
+    let i = offered!(source, PeerInterface, peer::INTERFACE);
     let copy = i.copy.ok_or("no function copy")?;
-    let stream = device.stream()?;
-    let mut buffers = Buffers::new(device);
-    let (from, to) = (buffers.alloc(4096)?, buffers.alloc(4096)?);
+    let (first, stream) = (source.stream()?, target.stream()?);
+    let (mut sources, mut targets) = (Buffers::new(source), Buffers::new(target));
+    let (from, to) = (sources.alloc(4096)?, targets.alloc(4096)?);
     let data: Vec<u8> = (0..4096u32).map(|i| (i % 251) as u8).collect();
-    device.write(stream, from, 0, &data)?;
-    device.write(stream, to, 0, &[0; 4096])?;
+    source.write(first, from, 0, &data)?;
+    target.write(stream, to, 0, &[0; 4096])?;
+    let handles = [target.handle, to.handle.0, source.handle, from.handle.0];
     // SAFETY: both ranges lie in the buffers.
     call("peer copy", |e| unsafe {
-        copy(device.handle, stream.0, to.handle.0, 96, device.handle, from.handle.0, 32, 1000, e)
+        copy(handles[0], stream.0, handles[1], 96, handles[2], handles[3], 32, 1000, e)
     })?;
-    device.synchronize(stream)?;
+    target.synchronize(stream)?;
     let mut back = vec![0; 4096];
-    device.read(stream, to, 0, &mut back)?;
-    drop(buffers);
-    device.destroy_stream(stream);
+    target.read(stream, to, 0, &mut back)?;
+    drop((sources, targets));
+    source.destroy_stream(first);
+    target.destroy_stream(stream);
     let around = back[..96].iter().chain(&back[1096..]).all(|b| *b == 0);
     if back[96..1096] == data[32..1032] && around {
         PASSED

@@ -1,5 +1,5 @@
 /* The minimal backend with one fault, which the compiler's command line names: -DFAULT_... What the kit must say of
- * each is in tests/faults.rs. Without a name it is the minimal backend. */
+ * each is in tests/faults.rs. Without a name it is the minimal backend; -DWITH_INTERFACES gives it interfaces.h. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <unistd.h>
@@ -156,6 +156,10 @@ static um_status endless(void *device, void *event, uint64_t value, um_error **e
 }
 #endif
 
+#ifdef WITH_INTERFACES
+#include "interfaces.h"
+#endif
+
 um_status ultramarine_backend_init(const um_host_table *lent, um_backend_table *table, um_error **error) {
   um_backend_table t = {0};
   t.size = sizeof t;
@@ -165,6 +169,11 @@ um_status ultramarine_backend_init(const um_host_table *lent, um_backend_table *
   t.buffer_alloc = faulty_alloc;
   t.buffer_free = faulty_free;
   t.device_info = faulty_info;
+#ifdef WITH_INTERFACES
+  t.buffer_alloc = known_alloc;
+  t.buffer_free = known_free;
+  t.interface_ = find;
+#endif
 #ifdef FAULT_IGNORES_WAITS
   t.event_wait_stream = no_wait;
 #endif
