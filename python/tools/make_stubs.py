@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from stub_of_backends import BACKENDS
+
 import ultramarine as mx
 
 PACKAGE = Path(mx.__file__).parent
@@ -524,111 +526,6 @@ def main() -> None:
     (PACKAGE / "__init__.pyi").write_text(module_stub(mx, HEADER))
     (PACKAGE / "random.pyi").write_text(module_stub(mx.random, RANDOM_HEADER))
     (PACKAGE / "backends.pyi").write_text(BACKENDS)
-
-
-BACKENDS = '''\
-"""The backends: what runs the arrays' operations, on which devices, and how they are found."""
-
-# Made by python/tools/make_stubs.py: change the tables there.
-
-import builtins
-from collections.abc import Callable, Iterable, Iterator
-from os import PathLike
-from typing import Any
-
-from ultramarine import Device, DeviceType
-
-class Backend:
-    """A loaded backend."""
-
-    name: str
-    variant: str
-    version: str
-    score: int
-    device_type: DeviceType
-    devices: builtins.list[Device]
-    descriptions: builtins.list[str]
-    path: str | None
-
-class _OfferedDevice:
-    name: str
-    memory: int
-    uuid: str | None
-    pci: str | None
-
-class Offer:
-    """What a filter sees of a backend before it is initialised."""
-
-    name: str
-    variant: str
-    version: str
-    score: int
-    device_type: DeviceType
-    devices: builtins.list[_OfferedDevice]
-    path: str
-
-class Candidate:
-    """A file that was looked at, and what became of it."""
-
-    path: str
-    rule: str
-    name: str
-    variant: str
-    outcome: str
-    stage: str
-    code: str | None
-    reason: str | None
-    remedy: str | None
-    facts: dict[str, Any] | None
-    score: int | None
-    found_devices: builtins.list[dict[str, Any]]
-    winner: bool
-    devices: builtins.list[str]
-    milliseconds: float
-
-class Report:
-    """All that was looked at."""
-
-    directories: builtins.list[dict[str, Any]]
-    candidates: builtins.list[Candidate]
-    def __init__(self) -> None: ...
-    def __iter__(self) -> Iterator[Candidate]: ...
-    def __len__(self) -> int: ...
-
-class OpCount:
-    """How often an operation ran on a device, and how."""
-
-    device: Device
-    backend: str
-    variant: str
-    op: str
-    native: int
-    decomposed: int
-    cpu: int
-
-def load(path: str | PathLike[str]) -> Backend: ...
-def load_best(name: str) -> Backend: ...
-def load_all(
-    allowed: str | Iterable[str] | None = None,
-    blocked: str | Iterable[str] | None = None,
-    filter: Callable[[Offer], object] | None = None,
-    duplicates: bool = False,
-    probe: bool | None = None,
-) -> builtins.list[Backend]: ...
-def list() -> builtins.list[Backend]: ...
-def get(device_or_name: Device | DeviceType | str) -> Backend: ...
-def is_available(device_type: DeviceType) -> bool: ...
-def device_count(device_type: DeviceType) -> int: ...
-def report() -> Report: ...
-def report_json() -> str: ...
-def search_paths() -> builtins.list[tuple[str, str]]: ...
-def set_search_paths(paths: Iterable[str | PathLike[str]] | None) -> None: ...
-def op_counts() -> builtins.list[OpCount]: ...
-def reset_op_counts() -> None: ...
-def set_strict(on: bool, allow: Iterable[str] = ()) -> None: ...
-def is_strict() -> bool: ...
-def include_dir() -> str: ...
-'''
 
 
 if __name__ == "__main__":
