@@ -56,6 +56,8 @@ struct Queue {
     busy: bool,
     /// A worker thread exists (in this process, not in a forked parent).
     worker: bool,
+    /// Threads that sleep until something changes. Waking is a system call, even of nobody.
+    waiting: usize,
 }
 
 pub(crate) struct StreamState {
@@ -210,12 +212,10 @@ impl Drop for Ownership {
     fn drop(&mut self) {
         let mut queue = lock(&self.0.queue);
         queue.busy = false;
-        let wake = !queue.jobs.is_empty();
-        if wake {
+        if !queue.jobs.is_empty() {
             StreamState::ensure_worker(&self.0, &mut queue);
         }
-        drop(queue);
-        self.0.changed.notify_all();
+        self.0.wake(queue);
     }
 }
 
@@ -235,8 +235,25 @@ impl StreamState {
         let mut queue = lock(&self.queue);
         queue.jobs.push_back(job);
         Self::ensure_worker(self, &mut queue);
+        self.wake(queue);
+    }
+
+    /// Lets go of the queue, which has changed.
+    fn wake(&self, queue: MutexGuard<'_, Queue>) {
+        let anybody = queue.waiting > 0;
         drop(queue);
-        self.changed.notify_all();
+        if anybody {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Sleeps until the queue changes, at most for [`IDLE`]; false when that is over.
+    fn sleep<'a>(&self, mut queue: MutexGuard<'a, Queue>) -> (MutexGuard<'a, Queue>, bool) {
+        queue.waiting += 1;
+        let waited = self.changed.wait_timeout(queue, IDLE);
+        let (mut queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        queue.waiting -= 1;
+        (queue, !timeout.timed_out())
     }
 
     /// Holds the caller back while too many jobs wait, or while any do and memory is
@@ -248,14 +265,14 @@ impl StreamState {
         };
         let mut queue = lock(&self.queue);
         while crowded(&queue) {
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.sleep(queue).0;
         }
     }
 
     fn drain(&self) {
         let mut queue = lock(&self.queue);
         while queue.busy || !queue.jobs.is_empty() {
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.sleep(queue).0;
         }
     }
 
@@ -286,13 +303,13 @@ impl StreamState {
                 job();
                 queue = lock(&self.queue);
                 queue.busy = false;
-                self.changed.notify_all();
+                self.wake(queue);
+                queue = lock(&self.queue);
                 continue;
             }
-            let waited = self.changed.wait_timeout(queue, IDLE);
-            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            queue = guard;
-            if timeout.timed_out() && queue.jobs.is_empty() {
+            let changed;
+            (queue, changed) = self.sleep(queue);
+            if !changed && queue.jobs.is_empty() {
                 queue.worker = false;
                 return;
             }
