@@ -6,9 +6,14 @@ use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
-/// What backends are made of: none of it may depend on the core.
-const BELOW: &[&str] =
-    &["ultramarine-dlpack", "ultramarine-abi", "ultramarine-cpu", "ultramarine-cpu-plugin"];
+/// What backends are made of, and the kit that judges them: none of it may depend on the core.
+const BELOW: &[&str] = &[
+    "ultramarine-dlpack",
+    "ultramarine-abi",
+    "ultramarine-cpu",
+    "ultramarine-cpu-plugin",
+    "ultramarine-conform",
+];
 
 /// Backends that we know of. The core must do without knowing any.
 const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm", "vulkan", "wgpu"];
