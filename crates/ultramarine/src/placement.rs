@@ -100,6 +100,14 @@ pub(crate) fn follow(arrays: &[&Array]) -> Follow {
     Follow(before)
 }
 
+impl Array {
+    /// Calls `f`; what it creates outside of a scope is at home where this array is.
+    pub fn beside<T>(&self, f: impl FnOnce() -> T) -> T {
+        let _home = follow(&[self]);
+        f()
+    }
+}
+
 impl Drop for Follow {
     fn drop(&mut self) {
         FOLLOWED.set(self.0);
@@ -132,9 +140,11 @@ fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {
     let shows = matches!(op, Op::View(_) | Op::Cast(_) | Op::Contiguous(_));
     let default = default_device();
     let Some(mut home) = homes.next() else {
-        let device = FOLLOWED.get().unwrap_or(default);
+        if let Some(device) = FOLLOWED.get() {
+            return Ok(Place { stream: stream::default_of(device), firm: true });
+        }
         let firm = !inputs.is_empty() && !shows;
-        return Ok(Place { stream: stream::default_of(device), firm });
+        return Ok(Place { stream: stream::default_of(default), firm });
     };
     for other in homes {
         if other != home {

@@ -66,6 +66,7 @@ fn operations_follow_the_scope_their_operands_or_the_default() -> Result<()> {
     let zeros = Array::zeros(&[2, 2], Dtype::Float32)?;
     assert_eq!(zeros.add(&on1)?.device(), GPU1);
     assert_eq!(made.reshape(&[2, 1])?.astype(Dtype::Float32).add(&on1)?.device(), GPU1);
+    assert_eq!(on1.ones_like().add(&x)?.device(), GPU1);
     assert_eq!(zeros.add(&on1)?.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0]);
     // The default is not asked again when it changes.
     set_default_device(GPU1)?;

@@ -52,7 +52,7 @@ macro_rules! like {
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
             let dtype = dtype.map_or(a.0.dtype(), |d| *d);
-            Ok(PyArray::new(on(stream, || $f(a.0.shape(), dtype))?))
+            Ok(PyArray::new(on(stream, || a.0.beside(|| $f(a.0.shape(), dtype)))?))
         }
         )*
     };
@@ -115,7 +115,8 @@ fn full_like(
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
     let dtype = dtype.map_or(a.0.dtype(), |d| *d);
-    Ok(PyArray::new(on(stream, || fill(a.0.shape(), vals, Some(dtype)))?))
+    let make = || fill(a.0.shape(), vals, Some(dtype));
+    Ok(PyArray::new(on(stream, || a.0.beside(make))?))
 }
 
 /// Numbers from `start` (0 unless a stop is given, too) in steps of `step` to before

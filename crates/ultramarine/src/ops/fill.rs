@@ -11,10 +11,10 @@ use crate::{
     error::{Error, Result},
     memory::buffer::Buffer,
     node::Value,
-    placement::follow,
+    ops::Op,
+    placement::{self, follow},
     scalar::Scalar,
     shape::{self, Shape},
-    stream,
 };
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -50,8 +50,9 @@ impl Array {
         Array::full(shape, Scalar::from_i64(dtype, 1))
     }
 
-    /// `value` in the shape and dtype of this array.
+    /// `value` in the shape and dtype of this array, beside it.
     pub fn full_like(&self, value: impl Into<Scalar>) -> Array {
+        let _home = follow(&[self]);
         filled(Shape::from_slice(self.shape()), value.into().cast(self.dtype()))
     }
 
@@ -79,7 +80,7 @@ impl Array {
             zeros.eval()?;
             return Ok(zeros);
         }
-        let device = backend::get(stream::current().device)?;
+        let device = backend::get(placement::place(&Op::Given, &[])?.stream.device)?;
         let buffer = Buffer::new(shape::size(shape) * dtype.size(), device)?;
         let value = Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) };
         Ok(Array::given(value, Shape::from_slice(shape), dtype))
@@ -90,7 +91,7 @@ impl Array {
     /// # Errors
     /// As [`Array::empty`].
     pub fn empty_like(&self) -> Result<Array> {
-        Array::empty(self.shape(), self.dtype())
+        self.beside(|| Array::empty(self.shape(), self.dtype()))
     }
 
     /// An `n` x `m` matrix with ones on the `k`-th diagonal, else zeros.
