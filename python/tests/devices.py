@@ -3,6 +3,7 @@
     pytest -m ops python/tests
         --backend PATH    a plugin to load first; may be given more than once
         --device gpu:0    where operations run unless a test says otherwise
+        --operands gpu:1  the cases' arrays are copied there, and operations have to follow
         --strict-for NAME operations must not go to the CPU, but for those that
                           cpu_ops.py lists for the backend NAME
 
@@ -12,8 +13,11 @@ Tests marked `host` only make sense on the CPU and are skipped elsewhere.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import harness
 import pytest
 from cpu_ops import ON_CPU
 
@@ -27,6 +31,7 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("devices", "operations on devices")
     group.addoption("--backend", action="append", default=[], help="a plugin to load")
     group.addoption("--device", default="cpu:0", help="the default device of the tests")
+    group.addoption("--operands", default="", help="the device of the cases' arrays")
     group.addoption("--strict-for", default="", metavar="NAME", help="strict mode for this backend")
 
 
@@ -37,14 +42,36 @@ def configure(config: pytest.Config) -> None:
     for path in config.getoption("--backend"):
         um.backends.load(Path(path).resolve())
     um.set_default_device(device_of(config))
+    if operands := config.getoption("--operands"):
+        put_operands(device_named(operands))
     if strict := config.getoption("--strict-for"):
         um.backends.set_strict(True, allow=list(ON_CPU.get(strict, {})))
     um.backends.reset_op_counts()
 
 
 def device_of(config: pytest.Config) -> um.Device:
-    kind, _, index = config.getoption("--device").partition(":")
+    return device_named(config.getoption("--device"))
+
+
+def device_named(name: str) -> um.Device:
+    kind, _, index = name.partition(":")
     return um.Device(getattr(um, kind), int(index or 0))
+
+
+def put_operands(device: um.Device) -> None:
+    """Has the cases' arrays on a device that is not the default one: what an operation makes
+    on its way (masks, indices, random bits) has to follow them, or it is an error."""
+
+    def put(make: Callable[..., um.array], ours: Callable[..., bool]) -> Callable[..., um.array]:
+        def made(*args: Any, **kwargs: Any) -> um.array:
+            array = make(*args, **kwargs)
+            return um.copy(array, device) if ours(*args) else array
+
+        return made
+
+    harness.array = put(harness.array, lambda mx, *_: mx is um)
+    # The weights that transforms are tested with.
+    um.arange = put(um.arange, lambda *_: True)
 
 
 def mark(item: pytest.Item) -> None:

@@ -34,17 +34,19 @@ pub fn run() -> Result<()> {
 
     sh::say("Python tests, and the comparison with mlx, on the built-in CPU backend");
     report.pytest(&venv, "pytest", &["python/tests"])?;
-    for (name, built, device, strict) in [
-        ("overlay", plugins::overlay()?, "cpu:0", ""),
-        ("opencl, strict", plugins::opencl()?, "gpu:0", "opencl"),
-        ("minimal", plugins::minimal()?, "gpu:0", ""),
+    for (name, built, device, strict, operands) in [
+        ("overlay", plugins::overlay()?, "cpu:0", "", ""),
+        ("opencl, strict", plugins::opencl()?, "gpu:0", "opencl", ""),
+        ("minimal", plugins::minimal()?, "gpu:0", "", ""),
+        ("minimal, operands on gpu:1", plugins::minimal()?, "gpu:0", "", "gpu:1"),
     ] {
         sh::say(&format!("the Python suite of operations on {device}: {name}"));
         match built {
             Built::At(path) => {
                 let path = path.to_string_lossy();
-                let suite = ["-m", "ops", "--backend", &path, "--device", device, "--strict-for"];
-                report.pytest(&venv, name, &[&suite[..], &[strict, "python/tests"]].concat())?;
+                let suite = ["-m", "ops", "--backend", &path, "--device", device];
+                let how = ["--strict-for", strict, "--operands", operands, "python/tests"];
+                report.pytest(&venv, name, &[&suite[..], &how].concat())?;
             }
             Built::Missing(what) => report.note(name, true, &format!("SKIPPED: {what}")),
         }
