@@ -84,7 +84,7 @@ static um_status run_arange(struct job *job) {
     memcpy(wide + 1, &step, 8);
     for (int i = 0; i < 2; i++) {
       narrow[i] = (float)wide[i];
-      arguments[1 + i] = (struct argument)ARG(narrow[i]);
+      arguments[1 + i] = ARG(narrow[i]);
     }
   }
   return launch_1d(job->queue, job->plan->kernels[0], layout.n, arguments, 4, job->error);

@@ -38,6 +38,8 @@ bool has_extension(cl_device_id id, const char *name) {
   return false;
 }
 
+bool shares_host_memory(cl_device_id id) { return ask_uint(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0; }
+
 /* Usable: there, with a compiler, and of the byte order that the contract's scalars have. */
 static bool usable(cl_device_id id) {
   return ask_uint(id, CL_DEVICE_AVAILABLE) && ask_uint(id, CL_DEVICE_COMPILER_AVAILABLE) &&

@@ -18,7 +18,9 @@ static uint32_t device_count(void *handle) { return ((struct backend *)handle)->
 
 static const void *interface(void *handle, const char *id) {
   (void)handle;
-  return id && strcmp(id, UM_FUSED_INTERFACE) == 0 ? &fused_interface : NULL;
+  if (id && strcmp(id, UM_FUSED_INTERFACE) == 0) return &fused_interface;
+  if (id && strcmp(id, UM_MEMORY_INTERFACE) == 0) return &memory_interface;
+  return NULL;
 }
 
 static const um_backend_table table = {

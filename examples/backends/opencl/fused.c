@@ -294,9 +294,9 @@ static um_status run(struct job *job) {
   }
   for (uint32_t k = 0; k < tensors; k++) {
     walk.offset[k] = views[k].offset;
-    arguments[k] = (struct argument)ARG(views[k].memory);
+    arguments[k] = ARG(views[k].memory);
   }
-  arguments[tensors] = (struct argument)ARG(walk);
+  arguments[tensors] = ARG(walk);
   um_status status = launch_1d(job->queue, plan->kernels[0], walk.n, arguments, tensors + 1, job->error);
   if (status != UM_OK || !plan->fold) return status;
   struct job fold = *job;

@@ -72,6 +72,8 @@ static inline uint64_t parallelism(const struct device *device) {
 uint32_t discover(struct found *list, char *reason, size_t reason_size);
 void identify(const struct found *found, um_device_identity *identity);
 bool has_extension(cl_device_id id, const char *name);
+/* Whether the device computes in the host's own memory. */
+bool shares_host_memory(cl_device_id id);
 um_status device_info(void *backend, uint32_t index, um_device_info *info, um_error **error);
 
 um_status device_open(void *backend, uint32_t index, void **device, um_error **error);
@@ -291,6 +293,7 @@ um_status check_axes(const struct request *request);
 /* The interface ultramarine.fused/1. Whether the host is told of it: compiling each program anew does not pay on CPUs,
  * unless ULTRAMARINE_OPENCL_FUSE is set. */
 extern const um_fused_interface fused_interface;
+extern const um_memory_interface memory_interface; /* ultramarine.memory/1 */
 bool fuses(const struct found *found);
 
 um_status prepare(void *device, uint32_t op, uint32_t revision, const void *attributes, const um_tensor_desc *inputs,

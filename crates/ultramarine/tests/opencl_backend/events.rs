@@ -208,3 +208,54 @@ fn a_forked_child_is_told() {
     assert_eq!(libc::WEXITSTATUS(told), status::FORKED);
     assert!(pair.opencl.run(&case).is_ok());
 }
+
+#[test]
+fn memory_of_others() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use ultramarine_abi::interface::memory::{ForeignMemory, INTERFACE, MemoryInterface, kind};
+    static RELEASED: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn release(_: *mut c_void) {
+        RELEASED.fetch_add(1, Ordering::SeqCst);
+    }
+    let Some(pair) = pair() else { return };
+    let side = &pair.opencl;
+    let ask = side.table.interface.expect("interface");
+    // SAFETY: a NUL-terminated id; the answer is the interface's static table.
+    let memory =
+        unsafe { *(ask(side.table.backend, INTERFACE.as_ptr()) as *const MemoryInterface) };
+    let bytes: Vec<u8> = (0..=255).cycle().take(1 << 14).collect();
+    let buffer = side.upload(&bytes);
+    // SAFETY: all-zero is a valid description, here and below.
+    let mut block: ForeignMemory = unsafe { std::mem::zeroed() };
+    block.size = size_of::<ForeignMemory>() as u32;
+    let mut error = null_mut();
+    // SAFETY: a buffer of this device, and a place for the answer.
+    let code = unsafe {
+        memory.export.expect("export")(side.device, buffer, kind::CL_MEM, &mut block, &mut error)
+    };
+    assert_eq!((code, words(error).as_str()), (status::OK, ""));
+    assert_eq!(block.bytes, bytes.len() as u64);
+
+    // A part of it, as another buffer.
+    (block.offset, block.bytes) = (1 << 12, 1 << 12);
+    block.release = Some(release);
+    let mut part = null_mut();
+    let mut error = null_mut();
+    // SAFETY: the memory lives as long as `buffer`.
+    let code =
+        unsafe { memory.import.expect("import")(side.device, &block, &mut part, &mut error) };
+    assert_eq!((code, words(error).as_str()), (status::OK, ""));
+    assert_eq!(side.download(part, 1 << 12), bytes[1 << 12..1 << 13]);
+    assert_eq!(RELEASED.load(Ordering::SeqCst), 0);
+    side.free(part);
+    assert_eq!(RELEASED.load(Ordering::SeqCst), 1);
+    side.free(buffer);
+
+    let mut error = null_mut();
+    block.kind = kind::OPAQUE_FD;
+    // SAFETY: refused before it is looked at.
+    let code =
+        unsafe { memory.import.expect("import")(side.device, &block, &mut part, &mut error) };
+    assert_eq!(code, status::UNSUPPORTED);
+    assert!(!words(error).is_empty());
+}
