@@ -138,15 +138,17 @@ pub struct Command {
     pub n_scalars: u32,
     /// Bytes between the elements of `inputs` and `outputs`.
     pub tensor_stride: u32,
-    /// Scratch memory of the size that the plan asked for, or NULL.
+    /// Scratch memory of the size that the plan asked for, or NULL: its address where
+    /// buffers have one for the host, else the handle of a buffer. Aligned as buffers are.
     pub workspace: *mut c_void,
 }
 
 /// What a backend offers. Functions marked *any* may be called from any thread
 /// at once; *stream*: one call at a time per stream.
 ///
-/// A function that fails returns a [`Status`] and, through `error`, an object of
-/// [`HostTable::error_new`] (or leaves it NULL).
+/// A function that fails returns a [`Status`] and, through `error` (unless that is NULL), an
+/// object of [`HostTable::error_new`]. One that returns ERROR or INVALID should always give
+/// one: without it the user reads only that the call failed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BackendTable {
@@ -274,7 +276,9 @@ pub struct BackendTable {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (any) Blocks the caller until the event reaches `value`.
+    /// (any) Blocks the caller until the event reaches `value`. Fails when work that was
+    /// submitted before the value was recorded has failed on the device: the host learns of
+    /// it here (or from `stream_synchronize`), and nowhere else.
     pub event_wait_host: Option<
         unsafe extern "C" fn(
             device: *mut c_void,

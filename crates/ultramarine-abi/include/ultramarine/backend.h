@@ -11,7 +11,8 @@
  *  - Fixed-width integers only.
  *  - A NULL function, or one beyond the table's size, means "unsupported".
  *  - A call that fails returns a status and, through `error` (may be NULL), an object made by the host's
- *    `error_new`. Nothing unwinds across the boundary: no exception, no longjmp.
+ *    `error_new`. UM_ERROR and UM_INVALID should always come with one: without it the user reads only that the
+ *    call failed. Nothing unwinds across the boundary: no exception, no longjmp.
  *  - A backend calls the host through the host table only.
  *  - Functions marked (any) may be called from any thread at once; (stream): one call at a time per stream,
  *    from changing threads.
@@ -206,7 +207,8 @@ typedef struct um_command {
   uint32_t n_outputs;
   uint32_t n_scalars;
   uint32_t tensor_stride;        /* bytes between the elements of inputs and of outputs */
-  void *workspace;               /* what plan_workspace asked for, or NULL: host memory's address, or a buffer */
+  void *workspace;               /* what plan_workspace asked for, or NULL: its address where buffers have
+                                  * one for the host, else the handle of a buffer; aligned as buffers are */
 } um_command;
 
 /* ---- what a backend offers ---------------------------------------------------------------------------------- */
@@ -244,7 +246,8 @@ typedef struct um_backend_table {
   um_status (*event_record)(void *device, void *stream, void *event, uint64_t value, um_error **error);
   /* (stream) Later work of the stream waits until the event has reached `value`. */
   um_status (*event_wait_stream)(void *device, void *stream, void *event, uint64_t value, um_error **error);
-  /* (any) Blocks the caller until the event has reached `value`. */
+  /* (any) Blocks the caller until the event has reached `value`. Fails when work that was submitted before the
+   * value was recorded has failed on the device: the host learns of it here (or from stream_synchronize). */
   um_status (*event_wait_host)(void *device, void *event, uint64_t value, um_error **error);
   uint64_t (*event_query)(void *device, void *event); /* (any) its present value */
   void (*event_destroy)(void *device, void *event);   /* (any) nobody waits for it */
