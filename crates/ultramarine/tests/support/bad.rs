@@ -202,6 +202,12 @@ pub const MORE: &[Bad] = &[
         "info_garbage",
         &["beyond"],
     ),
+    bad(
+        "score_overrun",
+        Make::C(&["-DON_SCORE=memset(score, 1, 2 * score->size); return UM_OK"]),
+        "score_garbage",
+        &["beyond"],
+    ),
     bad("score_fails", Make::C(&["-DON_SCORE=return UM_ERROR"]), "score_zero", &["status 1"]),
     bad("score_77", Make::C(&["-DON_SCORE=return 77"]), "score_zero", &["77"]),
     bad("score_minus", Make::C(&["-DSCORE=-1"]), "score_garbage", &["4294967295"]),
