@@ -46,6 +46,14 @@ static bool usable(cl_device_id id) {
          ask_uint(id, CL_DEVICE_ENDIAN_LITTLE) && ask_uint(id, CL_DEVICE_ADDRESS_BITS) == 64;
 }
 
+/* Some devices are of several types: they count once, as the first. */
+static bool listed(const struct found *list, uint32_t count, cl_device_id id) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (list[i].id == id) return true;
+  }
+  return false;
+}
+
 uint32_t discover(struct found *list, char *reason, size_t reason_size) {
   static const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU};
   cl_platform_id platforms[16];
@@ -64,7 +72,8 @@ uint32_t discover(struct found *list, char *reason, size_t reason_size) {
       cl_uint n = 0;
       if (clGetDeviceIDs(platforms[p], kinds[kind], MAX_DEVICES, ids, &n) != CL_SUCCESS) continue;
       for (cl_uint i = 0; i < n && i < MAX_DEVICES && count < MAX_DEVICES; i++) {
-        if (usable(ids[i])) list[count++] = (struct found){platforms[p], ids[i], kinds[kind]};
+        if (!usable(ids[i]) || listed(list, count, ids[i])) continue;
+        list[count++] = (struct found){platforms[p], ids[i], kinds[kind]};
       }
     }
   }

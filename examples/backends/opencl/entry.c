@@ -16,10 +16,12 @@ static struct backend backend;
 
 static uint32_t device_count(void *handle) { return ((struct backend *)handle)->count; }
 
+static const um_memory_interface *memory;
+
 static const void *interface(void *handle, const char *id) {
   (void)handle;
   if (id && strcmp(id, UM_FUSED_INTERFACE) == 0) return &fused_interface;
-  if (id && strcmp(id, UM_MEMORY_INTERFACE) == 0) return &memory_interface;
+  if (id && strcmp(id, UM_MEMORY_INTERFACE) == 0) return memory;
   return NULL;
 }
 
@@ -79,6 +81,7 @@ um_status ultramarine_backend_init(const um_host_table *host, um_backend_table *
   if (forked()) return fail_forked(error);
   if (backend.count == 0) backend.count = discover(backend.found, reason, sizeof reason);
   if (backend.count == 0) return fail(error, UM_ERROR, "%s", reason);
+  memory = memory_interface(&backend);
   um_write_sized(out, &table, sizeof table);
   return UM_OK;
 }

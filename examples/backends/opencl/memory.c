@@ -80,11 +80,19 @@ static uint64_t native_stream(void *handle, void *stream) {
   return (uint64_t)(uintptr_t)(stream ? stream : device->copies);
 }
 
-const um_memory_interface memory_interface = {
+static um_memory_interface offered = {
     .size = sizeof(um_memory_interface),
-    .imports = 1u << UM_MEMORY_HOST | 1u << UM_MEMORY_CL_MEM,
+    .imports = 1u << UM_MEMORY_CL_MEM,
     .exports = 1u << UM_MEMORY_CL_MEM,
     .import_ = import,
     .export_ = export,
     .native_stream = native_stream,
 };
+
+const um_memory_interface *memory_interface(const struct backend *backend) {
+  /* One table for all devices: it promises what each of them can. */
+  bool all = true;
+  for (uint32_t i = 0; i < backend->count; i++) all &= shares_host_memory(backend->found[i].id);
+  if (all) offered.imports |= 1u << UM_MEMORY_HOST;
+  return &offered;
+}

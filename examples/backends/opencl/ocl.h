@@ -293,7 +293,8 @@ um_status check_axes(const struct request *request);
 /* The interface ultramarine.fused/1. Whether the host is told of it: compiling each program anew does not pay on CPUs,
  * unless ULTRAMARINE_OPENCL_FUSE is set. */
 extern const um_fused_interface fused_interface;
-extern const um_memory_interface memory_interface; /* ultramarine.memory/1 */
+/* The interface ultramarine.memory/1. */
+const um_memory_interface *memory_interface(const struct backend *backend);
 bool fuses(const struct found *found);
 
 um_status prepare(void *device, uint32_t op, uint32_t revision, const void *attributes, const um_tensor_desc *inputs,
