@@ -6,7 +6,7 @@ mod mock_device;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use ultramarine::backends::{register, validation_findings};
-use ultramarine::{Array, Device, Dtype, Result, default_stream, with_stream};
+use ultramarine::{Array, Device, Dtype, Result, default_stream, synchronize, with_stream};
 use ultramarine_abi as abi;
 
 /// Says that all is well, and gives no buffer.
@@ -59,6 +59,8 @@ fn watched_backends() -> Result<()> {
     let sorted = Array::from_slice(&[3i32, 1, 2], &[3])?.sort(Some(-1))?;
     assert_eq!(sorted.to_vec::<i32>()?, [1, 2, 3]);
     drop((x, y, z, chain));
+    // The stream's thread may still hold what it evaluated last.
+    synchronize(gpu)?;
     assert_eq!(mock_device::BUFFERS.load(Ordering::SeqCst), 0);
     assert_eq!(validation_findings(), 0);
 
