@@ -130,7 +130,15 @@ fn _load_all<'py>(
     filter: Option<Py<PyAny>>,
     duplicates: bool,
     probe: Option<bool>,
+    probe_timeout: Option<f64>,
 ) -> Res<Bound<'py, PyList>> {
+    if let Some(seconds) = probe_timeout {
+        let limit = std::time::Duration::try_from_secs_f64(seconds)
+            .ok()
+            .filter(|limit| !limit.is_zero())
+            .ok_or_else(|| value("probe_timeout: expected a positive number of seconds"))?;
+        backends::set_probe_timeout(limit);
+    }
     prepare(py)?;
     // The first exception of the filter: nothing is loaded any more, and it is raised in the end.
     let raised: Mutex<Option<PyErr>> = Mutex::new(None);
@@ -247,9 +255,14 @@ fn _is_strict() -> bool {
     ultramarine::strict()
 }
 
+#[pyfunction]
+fn _validation_findings() -> u64 {
+    backends::validation_findings()
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m: _load _load_best _load_all _report_json _report_table _search_paths
         _set_search_paths _backends _backend_of _backend_named _op_counts _reset_op_counts
-        _set_strict _is_strict _probe);
+        _set_strict _is_strict _probe _validation_findings);
     Ok(())
 }

@@ -319,6 +319,39 @@ def test_probing_costs_the_candidate_only(tmp_path: Path) -> None:
         )
 
 
+def test_probing_gives_up_on_what_hangs(tmp_path: Path) -> None:
+    make(tmp_path, "good")
+    make(tmp_path, "hang", "-DON_INIT=for (;;) sched_yield()")
+    run(
+        """
+        for wrong in [0, -1, float("nan"), float("inf")]:
+            try:
+                backends.load_all(probe=True, probe_timeout=wrong)
+                raise AssertionError(wrong)
+            except ValueError as error:
+                assert "probe_timeout" in str(error)
+        assert [b.name for b in backends.load_all(probe=True, probe_timeout=2)] == ["good"]
+        [hung] = [c for c in backends.report() if c.name == "hang"]
+        assert (hung.stage, hung.code) == ("probe", "probe_hung"), hung
+        """,
+        ULTRAMARINE_BACKEND_PATH=str(tmp_path),
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
+    )
+
+
+def test_what_the_validation_layer_finds(good: Path) -> None:
+    """Nothing, in a backend that keeps to the rules."""
+    run(
+        """
+        assert backends.validation_findings() == 0
+        assert mx.add(mx.ones(2), 1, stream=mx.gpu).tolist() == [2, 2]
+        assert backends.validation_findings() == 0
+        """,
+        ULTRAMARINE_BACKEND_PATH=str(good),
+        ULTRAMARINE_VALIDATE="1",
+    )
+
+
 def test_buffers_of_memory_without_an_address(tmp_path: Path) -> None:
     """NumPy reads a copy, which it cannot write to; the array stays what it is."""
     run(f"""

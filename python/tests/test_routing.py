@@ -4,7 +4,6 @@ interpreter of its own, since a backend cannot be unloaded."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -41,17 +40,20 @@ def minimal() -> Path:
 @cache
 def opencl() -> Path | None:
     """The OpenCL backend, where there is a device for it."""
-    info = shutil.which("clinfo")
-    if (
-        info is None
-        or "Device" not in subprocess.run([info, "-l"], capture_output=True, text=True).stdout
-    ):
-        return None
     BUILT.mkdir(parents=True, exist_ok=True)
     made = subprocess.run(
         ["make", "-C", str(EXAMPLES / "opencl"), f"OUT={BUILT}"], capture_output=True, check=False
     )
-    return BUILT / "libultramarine-opencl.so" if made.returncode == 0 else None
+    plugin = BUILT / "libultramarine-opencl.so"
+    if made.returncode != 0:
+        return None
+    told = run(f"""
+        try:
+            print(backends.load("{plugin}").name)
+        except RuntimeError as error:
+            print(error)
+    """)
+    return plugin if told.strip() == "opencl" else None
 
 
 def routed(script: str, *plugins: Path) -> None:

@@ -36,6 +36,7 @@ __all__ = [
     "search_paths",
     "set_search_paths",
     "set_strict",
+    "validation_findings",
 ]
 
 _list = list
@@ -109,7 +110,9 @@ def load_best(name):
     return Backend(**_core._load_best(name))
 
 
-def load_all(allowed=None, blocked=None, filter=None, duplicates=False, probe=None):
+def load_all(
+    allowed=None, blocked=None, filter=None, duplicates=False, probe=None, probe_timeout=None
+):
     """Loads the best variant of each backend that is found, and returns those that are new. What
     cannot be loaded is left out, see `report`; it is no error. After this nothing is loaded
     by itself.
@@ -119,9 +122,12 @@ def load_all(allowed=None, blocked=None, filter=None, duplicates=False, probe=No
     and then nothing is loaded. With `duplicates`, a device that several backends serve is listed
     under each, else under the highest score. With `probe`, each candidate is tried in a child
     process first, so that one that crashes or hangs is left out; the default is what
-    `ULTRAMARINE_BACKEND_PROBE` says."""
+    `ULTRAMARINE_BACKEND_PROBE` says. A child may take `probe_timeout` seconds: 10, or what
+    was given last."""
     ask = None if filter is None else lambda offer: filter(_offer(offer))
-    found = _core._load_all(_globs(allowed), _globs(blocked) or [], ask, bool(duplicates), probe)
+    found = _core._load_all(
+        _globs(allowed), _globs(blocked) or [], ask, bool(duplicates), probe, probe_timeout
+    )
     return [Backend(**facts) for facts in found]
 
 
@@ -209,6 +215,12 @@ def set_strict(on, allow=()):
 def is_strict():
     """Whether strict mode is on, see `set_strict`."""
     return _core._is_strict()
+
+
+def validation_findings():
+    """How many calls and answers broke the contract's rules so far. Only backends that started while
+    `ULTRAMARINE_VALIDATE` was `1` are watched; each finding is also written to standard error."""
+    return _core._validation_findings()
 
 
 def include_dir():
