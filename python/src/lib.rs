@@ -42,6 +42,46 @@ macro_rules! functions {
     };
 }
 
+/// A class of context managers: `with` enters a scope of the core in its thread, until the end.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! context_manager {
+    ($(#[$about:meta])* $class:ident($name:literal): $argument:ty => $value:ty, $scope:ty) => {
+        thread_local! {
+            /// Scopes entered by `with` statements of this thread.
+            static SCOPES: std::cell::RefCell<Vec<$scope>> =
+                const { std::cell::RefCell::new(Vec::new()) };
+        }
+
+        $(#[$about])*
+        #[pyclass(name = $name, module = "ultramarine", frozen)]
+        pub struct $class($value);
+
+        #[pymethods]
+        impl $class {
+            #[new]
+            fn new(s: $argument) -> $class {
+                $class(s.0)
+            }
+
+            fn __enter__(&self) {
+                SCOPES.with_borrow_mut(|scopes| scopes.push(<$scope>::new(self.0)));
+            }
+
+            #[pyo3(signature = (exc_type=None, exc_value=None, traceback=None))]
+            fn __exit__(
+                &self,
+                exc_type: Option<&Bound<'_, PyAny>>,
+                exc_value: Option<&Bound<'_, PyAny>>,
+                traceback: Option<&Bound<'_, PyAny>>,
+            ) {
+                let _ = (exc_type, exc_value, traceback);
+                SCOPES.with_borrow_mut(|scopes| drop(scopes.pop()));
+            }
+        }
+    };
+}
+
 /// Rust part of the package `ultramarine`.
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,7 +2,6 @@
 
 use crate::error::{Res, type_, value};
 use pyo3::prelude::*;
-use std::cell::RefCell;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use ultramarine::{Device, DeviceType, Scope, Stream};
@@ -231,36 +230,9 @@ pub fn on<T>(stream: Option<StreamArg>, f: impl FnOnce() -> T) -> T {
     }
 }
 
-thread_local! {
-    /// Scopes entered by `with` statements of this thread.
-    static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A context manager: operations in it use the stream, or the device's default stream.
-#[pyclass(name = "StreamContext", module = "ultramarine", frozen)]
-pub struct StreamContext(Stream);
-
-#[pymethods]
-impl StreamContext {
-    #[new]
-    fn new(s: StreamArg) -> StreamContext {
-        StreamContext(s.0)
-    }
-
-    fn __enter__(&self) {
-        SCOPES.with_borrow_mut(|scopes| scopes.push(Scope::new(self.0)));
-    }
-
-    #[pyo3(signature = (exc_type=None, exc_value=None, traceback=None))]
-    fn __exit__(
-        &self,
-        exc_type: Option<&Bound<'_, PyAny>>,
-        exc_value: Option<&Bound<'_, PyAny>>,
-        traceback: Option<&Bound<'_, PyAny>>,
-    ) {
-        let _ = (exc_type, exc_value, traceback);
-        SCOPES.with_borrow_mut(|scopes| drop(scopes.pop()));
-    }
+crate::context_manager! {
+    /// A context manager: operations in it use the stream, or the device's default stream.
+    StreamContext("StreamContext"): StreamArg => Stream, Scope
 }
 
 /// A context manager in which operations use a stream, or a device's default stream.

@@ -6,7 +6,6 @@ use crate::{
     stream::DeviceArg,
 };
 use pyo3::prelude::*;
-use std::cell::RefCell;
 use ultramarine::{TransferPolicy, TransferScope};
 
 /// The array on a device: a lazy copy, within one backend by its own way if it has one, else by way of the host.
@@ -59,36 +58,9 @@ fn get_transfer_policy() -> &'static str {
     name(ultramarine::transfer_policy())
 }
 
-thread_local! {
-    /// Scopes entered by `with` statements of this thread.
-    static SCOPES: RefCell<Vec<TransferScope>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A context manager: operations in it use a transfer policy.
-#[pyclass(name = "TransferContext", module = "ultramarine", frozen)]
-pub struct TransferContext(TransferPolicy);
-
-#[pymethods]
-impl TransferContext {
-    #[new]
-    fn new(policy: Policy) -> TransferContext {
-        TransferContext(policy.0)
-    }
-
-    fn __enter__(&self) {
-        SCOPES.with_borrow_mut(|scopes| scopes.push(TransferScope::new(self.0)));
-    }
-
-    #[pyo3(signature = (exc_type=None, exc_value=None, traceback=None))]
-    fn __exit__(
-        &self,
-        exc_type: Option<&Bound<'_, PyAny>>,
-        exc_value: Option<&Bound<'_, PyAny>>,
-        traceback: Option<&Bound<'_, PyAny>>,
-    ) {
-        let _ = (exc_type, exc_value, traceback);
-        SCOPES.with_borrow_mut(|scopes| drop(scopes.pop()));
-    }
+crate::context_manager! {
+    /// A context manager: operations in it use a transfer policy.
+    TransferContext("TransferContext"): Policy => TransferPolicy, TransferScope
 }
 
 /// A context manager in which operations use a transfer policy, "error" or "host".

@@ -1,126 +1,84 @@
 //! What the boundary between host and backends costs, in nanoseconds, as JSON:
 //! `cargo run --release -p ultramarine --example boundary`. The null backend makes plans and
 //! does nothing with commands; `tiny_op` is an addition of two numbers on the CPU, from the call to the value;
-//! `resort` is one that another device has decomposed or sent to the CPU.
+//! `native`, `decomposed` and `cpu` are one-element operations on the null backend: an addition that it
+//! takes, a negation that is made of a product, a sort that goes to the CPU.
 #![allow(clippy::print_stdout)] // its purpose
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use ultramarine::{
     Array, Device, Result, default_stream, measure, op_counts, register, set_fusion, with_stream,
 };
-use ultramarine_abi::{schema::op, *};
+use ultramarine_abi::helper::{
+    self, Backend, CommandRef, Failure, Host, HostMemory, Request, Result as Answer, SyncDevice,
+};
+use ultramarine_abi::{
+    BackendTable, Command, DeviceInfo, Error, HostTable, Status, dlpack::device_type, inline_text,
+    schema::op, status,
+};
 
-unsafe extern "C" fn count(_: *mut c_void) -> u32 {
-    1
-}
+struct Null(Host);
 
-unsafe extern "C" fn info(
-    _: *mut c_void,
-    _: u32,
-    info: *mut DeviceInfo,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's place for the answer.
-    unsafe {
-        (*info).synchronous = 1;
-        (*info).host_memory = 1;
-        (*info).name[0] = b'n' as c_char;
+impl Backend for Null {
+    type Device = Null;
+
+    fn new(host: Host) -> Answer<Self> {
+        Ok(Null(host))
     }
-    status::OK
-}
 
-unsafe extern "C" fn open(
-    _: *mut c_void,
-    _: u32,
-    device: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's place for the answer.
-    unsafe { *device = std::ptr::null_mut() };
-    status::OK
-}
-
-unsafe extern "C" fn alloc(
-    _: *mut c_void,
-    bytes: u64,
-    buffer: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    // One size is enough here, and tells `free` what it frees.
-    if bytes > 4096 {
-        return status::OUT_OF_MEMORY;
+    fn device_info(&self, _index: u32, info: &mut DeviceInfo) -> Answer<()> {
+        (info.synchronous, info.host_memory) = (1, 1);
+        info.name = inline_text("null");
+        Ok(())
     }
-    // SAFETY: the host's place for the answer.
-    unsafe { *buffer = Box::into_raw(Box::new([0u8; 4096])) as *mut c_void };
-    status::OK
-}
 
-unsafe extern "C" fn free(_: *mut c_void, buffer: *mut c_void) {
-    // SAFETY: a box of `alloc`, given back once.
-    drop(unsafe { Box::from_raw(buffer as *mut [u8; 4096]) });
-}
-
-unsafe extern "C" fn pointer(_: *mut c_void, buffer: *mut c_void) -> *mut c_void {
-    buffer
-}
-
-unsafe extern "C" fn copy_in(
-    _: *mut c_void,
-    _: *mut c_void,
-    buffer: *mut c_void,
-    offset: u64,
-    source: *const c_void,
-    n: u64,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: both have that many bytes.
-    unsafe {
-        let to = (buffer as *mut u8).add(offset as usize);
-        std::ptr::copy_nonoverlapping(source as *const u8, to, n as usize);
+    fn open(&self, _index: u32) -> Answer<Null> {
+        Ok(Null(self.0))
     }
-    status::OK
 }
 
-unsafe extern "C" fn copy_out(
-    _: *mut c_void,
-    _: *mut c_void,
-    buffer: *mut c_void,
-    offset: u64,
-    target: *mut c_void,
-    n: u64,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: both have that many bytes.
-    unsafe {
-        let from = (buffer as *const u8).add(offset as usize);
-        std::ptr::copy_nonoverlapping(from, target as *mut u8, n as usize);
+impl SyncDevice for Null {
+    type Buffer = HostMemory;
+    type Plan = ();
+
+    fn alloc(&self, bytes: u64) -> Answer<HostMemory> {
+        self.0.alloc(bytes)
     }
-    status::OK
-}
 
-#[allow(clippy::too_many_arguments, reason = "the contract has it so")]
-unsafe extern "C" fn prepare(
-    _: *mut c_void,
-    id: u32,
-    _: u32,
-    _: *const c_void,
-    _: *const TensorDesc,
-    _: u32,
-    _: *const TensorDesc,
-    _: u32,
-    plan: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    // Sorts go to the CPU; a negation is a product.
-    if !matches!(id, op::BINARY | op::COPY | op::FILL) {
-        return status::UNSUPPORTED;
+    fn host_pointer(&self, buffer: &HostMemory) -> *mut u8 {
+        buffer.as_ptr()
     }
-    // SAFETY: the host's place for the answer.
-    unsafe { *plan = std::ptr::dangling_mut::<u8>() as *mut c_void };
-    status::OK
+
+    fn upload(&self, buffer: &HostMemory, offset: u64, source: &[u8]) -> Answer<()> {
+        // SAFETY: the host calls it for memory that nothing else uses.
+        unsafe { buffer.upload(offset, source) }
+    }
+
+    fn download(
+        &self,
+        buffer: &HostMemory,
+        offset: u64,
+        target: &mut [MaybeUninit<u8>],
+    ) -> Answer<()> {
+        // SAFETY: as in `upload`.
+        unsafe { buffer.download(offset, target) }
+    }
+
+    fn prepare(&self, request: &Request<'_>) -> Answer<()> {
+        match request.op {
+            op::BINARY | op::COPY | op::FILL => Ok(()),
+            _ => Err(Failure::unsupported("sums, copies and fills are all there is")),
+        }
+    }
+
+    fn run(&self, _plan: &(), _command: &CommandRef<'_, Self>) -> Answer<()> {
+        Ok(())
+    }
 }
 
+/// A submit that is nothing but a call.
 unsafe extern "C" fn submit(
     _: *mut c_void,
     _: *mut c_void,
@@ -131,42 +89,39 @@ unsafe extern "C" fn submit(
     status::OK
 }
 
-unsafe extern "C" fn init(
-    _: *const HostTable,
-    out: *mut BackendTable,
-    _: *mut *mut Error,
+/// The null backend as a device of a type, without what the helper does in a submit.
+unsafe fn fill(
+    device_type: i32,
+    host: *const HostTable,
+    table: *mut BackendTable,
+    error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the host's table; it came zeroed.
-    let t = unsafe { &mut *out };
-    t.size = size_of::<BackendTable>() as u32;
-    t.abi_major = ABI_MAJOR as u16;
-    t.abi_minor = ABI_MINOR as u16;
-    t.name = c"null".as_ptr();
-    t.device_type = dlpack::device_type::EXT_DEV;
-    t.device_count = Some(count);
-    t.device_info = Some(info);
-    t.device_open = Some(open);
-    t.buffer_alloc = Some(alloc);
-    t.buffer_free = Some(free);
-    t.buffer_host_pointer = Some(pointer);
-    t.copy_to_device = Some(copy_in);
-    t.copy_to_host = Some(copy_out);
-    t.prepare = Some(prepare);
-    t.submit = Some(submit);
-    status::OK
+    // SAFETY: the arguments are those of the contract's entry point.
+    unsafe {
+        let code = helper::init::<Null>(c"null", device_type, host, table, error);
+        if code == status::OK {
+            (*table).submit = Some(submit);
+        }
+        code
+    }
+}
+
+unsafe extern "C" fn gpu(
+    host: *const HostTable,
+    table: *mut BackendTable,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the host's arguments, passed on.
+    unsafe { fill(device_type::EXT_DEV, host, table, error) }
 }
 
 unsafe extern "C" fn overlay(
     host: *const HostTable,
-    out: *mut BackendTable,
+    table: *mut BackendTable,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the host's arguments, passed on, and its table.
-    unsafe {
-        let code = init(host, out, error);
-        (*out).device_type = dlpack::device_type::CPU;
-        code
-    }
+    // SAFETY: the host's arguments, passed on.
+    unsafe { fill(device_type::CPU, host, table, error) }
 }
 
 /// The best of several runs, in nanoseconds per round.
@@ -190,8 +145,8 @@ fn main() -> Result<()> {
     const ROUNDS: u32 = 1000;
     let x = Array::from_slice(&[1.0f32], &[1])?;
     let tiny = timed(ROUNDS, || x.add(&x)?.eval())?;
-    // SAFETY: the table above keeps to the contract.
-    let null = unsafe { register(init) }?[0];
+    // SAFETY: the helper keeps to the contract, and so does a submit that does nothing.
+    let null = unsafe { register(gpu) }?[0];
     set_fusion(false);
     let stream = default_stream(null)?;
     let on_null = |f: fn(&Array) -> Result<Array>| {

@@ -3,6 +3,7 @@
 use super::{Failure, Result};
 use crate::{Error, HostTable, Status, read_sized};
 use core::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
@@ -154,6 +155,48 @@ impl HostMemory {
     /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
+    }
+
+    /// The address of `bytes` bytes from `offset`.
+    fn part(&self, offset: u64, bytes: usize) -> Result<*mut u8> {
+        let start = usize::try_from(offset)
+            .ok()
+            .filter(|start| start.checked_add(bytes).is_some_and(|end| end <= self.bytes));
+        match start {
+            Some(start) => Ok(self.data.wrapping_add(start)),
+            None => Err(Failure::invalid(format!(
+                "a copy beyond the buffer: {bytes} bytes at {offset} of {}",
+                self.bytes
+            ))),
+        }
+    }
+
+    /// Copies `source` to `offset`: what [`SyncDevice::upload`](super::SyncDevice::upload) is for this memory.
+    ///
+    /// # Errors
+    /// [`crate::status::INVALID`] when that is not all inside.
+    ///
+    /// # Safety
+    /// Nobody else uses that part meanwhile. (The host keeps to that in calls of a backend.)
+    pub unsafe fn upload(&self, offset: u64, source: &[u8]) -> Result<()> {
+        let to = self.part(offset, source.len())?;
+        // SAFETY: so many bytes are there, and the caller's promise.
+        unsafe { to.copy_from_nonoverlapping(source.as_ptr(), source.len()) };
+        Ok(())
+    }
+
+    /// Copies what is at `offset` to `target`.
+    ///
+    /// # Errors
+    /// [`crate::status::INVALID`] when that is not all inside.
+    ///
+    /// # Safety
+    /// Nobody writes to that part meanwhile.
+    pub unsafe fn download(&self, offset: u64, target: &mut [MaybeUninit<u8>]) -> Result<()> {
+        let from = self.part(offset, target.len())?;
+        // SAFETY: as in `upload`.
+        unsafe { target.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, target.len()) };
+        Ok(())
     }
 }
 

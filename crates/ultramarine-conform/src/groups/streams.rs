@@ -287,9 +287,14 @@ fn cross(device: &Device<'_>) -> Result {
     PASSED
 }
 
-/// The wait is asked for before anybody has recorded: a backend that ignores it is caught
-/// even if it is synchronous.
-fn wait_first(device: &Device<'_>) -> Result {
+/// Has a second stream copy `a` to `b` behind event value 1 as `copy` does it, and only then
+/// fills `a` on the first stream and records the value. `early` is what is wrong when the copy
+/// did not wait.
+fn behind_a_later_record(
+    device: &Device<'_>,
+    early: &str,
+    copy: impl Fn(&Mover<'_>, Handle, Handle, [Buffer; 2]) -> std::result::Result<(), String> + Sync,
+) -> Result {
     let mover = mover!(device);
     let mut buffers = Buffers::new(device);
     let [a, b] = [mover.buffer(&mut buffers)?, mover.buffer(&mut buffers)?];
@@ -297,11 +302,10 @@ fn wait_first(device: &Device<'_>) -> Result {
     mover.fill(first, a, 1.0)?;
     mover.fill(first, b, 0.0)?;
     device.synchronize(first)?;
-    let mover = &mover;
+    let (mover, copy) = (&mover, &copy);
     let waited = std::thread::scope(|scope| {
         let waiting = scope.spawn(move || -> std::result::Result<(), String> {
-            device.wait_stream(second, event, 1)?;
-            mover.copy(second, a, b, 1)?;
+            copy(mover, second, event, [a, b])?;
             device.synchronize(second)?;
             mover.expect(second, b, 7.0)
         });
@@ -311,7 +315,7 @@ fn wait_first(device: &Device<'_>) -> Result {
         done?;
         waited
     });
-    waited.map_err(|e| format!("work behind event_wait_stream ran before the event: {e}"))?;
+    waited.map_err(|e| format!("{early}: {e}"))?;
     device.synchronize(first)?;
     device.destroy_event(event);
     device.destroy_stream(first);
@@ -319,41 +323,31 @@ fn wait_first(device: &Device<'_>) -> Result {
     PASSED
 }
 
+/// The wait is asked for before anybody has recorded: a backend that ignores it is caught
+/// even if it is synchronous.
+fn wait_first(device: &Device<'_>) -> Result {
+    let early = "work behind event_wait_stream ran before the event";
+    behind_a_later_record(device, early, |mover, stream, event, [a, b]| {
+        device.wait_stream(stream, event, 1)?;
+        mover.copy(stream, a, b, 1)?;
+        Ok(())
+    })
+}
+
 /// As [`wait_first`], by the wait that a tensor names.
 fn waiting_tensor(device: &Device<'_>) -> Result {
     if !device.flag(device_flag::WAITS_IN_COMMANDS) {
         return skip("the device does not say WAITS_IN_COMMANDS");
     }
-    let mover = mover!(device);
-    let mut buffers = Buffers::new(device);
-    let [a, b] = [mover.buffer(&mut buffers)?, mover.buffer(&mut buffers)?];
-    let (first, second, event) = (device.stream()?, device.stream()?, device.event()?);
-    mover.fill(first, a, 1.0)?;
-    device.synchronize(first)?;
-    let mover = &mover;
-    let waited = std::thread::scope(|scope| {
-        let waiting = scope.spawn(move || -> std::result::Result<(), String> {
-            let event: Handle = event;
-            let mut input = [tensor(device, &mover.shape, a)];
-            (input[0].wait, input[0].wait_value) = (event.0, 1);
-            mover.with_copy(a, b, |command| {
-                device.submit(second, &[Command { inputs: input.as_ptr(), ..*command }])
-            })?;
-            device.synchronize(second)?;
-            mover.expect(second, b, 7.0)
-        });
-        std::thread::sleep(Duration::from_millis(60));
-        let done = mover.fill(first, a, 7.0).and_then(|()| device.record(first, event, 1));
-        let waited = waiting.join().unwrap_or_else(|_| Err("the kit's thread panicked".into()));
-        done?;
-        waited
-    });
-    waited.map_err(|e| format!("a command did not wait for its tensor's event: {e}"))?;
-    device.synchronize(first)?;
-    device.destroy_event(event);
-    device.destroy_stream(first);
-    device.destroy_stream(second);
-    PASSED
+    let early = "a command did not wait for its tensor's event";
+    behind_a_later_record(device, early, |mover, stream, event, [a, b]| {
+        let mut input = [tensor(device, &mover.shape, a)];
+        (input[0].wait, input[0].wait_value) = (event.0, 1);
+        mover.with_copy(a, b, |command| {
+            device.submit(stream, &[Command { inputs: input.as_ptr(), ..*command }])
+        })?;
+        Ok(())
+    })
 }
 
 fn several(device: &Device<'_>) -> Result {
