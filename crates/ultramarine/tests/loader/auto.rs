@@ -63,7 +63,7 @@ cases! {
     /// Many threads at once: each finds all of it.
     fn threads [] {
         let bench = Bench::new("auto-threads");
-        bench.plugin("all", "slow", &["-DON_INIT=for (int i = 0; i < 1000; i++) sched_yield()"]);
+        bench.plugin("all", "slow", &["-DON_INIT=extern int usleep(unsigned); usleep(20000)"]);
         bench.search(&["all"]);
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -113,7 +113,7 @@ cases! {
     /// A child forked while another thread loads can load and look.
     fn forked [] {
         let bench = Bench::new("auto-forked");
-        let slow = "-DON_INIT=for (long i = 0; i < 2000000; i++) sched_yield()";
+        let slow = "-DON_INIT=extern int usleep(unsigned); usleep(1000000)";
         let slow = bench.plugin("slow", "slow", &[slow]);
         let quick = bench.plugin("quick", "quick", &[]);
         bench.search(&[]);
