@@ -1,5 +1,6 @@
 /* Which devices there are, and what they say of themselves. Nothing is opened here. */
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,7 +55,7 @@ static bool listed(const struct found *list, uint32_t count, cl_device_id id) {
   return false;
 }
 
-uint32_t discover(struct found *list, char *reason, size_t reason_size) {
+static uint32_t find(struct found *list, char *reason, size_t reason_size) {
   static const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU};
   cl_platform_id platforms[16];
   cl_uint n_platforms = 0;
@@ -81,6 +82,15 @@ uint32_t discover(struct found *list, char *reason, size_t reason_size) {
     snprintf(reason, reason_size, "none of the %u OpenCL platforms has a 64-bit little-endian device with a compiler",
              n_platforms);
   }
+  return count;
+}
+
+uint32_t discover(struct found *list, char *reason, size_t reason_size) {
+  /* Drivers start at the first question, and not all of them bear two at once. */
+  static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&turn);
+  uint32_t count = find(list, reason, reason_size);
+  pthread_mutex_unlock(&turn);
   return count;
 }
 
