@@ -1,13 +1,9 @@
 //! A backend in Rust by the helper alone: one synchronous device in host memory that adds
 //! float32 tensors. The tests load it; it also shows what a backend has to write.
 
-use std::mem::MaybeUninit;
 use ultramarine_abi::{
     DeviceInfo, dlpack, export_backend,
-    helper::{
-        Backend, CommandRef, Failure, Host, HostMemory, Request, Result, Score, SyncDevice,
-        TensorRef,
-    },
+    helper::{Backend, CommandRef, Failure, Host, Request, Result, Score, SyncDevice, TensorRef},
     inline_text,
     schema::{self, BinaryAttrs, binary, op},
 };
@@ -60,31 +56,9 @@ impl Backend for Adder {
 }
 
 impl SyncDevice for Device {
-    type Buffer = HostMemory;
+    ultramarine_abi::host_memory_buffers!(host);
+
     type Plan = Plan;
-
-    fn alloc(&self, bytes: u64) -> Result<HostMemory> {
-        self.host.alloc(bytes)
-    }
-
-    fn host_pointer(&self, buffer: &HostMemory) -> *mut u8 {
-        buffer.as_ptr()
-    }
-
-    fn upload(&self, buffer: &HostMemory, offset: u64, source: &[u8]) -> Result<()> {
-        // SAFETY: the host calls it for memory that nothing else uses.
-        unsafe { buffer.upload(offset, source) }
-    }
-
-    fn download(
-        &self,
-        buffer: &HostMemory,
-        offset: u64,
-        target: &mut [MaybeUninit<u8>],
-    ) -> Result<()> {
-        // SAFETY: as in `upload`.
-        unsafe { buffer.download(offset, target) }
-    }
 
     fn prepare(&self, request: &Request<'_>) -> Result<Plan> {
         let float = |i: usize| request.input_dtype(i).is_some_and(|d| 1 << d == float32());

@@ -6,13 +6,12 @@
 #![allow(clippy::print_stdout)] // its purpose
 
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use ultramarine::{
     Array, Device, Result, default_stream, measure, op_counts, register, set_fusion, with_stream,
 };
 use ultramarine_abi::helper::{
-    self, Backend, CommandRef, Failure, Host, HostMemory, Request, Result as Answer, SyncDevice,
+    self, Backend, CommandRef, Failure, Host, Request, Result as Answer, SyncDevice,
 };
 use ultramarine_abi::{
     BackendTable, Command, DeviceInfo, Error, HostTable, Status, dlpack::device_type, inline_text,
@@ -40,31 +39,9 @@ impl Backend for Null {
 }
 
 impl SyncDevice for Null {
-    type Buffer = HostMemory;
+    ultramarine_abi::host_memory_buffers!(0);
+
     type Plan = ();
-
-    fn alloc(&self, bytes: u64) -> Answer<HostMemory> {
-        self.0.alloc(bytes)
-    }
-
-    fn host_pointer(&self, buffer: &HostMemory) -> *mut u8 {
-        buffer.as_ptr()
-    }
-
-    fn upload(&self, buffer: &HostMemory, offset: u64, source: &[u8]) -> Answer<()> {
-        // SAFETY: the host calls it for memory that nothing else uses.
-        unsafe { buffer.upload(offset, source) }
-    }
-
-    fn download(
-        &self,
-        buffer: &HostMemory,
-        offset: u64,
-        target: &mut [MaybeUninit<u8>],
-    ) -> Answer<()> {
-        // SAFETY: as in `upload`.
-        unsafe { buffer.download(offset, target) }
-    }
 
     fn prepare(&self, request: &Request<'_>) -> Answer<()> {
         match request.op {

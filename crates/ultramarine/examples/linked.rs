@@ -10,10 +10,9 @@
 
 #![allow(clippy::print_stdout)] // It tells its results.
 
-use std::mem::MaybeUninit;
 use ultramarine::{Array, Result, default_stream, op_counts, register, with_stream};
 use ultramarine_abi::helper::{
-    self, Backend, CommandRef, Failure, Host, HostMemory, Request, Result as Answer, SyncDevice,
+    self, Backend, CommandRef, Failure, Host, Request, Result as Answer, SyncDevice,
 };
 use ultramarine_abi::{self as abi, DeviceInfo, schema};
 
@@ -44,31 +43,9 @@ impl Backend for Linked {
 }
 
 impl SyncDevice for Adder {
-    type Buffer = HostMemory;
+    ultramarine_abi::host_memory_buffers!(0);
+
     type Plan = ();
-
-    fn alloc(&self, bytes: u64) -> Answer<HostMemory> {
-        self.0.alloc(bytes)
-    }
-
-    fn host_pointer(&self, buffer: &HostMemory) -> *mut u8 {
-        buffer.as_ptr()
-    }
-
-    fn upload(&self, buffer: &HostMemory, offset: u64, source: &[u8]) -> Answer<()> {
-        // SAFETY: the host calls it for memory that nothing else uses.
-        unsafe { buffer.upload(offset, source) }
-    }
-
-    fn download(
-        &self,
-        buffer: &HostMemory,
-        offset: u64,
-        target: &mut [MaybeUninit<u8>],
-    ) -> Answer<()> {
-        // SAFETY: as in `upload`.
-        unsafe { buffer.download(offset, target) }
-    }
 
     fn prepare(&self, request: &Request<'_>) -> Answer<()> {
         let float32 = schema::DTYPES.iter().position(|(name, _)| *name == "float32");

@@ -208,3 +208,40 @@ impl Drop for HostMemory {
         }
     }
 }
+
+/// The part of an `impl SyncDevice` that is about buffers, for a device whose buffers are memory of
+/// the host: `host_memory_buffers!(field)`, where `field` of the device is its [`Host`].
+#[macro_export]
+macro_rules! host_memory_buffers {
+    ($host:tt) => {
+        type Buffer = $crate::helper::HostMemory;
+
+        fn alloc(&self, bytes: u64) -> $crate::helper::Result<Self::Buffer> {
+            self.$host.alloc(bytes)
+        }
+
+        fn host_pointer(&self, buffer: &Self::Buffer) -> *mut u8 {
+            buffer.as_ptr()
+        }
+
+        fn upload(
+            &self,
+            buffer: &Self::Buffer,
+            offset: u64,
+            source: &[u8],
+        ) -> $crate::helper::Result<()> {
+            // SAFETY: the host calls it for memory that nothing else uses.
+            unsafe { buffer.upload(offset, source) }
+        }
+
+        fn download(
+            &self,
+            buffer: &Self::Buffer,
+            offset: u64,
+            target: &mut [::std::mem::MaybeUninit<u8>],
+        ) -> $crate::helper::Result<()> {
+            // SAFETY: as in `upload`.
+            unsafe { buffer.download(offset, target) }
+        }
+    };
+}

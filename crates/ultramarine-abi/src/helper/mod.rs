@@ -17,6 +17,7 @@
 //! * [`Backend`], [`Device`], [`SyncDevice`]: what a backend implements;
 //! * [`Request`], [`Commands`], [`TensorRef`]: what it is asked, as safe views;
 //! * [`Host`]: what the host lends; [`Failure`]: errors;
+//! * [`host_memory_buffers!`](crate::host_memory_buffers): buffers in the host's memory;
 //! * [`guard`]: for entries of optional interfaces, which a backend writes itself;
 //! * [`export_abi_info!`](crate::export_abi_info): the info and note alone.
 
