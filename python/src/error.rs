@@ -1,9 +1,9 @@
 //! Errors of the core as Python exceptions.
 
-use pyo3::exceptions::{
-    PyBufferError, PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
-};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 use ultramarine::Error;
 
 /// What a binding can fail with: an error of the core, or a Python exception that is
@@ -45,10 +45,31 @@ pub fn exception(error: &Error) -> PyErr {
         Error::Value(_) => PyValueError::new_err(text),
         Error::Type(_) => PyTypeError::new_err(text),
         Error::Index(_) => PyIndexError::new_err(text),
-        Error::Buffer(_) => PyBufferError::new_err(text),
+        Error::Buffer(_) => raised(0, text),
+        Error::BufferDevice(_) => raised(1, text),
         Error::Memory(_) => PyMemoryError::new_err(text),
         _ => PyRuntimeError::new_err(text),
     }
+}
+
+/// `InterchangeError` and `InterchangeDeviceError`, which have several bases each: defined in
+/// Python (`ultramarine/_errors.py`).
+static CLASSES: PyOnceLock<[Py<PyType>; 2]> = PyOnceLock::new();
+
+fn raised(which: usize, text: String) -> PyErr {
+    Python::attach(|py| {
+        let find = || -> PyResult<[Py<PyType>; 2]> {
+            let module = py.import("ultramarine._errors")?;
+            let class = |name| -> PyResult<Py<PyType>> {
+                Ok(module.getattr(name)?.cast_into::<PyType>()?.unbind())
+            };
+            Ok([class("InterchangeError")?, class("InterchangeDeviceError")?])
+        };
+        match CLASSES.get_or_try_init(py, find) {
+            Ok(all) => PyErr::from_type(all[which].bind(py).clone(), text),
+            Err(error) => error,
+        }
+    })
 }
 
 /// A `ValueError`.

@@ -3,6 +3,7 @@
 //! ```text
 //! array/       the class: attributes, operators, indexing, construction, export
 //! convert.rs   Python values as operands and arguments
+//! dlpack/      arrays from other libraries and for them
 //! dtype.rs     Dtype, categories, finfo, iinfo
 //! stream.rs    devices and streams
 //! memory.rs    counters and limits of memory
@@ -19,6 +20,7 @@
 mod array;
 mod backends;
 mod convert;
+mod dlpack;
 mod dtype;
 mod error;
 mod io;
@@ -96,5 +98,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(m)?;
     transfer::register(m)?;
     backends::register(m)?;
+    dlpack::register(m)?;
     Ok(())
 }

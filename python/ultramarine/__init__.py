@@ -4,6 +4,8 @@ from ultramarine import _core
 from ultramarine import backends as backends
 from ultramarine import random as random
 from ultramarine._core import *
+from ultramarine._errors import InterchangeDeviceError as InterchangeDeviceError
+from ultramarine._errors import InterchangeError as InterchangeError
 
 e = 2.718281828459045
 euler_gamma = 0.5772156649015329

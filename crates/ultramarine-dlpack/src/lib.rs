@@ -1,7 +1,21 @@
-//! The C structures of [DLPack 1.3](https://dmlc.github.io/dlpack/latest/), and
-//! nothing else of Ultramarine: this crate knows no arrays, graphs or devices.
+//! [DLPack 1.3](https://dmlc.github.io/dlpack/latest/) in Rust: the C structures, validation of
+//! tensors that come from outside, and owners that run a tensor's deleter exactly once. This
+//! crate knows no arrays, graphs or devices of Ultramarine, and depends on nothing.
+//!
+//! - [`check`] judges a tensor before anything of it is believed, and says where its elements lie.
+//! - [`ManagedTensor`] owns a tensor: one that came, or one that is made here for others.
+//! - [`exchange`] is the C exchange API that types of tensors carry.
 //!
 //! Layouts follow `dlpack.h`; sizes and offsets are asserted at compile time.
+
+mod check;
+pub mod exchange;
+mod make;
+mod managed;
+
+pub use check::{Checked, Invalid, MAX_NDIM, check};
+pub use make::Description;
+pub use managed::ManagedTensor;
 
 use core::ffi::c_void;
 
@@ -63,6 +77,28 @@ pub mod type_code {
     pub const COMPLEX: u8 = 5;
     /// Boolean, one byte.
     pub const BOOL: u8 = 6;
+    /// 8-bit float: 3 bits of exponent, 4 of mantissa, with infinities.
+    pub const FLOAT8_E3M4: u8 = 7;
+    /// 8-bit float: 4 bits of exponent, 3 of mantissa, with infinities.
+    pub const FLOAT8_E4M3: u8 = 8;
+    /// As E4M3, bias 11, finite, one NaN in place of the negative zero.
+    pub const FLOAT8_E4M3B11FNUZ: u8 = 9;
+    /// As E4M3, without infinities.
+    pub const FLOAT8_E4M3FN: u8 = 10;
+    /// As E4M3FN, bias 8, one NaN in place of the negative zero.
+    pub const FLOAT8_E4M3FNUZ: u8 = 11;
+    /// 8-bit float: 5 bits of exponent, 2 of mantissa, with infinities.
+    pub const FLOAT8_E5M2: u8 = 12;
+    /// As E5M2, bias 16, finite, one NaN in place of the negative zero.
+    pub const FLOAT8_E5M2FNUZ: u8 = 13;
+    /// Powers of two: 8 bits of exponent, no sign, no zero, one NaN.
+    pub const FLOAT8_E8M0FNU: u8 = 14;
+    /// 6-bit float: 2 bits of exponent, 3 of mantissa, finite.
+    pub const FLOAT6_E2M3FN: u8 = 15;
+    /// 6-bit float: 3 bits of exponent, 2 of mantissa, finite.
+    pub const FLOAT6_E3M2FN: u8 = 16;
+    /// 4-bit float: 2 bits of exponent, 1 of mantissa, finite.
+    pub const FLOAT4_E2M1FN: u8 = 17;
 }
 
 /// Bits of `DLManagedTensorVersioned::flags`.

@@ -20,9 +20,14 @@ pub enum Error {
     /// An axis or index out of range. Python: `IndexError`.
     #[error("{0}")]
     Index(String),
-    /// Memory cannot be exported or imported as asked. Python: `BufferError`.
+    /// Memory cannot be exported or imported as asked. Python: `InterchangeError`, which is
+    /// a `BufferError` and a `ValueError`.
     #[error("{0}")]
     Buffer(String),
+    /// Memory cannot be exported or imported because of the device that it is on. Python:
+    /// `InterchangeDeviceError`, which is an `InterchangeError` and a `TypeError`.
+    #[error("{0}")]
+    BufferDevice(String),
     /// No memory. Python: `MemoryError`.
     #[error("{0}")]
     Memory(String),
@@ -62,6 +67,16 @@ impl Error {
     /// A [`Error::Index`] about `op`.
     pub fn index(op: &str, text: impl std::fmt::Display) -> Self {
         Error::Index(format!("[{op}] {text}"))
+    }
+
+    /// A [`Error::Buffer`] about `op`.
+    pub fn buffer(op: &str, text: impl std::fmt::Display) -> Self {
+        Error::Buffer(format!("[{op}] {text}"))
+    }
+
+    /// A [`Error::BufferDevice`] about `op`.
+    pub fn buffer_device(op: &str, text: impl std::fmt::Display) -> Self {
+        Error::BufferDevice(format!("[{op}] {text}"))
     }
 
     /// A [`Error::Runtime`] about `op`.

@@ -8,6 +8,7 @@ mod device;
 mod dtype;
 mod error;
 mod eval;
+pub mod interchange;
 pub mod io;
 mod log;
 pub mod memory;
@@ -38,7 +39,7 @@ pub use dtype::{Category, Dtype, Element, FloatInfo, IntInfo, Kind, finfo, iinfo
 pub use error::{Error, Result};
 pub use eval::{async_eval, eval, fusion, set_fusion};
 pub use half::{bf16, f16};
-pub use memory::buffer::Buffer;
+pub use memory::buffer::{Buffer, Export};
 pub use node::Value;
 pub use num_complex::Complex32;
 pub use ops::{

@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyList, PyType};
 use std::ffi::{CStr, c_int, c_void};
-use ultramarine::{Array, Dtype, Scalar, Value};
+use ultramarine::{Array, Dtype, Scalar};
 
 /// A scalar as a Python number.
 fn number<'py>(py: Python<'py>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
@@ -62,8 +62,8 @@ fn nested<'py>(
 }
 
 /// What a buffer's view points to until it is released.
-struct Export {
-    _memory: Value,
+struct View {
+    _memory: ultramarine::Export,
     shape: Vec<isize>,
     strides: Vec<isize>,
 }
@@ -139,7 +139,6 @@ impl PyArray {
             array = py.detach(|| array.to_contiguous())?;
         }
         let (value, own) = py.detach(|| array.host_value())?;
-        value.buffer.mark_exported();
         let size = array.itemsize() as isize;
         let fits = !wants(ffi::PyBUF_F_CONTIGUOUS) || array.ndim() < 2;
         if !fits && !wants(ffi::PyBUF_ANY_CONTIGUOUS) {
@@ -150,10 +149,10 @@ impl PyArray {
             return Err(PyBufferError::new_err("the array's memory is read-only").into());
         }
         let data = value.data();
-        let mut export = Box::new(Export {
+        let mut export = Box::new(View {
             shape: array.shape().iter().map(|n| *n as isize).collect(),
             strides: value.strides.iter().map(|s| s * size).collect(),
-            _memory: value,
+            _memory: value.buffer.export(),
         });
         // SAFETY: `view` is the interpreter's to fill. The pointers lead into the boxed
         // export, freed in `__releasebuffer__`, which also keeps the memory that `buf` points
@@ -185,7 +184,7 @@ impl PyArray {
     /// Called by the interpreter with a view that `__getbuffer__` filled.
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         // SAFETY: `internal` is the box that `__getbuffer__` made, released once.
-        unsafe { drop(Box::from_raw((*view).internal as *mut Export)) }
+        unsafe { drop(Box::from_raw((*view).internal as *mut View)) }
     }
 }
 

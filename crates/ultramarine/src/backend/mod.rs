@@ -49,12 +49,14 @@ use kernels::{KernelList, Kernels};
 use plan::PlanCache;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
-use ultramarine_abi::{self as abi, Status, status};
+use ultramarine_abi::{self as abi, Status, dlpack::DLDevice, status};
 
 /// One open device of a backend.
 pub struct DeviceState {
     /// Its global name.
     pub device: Device,
+    /// Its name in DLPack.
+    pub dl: DLDevice,
     /// The backend's name.
     pub backend: String,
     table: abi::BackendTable,
@@ -116,8 +118,10 @@ impl DeviceState {
             life::register();
         }
         let own = Kernels::new(&backend.name, "", 0, backend.table, (handle, index as i32), &info);
+        let dl = DLDevice { device_type: backend.table.device_type, device_id: index as i32 };
         Box::leak(Box::new(DeviceState {
             device,
+            dl,
             backend: backend.name.clone(),
             table: backend.table,
             handle,

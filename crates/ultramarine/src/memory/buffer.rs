@@ -16,8 +16,18 @@ use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use ultramarine_abi::dlpack::{ManagedTensor, flag};
+
+/// Memory that somebody else sees, until this is dropped.
+pub struct Export(Arc<Buffer>);
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        self.0.exports.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 enum Owner {
     /// Host memory of our allocator.
@@ -26,6 +36,8 @@ enum Owner {
     Device(&'static DeviceState, Box<Mutex<Uses>>),
     /// Somebody else's memory, released by dropping the value.
     Foreign(#[allow(dead_code, reason = "held, not read")] Box<dyn Any + Send + Sync>),
+    /// Host memory of a tensor of another library.
+    Tensor(#[allow(dead_code, reason = "held, not read")] ManagedTensor),
 }
 
 /// A command's use of a buffer: the number of its submission on a stream.
@@ -56,8 +68,10 @@ pub struct Buffer {
     device: Device,
     owner: Owner,
     read_only: bool,
-    /// Memory that has left us: an export is or was alive.
-    exported: AtomicBool,
+    /// Exports that are alive: somebody else may write to the memory.
+    exports: AtomicUsize,
+    /// A copy that another library made for us: as good as our own, for all its owner.
+    given: bool,
     /// Copies on other devices, made when work there read this buffer.
     mirrors: OnceLock<Box<Mutex<Vec<Arc<Buffer>>>>>,
 }
@@ -92,7 +106,8 @@ impl Buffer {
             device: device.device,
             owner,
             read_only: false,
-            exported: AtomicBool::new(false),
+            exports: AtomicUsize::new(0),
+            given: false,
             mirrors: OnceLock::new(),
         }))
     }
@@ -115,7 +130,30 @@ impl Buffer {
             device: Device::CPU,
             owner: Owner::Foreign(owner),
             read_only,
-            exported: AtomicBool::new(false),
+            exports: AtomicUsize::new(0),
+            given: false,
+            mirrors: OnceLock::new(),
+        })
+    }
+
+    /// Takes over a tensor in host memory: `bytes` bytes at `pointer` are its elements.
+    #[inline]
+    pub(crate) fn from_tensor(
+        pointer: *mut u8,
+        bytes: usize,
+        tensor: ManagedTensor,
+    ) -> Arc<Buffer> {
+        let flags = tensor.flags();
+        let read_only = flags & flag::READ_ONLY != 0;
+        Arc::new(Buffer {
+            pointer,
+            handle: std::ptr::null_mut(),
+            bytes,
+            device: Device::CPU,
+            owner: Owner::Tensor(tensor),
+            read_only,
+            exports: AtomicUsize::new(0),
+            given: flags & flag::IS_COPIED != 0 && !read_only,
             mirrors: OnceLock::new(),
         })
     }
@@ -123,6 +161,11 @@ impl Buffer {
     /// Address of the memory for the host; NULL where the host cannot reach it.
     pub fn as_ptr(&self) -> *mut u8 {
         self.pointer
+    }
+
+    /// Whether the block begins where others want tensors to begin: at a multiple of 256 bytes.
+    pub(crate) fn is_aligned_base(&self) -> bool {
+        (self.pointer as usize).is_multiple_of(256)
     }
 
     /// The backend's handle, NULL for host memory.
@@ -148,12 +191,16 @@ impl Buffer {
     /// Memory that we did not allocate or that has left us: never donated,
     /// mirrored, merged or recycled while somebody else may see it.
     pub fn is_escaped(&self) -> bool {
-        matches!(self.owner, Owner::Foreign(_)) || self.exported.load(Ordering::Acquire)
+        let foreign = matches!(self.owner, Owner::Foreign(_) | Owner::Tensor(_)) && !self.given;
+        foreign || self.exports.load(Ordering::Acquire) > 0
     }
 
-    /// Marks the memory as exported.
-    pub fn mark_exported(&self) {
-        self.exported.store(true, Ordering::Release);
+    /// Keeps the memory for somebody else, who may write to it: while the guard lives, it
+    /// counts as escaped.
+    pub fn export(self: &Arc<Self>) -> Export {
+        self.exports.fetch_add(1, Ordering::AcqRel);
+        self.drop_mirrors();
+        Export(self.clone())
     }
 
     fn in_flight(&self) -> Option<MutexGuard<'_, Uses>> {

@@ -1,0 +1,85 @@
+//! The C exchange API: a table of functions that a type of tensors carries, so that others
+//! take and make its tensors without Python calls.
+//!
+//! The type's attribute [`ATTRIBUTE`] is a capsule named [`CAPSULE`] with a
+//! [`DLPackExchangeAPI`], which lives as long as the process.
+
+use crate::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+/// The type's attribute (since DLPack 1.3).
+pub const ATTRIBUTE: &CStr = c"__dlpack_c_exchange_api__";
+/// Its name in DLPack 1.2, where it held the table's address as an integer.
+pub const ATTRIBUTE_1_2: &CStr = c"__c_dlpack_exchange_api__";
+/// The name of the capsule.
+pub const CAPSULE: &CStr = c"dlpack_exchange_api";
+
+/// What every version of the table begins with.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLPackExchangeAPIHeader {
+    /// Version of the table; its major version must be known before anything else is used.
+    pub version: DLPackVersion,
+    /// A table of an older version, or NULL.
+    pub prev_api: *mut DLPackExchangeAPIHeader,
+}
+
+/// Reports an error to who asked for an allocation: the context that came with the request, the
+/// kind of error (the name of a Python exception), a message.
+pub type SetError =
+    unsafe extern "C" fn(context: *mut c_void, kind: *const c_char, message: *const c_char);
+
+/// Makes a tensor like the prototype (its shape, dtype and device). Called without the
+/// interpreter's lock. 0, or -1 after `set_error` was called.
+pub type ManagedTensorAllocator = unsafe extern "C" fn(
+    prototype: *mut DLTensor,
+    out: *mut *mut DLManagedTensorVersioned,
+    error_context: *mut c_void,
+    set_error: Option<SetError>,
+) -> c_int;
+
+/// Exports a Python object. 0, or -1 with an exception set.
+pub type ManagedTensorFromPyObject =
+    unsafe extern "C" fn(object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int;
+
+/// Makes a Python object of a tensor, which it takes over. 0, or -1 with an exception set.
+pub type ManagedTensorToPyObject =
+    unsafe extern "C" fn(tensor: *mut DLManagedTensorVersioned, out: *mut *mut c_void) -> c_int;
+
+/// Lends a Python object's tensor until control returns to it. 0, or -1 with an exception set.
+pub type DLTensorFromPyObject =
+    unsafe extern "C" fn(object: *mut c_void, out: *mut DLTensor) -> c_int;
+
+/// The stream that the library's work on a device goes to. 0, or -1 with an exception set.
+pub type CurrentWorkStream = unsafe extern "C" fn(
+    device_type: i32,
+    device_id: i32,
+    out_current_stream: *mut *mut c_void,
+) -> c_int;
+
+/// The table. Nothing in it waits for streams.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLPackExchangeAPI {
+    /// Version and older tables.
+    pub header: DLPackExchangeAPIHeader,
+    /// Required.
+    pub managed_tensor_allocator: Option<ManagedTensorAllocator>,
+    /// Required.
+    pub managed_tensor_from_py_object_no_sync: Option<ManagedTensorFromPyObject>,
+    /// Required.
+    pub managed_tensor_to_py_object_no_sync: Option<ManagedTensorToPyObject>,
+    /// May be NULL.
+    pub dltensor_from_py_object_no_sync: Option<DLTensorFromPyObject>,
+    /// Required.
+    pub current_work_stream: Option<CurrentWorkStream>,
+}
+
+// SAFETY: the tables are constants of a process: nothing in them changes.
+unsafe impl Sync for DLPackExchangeAPI {}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    assert!(size_of::<DLPackExchangeAPIHeader>() == 16);
+    assert!(size_of::<DLPackExchangeAPI>() == 56);
+};

@@ -1,0 +1,253 @@
+//! Owners of tensors.
+
+use crate::{
+    Checked, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPACK_MAJOR,
+    DLPackVersion, DLTensor, Invalid, check, flag,
+};
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+
+#[derive(Clone, Copy)]
+enum Raw {
+    Legacy(NonNull<DLManagedTensor>),
+    Versioned(NonNull<DLManagedTensorVersioned>),
+}
+
+/// A tensor that is owned: dropping it runs its deleter, once, on whatever thread that is.
+///
+/// It was found valid when it was taken; what its header says is not looked at again by others
+/// than its methods, which rely on nobody changing it meanwhile.
+pub struct ManagedTensor(Raw);
+
+// SAFETY: DLPack lets a deleter run on any thread; the header is only read.
+unsafe impl Send for ManagedTensor {}
+// SAFETY: as above.
+unsafe impl Sync for ManagedTensor {}
+
+impl ManagedTensor {
+    /// Takes over a versioned tensor, if it is valid. If not, it stays the caller's: who owns it
+    /// may still give it back with [`ManagedTensor::discard_versioned`].
+    ///
+    /// # Errors
+    /// [`Invalid`].
+    ///
+    /// # Safety
+    /// NULL, or a tensor that nobody else frees once this succeeded. Up to the version it is
+    /// laid out as in every version; if its major version is 1, it is a whole
+    /// [`DLManagedTensorVersioned`] whose shape and strides are NULL or `ndim` numbers, and
+    /// which may be freed on any thread.
+    pub unsafe fn from_versioned(
+        tensor: *mut DLManagedTensorVersioned,
+    ) -> Result<(ManagedTensor, Checked), Invalid> {
+        let tensor = NonNull::new(tensor).ok_or(Invalid::Null)?;
+        // SAFETY: the caller's promise: the version is there whatever it is.
+        let version = unsafe { (&raw const (*tensor.as_ptr()).version).read() };
+        if version.major != DLPACK_MAJOR {
+            return Err(Invalid::Version { major: version.major, minor: version.minor });
+        }
+        // SAFETY: of major version 1, so laid out as this.
+        let whole = unsafe { tensor.as_ref() };
+        // SAFETY: the caller's promise on shape and strides.
+        let checked = unsafe { check(&whole.dl_tensor, whole.flags) }?;
+        Ok((ManagedTensor(Raw::Versioned(tensor)), checked))
+    }
+
+    /// Takes over a tensor without a version, if it is valid. If not, it stays the caller's.
+    ///
+    /// # Errors
+    /// [`Invalid`].
+    ///
+    /// # Safety
+    /// As [`ManagedTensor::from_versioned`], for a [`DLManagedTensor`].
+    pub unsafe fn from_legacy(
+        tensor: *mut DLManagedTensor,
+    ) -> Result<(ManagedTensor, Checked), Invalid> {
+        let tensor = NonNull::new(tensor).ok_or(Invalid::Null)?;
+        // SAFETY: the caller's promises.
+        let checked = unsafe { check(&tensor.as_ref().dl_tensor, 0) }?;
+        Ok((ManagedTensor(Raw::Legacy(tensor)), checked))
+    }
+
+    /// Runs the deleter of a versioned tensor that was refused.
+    ///
+    /// # Safety
+    /// NULL, or a tensor as [`ManagedTensor::from_versioned`] wants it, that the caller owns.
+    pub unsafe fn discard_versioned(tensor: *mut DLManagedTensorVersioned) {
+        if let Some(tensor) = NonNull::new(tensor) {
+            // SAFETY: the caller owns it; the deleter stands at the same place in all versions.
+            unsafe { release(Raw::Versioned(tensor)) }
+        }
+    }
+
+    /// Runs the deleter of a tensor without a version that was refused.
+    ///
+    /// # Safety
+    /// NULL, or a tensor as [`ManagedTensor::from_legacy`] wants it, that the caller owns.
+    pub unsafe fn discard_legacy(tensor: *mut DLManagedTensor) {
+        if let Some(tensor) = NonNull::new(tensor) {
+            // SAFETY: the caller owns it.
+            unsafe { release(Raw::Legacy(tensor)) }
+        }
+    }
+
+    /// A tensor that was made here.
+    pub(crate) fn made(tensor: NonNull<DLManagedTensorVersioned>) -> ManagedTensor {
+        ManagedTensor(Raw::Versioned(tensor))
+    }
+
+    /// A tensor without a version that was made here.
+    pub(crate) fn made_legacy(tensor: NonNull<DLManagedTensor>) -> ManagedTensor {
+        ManagedTensor(Raw::Legacy(tensor))
+    }
+
+    /// Gives the tensor away: to whoever gets the pointer, who runs the deleter.
+    ///
+    /// # Errors
+    /// The tensor itself, if it has no version.
+    pub fn into_versioned(self) -> Result<NonNull<DLManagedTensorVersioned>, ManagedTensor> {
+        match self.0 {
+            Raw::Versioned(tensor) => {
+                let _given = ManuallyDrop::new(self);
+                Ok(tensor)
+            }
+            Raw::Legacy(_) => Err(self),
+        }
+    }
+
+    /// Gives the tensor away: to whoever gets the pointer, who runs the deleter.
+    ///
+    /// # Errors
+    /// The tensor itself, if it has a version.
+    pub fn into_legacy(self) -> Result<NonNull<DLManagedTensor>, ManagedTensor> {
+        match self.0 {
+            Raw::Legacy(tensor) => {
+                let _given = ManuallyDrop::new(self);
+                Ok(tensor)
+            }
+            Raw::Versioned(_) => Err(self),
+        }
+    }
+
+    /// The header.
+    #[inline]
+    pub fn tensor(&self) -> &DLTensor {
+        // SAFETY: owned, so alive.
+        match &self.0 {
+            Raw::Legacy(t) => unsafe { &t.as_ref().dl_tensor },
+            // SAFETY: as above.
+            Raw::Versioned(t) => unsafe { &t.as_ref().dl_tensor },
+        }
+    }
+
+    /// The version, if it has one.
+    pub fn version(&self) -> Option<DLPackVersion> {
+        match &self.0 {
+            Raw::Legacy(_) => None,
+            // SAFETY: owned, so alive.
+            Raw::Versioned(t) => Some(unsafe { t.as_ref().version }),
+        }
+    }
+
+    /// Bits of [`crate::flag`]; none for a tensor without a version.
+    #[inline]
+    pub fn flags(&self) -> u64 {
+        match &self.0 {
+            Raw::Legacy(_) => 0,
+            // SAFETY: owned, so alive.
+            Raw::Versioned(t) => unsafe { t.as_ref().flags },
+        }
+    }
+
+    /// Whether writing is forbidden.
+    pub fn is_read_only(&self) -> bool {
+        self.flags() & flag::READ_ONLY != 0
+    }
+
+    /// Whether it is a copy that was made for whoever got it.
+    pub fn is_copied(&self) -> bool {
+        self.flags() & flag::IS_COPIED != 0
+    }
+
+    /// Where it is.
+    pub fn device(&self) -> DLDevice {
+        self.tensor().device
+    }
+
+    /// What its elements are.
+    pub fn dtype(&self) -> DLDataType {
+        self.tensor().dtype
+    }
+
+    /// Number of dimensions.
+    #[inline]
+    pub fn ndim(&self) -> usize {
+        self.tensor().ndim as usize
+    }
+
+    /// Size of a dimension.
+    ///
+    /// # Panics
+    /// Where there is no such dimension.
+    #[inline]
+    pub fn size(&self, axis: usize) -> usize {
+        assert!(axis < self.ndim());
+        // SAFETY: a valid tensor has `ndim` sizes, none negative.
+        unsafe { self.tensor().shape.add(axis).read_unaligned() as usize }
+    }
+
+    /// Step along a dimension in elements, if the tensor says; without strides it is row-major.
+    ///
+    /// # Panics
+    /// Where there is no such dimension.
+    #[inline]
+    pub fn stride(&self, axis: usize) -> Option<isize> {
+        assert!(axis < self.ndim());
+        let strides = self.tensor().strides;
+        // SAFETY: a valid tensor's strides are NULL or `ndim` numbers.
+        (!strides.is_null()).then(|| unsafe { strides.add(axis).read_unaligned() as isize })
+    }
+}
+
+/// Runs a deleter, if there is one.
+///
+/// # Safety
+/// The caller owns the tensor and does not use it again.
+unsafe fn release(raw: Raw) {
+    // SAFETY: alive until its deleter runs, which gets the tensor that it belongs to.
+    unsafe {
+        match raw {
+            Raw::Legacy(t) => {
+                if let Some(deleter) = (&raw const (*t.as_ptr()).deleter).read() {
+                    deleter(t.as_ptr());
+                }
+            }
+            Raw::Versioned(t) => {
+                if let Some(deleter) = (&raw const (*t.as_ptr()).deleter).read() {
+                    deleter(t.as_ptr());
+                }
+            }
+        }
+    }
+}
+
+impl Drop for ManagedTensor {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: owned, and nothing uses it after this.
+        unsafe { release(self.0) }
+    }
+}
+
+impl fmt::Debug for ManagedTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes: Vec<usize> = (0..self.ndim()).map(|i| self.size(i)).collect();
+        f.debug_struct("ManagedTensor")
+            .field("version", &self.version())
+            .field("device", &self.device())
+            .field("dtype", &self.dtype())
+            .field("shape", &sizes)
+            .field("flags", &self.flags())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,115 @@
+//! Arrays as tensors.
+
+use super::device;
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    memory::buffer::Export,
+    node::Value,
+};
+use core::ffi::c_void;
+use ultramarine_abi::dlpack::{DLDevice, Description, ManagedTensor, flag};
+
+/// Which struct a consumer takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// With version and flags: since DLPack 1.0.
+    #[default]
+    Versioned,
+    /// Without.
+    Legacy,
+}
+
+/// How an array is to be given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExportOptions {
+    /// Which struct.
+    pub kind: Kind,
+    /// Where the tensor shall be; `None`: where the array is. Another device means a copy.
+    pub device: Option<DLDevice>,
+    /// The consumer's stream, as DLPack numbers those of the device; it waits for the values. `None`:
+    /// the device's default. For the CPU there is only `None`.
+    pub stream: Option<isize>,
+    /// `Some(true)`: a copy, flagged as such. `Some(false)`: never. `None`: only for another
+    /// device.
+    pub copy: Option<bool>,
+}
+
+impl Array {
+    /// The array as a tensor for other libraries, without a copy. It is evaluated first. While
+    /// the tensor lives, whoever has it may write to the memory, and every array that shares
+    /// it sees that.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1i32, 2, 3, 4], &[2, 2])?.transpose(&[1, 0])?;
+    /// let tensor = x.to_dlpack()?;
+    /// assert_eq!((tensor.size(0), tensor.stride(0), tensor.stride(1)), (2, Some(1), Some(2)));
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Array::eval`]; [`Error::BufferDevice`] when the device's memory cannot be exported.
+    pub fn to_dlpack(&self) -> Result<ManagedTensor> {
+        self.to_dlpack_with(ExportOptions::default())
+    }
+
+    /// As [`Array::to_dlpack`], in another form.
+    ///
+    /// # Errors
+    /// As [`Array::to_dlpack`]; [`Error::Buffer`] when a copy is needed and forbidden, or
+    /// memory that must not be written is asked for in a form that cannot say so.
+    pub fn to_dlpack_with(&self, options: ExportOptions) -> Result<ManagedTensor> {
+        if options.stream.is_some() {
+            return Err(Error::value("__dlpack__", "stream must be None for an array on the CPU."));
+        }
+        let value = self.value()?;
+        export(self, value, options.kind, 0)
+    }
+
+    /// The device of the array's tensor: that of its value, which is not computed for this.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when no loaded backend has it.
+    pub fn dlpack_device(&self) -> Result<DLDevice> {
+        let device = self.node().value().map_or(self.device(), |v| v.buffer.device());
+        device::of(device)
+    }
+}
+
+/// The tensor of a value in host memory.
+fn export(array: &Array, value: &Value, kind: Kind, flags: u64) -> Result<ManagedTensor> {
+    let buffer = &value.buffer;
+    let read_only = buffer.is_read_only();
+    if read_only && kind == Kind::Legacy {
+        return Err(Error::buffer(
+            "__dlpack__",
+            "the memory is read-only, which a tensor without a version cannot say; ask with \
+             max_version=(1, 0) or newer.",
+        ));
+    }
+    // Consumers want the base aligned, and the offset beside it; empty tensors have no data.
+    let empty = array.size() == 0;
+    let (data, byte_offset) = match (empty, buffer.is_aligned_base()) {
+        (true, _) => (std::ptr::null_mut(), 0),
+        (false, true) => (buffer.as_ptr(), value.offset as u64),
+        (false, false) => (value.data(), 0),
+    };
+    let description = Description {
+        data: data as *mut c_void,
+        device: device::of(buffer.device())?,
+        dtype: array.dtype().to_dl(),
+        shape: array.shape(),
+        strides: &value.strides,
+        byte_offset,
+        flags: flags | if read_only { flag::READ_ONLY } else { 0 },
+    };
+    let owner: Export = buffer.export();
+    // SAFETY: the export keeps the memory, which is as the value says.
+    Ok(unsafe {
+        match kind {
+            Kind::Versioned => ManagedTensor::new(owner, &description),
+            Kind::Legacy => ManagedTensor::new_legacy(owner, &description),
+        }
+    })
+}

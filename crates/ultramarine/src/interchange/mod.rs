@@ -1,0 +1,21 @@
+//! Arrays from elsewhere and for others, without a copy: [DLPack](https://dmlc.github.io/dlpack/latest/).
+//!
+//! - [`Array::from_dlpack`] takes a tensor of another library as an array.
+//! - [`Array::to_dlpack`] gives an array as a tensor.
+//!
+//! An import is *escaped* memory: its owner may write to it at any time, and work that was not
+//! evaluated yet sees that. The same holds for an array's memory while an export of it lives.
+//!
+//! ```text
+//! import.rs   which tensors arrays can be, in two steps: judge (nothing is taken yet), take
+//! export.rs   tensors of arrays
+//! device.rs   DLPack's devices and ours; memory of backends' devices
+//! ```
+
+mod device;
+mod export;
+mod import;
+
+pub use export::{ExportOptions, Kind};
+pub use import::{Import, ImportOptions, refusal};
+pub use ultramarine_abi::dlpack::{self, DLDevice, ManagedTensor};
