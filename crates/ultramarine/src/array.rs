@@ -6,7 +6,7 @@ use crate::{
     dtype::{Dtype, Element},
     error::{Error, Result},
     eval,
-    memory::buffer::Buffer,
+    memory::buffer::{Buffer, BufferRef},
     node::{Inputs, Node, Value},
     ops::{self, Op},
     placement,
@@ -44,7 +44,10 @@ impl Clone for Array {
 impl Drop for Array {
     #[inline]
     fn drop(&mut self) {
-        self.node.handles.fetch_sub(1, Ordering::Release);
+        // Where this is the node's only reference, nobody will ask for its handles any more.
+        if Arc::strong_count(&self.node) > 1 {
+            self.node.handles.fetch_sub(1, Ordering::Release);
+        }
     }
 }
 
@@ -72,7 +75,7 @@ impl Array {
     pub(crate) fn lazy_or_failed(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
         Array::lazy(op, inputs, shape.clone(), dtype).unwrap_or_else(|error| {
             let place = placement::place_value(Device::CPU);
-            Array::from_node(Node::with_outcome(Err(Arc::new(error)), shape, dtype, place))
+            Array { node: Node::with_outcome(Err(Arc::new(error)), shape, dtype, place) }
         })
     }
 
@@ -84,9 +87,10 @@ impl Array {
         }
     }
 
+    #[inline]
     pub(crate) fn given(value: Value, shape: Shape, dtype: Dtype) -> Array {
         let place = placement::place_value(value.buffer.device());
-        Array::from_node(Node::with_outcome(Ok(value), shape, dtype, place))
+        Array { node: Node::with_outcome(Ok(value), shape, dtype, place) }
     }
 
     /// Makes an array of a slice's elements, in row-major order.
@@ -144,7 +148,7 @@ impl Array {
     /// [`Error::Value`] when shape, strides (in elements) and `offset` (in bytes)
     /// lead outside of the buffer, or the address is misaligned for the dtype.
     pub fn from_buffer(
-        buffer: Arc<Buffer>,
+        buffer: BufferRef,
         offset: usize,
         shape: &[usize],
         strides: &[isize],

@@ -1,7 +1,10 @@
 //! Devices and the default device.
 
-use crate::{backend, error::Result, stream::Stream};
-use std::cell::Cell;
+use crate::{
+    backend,
+    error::Result,
+    stream::{self, Stream},
+};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,13 +63,15 @@ impl fmt::Display for Device {
 
 static DEFAULT: AtomicU32 = AtomicU32::new(Device::CPU.pack());
 
-thread_local! {
-    static SCOPED: Cell<Option<Device>> = const { Cell::new(None) };
-}
-
 /// The device that operations run on unless told otherwise.
 pub fn default_device() -> Device {
-    SCOPED.get().unwrap_or_else(|| Device::unpack(DEFAULT.load(Ordering::Relaxed)))
+    stream::scoped_device().unwrap_or_else(default_of_all)
+}
+
+/// The default device of threads without a scope.
+#[inline]
+pub(crate) fn default_of_all() -> Device {
+    Device::unpack(DEFAULT.load(Ordering::Relaxed))
 }
 
 /// Makes `device` the default of every thread (inside a [`Scope`], of that scope).
@@ -75,8 +80,8 @@ pub fn default_device() -> Device {
 /// [`crate::Error::Value`] when no loaded backend has the device.
 pub fn set_default_device(device: Device) -> Result<()> {
     backend::get(device)?;
-    if SCOPED.get().is_some() {
-        SCOPED.set(Some(device));
+    if stream::scoped_device().is_some() {
+        stream::set_scoped_device(device);
     } else {
         DEFAULT.store(device.pack(), Ordering::Relaxed);
     }
@@ -106,18 +111,14 @@ pub struct Scope {
 impl Scope {
     /// Enters the scope of a stream.
     pub fn new(stream: Stream) -> Scope {
-        Scope {
-            device: SCOPED.replace(Some(stream.device)),
-            stream: crate::stream::swap_scoped(Some(stream)),
-            _thread: std::marker::PhantomData,
-        }
+        let (device, stream) = stream::swap_scope(Some(stream.device), Some(stream));
+        Scope { device, stream, _thread: std::marker::PhantomData }
     }
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        SCOPED.set(self.device);
-        crate::stream::swap_scoped(self.stream);
+        stream::swap_scope(self.device, self.stream);
     }
 }
 

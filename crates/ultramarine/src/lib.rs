@@ -13,6 +13,7 @@ pub mod io;
 mod log;
 pub mod memory;
 mod node;
+mod once;
 mod ops;
 mod placement;
 #[doc(hidden)]
@@ -39,7 +40,7 @@ pub use dtype::{Category, Dtype, Element, FloatInfo, IntInfo, Kind, finfo, iinfo
 pub use error::{Error, Result};
 pub use eval::{async_eval, eval, fusion, set_fusion};
 pub use half::{bf16, f16};
-pub use memory::buffer::{Buffer, Export};
+pub use memory::buffer::{Buffer, BufferRef, Export};
 pub use node::Value;
 pub use num_complex::Complex32;
 pub use ops::{

@@ -9,7 +9,8 @@ use crate::{
     device::{Device, DeviceType},
     dtype::Dtype,
     error::Error,
-    memory::buffer::Buffer,
+    memory::buffer::BufferRef,
+    once::SetOnce,
     ops::Op,
     placement::Place,
     shape::{self, Shape, Strides},
@@ -18,7 +19,7 @@ use crate::{
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The operands of a node.
 pub(crate) type Inputs = SmallVec<[Arc<Node>; 2]>;
@@ -27,7 +28,7 @@ pub(crate) type Inputs = SmallVec<[Arc<Node>; 2]>;
 #[derive(Clone)]
 pub struct Value {
     /// The memory.
-    pub buffer: Arc<Buffer>,
+    pub buffer: BufferRef,
     /// Bytes from the buffer's start to the first element.
     pub offset: usize,
     /// Strides in elements.
@@ -63,7 +64,7 @@ pub(crate) struct Node {
     pub shape: Shape,
     pub op: Op,
     inputs: Mutex<Inputs>,
-    value: OnceLock<Result<Value, Arc<Error>>>,
+    value: SetOnce<Result<Value, Arc<Error>>>,
 }
 
 /// Where sleepers wait for claimed nodes: one place for all, since sleeping is rare.
@@ -118,19 +119,32 @@ impl Node {
             shape,
             op,
             inputs: Mutex::new(inputs),
-            value: OnceLock::new(),
+            value: SetOnce::new(),
         })
     }
 
+    /// A node that has its outcome, and one handle.
+    #[inline]
     pub fn with_outcome(
         outcome: Result<Value, Arc<Error>>,
         shape: Shape,
         dtype: Dtype,
         place: Place,
     ) -> Arc<Node> {
-        let node = Node::new(Op::Given, Inputs::new(), shape, dtype, place);
-        let _ = node.value.set(outcome);
-        node
+        Arc::new(Node {
+            handles: AtomicU32::new(1),
+            state: AtomicU8::new(LAZY),
+            dtype,
+            tracer: AtomicBool::new(false),
+            slot: AtomicU32::new(0),
+            mark: AtomicU64::new(0),
+            stream: place.stream,
+            firm: place.firm,
+            shape,
+            op: Op::Given,
+            inputs: Mutex::new(Inputs::new()),
+            value: SetOnce::full(outcome),
+        })
     }
 
     /// Where it runs, as another node may.
@@ -206,7 +220,7 @@ impl Node {
 
     /// Ends a claimed evaluation.
     pub fn finish(&self, outcome: Result<Value, Arc<Error>>) {
-        let _ = self.value.set(outcome);
+        self.value.set(outcome);
         self.leave(CLAIMED);
     }
 
@@ -243,38 +257,42 @@ thread_local! {
 /// Dropping a long chain must not recurse: operands whose last reference goes are
 /// put on a list that the outermost drop works off.
 impl Drop for Node {
+    #[inline]
     fn drop(&mut self) {
-        let mut inputs =
-            Some(std::mem::take(self.inputs.get_mut().unwrap_or_else(PoisonError::into_inner)));
-        if inputs.as_ref().is_none_or(|i| i.is_empty()) {
-            return;
+        let inputs = self.inputs.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !inputs.is_empty() {
+            drop_operands(std::mem::take(inputs));
         }
-        let nested = DROPPING.try_with(|d| match d.take() {
-            Some(mut list) => {
-                list.extend(inputs.take());
-                d.set(Some(list));
-                true
-            }
-            None => {
-                d.set(Some(Vec::new()));
-                false
-            }
-        });
-        if nested.unwrap_or(false) {
-            return;
+    }
+}
+
+fn drop_operands(inputs: Inputs) {
+    let mut inputs = Some(inputs);
+    let nested = DROPPING.try_with(|d| match d.take() {
+        Some(mut list) => {
+            list.extend(inputs.take());
+            d.set(Some(list));
+            true
         }
-        let mut next = inputs;
-        while let Some(inputs) = next {
-            drop(inputs);
-            next = DROPPING
-                .try_with(|d| {
-                    let mut list = d.take()?;
-                    let last = list.pop();
-                    d.set(last.as_ref().map(|_| list));
-                    last
-                })
-                .ok()
-                .flatten();
+        None => {
+            d.set(Some(Vec::new()));
+            false
         }
+    });
+    if nested.unwrap_or(false) {
+        return;
+    }
+    let mut next = inputs;
+    while let Some(inputs) = next {
+        drop(inputs);
+        next = DROPPING
+            .try_with(|d| {
+                let mut list = d.take()?;
+                let last = list.pop();
+                d.set(last.as_ref().map(|_| list));
+                last
+            })
+            .ok()
+            .flatten();
     }
 }

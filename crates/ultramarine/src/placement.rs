@@ -120,9 +120,8 @@ pub(crate) fn place(op: &Op, inputs: &[&Array]) -> Result<Place> {
     if !backend::gpus().is_empty() {
         return place_among_devices(op, inputs);
     }
-    let scoped = stream::scoped();
-    let firm = scoped.is_some() || !inputs.is_empty();
-    Ok(Place { stream: scoped.unwrap_or_else(stream::current), firm })
+    let (stream, scoped) = stream::current();
+    Ok(Place { stream, firm: scoped || !inputs.is_empty() })
 }
 
 fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {
@@ -177,11 +176,12 @@ fn allow(op: &Op, a: Device, b: Device, which: &str, other: &str) -> Result<()> 
 }
 
 /// Where an array with a value is.
+#[inline]
 pub(crate) fn place_value(device: Device) -> Place {
-    let scoped = stream::scoped();
     if device.kind == DeviceType::Gpu {
-        let stream = scoped.filter(|s| s.device == device);
+        let stream = stream::scoped().filter(|s| s.device == device);
         return Place { stream: stream.unwrap_or_else(|| stream::default_of(device)), firm: true };
     }
-    Place { stream: scoped.unwrap_or_else(stream::current), firm: scoped.is_some() }
+    let (stream, firm) = stream::current();
+    Place { stream, firm }
 }

@@ -9,7 +9,7 @@
 
 use crate::{
     backend,
-    device::{Device, default_device},
+    device::{self, Device},
     error::Result,
     memory,
 };
@@ -73,14 +73,36 @@ struct Registry {
 
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
 
-thread_local! {
-    static SCOPED: Cell<Option<Stream>> = const { Cell::new(None) };
+/// Where this thread's operations run.
+struct Scoped {
+    device: Cell<Option<Device>>,
+    stream: Cell<Option<Stream>>,
     /// The default stream last looked up, to spare the registry's lock.
-    static RECENT: Cell<Option<Stream>> = const { Cell::new(None) };
+    recent: Cell<Option<Stream>>,
 }
 
-pub(crate) fn swap_scoped(stream: Option<Stream>) -> Option<Stream> {
-    SCOPED.replace(stream)
+thread_local! {
+    // One for all: in a library each costs a call.
+    static SCOPED: Scoped =
+        const { Scoped { device: Cell::new(None), stream: Cell::new(None), recent: Cell::new(None) } };
+}
+
+pub(crate) fn swap_scope(
+    device: Option<Device>,
+    stream: Option<Stream>,
+) -> (Option<Device>, Option<Stream>) {
+    SCOPED.with(|s| (s.device.replace(device), s.stream.replace(stream)))
+}
+
+/// The device of the scope that this thread is in.
+#[inline]
+pub(crate) fn scoped_device() -> Option<Device> {
+    SCOPED.with(|s| s.device.get())
+}
+
+/// Changes the device of the scope that this thread is in.
+pub(crate) fn set_scoped_device(device: Device) {
+    SCOPED.with(|s| s.device.set(Some(device)));
 }
 
 fn write<T>(f: impl FnOnce(&mut Registry) -> T) -> T {
@@ -104,24 +126,26 @@ impl Registry {
 /// The stream of the scope that this thread is in.
 #[inline]
 pub(crate) fn scoped() -> Option<Stream> {
-    SCOPED.get()
+    SCOPED.with(|s| s.stream.get())
 }
 
-/// The stream that operations of this thread join.
+/// The stream that operations of this thread join, and whether a scope says so.
 #[inline]
-pub(crate) fn current() -> Stream {
-    if let Some(stream) = scoped() {
-        return stream;
-    }
-    let device = default_device();
-    match RECENT.get() {
-        Some(stream) if stream.device == device => stream,
-        _ => {
-            let stream = default_of(device);
-            RECENT.set(Some(stream));
-            stream
+pub(crate) fn current() -> (Stream, bool) {
+    SCOPED.with(|s| {
+        if let Some(stream) = s.stream.get() {
+            return (stream, true);
         }
-    }
+        let device = s.device.get().unwrap_or_else(device::default_of_all);
+        match s.recent.get() {
+            Some(stream) if stream.device == device => (stream, false),
+            _ => {
+                let stream = default_of(device);
+                s.recent.set(Some(stream));
+                (stream, false)
+            }
+        }
+    })
 }
 
 pub(crate) fn default_of(device: Device) -> Stream {
@@ -144,18 +168,18 @@ pub(crate) fn default_of(device: Device) -> Stream {
 /// [`crate::Error::Value`] when no loaded backend has the device.
 pub fn default_stream(device: Device) -> Result<Stream> {
     backend::get(device)?;
-    Ok(SCOPED.get().filter(|s| s.device == device).unwrap_or_else(|| default_of(device)))
+    Ok(scoped().filter(|s| s.device == device).unwrap_or_else(|| default_of(device)))
 }
 
 /// Makes `stream` the default stream of its device (inside a [`crate::Scope`] of
 /// that device, of the scope). Threads that already used the old default keep it
 /// until they change device.
 pub fn set_default_stream(stream: Stream) {
-    if SCOPED.get().is_some_and(|s| s.device == stream.device) {
-        SCOPED.set(Some(stream));
+    if scoped().is_some_and(|s| s.device == stream.device) {
+        SCOPED.with(|s| s.stream.set(Some(stream)));
     } else {
         write(|r| r.defaults.insert(stream.device, stream));
-        RECENT.set(None);
+        SCOPED.with(|s| s.recent.set(None));
     }
 }
 

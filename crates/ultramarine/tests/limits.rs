@@ -2,8 +2,8 @@
 
 use std::{ptr::NonNull, sync::Arc};
 use ultramarine::{
-    Array, Buffer, Dtype, Error, PadMode, Result, Scalar, concatenate, index, random, shape,
-    transforms,
+    Array, Buffer, BufferRef, Dtype, Error, PadMode, Result, Scalar, concatenate, index, random,
+    shape, transforms,
 };
 
 /// More elements than any array may have, though fewer bytes of a small dtype.
@@ -56,7 +56,7 @@ fn sizes_that_overflow() -> Result<()> {
 
 #[test]
 fn memory_from_outside() -> Result<()> {
-    let buffer = || -> Result<Arc<Buffer>> {
+    let buffer = || -> Result<BufferRef> {
         let a = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[4])?;
         Ok(a.value()?.buffer.clone())
     };

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     dtype::Dtype,
     error::{Error, Result},
-    memory::buffer::Buffer,
+    memory::buffer::{Buffer, BufferRef},
     node::Value,
     scalar::Scalar,
     shape,
@@ -152,7 +152,7 @@ impl Exec {
     }
 
     /// Memory of the device.
-    pub fn buffer(&self, bytes: usize) -> Result<Arc<Buffer>> {
+    pub fn buffer(&self, bytes: usize) -> Result<BufferRef> {
         Buffer::new(bytes, self.device)
     }
 
@@ -170,7 +170,7 @@ impl Exec {
     /// nobody else needs the operand.
     pub fn donate(&self, operand: &Value) -> Value {
         bump(&self.local.donations, 1);
-        operand.buffer.drop_mirrors();
+        operand.buffer.changes();
         operand.clone()
     }
 
@@ -377,7 +377,7 @@ impl Exec {
         }
     }
 
-    fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<Arc<Buffer>>> {
+    fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<BufferRef>> {
         let Some(ask) = plan.kernels.table.plan_workspace else { return Ok(None) };
         // SAFETY: the plan is this table's; the command is valid for the call.
         let bytes = unsafe { ask(plan.kernels.handle, plan.raw, command) };

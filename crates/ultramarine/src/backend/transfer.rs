@@ -2,11 +2,14 @@
 
 use super::{DeviceState, Exec, call, host, life};
 use crate::{
-    device::Device, error::Result, memory::buffer::Buffer, node::Value, shape::Strides,
+    device::Device,
+    error::Result,
+    memory::buffer::{Buffer, BufferRef},
+    node::Value,
+    shape::Strides,
     stream::lock,
 };
 use core::ffi::c_void;
-use std::sync::Arc;
 use ultramarine_abi::interface::peer::PeerInterface;
 
 impl Exec {
@@ -39,10 +42,10 @@ pub(super) fn on_device(
 /// A whole buffer's bytes on another device: by the backend itself where it serves both
 /// devices and can, else by way of the host.
 fn copy_buffer(
-    from: &Arc<Buffer>,
+    from: &Buffer,
     device: &'static DeviceState,
     exec: Option<&Exec>,
-) -> Result<Arc<Buffer>> {
+) -> Result<BufferRef> {
     if device.is_host() {
         call::count_mirror();
         return to_host(from);
@@ -63,7 +66,7 @@ fn copy_buffer(
     to_device(&staged, device)
 }
 
-fn to_host(from: &Buffer) -> Result<Arc<Buffer>> {
+fn to_host(from: &Buffer) -> Result<BufferRef> {
     let to = Buffer::new(from.bytes(), super::host())?;
     if from.bytes() == 0 {
         return Ok(to);
@@ -87,7 +90,7 @@ fn to_host(from: &Buffer) -> Result<Arc<Buffer>> {
 }
 
 /// `from` is host memory.
-fn to_device(from: &Buffer, device: &'static DeviceState) -> Result<Arc<Buffer>> {
+fn to_device(from: &Buffer, device: &'static DeviceState) -> Result<BufferRef> {
     let to = Buffer::new(from.bytes(), device)?;
     if from.bytes() == 0 {
         return Ok(to);
@@ -130,16 +133,16 @@ fn peer(a: &DeviceState, b: &DeviceState) -> Option<PeerCopy> {
 }
 
 fn by_peer(
-    from: &Arc<Buffer>,
+    from: &Buffer,
     source: &'static DeviceState,
     exec: &Exec,
     copy: PeerCopy,
-) -> Result<Arc<Buffer>> {
+) -> Result<BufferRef> {
     let to = exec.buffer(from.bytes())?;
     if from.bytes() == 0 {
         return Ok(to);
     }
-    let reads = std::iter::once(&**from);
+    let reads = std::iter::once(from);
     exec.enqueue(reads, std::iter::once(&*to), |stream| {
         let mut error = std::ptr::null_mut();
         // SAFETY: the handles belong to the two devices of this backend, both buffers

@@ -127,12 +127,7 @@ fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
 /// value hold on to an evaluated operand, so that its memory may be written over.
 fn is_ours_alone(node: &Arc<Node>, edges: usize, values: usize) -> bool {
     let sole = Arc::strong_count(node) == edges && node.handles.load(Ordering::Acquire) == 0;
-    sole && !node.retains()
-        && node.value().is_some_and(|v| {
-            Arc::strong_count(&v.buffer) == 1 + values
-                && !v.buffer.is_escaped()
-                && !v.buffer.is_read_only()
-        })
+    sole && !node.retains() && node.value().is_some_and(|v| v.buffer.is_ours_alone(1 + values))
 }
 
 /// Runs one op by itself.

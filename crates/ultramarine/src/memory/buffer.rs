@@ -1,5 +1,9 @@
 //! Buffers: memory that knows its device and goes back there.
 //!
+//! A [`BufferRef`] is a holder of a buffer. One word counts the holders and, apart from them, the
+//! exports: holders outside of the library, who may write. So one load tells whether memory
+//! is ours alone.
+//!
 //! Host work is synchronous within its stream, so on the host a buffer's
 //! reference count is exact: when it falls to zero, nothing reads or writes it.
 //! For a device that runs ahead the buffer remembers its last uses by commands, and
@@ -15,17 +19,107 @@ use crate::{
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::any::Any;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use ultramarine_abi::dlpack::{ManagedTensor, flag};
 
+/// One holder.
+const HOLDER: u64 = 1;
+/// One export, in the same word; it is a holder too.
+const EXPORT: u64 = 1 << 32;
+/// The buffer has, or had, mirrors.
+const MIRRORED: u64 = 1 << 63;
+
+/// Holds a buffer, which lives as long as anybody does.
+pub struct BufferRef(NonNull<Buffer>);
+
+// SAFETY: holders share the buffer, which is `Sync`, and any may be the last.
+unsafe impl Send for BufferRef {}
+// SAFETY: as above.
+unsafe impl Sync for BufferRef {}
+
+impl Deref for BufferRef {
+    type Target = Buffer;
+    #[inline]
+    fn deref(&self) -> &Buffer {
+        // SAFETY: alive while it has a holder.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for BufferRef {
+    #[inline]
+    fn clone(&self) -> Self {
+        self.add(HOLDER);
+        BufferRef(self.0)
+    }
+}
+
+impl Drop for BufferRef {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this holder was counted, and is not used again.
+        unsafe { let_go(self.0, HOLDER) }
+    }
+}
+
 /// Memory that somebody else sees, until this is dropped.
-pub struct Export(Arc<Buffer>);
+pub struct Export(ManuallyDrop<BufferRef>);
 
 impl Drop for Export {
+    #[inline]
     fn drop(&mut self) {
-        self.0.exports.fetch_sub(1, Ordering::AcqRel);
+        // SAFETY: counted when it was made, and not used again.
+        unsafe { let_go(self.0.0, EXPORT + HOLDER) }
+    }
+}
+
+/// Counts a holder (or an export) out; the last one frees the buffer.
+///
+/// # Safety
+/// It was counted, and the caller does not use the buffer again.
+#[inline]
+unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
+    // SAFETY: alive as long as it is counted.
+    let counts = unsafe { &buffer.as_ref().counts };
+    // Where nobody else is counted nobody can come: holders come from holders.
+    if counts.load(Ordering::Acquire) & !MIRRORED != who {
+        if counts.fetch_sub(who, Ordering::Release) as u32 != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+    }
+    // SAFETY: made by `BufferRef::new`, and this was the last holder.
+    drop(unsafe { Box::from_raw(buffer.as_ptr()) });
+}
+
+impl BufferRef {
+    fn new(buffer: Buffer) -> BufferRef {
+        BufferRef(NonNull::from(Box::leak(Box::new(buffer))))
+    }
+
+    /// Counts somebody in, and tells what was counted before.
+    #[inline]
+    fn add(&self, who: u64) -> u64 {
+        let before = self.counts.fetch_add(who, Ordering::AcqRel);
+        if before as u32 > u32::MAX / 2 {
+            // As for `Arc`: only leaks without end lead here.
+            std::process::abort();
+        }
+        before
+    }
+
+    /// Keeps the memory for somebody else, who may write to it: while the guard lives, it
+    /// counts as escaped.
+    #[inline]
+    pub fn export(&self) -> Export {
+        if self.add(EXPORT + HOLDER) & MIRRORED != 0 {
+            self.drop_mirrors();
+        }
+        Export(ManuallyDrop::new(BufferRef(self.0)))
     }
 }
 
@@ -60,6 +154,8 @@ struct Uses {
 
 /// A block of memory on one device.
 pub struct Buffer {
+    /// Holders, exports, and whether there are mirrors.
+    counts: AtomicU64,
     /// Address for the host: NULL where it has none, dangling for size zero.
     pointer: *mut u8,
     /// The backend's handle; NULL for host memory.
@@ -68,12 +164,32 @@ pub struct Buffer {
     device: Device,
     owner: Owner,
     read_only: bool,
-    /// Exports that are alive: somebody else may write to the memory.
-    exports: AtomicUsize,
     /// A copy that another library made for us: as good as our own, for all its owner.
     given: bool,
     /// Copies on other devices, made when work there read this buffer.
-    mirrors: OnceLock<Box<Mutex<Vec<Arc<Buffer>>>>>,
+    mirrors: OnceLock<Arc<Mutex<Mirrors>>>,
+}
+
+/// Copies of a buffer on other devices.
+#[derive(Default)]
+struct Mirrors {
+    list: Vec<BufferRef>,
+    /// How often the memory was given to somebody who may write to it.
+    stale: u64,
+}
+
+/// Where memory is.
+struct Place {
+    pointer: *mut u8,
+    handle: *mut c_void,
+    bytes: usize,
+    device: Device,
+}
+
+impl Place {
+    fn host(pointer: *mut u8, bytes: usize) -> Place {
+        Place { pointer, handle: std::ptr::null_mut(), bytes, device: Device::CPU }
+    }
 }
 
 // SAFETY: the memory is written only by the one operation that produces it and
@@ -88,7 +204,7 @@ impl Buffer {
     ///
     /// # Errors
     /// [`crate::Error::Memory`] when there is none.
-    pub(crate) fn new(bytes: usize, device: &'static DeviceState) -> Result<Arc<Buffer>> {
+    pub(crate) fn new(bytes: usize, device: &'static DeviceState) -> Result<BufferRef> {
         let (pointer, handle, owner) = if bytes == 0 {
             (NonNull::<u128>::dangling().as_ptr().cast(), std::ptr::null_mut(), Owner::Host)
         } else if device.is_host() {
@@ -99,17 +215,24 @@ impl Buffer {
             let (handle, pointer) = retrying_on(device, || device.alloc(bytes))?;
             (pointer, handle, Owner::Device(device, Box::default()))
         };
-        Ok(Arc::new(Buffer {
+        let place = Place { pointer, handle, bytes, device: device.device };
+        Ok(Buffer::owned_by(owner, place, false, false))
+    }
+
+    #[inline]
+    fn owned_by(owner: Owner, place: Place, read_only: bool, given: bool) -> BufferRef {
+        let Place { pointer, handle, bytes, device } = place;
+        BufferRef::new(Buffer {
+            counts: AtomicU64::new(HOLDER),
             pointer,
             handle,
             bytes,
-            device: device.device,
+            device,
             owner,
-            read_only: false,
-            exports: AtomicUsize::new(0),
-            given: false,
+            read_only,
+            given,
             mirrors: OnceLock::new(),
-        }))
+        })
     }
 
     /// Takes over host memory that somebody else owns; dropping `owner` releases it.
@@ -122,40 +245,22 @@ impl Buffer {
         bytes: usize,
         read_only: bool,
         owner: Box<dyn Any + Send + Sync>,
-    ) -> Arc<Buffer> {
-        Arc::new(Buffer {
-            pointer: pointer.as_ptr(),
-            handle: std::ptr::null_mut(),
-            bytes,
-            device: Device::CPU,
-            owner: Owner::Foreign(owner),
+    ) -> BufferRef {
+        Buffer::owned_by(
+            Owner::Foreign(owner),
+            Place::host(pointer.as_ptr(), bytes),
             read_only,
-            exports: AtomicUsize::new(0),
-            given: false,
-            mirrors: OnceLock::new(),
-        })
+            false,
+        )
     }
 
     /// Takes over a tensor in host memory: `bytes` bytes at `pointer` are its elements.
     #[inline]
-    pub(crate) fn from_tensor(
-        pointer: *mut u8,
-        bytes: usize,
-        tensor: ManagedTensor,
-    ) -> Arc<Buffer> {
+    pub(crate) fn from_tensor(pointer: *mut u8, bytes: usize, tensor: ManagedTensor) -> BufferRef {
         let flags = tensor.flags();
         let read_only = flags & flag::READ_ONLY != 0;
-        Arc::new(Buffer {
-            pointer,
-            handle: std::ptr::null_mut(),
-            bytes,
-            device: Device::CPU,
-            owner: Owner::Tensor(tensor),
-            read_only,
-            exports: AtomicUsize::new(0),
-            given: flags & flag::IS_COPIED != 0 && !read_only,
-            mirrors: OnceLock::new(),
-        })
+        let given = flags & flag::IS_COPIED != 0 && !read_only;
+        Buffer::owned_by(Owner::Tensor(tensor), Place::host(pointer, bytes), read_only, given)
     }
 
     /// Address of the memory for the host; NULL where the host cannot reach it.
@@ -191,16 +296,28 @@ impl Buffer {
     /// Memory that we did not allocate or that has left us: never donated,
     /// mirrored, merged or recycled while somebody else may see it.
     pub fn is_escaped(&self) -> bool {
-        let foreign = matches!(self.owner, Owner::Foreign(_) | Owner::Tensor(_)) && !self.given;
-        foreign || self.exports.load(Ordering::Acquire) > 0
+        self.is_foreign() || self.exports() > 0
     }
 
-    /// Keeps the memory for somebody else, who may write to it: while the guard lives, it
-    /// counts as escaped.
-    pub fn export(self: &Arc<Self>) -> Export {
-        self.exports.fetch_add(1, Ordering::AcqRel);
-        self.drop_mirrors();
-        Export(self.clone())
+    /// Whether somebody else may write to the memory for as long as it lives.
+    #[inline]
+    fn is_foreign(&self) -> bool {
+        matches!(self.owner, Owner::Foreign(_) | Owner::Tensor(_)) && !self.given
+    }
+
+    /// Exports that are alive.
+    #[inline]
+    fn exports(&self) -> u64 {
+        (self.counts.load(Ordering::Acquire) & !MIRRORED) / EXPORT
+    }
+
+    /// Whether the memory may be written over by whoever knows of that many holders: there
+    /// are no others, inside or outside.
+    #[inline]
+    pub(crate) fn is_ours_alone(&self, holders: usize) -> bool {
+        self.counts.load(Ordering::Acquire) & !MIRRORED == holders as u64
+            && !self.is_foreign()
+            && !self.read_only
     }
 
     fn in_flight(&self) -> Option<MutexGuard<'_, Uses>> {
@@ -268,70 +385,89 @@ impl Buffer {
     }
 
     /// The copy on another device, if there is one.
-    pub(crate) fn mirrored(&self, device: Device) -> Option<Arc<Buffer>> {
+    pub(crate) fn mirrored(&self, device: Device) -> Option<BufferRef> {
         let mirrors = lock(self.mirrors.get()?);
-        mirrors.iter().find(|m| m.device == device).cloned()
+        mirrors.list.iter().find(|m| m.device == device).cloned()
     }
 
     /// The copy of this buffer on another device, made by `make` at the first need.
     pub(crate) fn mirror(
-        self: &Arc<Self>,
+        &self,
         device: Device,
-        make: impl FnOnce() -> Result<Arc<Buffer>>,
-    ) -> Result<Arc<Buffer>> {
+        make: impl FnOnce() -> Result<BufferRef>,
+    ) -> Result<BufferRef> {
         if self.is_escaped() {
             // Its owner may write to it at any time: a kept copy would go stale.
             return make();
         }
-        let mirrors = self.mirrors.get_or_init(|| {
-            MIRRORED.note(self);
-            Box::default()
-        });
-        if let Some(found) = lock(mirrors).iter().find(|m| m.device == device) {
-            return Ok(found.clone());
-        }
+        let mirrors = self.mirrors.get_or_init(note);
+        // Whoever exports it from now on sees that, and drops them.
+        self.counts.fetch_or(MIRRORED, Ordering::AcqRel);
+        let stale = {
+            let mirrors = lock(mirrors);
+            if let Some(found) = mirrors.list.iter().find(|m| m.device == device) {
+                return Ok(found.clone());
+            }
+            mirrors.stale
+        };
         // Made without the lock: running out of memory drops mirrors.
         let made = make()?;
-        lock(mirrors).push(made.clone());
+        let mut mirrors = lock(mirrors);
+        // An export may have come meanwhile; it may have gone, too.
+        if self.exports() == 0 && mirrors.stale == stale {
+            mirrors.list.push(made.clone());
+        }
         Ok(made)
     }
 
-    /// Drops the copies on other devices: the memory is about to change, or memory
-    /// is short.
-    pub(crate) fn drop_mirrors(&self) {
+    /// Says that the memory is about to change: copies on other devices are dropped.
+    #[inline]
+    pub(crate) fn changes(&self) {
+        if self.counts.load(Ordering::Acquire) & MIRRORED != 0 {
+            self.drop_mirrors();
+        }
+    }
+
+    #[cold]
+    fn drop_mirrors(&self) {
         if let Some(mirrors) = self.mirrors.get() {
-            let dropped = std::mem::take(&mut *lock(mirrors));
-            drop(dropped);
+            lock(mirrors).stale += 1;
+            clear(mirrors);
         }
     }
 }
 
-/// Buffers that have, or had, mirrors.
-struct Mirrored(Mutex<Vec<Weak<Buffer>>>);
+/// Drops mirrors, without the lock.
+fn clear(mirrors: &Mutex<Mirrors>) {
+    let dropped = std::mem::take(&mut lock(mirrors).list);
+    drop(dropped);
+}
 
-static MIRRORED: Mirrored = Mirrored(Mutex::new(Vec::new()));
+/// The mirrors of all buffers that have, or had, any.
+static MIRRORS: Mutex<Vec<Weak<Mutex<Mirrors>>>> = Mutex::new(Vec::new());
 
-impl Mirrored {
-    fn note(&self, buffer: &Arc<Buffer>) {
-        let mut list = lock(&self.0);
-        if list.len() == list.capacity() {
-            list.retain(|b| b.strong_count() > 0);
-        }
-        list.push(Arc::downgrade(buffer));
+/// A place for a buffer's mirrors.
+fn note() -> Arc<Mutex<Mirrors>> {
+    let mirrors = Arc::<Mutex<Mirrors>>::default();
+    let mut list = lock(&MIRRORS);
+    if list.len() == list.capacity() {
+        list.retain(|m| m.strong_count() > 0);
     }
+    list.push(Arc::downgrade(&mirrors));
+    mirrors
+}
 
-    /// Drops every mirror; those in use live until their use ends.
-    fn drop_all(&self) {
-        let list: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
-        list.iter().for_each(|b| b.drop_mirrors());
-    }
+/// Drops every mirror; those in use live until their use ends.
+fn drop_all_mirrors() {
+    let list: Vec<_> = lock(&MIRRORS).iter().filter_map(Weak::upgrade).collect();
+    list.iter().for_each(|mirrors| clear(mirrors));
 }
 
 /// Allocates; when memory runs out, once more without mirrors.
 fn retrying<T>(allocate: impl Fn() -> Result<T>) -> Result<T> {
     match allocate() {
         Err(crate::Error::Memory(_)) => {
-            MIRRORED.drop_all();
+            drop_all_mirrors();
             allocate()
         }
         result => result,

@@ -58,6 +58,6 @@ impl Rules for Transfer {
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         // The scope is that of the node.
-        Ok((v.inputs[0].copy_to(stream::current().device)?, v.axes[0]))
+        Ok((v.inputs[0].copy_to(stream::current().0.device)?, v.axes[0]))
     }
 }
