@@ -136,7 +136,7 @@ fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {
         return Ok(Place { stream, firm: true });
     }
     // What only shows its operand otherwise is no more at home than that.
-    let shows = matches!(op, Op::View(_) | Op::Cast(_) | Op::Contiguous(_));
+    let shows = matches!(op, Op::View(_) | Op::Cast(_) | Op::Contiguous(_) | Op::Fresh(_));
     let default = default_device();
     let Some(mut home) = homes.next() else {
         if let Some(device) = FOLLOWED.get() {

@@ -142,9 +142,14 @@ typedef struct um_memory_interface {
   /* (any) Describes a buffer as memory of `kind`. The host keeps the buffer alive for as long as the other side
    * uses it, and calls `release` afterwards. */
   um_status (*export_)(void *device, void *buffer, uint32_t kind, um_foreign_memory *memory, um_error **error);
-  /* (stream) Makes a stream of the backend wait for work of a foreign native stream. */
+  /* (stream) Makes a stream of the backend wait for the present work of a foreign native stream, which comes as
+   * signal_foreign says. */
   um_status (*wait_foreign)(void *device, void *stream, uint64_t foreign, um_error **error);
   uint64_t (*native_stream)(void *device, void *stream); /* (any) the one behind a stream, as an integer */
+  /* (any) Makes later work of a foreign native stream wait until an event of the backend has reached `value`, which
+   * was recorded. The stream is what native_stream would return for it, or a number that DLPack gives a meaning to
+   * for the device's type (CUDA: 1 and 2; ROCm: 0). What is neither is refused, where the backend can tell. */
+  um_status (*signal_foreign)(void *device, uint64_t foreign, void *event, uint64_t value, um_error **error);
 } um_memory_interface;
 
 /* ---- ultramarine.peer/1: copies between buffers of one backend, without the host ----------------------------- */

@@ -88,7 +88,8 @@ pub struct MemoryInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// (stream) Makes a stream of the backend wait for work of a foreign native stream.
+    /// (stream) Makes a stream of the backend wait for the present work of a foreign native
+    /// stream, which comes as [`MemoryInterface::signal_foreign`] says.
     pub wait_foreign: Option<
         unsafe extern "C" fn(
             device: *mut c_void,
@@ -100,4 +101,17 @@ pub struct MemoryInterface {
     /// (any) The native stream behind one of the backend's streams, as an integer.
     pub native_stream:
         Option<unsafe extern "C" fn(device: *mut c_void, stream: *mut c_void) -> u64>,
+    /// (any) Makes later work of a foreign native stream wait until an event of the backend has
+    /// reached `value`, which was recorded. The stream is what `native_stream` would return for
+    /// it, or a number that DLPack gives a meaning to for the device's type (CUDA: 1 and 2;
+    /// ROCm: 0). What is neither is refused, where the backend can tell.
+    pub signal_foreign: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            foreign: u64,
+            event: *mut c_void,
+            value: u64,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
 }

@@ -140,6 +140,10 @@ impl DeviceStream {
         self.device.info.synchronous == 0
     }
 
+    pub(super) fn handle(&self) -> *mut c_void {
+        self.handle
+    }
+
     pub fn event(&self) -> *mut c_void {
         self.event
     }

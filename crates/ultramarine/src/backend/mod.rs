@@ -8,6 +8,7 @@ mod call;
 mod counts;
 mod device_memory;
 mod device_stream;
+mod foreign;
 mod host;
 mod kernels;
 pub(crate) mod life;
@@ -33,6 +34,7 @@ pub use registry::{BackendInfo, backend_of, backends, by_name, register};
 pub(crate) use registry::{device_count, get, gpus, host};
 pub(crate) use strict::may_resort;
 pub use strict::{set_strict, strict};
+pub(crate) use transfer::copy_buffer;
 pub use validate::{validated, validation_findings};
 
 use crate::{
@@ -188,7 +190,9 @@ pub(crate) fn host_value(array: &Array) -> Result<Value> {
 }
 
 #[cfg(feature = "loader")]
-use loader::{autoload, hint};
+use loader::autoload;
+#[cfg(feature = "loader")]
+pub(crate) use loader::hint;
 
 /// Loads what can be found, at the first need of a device.
 #[cfg(not(feature = "loader"))]
@@ -196,7 +200,7 @@ fn autoload() {}
 
 /// What to do where a device is missing.
 #[cfg(not(feature = "loader"))]
-fn hint() -> String {
+pub(crate) fn hint() -> String {
     " This program was built without the loader: it has only backends that are linked in."
         .to_owned()
 }

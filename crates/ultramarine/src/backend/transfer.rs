@@ -41,7 +41,7 @@ pub(super) fn on_device(
 
 /// A whole buffer's bytes on another device: by the backend itself where it serves both
 /// devices and can, else by way of the host.
-fn copy_buffer(
+pub(crate) fn copy_buffer(
     from: &Buffer,
     device: &'static DeviceState,
     exec: Option<&Exec>,

@@ -86,7 +86,7 @@ fn wait(array: &Array) -> Result<()> {
 
 /// Computes an array, but does not wait for a device that runs ahead: work on the same
 /// device can be given to it behind this.
-fn submit(array: &Array) -> Result<()> {
+pub(crate) fn submit(array: &Array) -> Result<()> {
     loop {
         if let Some(outcome) = array.node().outcome() {
             return outcome.as_ref().map(drop).map_err(|e| Error::clone(e));

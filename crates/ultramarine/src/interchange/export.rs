@@ -1,9 +1,11 @@
 //! Arrays as tensors.
 
-use super::device;
+use super::{device, device_memory};
 use crate::{
     array::Array,
+    device::Device,
     error::{Error, Result},
+    eval,
     memory::buffer::Export,
     node::Value,
 };
@@ -42,7 +44,7 @@ impl Array {
     ///
     /// ```
     /// use ultramarine::Array;
-    /// let x = Array::from_slice(&[1i32, 2, 3, 4], &[2, 2])?.transpose(&[1, 0])?;
+    /// let x = Array::from_slice(&[1i32, 2, 3, 4], &[2, 2])?.transpose()?;
     /// let tensor = x.to_dlpack()?;
     /// assert_eq!((tensor.size(0), tensor.stride(0), tensor.stride(1)), (2, Some(1), Some(2)));
     /// # Ok::<(), ultramarine::Error>(())
@@ -60,11 +62,41 @@ impl Array {
     /// As [`Array::to_dlpack`]; [`Error::Buffer`] when a copy is needed and forbidden, or
     /// memory that must not be written is asked for in a form that cannot say so.
     pub fn to_dlpack_with(&self, options: ExportOptions) -> Result<ManagedTensor> {
-        if options.stream.is_some() {
-            return Err(Error::value("__dlpack__", "stream must be None for an array on the CPU."));
+        // A device may still be at work on the values: who waits for it is said below.
+        eval::submit(self)?;
+        let here = self.dlpack_device()?;
+        let waiting = device::waiting(here.device_type, options.stream)?;
+        let export = |array: &Array, flags, waiting| {
+            let value = match array.node().value() {
+                Some(value) => value,
+                None => array.value()?,
+            };
+            if value.buffer.is_read_only() && options.kind == Kind::Legacy {
+                return Err(no_read_only());
+            }
+            if value.buffer.device() == Device::CPU {
+                export(array, value, options.kind, flags)
+            } else {
+                device_memory::export(array, value, options.kind, flags, waiting)
+            }
+        };
+        match options.device {
+            Some(wanted) if wanted != here => {
+                let target = device::named(wanted)?;
+                if options.copy == Some(false) {
+                    return Err(Error::buffer(
+                        "__dlpack__",
+                        format!(
+                            "the array is on {}; on {target} it is a copy, and copy=False.",
+                            self.device()
+                        ),
+                    ));
+                }
+                let moved = device_memory::fresh(self, target)?;
+                export(&moved, flag::IS_COPIED, device::Waiting::Host)
+            }
+            _ => export(self, 0, waiting),
         }
-        let value = self.value()?;
-        export(self, value, options.kind, 0)
     }
 
     /// The device of the array's tensor: that of its value, which is not computed for this.
@@ -81,13 +113,6 @@ impl Array {
 fn export(array: &Array, value: &Value, kind: Kind, flags: u64) -> Result<ManagedTensor> {
     let buffer = &value.buffer;
     let read_only = buffer.is_read_only();
-    if read_only && kind == Kind::Legacy {
-        return Err(Error::buffer(
-            "__dlpack__",
-            "the memory is read-only, which a tensor without a version cannot say; ask with \
-             max_version=(1, 0) or newer.",
-        ));
-    }
     // Consumers want the base aligned, and the offset beside it; empty tensors have no data.
     let empty = array.size() == 0;
     let (data, byte_offset) = match (empty, buffer.is_aligned_base()) {
@@ -106,10 +131,32 @@ fn export(array: &Array, value: &Value, kind: Kind, flags: u64) -> Result<Manage
     };
     let owner: Export = buffer.export();
     // SAFETY: the export keeps the memory, which is as the value says.
-    Ok(unsafe {
+    Ok(unsafe { managed(owner, &description, kind) })
+}
+
+#[cold]
+fn no_read_only() -> Error {
+    Error::buffer(
+        "__dlpack__",
+        "the memory is read-only, which a tensor without a version cannot say; ask with \
+         max_version=(1, 0) or newer.",
+    )
+}
+
+/// A tensor of a kind.
+///
+/// # Safety
+/// As [`ManagedTensor::new`].
+pub(super) unsafe fn managed<O: Send + Sync + 'static>(
+    owner: O,
+    description: &Description<'_>,
+    kind: Kind,
+) -> ManagedTensor {
+    // SAFETY: by this function's contract.
+    unsafe {
         match kind {
-            Kind::Versioned => ManagedTensor::new(owner, &description),
-            Kind::Legacy => ManagedTensor::new_legacy(owner, &description),
+            Kind::Versioned => ManagedTensor::new(owner, description),
+            Kind::Legacy => ManagedTensor::new_legacy(owner, description),
         }
-    })
+    }
 }

@@ -1,12 +1,14 @@
 //! Tensors as arrays.
 
-use super::device::{self, Home};
+use super::{
+    device::{self, Home},
+    device_memory::{self, Arrival},
+};
 use crate::{
     array::Array,
     device::Device,
     dtype::Dtype,
     error::{Error, Result},
-    memory::buffer::Buffer,
     node::Value,
     shape::{self, Shape, Strides},
 };
@@ -27,9 +29,11 @@ pub struct ImportOptions {
 pub struct Import {
     checked: Checked,
     dtype: Dtype,
-    #[allow(dead_code)] // devices to come
     home: Home,
-    copy: bool,
+    device: Option<Device>,
+    /// As the caller wants it.
+    copy: Option<bool>,
+    after: Option<u64>,
 }
 
 /// The error for a tensor that is none. (Not an `impl From`: a second source of errors beside
@@ -95,20 +99,24 @@ impl Import {
                 format!("{} dimensions; arrays have at most {}.", tensor.ndim, shape::MAX_NDIM),
             ));
         }
-        let mut copy = options.copy == Some(true);
-        if home == Home::Host && checked.elements > 0 {
+        if home == Home::Host && checked.elements > 0 && options.copy != Some(true) {
             let first = (tensor.data as usize).wrapping_add(tensor.byte_offset as usize);
             if !first.is_multiple_of(alignment(dtype)) {
-                copy = true;
-                if options.copy != Some(true) {
-                    return Err(Error::buffer(
-                        "from_dlpack",
-                        format!("the memory is not aligned for {dtype}; copy=True takes a copy."),
-                    ));
-                }
+                return Err(Error::buffer(
+                    "from_dlpack",
+                    format!("the memory is not aligned for {dtype}; copy=True takes a copy."),
+                ));
             }
         }
-        Ok(Import { checked, dtype, home, copy })
+        let ImportOptions { device, copy } = options;
+        Ok(Import { checked, dtype, home, device, copy, after: None })
+    }
+
+    /// The values are there once a native stream of the tensor's device has done its present
+    /// work: for producers that did not make the stream of [`super::consumer_stream`] wait.
+    #[must_use]
+    pub fn after(self, stream: u64) -> Import {
+        Import { after: Some(stream), ..self }
     }
 
     /// Takes the tensor. Its deleter runs when nothing needs the memory any more; also if this
@@ -132,19 +140,26 @@ impl Import {
                 strides.push(tensor.stride(axis).unwrap_or(1));
             }
         }
-        let header = tensor.tensor();
-        let lowest = (header.data as *mut u8)
-            .wrapping_add(header.byte_offset as usize)
-            .wrapping_sub(self.checked.below);
-        let buffer = Buffer::from_tensor(lowest, self.checked.bytes, tensor);
-        let value = Value { buffer, offset: self.checked.below, strides };
-        let array = Array::given(value, dims, self.dtype);
-        if self.copy { array.to_contiguous() } else { Ok(array) }
+        let Import { checked, dtype, home, device, copy, after } = self;
+        let arrival = Arrival { checked, dtype, home, device, copy, after };
+        let (buffer, offset, target) = if arrival.is_plain() {
+            let (buffer, offset) = device_memory::host(tensor, &checked);
+            (buffer, offset, None)
+        } else {
+            arrival.take(tensor)?
+        };
+        let array = Array::given(Value { buffer, offset, strides }, dims, dtype);
+        match (target, copy) {
+            (Some(device), _) => device_memory::fresh(&array, device),
+            (None, Some(true)) if home == Home::Host => array.to_contiguous(),
+            (None, Some(true)) => device_memory::fresh(&array, array.device()),
+            (None, _) => Ok(array),
+        }
     }
 }
 
 /// What an address of an element is a multiple of.
-fn alignment(dtype: Dtype) -> usize {
+pub(super) fn alignment(dtype: Dtype) -> usize {
     if dtype.is_complex() { dtype.size() / 2 } else { dtype.size() }
 }
 

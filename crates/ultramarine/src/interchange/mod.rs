@@ -9,13 +9,15 @@
 //! ```text
 //! import.rs   which tensors arrays can be, in two steps: judge (nothing is taken yet), take
 //! export.rs   tensors of arrays
-//! device.rs   DLPack's devices and ours; memory of backends' devices
+//! device.rs   DLPack's devices and ours; device_memory.rs   memory of backends' devices
 //! ```
 
 mod device;
+mod device_memory;
 mod export;
 mod import;
 
+pub use device_memory::{consumer_stream, current_work_stream, join_current_stream};
 pub use export::{ExportOptions, Kind};
 pub use import::{Import, ImportOptions, refusal};
 pub use ultramarine_abi::dlpack::{self, DLDevice, ManagedTensor};

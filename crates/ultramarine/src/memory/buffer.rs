@@ -128,6 +128,8 @@ enum Owner {
     Host,
     /// A buffer of a backend with memory of its own.
     Device(&'static DeviceState, Box<Mutex<Uses>>),
+    /// A backend's buffer over somebody else's memory, who is told when it is freed.
+    Imported(&'static DeviceState, Box<Mutex<Uses>>),
     /// Somebody else's memory, released by dropping the value.
     Foreign(#[allow(dead_code, reason = "held, not read")] Box<dyn Any + Send + Sync>),
     /// Host memory of a tensor of another library.
@@ -263,6 +265,20 @@ impl Buffer {
         Buffer::owned_by(Owner::Tensor(tensor), Place::host(pointer, bytes), read_only, given)
     }
 
+    /// Takes over what a backend made of the memory of a tensor with these flags. It is not
+    /// counted as the device's memory in use.
+    pub(crate) fn imported(
+        (handle, pointer): (*mut c_void, *mut u8),
+        bytes: usize,
+        flags: u64,
+        device: &'static DeviceState,
+    ) -> BufferRef {
+        let read_only = flags & flag::READ_ONLY != 0;
+        let given = flags & flag::IS_COPIED != 0 && !read_only;
+        let place = Place { pointer, handle, bytes, device: device.device };
+        Buffer::owned_by(Owner::Imported(device, Box::default()), place, read_only, given)
+    }
+
     /// Address of the memory for the host; NULL where the host cannot reach it.
     pub fn as_ptr(&self) -> *mut u8 {
         self.pointer
@@ -302,7 +318,7 @@ impl Buffer {
     /// Whether somebody else may write to the memory for as long as it lives.
     #[inline]
     fn is_foreign(&self) -> bool {
-        matches!(self.owner, Owner::Foreign(_) | Owner::Tensor(_)) && !self.given
+        !matches!(self.owner, Owner::Host | Owner::Device(..)) && !self.given
     }
 
     /// Exports that are alive.
@@ -324,7 +340,9 @@ impl Buffer {
         match &self.owner {
             // In a forked child the lock may be somebody's who is not there, and nothing is
             // in flight.
-            Owner::Device(_, uses) if life::ended().is_none() => Some(lock(uses)),
+            Owner::Device(_, uses) | Owner::Imported(_, uses) if life::ended().is_none() => {
+                Some(lock(uses))
+            }
             _ => None,
         }
     }
@@ -364,7 +382,7 @@ impl Buffer {
     #[inline]
     pub(crate) fn ready(&self) -> Result<()> {
         match &self.owner {
-            Owner::Device(..) => self.wait(),
+            Owner::Device(..) | Owner::Imported(..) => self.wait(),
             _ => Ok(()),
         }
     }
@@ -499,6 +517,10 @@ impl Drop for Buffer {
             // In a forked child the memory is the parent's.
             Owner::Device(device, _) if life::ended().is_none() => {
                 Grave::Buffer(device, self.handle, self.bytes, self.uses()).close();
+            }
+            // Its bytes are not ours to count.
+            Owner::Imported(device, _) if life::ended().is_none() => {
+                Grave::Buffer(device, self.handle, 0, self.uses()).close();
             }
             _ => {}
         }

@@ -15,12 +15,34 @@ pub(crate) fn contiguous(a: &Array) -> Array {
     Array::of(Contiguous, &[a], Shape::from_slice(a.shape()), a.dtype())
 }
 
+/// A row-major copy of the array once evaluated, always one.
+pub(crate) fn fresh(a: &Array) -> Array {
+    Array::of(Fresh, &[a], Shape::from_slice(a.shape()), a.dtype())
+}
+
 impl Array {
     /// The array, row-major without gaps once it is evaluated; no copy if it is that
     /// already.
     pub fn contiguous(&self) -> Array {
         contiguous(self)
     }
+}
+
+/// The rules of an identity, all but its value.
+macro_rules! identity {
+    ($make:ident) => {
+        fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+            Ok(smallvec![Some(v.cotangent.clone())])
+        }
+
+        fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+            Ok(j.tangents[0].clone())
+        }
+
+        fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+            Ok(($make(&v.inputs[0]), v.axes[0]))
+        }
+    };
 }
 
 /// The identity, with a row-major result.
@@ -42,15 +64,23 @@ impl Rules for Contiguous {
         Ok(value)
     }
 
-    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
-        Ok(smallvec![Some(v.cotangent.clone())])
+    identity!(contiguous);
+}
+
+/// The identity, in memory of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Fresh;
+
+impl Rules for Fresh {
+    fn name(&self) -> &'static str {
+        "contiguous"
     }
 
-    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
-        Ok(j.tangents[0].clone())
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let value = exec.alloc(call.shape, call.dtype)?;
+        exec.copy(call.operand(0), call.output(&value))?;
+        Ok(value)
     }
 
-    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Ok((contiguous(&v.inputs[0]), v.axes[0]))
-    }
+    identity!(fresh);
 }

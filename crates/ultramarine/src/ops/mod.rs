@@ -256,6 +256,7 @@ families! {
     Update(assemble::Update),
     Concatenate(assemble::Concatenate),
     Contiguous(copy::Contiguous),
+    Fresh(copy::Fresh),
     Identity(identity::Identity),
     Transfer(transfer::Transfer),
 }

@@ -177,7 +177,7 @@ fn autoload_slowly() {
 }
 
 /// What to do where a device is missing.
-pub(super) fn hint() -> String {
+pub(crate) fn hint() -> String {
     if off() {
         return " ULTRAMARINE_BACKEND_AUTOLOAD is 0: load a backend first.".to_owned();
     }
