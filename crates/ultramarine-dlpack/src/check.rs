@@ -30,7 +30,8 @@ pub enum Invalid {
         /// Its size.
         size: i64,
     },
-    /// More bytes than an address space has, counted by sizes, strides and offset.
+    /// More elements or bytes than an address space has: by the sizes alone (those of 0 left
+    /// out), or by sizes, strides, offset and address.
     Overflow,
     /// No memory, although there are elements.
     NoData,
@@ -102,51 +103,144 @@ pub struct Checked {
     pub contiguous: bool,
 }
 
-/// Bits of an element in memory, by its type and the tensor's flags.
-fn element_bits(d: DLDataType, flags: u64) -> Result<usize, Invalid> {
+/// Bytes that a number of each type code may have: of 1, 2, 4, 8 and 16, those whose bit is set.
+/// What has less than a byte is not here.
+const SIZES: [u32; 18] = {
     use type_code::*;
-    let known = match d.code {
-        INT | UINT => matches!(d.bits, 8 | 16 | 32 | 64),
-        FLOAT => matches!(d.bits, 16 | 32 | 64),
-        BFLOAT => d.bits == 16,
-        COMPLEX => matches!(d.bits, 32 | 64 | 128),
-        BOOL | FLOAT8_E3M4..=FLOAT8_E8M0FNU => d.bits == 8,
-        FLOAT6_E2M3FN | FLOAT6_E3M2FN => d.bits == 6,
-        FLOAT4_E2M1FN => d.bits == 4,
-        OPAQUE => return Err(Invalid::Opaque),
-        _ => false,
-    };
-    if !known {
-        return Err(Invalid::Dtype(d));
+    let mut sizes = [0; 18];
+    sizes[INT as usize] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8;
+    sizes[UINT as usize] = sizes[INT as usize];
+    sizes[FLOAT as usize] = 1 << 2 | 1 << 4 | 1 << 8;
+    sizes[BFLOAT as usize] = 1 << 2;
+    sizes[COMPLEX as usize] = 1 << 4 | 1 << 8 | 1 << 16;
+    sizes[BOOL as usize] = 1 << 1;
+    let mut code = FLOAT8_E3M4;
+    while code <= FLOAT8_E8M0FNU {
+        sizes[code as usize] = 1 << 1;
+        code += 1;
     }
-    match d.lanes {
-        // As torch gives it: two numbers in a byte are one element.
-        2 if d.code == FLOAT4_E2M1FN => Ok(8),
-        1 if d.bits < 8 && flags & flag::IS_SUBBYTE_TYPE_PADDED != 0 => Ok(8),
-        1 => Ok(d.bits as usize),
-        _ => Err(Invalid::Lanes(d)),
+    sizes
+};
+
+/// Bits of an element in memory, by its type and the tensor's flags.
+#[inline]
+fn element_bits(d: DLDataType, flags: u64) -> Result<i64, Invalid> {
+    let sizes = SIZES.get(d.code as usize).copied().unwrap_or(0);
+    let known = d.bits.is_multiple_of(8) && sizes >> (d.bits / 8) & 1 != 0;
+    if known && d.lanes == 1 { Ok(i64::from(d.bits)) } else { unusual_bits(d, flags, known) }
+}
+
+#[cold]
+fn unusual_bits(d: DLDataType, flags: u64, known: bool) -> Result<i64, Invalid> {
+    use type_code::*;
+    let padded = flags & flag::IS_SUBBYTE_TYPE_PADDED != 0;
+    match (d.code, d.bits, d.lanes) {
+        (OPAQUE, ..) => Err(Invalid::Opaque),
+        (FLOAT6_E2M3FN | FLOAT6_E3M2FN, 6, 1) | (FLOAT4_E2M1FN, 4, 1) => {
+            Ok(if padded { 8 } else { i64::from(d.bits) })
+        }
+        // As torch gives it: two numbers in a byte are one element. Padded to a byte each as
+        // well they cannot be.
+        (FLOAT4_E2M1FN, 4, 2) if !padded => Ok(8),
+        (FLOAT6_E2M3FN | FLOAT6_E3M2FN, 6, _) | (FLOAT4_E2M1FN, 4, _) => Err(Invalid::Lanes(d)),
+        _ if known => Err(Invalid::Lanes(d)),
+        _ => Err(Invalid::Dtype(d)),
     }
 }
 
+/// Whether DLPack 1.3 has the device type: all numbers from 1 to 18 but 5 and 6.
+#[inline]
 fn is_known_device(device: i32) -> bool {
     use device_type::*;
-    matches!(device, CPU..=OPENCL | VULKAN..=ROCM_HOST | EXT_DEV..=TRN)
+    matches!(device, CPU..=OPENCL | VULKAN..=TRN)
+}
+
+/// Bytes of elements that lie side by side, none left out.
+#[inline]
+fn side_by_side(elements: i64, bits: i64) -> Option<i64> {
+    let bytes =
+        if bits % 8 == 0 { elements.checked_mul(bits / 8)? } else { packed(elements, bits)? };
+    isize::try_from(bytes).is_ok().then_some(bytes)
+}
+
+/// Bytes of elements of less than a byte, which may be more than an address space has bytes.
+#[cold]
+fn packed(elements: i64, bits: i64) -> Option<i64> {
+    isize::try_from(elements).ok()?;
+    // Neither part can overflow.
+    Some(elements / 8 * bits + (elements % 8 * bits + 7) / 8)
+}
+
+/// Bytes below the first element, and of all, with strides that are not row-major.
+///
+/// # Safety
+/// `shape` and `strides` lead to `ndim` numbers.
+unsafe fn strided(
+    shape: *const i64,
+    strides: *const i64,
+    ndim: usize,
+    item: i64,
+) -> Option<(i64, i64)> {
+    // Steps from the first element to the lowest and to the highest one.
+    let (mut low, mut high) = (0i64, 0i64);
+    for axis in 0..ndim {
+        // SAFETY: the caller's promise. They may be misaligned.
+        let (size, stride) =
+            unsafe { (shape.add(axis).read_unaligned(), strides.add(axis).read_unaligned()) };
+        if size != 1 {
+            let reach = size.checked_sub(1)?.checked_mul(stride)?;
+            let end = if reach < 0 { &mut low } else { &mut high };
+            *end = end.checked_add(reach)?;
+        }
+    }
+    let below = low.checked_mul(-item)?;
+    let bytes = high.checked_add(1)?.checked_mul(item)?.checked_add(below)?;
+    isize::try_from(bytes).is_ok().then_some((below, bytes))
 }
 
 /// Judges a tensor and says where its elements lie. Memory of elements is not touched. Strides
-/// of dimensions of size 1, or of a tensor without elements, may be anything.
+/// of dimensions of size 1, or of a tensor without elements, may be anything; so may the memory
+/// and the offset of a tensor without elements.
+///
+/// ```
+/// use core::ptr::null_mut;
+/// use ultramarine_dlpack::{DLDataType, DLDevice, DLTensor, Invalid, check, device_type, type_code};
+///
+/// // The last three of six numbers, backwards.
+/// let mut numbers = [0.5f32, 1.5, 2.5, 3.5, 4.5, 5.5];
+/// let (mut shape, mut strides) = ([3i64], [-1i64]);
+/// let mut tensor = DLTensor {
+///     data: numbers.as_mut_ptr().cast(),
+///     device: DLDevice { device_type: device_type::CPU, device_id: 0 },
+///     ndim: 1,
+///     dtype: DLDataType { code: type_code::FLOAT, bits: 32, lanes: 1 },
+///     shape: shape.as_mut_ptr(),
+///     strides: strides.as_mut_ptr(),
+///     byte_offset: 20,
+/// };
+/// // SAFETY: as many sizes and strides as dimensions.
+/// let found = unsafe { check(&tensor, 0) }?;
+/// assert_eq!((found.elements, found.below, found.bytes), (3, 8, 12));
+///
+/// tensor.data = null_mut();
+/// // SAFETY: as above.
+/// assert_eq!(unsafe { check(&tensor, 0) }, Err(Invalid::NoData));
+/// # Ok::<(), Invalid>(())
+/// ```
 ///
 /// # Errors
 /// [`Invalid`], the first thing that is wrong.
 ///
 /// # Safety
-/// `shape` and `strides` of the tensor are NULL or lead to `ndim` numbers, if `ndim` is one
-/// that a tensor can have.
+/// `shape` and `strides` of the tensor are NULL or lead to `ndim` numbers (at any address), if
+/// `ndim` is one that a tensor can have.
+#[inline]
 pub unsafe fn check(tensor: &DLTensor, flags: u64) -> Result<Checked, Invalid> {
-    let ndim = usize::try_from(tensor.ndim)
-        .ok()
-        .filter(|n| *n <= MAX_NDIM)
-        .ok_or(Invalid::Dimensions(tensor.ndim))?;
+    // A negative number becomes a huge one.
+    let ndim = tensor.ndim as usize;
+    if ndim > MAX_NDIM {
+        return Err(Invalid::Dimensions(tensor.ndim));
+    }
     if !is_known_device(tensor.device.device_type) {
         return Err(Invalid::Device(tensor.device.device_type));
     }
@@ -154,66 +248,52 @@ pub unsafe fn check(tensor: &DLTensor, flags: u64) -> Result<Checked, Invalid> {
     if ndim > 0 && tensor.shape.is_null() {
         return Err(Invalid::NoShape);
     }
-    let (mut elements, mut empty) = (1i64, false);
-    for axis in 0..ndim {
+    let (mut elements, mut empty, mut contiguous) = (1i64, false, true);
+    for axis in (0..ndim).rev() {
         // SAFETY: not NULL, `ndim` numbers by the caller's promise. They may be misaligned.
         let size = unsafe { tensor.shape.add(axis).read_unaligned() };
-        if size < 0 {
-            return Err(Invalid::NegativeSize { axis, size });
+        if size <= 1 {
+            if size < 0 {
+                return Err(Invalid::NegativeSize { axis, size });
+            }
+            empty |= size == 0;
+            continue;
         }
-        empty |= size == 0;
-        // Empty ones are counted too, so that strides computed from the sizes do not overflow.
-        elements = elements.checked_mul(size.max(1)).ok_or(Invalid::Overflow)?;
+        if !tensor.strides.is_null() {
+            // SAFETY: as above.
+            contiguous &= unsafe { tensor.strides.add(axis).read_unaligned() } == elements;
+        }
+        // Counted in empty ones too, so that strides computed from the sizes do not overflow.
+        elements = elements.checked_mul(size).ok_or(Invalid::Overflow)?;
     }
-    let total_bits = elements.checked_mul(bits as i64).ok_or(Invalid::Overflow)?;
+    let mut bytes = side_by_side(elements, bits).ok_or(Invalid::Overflow)?;
     if empty {
+        let bits = bits as usize;
         return Ok(Checked { elements: 0, bits, below: 0, bytes: 0, contiguous: true });
     }
     if tensor.data.is_null() {
         return Err(Invalid::NoData);
     }
-    let (mut low, mut high, mut contiguous) = (0i64, 0i64, true);
-    if tensor.strides.is_null() {
-        high = elements - 1;
-    } else {
-        let mut expected = 1i64;
-        for axis in (0..ndim).rev() {
-            // SAFETY: as above.
-            let (size, stride) = unsafe {
-                (tensor.shape.add(axis).read_unaligned(), tensor.strides.add(axis).read_unaligned())
-            };
-            if size == 1 {
-                continue;
-            }
-            contiguous &= stride == expected;
-            // Below the number of elements, which did not overflow.
-            expected *= size;
-            let reach = stride.checked_mul(size - 1).ok_or(Invalid::Overflow)?;
-            let end = if reach < 0 { &mut low } else { &mut high };
-            *end = end.checked_add(reach).ok_or(Invalid::Overflow)?;
+    let mut below = 0;
+    if !contiguous {
+        if bits % 8 != 0 {
+            return Err(Invalid::PackedStrides);
         }
+        // SAFETY: as above; without strides it would be contiguous.
+        let found = unsafe { strided(tensor.shape, tensor.strides, ndim, bits / 8) };
+        (below, bytes) = found.ok_or(Invalid::Overflow)?;
     }
-    let (below, bytes) = if bits.is_multiple_of(8) {
-        let item = bits as i64 / 8;
-        let below = low.checked_mul(-item).ok_or(Invalid::Overflow)?;
-        let above = high.checked_add(1).and_then(|n| n.checked_mul(item));
-        (below, above.and_then(|a| a.checked_add(below)).ok_or(Invalid::Overflow)?)
-    } else if contiguous {
-        (0, (total_bits as u64).div_ceil(8) as i64)
-    } else {
-        return Err(Invalid::PackedStrides);
-    };
     // Whether it is an address or a handle, the offset has to lead somewhere.
-    let start = usize::try_from(tensor.byte_offset).ok().and_then(|o| {
-        let lowest = (tensor.data as usize).checked_add(o)?.checked_sub(below as usize)?;
-        lowest.checked_add(bytes as usize)
+    let end = usize::try_from(tensor.byte_offset).ok().and_then(|offset| {
+        let first = (tensor.data as usize).checked_add(offset)?;
+        first.checked_sub(below as usize)?.checked_add(bytes as usize)
     });
-    if start.is_none() || bytes as u64 > isize::MAX as u64 {
+    if end.is_none() {
         return Err(Invalid::Overflow);
     }
     Ok(Checked {
         elements: elements as usize,
-        bits,
+        bits: bits as usize,
         below: below as usize,
         bytes: bytes as usize,
         contiguous,

@@ -80,6 +80,8 @@ unsafe impl Sync for DLPackExchangeAPI {}
 
 #[cfg(target_pointer_width = "64")]
 const _: () = {
+    use core::mem::offset_of;
     assert!(size_of::<DLPackExchangeAPIHeader>() == 16);
     assert!(size_of::<DLPackExchangeAPI>() == 56);
+    assert!(offset_of!(DLPackExchangeAPI, dltensor_from_py_object_no_sync) == 40);
 };

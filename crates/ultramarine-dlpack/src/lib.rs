@@ -195,7 +195,9 @@ pub struct DLManagedTensorVersioned {
 const _: () = {
     use core::mem::{offset_of, size_of};
     assert!(size_of::<DLTensor>() == 48);
+    assert!(offset_of!(DLTensor, ndim) == 16);
     assert!(offset_of!(DLTensor, dtype) == 20);
+    assert!(offset_of!(DLTensor, shape) == 24);
     assert!(offset_of!(DLTensor, byte_offset) == 40);
     assert!(size_of::<DLManagedTensor>() == 64);
     assert!(size_of::<DLManagedTensorVersioned>() == 80);

@@ -2,7 +2,7 @@
 
 use crate::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPACK_MAJOR, DLPACK_MINOR,
-    DLPackVersion, DLTensor, ManagedTensor,
+    DLPackVersion, DLTensor, MAX_NDIM, ManagedTensor,
 };
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -46,9 +46,10 @@ impl<M, O> Whole<M, O> {
         }
     }
 
-    fn new(owner: O, d: &Description<'_>, managed: impl FnOnce(DLTensor) -> M) -> NonNull<M> {
+    fn make(owner: O, d: &Description<'_>, managed: impl FnOnce(DLTensor) -> M) -> NonNull<M> {
         let ndim = d.shape.len();
         assert_eq!(ndim, d.strides.len(), "as many strides as sizes");
+        assert!(ndim <= MAX_NDIM, "a tensor of {ndim} dimensions");
         let (layout, numbers) = Self::layout(ndim);
         // SAFETY: the layout is not empty, and what is written lies in it.
         unsafe {
@@ -58,9 +59,9 @@ impl<M, O> Whole<M, O> {
             }
             let shape = place.add(numbers).cast::<i64>();
             let strides = shape.add(ndim);
-            for i in 0..ndim {
-                shape.add(i).write(d.shape[i] as i64);
-                strides.add(i).write(d.strides[i] as i64);
+            for (i, (size, stride)) in d.shape.iter().zip(d.strides).enumerate() {
+                shape.add(i).write(*size as i64);
+                strides.add(i).write(*stride as i64);
             }
             let managed = managed(DLTensor {
                 data: d.data,
@@ -78,7 +79,7 @@ impl<M, O> Whole<M, O> {
 
     /// The deleter: drops the owner and frees the allocation.
     unsafe extern "C" fn delete(managed: *mut M) {
-        // SAFETY: called once, with what `new` made: the header is its first field.
+        // SAFETY: called once, with what `make` made: the header is its first field.
         unsafe {
             let place = managed.cast::<Self>();
             let (layout, _) = Self::layout((*place).ndim);
@@ -89,16 +90,17 @@ impl<M, O> Whole<M, O> {
 }
 
 impl ManagedTensor {
-    /// A tensor of DLPack 1.3 for others. Whoever has it at last drops `owner`, on any thread.
+    /// A tensor of DLPack 1.3 for others. Whoever has it at last drops `owner`, on any thread. If
+    /// that panics, the process ends: the caller may be of another language.
     ///
     /// # Panics
-    /// With another number of strides than of sizes.
+    /// With another number of strides than of sizes, or more than [`MAX_NDIM`].
     ///
     /// # Safety
     /// The memory is as described for as long as `owner` lives, and may be written unless the
     /// flags forbid it.
     pub unsafe fn new<O: Send + Sync + 'static>(owner: O, d: &Description<'_>) -> ManagedTensor {
-        ManagedTensor::made(Whole::<DLManagedTensorVersioned, O>::new(owner, d, |dl_tensor| {
+        ManagedTensor::made(Whole::<DLManagedTensorVersioned, O>::make(owner, d, |dl_tensor| {
             DLManagedTensorVersioned {
                 version: DLPackVersion { major: DLPACK_MAJOR, minor: DLPACK_MINOR },
                 manager_ctx: core::ptr::null_mut(),
@@ -109,7 +111,8 @@ impl ManagedTensor {
         }))
     }
 
-    /// The same without a version, for consumers of before DLPack 1.0. It has no flags.
+    /// The same without a version, for consumers of before DLPack 1.0. It has no flags: those of
+    /// the description are not told, so nothing may depend on them.
     ///
     /// # Panics
     /// As [`ManagedTensor::new`].
@@ -120,7 +123,7 @@ impl ManagedTensor {
         owner: O,
         d: &Description<'_>,
     ) -> ManagedTensor {
-        ManagedTensor::made_legacy(Whole::<DLManagedTensor, O>::new(owner, d, |dl_tensor| {
+        ManagedTensor::made_legacy(Whole::<DLManagedTensor, O>::make(owner, d, |dl_tensor| {
             DLManagedTensor {
                 dl_tensor,
                 manager_ctx: core::ptr::null_mut(),

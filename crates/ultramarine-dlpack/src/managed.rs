@@ -16,8 +16,40 @@ enum Raw {
 
 /// A tensor that is owned: dropping it runs its deleter, once, on whatever thread that is.
 ///
-/// It was found valid when it was taken; what its header says is not looked at again by others
-/// than its methods, which rely on nobody changing it meanwhile.
+/// It was found valid when it was taken. Its methods read the header again, and rely on nobody
+/// changing it meanwhile.
+///
+/// ```
+/// use std::sync::Arc;
+/// use ultramarine_dlpack::{
+///     DLDataType, DLDevice, Description, ManagedTensor, device_type, flag, type_code,
+/// };
+///
+/// // One side gives three of its numbers away, and keeps them alive until they come back.
+/// let numbers: Arc<[i32]> = Arc::new([1, 2, 3]);
+/// let description = Description {
+///     data: numbers.as_ptr().cast_mut().cast(),
+///     device: DLDevice { device_type: device_type::CPU, device_id: 0 },
+///     dtype: DLDataType { code: type_code::INT, bits: 32, lanes: 1 },
+///     shape: &[3],
+///     strides: &[1],
+///     byte_offset: 0,
+///     flags: flag::READ_ONLY,
+/// };
+/// // SAFETY: the numbers live as long as the owner, and nobody may write them.
+/// let tensor = unsafe { ManagedTensor::new(Arc::clone(&numbers), &description) };
+/// let pointer = tensor.into_versioned().expect("it has a version");
+/// assert_eq!(Arc::strong_count(&numbers), 2);
+///
+/// // The other side has nothing but the pointer.
+/// // SAFETY: a whole tensor, which nobody else frees.
+/// let (tensor, found) = unsafe { ManagedTensor::from_versioned(pointer.as_ptr()) }?;
+/// assert_eq!((tensor.ndim(), tensor.size(0), found.bytes), (1, 3, 12));
+/// assert!(tensor.is_read_only() && found.contiguous);
+/// drop(tensor);
+/// assert_eq!(Arc::strong_count(&numbers), 1);
+/// # Ok::<(), ultramarine_dlpack::Invalid>(())
+/// ```
 pub struct ManagedTensor(Raw);
 
 // SAFETY: DLPack lets a deleter run on any thread; the header is only read.
@@ -27,7 +59,8 @@ unsafe impl Sync for ManagedTensor {}
 
 impl ManagedTensor {
     /// Takes over a versioned tensor, if it is valid. If not, it stays the caller's: who owns it
-    /// may still give it back with [`ManagedTensor::discard_versioned`].
+    /// may still give it back with [`ManagedTensor::discard_versioned`]. Of a tensor of another
+    /// major version nothing but the version is read.
     ///
     /// # Errors
     /// [`Invalid`].
@@ -37,6 +70,7 @@ impl ManagedTensor {
     /// laid out as in every version; if its major version is 1, it is a whole
     /// [`DLManagedTensorVersioned`] whose shape and strides are NULL or `ndim` numbers, and
     /// which may be freed on any thread.
+    #[inline]
     pub unsafe fn from_versioned(
         tensor: *mut DLManagedTensorVersioned,
     ) -> Result<(ManagedTensor, Checked), Invalid> {
@@ -46,10 +80,12 @@ impl ManagedTensor {
         if version.major != DLPACK_MAJOR {
             return Err(Invalid::Version { major: version.major, minor: version.minor });
         }
-        // SAFETY: of major version 1, so laid out as this.
-        let whole = unsafe { tensor.as_ref() };
-        // SAFETY: the caller's promise on shape and strides.
-        let checked = unsafe { check(&whole.dl_tensor, whole.flags) }?;
+        // SAFETY: of major version 1, so laid out as this; and the caller's promise on shape and
+        // strides. What is judged is a copy: no reference to memory that others may write.
+        let checked = unsafe {
+            let flags = (&raw const (*tensor.as_ptr()).flags).read();
+            check(&(&raw const (*tensor.as_ptr()).dl_tensor).read(), flags)
+        }?;
         Ok((ManagedTensor(Raw::Versioned(tensor)), checked))
     }
 
@@ -60,16 +96,17 @@ impl ManagedTensor {
     ///
     /// # Safety
     /// As [`ManagedTensor::from_versioned`], for a [`DLManagedTensor`].
+    #[inline]
     pub unsafe fn from_legacy(
         tensor: *mut DLManagedTensor,
     ) -> Result<(ManagedTensor, Checked), Invalid> {
         let tensor = NonNull::new(tensor).ok_or(Invalid::Null)?;
-        // SAFETY: the caller's promises.
-        let checked = unsafe { check(&tensor.as_ref().dl_tensor, 0) }?;
+        // SAFETY: the caller's promises; a copy, as above.
+        let checked = unsafe { check(&(&raw const (*tensor.as_ptr()).dl_tensor).read(), 0) }?;
         Ok((ManagedTensor(Raw::Legacy(tensor)), checked))
     }
 
-    /// Runs the deleter of a versioned tensor that was refused.
+    /// Runs the deleter of a versioned tensor that was refused, whatever its version.
     ///
     /// # Safety
     /// NULL, or a tensor as [`ManagedTensor::from_versioned`] wants it, that the caller owns.
@@ -92,11 +129,13 @@ impl ManagedTensor {
     }
 
     /// A tensor that was made here.
+    #[inline]
     pub(crate) fn made(tensor: NonNull<DLManagedTensorVersioned>) -> ManagedTensor {
         ManagedTensor(Raw::Versioned(tensor))
     }
 
     /// A tensor without a version that was made here.
+    #[inline]
     pub(crate) fn made_legacy(tensor: NonNull<DLManagedTensor>) -> ManagedTensor {
         ManagedTensor(Raw::Legacy(tensor))
     }
@@ -105,6 +144,7 @@ impl ManagedTensor {
     ///
     /// # Errors
     /// The tensor itself, if it has no version.
+    #[inline]
     pub fn into_versioned(self) -> Result<NonNull<DLManagedTensorVersioned>, ManagedTensor> {
         match self.0 {
             Raw::Versioned(tensor) => {
@@ -119,6 +159,7 @@ impl ManagedTensor {
     ///
     /// # Errors
     /// The tensor itself, if it has a version.
+    #[inline]
     pub fn into_legacy(self) -> Result<NonNull<DLManagedTensor>, ManagedTensor> {
         match self.0 {
             Raw::Legacy(tensor) => {
@@ -132,10 +173,10 @@ impl ManagedTensor {
     /// The header.
     #[inline]
     pub fn tensor(&self) -> &DLTensor {
-        // SAFETY: owned, so alive.
         match &self.0 {
+            // SAFETY: owned, so alive.
             Raw::Legacy(t) => unsafe { &t.as_ref().dl_tensor },
-            // SAFETY: as above.
+            // SAFETY: owned, so alive.
             Raw::Versioned(t) => unsafe { &t.as_ref().dl_tensor },
         }
     }
@@ -160,21 +201,25 @@ impl ManagedTensor {
     }
 
     /// Whether writing is forbidden.
+    #[inline]
     pub fn is_read_only(&self) -> bool {
         self.flags() & flag::READ_ONLY != 0
     }
 
     /// Whether it is a copy that was made for whoever got it.
+    #[inline]
     pub fn is_copied(&self) -> bool {
         self.flags() & flag::IS_COPIED != 0
     }
 
     /// Where it is.
+    #[inline]
     pub fn device(&self) -> DLDevice {
         self.tensor().device
     }
 
     /// What its elements are.
+    #[inline]
     pub fn dtype(&self) -> DLDataType {
         self.tensor().dtype
     }
@@ -197,6 +242,7 @@ impl ManagedTensor {
     }
 
     /// Step along a dimension in elements, if the tensor says; without strides it is row-major.
+    /// Of a dimension of size 1, and of a tensor without elements, it may be any number.
     ///
     /// # Panics
     /// Where there is no such dimension.
