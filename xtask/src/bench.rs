@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Installs what it can of the other libraries and runs the workloads that `names` pick (all, if none).
 pub fn run(names: &[String]) -> Result<()> {
-    // An environment of its own: torch and jax are large, and the tests do without them.
+    // An environment of its own: what is measured does not depend on what the tests need.
     let venv = Venv::open(".venv-bench")?;
     venv.require("bench")?;
     for peer in ["bench-mlx", "bench-jax", "bench-torch-cpu", "bench-torch"] {

@@ -124,12 +124,23 @@ impl Venv {
     /// Installs the pinned packages of `python/requirements/{list}.txt`, unless this very
     /// list is installed already.
     pub fn require(&self, list: &str) -> Result<()> {
+        self.require_with(list, &[])
+    }
+
+    /// The same, tried again once: for large packages, whose download may break off. They are not
+    /// compiled to bytecode; most of it is never imported.
+    pub fn require_large(&self, list: &str) -> Result<()> {
+        let install = || self.require_with(list, &["--no-compile"]);
+        install().or_else(|_| install())
+    }
+
+    fn require_with(&self, list: &str, options: &[&str]) -> Result<()> {
         let file = format!("python/requirements/{list}.txt");
         let text = std::fs::read_to_string(sh::root().join(&file))
             .with_context(|| format!("cannot read {file}"))?;
         self.once(list, hash(&text), || {
             sh::say(&format!("installing the Python packages of {file}"));
-            self.pip_install(&["-r", &file])
+            self.pip_install(&[options, &["-r", &file]].concat())
         })
     }
 

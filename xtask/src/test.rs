@@ -5,12 +5,14 @@ use crate::drivers;
 use crate::plugins::{self, Built};
 use crate::python::Venv;
 use crate::sh;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 /// Runs every kind of test, also after a failure; an error if any failed.
 pub fn run() -> Result<()> {
     let mut report = Report::default();
     drivers::opencl();
+    // Packages come by the network while the Rust tests have the processor.
+    let packages = std::thread::spawn(packages);
     sh::say("Rust tests: unit, integration, documentation");
     report.rust(&["--all-targets"])?;
     // Examples in the documentation are their own kind for cargo.
@@ -20,9 +22,7 @@ pub fn run() -> Result<()> {
         report.note(&format!("conformance: {name}"), right, &told);
     }
 
-    let venv = Venv::open(".venv")?;
-    venv.require("demo")?;
-    venv.require("test")?;
+    let venv = packages.join().map_err(|_| anyhow!("installing packages panicked"))??;
     venv.install_ours()?;
 
     sh::say("types: examples and stubs");
@@ -51,7 +51,22 @@ pub fn run() -> Result<()> {
             Built::Missing(what) => report.note(name, true, &format!("SKIPPED: {what}")),
         }
     }
+
+    sh::say("arrays exchanged with numpy, torch, jax, tvm-ffi, pyarrow and mlx");
+    report.pytest(&venv, "interchange", &["python/tests/interchange"])?;
     report.close()
+}
+
+/// The environment with all packages of the tests. The libraries that arrays are exchanged with
+/// may be missing: their tests are skipped, unless `ULTRAMARINE_NEEDS_PEERS=1`.
+fn packages() -> Result<Venv> {
+    let venv = Venv::open(".venv")?;
+    venv.require("demo")?;
+    venv.require("test")?;
+    if let Err(error) = venv.require_large("interchange") {
+        eprintln!("left out: the tests with libraries that are missing: {error:#}");
+    }
+    Ok(venv)
 }
 
 /// What was run, and what came of it.
@@ -104,6 +119,10 @@ impl Report {
             if counting && !line.starts_with([' ', '=']) && line.matches(" / ").count() == 2 {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 counts = format!("{counts}; {}", words.join(" "));
+            }
+            // Which libraries there were.
+            if line.starts_with("libraries: ") {
+                counts = format!("{counts}; {line}");
             }
             if !line.trim().is_empty() {
                 last = line.trim_matches(|c| c == '=' || c == ' ').to_owned();
