@@ -13,6 +13,7 @@ use crate::{
     once::SetOnce,
     ops::Op,
     placement::Place,
+    scalar::Scalar,
     shape::{self, Shape, Strides},
     stream::{Stream, lock},
 };
@@ -176,6 +177,17 @@ impl Node {
     #[inline]
     pub fn value(&self) -> Option<&Value> {
         self.value.get().and_then(|v| v.as_ref().ok())
+    }
+
+    /// The value of each element of a constant. One whose memory was exported is none any more:
+    /// others may have written to it.
+    pub fn constant(&self) -> Option<Scalar> {
+        match &self.op {
+            Op::Fill(fill) if !self.value().is_some_and(|v| v.buffer.was_exported()) => {
+                Some(fill.value)
+            }
+            _ => None,
+        }
     }
 
     pub fn is_done(&self) -> bool {

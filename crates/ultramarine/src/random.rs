@@ -9,7 +9,6 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     ops::{
-        Op,
         lean::{bin, like, slice_axis, un},
         random::bits_of,
     },
@@ -165,7 +164,7 @@ pub fn uniform(
     let bits = bits(shape, 4, key)?.astype(Dtype::Float32);
     let unit = bits.multiply(&like(&bits, 1.0 / 4294967296.0))?.astype(dtype);
     let unit = bin(binary::MINIMUM, &unit, &like(&unit, below_one(dtype)))?;
-    if let (Some(l), Some(h)) = (constant(&low), constant(&high)) {
+    if let (Some(l), Some(h)) = (low.node().constant(), high.node().constant()) {
         // The difference of two narrower floats is the same by way of float64.
         let (l, h) = (l.to_f64(), h.to_f64());
         if (l, h) == (0.0, 1.0) {
@@ -175,14 +174,6 @@ pub fn uniform(
     }
     let range = bin(binary::SUBTRACT, &high, &low)?;
     range.multiply(&unit)?.add(&low)
-}
-
-/// The value of an array that is a constant of the graph.
-fn constant(a: &Array) -> Option<Scalar> {
-    match &a.node().op {
-        Op::Fill(fill) => Some(fill.value),
-        _ => None,
-    }
 }
 
 fn unit_interval(low: f32, shape: &[usize], dtype: Dtype, key: Option<&Array>) -> Result<Array> {
@@ -213,7 +204,7 @@ pub fn randint(
     }
     // Rounding may have reached `high`.
     let (low, high) = (low.astype(dtype), high.astype(dtype));
-    let last = match constant(&high) {
+    let last = match high.node().constant() {
         Some(high) => Array::scalar(Scalar::from_i64(dtype, high.to_i64().wrapping_sub(1))),
         None => bin(binary::SUBTRACT, &high, &Array::scalar(Scalar::from_i64(dtype, 1)))?,
     };

@@ -48,6 +48,9 @@ BFLOAT = {"bfloat16"}
 HALVES = {"float16", "bfloat16"}
 SUBBYTE = {"float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"}
 
+# How libraries refuse.
+THEIR_ERRORS = (BufferError, TypeError, ValueError, RuntimeError, AttributeError)
+
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "whole": lambda x: x,
     "offset": lambda x: x[1:],

@@ -24,7 +24,6 @@ def resident() -> int:
     return int(STATM.read_text().split()[1]) * 4096
 
 
-
 def test_an_import_keeps_its_source() -> None:
     theirs = np.arange(10, dtype=np.float32)
     alive = weakref.ref(theirs)
@@ -209,7 +208,9 @@ def refused() -> Callable[[], None]:
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="this system does not tell the resident size")
-@pytest.mark.parametrize("way", [through_numpy, through_torch, from_ours, legacy_and_unused, refused])
+@pytest.mark.parametrize(
+    "way", [through_numpy, through_torch, from_ours, legacy_and_unused, refused]
+)
 def test_memory_stays_flat(way: Callable[[], Callable[[], None]]) -> None:
     """100,000 round trips: 40 bytes lost in each would show."""
     work = way()

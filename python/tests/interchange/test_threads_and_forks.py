@@ -82,7 +82,7 @@ def test_eight_race_for_one_capsule(version: tuple[int, int] | None) -> None:
         assert (len(won), len(lost)) == (1, THREADS - 1), results
         assert "used" in str(lost[0])
         assert won[0].tolist() == [0, 1, 2, 3]
-    del theirs, capsule, results, won, lost
+    theirs = capsule = results = won = lost = None
     gc.collect()
     assert [a for a in alive if a() is not None] == []
 
@@ -113,7 +113,9 @@ def test_exports_dropped_in_other_threads() -> None:
 
     passed: list[Any] = []
     assert together(work) == [None] * THREADS
-    assert sorted({there[7] for held in passed for there in held}) == [1.0 + i for i in range(THREADS)]
+    assert sorted({there[7] for held in passed for there in held}) == [
+        1.0 + i for i in range(THREADS)
+    ]
     passed.clear()
     gc.collect()
     assert mx.get_active_memory() < before + 4000 * 50

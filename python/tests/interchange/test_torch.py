@@ -29,9 +29,7 @@ def test_a_layer_on_our_memory() -> None:
     out = mx.empty((2, 4), mx.float32)
     layer = torch.nn.Linear(3, 4)
     with torch.no_grad():
-        torch.addmm(
-            layer.bias, torch.from_dlpack(x), layer.weight.T, out=torch.from_dlpack(out)
-        )
+        torch.addmm(layer.bias, torch.from_dlpack(x), layer.weight.T, out=torch.from_dlpack(out))
         want = layer(torch.arange(6, dtype=torch.float32).reshape(2, 3))
     assert np.allclose(np.from_dlpack(out), want.numpy())
     # Its weights, without a copy, in our product.
@@ -101,7 +99,10 @@ def test_expanded_and_diagonal() -> None:
     assert wide.tolist() == [[0, 1, 2], [0, 1, 2]]
     square = torch.arange(9, dtype=torch.float32).reshape(3, 3)
     assert mx.from_dlpack(square.diagonal()).tolist() == [0, 4, 8]
-    assert mx.from_dlpack(torch.arange(6).as_strided((2, 2), (2, 2), 1)).tolist() == [[1, 3], [3, 5]]
+    assert mx.from_dlpack(torch.arange(6).as_strided((2, 2), (2, 2), 1)).tolist() == [
+        [1, 3],
+        [3, 5],
+    ]
 
 
 def test_channels_last() -> None:

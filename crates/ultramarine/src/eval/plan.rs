@@ -10,12 +10,7 @@
 //! group of a reduction of it that has no other member yet, and is written as an
 //! extra output (softmax: `exp` is written while it is summed).
 
-use crate::{
-    backend,
-    node::Node,
-    ops::{Closing, Op},
-    stream::Stream,
-};
+use crate::{backend, node::Node, ops::Closing, stream::Stream};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -67,7 +62,7 @@ struct Group {
 
 /// Whether a node is a constant that programs carry as a scalar.
 pub(super) fn is_constant(node: &Node) -> bool {
-    matches!(node.op, Op::Fill(_))
+    node.constant().is_some()
 }
 
 struct Planner<'a> {

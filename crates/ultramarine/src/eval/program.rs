@@ -1,6 +1,6 @@
 //! From a task to a fused program: operands numbered, constants pulled out.
 
-use super::plan::{Task, is_constant};
+use super::plan::Task;
 use crate::{backend::PlanKey, dtype::Dtype, node::Node, ops::Op, scalar::Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -81,11 +81,11 @@ impl Build {
         }
         // A reduction needs a tensor to take its iteration shape from, so a constant
         // that it reduces directly counts as one.
-        if let Op::Fill(fill) = &input.op
+        if let Some(value) = input.constant()
             && !(task.closing.is_some() && task.members.len() == 1)
         {
-            if !self.constants.contains(&fill.value) {
-                self.constants.push(fill.value);
+            if !self.constants.contains(&value) {
+                self.constants.push(value);
             }
             return;
         }
@@ -103,7 +103,7 @@ impl Build {
             return u16::try_from(i).ok();
         }
         let Op::Fill(fill) = &input.op else { return None };
-        debug_assert!(is_constant(input));
+        // Noted as a constant, even if it was exported since.
         let i = self.constants.iter().position(|c| *c == fill.value)?;
         u16::try_from(self.inputs.len() + i).ok()
     }

@@ -32,6 +32,10 @@ const HOLDER: u64 = 1;
 const EXPORT: u64 = 1 << 32;
 /// The buffer has, or had, mirrors.
 const MIRRORED: u64 = 1 << 63;
+/// The buffer is, or was, exported: somebody else may have written to it.
+const EXPORTED: u64 = 1 << 62;
+/// What is not a count.
+const MARKS: u64 = MIRRORED | EXPORTED;
 
 /// Holds a buffer, which lives as long as anybody does.
 pub struct BufferRef(NonNull<Buffer>);
@@ -86,7 +90,7 @@ unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
     // SAFETY: alive as long as it is counted.
     let counts = unsafe { &buffer.as_ref().counts };
     // Where nobody else is counted nobody can come: holders come from holders.
-    if counts.load(Ordering::Acquire) & !MIRRORED != who {
+    if counts.load(Ordering::Acquire) & !MARKS != who {
         if counts.fetch_sub(who, Ordering::Release) as u32 != 1 {
             return;
         }
@@ -116,8 +120,13 @@ impl BufferRef {
     /// counts as escaped.
     #[inline]
     pub fn export(&self) -> Export {
-        if self.add(EXPORT + HOLDER) & MIRRORED != 0 {
-            self.drop_mirrors();
+        // In the common case it was exported before and has no mirrors.
+        let marks = self.add(EXPORT + HOLDER) & MARKS;
+        if marks != EXPORTED {
+            self.counts.fetch_or(EXPORTED, Ordering::AcqRel);
+            if marks & MIRRORED != 0 {
+                self.drop_mirrors();
+            }
         }
         Export(ManuallyDrop::new(BufferRef(self.0)))
     }
@@ -324,14 +333,19 @@ impl Buffer {
     /// Exports that are alive.
     #[inline]
     fn exports(&self) -> u64 {
-        (self.counts.load(Ordering::Acquire) & !MIRRORED) / EXPORT
+        (self.counts.load(Ordering::Acquire) & !MARKS) / EXPORT
+    }
+
+    /// Whether the memory was ever given to somebody who may have written to it.
+    pub(crate) fn was_exported(&self) -> bool {
+        self.counts.load(Ordering::Acquire) & EXPORTED != 0
     }
 
     /// Whether the memory may be written over by whoever knows of that many holders: there
     /// are no others, inside or outside.
     #[inline]
     pub(crate) fn is_ours_alone(&self, holders: usize) -> bool {
-        self.counts.load(Ordering::Acquire) & !MIRRORED == holders as u64
+        self.counts.load(Ordering::Acquire) & !MARKS == holders as u64
             && !self.is_foreign()
             && !self.read_only
     }

@@ -1,7 +1,7 @@
 //! Arrays put together from others: they run as copies into parts of the output.
 
 use super::{
-    Call, Cotangents, Jvp, Op, Rules, Vjp, Vmap, batch, fill, select::where_, slice::slice_view,
+    Call, Cotangents, Jvp, Rules, Vjp, Vmap, batch, fill, select::where_, slice::slice_view,
     view::out_of_bounds, view_rules::View,
 };
 use crate::{
@@ -347,9 +347,9 @@ impl Array {
 /// A constant as one element that is broadcast: copying it reads nothing else. (As a
 /// constant of its full shape it would be written out first.)
 fn lean_constant(a: &Array) -> Array {
-    match &a.node().op {
-        Op::Fill(f) if a.size() > 1 => {
-            let one = fill::filled(Shape::new(), f.value);
+    match a.node().constant() {
+        Some(value) if a.size() > 1 => {
+            let one = fill::filled(Shape::new(), value);
             Array::of(View::Broadcast, &[&one], Shape::from_slice(a.shape()), a.dtype())
         }
         _ => a.clone(),

@@ -1,7 +1,7 @@
 //! Elementwise functions of two arrays, broadcast against each other.
 
 use super::{
-    Call, Cotangents, Decompose, Elementwise, Jvp, Op, Rules, Vjp, Vmap, Ways, batch, resort,
+    Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, batch, resort,
     select::where_,
 };
 use crate::{
@@ -152,10 +152,7 @@ functions! {
 
 /// The value that every element of a constant has.
 fn constant(a: &Array) -> Option<(f64, f64)> {
-    match &a.node().op {
-        Op::Fill(fill) => Some(fill.value.to_complex()),
-        _ => None,
-    }
+    a.node().constant().map(Scalar::to_complex)
 }
 
 impl Array {

@@ -2,13 +2,7 @@
 
 use super::{Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, resort};
 use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    ops::{Op, fill},
-    shape::Shape,
+    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, ops::fill, shape::Shape,
 };
 use smallvec::smallvec;
 use ultramarine_abi::fused::family;
@@ -21,8 +15,8 @@ impl Array {
         if self.dtype() == dtype {
             return self.clone();
         }
-        if let Op::Fill(f) = &self.node().op {
-            return fill::filled(Shape::from_slice(self.shape()), f.value.cast(dtype));
+        if let Some(value) = self.node().constant() {
+            return fill::filled(Shape::from_slice(self.shape()), value.cast(dtype));
         }
         Array::of(Cast, &[self], Shape::from_slice(self.shape()), dtype)
     }

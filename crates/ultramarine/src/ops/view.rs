@@ -5,7 +5,7 @@ use super::view_rules::View;
 use crate::{
     array::Array,
     error::{Error, Result},
-    ops::{Op, fill},
+    ops::fill,
     shape::{self, Shape, Show},
 };
 use smallvec::SmallVec;
@@ -29,8 +29,8 @@ dims! { usize isize i32 i64 }
 
 /// A view of `a`; every view of a constant is a constant.
 pub(super) fn view(view: View, a: &Array, shape: Shape) -> Array {
-    if let Op::Fill(f) = &a.node().op {
-        return fill::filled(shape, f.value);
+    if let Some(value) = a.node().constant() {
+        return fill::filled(shape, value);
     }
     Array::of(view, &[a], shape, a.dtype())
 }
