@@ -55,3 +55,8 @@ pub use ops::{
 pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};
 pub use scalar::Scalar;
 pub use stream::{Stream, default_stream, new_stream, set_default_stream, synchronize};
+
+/// The page's examples in Rust are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/interchange.md")]
+pub struct Interchange;
