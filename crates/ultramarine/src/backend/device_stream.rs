@@ -347,16 +347,21 @@ impl DeviceStream {
         if self.runs_ahead() && self.event.is_null() { self.drain() } else { Ok(()) }
     }
 
-    /// Gives back what the device has passed.
-    pub fn retire(&self) {
-        if lock(&self.graves).is_empty() {
-            return;
-        }
+    /// Asks the device how far it is.
+    pub fn look(&self) {
         if let (Some(query), false) = (self.device.table.event_query, self.event.is_null()) {
             // SAFETY: the event is the device's; any thread may ask.
             let value = unsafe { query(self.device.handle, self.event) };
             self.passed.fetch_max(value.min(self.last()), Ordering::AcqRel);
         }
+    }
+
+    /// Gives back what the device has passed.
+    pub fn retire(&self) {
+        if lock(&self.graves).is_empty() {
+            return;
+        }
+        self.look();
         let passed = self.passed.load(Ordering::Acquire);
         loop {
             let mut graves = lock(&self.graves);

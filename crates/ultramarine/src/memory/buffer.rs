@@ -532,9 +532,11 @@ impl Drop for Buffer {
             Owner::Device(device, _) if life::ended().is_none() => {
                 Grave::Buffer(device, self.handle, self.bytes, self.uses()).close();
             }
-            // Its bytes are not ours to count.
+            // Its bytes are not ours to count, and its owner waits for it.
             Owner::Imported(device, _) if life::ended().is_none() => {
-                Grave::Buffer(device, self.handle, 0, self.uses()).close();
+                let uses = self.uses();
+                uses.iter().for_each(|u| u.stream.look());
+                Grave::Buffer(device, self.handle, 0, uses).close();
             }
             _ => {}
         }

@@ -111,19 +111,9 @@ fallible! {
 }
 
 /// Whether a copy stays inside its buffer.
-fn copies(
-    cx: &Context,
-    s: &State,
-    device: Handle,
-    buffer: Handle,
-    (offset, bytes): (u64, u64),
-) -> Check {
+fn copies(s: &State, device: Handle, buffer: Handle, (offset, bytes): (u64, u64)) -> Check {
     s.device(device)?;
-    let room = match s.buffers.get(key(device, buffer)) {
-        Ok(buffer) => buffer.bytes,
-        Err(_) if cx.imports_buffers() => return Ok(()),
-        Err(e) => return Err(e),
-    };
+    let room = s.buffers.get(key(device, buffer))?.bytes;
     match offset.checked_add(bytes) {
         Some(end) if end <= room => Ok(()),
         _ => Err(format!("{bytes} bytes at {offset} of a buffer of {room}")),
@@ -133,10 +123,11 @@ fn copies(
 fallible! {
     copy_to_device(device: Handle, stream: Handle, buffer: Handle, offset: u64, source: *const c_void, bytes: u64),
     stream: stream_key(device, stream),
-    before: |s| match context(S) {
-        Some(_) if source.is_null() && bytes > 0 => Err("the source is NULL".into()),
-        Some(cx) => copies(cx, s, device, buffer, (offset, bytes)),
-        None => Ok(()),
+    before: |s| {
+        if source.is_null() && bytes > 0 {
+            return Err("the source is NULL".into());
+        }
+        copies(s, device, buffer, (offset, bytes))
     },
     after: |_| move |s: &mut State| {
         stream_key(device, stream).into_iter().for_each(|k| s.drained(k));
@@ -147,10 +138,11 @@ fallible! {
 fallible! {
     copy_to_host(device: Handle, stream: Handle, buffer: Handle, offset: u64, target: *mut c_void, bytes: u64),
     stream: stream_key(device, stream),
-    before: |s| match context(S) {
-        Some(_) if target.is_null() && bytes > 0 => Err("the target is NULL".into()),
-        Some(cx) => copies(cx, s, device, buffer, (offset, bytes)),
-        None => Ok(()),
+    before: |s| {
+        if target.is_null() && bytes > 0 {
+            return Err("the target is NULL".into());
+        }
+        copies(s, device, buffer, (offset, bytes))
     },
     after: |_| move |s: &mut State| {
         stream_key(device, stream).into_iter().for_each(|k| s.drained(k));
@@ -269,20 +261,20 @@ unsafe extern "C" fn buffer_host_pointer<const S: usize>(device: Handle, buffer:
     let Some(cx) = open_context(S) else { return std::ptr::null_mut() };
     let Some(real) = cx.real.buffer_host_pointer else { return std::ptr::null_mut() };
     let mut state = cx.state();
-    let known = state.buffers.get(key(device, buffer)).map(|_| ());
-    if let Err(what) = known
-        && !cx.imports_buffers()
-    {
-        cx.finding("buffer_host_pointer", &what);
-        return std::ptr::null_mut();
-    }
+    let foreign = match state.buffers.get(key(device, buffer)) {
+        Ok(buffer) => buffer.foreign,
+        Err(what) => {
+            cx.finding("buffer_host_pointer", &what);
+            return std::ptr::null_mut();
+        }
+    };
     // SAFETY: the buffer is alive.
     let address = unsafe { real(device, buffer) };
     if let Ok(found) = state.device(device) {
         let (align, host) = (found.info.alignment as usize, found.info.host_memory != 0);
         if host && address.is_null() {
             cx.finding("buffer_host_pointer", "host memory without an address");
-        } else if align > 1 && !(address as usize).is_multiple_of(align) {
+        } else if align > 1 && !foreign && !(address as usize).is_multiple_of(align) {
             cx.finding("buffer_host_pointer", &format!("{address:p} is not aligned to {align}"));
         }
     }

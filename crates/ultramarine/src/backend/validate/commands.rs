@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ultramarine_abi::{
     self as abi, Command, Status, TensorDesc,
     fused::{self, FusedInterface, Program},
+    interface::memory,
     status,
 };
 
@@ -197,7 +198,12 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
     // SAFETY: the caller's arguments.
     let found = unsafe { ask(backend, id) };
     // SAFETY: the caller's id is NUL-terminated.
-    if found.is_null() || id.is_null() || unsafe { CStr::from_ptr(id) } != fused::INTERFACE {
+    let id = if id.is_null() { c"" } else { unsafe { CStr::from_ptr(id) } };
+    if id == memory::INTERFACE {
+        // SAFETY: what the backend has under that id.
+        return unsafe { super::memory::watched::<S>(cx, found) };
+    }
+    if found.is_null() || id != fused::INTERFACE {
         return found;
     }
     // SAFETY: a static struct that begins with its size; all-zero is a valid one.

@@ -9,6 +9,7 @@
 
 mod calls;
 mod commands;
+mod memory;
 mod signature;
 mod state;
 mod tensors;
@@ -25,7 +26,8 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::{
-    self as abi, Status, dlpack::device_type, fused::FusedInterface, interface, status,
+    self as abi, Status, dlpack::device_type, fused::FusedInterface,
+    interface::memory::MemoryInterface, status,
 };
 
 /// Backends that can be validated in one process.
@@ -40,6 +42,8 @@ struct Context {
     state: Mutex<State>,
     /// The backend's fused interface, and ours before it.
     fused: OnceLock<(FusedInterface, FusedInterface)>,
+    /// Likewise that for memory of others.
+    memory: OnceLock<(MemoryInterface, MemoryInterface)>,
 }
 
 static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
@@ -87,6 +91,7 @@ pub fn validated(table: abi::BackendTable) -> abi::BackendTable {
         process: std::process::id(),
         state: Mutex::default(),
         fused: OnceLock::new(),
+        memory: OnceLock::new(),
     });
     calls::table(slot, &table)
 }
@@ -133,13 +138,6 @@ impl Context {
             unsafe { *error = host::new_error(code, text) };
         }
         code
-    }
-
-    /// Whether buffers may come from elsewhere than `buffer_alloc`.
-    fn imports_buffers(&self) -> bool {
-        let Some(ask) = self.real.interface else { return false };
-        // SAFETY: the backend's function with its own pointer and a NUL-terminated id.
-        !unsafe { ask(self.real.backend, interface::memory::INTERFACE.as_ptr()) }.is_null()
     }
 
     /// Runs a call that can fail: checks it, passes it on, checks the answer.

@@ -82,6 +82,8 @@ pub(super) struct BufferState {
     pub bytes: u64,
     /// Its address for the host, once that was asked.
     pub address: usize,
+    /// Its memory is somebody else's, aligned as they like.
+    pub foreign: bool,
     /// The last work of each stream that uses it.
     uses: Vec<(Key, u64)>,
 }
@@ -89,6 +91,11 @@ pub(super) struct BufferState {
 impl BufferState {
     pub fn new(bytes: u64) -> Self {
         BufferState { bytes, ..BufferState::default() }
+    }
+
+    /// Over memory of somebody else.
+    pub fn imported(bytes: u64) -> Self {
+        BufferState { bytes, foreign: true, ..BufferState::default() }
     }
 }
 

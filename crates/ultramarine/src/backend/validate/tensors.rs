@@ -165,21 +165,12 @@ unsafe fn tensor(
     let base = dl.data as usize as i128;
     waits(state, device, t)?;
     if !cx.is_cpu() && cx.real.buffer_alloc.is_some() {
-        let buffer = match state.buffers.get(key(device, t.buffer)) {
-            Ok(buffer) => Some(buffer),
-            Err(_) if cx.imports_buffers() => None,
-            Err(e) => return Err(e),
-        };
-        if let Some(buffer) = buffer {
-            if t.buffer_size > buffer.bytes {
-                return Err(format!(
-                    "its buffer has {} bytes, not {}",
-                    buffer.bytes, t.buffer_size
-                ));
-            }
-            if buffer.address != 0 && buffer.address as i128 != base {
-                return Err("its address is not its buffer's".into());
-            }
+        let buffer = state.buffers.get(key(device, t.buffer))?;
+        if t.buffer_size > buffer.bytes {
+            return Err(format!("its buffer has {} bytes, not {}", buffer.bytes, t.buffer_size));
+        }
+        if buffer.address != 0 && buffer.address as i128 != base {
+            return Err("its address is not its buffer's".into());
         }
     } else if dl.data.is_null() {
         return Err("host memory at NULL".into());

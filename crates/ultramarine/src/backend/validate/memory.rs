@@ -1,0 +1,214 @@
+//! The interface `ultramarine.memory/1` of a validated backend: imported buffers live like others,
+//! and their owners are told once.
+
+use super::{
+    Context,
+    calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    state::{BufferState, State, key},
+};
+use core::ffi::c_void;
+use std::sync::atomic::{AtomicU8, Ordering};
+use ultramarine_abi::{
+    self as abi, Status,
+    interface::memory::{ForeignMemory, MemoryInterface},
+    status,
+};
+
+/// The owner of an import, in place of whom the backend tells this. Never freed: it sees who
+/// is told twice.
+struct Owner {
+    context: &'static Context,
+    release: unsafe extern "C" fn(*mut c_void),
+    argument: *mut c_void,
+    state: AtomicU8,
+}
+
+/// Between the call of import and its end.
+const LENDING: u8 = 0;
+/// The backend has the memory.
+const LENT: u8 = 1;
+/// Given back, or refused.
+const BACK: u8 = 2;
+
+unsafe extern "C" fn release(owner: *mut c_void) {
+    // SAFETY: an owner made by `import`, which lives for ever.
+    let Some(owner) = (unsafe { owner.cast::<Owner>().as_ref() }) else { return };
+    match owner.state.compare_exchange(LENT, BACK, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: the owner's own function and argument, once.
+        Ok(_) => unsafe { (owner.release)(owner.argument) },
+        Err(LENDING) => {
+            owner.context.finding("import", "it released the memory before it returned");
+        }
+        Err(_) => {
+            owner.context.finding("import", "it released memory twice, or memory that it refused");
+        }
+    }
+}
+
+fn interface(cx: &Context) -> Option<&MemoryInterface> {
+    cx.memory.get().map(|(real, _)| real)
+}
+
+unsafe extern "C" fn import<const S: usize>(
+    device: Handle,
+    memory: *const ForeignMemory,
+    buffer: Place,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.import) else { return status::UNSUPPORTED };
+    // SAFETY: the caller's struct says its size; all-zero is a valid one.
+    let block = unsafe { abi::read_sized(memory) };
+    let owner = block.and_then(|b| b.release).map(|release| {
+        &*Box::leak(Box::new(Owner {
+            context: cx,
+            release,
+            argument: block.map_or(std::ptr::null_mut(), |b| b.context),
+            state: AtomicU8::new(LENDING),
+        }))
+    });
+    let passed = block.map(|mut b| {
+        if let Some(owner) = owner {
+            b.release = Some(release);
+            b.context = (&raw const *owner).cast_mut().cast();
+        }
+        b
+    });
+    let before = |s: &mut State| {
+        s.device(device)?;
+        match &block {
+            None => Err("no memory to import".into()),
+            Some(b) if b.handle == 0 => Err("the memory's handle is 0".into()),
+            Some(b) if b.bytes == 0 => Err("memory of no bytes".into()),
+            Some(b) if interface(cx).is_none_or(|i| i.imports >> b.kind.min(31) & 1 == 0) => {
+                Err(format!("memory of kind {}, which it does not import", b.kind))
+            }
+            Some(_) => Ok(()),
+        }
+    };
+    let real = |e| {
+        let Some(passed) = &passed else { return status::INVALID };
+        // SAFETY: the caller's arguments, but for the owner, who lives for ever.
+        let code = unsafe { real(device, passed, buffer, e) };
+        if let Some(owner) = owner {
+            owner.state.store(if code == status::OK { LENT } else { BACK }, Ordering::Release);
+        }
+        code
+    };
+    let after = |s: &mut State| {
+        // SAFETY: the caller's place, which the backend has filled.
+        let buffer = unsafe { made(buffer, "buffer") }?;
+        if buffer.is_null() {
+            return Err("it returned OK and no buffer".into());
+        }
+        let bytes = block.map_or(0, |b| b.bytes);
+        s.buffers.add(key(device, buffer), BufferState::imported(bytes))
+    };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("import", error, None, before, real, after) }
+}
+
+unsafe extern "C" fn export<const S: usize>(
+    device: Handle,
+    buffer: Handle,
+    kind: u32,
+    memory: *mut ForeignMemory,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.export) else { return status::UNSUPPORTED };
+    let before = |s: &mut State| s.buffers.get(key(device, buffer)).map(|_| ());
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, buffer, kind, memory, e) };
+    let after = |s: &mut State| {
+        // SAFETY: the caller's struct, which the backend has filled.
+        let told = unsafe { abi::read_sized(memory.cast_const()) }.ok_or("no place to tell")?;
+        let room = s.buffers.get(key(device, buffer))?.bytes;
+        match () {
+            () if told.kind != kind => Err(format!("it told kind {}, not {kind}", told.kind)),
+            () if told.handle == 0 => Err("it told the handle 0".into()),
+            () if told.bytes < room => {
+                Err(format!("it told {} bytes of a buffer of {room}", told.bytes))
+            }
+            () => Ok(()),
+        }
+    };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("export", error, None, before, real, after) }
+}
+
+unsafe extern "C" fn wait_foreign<const S: usize>(
+    device: Handle,
+    stream: Handle,
+    foreign: u64,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.wait_foreign) else {
+        return status::UNSUPPORTED;
+    };
+    let on = (!stream.is_null()).then(|| key(device, stream));
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, stream, foreign, e) };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("wait_foreign", error, on, |_| Ok(()), real, |_| Ok(())) }
+}
+
+unsafe extern "C" fn signal_foreign<const S: usize>(
+    device: Handle,
+    foreign: u64,
+    event: Handle,
+    value: u64,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.signal_foreign) else {
+        return status::UNSUPPORTED;
+    };
+    let before = |s: &mut State| s.may_wait(key(device, event), value);
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, foreign, event, value, e) };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("signal_foreign", error, None, before, real, |_| Ok(())) }
+}
+
+unsafe extern "C" fn native_stream<const S: usize>(device: Handle, stream: Handle) -> u64 {
+    let Some(cx) = open_context(S) else { return 0 };
+    let Some(real) = interface(cx).and_then(|i| i.native_stream) else { return 0 };
+    let known = cx.state().streams.get(key(device, stream)).map(|_| ());
+    if !stream.is_null()
+        && let Err(what) = known
+    {
+        cx.finding("native_stream", &what);
+        return 0;
+    }
+    // SAFETY: the device is open, the stream alive.
+    unsafe { real(device, stream) }
+}
+
+/// The interface of a slot in place of the backend's own.
+///
+/// # Safety
+/// `found` is NULL or the backend's interface.
+pub(super) unsafe fn watched<const S: usize>(
+    cx: &'static Context,
+    found: *const c_void,
+) -> *const c_void {
+    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
+    let Some(real) = (unsafe { abi::read_sized(found.cast::<MemoryInterface>()) }) else {
+        return found;
+    };
+    let (_, ours) = cx.memory.get_or_init(|| {
+        let ours = MemoryInterface {
+            size: size_of::<MemoryInterface>() as u32,
+            import: real.import.map(|_| import::<S> as _),
+            export: real.export.map(|_| export::<S> as _),
+            wait_foreign: real.wait_foreign.map(|_| wait_foreign::<S> as _),
+            native_stream: real.native_stream.map(|_| native_stream::<S> as _),
+            signal_foreign: real.signal_foreign.map(|_| signal_foreign::<S> as _),
+            ..real
+        };
+        (real, ours)
+    });
+    (&raw const *ours).cast()
+}
