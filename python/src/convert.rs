@@ -164,9 +164,8 @@ pub fn try_operand(object: &Bound<'_, PyAny>, beside: Option<Dtype>) -> Res<Opti
     if let Some(a) = as_array(object) {
         return Ok(Some(a.get().get(object.py())));
     }
-    let made = make::array_like(object)?;
-    // What is no array of ours is typed weakly, too.
-    Ok(made.map(|a| beside.map_or_else(|| a.clone(), |d| a.astype(d))))
+    // What is no array of ours is typed weakly, too, and copied now.
+    make::array_like(object, beside)
 }
 
 /// The error for an operand of a wrong type.

@@ -1,4 +1,5 @@
-"""Reductions of arrays without elements, against NumPy: mlx may never return from them."""
+"""Arrays that are empty, of elements or of values: reductions of those without elements (against
+NumPy: mlx may never return from them), and `empty`, which is uninitialised."""
 
 import numpy as np
 import pytest
@@ -34,3 +35,32 @@ def reference(op: str, plain: np.ndarray, axis: object, keep: bool) -> np.ndarra
 def test_trace_of_an_empty_diagonal() -> None:
     if hasattr(mx, "trace"):
         assert mx.trace(mx.zeros((3, 0, 2))).tolist() == [0, 0]
+
+
+def test_empty() -> None:
+    for shape in ((), 3, (2, 0), [2, 3]):
+        x = mx.empty(shape)
+        assert x.shape == mx.zeros(shape).shape and x.dtype == mx.float32
+    assert mx.empty((2, 3), mx.int8).dtype == mx.int8
+    y = mx.empty_like(mx.ones((2, 3), mx.float16))
+    assert (y.shape, y.dtype) == ((2, 3), mx.float16)
+    assert mx.empty_like(y, mx.int32).dtype == mx.int32
+    # A bool that is neither is no bool.
+    assert set(np.array(mx.empty(4096, mx.bool_)).view(np.uint8)) <= {0, 1}
+    for wrong in (-1, (2, -3)):
+        with pytest.raises(ValueError, match=r"\[empty\] Negative"):
+            mx.empty(wrong)
+    for large in ((2**31, 2**31, 2**31), (2**62, 4)):
+        with pytest.raises((ValueError, OverflowError, MemoryError)):
+            mx.empty(large)
+
+
+def test_empty_is_not_cleared() -> None:
+    """Memory that was freed a moment ago comes back as it was."""
+    seen = set()
+    for i in range(20):
+        x = mx.full((1000,), i + 1.0)
+        mx.eval(x)
+        del x
+        seen.add(float(np.asarray(mx.empty(1000))[500]))
+    assert seen != {0.0}

@@ -10,7 +10,9 @@ import pytest
 import ultramarine as mx
 
 # What callers catch; a panic of Rust is a BaseException of another kind.
-USUAL = (ValueError, TypeError, IndexError, OverflowError, MemoryError, RuntimeError, OSError)
+USUAL = (
+    ValueError, TypeError, IndexError, OverflowError, MemoryError, RuntimeError, OSError, BufferError,
+)  # fmt: skip
 
 NONSENSE: list[Any] = [
     "text", b"bytes", None, True, -1, 0, 7, 2**31, 2**63, 2**70, 10**5000, -(2**63), 1.5,

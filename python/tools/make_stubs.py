@@ -37,12 +37,28 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 class SupportsArray(Protocol):
-    """What can be made an array, such as NumPy's arrays."""
+    """What can be made an array, such as a pandas Series."""
 
     def __array__(self) -> Any: ...
 
+class SupportsDLPack(Protocol):
+    """What gives its memory, such as arrays of NumPy, PyTorch and JAX."""
+
+    def __dlpack__(self) -> Any: ...
+
+class SupportsBuffer(Protocol):
+    """What lends its memory, such as bytes, memoryview and array.array."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class SupportsMlxArray(Protocol):
+    """What knows an array of its own."""
+
+    def __mlx_array__(self) -> array: ...
+
 scalar: TypeAlias = int | float | bool | complex
-ArrayLike: TypeAlias = array | scalar | SupportsArray
+Foreign: TypeAlias = SupportsDLPack | SupportsBuffer | SupportsArray | SupportsMlxArray
+ArrayLike: TypeAlias = array | scalar | Foreign
 StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
 _Path: TypeAlias = str | PathLike[str] | Any
 '''
@@ -219,6 +235,7 @@ ARGUMENTS = {
     "astype.dtype": "Dtype",
     "isdtype.dtype": "Dtype",
     "asarray.a": "ArrayLike | Sequence[Any]",
+    "from_dlpack.x": "SupportsDLPack | Any",  # capsules have no type
     "array_equal.a": "ArrayLike",
     "array_equal.b": "ArrayLike",
     "isclose.a": "ArrayLike",
@@ -235,6 +252,7 @@ ARGUMENTS = {
     "vjp.fun": "Callable[..., Any]",
     "jvp.fun": "Callable[..., Any]",
     "PrintOptions.precision": "int",
+    "TransferContext.s": 'Literal["error", "host"]',
     "stack.axis": "int",
 }
 for name in [
@@ -360,8 +378,13 @@ SPECIAL = {
         *(f"def __{op}__(self, other: ArrayLike) -> array: ..." for op in COMPARISONS),
         *(f"def __{op}__(self, other: object) -> array: ...  # type: ignore[override]"
           for op in ("eq", "ne")),
-        "def __matmul__(self, other: array) -> array: ...",
-        "def __imatmul__(self, other: array) -> array: ...",
+        *(f"def __{r}matmul__(self, other: array | Foreign) -> array: ..." for r in ("", "r", "i")),
+        *(f"def __{r}divmod__(self, other: ArrayLike) -> tuple[array, array]: ..."
+          for r in ("", "r")),
+        "def __dlpack__(self, *, stream: int | None = None, "
+        "max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, "
+        "copy: bool | None = None) -> Any: ...",
+        "def __dlpack_device__(self) -> tuple[int, int]: ...",
         *(f"def __{op}__(self) -> array: ..." for op in ("neg", "pos", "abs", "invert")),
         "def __getitem__(self, arg: Any, /) -> array: ...",
         "def __setitem__(self, arg0: Any, arg1: ArrayLike, /) -> None: ...",
@@ -469,10 +492,11 @@ ELEMENTWISE = set(
 
 
 def class_stub(name: str, kind: type) -> str:
-    lines = [f"class {name}:"]
-    doc = (kind.__doc__ or "").strip().splitlines()
+    bases = ", ".join(b.__name__ for b in kind.__bases__ if b is not object)
+    lines = [f"class {name}({bases}):" if issubclass(kind, Exception) else f"class {name}:"]
+    doc = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", "\n    ")
     if doc:
-        lines.append(f'    """{doc[0]}"""\n')
+        lines.append(f'    """{doc}"""\n')
     if name in ("DtypeCategory", "DeviceType"):
         lines += [f"    {n}: {name}" for n, v in vars(kind).items() if isinstance(v, kind)]
     else:
@@ -482,6 +506,9 @@ def class_stub(name: str, kind: type) -> str:
             signature = None
         if signature and "__new__" in vars(kind):
             parts = [parameter(name, p, False) for p in signature.parameters.values()]
+            kinds = [p.kind for p in signature.parameters.values()]
+            if inspect.Parameter.KEYWORD_ONLY in kinds:
+                parts.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
             lines.append(f"    def __init__({', '.join(['self', *parts])}) -> None: ...")
     for attribute, type_ in PROPERTIES.get(name, {}).items():
         lines += ["    @property", f"    def {attribute}(self) -> {type_}: ..."]

@@ -14,12 +14,28 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 class SupportsArray(Protocol):
-    """What can be made an array, such as NumPy's arrays."""
+    """What can be made an array, such as a pandas Series."""
 
     def __array__(self) -> Any: ...
 
+class SupportsDLPack(Protocol):
+    """What gives its memory, such as arrays of NumPy, PyTorch and JAX."""
+
+    def __dlpack__(self) -> Any: ...
+
+class SupportsBuffer(Protocol):
+    """What lends its memory, such as bytes, memoryview and array.array."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class SupportsMlxArray(Protocol):
+    """What knows an array of its own."""
+
+    def __mlx_array__(self) -> array: ...
+
 scalar: TypeAlias = int | float | bool | complex
-ArrayLike: TypeAlias = array | scalar | SupportsArray
+Foreign: TypeAlias = SupportsDLPack | SupportsBuffer | SupportsArray | SupportsMlxArray
+ArrayLike: TypeAlias = array | scalar | Foreign
 StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
 _Path: TypeAlias = str | PathLike[str] | Any
 
@@ -81,6 +97,13 @@ class DtypeCategory:
     @property
     def value(self) -> int: ...
 
+class InterchangeDeviceError(InterchangeError, TypeError):
+    """Memory cannot be imported or exported because of the device that it is on."""
+
+class InterchangeError(BufferError, ValueError):
+    """Memory cannot be imported or exported as asked: a copy would be needed and was forbidden,
+    no array can be that tensor, read-only memory in a form that cannot say so."""
+
 class PrintOptions:
     """How numbers are printed: `precision` digits behind the point; -1: six in all."""
 
@@ -107,7 +130,7 @@ class StreamContext:
 class TransferContext:
     """A context manager: operations in it use a transfer policy."""
 
-    def __init__(self, policy: Literal["error", "host"]) -> None: ...
+    def __init__(self, s: Literal["error", "host"]) -> None: ...
     def __enter__(self) -> None: ...
     def __exit__(
         self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None
@@ -123,7 +146,13 @@ class _PrintOptionsContext:
 class array:
     """A lazy n-dimensional array."""
 
-    def __init__(self, val: ArrayLike | Sequence[Any], dtype: Dtype | None = None) -> None: ...
+    def __init__(
+        self,
+        val: ArrayLike | Sequence[Any],
+        dtype: Dtype | None = None,
+        *,
+        copy: bool | None = None,
+    ) -> None: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -190,8 +219,20 @@ class array:
     def __ge__(self, other: ArrayLike) -> array: ...
     def __eq__(self, other: object) -> array: ...  # type: ignore[override]
     def __ne__(self, other: object) -> array: ...  # type: ignore[override]
-    def __matmul__(self, other: array) -> array: ...
-    def __imatmul__(self, other: array) -> array: ...
+    def __matmul__(self, other: array | Foreign) -> array: ...
+    def __rmatmul__(self, other: array | Foreign) -> array: ...
+    def __imatmul__(self, other: array | Foreign) -> array: ...
+    def __divmod__(self, other: ArrayLike) -> tuple[array, array]: ...
+    def __rdivmod__(self, other: ArrayLike) -> tuple[array, array]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
     def __neg__(self) -> array: ...
     def __pos__(self) -> array: ...
     def __abs__(self) -> array: ...
@@ -512,7 +553,11 @@ def as_strided(
     stream: StreamOrDevice = None,
 ) -> array: ...
 def asarray(
-    a: ArrayLike | Sequence[Any], dtype: Dtype | None = None, *, copy: bool | None = None
+    a: ArrayLike | Sequence[Any],
+    dtype: Dtype | None = None,
+    *,
+    copy: bool | None = None,
+    device: Device | DeviceType | None = None,
 ) -> array: ...
 def astype(a: array, dtype: Dtype, /, *, stream: StreamOrDevice = None) -> array: ...
 def async_eval(*args: Any) -> None: ...
@@ -639,6 +684,13 @@ def flip(
 ) -> array: ...
 def floor(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
 def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+def from_dlpack(
+    x: SupportsDLPack | Any,
+    /,
+    *,
+    device: Device | DeviceType | None = None,
+    copy: bool | None = None,
+) -> array: ...
 def full(
     shape: int | Sequence[int],
     vals: ArrayLike,

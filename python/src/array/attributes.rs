@@ -4,7 +4,7 @@ use super::{PyArray, evaluate, item};
 use crate::dtype::{PyDtype, object};
 use crate::error::{Res, type_, value};
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
 use ultramarine::Array;
 
 /// The shape as a tuple.
@@ -129,25 +129,6 @@ impl PyArray {
     ) -> PyResult<Bound<'py, PyModule>> {
         let _ = api_version;
         py.import("ultramarine")
-    }
-
-    /// The array as NumPy's; `dtype` and `copy` as NumPy passes them.
-    #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__<'py>(
-        slf: &Bound<'py, Self>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let kwargs = PyDict::new(py);
-        if let Some(dtype) = dtype {
-            kwargs.set_item("dtype", dtype)?;
-        }
-        let numpy = py.import("numpy")?;
-        let view = pyo3::types::PyMemoryView::from(slf)?;
-        // A view shares memory; only a change of dtype must copy.
-        let function = if copy == Some(true) { "array" } else { "asarray" };
-        numpy.call_method(function, (view,), Some(&kwargs))
     }
 }
 

@@ -68,8 +68,9 @@ struct View {
     strides: Vec<isize>,
 }
 
-fn format(dtype: Dtype) -> &'static CStr {
-    match dtype {
+/// How the buffer protocol calls a dtype.
+fn format(dtype: Dtype) -> Option<&'static CStr> {
+    Some(match dtype {
         Dtype::Bool => c"?",
         Dtype::Uint8 => c"B",
         Dtype::Uint16 => c"H",
@@ -82,9 +83,9 @@ fn format(dtype: Dtype) -> &'static CStr {
         Dtype::Float16 => c"e",
         Dtype::Float32 => c"f",
         Dtype::Float64 => c"d",
-        Dtype::Bfloat16 => c"bfloat16",
         Dtype::Complex64 => c"Zf",
-    }
+        Dtype::Bfloat16 => return None,
+    })
 }
 
 #[pymethods]
@@ -130,8 +131,14 @@ impl PyArray {
         // SAFETY: not null; the protocol wants `obj` null wherever we fail.
         unsafe { (*view).obj = std::ptr::null_mut() };
         let mut array = slf.get().get(py);
-        evaluate(py, &array)?;
         let wants = |flag| flags & flag == flag;
+        let format = format(array.dtype());
+        if format.is_none() && wants(ffi::PyBUF_FORMAT) {
+            // Only then does NumPy go on to `__array__`, which can.
+            let text = format!("the buffer protocol has no {}", array.dtype());
+            return Err(PyBufferError::new_err(text).into());
+        }
+        evaluate(py, &array)?;
         let strided = wants(ffi::PyBUF_STRIDES)
             && !wants(ffi::PyBUF_C_CONTIGUOUS)
             && !wants(ffi::PyBUF_F_CONTIGUOUS);
@@ -163,10 +170,9 @@ impl PyArray {
             (*view).itemsize = size;
             (*view).readonly = read_only as c_int;
             (*view).ndim = array.ndim() as c_int;
-            (*view).format = if wants(ffi::PyBUF_FORMAT) {
-                format(array.dtype()).as_ptr().cast_mut()
-            } else {
-                std::ptr::null_mut()
+            (*view).format = match format {
+                Some(format) if wants(ffi::PyBUF_FORMAT) => format.as_ptr().cast_mut(),
+                _ => std::ptr::null_mut(),
             };
             let give = |flag, list: &mut Vec<isize>| {
                 if wants(flag) { list.as_mut_ptr() } else { std::ptr::null_mut() }

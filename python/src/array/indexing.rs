@@ -66,7 +66,7 @@ fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
     if let Ok(v) = object.extract::<i64>() {
         return Ok(Index::Int(v));
     }
-    match super::make::array_like(object)? {
+    match super::make::array_like(object, None)? {
         Some(a) => Ok(Index::from(a)),
         None => Err(invalid()),
     }

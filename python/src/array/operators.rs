@@ -1,9 +1,13 @@
 //! Operators. A row of the table makes the operator, its reflection and its in-place
 //! form.
+//!
+//! The other operand may be a number or whatever offers memory, on either side: it is copied at
+//! the call and gets our dtype, and the result is ours. (The docstring of the class tells users.)
 
 use super::PyArray;
 use crate::convert::{Number, exact, try_operand};
-use crate::error::{Res, type_, type_name, value};
+use crate::error::{Fail, Res, type_, type_name, value};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use ultramarine::{Array, Result};
@@ -80,7 +84,7 @@ operators! {
     "addition" __add__ __radd__ __iadd__ = Array::add;
     "subtraction" __sub__ __rsub__ __isub__ = Array::subtract;
     "multiplication" __mul__ __rmul__ __imul__ = Array::multiply;
-        "floor division" __floordiv__ __rfloordiv__ __ifloordiv__ = Array::floor_divide;
+    "floor division" __floordiv__ __rfloordiv__ __ifloordiv__ = Array::floor_divide;
     "modulus" __mod__ __rmod__ __imod__ = Array::remainder;
     "bitwise and" __and__ __rand__ __iand__ = bits!(bitwise_and, "bitwise and");
     "bitwise or" __or__ __ror__ __ior__ = bits!(bitwise_or, "bitwise or");
@@ -106,6 +110,34 @@ impl PyArray {
         let made = apply(slf, other, "division", false, Array::divide)?;
         slf.get().set(slf.py(), made);
         Ok(())
+    }
+
+    // NumPy's operators leave arrays of a higher priority to these; its functions do not.
+    // (`__array_ufunc__ = None` would forbid the functions, too.)
+    #[classattr]
+    #[pyo3(name = "__array_priority__")]
+    const PRIORITY: f64 = 1000.0;
+
+    fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+        product(slf, other, false).map(PyArray::new)
+    }
+
+    fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+        product(slf, other, true).map(PyArray::new)
+    }
+
+    fn __imatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
+        let made = product(slf, other, false)?;
+        slf.get().set(slf.py(), made);
+        Ok(())
+    }
+
+    fn __divmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<(PyArray, PyArray)> {
+        divmod(slf, other, false)
+    }
+
+    fn __rdivmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<(PyArray, PyArray)> {
+        divmod(slf, other, true)
     }
 
     fn __pow__(
@@ -152,9 +184,13 @@ impl PyArray {
             CompareOp::Ge => Array::greater_equal,
         };
         if matches!(op, CompareOp::Eq | CompareOp::Ne) && exact(other).is_none() {
-            // Something that no array can be equal to is Python's to compare.
             let a = slf.get().get(py);
-            return match try_operand(other, Some(a.dtype()))? {
+            let b = match try_operand(other, Some(a.dtype())) {
+                Err(fail) if Number::of(other)?.is_none() => unequal(py, fail).map(|()| None)?,
+                b => b?,
+            };
+            // Something that no array can be equal to is Python's to compare.
+            return match b {
                 Some(b) => Ok(Bound::new(py, PyArray::new(f(&a, &b)?))?.into_any()),
                 None => Ok(py.NotImplemented().into_bound(py)),
             };
@@ -167,6 +203,45 @@ impl PyArray {
         // By identity, as objects do: equality is elementwise.
         slf.as_ptr() as isize >> 4
     }
+}
+
+/// Whether a failure only says that an object is nothing that an array can be equal to.
+fn unequal(py: Python<'_>, fail: Fail) -> PyResult<()> {
+    let error = PyErr::from(fail);
+    let refused = error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyBufferError>(py)
+        || error.is_instance_of::<PyTypeError>(py);
+    if refused { Ok(()) } else { Err(error) }
+}
+
+/// The matrix product. Numbers have no part in it.
+fn product(slf: &Bound<'_, PyArray>, other: &Bound<'_, PyAny>, reflected: bool) -> Res<Array> {
+    let a = slf.get().get(slf.py());
+    let b = match Number::of(other)? {
+        None => try_operand(other, Some(a.dtype()))?,
+        Some(_) => None,
+    };
+    let Some(b) = b else {
+        let name = type_name(other);
+        return Err(type_(format!("unsupported operand type for @: an array and {name}")));
+    };
+    Ok(if reflected { b.matmul(&a)? } else { a.matmul(&b)? })
+}
+
+fn divmod(
+    slf: &Bound<'_, PyArray>,
+    other: &Bound<'_, PyAny>,
+    reflected: bool,
+) -> Res<(PyArray, PyArray)> {
+    let py = slf.py();
+    // What is no array is copied once.
+    let dtype = slf.get().get(py).dtype();
+    let held = match try_operand(other, Some(dtype))? {
+        Some(array) if exact(other).is_none() => Bound::new(py, PyArray::new(array))?.into_any(),
+        _ => other.clone(),
+    };
+    let part = |f| apply(slf, &held, "division", reflected, f).map(PyArray::new);
+    Ok((part(Array::floor_divide)?, part(Array::remainder)?))
 }
 
 fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> Res<()> {

@@ -10,7 +10,6 @@ mod capsule;
 mod consume;
 mod produce;
 
-#[allow(unused_imports)] // for array/make.rs
 pub use consume::{from_capsule, from_producer, is_capsule};
 
 use pyo3::prelude::*;

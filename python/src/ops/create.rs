@@ -1,10 +1,11 @@
 //! Creation of arrays.
 
-use crate::array::{PyArray, make};
+use crate::array::PyArray;
+use crate::array::make::{self, Copy, Wish};
 use crate::convert::{ArrayArg, Ints, Number, as_array, integer, operand};
 use crate::dtype::DtypeArg;
 use crate::error::{Res, type_, value};
-use crate::stream::{StreamArg, on};
+use crate::stream::{DeviceArg, StreamArg, on};
 use pyo3::prelude::*;
 use ultramarine::{Array, Dtype, Scalar};
 
@@ -13,7 +14,7 @@ fn or_float(dtype: Option<DtypeArg>) -> Dtype {
 }
 
 macro_rules! filled {
-    ($($(#[doc = $doc:literal])* $name:ident = $f:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $op:literal = $f:expr;)*) => {
         $(
         $(#[doc = $doc])*
         #[pyfunction]
@@ -24,7 +25,7 @@ macro_rules! filled {
             dtype: Option<DtypeArg>,
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
-            let shape = shape.shape("full")?;
+            let shape = shape.shape($op)?;
             Ok(PyArray::new(on(stream, || $f(&shape, or_float(dtype)))?))
         }
         )*
@@ -33,11 +34,23 @@ macro_rules! filled {
 
 filled! {
     /// An array of zeros, float32 unless another dtype is given.
-    zeros = Array::zeros;
+    zeros "full" = Array::zeros;
     /// An array of ones, float32 unless another dtype is given.
-    ones = Array::ones;
-    /// An array whose elements are whatever its memory holds.
-    empty = Array::empty;
+    ones "full" = Array::ones;
+    /// An array whose elements are whatever its memory holds (bool: False), float32 unless
+    /// another dtype is given. In MLX they are zeros.
+    ///
+    /// Args:
+    ///     shape (int or sequence of int): The sizes of the dimensions.
+    ///     dtype (Dtype, optional): The dtype.
+    ///     stream (Stream or Device, optional): Where the memory shall be.
+    ///
+    /// Returns:
+    ///     array: The array, to be filled by somebody else: a foreign kernel, through DLPack.
+    ///
+    /// Raises:
+    ///     ValueError: If a size is negative, or the whole is too large.
+    empty "empty" = Array::empty;
 }
 
 macro_rules! like {
@@ -63,7 +76,8 @@ like! {
     zeros_like = Array::zeros;
     /// Ones in the shape of another array, and in its dtype unless one is given.
     ones_like = Array::ones;
-    /// Like another array, with whatever its memory holds.
+    /// An array in the shape of another, and in its dtype unless one is given, whose elements are
+    /// whatever its memory holds: see `empty`.
     empty_like = Array::empty;
 }
 
@@ -252,22 +266,48 @@ fn meshgrid<'py>(
     Ok(pyo3::types::PyTuple::new(py, super::list(made))?)
 }
 
-/// The object as an array, in `dtype` if one is given. `copy=False` is refused where
-/// memory would have to be copied: for all but arrays of that dtype.
+/// asarray(a, dtype=None, *, copy=None, device=None)
+///
+/// The object as an array, over the same memory where that is possible.
+///
+/// What an object is taken for is decided in the order that `array` names. Unlike there,
+/// memory of other libraries keeps its dtype: float64 stays float64 (in MLX it becomes float32).
+/// complex128, bytes in the other order than the machine's, bit-packed and misaligned elements can only be
+/// copied.
+///
+/// Shared memory stays its owner's: what is written to it later is seen by work that was not
+/// evaluated yet. Objects of the buffer protocol stay locked while the array needs them: a
+/// bytearray cannot be resized.
+///
+/// Args:
+///     a: An array, a number, a sequence, or an object with memory.
+///     dtype (Dtype, optional): The dtype of the result; by default that of the memory.
+///     copy (bool, optional): True always copies; False never does, and raises where a copy
+///         would be needed, for a cast, too; None copies where it is needed.
+///     device (Device, optional): Where the array shall be; by default where the memory is.
+///
+/// Returns:
+///     array: The array.
+///
+/// Raises:
+///     InterchangeError: (a BufferError and a ValueError) If a copy is needed and `copy` is
+///         False, or a producer cannot give its memory.
+///     ValueError: If the object is nothing that can be an array.
 #[pyfunction]
-#[pyo3(signature = (a, dtype=None, *, copy=None))]
-fn asarray(a: &Bound<'_, PyAny>, dtype: Option<DtypeArg>, copy: Option<bool>) -> Res<PyArray> {
-    let dtype = dtype.map(|d| *d);
-    let own = as_array(a).map(|x| x.get().get(a.py()));
-    let free = own.is_some_and(|x| dtype.is_none_or(|d| d == x.dtype()));
-    if copy == Some(false) && !free {
-        return Err(value("Unable to avoid copy while creating an array as requested."));
-    }
-    // Unlike `array`, which follows MLX, this keeps float64.
-    let double = || a.getattr("dtype").is_ok_and(|d| d.to_string() == "float64");
-    let is_number = Number::of(a)?.is_some();
-    let dtype = dtype.or_else(|| (!is_number && double()).then_some(Dtype::Float64));
-    Ok(PyArray::new(make::array(a, dtype)?))
+#[pyo3(signature = (a, dtype=None, *, copy=None, device=None))]
+fn asarray(
+    a: &Bound<'_, PyAny>,
+    dtype: Option<DtypeArg>,
+    copy: Option<bool>,
+    device: Option<DeviceArg>,
+) -> Res<PyArray> {
+    let wish = Wish {
+        dtype: dtype.map(|d| *d),
+        copy: Copy::asked(copy),
+        narrow: false,
+        device: device.map(|d| d.get()),
+    };
+    Ok(PyArray::new(make::made(a, wish)?))
 }
 
 /// The shape that arrays of several shapes are broadcast to.

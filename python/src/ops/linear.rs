@@ -1,11 +1,10 @@
 //! Matrix products and their relatives.
 
 use crate::array::PyArray;
-use crate::convert::{ArrayArg, exact, integer, integers};
-use crate::error::{Res, type_, type_name, value};
+use crate::convert::{ArrayArg, integer, integers};
+use crate::error::{Res, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
-use ultramarine::Array;
 
 macro_rules! products {
     ($($(#[doc = $doc:literal])* $name:ident;)*) => {
@@ -86,28 +85,4 @@ fn tensordot(
 #[pyo3(signature = (a, b, /, *, axis=-1, stream=None))]
 fn vecdot(a: ArrayArg, b: ArrayArg, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
     Ok(PyArray::new(on(stream, || a.0.vecdot(&b.0, axis))?))
-}
-
-/// The right operand of `@`, which must be an array.
-fn factor(object: &Bound<'_, PyAny>) -> Res<Array> {
-    match exact(object).or_else(|| crate::convert::as_array(object)) {
-        Some(a) => Ok(a.get().get(object.py())),
-        None => Err(type_(format!(
-            "unsupported operand type for @: an array and {}",
-            type_name(object)
-        ))),
-    }
-}
-
-#[pymethods]
-impl PyArray {
-    fn __matmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        Ok(PyArray::new(self.get(py).matmul(&factor(other)?)?))
-    }
-
-    fn __imatmul__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Res<()> {
-        let made = self.get(py).matmul(&factor(other)?)?;
-        self.set(py, made);
-        Ok(())
-    }
 }

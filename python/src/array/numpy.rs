@@ -1,0 +1,78 @@
+//! Arrays as NumPy's.
+
+use super::{PyArray, evaluate};
+use crate::error::{Res, value};
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
+use ultramarine::{Array, Dtype, Error};
+
+#[pymethods]
+impl PyArray {
+    /// The array as NumPy's: over the same memory where that is possible.
+    ///
+    /// Args:
+    ///     dtype (numpy.dtype, optional): Another dtype, for which the elements are copied.
+    ///     copy (bool, optional): As NumPy passes it: True always copies, False never does.
+    ///
+    /// Returns:
+    ///     numpy.ndarray: The array.
+    ///
+    /// Raises:
+    ///     ValueError: If `copy` is False and a copy is needed: for another dtype, or where
+    ///         the elements are not in the host's memory.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Res<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let array = slf.get().get(py);
+        evaluate(py, &array)?;
+        if copy == Some(false) && !py.detach(|| array.host_value())?.1 {
+            let text = format!("an array on {} is not NumPy's without a copy.", array.device());
+            return Err(Error::buffer("__array__", text).into());
+        }
+        let shared = to_numpy(slf, &array)?;
+        let asked = dtype.map(|d| py.import("numpy")?.call_method1("dtype", (d,))).transpose()?;
+        match asked {
+            Some(dtype) if !dtype.eq(shared.getattr("dtype")?)? => {
+                if copy == Some(false) {
+                    return Err(value(format!(
+                        "[__array__] a cast from {} to {dtype} needs a copy.",
+                        array.dtype()
+                    )));
+                }
+                Ok(shared.call_method1("astype", (dtype,))?)
+            }
+            _ if copy == Some(true) => Ok(shared.call_method0("copy")?),
+            _ => Ok(shared),
+        }
+    }
+}
+
+/// A NumPy array over the memory. Types that NumPy does not have itself are those of the package
+/// ml_dtypes.
+fn to_numpy<'py>(object: &Bound<'py, PyArray>, array: &Array) -> Res<Bound<'py, PyAny>> {
+    let py = object.py();
+    let carrier = match array.dtype() {
+        Dtype::Bfloat16 => Dtype::Uint16,
+        _ => {
+            let view = PyMemoryView::from(object)?;
+            return Ok(py.import("numpy")?.call_method1("asarray", (view,))?);
+        }
+    };
+    let name = array.dtype().name();
+    let types = py.import("ml_dtypes").map_err(|cause| {
+        let text = format!(
+            "[__array__] NumPy has no {name}: install the package ml_dtypes, or convert with astype first."
+        );
+        let error = PyImportError::new_err(text);
+        error.set_cause(py, Some(cause));
+        error
+    })?;
+    let bits = Bound::new(py, PyArray::new(array.view(carrier)?))?;
+    let bits = bits.call_method0("__array__")?;
+    Ok(bits.call_method1("view", (types.getattr(name)?,))?)
+}
