@@ -19,7 +19,8 @@ static OBJECTS: PyOnceLock<Vec<Py<PyDtype>>> = PyOnceLock::new();
 /// The Python object of a dtype.
 pub fn object(py: Python<'_>, dtype: Dtype) -> PyResult<Py<PyDtype>> {
     let all = OBJECTS.get_or_try_init(py, || {
-        Dtype::ALL.into_iter().map(|d| Py::new(py, PyDtype(d))).collect::<PyResult<Vec<_>>>()
+        let all = Dtype::ALL.into_iter().chain(Dtype::STORAGE);
+        all.map(|d| Py::new(py, PyDtype(d))).collect::<PyResult<Vec<_>>>()
     })?;
     Ok(all[dtype as usize].clone_ref(py))
 }
@@ -31,7 +32,7 @@ fn attribute(dtype: Dtype) -> &'static str {
 
 #[pymethods]
 impl PyDtype {
-    /// Bytes of an element.
+    /// Bytes of an element; 1 for packed dtypes, whose elements are smaller.
     #[getter]
     fn size(&self) -> usize {
         self.0.size()
@@ -336,7 +337,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyCategory>()?;
     m.add_class::<FInfo>()?;
     m.add_class::<IInfo>()?;
-    for dtype in Dtype::ALL {
+    for dtype in Dtype::ALL.into_iter().chain(Dtype::STORAGE) {
         m.add(attribute(dtype), object(py, dtype)?)?;
     }
     let class = py.get_type::<PyCategory>();

@@ -64,8 +64,12 @@ impl Array {
     }
 
     /// A lazy array: `op` of `inputs`, placed as [`crate::placement`] says. The caller
-    /// has inferred shape and dtype.
+    /// has inferred shape and dtype. Here, and only here, operations are kept from storage
+    /// dtypes.
     pub(crate) fn lazy(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Result<Array> {
+        if dtype.is_storage() || inputs.iter().any(|a| a.dtype().is_storage()) {
+            ops::storage::admit(&op, inputs, dtype)?;
+        }
         let place = placement::place(&op, inputs)?;
         let inputs: Inputs = inputs.iter().map(|a| a.node.clone()).collect();
         Ok(Array::from_node(Node::new(op, inputs, shape, dtype, place)))
@@ -73,10 +77,15 @@ impl Array {
 
     /// A lazy array whose error, if it cannot be placed, is raised by whoever needs it.
     pub(crate) fn lazy_or_failed(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
-        Array::lazy(op, inputs, shape.clone(), dtype).unwrap_or_else(|error| {
-            let place = placement::place_value(Device::CPU);
-            Array { node: Node::with_outcome(Err(Arc::new(error)), shape, dtype, place) }
-        })
+        Array::lazy(op, inputs, shape.clone(), dtype)
+            .unwrap_or_else(|error| Array::failed(error, shape, dtype))
+    }
+
+    /// An array that is nothing but an error, for whoever needs it.
+    #[cold]
+    pub(crate) fn failed(error: Error, shape: Shape, dtype: Dtype) -> Array {
+        let place = placement::place_value(Device::CPU);
+        Array { node: Node::with_outcome(Err(Arc::new(error)), shape, dtype, place) }
     }
 
     /// The error if the array could not be placed.
@@ -120,7 +129,7 @@ impl Array {
     /// [`Error::Memory`] when there is no memory.
     pub fn from_bytes(bytes: &[u8], shape: &[usize], dtype: Dtype) -> Result<Array> {
         shape::check("array", shape)?;
-        let wanted = shape::size(shape) * dtype.size();
+        let wanted = dtype.bytes_of(shape::size(shape));
         if bytes.len() != wanted {
             return Err(Error::value(
                 "array",
@@ -161,6 +170,10 @@ impl Array {
             }
             if shape.contains(&0) {
                 return Some(offset <= buffer.bytes());
+            }
+            if dtype.is_packed() {
+                let end = offset.checked_add(dtype.bytes_of(shape::size(shape)))?;
+                return Some(shape::is_contiguous(shape, strides) && end <= buffer.bytes());
             }
             let (mut low, mut high) = (0isize, 0isize);
             for (&n, &s) in shape.iter().zip(strides) {
@@ -228,7 +241,7 @@ impl Array {
         self.node.dtype
     }
 
-    /// Bytes of an element.
+    /// Bytes of an element, see [`Dtype::size`].
     pub fn itemsize(&self) -> usize {
         self.node.dtype.size()
     }
@@ -372,6 +385,11 @@ impl Array {
     pub fn item_scalar(&self) -> Result<Scalar> {
         if self.size() != 1 {
             return Err(Error::value("item", "item can only be called on arrays of size 1."));
+        }
+        if self.dtype() == Dtype::Float4E2m1fnX2 {
+            let text =
+                "an element of float4_e2m1fn_x2 is two numbers: convert with astype(float32).";
+            return Err(Error::value("item", text));
         }
         self.with_bytes(|bytes| {
             let mut bits = [0u8; 8];

@@ -1,4 +1,9 @@
-//! Element types: the 14 of `mlx.core`, their categories and promotion.
+//! Element types: the 14 of `mlx.core`, their categories and promotion; and types that only
+//! store numbers (`storage.rs`).
+
+mod storage;
+
+pub(crate) use storage::{Format, Packing, Storage};
 
 use half::{bf16, f16};
 use num_complex::Complex32;
@@ -6,30 +11,37 @@ use std::fmt;
 use ultramarine_abi::{dlpack::DLDataType, schema};
 
 macro_rules! dtypes {
-    ($($(#[$m:meta])* $name:ident $text:literal $t:ty, $size:literal $kind:ident;)*) => {
+    (
+        arithmetic { $($(#[$m:meta])* $name:ident $text:literal $t:ty, $size:literal $kind:ident;)* }
+        storage { $($(#[$sm:meta])* $stored:ident $stext:literal;)* }
+    ) => {
         /// An element type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
-        pub enum Dtype { $($(#[$m])* $name),* }
+        pub enum Dtype { $($(#[$m])* $name,)* $($(#[$sm])* $stored),* }
 
         impl Dtype {
-            /// All of them, in the order of the contract's table.
+            /// All that there is arithmetic with, in the order of the contract's table.
             pub const ALL: [Dtype; 14] = [$(Dtype::$name),*];
 
-            /// Bytes of an element.
+            /// All that only store numbers, see [`Dtype::is_storage`].
+            pub const STORAGE: [Dtype; 15] = [$(Dtype::$stored),*];
+
+            /// Bytes of an element. Of packed dtypes, whose elements are smaller than a byte,
+            /// 1: see [`Dtype::bits`] and [`Dtype::bytes_of`].
             #[inline]
             pub const fn size(self) -> usize {
-                match self { $(Dtype::$name => $size),* }
+                match self { $(Dtype::$name => $size,)* $(Dtype::$stored => 1),* }
             }
 
             /// Name, such as `float32`.
             pub const fn name(self) -> &'static str {
-                match self { $(Dtype::$name => $text),* }
+                match self { $(Dtype::$name => $text,)* $(Dtype::$stored => $stext),* }
             }
 
             /// The most specific category.
             pub const fn kind(self) -> Kind {
-                match self { $(Dtype::$name => Kind::$kind),* }
+                match self { $(Dtype::$name => Kind::$kind,)* $(Dtype::$stored => Kind::Storage),* }
             }
         }
         $(
@@ -52,6 +64,8 @@ pub enum Kind {
     Floating,
     /// Complex floating point.
     Complex,
+    /// Numbers that are only stored, see [`Dtype::is_storage`].
+    Storage,
 }
 
 mod sealed {
@@ -68,34 +82,70 @@ pub trait Element: Sealed + Copy + Send + Sync + 'static {
 }
 
 dtypes! {
-    /// One byte, 0 or 1.
-    Bool "bool" bool, 1 Bool;
-    /// 8-bit unsigned integer.
-    Uint8 "uint8" u8, 1 Unsigned;
-    /// 16-bit unsigned integer.
-    Uint16 "uint16" u16, 2 Unsigned;
-    /// 32-bit unsigned integer.
-    Uint32 "uint32" u32, 4 Unsigned;
-    /// 64-bit unsigned integer.
-    Uint64 "uint64" u64, 8 Unsigned;
-    /// 8-bit signed integer.
-    Int8 "int8" i8, 1 Signed;
-    /// 16-bit signed integer.
-    Int16 "int16" i16, 2 Signed;
-    /// 32-bit signed integer.
-    Int32 "int32" i32, 4 Signed;
-    /// 64-bit signed integer.
-    Int64 "int64" i64, 8 Signed;
-    /// IEEE half precision.
-    Float16 "float16" f16, 2 Floating;
-    /// IEEE single precision.
-    Float32 "float32" f32, 4 Floating;
-    /// IEEE double precision.
-    Float64 "float64" f64, 8 Floating;
-    /// The upper half of a float32.
-    Bfloat16 "bfloat16" bf16, 2 Floating;
-    /// Two float32: real and imaginary part.
-    Complex64 "complex64" Complex32, 8 Complex;
+    arithmetic {
+        /// One byte, 0 or 1.
+        Bool "bool" bool, 1 Bool;
+        /// 8-bit unsigned integer.
+        Uint8 "uint8" u8, 1 Unsigned;
+        /// 16-bit unsigned integer.
+        Uint16 "uint16" u16, 2 Unsigned;
+        /// 32-bit unsigned integer.
+        Uint32 "uint32" u32, 4 Unsigned;
+        /// 64-bit unsigned integer.
+        Uint64 "uint64" u64, 8 Unsigned;
+        /// 8-bit signed integer.
+        Int8 "int8" i8, 1 Signed;
+        /// 16-bit signed integer.
+        Int16 "int16" i16, 2 Signed;
+        /// 32-bit signed integer.
+        Int32 "int32" i32, 4 Signed;
+        /// 64-bit signed integer.
+        Int64 "int64" i64, 8 Signed;
+        /// IEEE half precision.
+        Float16 "float16" f16, 2 Floating;
+        /// IEEE single precision.
+        Float32 "float32" f32, 4 Floating;
+        /// IEEE double precision.
+        Float64 "float64" f64, 8 Floating;
+        /// The upper half of a float32.
+        Bfloat16 "bfloat16" bf16, 2 Floating;
+        /// Two float32: real and imaginary part.
+        Complex64 "complex64" Complex32, 8 Complex;
+    }
+
+    storage {
+        /// 3 bits of exponent, 4 of mantissa, infinities and NaNs.
+        Float8E3m4 "float8_e3m4";
+        /// 4 bits of exponent, 3 of mantissa, infinities and NaNs.
+        Float8E4m3 "float8_e4m3";
+        /// As `float8_e4m3`, bias 11, finite, one NaN in place of the negative zero.
+        Float8E4m3b11fnuz "float8_e4m3b11fnuz";
+        /// As `float8_e4m3`, without infinities, up to 448.
+        Float8E4m3fn "float8_e4m3fn";
+        /// As `float8_e4m3fn`, bias 8, one NaN in place of the negative zero.
+        Float8E4m3fnuz "float8_e4m3fnuz";
+        /// 5 bits of exponent, 2 of mantissa, infinities and NaNs.
+        Float8E5m2 "float8_e5m2";
+        /// As `float8_e5m2`, bias 16, finite, one NaN in place of the negative zero.
+        Float8E5m2fnuz "float8_e5m2fnuz";
+        /// Powers of two from 2^-127 to 2^127, and NaN.
+        Float8E8m0fnu "float8_e8m0fnu";
+        /// 2 bits of exponent, 3 of mantissa, finite, up to 7.5; in the low bits of a byte.
+        Float6E2m3fn "float6_e2m3fn";
+        /// 3 bits of exponent, 2 of mantissa, finite, up to 28; in the low bits of a byte.
+        Float6E3m2fn "float6_e3m2fn";
+        /// 2 bits of exponent, 1 of mantissa, finite, up to 6; in the low bits of a byte.
+        Float4E2m1fn "float4_e2m1fn";
+        /// `float6_e2m3fn`, four in three bytes, the first in the lowest bits; row-major only.
+        Float6E2m3fnPacked "float6_e2m3fn_packed";
+        /// `float6_e3m2fn`, four in three bytes, the first in the lowest bits; row-major only.
+        Float6E3m2fnPacked "float6_e3m2fn_packed";
+        /// `float4_e2m1fn`, two in a byte, the first in the lowest bits; row-major only.
+        Float4E2m1fnPacked "float4_e2m1fn_packed";
+        /// Two `float4_e2m1fn` in a byte, which is one element, as PyTorch has it: sizes count
+        /// bytes. As floats the last axis is twice as long.
+        Float4E2m1fnX2 "float4_e2m1fn_x2";
+    }
 }
 
 impl fmt::Display for Dtype {
@@ -108,17 +158,27 @@ impl Dtype {
     /// The type as DLPack describes it.
     #[inline]
     pub const fn to_dl(self) -> DLDataType {
-        schema::DTYPES[self as usize].1
+        match self.storage() {
+            None => schema::DTYPES[self as usize].1,
+            Some(storage) => storage.to_dl(),
+        }
     }
 
-    /// The dtype of a DLPack type, if arrays can hold it.
+    /// The dtype of a DLPack type, if there is arithmetic with it.
     pub fn from_dl(dl: DLDataType) -> Option<Dtype> {
         Dtype::ALL.into_iter().find(|d| d.to_dl() == dl)
     }
 
+    /// The dtype of a DLPack type, if arrays can hold it. The tensor's `flags` tell
+    /// elements of less than 8 bits that are padded to a byte from those that are packed.
+    #[inline]
+    pub fn from_dl_with(dl: DLDataType, flags: u64) -> Option<Dtype> {
+        Dtype::from_dl(dl).or_else(|| Dtype::storage_from_dl(dl, flags))
+    }
+
     /// The dtype of that name.
     pub fn from_name(name: &str) -> Option<Dtype> {
-        Dtype::ALL.into_iter().find(|d| d.name() == name)
+        Dtype::ALL.into_iter().chain(Dtype::STORAGE).find(|d| d.name() == name)
     }
 
     /// Floating or complex.
@@ -143,7 +203,8 @@ impl Dtype {
 
     /// The dtype that operands of both types are converted to (MLX's rules: a
     /// float wins over any integer, complex64 over all; float16 with bfloat16
-    /// gives float32; uint64 with a signed integer gives float32).
+    /// gives float32; uint64 with a signed integer gives float32). A storage dtype stays what
+    /// it is beside anything, so that the operation that is asked for refuses it.
     pub const fn promote(self, other: Dtype) -> Dtype {
         use Dtype::*;
         if self as u8 == other as u8 {
@@ -152,6 +213,13 @@ impl Dtype {
         // The later in the enum decides; look at pairs one way round only.
         let (a, b) = if (self as u8) < (other as u8) { (self, other) } else { (other, self) };
         match (a, b) {
+            _ if b.is_storage() => {
+                if a.is_storage() {
+                    a
+                } else {
+                    b
+                }
+            }
             (_, Complex64) => Complex64,
             (Bool, _) => b,
             (Float16, Bfloat16) => Float32,
@@ -175,9 +243,10 @@ impl Dtype {
         }
     }
 
-    /// The dtype itself if inexact, else float32: what `exp` of an integer gives.
+    /// The dtype itself if inexact, else float32: what `exp` of an integer gives. (A storage
+    /// dtype stays, to be refused.)
     pub const fn to_inexact(self) -> Dtype {
-        if self.is_inexact() { self } else { Dtype::Float32 }
+        if self.is_inexact() || self.is_storage() { self } else { Dtype::Float32 }
     }
 
     /// Whether the dtype belongs to a category.
@@ -185,7 +254,7 @@ impl Dtype {
         let kind = self.kind();
         match category {
             Category::Generic => true,
-            Category::Number => !matches!(kind, Kind::Bool),
+            Category::Number => !matches!(kind, Kind::Bool | Kind::Storage),
             Category::Integer => matches!(kind, Kind::Signed | Kind::Unsigned),
             Category::SignedInteger => matches!(kind, Kind::Signed),
             Category::UnsignedInteger => matches!(kind, Kind::Unsigned),
@@ -201,7 +270,7 @@ impl Dtype {
 pub enum Category {
     /// Everything.
     Generic,
-    /// Everything but bool.
+    /// All that there is arithmetic with, but for bool.
     Number,
     /// Integers; bool is none.
     Integer,
@@ -242,14 +311,17 @@ pub struct FloatInfo {
     pub eps: f64,
     /// Largest finite number.
     pub max: f64,
-    /// Lowest finite number.
+    /// Lowest finite number. (Of float8_e8m0fnu, which has no sign, a positive one.)
     pub min: f64,
     /// Smallest positive number of full precision.
     pub smallest_normal: f64,
 }
 
-/// Limits of a floating-point dtype, or `None` for another.
+/// Limits of a floating-point or storage dtype, or `None` for another.
 pub fn finfo(dtype: Dtype) -> Option<FloatInfo> {
+    if let Some(storage) = dtype.storage() {
+        return Some(storage.format.limits(dtype));
+    }
     let (bits, mantissa, max, exponent) = match dtype {
         Dtype::Float16 => (16, 10, f16::MAX.to_f64(), -14),
         Dtype::Bfloat16 => (16, 7, bf16::MAX.to_f64(), -126),

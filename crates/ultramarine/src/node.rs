@@ -165,7 +165,7 @@ impl Node {
     }
 
     pub fn bytes(&self) -> usize {
-        self.size() * self.dtype.size()
+        self.dtype.bytes_of(self.size())
     }
 
     /// The value, once evaluation has ended in one or in an error.

@@ -37,10 +37,17 @@ pub fn set_print_options(options: PrintOptions) {
 /// # Errors
 /// As [`Array::eval`].
 pub fn format(array: &Array, options: PrintOptions) -> Result<String> {
-    let array = crate::backend::host_value(array).map(|value| (array, value))?;
+    let dtype = array.dtype();
+    // Numbers that have no byte of their own.
+    let array = if dtype.bits() < 8 || dtype == Dtype::Float4E2m1fnX2 {
+        array.try_astype(Dtype::Float32)?
+    } else {
+        array.clone()
+    };
+    let value = crate::backend::host_value(&array)?;
     let mut out = String::from("array(");
-    write_axis(&mut out, array.0, &array.1, 0, 0, options);
-    let _ = write!(out, ", dtype={})", array.0.dtype());
+    write_axis(&mut out, &array, &value, 0, 0, options);
+    let _ = write!(out, ", dtype={dtype})");
     Ok(out)
 }
 
@@ -112,7 +119,7 @@ pub(crate) fn write_scalar(out: &mut String, v: Scalar, options: PrintOptions) {
             write_float(out, im, options);
             write!(out, "j")
         }
-        d if d.is_floating() => {
+        d if d.is_floating() || d.is_storage() => {
             write_float(out, v.to_f64(), options);
             Ok(())
         }

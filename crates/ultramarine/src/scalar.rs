@@ -1,6 +1,6 @@
 //! One value of one dtype.
 
-use crate::dtype::{Dtype, Element};
+use crate::dtype::{Dtype, Element, Packing};
 use half::{bf16, f16};
 use num_complex::Complex32;
 
@@ -15,7 +15,7 @@ impl Scalar {
     /// From an element's bits, in the low bytes of `bits`; the others are ignored. Any
     /// bool that is not zero is true.
     pub const fn from_bits(dtype: Dtype, bits: u64) -> Self {
-        let bits = bits & (u64::MAX >> (64 - 8 * dtype.size()));
+        let bits = bits & (u64::MAX >> (64 - dtype.bits()));
         Scalar { dtype, bits: if matches!(dtype, Dtype::Bool) { (bits != 0) as u64 } else { bits } }
     }
 
@@ -46,6 +46,7 @@ impl Scalar {
             Dtype::Bfloat16 => bf16::from_f32(v as f32).to_bits() as u64,
             Dtype::Float32 | Dtype::Complex64 => (v as f32).to_bits() as u64,
             Dtype::Float64 => v.to_bits(),
+            _ => stored(dtype, v as f32),
         };
         Scalar { dtype, bits }
     }
@@ -83,6 +84,8 @@ impl Scalar {
             Dtype::Bfloat16 => bf16::from_bits(b as u16).to_f64(),
             Dtype::Float32 | Dtype::Complex64 => f32::from_bits(b as u32) as f64,
             Dtype::Float64 => f64::from_bits(b),
+            // Of a pair, the first.
+            d => d.storage().map_or(f64::NAN, |s| s.format.decode(b as u32) as f64),
         };
         let im =
             if self.dtype.is_complex() { f32::from_bits((b >> 32) as u32) as f64 } else { 0.0 };
@@ -100,7 +103,7 @@ impl Scalar {
             Dtype::Int8 => self.bits as u8 as i8 as i64,
             Dtype::Int16 => self.bits as u16 as i16 as i64,
             Dtype::Int32 => self.bits as u32 as i32 as i64,
-            d if d.is_inexact() => self.to_f64() as i64,
+            d if d.is_inexact() || d.is_storage() => self.to_f64() as i64,
             _ => self.bits as i64,
         }
     }
@@ -116,9 +119,20 @@ impl Scalar {
                 Scalar::from_complex(dtype, Complex32::new(re as f32, im as f32))
             }
             (Dtype::Uint64, d) if d.is_inexact() => Scalar::from_f64(d, self.bits as f64),
-            (d, _) if d.is_inexact() => Scalar::from_f64(dtype, self.to_f64()),
+            (Dtype::Uint64, d) if d.is_storage() => Scalar::from_f64(d, self.bits as f64),
+            (d, _) if d.is_inexact() || d.is_storage() => Scalar::from_f64(dtype, self.to_f64()),
             _ => Scalar::from_i64(dtype, self.to_i64()),
         }
+    }
+}
+
+/// The bits of a number in a storage dtype; of a pair, it is both.
+fn stored(dtype: Dtype, v: f32) -> u64 {
+    let Some(storage) = dtype.storage() else { return 0 };
+    let code = storage.format.encode(v) as u64;
+    match storage.packing {
+        Packing::Pair => code | code << storage.format.bits(),
+        Packing::Byte | Packing::Packed => code,
     }
 }
 

@@ -19,7 +19,7 @@ fn number<'py>(py: Python<'py>, scalar: Scalar) -> PyResult<Bound<'py, PyAny>> {
             let (re, im) = scalar.to_complex();
             PyComplex::from_doubles(py, re, im).into_any()
         }
-        d if d.is_inexact() => PyFloat::new(py, scalar.to_f64()).into_any(),
+        d if d.is_inexact() || d.is_storage() => PyFloat::new(py, scalar.to_f64()).into_any(),
         _ => scalar.to_i64().into_pyobject(py)?.into_any(),
     })
 }
@@ -31,12 +31,17 @@ pub fn item<'py>(py: Python<'py>, array: &Array) -> Res<Bound<'py, PyAny>> {
 
 /// Nested lists of the elements; a number for an array without dimensions.
 pub fn list<'py>(py: Python<'py>, array: &Array) -> Res<Bound<'py, PyAny>> {
+    let dtype = array.dtype();
+    if dtype.bits() < 8 || dtype == Dtype::Float4E2m1fnX2 {
+        // Numbers that have no byte of their own.
+        return list(py, &array.try_astype(Dtype::Float32)?);
+    }
     if array.ndim() == 0 {
         return item(py, array);
     }
     evaluate(py, array)?;
     let bytes = array.with_bytes(<[u8]>::to_vec)?;
-    Ok(nested(py, &bytes, array.shape(), array.dtype())?.into_any())
+    Ok(nested(py, &bytes, array.shape(), dtype)?.into_any())
 }
 
 fn nested<'py>(
@@ -84,7 +89,8 @@ fn format(dtype: Dtype) -> Option<&'static CStr> {
         Dtype::Float32 => c"f",
         Dtype::Float64 => c"d",
         Dtype::Complex64 => c"Zf",
-        Dtype::Bfloat16 => return None,
+        // NumPy then goes on to `__array__`, which has them from ml_dtypes.
+        _ => return None,
     })
 }
 
@@ -147,6 +153,10 @@ impl PyArray {
         }
         let (value, own) = py.detach(|| array.host_value())?;
         let size = array.itemsize() as isize;
+        if array.dtype().is_packed() && wants(ffi::PyBUF_ND) {
+            let text = format!("elements of {} have no bytes of their own", array.dtype());
+            return Err(PyBufferError::new_err(text).into());
+        }
         let fits = !wants(ffi::PyBUF_F_CONTIGUOUS) || array.ndim() < 2;
         if !fits && !wants(ffi::PyBUF_ANY_CONTIGUOUS) {
             return Err(PyBufferError::new_err("the array is not column-major").into());

@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use ultramarine::interchange::ImportOptions;
-use ultramarine::{Array, Device, Dtype, Error, where_};
+use ultramarine::{Array, Device, Dtype, Error};
 
 #[pymethods]
 impl PyArray {
@@ -318,8 +318,8 @@ fn own(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
     let array = match wish.copy {
         Copy::Never if dtype != array.dtype() => return Err(cast_needed(&array, dtype)),
         // Lazy, so that it has a gradient; nothing but that writes the elements elsewhere.
-        Copy::Always if dtype == array.dtype() => where_(&Array::scalar(true), &array, &array)?,
-        _ => array.astype(dtype),
+        Copy::Always if dtype == array.dtype() => array.duplicate()?,
+        _ => array.try_astype(dtype)?,
     };
     at_home(py, array, wish)
 }
@@ -340,7 +340,7 @@ fn finish(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
     }
     let copies = dtype != own || wish.copy.foreign() == Some(true);
     let array = if copies && escaped(&array) { taken(py, array, wish)? } else { array };
-    at_home(py, array.astype(dtype), wish)
+    at_home(py, array.try_astype(dtype)?, wish)
 }
 
 /// Whether somebody else may write to the array's memory.
@@ -351,7 +351,7 @@ fn escaped(array: &Array) -> bool {
 /// A copy of the memory as it is now.
 fn taken(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
     if array.device() != Device::CPU {
-        let copy = where_(&Array::scalar(true), &array, &array)?;
+        let copy = array.duplicate()?;
         evaluate(py, &copy)?;
         return Ok(copy);
     }

@@ -201,8 +201,12 @@ fn no_dtype(object: &Bound<'_, PyAny>, elements: &str) -> Fail {
 /// The bits of a NumPy array of a type that NumPy itself does not know, and what they are.
 fn bits(object: &Bound<'_, PyAny>) -> Res<Option<(View, Dtype)>> {
     let name = object.getattr("dtype").and_then(|d| d.getattr("name"));
-    let (dtype, carrier) = match name.map(|n| n.to_string()).as_deref() {
-        Ok("bfloat16") => (Dtype::Bfloat16, "uint16"),
+    let Some(dtype) = name.ok().and_then(|n| Dtype::from_name(&n.to_string())) else {
+        return Ok(None);
+    };
+    let carrier = match dtype {
+        Dtype::Bfloat16 => "uint16",
+        d if d.is_storage() => "uint8",
         _ => return Ok(None),
     };
     Ok(Some((View::new(&object.call_method1("view", (carrier,))?)?, dtype)))

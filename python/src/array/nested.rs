@@ -57,6 +57,9 @@ impl Column {
             Column::Complex(_) => Dtype::Complex64,
         };
         let dtype = dtype.unwrap_or(own);
+        if dtype.is_storage() {
+            return Ok(self.array(shape, Some(Dtype::Float32))?.try_astype(dtype)?);
+        }
         // The common cases without a detour.
         match (&self, dtype) {
             (Column::Bool(v), Dtype::Bool) => return Ok(Array::from_slice(v, shape)?),

@@ -34,7 +34,12 @@ impl PyArray {
             let text = format!("an array on {} is not NumPy's without a copy.", array.device());
             return Err(Error::buffer("__array__", text).into());
         }
-        let shared = to_numpy(slf, &array)?;
+        let plain = in_bytes(array.dtype());
+        if copy == Some(false) && plain != array.dtype() {
+            let text = format!("{} has to be unpacked for NumPy, into a copy.", array.dtype());
+            return Err(Error::buffer("__array__", text).into());
+        }
+        let shared = to_numpy(slf, &array.try_astype(plain)?)?;
         let asked = dtype.map(|d| py.import("numpy")?.call_method1("dtype", (d,))).transpose()?;
         match asked {
             Some(dtype) if !dtype.eq(shared.getattr("dtype")?)? => {
@@ -52,12 +57,23 @@ impl PyArray {
     }
 }
 
+/// The dtype in which NumPy can hold the numbers: in a byte each.
+fn in_bytes(dtype: Dtype) -> Dtype {
+    match dtype {
+        Dtype::Float6E2m3fnPacked => Dtype::Float6E2m3fn,
+        Dtype::Float6E3m2fnPacked => Dtype::Float6E3m2fn,
+        Dtype::Float4E2m1fnPacked | Dtype::Float4E2m1fnX2 => Dtype::Float4E2m1fn,
+        other => other,
+    }
+}
+
 /// A NumPy array over the memory. Types that NumPy does not have itself are those of the package
 /// ml_dtypes.
 fn to_numpy<'py>(object: &Bound<'py, PyArray>, array: &Array) -> Res<Bound<'py, PyAny>> {
     let py = object.py();
     let carrier = match array.dtype() {
         Dtype::Bfloat16 => Dtype::Uint16,
+        d if d.is_storage() => Dtype::Uint8,
         _ => {
             let view = PyMemoryView::from(object)?;
             return Ok(py.import("numpy")?.call_method1("asarray", (view,))?);

@@ -199,7 +199,7 @@ fn view(a: &Bound<'_, PyAny>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res
 #[pyfunction]
 #[pyo3(signature = (a, dtype, /, *, stream=None))]
 fn astype(a: &Bound<'_, PyAny>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
-    apply(a, stream, |a| Ok(a.astype(*dtype)))
+    apply(a, stream, |a| a.try_astype(*dtype))
 }
 
 #[pymethods]

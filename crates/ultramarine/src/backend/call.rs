@@ -158,7 +158,8 @@ impl Exec {
 
     /// Memory for a row-major output.
     pub fn alloc(&self, shape: &[usize], dtype: Dtype) -> Result<Value> {
-        let bytes = shape.iter().try_fold(dtype.size(), |n, d| n.checked_mul(*d));
+        let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        let bytes = elements.map(|n| dtype.bytes_of(n)).filter(|n| *n < usize::MAX);
         let bytes = bytes.ok_or_else(|| {
             Error::Memory(format!("no memory for an array of shape {}", shape::Show(shape)))
         })?;
@@ -178,6 +179,18 @@ impl Exec {
     /// operands.
     pub fn take_refusal(&self) -> bool {
         self.refused.take()
+    }
+
+    /// The error of an operation that the device has no kernel for.
+    #[cold]
+    pub fn refuse(&self, name: &str) -> Error {
+        self.refused.set(true);
+        Error::runtime(name, format!("backend {} has no kernel for this.", self.device.backend))
+    }
+
+    /// Says that a task ran without a command, on the host, and is to be counted.
+    pub fn ran_here(&self) {
+        self.ran.set(self.device.kernels.get().last().copied());
     }
 
     /// Counts a graph operation that ran in another way than by the device's kernels.
@@ -275,7 +288,7 @@ impl Exec {
     }
 
     /// A row-major copy of an operand that is not one.
-    fn contiguous(&self, t: &Operand<'_>) -> Result<Option<Value>> {
+    pub fn contiguous(&self, t: &Operand<'_>) -> Result<Option<Value>> {
         if shape::is_contiguous(t.shape, &t.value.strides) {
             return Ok(None);
         }
@@ -287,7 +300,26 @@ impl Exec {
 
     /// Copies elements between any strides, converting the dtype.
     pub fn copy(&self, from: Operand<'_>, to: Operand<'_>) -> Result<()> {
+        if from.dtype.is_storage() && from.dtype == to.dtype {
+            return self.copy_bytes(from, to);
+        }
         self.run(op::COPY, &schema::NoAttrs::new(), &[from], &[to], &[])
+    }
+
+    /// Copies elements of which backends know nothing, as bytes.
+    fn copy_bytes(&self, from: Operand<'_>, to: Operand<'_>) -> Result<()> {
+        if !from.dtype.is_packed() {
+            return self.copy(
+                Operand { dtype: Dtype::Uint8, ..from },
+                Operand { dtype: Dtype::Uint8, ..to },
+            );
+        }
+        // Row-major without gaps, always.
+        let line = [from.dtype.bytes_of(shape::size(from.shape))];
+        let [source, target] = [from, to]
+            .map(|t| Value { strides: shape::contiguous_strides(&line), ..t.value.clone() });
+        let operand = |value| Operand { value, shape: &line, dtype: Dtype::Uint8 };
+        self.copy(operand(&source), operand(&target))
     }
 
     /// Gives a command to the table that made its plan.
@@ -300,11 +332,7 @@ impl Exec {
         scalars: &[Scalar],
     ) -> Result<()> {
         if plan.status != status::OK {
-            self.refused.set(true);
-            return Err(Error::runtime(
-                name,
-                format!("backend {} has no kernel for this.", plan.kernels.backend),
-            ));
+            return Err(self.refuse(name));
         }
         let mut tensors = Tensors::new();
         for t in inputs.iter().chain(outputs) {

@@ -153,6 +153,8 @@ impl DeviceState {
     /// Whether arrays of a dtype can lie in its memory. (A backend that does not say takes
     /// all.)
     pub(crate) fn stores(&self, dtype: crate::Dtype) -> bool {
+        // Numbers that are only stored are bytes there.
+        let dtype = if dtype.is_storage() { crate::Dtype::Uint8 } else { dtype };
         self.info.dtypes_storage == 0 || self.info.dtypes_storage >> dtype as u32 & 1 == 1
     }
 

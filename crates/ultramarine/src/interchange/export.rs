@@ -74,6 +74,11 @@ impl Array {
             if value.buffer.is_read_only() && options.kind == Kind::Legacy {
                 return Err(no_read_only());
             }
+            let padded = array.dtype().dl_flags();
+            if padded != 0 && options.kind == Kind::Legacy {
+                return Err(no_padding(array));
+            }
+            let flags = flags | padded;
             if value.buffer.device() == Device::CPU {
                 export(array, value, options.kind, flags)
             } else {
@@ -140,6 +145,18 @@ fn no_read_only() -> Error {
         "__dlpack__",
         "the memory is read-only, which a tensor without a version cannot say; ask with \
          max_version=(1, 0) or newer.",
+    )
+}
+
+#[cold]
+fn no_padding(array: &Array) -> Error {
+    Error::buffer(
+        "__dlpack__",
+        format!(
+            "a tensor without a version cannot say that {} is padded to a byte; ask with \
+             max_version=(1, 3).",
+            array.dtype()
+        ),
     )
 }
 

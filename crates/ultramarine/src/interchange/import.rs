@@ -90,9 +90,9 @@ impl Import {
         checked: Checked,
         options: ImportOptions,
     ) -> Result<Import> {
-        let tensor = tensor.tensor();
+        let (tensor, flags) = (tensor.tensor(), tensor.flags());
         let home = device::home(tensor.device)?;
-        let dtype = Dtype::from_dl(tensor.dtype).ok_or_else(|| unsupported(tensor))?;
+        let dtype = Dtype::from_dl_with(tensor.dtype, flags).ok_or_else(|| unsupported(tensor))?;
         if tensor.ndim as usize > shape::MAX_NDIM {
             return Err(Error::buffer(
                 "from_dlpack",
@@ -133,7 +133,9 @@ impl Import {
         for axis in 0..tensor.ndim() {
             dims.push(tensor.size(axis));
         }
-        if self.checked.elements == 0 || tensor.tensor().strides.is_null() {
+        // (Of packed elements, strides other than row-major ones were refused.)
+        if self.checked.elements == 0 || tensor.tensor().strides.is_null() || self.dtype.is_packed()
+        {
             strides = shape::contiguous_strides(&dims);
         } else {
             for axis in 0..tensor.ndim() {

@@ -148,6 +148,13 @@ impl At<'_> {
         Error::runtime(self.op, format!("Failed to open file {}: {error}", self.name))
     }
 
+    /// The error for an array whose dtype a file format does not have.
+    #[cold]
+    fn no_dtype(self, format: &str, array: &Array, hint: &str) -> Error {
+        let (name, dtype) = (self.name, array.dtype());
+        Error::type_(self.op, format!("{name}: {format} files have no {dtype}: {hint}."))
+    }
+
     fn not_written(&self, error: impl Display) -> Error {
         Error::runtime(self.op, format!("Failed to write {}: {error}", self.name))
     }
@@ -237,7 +244,7 @@ impl<'a> Source<'a> {
         shape::check(self.at.op, &shape).map_err(|_| {
             self.at.runtime(format!("{what} has impossible shape {}.", Show(&shape)))
         })?;
-        let bytes = shape::size(&shape) * dtype.size();
+        let bytes = dtype.bytes_of(shape::size(&shape));
         self.need(bytes as u64, what)?;
         let buffer = Buffer::new(bytes, backend::host())?;
         // SAFETY: the buffer is new, so nobody else sees it, and has `bytes` bytes;

@@ -24,7 +24,8 @@ const MAX_HEADER: u64 = 1 << 20;
 /// axis is the fastest is written as it lies.
 ///
 /// # Errors
-/// [`Error::Runtime`] when the file cannot be written; errors of evaluation.
+/// [`Error::Runtime`] when the file cannot be written, [`Error::Type`] for a dtype that the
+/// format does not have; errors of evaluation.
 pub fn save(path: impl AsRef<Path>, array: &Array) -> Result<()> {
     let path = with_extension(path.as_ref(), ".npy");
     array.eval()?;
@@ -63,7 +64,7 @@ pub fn read(reader: &mut dyn ReadSeek, name: &str) -> Result<Array> {
 
 /// Bytes that `array` takes in a file.
 pub(super) fn file_bytes(array: &Array) -> u64 {
-    (array.nbytes() + header(array, false).len()) as u64
+    (array.nbytes() + header(array, false).map_or(0, |h| h.len())) as u64
 }
 
 pub(super) fn write_to(writer: &mut dyn Write, array: &Array, at: At<'_>) -> Result<()> {
@@ -75,22 +76,30 @@ pub(super) fn write_to(writer: &mut dyn Write, array: &Array, at: At<'_>) -> Res
             &strides.iter().rev().copied().collect::<shape::Strides>(),
         );
     let rows = if fortran { array.transpose()? } else { array.clone() };
+    let Some(header) = header(array, fortran) else {
+        return Err(at.no_dtype(
+            "npy",
+            array,
+            "save_safetensors takes it, or save its view(uint8)",
+        ));
+    };
     rows.with_bytes(|bytes| {
-        writer.write_all(&header(array, fortran))?;
+        writer.write_all(&header)?;
         writer.write_all(bytes)?;
         writer.flush()
     })?
     .map_err(|e| at.not_written(e))
 }
 
-fn header(array: &Array, fortran: bool) -> Vec<u8> {
+/// `None`: the format has no such dtype.
+fn header(array: &Array, fortran: bool) -> Option<Vec<u8>> {
     let order = if fortran { "True" } else { "False" };
     let shape: String = array.shape().iter().map(|n| format!("{n}, ")).collect();
     // The comma stays behind a single number: without it that is no tuple.
     let shape = if array.ndim() > 1 { shape.trim_end_matches(", ") } else { shape.trim_end() };
     let mut text = format!(
         "{{'descr': '{}', 'fortran_order': {order}, 'shape': ({shape}), }}",
-        descr(array.dtype())
+        descr(array.dtype())?
     );
     let before = MAGIC.len() + 4;
     let total = (before + text.len() + 1).next_multiple_of(ALIGN);
@@ -101,12 +110,12 @@ fn header(array: &Array, fortran: bool) -> Vec<u8> {
     // The text has a few hundred characters at most, since shapes are short.
     out.extend((text.len() as u16).to_le_bytes());
     out.extend(text.as_bytes());
-    out
+    Some(out)
 }
 
 /// The type as NumPy's array protocol writes it.
-fn descr(dtype: Dtype) -> &'static str {
-    match dtype {
+fn descr(dtype: Dtype) -> Option<&'static str> {
+    Some(match dtype {
         Dtype::Bool => "|b1",
         Dtype::Uint8 => "|u1",
         Dtype::Uint16 => "<u2",
@@ -121,7 +130,8 @@ fn descr(dtype: Dtype) -> &'static str {
         Dtype::Float64 => "<f8",
         Dtype::Bfloat16 => "<V2",
         Dtype::Complex64 => "<c8",
-    }
+        _ => return None,
+    })
 }
 
 /// The dtype of an array protocol string and whether its bytes must be swapped.
@@ -132,7 +142,8 @@ fn from_descr(text: &str) -> Option<(Dtype, bool)> {
         ">" => true,
         _ => return None,
     };
-    let dtype = Dtype::ALL.into_iter().find(|d| &descr(*d)[1..] == kind)?;
+    let dtype =
+        Dtype::ALL.into_iter().find(|d| descr(*d).is_some_and(|text| &text[1..] == kind))?;
     Some((dtype, swap))
 }
 

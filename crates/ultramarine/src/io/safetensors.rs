@@ -21,8 +21,9 @@ const MAX_HEADER: u64 = 100_000_000;
 /// Saves arrays with free text; `.safetensors` is appended to a path without it.
 ///
 /// # Errors
-/// [`Error::Value`] for an array named `__metadata__`, [`Error::Runtime`] when the
-/// file cannot be written; errors of evaluation.
+/// [`Error::Value`] for an array named `__metadata__`, [`Error::Type`] for a dtype that the
+/// format does not have, [`Error::Runtime`] when the file cannot be written; errors of
+/// evaluation.
 pub fn save(path: impl AsRef<Path>, arrays: &Arrays, metadata: &Metadata) -> Result<()> {
     let path = with_extension(path.as_ref(), ".safetensors");
     eval_all(arrays)?;
@@ -111,7 +112,12 @@ fn write_to(
         entries.push(entry("__metadata__", metadata));
     }
     for (name, a) in &order {
-        let (dtype, shape, begin) = (to_file(a.dtype()), a.shape().to_vec(), end);
+        let dtype = to_file(a.dtype()).ok_or_else(|| unknown(at, a))?;
+        let (shape, begin) = (a.shape().to_vec(), end);
+        if a.dtype().bits() * a.size() % 8 != 0 {
+            let text = format!("{} numbers of {} do not fill whole bytes.", a.size(), a.dtype());
+            return Err(Error::value(at.op, text));
+        }
         end += a.nbytes();
         entries.push(entry(name, &TensorInfo { dtype, shape, data_offsets: (begin, end) }));
     }
@@ -135,8 +141,8 @@ fn entry(name: &str, value: &impl serde::Serialize) -> serde_json::Result<String
     Ok(format!("{}:{}", serde_json::to_string(name)?, serde_json::to_string(value)?))
 }
 
-fn to_file(dtype: Dtype) -> FileDtype {
-    match dtype {
+fn to_file(dtype: Dtype) -> Option<FileDtype> {
+    Some(match dtype {
         Dtype::Bool => FileDtype::BOOL,
         Dtype::Uint8 => FileDtype::U8,
         Dtype::Uint16 => FileDtype::U16,
@@ -152,13 +158,30 @@ fn to_file(dtype: Dtype) -> FileDtype {
         Dtype::Float64 => FileDtype::F64,
         Dtype::Bfloat16 => FileDtype::BF16,
         Dtype::Complex64 => FileDtype::C64,
-    }
+        Dtype::Float8E4m3fn => FileDtype::F8_E4M3,
+        Dtype::Float8E4m3fnuz => FileDtype::F8_E4M3FNUZ,
+        Dtype::Float8E5m2 => FileDtype::F8_E5M2,
+        Dtype::Float8E5m2fnuz => FileDtype::F8_E5M2FNUZ,
+        Dtype::Float8E8m0fnu => FileDtype::F8_E8M0,
+        Dtype::Float6E2m3fnPacked => FileDtype::F6_E2M3,
+        Dtype::Float6E3m2fnPacked => FileDtype::F6_E3M2,
+        Dtype::Float4E2m1fnPacked => FileDtype::F4,
+        _ => return None,
+    })
+}
+
+#[cold]
+fn unknown(at: At<'_>, array: &Array) -> Error {
+    use Dtype::*;
+    let hint = match array.dtype() {
+        Float6E2m3fn => "convert with astype(float6_e2m3fn_packed)",
+        Float6E3m2fn => "convert with astype(float6_e3m2fn_packed)",
+        Float4E2m1fn | Float4E2m1fnX2 => "convert with astype(float4_e2m1fn_packed)",
+        _ => "save its view(uint8)",
+    };
+    at.no_dtype("safetensors", array, hint)
 }
 
 fn from_file(dtype: FileDtype) -> Option<Dtype> {
-    match dtype {
-        // The bytes of 8-bit floats, as MLX gives them.
-        FileDtype::F8_E4M3 | FileDtype::F8_E8M0 => Some(Dtype::Uint8),
-        _ => Dtype::ALL.into_iter().find(|d| to_file(*d) == dtype),
-    }
+    Dtype::ALL.into_iter().chain(Dtype::STORAGE).find(|d| to_file(*d) == Some(dtype))
 }

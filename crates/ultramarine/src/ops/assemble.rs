@@ -412,7 +412,9 @@ impl Rules for Update {
         let (c, region) = (v.cotangent, Shape::from_slice(v.primals[1].shape()));
         let zeros = || fill::filled(region.clone(), Scalar::from_i64(c.dtype(), 0));
         let base = v.wanted[0].then(|| self.apply(c, &zeros()));
-        let update = v.wanted[1].then(|| super::view::view(self.0.clone(), c, region.clone()));
+        let update = v.wanted[1]
+            .then(|| super::view::view(self.0.clone(), c, region.clone()))
+            .transpose()?;
         Ok(smallvec![base, update])
     }
 

@@ -10,15 +10,30 @@ use ultramarine_abi::fused::family;
 impl Array {
     /// The array converted to `dtype` (itself if it has it already). Floats to
     /// integers truncate; complex to real drops the imaginary part; any non-zero
-    /// value is true.
+    /// value is true. Storage dtypes ([`Dtype::is_storage`]) are converted by way of float32;
+    /// `float4_e2m1fn_x2` has two numbers in an element, so the last axis changes its length
+    /// (a 0-d array becomes one of shape (2,)).
     pub fn astype(&self, dtype: Dtype) -> Array {
+        self.try_astype(dtype)
+            .unwrap_or_else(|error| Array::failed(error, Shape::from_slice(self.shape()), dtype))
+    }
+
+    /// As [`Array::astype`], with errors at once instead of at evaluation.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::Error::Value) when numbers do not come in pairs for
+    /// `float4_e2m1fn_x2`, or the array is on another accelerator than the scope's stream.
+    pub fn try_astype(&self, dtype: Dtype) -> Result<Array> {
         if self.dtype() == dtype {
-            return self.clone();
+            return Ok(self.clone());
+        }
+        if self.dtype().is_storage() || dtype.is_storage() {
+            return super::storage::astype(self, dtype);
         }
         if let Some(value) = self.node().constant() {
-            return fill::filled(Shape::from_slice(self.shape()), value.cast(dtype));
+            return Ok(fill::filled(Shape::from_slice(self.shape()), value.cast(dtype)));
         }
-        Array::of(Cast, &[self], Shape::from_slice(self.shape()), dtype)
+        Array::try_of(Cast, &[self], Shape::from_slice(self.shape()), dtype)
     }
 }
 

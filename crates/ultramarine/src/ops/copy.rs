@@ -26,6 +26,16 @@ impl Array {
     pub fn contiguous(&self) -> Array {
         contiguous(self)
     }
+
+    /// A row-major copy of the array, once it is evaluated: in memory that is its own, whatever
+    /// the array's is.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::Error::Value) when the array is on another accelerator than the
+    /// scope's stream.
+    pub fn duplicate(&self) -> Result<Array> {
+        fresh(self).placed()
+    }
 }
 
 /// The rules of an identity, all but its value.

@@ -20,6 +20,9 @@ use ultramarine_abi::schema::{NoAttrs, op};
 
 /// An array with every element equal to `value`.
 pub(crate) fn filled(shape: Shape, value: Scalar) -> Array {
+    if value.dtype().is_storage() {
+        return super::storage::filled(shape, value);
+    }
     Array::of(Fill { value }, &[], shape, value.dtype())
 }
 
@@ -81,7 +84,7 @@ impl Array {
             return Ok(zeros);
         }
         let device = backend::get(placement::place(&Op::Given, &[])?.stream.device)?;
-        let buffer = Buffer::new(shape::size(shape) * dtype.size(), device)?;
+        let buffer = Buffer::new(dtype.bytes_of(shape::size(shape)), device)?;
         let value = Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) };
         Ok(Array::given(value, Shape::from_slice(shape), dtype))
     }

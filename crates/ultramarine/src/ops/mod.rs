@@ -27,6 +27,7 @@ pub(crate) mod select;
 mod slice;
 pub(crate) mod sort;
 mod statistics;
+pub(crate) mod storage;
 pub(crate) mod transfer;
 pub(crate) mod unary;
 pub(crate) mod view;
@@ -239,6 +240,7 @@ families! {
     Binary(binary::Binary),
     Unary(unary::Unary),
     Cast(cast::Cast),
+    Recode(storage::Recode),
     Fill(fill::Fill),
     Arange(fill::Arange),
     Reduce(reduce::Reduce),

@@ -26,7 +26,7 @@ impl Array {
         if shape[..] == *self.shape() && step.iter().zip(&shape).all(|(s, n)| *s > 0 || *n <= 1) {
             return Ok(self.clone());
         }
-        Ok(view(view_, self, shape))
+        view(view_, self, shape)
     }
 
     /// Elements `start..stop` along one axis, which must be there; with a negative
@@ -111,7 +111,7 @@ impl Array {
         let idle = shape.contains(&0);
         let strides: Strides =
             strides.iter().zip(shape).map(|(s, n)| if idle || *n == 1 { 0 } else { *s }).collect();
-        Ok(view(View::Strided { strides, offset }, self, Shape::from_slice(shape)))
+        view(View::Strided { strides, offset }, self, Shape::from_slice(shape))
     }
 
     /// The diagonal of the planes of two axes, as the last axis; `offset` goes to the
@@ -138,7 +138,7 @@ impl Array {
         let offset = offset.clamp(-(own[a] as isize), own[b] as isize);
         let mut shape: Shape = (0..ndim).filter(|i| *i != a && *i != b).map(|i| own[i]).collect();
         shape.push(diagonal_len(own[a], own[b], offset));
-        Ok(view(View::Diagonal { offset, a, b }, self, shape))
+        view(View::Diagonal { offset, a, b }, self, shape)
     }
 
     /// The elements' bits as another type. When the sizes differ, the last axis

@@ -28,11 +28,11 @@ macro_rules! dims {
 dims! { usize isize i32 i64 }
 
 /// A view of `a`; every view of a constant is a constant.
-pub(super) fn view(view: View, a: &Array, shape: Shape) -> Array {
+pub(super) fn view(view: View, a: &Array, shape: Shape) -> Result<Array> {
     if let Some(value) = a.node().constant() {
-        return fill::filled(shape, value);
+        return Ok(fill::filled(shape, value));
     }
-    Array::of(view, &[a], shape, a.dtype())
+    Array::try_of(view, &[a], shape, a.dtype())
 }
 
 /// Shows dimensions that may be negative.
@@ -94,7 +94,7 @@ impl Array {
             )));
         }
         shape::check("broadcast_to", shape)?;
-        Ok(view(View::Broadcast, self, out))
+        view(View::Broadcast, self, out)
     }
 
     /// The elements in row-major order under another shape. One dimension may be -1:
@@ -114,7 +114,7 @@ impl Array {
             return Ok(self.clone());
         }
         shape::check("reshape", &shape)?;
-        Ok(view(View::Reshape, self, shape))
+        view(View::Reshape, self, shape)
     }
 
     /// Axes `start` to `end` (inclusive, held to the array's axes) made one. A 0-d
@@ -197,7 +197,7 @@ impl Array {
             return Ok(self.clone());
         }
         let shape = order.iter().map(|a| self.shape()[*a as usize]).collect();
-        Ok(view(View::Transpose(order), self, shape))
+        view(View::Transpose(order), self, shape)
     }
 
     /// Two axes exchanged.

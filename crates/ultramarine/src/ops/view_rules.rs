@@ -1,13 +1,15 @@
 //! What views are: strides for the evaluator, linear maps for the transforms. They
 //! never reach a backend, but for those that no strides can express, which copy first.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, assemble::Update, batch, view::view};
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, assemble::Update, batch, fill, view::view};
 use crate::{
     array::Array,
     backend::{Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
+    placement::follow,
+    scalar::Scalar,
     shape::{self, Shape, Strides},
 };
 use smallvec::{SmallVec, smallvec};
@@ -163,7 +165,10 @@ impl Rules for View {
                 c.transpose_axes(&inverse)?
             }
             View::Slice { .. } | View::Diagonal { .. } => {
-                Update(self.clone()).apply(&x.zeros_like(), c)
+                // In the dtype of derivatives.
+                let _home = follow(&[x]);
+                let zeros = fill::filled(Shape::from_slice(from), Scalar::from_i64(c.dtype(), 0));
+                Update(self.clone()).apply(&zeros, c)
             }
             View::Strided { strides, offset } => {
                 // An element may be seen several times: its cotangents add up.
@@ -184,7 +189,7 @@ impl Rules for View {
             return Err(Error::value("jvp", "view has no jvp rule."));
         }
         let shape = || Shape::from_slice(j.output.shape());
-        Ok(j.tangents[0].as_ref().map(|t| view(self.clone(), t, shape())))
+        j.tangents[0].as_ref().map(|t| view(self.clone(), t, shape())).transpose()
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
@@ -203,8 +208,8 @@ impl Rules for View {
         };
         let mapped = self.batched(&a.shape()[1..], v.size);
         let out = match mapped {
-            View::Bits => Array::of(mapped, &[&a], shape, v.dtype),
-            _ => view(mapped, &a, shape),
+            View::Bits => Array::try_of(mapped, &[&a], shape, v.dtype)?,
+            _ => view(mapped, &a, shape)?,
         };
         Ok((out, Some(0)))
     }

@@ -55,7 +55,7 @@ fn push_forward(arguments: &[Array], outputs: &[Array], tangents: &[Array]) -> R
     let trace = Trace::new(arguments, outputs);
     let mut known: NodeMap<Array> = NodeMap::default();
     for (argument, tangent) in arguments.iter().zip(tangents) {
-        known.insert(Arc::as_ptr(argument.node()), tangent.astype(argument.dtype()));
+        known.insert(Arc::as_ptr(argument.node()), tangent.astype(argument.dtype().derivative()));
     }
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };

@@ -71,7 +71,7 @@ fn pull_back(arguments: &[Array], outputs: &[Array], cotangents: Vec<Array>) -> 
             ));
         }
         if trace.depends(output.node()) {
-            add(&mut pending, output, cotangent.astype(output.dtype()))?;
+            add(&mut pending, output, cotangent.astype(output.dtype().derivative()))?;
         }
     }
     for node in trace.tape.iter().rev() {
@@ -113,7 +113,8 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
     Ok(())
 }
 
-/// A lazy zero of an array's shape and dtype.
+/// A lazy zero of an array's shape, in the dtype of its derivatives.
 pub(super) fn zeros_like(a: &Array) -> Array {
-    crate::ops::fill::filled(Shape::from_slice(a.shape()), Scalar::from_i64(a.dtype(), 0))
+    let zero = Scalar::from_i64(a.dtype().derivative(), 0);
+    crate::ops::fill::filled(Shape::from_slice(a.shape()), zero)
 }

@@ -32,6 +32,8 @@ pub(crate) fn ways(code: u32, d: &Decompose<'_>, ways: &mut Ways) {
         Kind::Floating if dtype.size() > 2 || single_rounding(code) => floating(code, a, b, ways),
         Kind::Floating => {}
         Kind::Complex => of_parts(code, a, b, ways),
+        // Refused where the operation is called.
+        Kind::Storage => {}
     }
 }
 

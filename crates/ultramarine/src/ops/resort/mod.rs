@@ -42,7 +42,7 @@ pub(crate) struct Ways(pub Vec<Array>);
 
 impl Ways {
     /// Adds an alternative; what cannot be built, for its size say, is none.
-    fn add(&mut self, way: Result<Array>) {
+    pub fn add(&mut self, way: Result<Array>) {
         self.0.extend(way.ok());
     }
 }

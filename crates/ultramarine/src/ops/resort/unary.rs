@@ -29,6 +29,8 @@ pub(crate) fn ways(code: u32, d: &Decompose<'_>, ways: &mut Ways) {
         Kind::Signed | Kind::Unsigned => integer(code, x, ways),
         Kind::Floating => floating(code, x, ways),
         Kind::Complex => of_parts(code, x, ways),
+        // Refused where the operation is called.
+        Kind::Storage => {}
     }
 }
 
