@@ -7,6 +7,7 @@ pub mod make;
 mod memory;
 mod nested;
 mod numpy;
+mod object;
 #[allow(unsafe_op_in_unsafe_fn)] // PyO3's glue for operators, seen through a macro.
 mod operators;
 
@@ -115,6 +116,7 @@ pub fn evaluate(py: Python<'_>, array: &Array) -> Res<()> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyArray>()?;
+    object::learn(m.py())?;
     m.add_class::<attributes::ArrayIterator>()?;
     m.add_class::<indexing::ArrayAt>()?;
     export::register(m)

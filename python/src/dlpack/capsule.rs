@@ -5,21 +5,21 @@ use crate::error::{Res, type_name};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
 use ultramarine::interchange::{
-    dlpack::{Checked, DLManagedTensor, DLManagedTensorVersioned, ManagedTensor},
+    dlpack::{Checked, ManagedTensor},
     refusal,
 };
 
-/// The names of one kind of capsule. Capsules keep the pointer: they are static.
-pub struct Names {
-    pub fresh: &'static CStr,
-    pub used: &'static CStr,
+/// The names of one kind of capsule. Capsules keep the pointer, so these are statics.
+struct Names {
+    fresh: &'static CStr,
+    used: &'static CStr,
 }
 
-pub const LEGACY: Names = Names { fresh: c"dltensor", used: c"used_dltensor" };
-pub const VERSIONED: Names =
-    Names { fresh: c"dltensor_versioned", used: c"used_dltensor_versioned" };
+static LEGACY: Names = Names { fresh: c"dltensor", used: c"used_dltensor" };
+static VERSIONED: Names = Names { fresh: c"dltensor_versioned", used: c"used_dltensor_versioned" };
 
 /// A capsule's tensor that was found valid. The capsule owns it still.
 pub struct Lent<'a, 'py> {
@@ -29,25 +29,47 @@ pub struct Lent<'a, 'py> {
     pub checked: Checked,
 }
 
+/// A capsule's name; NULL if it has none.
+///
+/// # Safety
+/// A capsule.
+unsafe fn name_of<'a>(capsule: *mut ffi::PyObject) -> Option<&'a CStr> {
+    // SAFETY: a capsule; its name is NULL or a string that it keeps. Valid capsules raise nothing.
+    unsafe {
+        let name: *const c_char = ffi::PyCapsule_GetName(capsule);
+        (!name.is_null()).then(|| CStr::from_ptr(name))
+    }
+}
+
+/// Whether an object is a capsule, of whatever.
+#[inline]
+pub fn is_capsule(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: looks at a live object's type only.
+    unsafe { ffi::PyCapsule_CheckExact(object.as_ptr()) != 0 }
+}
+
 impl<'a, 'py> Lent<'a, 'py> {
     /// Looks at a capsule's tensor.
+    #[inline]
     pub fn new(capsule: &'a Bound<'py, PyAny>) -> Res<Lent<'a, 'py>> {
-        let py = capsule.py();
+        if !is_capsule(capsule) {
+            return Err(no_capsule(capsule).into());
+        }
         let object = capsule.as_ptr();
         // SAFETY: names that are right lead to tensors of their kind, by DLPack's rules; the
-        // interpreter lock is held, so nobody takes it meanwhile.
-        let (names, (tensor, checked)) = unsafe {
+        // interpreter lock is held until `take`, so nobody takes it meanwhile.
+        let (names, found) = unsafe {
+            let name = name_of(object);
             let pointer = |names: &Names| ffi::PyCapsule_GetPointer(object, names.fresh.as_ptr());
-            if ffi::PyCapsule_IsValid(object, VERSIONED.fresh.as_ptr()) != 0 {
-                let raw = pointer(&VERSIONED).cast::<DLManagedTensorVersioned>();
-                (&VERSIONED, ManagedTensor::from_versioned(raw).map_err(refusal)?)
-            } else if ffi::PyCapsule_IsValid(object, LEGACY.fresh.as_ptr()) != 0 {
-                let raw = pointer(&LEGACY).cast::<DLManagedTensor>();
-                (&LEGACY, ManagedTensor::from_legacy(raw).map_err(refusal)?)
+            if name == Some(VERSIONED.fresh) {
+                (&VERSIONED, ManagedTensor::from_versioned(pointer(&VERSIONED).cast()))
+            } else if name == Some(LEGACY.fresh) {
+                (&LEGACY, ManagedTensor::from_legacy(pointer(&LEGACY).cast()))
             } else {
-                return Err(unusable(py, capsule).into());
+                return Err(unusable(name).into());
             }
         };
+        let (tensor, checked) = found.map_err(refusal)?;
         Ok(Lent { capsule, names, tensor: std::mem::ManuallyDrop::new(tensor), checked })
     }
 
@@ -56,6 +78,7 @@ impl<'a, 'py> Lent<'a, 'py> {
     }
 
     /// Takes the tensor out of the capsule.
+    #[inline]
     pub fn take(self) -> PyResult<ManagedTensor> {
         // SAFETY: a capsule; the name is static.
         if unsafe { ffi::PyCapsule_SetName(self.capsule.as_ptr(), self.names.used.as_ptr()) } != 0 {
@@ -66,21 +89,17 @@ impl<'a, 'py> Lent<'a, 'py> {
 }
 
 #[cold]
-fn unusable(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyErr {
-    // SAFETY: looks at a live object's type only.
-    if unsafe { ffi::PyCapsule_CheckExact(object.as_ptr()) } == 0 {
-        return PyTypeError::new_err(format!(
-            "[from_dlpack] expected a capsule from __dlpack__, got {}",
-            type_name(object)
-        ));
-    }
-    // SAFETY: a capsule; its name is NULL or a string that it keeps.
-    let name = unsafe {
-        let name = ffi::PyCapsule_GetName(object.as_ptr());
-        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
-    };
-    let _ = PyErr::take(py);
-    crate::error::exception(&ultramarine::Error::buffer(
+fn no_capsule(object: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "[from_dlpack] expected a capsule from __dlpack__, got {}",
+        type_name(object)
+    ))
+}
+
+#[cold]
+fn unusable(name: Option<&CStr>) -> ultramarine::Error {
+    let name = name.map(CStr::to_string_lossy);
+    ultramarine::Error::buffer(
         "from_dlpack",
         match name.as_deref() {
             Some("used_dltensor" | "used_dltensor_versioned") => {
@@ -89,12 +108,13 @@ fn unusable(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyErr {
             Some(name) => format!("a capsule named \"{name}\" holds no tensor."),
             None => "a capsule without a name holds no tensor.".to_owned(),
         },
-    ))
+    )
 }
 
 /// A capsule of a tensor, which it owns until somebody takes it.
-pub fn wrap(py: Python<'_>, tensor: ManagedTensor) -> PyResult<Bound<'_, PyAny>> {
-    let (raw, names) = match tensor.into_versioned() {
+#[inline]
+pub fn wrap(py: Python<'_>, tensor: ManagedTensor) -> PyResult<*mut ffi::PyObject> {
+    let (raw, names): (*mut c_void, _) = match tensor.into_versioned() {
         Ok(raw) => (raw.as_ptr().cast(), &VERSIONED),
         Err(tensor) => match tensor.into_legacy() {
             Ok(raw) => (raw.as_ptr().cast(), &LEGACY),
@@ -106,28 +126,47 @@ pub fn wrap(py: Python<'_>, tensor: ManagedTensor) -> PyResult<Bound<'_, PyAny>>
         let capsule = ffi::PyCapsule_New(raw, names.fresh.as_ptr(), Some(destroy));
         if capsule.is_null() {
             let error = PyErr::fetch(py);
-            if std::ptr::eq(names, &VERSIONED) {
-                ManagedTensor::discard_versioned(raw.cast());
-            } else {
-                ManagedTensor::discard_legacy(raw.cast());
-            }
+            discard(raw, names);
             return Err(error);
         }
-        Ok(Bound::from_owned_ptr(py, capsule))
+        Ok(capsule)
     }
 }
 
-/// Gives back the tensor of a capsule that nobody used. A pending exception stays.
-unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
-    // SAFETY: called by the interpreter with a capsule of `wrap`. Asking for validity and for
-    // a pointer by a name that is right sets no exception.
+/// Gives back a tensor that nobody took.
+///
+/// # Safety
+/// A tensor of the kind that the names are for, that the caller owns.
+unsafe fn discard(raw: *mut c_void, names: &Names) {
+    // SAFETY: the caller's promise.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, VERSIONED.fresh.as_ptr()) != 0 {
-            let raw = ffi::PyCapsule_GetPointer(capsule, VERSIONED.fresh.as_ptr());
+        if ptr::eq(names, &VERSIONED) {
             ManagedTensor::discard_versioned(raw.cast());
-        } else if ffi::PyCapsule_IsValid(capsule, LEGACY.fresh.as_ptr()) != 0 {
-            let raw = ffi::PyCapsule_GetPointer(capsule, LEGACY.fresh.as_ptr());
+        } else {
             ManagedTensor::discard_legacy(raw.cast());
         }
+    }
+}
+
+/// Gives back the tensor of a capsule that nobody used. An exception that is on its way stays.
+unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
+    // SAFETY: called by the interpreter with a capsule of `wrap`. Asking for the name, and for the
+    // pointer by a name that is right, sets no exception. The deleter may be another library's,
+    // which may run anything, so what is pending is put aside.
+    unsafe {
+        let Some(name) = name_of(capsule) else { return };
+        let Some(names) = [&VERSIONED, &LEGACY].into_iter().find(|n| n.fresh == name) else {
+            return;
+        };
+        let raw = ffi::PyCapsule_GetPointer(capsule, names.fresh.as_ptr());
+        if ffi::PyErr_Occurred().is_null() {
+            return discard(raw, names);
+        }
+        let (mut kind, mut value, mut trace) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        #[allow(deprecated)] // its successor came with 3.12
+        ffi::PyErr_Fetch(&mut kind, &mut value, &mut trace);
+        discard(raw, names);
+        #[allow(deprecated)]
+        ffi::PyErr_Restore(kind, value, trace);
     }
 }

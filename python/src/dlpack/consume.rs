@@ -1,71 +1,245 @@
 //! Tensors of other libraries as arrays.
 
+use super::calls::{self, Keywords, Word, flag, guarded};
 use super::capsule::Lent;
+use super::foreign;
 use crate::array::PyArray;
 use crate::convert::as_array;
-use crate::error::{Res, type_, type_name};
-use pyo3::exceptions::PyTypeError;
+use crate::error::{Res, exception, type_, type_name};
+use crate::stream::DeviceArg;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::PyTuple;
 use ultramarine::Array;
-use ultramarine::interchange::{Import, ImportOptions};
+use ultramarine::interchange::{
+    DLDevice, ExportOptions, Import, ImportOptions, consumer_stream, dl_device,
+    dlpack::device_type, has_accelerators,
+};
 
-/// Whether an object is a capsule, of whatever.
-pub fn is_capsule(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: looks at a live object's type only.
-    unsafe { ffi::PyCapsule_CheckExact(object.as_ptr()) != 0 }
-}
+pub use super::capsule::is_capsule;
 
 /// The array of a capsule's tensor, which stays in the capsule if it is refused.
 pub fn from_capsule(capsule: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Array> {
+    from_answer(capsule, options, false)
+}
+
+/// As [`from_capsule`]; `told`: the producer has made our stream wait for the values.
+#[inline]
+fn from_answer(capsule: &Bound<'_, PyAny>, mut options: ImportOptions, told: bool) -> Res<Array> {
     let lent = Lent::new(capsule)?;
-    let import = Import::judge(lent.tensor(), lent.checked, options)?;
-    let tensor = lent.take()?;
-    // SAFETY: judged from this tensor, under the interpreter lock.
-    Ok(capsule.py().detach(|| unsafe { import.take(tensor) })?)
+    if options.copy == Some(true) && lent.tensor().is_copied() {
+        // Whoever made it copied for us.
+        options.copy = None;
+    }
+    let mut import = Import::judge(lent.tensor(), lent.checked, options)?;
+    if !told && let Some(stream) = default_stream(lent.tensor().device()) {
+        import = import.after(stream);
+    }
+    foreign::taken(capsule.py(), import, lent.take()?)
+}
+
+/// The stream that a producer which is told none makes wait, where DLPack names one.
+#[inline]
+fn default_stream(device: DLDevice) -> Option<u64> {
+    match device.device_type {
+        device_type::CUDA | device_type::CUDA_MANAGED => Some(1),
+        device_type::ROCM => Some(0),
+        _ => None,
+    }
 }
 
 /// The array of an object whose type has `__dlpack__`; `None` if it has not.
 pub fn from_producer(object: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Option<Array>> {
-    let py = object.py();
-    let name = pyo3::intern!(py, "__dlpack__");
-    if !object.get_type().hasattr(name)? {
-        return Ok(None);
+    if let Some(array) = foreign::take(object, options)? {
+        return Ok(Some(array));
     }
-    let keywords = PyDict::new(py);
-    keywords.set_item("max_version", (1, 3))?;
-    let capsule = match object.call_method(name, (), Some(&keywords)) {
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0(name)?,
-        other => other?,
-    };
-    from_capsule(&capsule, options).map(Some)
+    static DLPACK: Word = Word::new(c"__dlpack__");
+    let Some(method) = calls::on_type(object, &DLPACK)? else { return Ok(None) };
+    let (capsule, told) = ask(object, &method, options)?;
+    from_answer(&capsule, options, told).map(Some)
 }
 
-/// from_dlpack(x, /, *, device=None, copy=None)
-///
-/// The tensor of another library as an array, without a copy.
-///
-/// `x` has `__dlpack__` (and `__dlpack_device__`), or is a capsule that `__dlpack__` gave.
-#[pyfunction]
-#[pyo3(signature = (x, /, *, device=None, copy=None))]
-fn from_dlpack(
-    x: &Bound<'_, PyAny>,
-    device: Option<crate::stream::DeviceArg>,
-    copy: Option<bool>,
-) -> Res<PyArray> {
-    let options = ImportOptions { device: device.map(|d| d.0), copy };
-    if is_capsule(x) {
-        return Ok(PyArray::new(from_capsule(x, options)?));
+/// What a call of `__dlpack__` says.
+static MAX_VERSION: Word = Word::new(c"max_version");
+static STREAM: Word = Word::new(c"stream");
+static DL_DEVICE: Word = Word::new(c"dl_device");
+static COPY: Word = Word::new(c"copy");
+
+/// What most calls of `__dlpack__` are made with.
+struct Usual {
+    version: Py<PyTuple>,
+    names: Py<PyTuple>,
+}
+
+static USUAL: pyo3::sync::PyOnceLock<Usual> = pyo3::sync::PyOnceLock::new();
+
+impl Usual {
+    fn get(py: Python<'_>) -> PyResult<&Usual> {
+        USUAL.get_or_try_init(py, || {
+            let name = MAX_VERSION.object(py)?;
+            let version = PyTuple::new(py, [1, 3])?.unbind();
+            Ok(Usual { version, names: PyTuple::new(py, [name])?.unbind() })
+        })
     }
-    if copy != Some(true)
-        && options.device.is_none()
-        && let Some(a) = as_array(x)
-    {
-        return Ok(PyArray::new(a.get().get(x.py())));
+}
+
+/// Asks a producer for its tensor, in the words of DLPack 1.0 and newer first.
+#[inline]
+fn ask<'py>(
+    object: &Bound<'py, PyAny>,
+    method: &Bound<'py, PyAny>,
+    options: ImportOptions,
+) -> PyResult<(Bound<'py, PyAny>, bool)> {
+    let py = object.py();
+    let usual = Usual::get(py)?;
+    if options != ImportOptions::default() || has_accelerators() {
+        return ask_for_more(object, method, options, usual);
+    }
+    let arguments = [object.as_ptr(), usual.version.as_ptr()];
+    // SAFETY: live objects, and a name for the second.
+    let made = unsafe { calls::call(method.as_ptr(), &arguments, 1, usual.names.as_ptr()) };
+    if made.is_null() {
+        return Ok((again(object, method, None)?, false));
+    }
+    // SAFETY: a new reference.
+    Ok((unsafe { Bound::from_owned_ptr(py, made) }, false))
+}
+
+/// After an exception: asks as producers of before DLPack 1.0 were asked, if that is why.
+#[cold]
+fn again<'py>(
+    object: &Bound<'py, PyAny>,
+    method: &Bound<'py, PyAny>,
+    stream: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let error = PyErr::fetch(py);
+    // Some errors about memory are TypeErrors too: those are answers.
+    if !error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyBufferError>(py) {
+        return Err(error);
+    }
+    match stream {
+        None => method.call1((object,)),
+        Some(stream) => {
+            let keywords = pyo3::types::PyDict::new(py);
+            keywords.set_item("stream", stream)?;
+            method.call((object,), Some(&keywords))
+        }
+    }
+}
+
+/// Asks with all that the caller or the device wants said.
+#[cold]
+fn ask_for_more<'py>(
+    object: &Bound<'py, PyAny>,
+    method: &Bound<'py, PyAny>,
+    options: ImportOptions,
+    usual: &Usual,
+) -> PyResult<(Bound<'py, PyAny>, bool)> {
+    let py = object.py();
+    let mut names = vec![MAX_VERSION.object(py)?];
+    let mut values = vec![usual.version.bind(py).clone().into_any()];
+    let mut say = |name: &Word, value: Bound<'py, PyAny>| -> PyResult<()> {
+        names.push(name.object(py)?);
+        values.push(value);
+        Ok(())
+    };
+    let mut stream = None;
+    if let Some(at) = device_of(object)? {
+        let wanted = match options.device {
+            Some(device) => Some(dl_device(device).map_err(|e| exception(&e))?),
+            None => None,
+        };
+        // Where no backend serves the device, it is the CPU's memory that comes, or an error.
+        let ours = consumer_stream(at).ok().flatten();
+        if let Some(number) = ours {
+            let number = number.into_pyobject(py)?.into_any();
+            stream = Some(number.clone());
+            say(&STREAM, number)?;
+        }
+        if let Some(wanted) = wanted.filter(|w| *w != at) {
+            let pair = (wanted.device_type, wanted.device_id).into_pyobject(py)?;
+            say(&DL_DEVICE, pair.into_any())?;
+        }
+    }
+    if let Some(copy) = options.copy {
+        say(&COPY, pyo3::types::PyBool::new(py, copy).to_owned().into_any())?;
+    }
+    let names = PyTuple::new(py, names)?;
+    let mut arguments = vec![object.as_ptr()];
+    arguments.extend(values.iter().map(Bound::as_ptr));
+    // SAFETY: live objects, and names for all but the first.
+    let made = unsafe { calls::call(method.as_ptr(), &arguments, 1, names.as_ptr()) };
+    let told = stream.is_some();
+    if made.is_null() {
+        return Ok((again(object, method, stream)?, told));
+    }
+    // SAFETY: a new reference.
+    Ok((unsafe { Bound::from_owned_ptr(py, made) }, told))
+}
+
+/// Where a producer says that it is; `None` if it does not say.
+fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
+    static DEVICE: Word = Word::new(c"__dlpack_device__");
+    let Some(method) = calls::on_type(object, &DEVICE)? else { return Ok(None) };
+    let pair = method.call1((object,))?;
+    // Device types may be members of an enumeration.
+    let (device_type, device_id) = pair.extract::<(i32, i32)>()?;
+    Ok(Some(DLDevice { device_type, device_id }))
+}
+
+static KEYWORDS: Keywords<2> =
+    Keywords { function: "from_dlpack", names: [Word::new(c"device"), Word::new(c"copy")] };
+
+const FROM_DLPACK: &std::ffi::CStr = c"from_dlpack(x, /, *, device=None, copy=None)
+--
+
+The tensor of another library as an array, without a copy.
+
+`x` has `__dlpack__` (and `__dlpack_device__`), or is a capsule that `__dlpack__` gave. Both share
+the memory: what its owner writes there later is seen by all work that was not evaluated before.
+`device` is where the array shall be, if that is not where `x` is; `copy=True` asks for memory of
+its own, `copy=False` for an error where that would be needed.";
+
+unsafe extern "C" fn from_dlpack(
+    _module: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    guarded(|py| {
+        if count != 1 {
+            return Err(KEYWORDS.positional(1, count).into());
+        }
+        let mut options = ImportOptions::default();
+        // SAFETY: a call's arguments: one, and those that have names.
+        let x = unsafe {
+            if !names.is_null() {
+                let [device, copy] = KEYWORDS.read(py, arguments.offset(count), names)?;
+                options.copy = flag(py, copy, "copy")?;
+                if !device.is_null() && device != ffi::Py_None() {
+                    let device = Borrowed::from_ptr(py, device).extract::<DeviceArg>()?;
+                    options.device = Some(device.get());
+                }
+            }
+            Borrowed::from_ptr(py, *arguments)
+        };
+        Ok(PyArray::object(py, taken(&x, options)?)?.into_ptr())
+    })
+}
+
+/// The array that `from_dlpack` gives.
+#[inline]
+fn taken(x: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Array> {
+    if let Some(a) = as_array(x) {
+        return own(x.py(), a.get().get(x.py()), options);
+    }
+    if is_capsule(x) {
+        return from_capsule(x, options);
     }
     match from_producer(x, options)? {
-        Some(array) => Ok(PyArray::new(array)),
+        Some(array) => Ok(array),
         None => Err(type_(format!(
             "[from_dlpack] expected an object with __dlpack__ or a capsule, got {}",
             type_name(x)
@@ -73,7 +247,16 @@ fn from_dlpack(
     }
 }
 
+/// Our own array, where it is wanted and as it is wanted.
+fn own(py: Python<'_>, array: Array, options: ImportOptions) -> Res<Array> {
+    if options.copy != Some(true) && options.device.is_none_or(|d| d == array.device()) {
+        return Ok(array);
+    }
+    let device = options.device.map(dl_device).transpose()?;
+    let export = ExportOptions { device, copy: options.copy, ..ExportOptions::default() };
+    Ok(py.detach(|| Array::from_dlpack(array.to_dlpack_with(export)?))?)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m: from_dlpack);
-    Ok(())
+    calls::add_function(m, c"from_dlpack", from_dlpack, FROM_DLPACK)
 }

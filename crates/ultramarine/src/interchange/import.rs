@@ -119,6 +119,14 @@ impl Import {
         Import { after: Some(stream), ..self }
     }
 
+    /// Whether taking the tensor is more than a note of where its elements are.
+    #[inline]
+    pub fn is_work(&self) -> bool {
+        self.copy == Some(true)
+            || self.home != Home::Host
+            || self.device.is_some_and(|d| d != Device::CPU)
+    }
+
     /// Takes the tensor. Its deleter runs when nothing needs the memory any more; also if this
     /// fails.
     ///

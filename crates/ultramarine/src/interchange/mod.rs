@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! import.rs   which tensors arrays can be, in two steps: judge (nothing is taken yet), take
-//! export.rs   tensors of arrays
+//! export.rs   tensors of arrays; lend.rs   such as nobody owns, for a call
 //! device.rs   DLPack's devices and ours; device_memory.rs   memory of backends' devices
 //! ```
 
@@ -16,8 +16,10 @@ mod device;
 mod device_memory;
 mod export;
 mod import;
+mod lend;
 
 pub use device_memory::{consumer_stream, current_work_stream, join_current_stream};
 pub use export::{ExportOptions, Kind};
 pub use import::{Import, ImportOptions, refusal};
+pub use lend::{device_of, dl_device, has_accelerators};
 pub use ultramarine_abi::dlpack::{self, DLDevice, ManagedTensor};

@@ -1,0 +1,84 @@
+//! Arrays as tensors for the length of a call.
+
+use super::device;
+use crate::{
+    array::Array,
+    backend,
+    device::Device,
+    error::{Error, Result},
+};
+use core::ffi::c_void;
+use ultramarine_abi::dlpack::{DLDevice, DLTensor};
+
+/// DLPack's type and number of a device.
+///
+/// # Errors
+/// [`Error::Value`] when no loaded backend has it.
+pub fn dl_device(device: Device) -> Result<DLDevice> {
+    device::of(device)
+}
+
+/// The device that DLPack's type and number mean here.
+///
+/// # Errors
+/// [`Error::BufferDevice`] when no loaded backend serves it.
+pub fn device_of(dl: DLDevice) -> Result<Device> {
+    device::named(dl)
+}
+
+/// Whether a backend for anything but the CPU is loaded. Nothing is loaded for this.
+#[inline]
+pub fn has_accelerators() -> bool {
+    !backend::gpus().is_empty()
+}
+
+impl Array {
+    /// The array as a tensor that nobody owns: its pointers are good while the array lives. It is
+    /// evaluated first. Whoever it is lent to may write to the memory until it ends.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1.0f32, 2.0, 3.0], &[3])?;
+    /// let lent = x.lend()?;
+    /// assert_eq!((lent.ndim, lent.data.cast()), (1, x.value()?.data()));
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Array::eval`]; [`Error::Buffer`] for memory that must not be written, which this form
+    /// cannot say; [`Error::BufferDevice`] for memory that the host cannot address.
+    #[cfg(target_pointer_width = "64")] // sizes and strides are DLPack's 64 bits
+    pub fn lend(&self) -> Result<DLTensor> {
+        let value = self.value()?;
+        let buffer = &value.buffer;
+        if buffer.is_read_only() {
+            return Err(read_only());
+        }
+        if buffer.device() != Device::CPU {
+            return Err(Error::buffer_device(
+                "__dlpack__",
+                format!("memory of {} cannot be lent, only exported.", buffer.device()),
+            ));
+        }
+        // Copies on other devices are stale from now on.
+        drop(buffer.export());
+        let data = if self.size() == 0 { std::ptr::null_mut() } else { value.data() };
+        Ok(DLTensor {
+            data: data.cast::<c_void>(),
+            device: device::of(Device::CPU)?,
+            ndim: self.ndim() as i32,
+            dtype: self.dtype().to_dl(),
+            shape: self.shape().as_ptr() as *mut i64,
+            strides: value.strides.as_ptr() as *mut i64,
+            byte_offset: 0,
+        })
+    }
+}
+
+#[cold]
+fn read_only() -> Error {
+    Error::buffer(
+        "__dlpack__",
+        "the memory is read-only, which a tensor that is only lent cannot say.",
+    )
+}
