@@ -174,9 +174,7 @@ fn faults_of_interfaces() {
     let (status, found) = judge(&plugin("WITH_INTERFACES"), &["--group", "interfaces"]);
     assert_eq!((status, checks(&found, "fail")), (Some(0), vec![]));
     let passed = checks(&found, "pass");
-    for name in
-        ["statistics", "memory import", "memory export", "peer copy between devices", "replay"]
-    {
+    for name in ["statistics", "memory export and import", "peer copy between devices", "replay"] {
         let name = format!("interfaces/{name}");
         assert!(passed.iter().any(|p| p.0 == name), "{name}: {found:#}");
     }
@@ -185,11 +183,31 @@ fn faults_of_interfaces() {
     };
     seen("STATISTICS", "interfaces", "interfaces/statistics", "before");
     seen("STATISTICS", "memory", "memory/balance of buffers", "active bytes grew");
-    let import = "interfaces/memory import";
-    seen("NEVER_RELEASES", "interfaces", import, "release was called 0 times");
     seen("PEER_OFFSET", "interfaces", "interfaces/peer copy", "not where they should be");
     seen("REPLAYS_AT_ONCE", "interfaces", "interfaces/replay", "expected");
     seen("ANY_INTERFACE", "errors", "errors/unknown interface", "nonsense");
+}
+
+#[test]
+fn faults_of_memory_of_others() {
+    for (fault, check, words) in [
+        ("NEVER_RELEASES", "import", "release was called 0 times"),
+        ("RELEASES_TWICE", "import", "release was called 2 times"),
+        ("RELEASES_EARLY", "import", "release was called while the buffer lived"),
+        ("RELEASES_ON_FAILURE", "import refused", "release was called although"),
+        ("IMPORTS_NOTHING", "import refused", "was imported"),
+        ("IMPORT_COPIES", "import", "after its owner wrote"),
+        ("IMPORT_COPIES", "import in commands", "is not written to"),
+        ("IMPORT_COPIES", "export and import", "not seen in the buffer"),
+        ("IGNORES_OFFSET", "import of a part", "shows other bytes"),
+        ("WRITES_READ_ONLY", "import, read only", "was written to"),
+        ("EXPORTS_ANY", "export refused", "which it does not promise"),
+        ("EXPORTS_LESS", "export", "it told 256 bytes of 512"),
+        ("EXPORTS_ELSEWHERE", "export and import", "not seen in the buffer"),
+    ] {
+        let check = format!("interfaces/memory {check}");
+        seen(&format!("WITH_INTERFACES+{fault}"), "interfaces", &check, words);
+    }
 }
 
 #[test]
@@ -229,4 +247,9 @@ fn the_linked_in_backend_is_complete() {
     let found: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
     assert_eq!(found["grade"], "complete");
     assert!(found["ops"].as_array().unwrap().len() > 500);
+    let passed = checks(&found, "pass");
+    for name in ["import", "import of a part", "imports at once", "import refused", "export"] {
+        let name = format!("interfaces/memory {name}");
+        assert!(passed.iter().any(|p| p.0 == name), "{name}: {passed:?}");
+    }
 }

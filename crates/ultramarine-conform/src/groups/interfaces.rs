@@ -1,7 +1,7 @@
 //! Optional interfaces: sane tables, and what they promise.
 
 use super::{streams::Mover, with_device};
-use crate::device::{Buffer, Device, Handle};
+use crate::device::Device;
 use crate::options::Options;
 use crate::plugin::{Source, call};
 use crate::record::{Outcome, PASSED, Recorder, Result, skip};
@@ -9,13 +9,11 @@ use crate::run::Buffers;
 use core::ffi::c_void;
 use serde_json::json;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU32, Ordering};
 use ultramarine_abi::{
     inline_str,
     interface::{
         self,
         kernel::{self, KernelInterface},
-        memory::{self, ForeignMemory, MemoryInterface},
         peer::{self, PeerInterface},
         profile::{self, ProfileInterface},
         replay::{self, ReplayInterface},
@@ -29,8 +27,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("interfaces/tables", || tables(device, &mut offered));
         recorder.fact("interfaces", json!(offered));
         recorder.check("interfaces/statistics", || counts(device));
-        recorder.check("interfaces/memory import", || import(device));
-        recorder.check("interfaces/memory export", || export(device));
+        super::foreign::run(recorder, device);
         recorder.check("interfaces/peer copy", || peer_copy(device, device));
         recorder.check("interfaces/peer copy between devices", || match neighbour(device) {
             None => skip("there is one device"),
@@ -135,85 +132,6 @@ fn counts(device: &Device<'_>) -> Result {
         }
     }
     PASSED
-}
-
-static RELEASED: AtomicU32 = AtomicU32::new(0);
-
-unsafe extern "C" fn released(_context: *mut c_void) {
-    RELEASED.fetch_add(1, Ordering::Relaxed);
-}
-
-fn import(device: &Device<'_>) -> Result {
-    let i = offered!(device, MemoryInterface, memory::INTERFACE);
-    if i.imports >> memory::kind::HOST & 1 == 0 {
-        return skip("host memory cannot be imported");
-    }
-    let import = i.import.ok_or("no function import")?;
-    let mut data = vec![0u64; 1 << 12];
-    let bytes = (data.len() * 8) as u64;
-    data.iter_mut().zip(0..).for_each(|(d, i)| *d = i);
-    let block = ForeignMemory {
-        size: size_of::<ForeignMemory>() as u32,
-        kind: memory::kind::HOST,
-        flags: 0,
-        reserved: 0,
-        handle: data.as_mut_ptr() as u64,
-        offset: 0,
-        bytes,
-        release: Some(released),
-        context: std::ptr::null_mut(),
-        ready: 0,
-    };
-    RELEASED.store(0, Ordering::Relaxed);
-    let mut handle = std::ptr::null_mut();
-    // SAFETY: the block's memory outlives the buffer, which is freed below.
-    call("import", |e| unsafe { import(device.handle, &block, &mut handle, e) })?;
-    let buffer = Buffer { handle: Handle(handle), bytes };
-    let stream = device.stream()?;
-    let mut back = vec![0u8; bytes as usize];
-    device.read(stream, buffer, 0, &mut back)?;
-    let right = back.chunks(8).zip(0u64..).all(|(b, i)| b == i.to_le_bytes());
-    let early = RELEASED.load(Ordering::Relaxed);
-    device.free(buffer);
-    device.synchronize(stream)?;
-    device.destroy_stream(stream);
-    if !right {
-        return Err("the imported memory shows other bytes".into());
-    }
-    match (early, RELEASED.load(Ordering::Relaxed)) {
-        (0, 1) => PASSED,
-        (0, n) => Err(format!("release was called {n} times")),
-        _ => Err("release was called while the buffer lived".into()),
-    }
-}
-
-fn export(device: &Device<'_>) -> Result {
-    let i = offered!(device, MemoryInterface, memory::INTERFACE);
-    if i.exports >> memory::kind::HOST & 1 == 0 {
-        return skip("buffers cannot be exported as host memory");
-    }
-    let export = i.export.ok_or("no function export")?;
-    let stream = device.stream()?;
-    let mut buffers = Buffers::new(device);
-    let buffer = buffers.alloc(256)?;
-    device.write(stream, buffer, 0, &[5; 256])?;
-    // SAFETY: all-zero bytes are a description of memory.
-    let mut block: ForeignMemory = unsafe { std::mem::zeroed() };
-    block.size = size_of::<ForeignMemory>() as u32;
-    let (handle, kind) = (buffer.handle.0, memory::kind::HOST);
-    // SAFETY: the struct is writable and says its size.
-    call("export", |e| unsafe { export(device.handle, handle, kind, &mut block, e) })?;
-    let address = (block.handle + block.offset) as *const u8;
-    // SAFETY: an export as host memory is an address of so many bytes.
-    let seen = unsafe { std::slice::from_raw_parts(address, 256) };
-    let right = seen.iter().all(|b| *b == 5);
-    if let Some(release) = block.release {
-        // SAFETY: the export is no longer used.
-        unsafe { release(block.context) };
-    }
-    drop(buffers);
-    device.destroy_stream(stream);
-    if right { PASSED } else { Err("the exported memory shows other bytes".into()) }
 }
 
 /// The index of another device of the backend.

@@ -2,6 +2,7 @@
 
 mod abi;
 mod errors;
+mod foreign;
 mod fused;
 mod interfaces;
 mod large;

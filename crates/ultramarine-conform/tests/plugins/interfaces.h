@@ -6,6 +6,7 @@ struct known {
   void *device, *data;
   uint64_t bytes;
   um_foreign_memory foreign; /* of an import */
+  void *copy;                /* FAULT_IMPORT_COPIES */
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,9 +45,16 @@ static void known_free(void *device, void *buffer) {
 #endif
   pthread_mutex_unlock(&list_lock);
   if (k && k->foreign.size) {
-#ifndef FAULT_NEVER_RELEASES
+#ifdef FAULT_WRITES_READ_ONLY
+    if (k->foreign.flags & UM_MEMORY_READ_ONLY) memset(k->data, 0xff, 8);
+#endif
+#if !defined FAULT_NEVER_RELEASES && !defined FAULT_RELEASES_EARLY
     if (k->foreign.release) k->foreign.release(k->foreign.context);
 #endif
+#ifdef FAULT_RELEASES_TWICE
+    if (k->foreign.release) k->foreign.release(k->foreign.context);
+#endif
+    free(k->copy);
   } else {
     buffer_free(device, buffer);
   }
@@ -67,17 +75,51 @@ static void statistics_reset(void *device) { peak[place_of(device)] = active[pla
 
 static um_status memory_import(void *device, const um_foreign_memory *memory, void **buffer, um_error **error) {
   um_foreign_memory block;
-  um_read_sized(&block, sizeof block, memory);
-  if (block.kind != UM_MEMORY_HOST) return um_fail(host, error, UM_UNSUPPORTED, "host memory only");
+  if (!um_read_sized(&block, sizeof block, memory)) return um_fail(host, error, UM_INVALID, "no memory");
+  if (block.kind != UM_MEMORY_HOST) {
+#ifdef FAULT_RELEASES_ON_FAILURE
+    if (block.release) block.release(block.context);
+#endif
+    return um_fail(host, error, UM_UNSUPPORTED, "host memory only");
+  }
+#ifndef FAULT_IMPORTS_NOTHING
+  if (!block.handle || !block.bytes) return um_fail(host, error, UM_INVALID, "no memory");
+#endif
+#ifdef FAULT_IGNORES_OFFSET
+  block.offset = 0;
+#endif
   *buffer = (void *)(uintptr_t)(block.handle + block.offset);
-  return remember(device, *buffer, block.bytes, memory, error);
+#ifdef FAULT_IMPORT_COPIES
+  *buffer = memcpy(malloc((size_t)block.bytes), *buffer, (size_t)block.bytes);
+#endif
+  const um_status status = remember(device, *buffer, block.bytes, memory, error);
+#ifdef FAULT_IMPORT_COPIES
+  list->copy = *buffer;
+#endif
+#ifdef FAULT_RELEASES_EARLY
+  if (block.release) block.release(block.context);
+#endif
+  return status;
 }
 
 static um_status memory_export(void *device, void *buffer, uint32_t kind, um_foreign_memory *memory, um_error **error) {
   um_foreign_memory told = {0};
   (void)device;
+#ifndef FAULT_EXPORTS_ANY
   if (kind != UM_MEMORY_HOST) return um_fail(host, error, UM_UNSUPPORTED, "host memory only");
-  told.size = sizeof told, told.kind = kind, told.handle = (uintptr_t)buffer;
+#endif
+  told.size = sizeof told, told.kind = kind, told.handle = (uintptr_t)buffer, told.bytes = UINT64_MAX;
+  pthread_mutex_lock(&list_lock);
+  for (const known *k = list; k; k = k->next) {
+    if (k->data == buffer) told.bytes = k->bytes;
+  }
+  pthread_mutex_unlock(&list_lock);
+#ifdef FAULT_EXPORTS_ELSEWHERE
+  told.handle = (uintptr_t)memcpy(malloc((size_t)told.bytes), buffer, (size_t)told.bytes);
+#endif
+#ifdef FAULT_EXPORTS_LESS
+  told.bytes /= 2;
+#endif
   um_write_sized(memory, &told, sizeof told);
   return UM_OK;
 }

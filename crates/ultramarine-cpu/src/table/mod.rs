@@ -4,6 +4,7 @@
 //! it is the backend's and the device's handle, so that two hosts in one process do not meet.
 //! Structs are read by `min(size)` and arrays by the strides that they say.
 
+mod memory;
 mod prepare;
 mod submit;
 
@@ -54,10 +55,14 @@ unsafe extern "C" fn interface(_backend: *mut c_void, id: *const c_char) -> *con
         return core::ptr::null();
     }
     // SAFETY: the host passes a NUL-terminated id.
-    if unsafe { core::ffi::CStr::from_ptr(id) } == fused::INTERFACE {
-        return (&raw const FUSED) as *const c_void;
+    let id = unsafe { core::ffi::CStr::from_ptr(id) };
+    if id == fused::INTERFACE {
+        (&raw const FUSED).cast()
+    } else if id == abi::interface::memory::INTERFACE {
+        (&raw const memory::TABLE).cast()
+    } else {
+        core::ptr::null()
     }
-    core::ptr::null()
 }
 
 static FUSED: fused::FusedInterface = fused::FusedInterface {
@@ -146,7 +151,7 @@ unsafe extern "C" fn device_open(
 unsafe extern "C" fn device_close(_device: *mut c_void) {}
 
 /// The table. Buffers, streams and events of the CPU are the host's own, so those
-/// functions stay NULL.
+/// functions stay NULL; but imported buffers are the backend's.
 fn table(state: &'static State) -> abi::BackendTable {
     abi::BackendTable {
         size: size_of::<abi::BackendTable>() as u32,
@@ -161,8 +166,8 @@ fn table(state: &'static State) -> abi::BackendTable {
         device_open: Some(device_open),
         device_close: Some(device_close),
         buffer_alloc: None,
-        buffer_free: None,
-        buffer_host_pointer: None,
+        buffer_free: Some(memory::buffer_free),
+        buffer_host_pointer: Some(memory::buffer_host_pointer),
         copy_to_device: None,
         copy_to_host: None,
         stream_create: None,
