@@ -5,7 +5,7 @@ use crate::{
     device::Device,
     dtype::{Dtype, Element},
     error::{Error, Result},
-    eval,
+    eval, interchange,
     memory::buffer::{Buffer, BufferRef},
     node::{Inputs, Node, Value},
     ops::{self, Op},
@@ -100,6 +100,18 @@ impl Array {
     pub(crate) fn given(value: Value, shape: Shape, dtype: Dtype) -> Array {
         let place = placement::place_value(value.buffer.device());
         Array { node: Node::with_outcome(Ok(value), shape, dtype, place) }
+    }
+
+    /// An array over a buffer; `lay` fills in sizes and strides.
+    #[inline]
+    pub(crate) fn laid_out(
+        buffer: BufferRef,
+        offset: usize,
+        dtype: Dtype,
+        lay: impl FnOnce(&mut Shape, &mut shape::Strides),
+    ) -> Array {
+        let place = placement::place_value(buffer.device());
+        Array { node: Node::laid_out((buffer, offset), dtype, place, lay) }
     }
 
     /// Makes an array of a slice's elements, in row-major order.
@@ -199,7 +211,7 @@ impl Array {
                 ),
             ));
         }
-        if !(buffer.as_ptr() as usize + offset).is_multiple_of(dtype.size().min(4)) {
+        if !(buffer.as_ptr() as usize + offset).is_multiple_of(interchange::alignment(dtype)) {
             return Err(Error::value("array", format!("The memory is not aligned for {dtype}.")));
         }
         // Strides that lead nowhere may be anything, and later overflow.

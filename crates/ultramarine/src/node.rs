@@ -148,6 +148,39 @@ impl Node {
         })
     }
 
+    /// A node with a value that somebody else laid out, and one handle. `lay` fills in sizes and
+    /// strides, of which there are none before, where they stay: to move what was just written
+    /// would cost more than all the rest.
+    #[inline]
+    pub fn laid_out(
+        (buffer, offset): (BufferRef, usize),
+        dtype: Dtype,
+        place: Place,
+        lay: impl FnOnce(&mut Shape, &mut Strides),
+    ) -> Arc<Node> {
+        let node = Arc::<Node>::new_uninit();
+        let at = Arc::as_ptr(&node).cast_mut().cast::<Node>();
+        let mut strides = Strides::new();
+        // SAFETY: nobody else has the new node. Each field is written, and a panic in between
+        // would only leak it.
+        unsafe {
+            (&raw mut (*at).handles).write(AtomicU32::new(1));
+            (&raw mut (*at).state).write(AtomicU8::new(LAZY));
+            (&raw mut (*at).dtype).write(dtype);
+            (&raw mut (*at).tracer).write(AtomicBool::new(false));
+            (&raw mut (*at).slot).write(AtomicU32::new(0));
+            (&raw mut (*at).mark).write(AtomicU64::new(0));
+            (&raw mut (*at).stream).write(place.stream);
+            (&raw mut (*at).firm).write(place.firm);
+            (&raw mut (*at).op).write(Op::Given);
+            (&raw mut (*at).inputs).write(Mutex::new(Inputs::new()));
+            (&raw mut (*at).shape).write(Shape::new());
+            lay(&mut (*at).shape, &mut strides);
+            (&raw mut (*at).value).write(SetOnce::full(Ok(Value { buffer, offset, strides })));
+            node.assume_init()
+        }
+    }
+
     /// Where it runs, as another node may.
     pub fn place(&self) -> Place {
         Place { stream: self.stream, firm: self.firm }

@@ -11,7 +11,7 @@ use crate::{
     backend,
     device::{self, Device},
     error::Result,
-    memory,
+    memory::{self, late},
 };
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -24,6 +24,9 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// Jobs that may wait in one queue before a submitter is held back.
 const MAX_QUEUED: usize = 64;
+
+/// Releases of others' memory that may wait while there are jobs.
+const MOST_LATE: usize = 16;
 
 /// How long a stream's worker waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(2);
@@ -316,9 +319,22 @@ impl StreamState {
         }
     }
 
-    fn work(&self) {
+    fn work(self: &Arc<Self>) {
         let mut queue = lock(&self.queue);
         loop {
+            if late::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_LATE } {
+                // Strangers may take their time: who queues jobs meanwhile gets another worker.
+                queue.worker = false;
+                if !queue.jobs.is_empty() {
+                    Self::ensure_worker(self, &mut queue);
+                }
+                drop(queue);
+                late::release();
+                queue = lock(&self.queue);
+                if std::mem::replace(&mut queue.worker, true) {
+                    return;
+                }
+            }
             if !queue.busy
                 && let Some(job) = queue.jobs.pop_front()
             {

@@ -19,12 +19,12 @@ use crate::{
     array::Array,
     backend,
     error::{Error, Result},
+    memory::late,
     node::{self, Node, next_mark},
     ops::Op,
     stream::{self, Stream, lock},
 };
 use plan::Task;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -32,11 +32,6 @@ static SCHEDULER: Mutex<()> = Mutex::new(());
 
 /// A thread is about to fork.
 static FORKING: AtomicBool = AtomicBool::new(false);
-
-thread_local! {
-    /// Whether this thread is inside a job: it owns a stream already.
-    static IN_JOB: Cell<bool> = const { Cell::new(false) };
-}
 
 /// 0: not asked yet, 1: off, 2: on.
 static FUSION: AtomicU8 = AtomicU8::new(0);
@@ -107,7 +102,7 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     #[cfg(unix)]
     fork::register();
     // What runs already goes on during a fork; what is new waits until it is over.
-    while FORKING.load(Ordering::Relaxed) && !IN_JOB.get() {
+    while FORKING.load(Ordering::Relaxed) && !late::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
     let guard = lock(&SCHEDULER);
@@ -115,7 +110,7 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     if tape.is_empty() {
         return Ok(());
     }
-    if IN_JOB.get() {
+    if late::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
         run::run(plan::plan(tape, mark));
@@ -141,19 +136,21 @@ fn submit_single(
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        in_job(|| run::run(plan::plan(tape, mark)));
+        late::job(|| run::run(plan::plan(tape, mark)));
         drop(owner);
+        late::release();
         return Ok(());
     }
-    state.push(Box::new(move || in_job(|| run::run(plan::plan(tape, mark)))));
+    state.push(Box::new(move || late::job(|| run::run(plan::plan(tape, mark)))));
     drop(guard);
     state.throttle();
+    late::release();
     Ok(())
 }
 
 /// Work of several streams: consecutive tasks of one stream make a job.
 fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
-    let mut states = Vec::new();
+    let (mut states, mut homeless) = (Vec::new(), Vec::new());
     let mut tasks = tasks.into_iter().peekable();
     while let Some(first) = tasks.next() {
         let stream = first.stream();
@@ -163,21 +160,20 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
         }
         match stream::state(stream) {
             Some(state) => {
-                state.push(Box::new(move || in_job(|| run::run(job))));
+                state.push(Box::new(move || late::job(|| run::run(job))));
                 states.push(state);
             }
-            None => run::fail(job, &Error::Value(format!("[eval] There is no {stream:?}."))),
+            None => homeless.push((job, stream)),
         }
     }
     drop(guard);
+    // Nobody else's releases may wait for the scheduler either.
+    homeless.into_iter().for_each(|(job, stream)| {
+        run::fail(job, &Error::Value(format!("[eval] There is no {stream:?}.")));
+    });
     states.iter().for_each(|s| s.throttle());
+    late::release();
     Ok(())
-}
-
-fn in_job(f: impl FnOnce()) {
-    let before = IN_JOB.replace(true);
-    f();
-    IN_JOB.set(before);
 }
 
 struct Claimed {

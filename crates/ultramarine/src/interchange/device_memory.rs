@@ -8,7 +8,10 @@ use crate::{
     device::Device,
     dtype::Dtype,
     error::{Error, Result},
-    memory::buffer::{Buffer, BufferRef, Export},
+    memory::{
+        buffer::{Buffer, BufferRef, Export},
+        late,
+    },
     node::Value,
     ops,
     shape::Strides,
@@ -190,7 +193,7 @@ impl Arrival {
 /// The end of an import: the backend's buffer is gone.
 unsafe extern "C" fn release(context: *mut c_void) {
     // SAFETY: the context of an import that succeeded, released once.
-    drop(unsafe { Box::from_raw(context.cast::<ManagedTensor>()) });
+    late::drop_outside(unsafe { Box::from_raw(context.cast::<ManagedTensor>()) });
 }
 
 /// A tensor in host memory.

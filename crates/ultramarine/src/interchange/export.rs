@@ -1,12 +1,11 @@
 //! Arrays as tensors.
 
-use super::{device, device_memory};
+use super::{device, device_memory, import::HOST};
 use crate::{
     array::Array,
     device::Device,
     error::{Error, Result},
     eval,
-    memory::buffer::Export,
     node::Value,
 };
 use core::ffi::c_void;
@@ -62,6 +61,19 @@ impl Array {
     /// As [`Array::to_dlpack`]; [`Error::Buffer`] when a copy is needed and forbidden, or
     /// memory that must not be written is asked for in a form that cannot say so.
     pub fn to_dlpack_with(&self, options: ExportOptions) -> Result<ManagedTensor> {
+        let ExportOptions { kind, device: None, stream: None, copy: None | Some(false) } = options
+        else {
+            return self.give(options);
+        };
+        match self.node().value() {
+            Some(value) if value.buffer.device() == Device::CPU => export(self, value, kind, 0),
+            _ => self.give(options),
+        }
+    }
+
+    /// The tensor of an array that is not evaluated, or on a device, or shall be, or of a copy.
+    #[cold]
+    fn give(&self, options: ExportOptions) -> Result<ManagedTensor> {
         // A device may still be at work on the values: who waits for it is said below.
         eval::submit(self)?;
         let here = self.dlpack_device()?;
@@ -71,6 +83,9 @@ impl Array {
                 Some(value) => value,
                 None => array.value()?,
             };
+            if value.buffer.device() == Device::CPU {
+                return export(array, value, options.kind, flags);
+            }
             if value.buffer.is_read_only() && options.kind == Kind::Legacy {
                 return Err(no_read_only());
             }
@@ -78,13 +93,9 @@ impl Array {
             if padded != 0 && options.kind == Kind::Legacy {
                 return Err(no_padding(array));
             }
-            let flags = flags | padded;
-            if value.buffer.device() == Device::CPU {
-                export(array, value, options.kind, flags)
-            } else {
-                device_memory::export(array, value, options.kind, flags, waiting)
-            }
+            device_memory::export(array, value, options.kind, flags | padded, waiting)
         };
+        // Where a copy is given, the tensor alone keeps it.
         match options.device {
             Some(wanted) if wanted != here => {
                 let target = device::named(wanted)?;
@@ -99,6 +110,10 @@ impl Array {
                 }
                 let moved = device_memory::fresh(self, target)?;
                 export(&moved, flag::IS_COPIED, device::Waiting::Host)
+            }
+            _ if options.copy == Some(true) => {
+                let here = self.value()?.buffer.device();
+                export(&device_memory::fresh(self, here)?, flag::IS_COPIED, waiting)
             }
             _ => export(self, 0, waiting),
         }
@@ -115,11 +130,16 @@ impl Array {
 }
 
 /// The tensor of a value in host memory.
+#[inline]
 fn export(array: &Array, value: &Value, kind: Kind, flags: u64) -> Result<ManagedTensor> {
     let buffer = &value.buffer;
-    let read_only = buffer.is_read_only();
+    let read_only = if buffer.is_read_only() { flag::READ_ONLY } else { 0 };
+    let padded = array.dtype().dl_flags();
+    if kind == Kind::Legacy && read_only | padded != 0 {
+        return Err(if padded != 0 { no_padding(array) } else { no_read_only() });
+    }
     // Consumers want the base aligned, and the offset beside it; empty tensors have no data.
-    let empty = array.size() == 0;
+    let empty = array.shape().contains(&0);
     let (data, byte_offset) = match (empty, buffer.is_aligned_base()) {
         (true, _) => (std::ptr::null_mut(), 0),
         (false, true) => (buffer.as_ptr(), value.offset as u64),
@@ -127,25 +147,16 @@ fn export(array: &Array, value: &Value, kind: Kind, flags: u64) -> Result<Manage
     };
     let description = Description {
         data: data as *mut c_void,
-        device: device::of(buffer.device())?,
+        device: HOST,
         dtype: array.dtype().to_dl(),
         shape: array.shape(),
         strides: &value.strides,
         byte_offset,
-        flags: flags | if read_only { flag::READ_ONLY } else { 0 },
+        flags: flags | read_only | padded,
     };
-    let owner: Export = buffer.export();
+    let owner = buffer.export();
     // SAFETY: the export keeps the memory, which is as the value says.
     Ok(unsafe { managed(owner, &description, kind) })
-}
-
-#[cold]
-fn no_read_only() -> Error {
-    Error::buffer(
-        "__dlpack__",
-        "the memory is read-only, which a tensor without a version cannot say; ask with \
-         max_version=(1, 0) or newer.",
-    )
 }
 
 #[cold]
@@ -176,4 +187,13 @@ pub(super) unsafe fn managed<O: Send + Sync + 'static>(
             Kind::Legacy => ManagedTensor::new_legacy(owner, description),
         }
     }
+}
+
+#[cold]
+fn no_read_only() -> Error {
+    Error::buffer(
+        "__dlpack__",
+        "the memory is read-only, which a tensor without a version cannot say; ask with \
+         max_version=(1, 0) or newer, or for a copy.",
+    )
 }

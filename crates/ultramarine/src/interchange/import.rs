@@ -1,18 +1,26 @@
 //! Tensors as arrays.
 
 use super::{
+    copy,
     device::{self, Home},
     device_memory::{self, Arrival},
+    names,
 };
 use crate::{
     array::Array,
     device::Device,
     dtype::Dtype,
     error::{Error, Result},
+    memory::buffer::Buffer,
     node::Value,
     shape::{self, Shape, Strides},
 };
-use ultramarine_abi::dlpack::{Checked, DLTensor, Invalid, ManagedTensor};
+use ultramarine_abi::dlpack::{
+    Checked, DLDevice, DLTensor, Invalid, ManagedTensor, device_type, type_code,
+};
+
+/// The host in DLPack.
+pub(super) const HOST: DLDevice = DLDevice { device_type: device_type::CPU, device_id: 0 };
 
 /// How a tensor is to be taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +39,7 @@ pub struct Import {
     dtype: Dtype,
     home: Home,
     device: Option<Device>,
-    /// As the caller wants it.
+    /// As the caller wants it; `Some(true)` also where it is needed.
     copy: Option<bool>,
     after: Option<u64>,
 }
@@ -44,9 +52,11 @@ pub fn refusal(invalid: Invalid) -> Error {
 }
 
 impl Array {
-    /// Takes a tensor of another library as an array, without a copy. The tensor's deleter runs
-    /// when nothing needs the memory any more, on whatever thread that happens; also
-    /// if the tensor is refused.
+    /// Takes a tensor of another library as an array, without a copy where that is possible
+    /// (elements at odd addresses are copied). The tensor's deleter runs when nothing needs the
+    /// memory any more, on whatever thread that happens; also if the tensor is refused.
+    ///
+    /// What its owner writes to the memory later is seen by all work that is not evaluated yet.
     ///
     /// ```
     /// use ultramarine::Array;
@@ -59,7 +69,7 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Buffer`] when no array can be that tensor (its dtype, its alignment ...),
+    /// [`Error::Buffer`] when no array can be that tensor (its dtype, its number of dimensions),
     /// [`Error::BufferDevice`] when no loaded backend serves its device.
     pub fn from_dlpack(tensor: ManagedTensor) -> Result<Array> {
         Array::from_dlpack_with(tensor, ImportOptions::default())
@@ -73,9 +83,93 @@ impl Array {
         // SAFETY: an owned tensor is a valid one.
         let checked = unsafe { ultramarine_abi::dlpack::check(tensor.tensor(), tensor.flags()) };
         let checked = checked.map_err(refusal)?;
+        if options.copy != Some(true)
+            && options.device.is_none()
+            && let Some(plain) = Plain::judge(&tensor, &checked)
+        {
+            // SAFETY: judged from this tensor.
+            return Ok(unsafe { plain.take(tensor, &checked) });
+        }
         let import = Import::judge(&tensor, checked, options)?;
-        // SAFETY: judged from this tensor.
+        // SAFETY: as above.
         unsafe { import.take(tensor) }
+    }
+}
+
+/// A tensor that needs nothing but to be taken: in host memory, aligned, of a dtype that
+/// arrays have. The short way of [`Import`] for the most common case.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain(Dtype);
+
+impl Plain {
+    /// Whether a valid tensor is such. If not, [`Import::judge`] says why, or takes it.
+    #[inline]
+    pub fn judge(tensor: &ManagedTensor, checked: &Checked) -> Option<Plain> {
+        let header = tensor.tensor();
+        let dtype = Dtype::from_dl_with(header.dtype, tensor.flags())?;
+        let plain = header.device == HOST
+            && header.ndim as usize <= shape::MAX_NDIM
+            && (is_aligned(header, dtype) || checked.elements == 0);
+        plain.then_some(Plain(dtype))
+    }
+
+    /// Takes the tensor, without a copy.
+    ///
+    /// # Safety
+    /// The tensor and what was found of it are those that were judged, and nobody changed it
+    /// since.
+    #[inline]
+    pub unsafe fn take(self, tensor: ManagedTensor, checked: &Checked) -> Array {
+        let header = std::ptr::from_ref(tensor.tensor());
+        // SAFETY: the header is the tensor's, which lives as long as the buffer.
+        let header = unsafe { &*header };
+        let lowest = match checked.elements {
+            // Nobody reads it, but it shall be no NULL.
+            0 => std::ptr::NonNull::<u128>::dangling().as_ptr().cast(),
+            _ => first(header).wrapping_sub(checked.below),
+        };
+        let buffer = Buffer::from_tensor(lowest, checked.bytes, tensor);
+        let contiguous = checked.contiguous;
+        Array::laid_out(buffer, checked.below, self.0, |dims, strides| {
+            // SAFETY: a valid tensor's header, and what was found of it.
+            unsafe { lay_out(header, contiguous, dims, strides) }
+        })
+    }
+}
+
+/// Sizes and strides of a tensor. Strides that lead nowhere may be anything, and later overflow:
+/// they become those of a row-major array.
+///
+/// # Safety
+/// The header of a valid tensor that is row-major if `contiguous` says so.
+#[inline]
+unsafe fn lay_out(header: &DLTensor, contiguous: bool, dims: &mut Shape, strides: &mut Strides) {
+    let ndim = header.ndim as usize;
+    if ndim > dims.inline_size() {
+        dims.reserve_exact(ndim);
+        strides.reserve_exact(ndim);
+    }
+    let (sizes, steps) = (dims.as_mut_ptr(), strides.as_mut_ptr());
+    let mut step = 1isize;
+    for axis in (0..ndim).rev() {
+        // SAFETY: a valid tensor has `ndim` sizes, and is row-major if it has no strides; there
+        // is room for as many.
+        unsafe {
+            let size = header.shape.add(axis).read_unaligned() as usize;
+            let given = !contiguous && size != 1;
+            sizes.add(axis).write(size);
+            steps.add(axis).write(match given {
+                true => header.strides.add(axis).read_unaligned() as isize,
+                false => step,
+            });
+            // Valid tensors' sizes were seen not to overflow, those of 0 left out.
+            step = step.wrapping_mul(size.max(1) as isize);
+        }
+    }
+    // SAFETY: written just now.
+    unsafe {
+        dims.set_len(ndim);
+        strides.set_len(ndim);
     }
 }
 
@@ -84,7 +178,6 @@ impl Import {
     ///
     /// # Errors
     /// As [`Array::from_dlpack_with`].
-    #[inline]
     pub fn judge(
         tensor: &ManagedTensor,
         checked: Checked,
@@ -94,21 +187,15 @@ impl Import {
         let home = device::home(tensor.device)?;
         let dtype = Dtype::from_dl_with(tensor.dtype, flags).ok_or_else(|| unsupported(tensor))?;
         if tensor.ndim as usize > shape::MAX_NDIM {
-            return Err(Error::buffer(
-                "from_dlpack",
-                format!("{} dimensions; arrays have at most {}.", tensor.ndim, shape::MAX_NDIM),
-            ));
+            return Err(too_many_dimensions(tensor.ndim));
         }
-        if home == Home::Host && checked.elements > 0 && options.copy != Some(true) {
-            let first = (tensor.data as usize).wrapping_add(tensor.byte_offset as usize);
-            if !first.is_multiple_of(alignment(dtype)) {
-                return Err(Error::buffer(
-                    "from_dlpack",
-                    format!("the memory is not aligned for {dtype}; copy=True takes a copy."),
-                ));
+        let ImportOptions { device, mut copy } = options;
+        if home == Home::Host && checked.elements > 0 && !is_aligned(tensor, dtype) {
+            if copy == Some(false) {
+                return Err(misaligned(dtype));
             }
+            copy = Some(true);
         }
-        let ImportOptions { device, copy } = options;
         Ok(Import { checked, dtype, home, device, copy, after: None })
     }
 
@@ -127,8 +214,8 @@ impl Import {
             || self.device.is_some_and(|d| d != Device::CPU)
     }
 
-    /// Takes the tensor. Its deleter runs when nothing needs the memory any more; also if this
-    /// fails.
+    /// Takes the tensor. Its deleter runs when nothing needs the memory any more, at once where
+    /// it was copied; also if this fails.
     ///
     /// # Errors
     /// [`Error::Memory`] when there is none for a copy.
@@ -136,21 +223,26 @@ impl Import {
     /// # Safety
     /// The tensor is the one that was judged, and nobody changed it since.
     pub unsafe fn take(self, tensor: ManagedTensor) -> Result<Array> {
-        let mut dims = Shape::new();
-        let mut strides = Strides::new();
-        for axis in 0..tensor.ndim() {
-            dims.push(tensor.size(axis));
-        }
-        // (Of packed elements, strides other than row-major ones were refused.)
-        if self.checked.elements == 0 || tensor.tensor().strides.is_null() || self.dtype.is_packed()
-        {
-            strides = shape::contiguous_strides(&dims);
-        } else {
-            for axis in 0..tensor.ndim() {
-                strides.push(tensor.stride(axis).unwrap_or(1));
-            }
+        if self.home == Home::Host && self.copy != Some(true) && self.device.is_none() {
+            // SAFETY: by this function's contract.
+            return Ok(unsafe { Plain(self.dtype).take(tensor, &self.checked) });
         }
         let Import { checked, dtype, home, device, copy, after } = self;
+        let header = tensor.tensor();
+        let (mut dims, mut strides) = (Shape::new(), Strides::new());
+        // SAFETY: the tensor that was judged.
+        unsafe { lay_out(header, checked.contiguous, &mut dims, &mut strides) };
+        let is_host = home == Home::Host;
+        if is_host && copy == Some(true) && (checked.contiguous || !is_aligned(header, dtype)) {
+            let data = first(header);
+            // SAFETY: a valid tensor's elements lie there, and it lives until they are copied.
+            let array = unsafe { copy::of_host(data, &dims, &strides, dtype, &checked) };
+            drop(tensor);
+            return match device {
+                Some(device) if device != Device::CPU => device_memory::fresh(&array?, device),
+                _ => array,
+            };
+        }
         let arrival = Arrival { checked, dtype, home, device, copy, after };
         let (buffer, offset, target) = if arrival.is_plain() {
             let (buffer, offset) = device_memory::host(tensor, &checked);
@@ -161,23 +253,70 @@ impl Import {
         let array = Array::given(Value { buffer, offset, strides }, dims, dtype);
         match (target, copy) {
             (Some(device), _) => device_memory::fresh(&array, device),
-            (None, Some(true)) if home == Home::Host => array.to_contiguous(),
-            (None, Some(true)) => device_memory::fresh(&array, array.device()),
+            (None, Some(true)) => {
+                let here = array.node().value().map_or(Device::CPU, |v| v.buffer.device());
+                device_memory::fresh(&array, here)
+            }
             (None, _) => Ok(array),
         }
     }
 }
 
 /// What an address of an element is a multiple of.
-pub(super) fn alignment(dtype: Dtype) -> usize {
+pub(crate) fn alignment(dtype: Dtype) -> usize {
     if dtype.is_complex() { dtype.size() / 2 } else { dtype.size() }
+}
+
+/// The address of a tensor's first element, if it is one of the host's.
+#[inline]
+fn first(tensor: &DLTensor) -> *mut u8 {
+    (tensor.data as *mut u8).wrapping_add(tensor.byte_offset as usize)
+}
+
+#[inline]
+fn is_aligned(tensor: &DLTensor, dtype: Dtype) -> bool {
+    // Powers of two.
+    first(tensor) as usize & (alignment(dtype) - 1) == 0
+}
+
+#[cold]
+fn misaligned(dtype: Dtype) -> Error {
+    Error::buffer(
+        "from_dlpack",
+        format!(
+            "the memory is not aligned for {dtype}, which takes a copy, and copy=False; leave \
+             copy out or say copy=True."
+        ),
+    )
+}
+
+#[cold]
+fn too_many_dimensions(ndim: i32) -> Error {
+    Error::buffer(
+        "from_dlpack",
+        format!(
+            "the tensor has {ndim} dimensions; arrays have at most {}: reshape it first.",
+            shape::MAX_NDIM
+        ),
+    )
 }
 
 #[cold]
 fn unsupported(tensor: &DLTensor) -> Error {
     let d = tensor.dtype;
+    let instead = match (d.code, d.bits) {
+        (type_code::COMPLEX, 128) => "convert it to complex64 first",
+        (type_code::COMPLEX, 32) => "convert it to complex64 first",
+        _ => "convert it first to a dtype that arrays have",
+    };
     Error::buffer(
         "from_dlpack",
-        format!("no dtype here is code {} of {} bits ({} lanes).", d.code, d.bits, d.lanes),
+        format!(
+            "no dtype here holds {} (code {}, {} bits{}); {instead}.",
+            names::of(d),
+            d.code,
+            d.bits,
+            if d.lanes == 1 { String::new() } else { format!(", {} lanes", d.lanes) }
+        ),
     )
 }

@@ -12,14 +12,18 @@
 //! device.rs   DLPack's devices and ours; device_memory.rs   memory of backends' devices
 //! ```
 
+mod copy;
 mod device;
 mod device_memory;
 mod export;
 mod import;
 mod lend;
+mod names;
+
+pub(crate) use import::alignment;
 
 pub use device_memory::{consumer_stream, current_work_stream, join_current_stream};
 pub use export::{ExportOptions, Kind};
-pub use import::{Import, ImportOptions, refusal};
+pub use import::{Import, ImportOptions, Plain, refusal};
 pub use lend::{device_of, dl_device, has_accelerators};
 pub use ultramarine_abi::dlpack::{self, DLDevice, ManagedTensor};

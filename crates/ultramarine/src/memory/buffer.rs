@@ -13,7 +13,7 @@ use crate::{
     backend::{DeviceState, DeviceStream, Grave, life},
     device::Device,
     error::Result,
-    memory::alloc,
+    memory::{alloc, late},
     stream::lock,
 };
 use core::ffi::c_void;
@@ -215,6 +215,7 @@ impl Buffer {
     ///
     /// # Errors
     /// [`crate::Error::Memory`] when there is none.
+    #[allow(clippy::new_ret_no_self, reason = "buffers are had by their holders only")]
     pub(crate) fn new(bytes: usize, device: &'static DeviceState) -> Result<BufferRef> {
         let (pointer, handle, owner) = if bytes == 0 {
             (NonNull::<u128>::dangling().as_ptr().cast(), std::ptr::null_mut(), Owner::Host)
@@ -521,6 +522,9 @@ fn retrying_on<T>(device: &DeviceState, allocate: impl Fn() -> Result<T>) -> Res
 impl Drop for Buffer {
     fn drop(&mut self) {
         match &self.owner {
+            Owner::Tensor(_) | Owner::Foreign(_) => {
+                late::drop_outside(std::mem::replace(&mut self.owner, Owner::Host));
+            }
             Owner::Host if self.bytes > 0 => {
                 if let Some(pointer) = NonNull::new(self.pointer) {
                     // SAFETY: the pointer came from `alloc` with this size, and the

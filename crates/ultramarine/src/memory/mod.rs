@@ -3,6 +3,7 @@
 pub(crate) mod alloc;
 pub(crate) mod buffer;
 mod devices;
+pub(crate) mod late;
 mod lock;
 mod system;
 
