@@ -7,6 +7,20 @@ not compared with mlx, so every row needs a test of its own elsewhere.
 DELIBERATE: dict[str, str] = {
     "create/*/empty*": "empty and empty_like are uninitialised; in mlx they are zeros",
     "create/*/asarray float64*": "asarray and from_dlpack keep float64; mlx casts it to float32",
+    "interchange/*/asarray* float64 *": "as asarray float64",
+    "interchange/*/from_dlpack float64 *": "as asarray float64",
+    "interchange/*/from_dlpack complex128 *": "from_dlpack converts nothing; mlx makes it complex64",
+    "interchange/test_given[[]producer-complex128[]]/*": "what has nothing but DLPack gives no "
+    "complex64 of complex128; mlx converts it",
+    "interchange/test_given[[]memoryview*/from_dlpack *": "from_dlpack takes DLPack alone; mlx takes "
+    "buffers there, too",
+    "interchange/test_objects[[]*[]]/from_dlpack *": "as above, and a producer's own error is told; "
+    "mlx detaches torch's tensors and raises TypeError",
+    "interchange/test_objects[[]*[]]/ours @ *": "@ takes foreign arrays as other operators do; in "
+    "mlx arrays alone",
+    "interchange/test_objects[[]numpy*[]]/numpy* + ours": "numpy + array is an array; in mlx it is "
+    "NumPy's",
+    "interchange/test_objects[[]None[]]/equal None": "x == None is False; mlx raises",
     "create/*/array of range": "any sequence is taken; mlx takes lists and tuples",
     "create/*/*other endian": "NumPy arrays of the other byte order are read; mlx refuses them",
     "create/*/full by dtype": "full(dtype=) has that dtype; mlx ignores it for floats in integers",

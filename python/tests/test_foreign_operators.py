@@ -225,6 +225,7 @@ def test_what_is_no_operand() -> None:
             with pytest.raises(TypeError, match="@"):
                 f()
         assert (x == odd) is False and (odd != x) is True
+    assert (x == None) is False and (x != None) is True  # noqa: E711
     for f in (operator.add, operator.matmul):
         with pytest.raises(TypeError):
             f(x, None)

@@ -82,6 +82,40 @@ def test_numpy_reads_every_dtype() -> None:
     assert np.add(mx.array([1, 2]), 1).tolist() == [2, 3]
 
 
+def test_numpys_protocol() -> None:
+    """`__array__` with NumPy 2's `dtype` and `copy`."""
+    x = mx.arange(6, dtype=mx.float32).reshape(2, 3) * 2  # lazy
+    view = x.__array__()
+    assert (view.dtype, view.tolist()) == (np.float32, [[0, 2, 4], [6, 8, 10]])
+    for never in (None, False):
+        for dtype in (None, np.float32, "f4", np.dtype("float32")):
+            assert np.shares_memory(x.__array__(dtype, copy=never), view)
+        assert np.shares_memory(np.asarray(x.T, copy=never), view)
+    for made in (x.__array__(copy=True), np.array(x), x.__array__(np.int8), np.asarray(x, "f8")):
+        assert not np.shares_memory(made, view) and made.tolist() == view.tolist()
+    assert x.__array__(np.float32, copy=True).dtype == np.float32
+    for f in (lambda: x.__array__(np.int8, copy=False), lambda: np.asarray(x, "f8", copy=False)):
+        with pytest.raises(ValueError, match="copy"):
+            f()
+    with pytest.raises(TypeError):
+        x.__array__("no dtype")
+    assert mx.zeros((2, 0)).__array__().shape == (2, 0)
+
+
+def test_bfloat16_in_numpy() -> None:
+    """The buffer protocol has no bfloat16: NumPy takes it by `__array__`, as ml_dtypes names it."""
+    types = pytest.importorskip("ml_dtypes")
+    x = mx.arange(6, dtype=mx.bfloat16).reshape(2, 3)
+    view = np.asarray(x)
+    assert view.dtype == types.bfloat16 and view.tolist() == x.tolist()
+    assert np.shares_memory(np.asarray(x), view)
+    assert np.asarray(x[:, ::-1]).tolist() == [[2, 1, 0], [5, 4, 3]]
+    assert np.array(x, np.float32).tolist() == x.tolist()
+    with pytest.raises(BufferError, match="bfloat16"):
+        memoryview(x)
+    assert bytes(x) == view.tobytes()
+
+
 def test_numpy_on_either_side() -> None:
     x, n = mx.array([1.0, 2.0]), np.array([3.0, 4.0], np.float32)
     assert isinstance(x + n, mx.array) and (x + n).tolist() == [4, 6]
