@@ -262,7 +262,9 @@ def test_torch_with_marks() -> None:
     assert (torch.nn.Parameter(torch.ones(2)) * x).tolist() == [1, 2]
     flipped = torch.tensor([1j, 2 + 1j]).conj()
     assert mx.array(flipped).tolist() == [-1j, 2 - 1j]
-    for mark in (grad, flipped):
+    # Negated lazily, of which torch's own `__dlpack__` says nothing.
+    assert mx.array(flipped.imag).tolist() == (x * 0 + flipped.imag).tolist() == [-1, -1]
+    for mark in (grad, flipped, flipped.imag):
         with pytest.raises(mx.InterchangeError):
             mx.asarray(mark, copy=False)
         with pytest.raises(BufferError):

@@ -12,6 +12,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use ultramarine::interchange::ImportOptions;
 use ultramarine::{Array, Device, Dtype, Error};
 
@@ -208,9 +209,15 @@ fn tensor(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Memory> {
         }
         from_producer(object, options)
     };
+    if is_no_producer(object) {
+        return Ok(Memory::None);
+    }
     let never = wish.copy == Copy::Never;
     let refused = match take(object, never.then_some(false)) {
-        Ok(None) => return Ok(Memory::None),
+        Ok(None) => {
+            remember(object);
+            return Ok(Memory::None);
+        }
         Ok(Some(a)) => return Ok(Memory::Had(a)),
         Err(fail) => excused(object, fail)?,
     };
@@ -227,6 +234,27 @@ fn tensor(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Memory> {
         return Ok(Memory::Had(a));
     }
     Ok(Memory::Refused(refused))
+}
+
+/// Types without `__dlpack__` that nobody can give one to, and that never end: those of NumPy's
+/// scalars and the built-in ones. To look for what is not there takes longer than all else.
+static WITHOUT: [AtomicPtr<ffi::PyTypeObject>; 8] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; 8];
+static REMEMBERED: AtomicUsize = AtomicUsize::new(0);
+
+fn is_no_producer(object: &Bound<'_, PyAny>) -> bool {
+    let class = object.get_type_ptr();
+    WITHOUT.iter().any(|known| known.load(Ordering::Relaxed) == class)
+}
+
+#[cold]
+fn remember(object: &Bound<'_, PyAny>) {
+    let class = object.get_type_ptr();
+    // SAFETY: a live type.
+    if unsafe { ffi::PyType_GetFlags(class) } & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+        let place = REMEMBERED.fetch_add(1, Ordering::Relaxed) % WITHOUT.len();
+        WITHOUT[place].store(class, Ordering::Relaxed);
+    }
 }
 
 /// A torch tensor that needs a gradient or is conjugated or negated lazily, without that: it
