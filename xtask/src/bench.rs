@@ -10,7 +10,19 @@ pub fn run(names: &[String]) -> Result<()> {
     // An environment of its own: what is measured does not depend on what the tests need.
     let venv = Venv::open(".venv-bench")?;
     venv.require("bench")?;
-    for peer in ["bench-mlx", "bench-jax", "bench-torch-cpu", "bench-torch"] {
+    // The exchange of arrays is measured by itself, on one core, in one process.
+    let exchange_only = matches!(names, [name] if name == "dlpack");
+    let exchange = names.is_empty() || names.iter().any(|name| name == "dlpack");
+    let peers = ["bench-mlx", "bench-jax", "bench-torch-cpu", "bench-torch", "bench-tvm-ffi"];
+    for peer in peers {
+        let unused = match peer {
+            "bench-jax" => exchange_only,
+            "bench-tvm-ffi" => !exchange,
+            _ => false,
+        };
+        if unused {
+            continue;
+        }
         // The ordinary torch only where its smaller CPU-only build cannot be had.
         let has_torch = || sh::read(venv.python(&["-c", "import torch"])).is_ok();
         if peer == "bench-torch" && has_torch() {
@@ -21,6 +33,13 @@ pub fn run(names: &[String]) -> Result<()> {
         }
     }
     venv.install_ours()?;
+    if exchange {
+        sh::say("arrays from one library to another");
+        sh::run(venv.python(&["bench/dlpack.py"]))?;
+    }
+    if exchange_only {
+        return Ok(());
+    }
 
     sh::say("the machine's limits");
     let limits = "target/limits.json";
@@ -37,6 +56,6 @@ pub fn run(names: &[String]) -> Result<()> {
 
     sh::say("workloads");
     let mut args = vec!["bench/run.py", "--limits", limits];
-    args.extend(names.iter().map(String::as_str));
+    args.extend(names.iter().map(String::as_str).filter(|name| *name != "dlpack"));
     sh::run(venv.python(&args))
 }

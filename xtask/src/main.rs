@@ -23,7 +23,8 @@ usage: cargo xtask COMMAND
   demo             build, make .venv, train a classifier of digits and show what it learnt
   test             Rust tests, Python tests, type checks, comparison with mlx
   lint             formatting, clippy, documentation, ruff, length of files
-  bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads
+  bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads (dlpack:
+                   how long arrays take to and from other libraries)
   plugins          build the plugins that are made of this repository into target/backends/
   conform          run the conformance kit on every backend that this repository builds
   boundaries       who may know whom: dependencies, names, the plugins' binaries, the core without

@@ -55,6 +55,16 @@ impl PyArray {
         }
     }
 
+    /// The value in an object whose type is exactly the class.
+    #[inline]
+    pub fn exact<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a PyArray> {
+        // SAFETY: a live object, whose type is looked at first.
+        unsafe {
+            let is = ffi::Py_TYPE(object.as_ptr()) == CLASS.load(Ordering::Relaxed);
+            is.then(|| PyArray::of(object.py(), object.as_ptr()))
+        }
+    }
+
     /// The value in an object, if it is an array.
     ///
     /// # Safety

@@ -5,7 +5,7 @@ use super::capsule::Lent;
 use super::foreign;
 use crate::array::PyArray;
 use crate::convert::as_array;
-use crate::error::{Res, exception, type_, type_name};
+use crate::error::{Fail, Res, exception, type_, type_name};
 use crate::stream::DeviceArg;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -51,7 +51,16 @@ fn default_stream(device: DLDevice) -> Option<u64> {
 
 /// The array of an object whose type has `__dlpack__`; `None` if it has not.
 pub fn from_producer(object: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Option<Array>> {
-    if let Some(array) = foreign::take(object, options)? {
+    asked(object, foreign::found(object)?, options)
+}
+
+#[inline]
+fn asked(
+    object: &Bound<'_, PyAny>,
+    found: foreign::Found,
+    options: ImportOptions,
+) -> Res<Option<Array>> {
+    if let Some(array) = foreign::take(object, found, options)? {
         return Ok(Some(array));
     }
     static DLPACK: Word = Word::new(c"__dlpack__");
@@ -232,19 +241,30 @@ unsafe extern "C" fn from_dlpack(
 /// The array that `from_dlpack` gives.
 #[inline]
 fn taken(x: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Array> {
-    if let Some(a) = as_array(x) {
-        return own(x.py(), a.get().get(x.py()), options);
+    if let Some(a) = PyArray::exact(x) {
+        return own(x.py(), a.get(x.py()), options);
     }
     if is_capsule(x) {
         return from_capsule(x, options);
     }
-    match from_producer(x, options)? {
-        Some(array) => Ok(array),
-        None => Err(type_(format!(
-            "[from_dlpack] expected an object with __dlpack__ or a capsule, got {}",
-            type_name(x)
-        ))),
+    let found = foreign::found(x)?;
+    if found.is_ours
+        && let Some(a) = as_array(x)
+    {
+        return own(x.py(), a.get().get(x.py()), options);
     }
+    match asked(x, found, options)? {
+        Some(array) => Ok(array),
+        None => Err(no_producer(x)),
+    }
+}
+
+#[cold]
+fn no_producer(x: &Bound<'_, PyAny>) -> Fail {
+    type_(format!(
+        "[from_dlpack] expected an object with __dlpack__ or a capsule, got {}",
+        type_name(x)
+    ))
 }
 
 /// Our own array, where it is wanted and as it is wanted.

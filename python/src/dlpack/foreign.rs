@@ -1,6 +1,7 @@
 //! The C exchange API of other libraries' types: a tensor without a Python call.
 
 use super::calls::{self, Word};
+use crate::array::PyArray;
 use crate::error::Res;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -24,6 +25,7 @@ static ATTRIBUTE_1_2: Word = Word::new(exchange::ATTRIBUTE_1_2);
 /// What is known about a type of producers.
 struct Known {
     class: Py<PyType>,
+    is_ours: bool,
     /// Its table's functions, if it has a table.
     export: Option<ManagedTensorFromPyObject>,
     stream: Option<CurrentWorkStream>,
@@ -53,7 +55,9 @@ static CACHE: Locked = Locked(UnsafeCell::new(Cache { known: [const { None }; 16
 /// What `take` needs of an entry, so that no reference into the cache is held while Python
 /// code runs.
 #[derive(Clone, Copy)]
-struct Found {
+pub struct Found {
+    /// A subclass of our own class.
+    pub is_ours: bool,
     export: Option<ManagedTensorFromPyObject>,
     stream: Option<CurrentWorkStream>,
     /// `is_neg` and `is_conj`, borrowed: the type has them.
@@ -69,7 +73,12 @@ fn known(class: *mut ffi::PyTypeObject, _: Python<'_>) -> Option<Found> {
             let borrowed = |p: &Py<PyAny>| NonNull::new(p.as_ptr());
             let torch =
                 entry.torch.as_ref().and_then(|t| borrowed(&t.is_neg).zip(borrowed(&t.is_conj)));
-            return Some(Found { export: entry.export, stream: entry.stream, torch });
+            return Some(Found {
+                is_ours: entry.is_ours,
+                export: entry.export,
+                stream: entry.stream,
+                torch,
+            });
         }
     }
     None
@@ -93,7 +102,8 @@ fn learn(object: &Bound<'_, PyAny>) -> PyResult<Found> {
         _ => None,
     };
     let address = class.as_type_ptr();
-    let entry = Known { class: class.unbind(), export, stream, torch };
+    let is_ours = object.is_instance_of::<PyArray>();
+    let entry = Known { class: class.unbind(), is_ours, export, stream, torch };
     // SAFETY: as in `known`; what was there is dropped when the cache is whole again, as that may
     // run Python code.
     let former = unsafe {
@@ -103,7 +113,7 @@ fn learn(object: &Bound<'_, PyAny>) -> PyResult<Found> {
         cache.known[place].replace(entry)
     };
     drop(former);
-    Ok(known(address, py).unwrap_or(Found { export, stream, torch: None }))
+    Ok(known(address, py).unwrap_or(Found { is_ours, export, stream, torch: None }))
 }
 
 /// `torch.Tensor`, if torch was imported.
@@ -185,16 +195,21 @@ fn negated() -> Error {
     )
 }
 
+/// What is known about an object's type.
+#[inline]
+pub fn found(object: &Bound<'_, PyAny>) -> PyResult<Found> {
+    // SAFETY: a live object.
+    let class = unsafe { ffi::Py_TYPE(object.as_ptr()) };
+    match known(class, object.py()) {
+        Some(found) => Ok(found),
+        None => learn(object),
+    }
+}
+
 /// The array of an object whose type has a table; `None` where `__dlpack__` is to be asked, which
 /// explains errors better.
 #[inline]
-pub fn take(object: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Option<Array>> {
-    // SAFETY: a live object.
-    let class = unsafe { ffi::Py_TYPE(object.as_ptr()) };
-    let found = match known(class, object.py()) {
-        Some(found) => found,
-        None => learn(object)?,
-    };
+pub fn take(object: &Bound<'_, PyAny>, found: Found, options: ImportOptions) -> Res<Option<Array>> {
     match found.export {
         Some(export) if options.device.is_none() => exported(object, export, found, options),
         _ => {
