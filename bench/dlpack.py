@@ -61,7 +61,6 @@ PATHS = {
 TABLES = {
     "C: our table, tensor and deleter": "ours",
     "C: torch's table, the same": "of_torch",
-    "C: tvm-ffi's table, the same": "of_tvm",
 }
 TARGETS = {
     "numpy -> ours": Target(lambda f: f["numpy -> numpy"], "numpy -> numpy"),
@@ -144,7 +143,7 @@ def measured(rounds: int) -> tuple[Figures, list[str]]:
             if name in names:
                 address, value = table_of(names[name]), names[name]
                 work[path] = lambda a=address, v=value: function(a, v, CALLS) / 1e9
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (AttributeError, OSError, subprocess.CalledProcessError) as error:
         complaints.append(f"tables left out: {error}")
     times: dict[str, list[float]] = {path: [] for path in work}
     for _ in range(rounds):

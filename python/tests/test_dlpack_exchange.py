@@ -430,6 +430,18 @@ def test_a_table_is_used(word: str) -> None:
         assert f.fabricated.deleted == 1
 
 
+def test_a_table_and_copies() -> None:
+    kind = foreign(table_of())
+    f = kind()
+    x = mx.from_dlpack(f, copy=True)
+    assert address_of(x) != ctypes.addressof(f.fabricated.numbers)
+    assert f.fabricated.deleted == 1
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    f = kind()
+    x = mx.from_dlpack(f, copy=False)
+    assert address_of(x) == ctypes.addressof(f.fabricated.numbers)
+
+
 def test_a_subclass_has_its_parents_table() -> None:
     kind = foreign(table_of())
     sub = type("Sub", (kind,), {})
@@ -441,7 +453,7 @@ def test_a_subclass_has_its_parents_table() -> None:
 def test_older_tables_are_found() -> None:
     old = table_of()
     f = foreign(table_of(major=2, older=ctypes.addressof(old)))()
-    f.kept_too = old  # type: ignore[attr-defined]
+    f.kept_too = old
     mx.from_dlpack(f)
     assert f.asked == ["table"]
 

@@ -125,7 +125,7 @@ def test_max_version_that_is_none(version: Any) -> None:
 
 def test_version_numbers_are_both_looked_at() -> None:
     with pytest.raises(TypeError):
-        array().__dlpack__(max_version=(1, "x"))  # type: ignore[arg-type]
+        array().__dlpack__(max_version=(1, "x"))
 
 
 @pytest.mark.parametrize("stream", [0, 1, 2, -1, "x", 1.5, object()], ids=str)
@@ -137,17 +137,17 @@ def test_the_cpu_has_no_streams(stream: Any) -> None:
 def test_words_of_python() -> None:
     x = array()
     with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
-        x.__dlpack__(foo=1)  # type: ignore[call-arg]
+        x.__dlpack__(foo=1)
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_versio'"):
-        x.__dlpack__(max_versio=(1, 3))  # type: ignore[call-arg]
+        x.__dlpack__(max_versio=(1, 3))
     with pytest.raises(TypeError, match="takes 0 positional arguments but 1 was given"):
-        x.__dlpack__(None)  # type: ignore[call-arg]
+        x.__dlpack__(None)
     with pytest.raises(TypeError):
-        x.__dlpack_device__(1)  # type: ignore[call-arg]
+        x.__dlpack_device__(1)
     with pytest.raises(TypeError):
-        x.__dlpack_device__(stream=1)  # type: ignore[call-arg]
+        x.__dlpack_device__(stream=1)
     with pytest.raises(TypeError):
-        mx.array.__dlpack__(3)  # type: ignore[arg-type]
+        mx.array.__dlpack__(3)
     # Names that were computed are not interned.
     word = "".join(["max", "_", "version"])
     assert name_of(x.__dlpack__(**{word: (1, 3)})) == VERSIONED
@@ -181,11 +181,20 @@ def test_no_copy(copy: Any) -> None:
     assert y.ctypes.data == np.from_dlpack(x).ctypes.data
 
 
+@pytest.mark.parametrize("copy", [True, 1, np.True_])
+@pytest.mark.parametrize("version", [None, (1, 3)])
+def test_a_copy(copy: Any, version: Any) -> None:
+    x = array()
+    y = np.from_dlpack(Answer(lambda: x.__dlpack__(copy=copy, max_version=version)))
+    assert y.ctypes.data != np.from_dlpack(x).ctypes.data
+    assert (y == np.from_dlpack(x)).all()
+
+
 def test_strings_are_no_truth() -> None:
     with pytest.raises(ValueError, match="copy"):
-        array().__dlpack__(copy="false")  # type: ignore[arg-type]
+        array().__dlpack__(copy="false")
     with pytest.raises(ValueError, match="copy"):
-        mx.from_dlpack(np.arange(3.0), copy="false")  # type: ignore[arg-type]
+        mx.from_dlpack(np.arange(3.0), copy="false")
 
 
 def test_an_argument_that_raises() -> None:
@@ -249,11 +258,11 @@ def test_signatures() -> None:
 def test_arguments_of_from_dlpack() -> None:
     a = np.arange(3.0)
     for wrong in (
-        lambda: mx.from_dlpack(),  # type: ignore[call-arg]
-        lambda: mx.from_dlpack(a, None),  # type: ignore[misc]
-        lambda: mx.from_dlpack(x=a),  # type: ignore[call-arg]
-        lambda: mx.from_dlpack(a, stream=None),  # type: ignore[call-arg]
-        lambda: mx.from_dlpack(a, device="cpu"),  # type: ignore[arg-type]
+        lambda: mx.from_dlpack(),
+        lambda: mx.from_dlpack(a, None),
+        lambda: mx.from_dlpack(x=a),
+        lambda: mx.from_dlpack(a, stream=None),
+        lambda: mx.from_dlpack(a, device="cpu"),
         lambda: mx.from_dlpack(3),
         lambda: mx.from_dlpack(None),
         lambda: mx.from_dlpack([1, 2]),
@@ -285,6 +294,9 @@ def test_producers_of_before_1_0() -> None:
     x = mx.from_dlpack(p)
     assert np.from_dlpack(x).ctypes.data == p.source.ctypes.data
     assert p.asked == 1
+    y = mx.from_dlpack(p, copy=True)
+    assert np.from_dlpack(y).ctypes.data != p.source.ctypes.data
+    assert y.tolist() == x.tolist()
     assert np.from_dlpack(mx.from_dlpack(p, copy=False)).ctypes.data == p.source.ctypes.data
 
 
@@ -319,7 +331,7 @@ def test_special_methods_are_the_types() -> None:
         pass
 
     thing = Plain()
-    thing.__dlpack__ = np.arange(3.0).__dlpack__  # type: ignore[attr-defined]
+    thing.__dlpack__ = np.arange(3.0).__dlpack__
     with pytest.raises(TypeError):
         mx.from_dlpack(thing)
 
@@ -346,6 +358,9 @@ def test_own_arrays() -> None:
         assert np.from_dlpack(mx.from_dlpack(x)).ctypes.data == same
         assert np.from_dlpack(mx.from_dlpack(x, copy=False)).ctypes.data == same
         assert np.from_dlpack(mx.from_dlpack(x, device=mx.cpu)).ctypes.data == same
+        copied = mx.from_dlpack(x, copy=True)
+        assert np.from_dlpack(copied).ctypes.data != same
+        assert copied.tolist() == x.tolist()
     assert mx.from_dlpack(mx.arange(3) + 1).tolist() == [1, 2, 3]
 
 
@@ -360,6 +375,8 @@ def test_bare_capsules(version: Any) -> None:
     assert name_of(capsule).startswith(b"used_")
     with pytest.raises(mx.InterchangeError, match="used already"):
         mx.from_dlpack(capsule)
+    copied = mx.from_dlpack(a.__dlpack__(max_version=version), copy=True)
+    assert np.from_dlpack(copied).ctypes.data != a.ctypes.data
 
 
 @pytest.mark.parametrize("version", [None, (1, 3)])
@@ -437,7 +454,7 @@ def test_reference_counts_return() -> None:
         x.__dlpack_device__()
         for wrong in ({"foo": 1}, {"stream": 1}, {"max_version": 1}, {"dl_device": (2, 0)}):
             with pytest.raises((TypeError, ValueError)):
-                x.__dlpack__(**wrong)  # type: ignore[arg-type]
+                x.__dlpack__(**wrong)
         with pytest.raises(TypeError):
             mx.from_dlpack(3)
     gc.collect()

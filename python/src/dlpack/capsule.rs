@@ -73,6 +73,10 @@ impl<'a, 'py> Lent<'a, 'py> {
         Ok(Lent { capsule, names, tensor: std::mem::ManuallyDrop::new(tensor), checked })
     }
 
+    pub fn py(&self) -> Python<'py> {
+        self.capsule.py()
+    }
+
     pub fn tensor(&self) -> &ManagedTensor {
         &self.tensor
     }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ultramarine::Array;
 use ultramarine::interchange::{
-    DLDevice, ExportOptions, Import, ImportOptions, consumer_stream, dl_device,
+    DLDevice, ExportOptions, Import, ImportOptions, Plain, consumer_stream, dl_device,
     dlpack::device_type, has_accelerators,
 };
 
@@ -26,8 +26,23 @@ pub fn from_capsule(capsule: &Bound<'_, PyAny>, options: ImportOptions) -> Res<A
 
 /// As [`from_capsule`]; `told`: the producer has made our stream wait for the values.
 #[inline]
-fn from_answer(capsule: &Bound<'_, PyAny>, mut options: ImportOptions, told: bool) -> Res<Array> {
+fn from_answer(capsule: &Bound<'_, PyAny>, options: ImportOptions, told: bool) -> Res<Array> {
     let lent = Lent::new(capsule)?;
+    if options.copy != Some(true)
+        && options.device.is_none()
+        && let Some(plain) = Plain::judge(lent.tensor(), &lent.checked)
+    {
+        let checked = lent.checked;
+        // SAFETY: judged from this tensor, and nobody could take it meanwhile.
+        return Ok(unsafe { plain.take(lent.take()?, &checked) });
+    }
+    other_answer(lent, options, told)
+}
+
+/// A tensor that has to be copied, or is on a device, or is refused.
+#[cold]
+fn other_answer(lent: Lent<'_, '_>, mut options: ImportOptions, told: bool) -> Res<Array> {
+    let py = lent.py();
     if options.copy == Some(true) && lent.tensor().is_copied() {
         // Whoever made it copied for us.
         options.copy = None;
@@ -36,7 +51,7 @@ fn from_answer(capsule: &Bound<'_, PyAny>, mut options: ImportOptions, told: boo
     if !told && let Some(stream) = default_stream(lent.tensor().device()) {
         import = import.after(stream);
     }
-    foreign::taken(capsule.py(), import, lent.take()?)
+    foreign::taken(py, import, lent.take()?)
 }
 
 /// The stream that a producer which is told none makes wait, where DLPack names one.

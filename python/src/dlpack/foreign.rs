@@ -16,7 +16,7 @@ use ultramarine::interchange::dlpack::{
     },
     type_code,
 };
-use ultramarine::interchange::{DLDevice, Import, ImportOptions, refusal};
+use ultramarine::interchange::{DLDevice, Import, ImportOptions, Plain, refusal};
 use ultramarine::{Array, Error};
 
 static ATTRIBUTE: Word = Word::new(exchange::ATTRIBUTE);
@@ -113,7 +113,7 @@ fn learn(object: &Bound<'_, PyAny>) -> PyResult<Found> {
         cache.known[place].replace(entry)
     };
     drop(former);
-    Ok(known(address, py).unwrap_or(Found { is_ours, export, stream, torch: None }))
+    known(address, py).map_or_else(|| learn(object), Ok)
 }
 
 /// `torch.Tensor`, if torch was imported.
@@ -156,10 +156,20 @@ fn table(object: &Bound<'_, PyAny>) -> PyResult<Option<NonNull<DLPackExchangeAPI
     Ok(None)
 }
 
+impl Found {
+    /// torch's functions, held while Python code may run.
+    #[inline]
+    fn torch<'py>(&self, py: Python<'py>) -> Option<[Bound<'py, PyAny>; 2]> {
+        // SAFETY: live objects, as nothing has run since they were found in the cache.
+        let hold = |p: NonNull<_>| unsafe { Bound::from_borrowed_ptr(py, p.as_ptr()) };
+        self.torch.map(|(is_neg, is_conj)| [hold(is_neg), hold(is_conj)])
+    }
+}
+
 /// Calls a function of an object alone, that gives True or False.
 #[inline]
-fn says(object: &Bound<'_, PyAny>, function: NonNull<ffi::PyObject>) -> PyResult<bool> {
-    // SAFETY: live objects: the function is held by the object's type.
+fn says(object: &Bound<'_, PyAny>, function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // SAFETY: live objects.
     unsafe {
         let made = calls::call(function.as_ptr(), &[object.as_ptr()], 1, ptr::null_mut());
         if made.is_null() {
@@ -214,8 +224,8 @@ pub fn take(object: &Bound<'_, PyAny>, found: Found, options: ImportOptions) -> 
         Some(export) if options.device.is_none() => exported(object, export, found, options),
         _ => {
             // torch's `__dlpack__` does not look at this either.
-            if let Some((is_neg, _)) = found.torch
-                && says(object, is_neg)?
+            if let Some([is_neg, _]) = found.torch(object.py())
+                && says(object, &is_neg)?
             {
                 return Err(negated().into());
             }
@@ -231,12 +241,13 @@ fn exported(
     options: ImportOptions,
 ) -> Res<Option<Array>> {
     let py = object.py();
-    if let Some((is_neg, _)) = found.torch {
-        if says(object, is_neg)? {
-            return Err(negated().into());
-        }
+    let torch = found.torch(py);
+    if let Some([is_neg, _]) = &torch {
         if requires_grad(object)? {
             return Ok(None);
+        }
+        if says(object, is_neg)? {
+            return Err(negated().into());
         }
     }
     let mut raw = ptr::null_mut();
@@ -256,11 +267,17 @@ fn exported(
         }
     };
     let conjugated = tensor.dtype().code == type_code::COMPLEX;
-    if let Some((_, is_conj)) = found.torch
+    if let Some([_, is_conj]) = &torch
         && conjugated
         && says(object, is_conj)?
     {
         return Ok(None);
+    }
+    if options.copy != Some(true)
+        && let Some(plain) = Plain::judge(&tensor, &checked)
+    {
+        // SAFETY: judged from this tensor, which nobody else has.
+        return Ok(Some(unsafe { plain.take(tensor, &checked) }));
     }
     let mut import = Import::judge(&tensor, checked, options)?;
     let DLDevice { device_type, device_id } = tensor.device();
