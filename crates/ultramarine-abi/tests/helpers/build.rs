@@ -1,6 +1,7 @@
 //! Builds the plugins and opens them.
 
-use super::host::Host;
+pub use super::compile::run;
+use super::{compile, host::Host};
 use libloading::Library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,27 +10,9 @@ use ultramarine_abi::{
     BackendAbiInfo, BackendAbiInfoFn, BackendInit, BackendTable, inline_text, status, symbol,
 };
 
-/// Runs a command that must succeed.
-pub fn run(command: &mut Command) {
-    let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(done.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&done.stderr));
-}
-
 /// Compiles `tests/plugins/{source}` with more flags, to a library of its own name.
 pub fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("libultramarine-{name}.so"));
-    let (variable, compiler, standard) = match source.ends_with(".cpp") {
-        true => ("CXX", "c++", "-std=c++11"),
-        false => ("CC", "cc", "-std=c11"),
-    };
-    let compiler = std::env::var(variable).unwrap_or_else(|_| compiler.into());
-    let mut command = Command::new(compiler);
-    command.args([standard, "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic"]);
-    command.args(["-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]).args(flags);
-    command.arg("-I").arg(root.join("include"));
-    run(command.arg(root.join("tests/plugins").join(source)).arg("-o").arg(&to));
-    to
+    compile::library(&format!("plugins/{source}"), name, flags)
 }
 
 /// The plugin in Rust, which is an example of this crate.

@@ -2,6 +2,8 @@
 //! tables, and what becomes of exceptions and panics.
 
 mod build;
+#[path = "../support/compile.rs"]
+mod compile;
 mod compute;
 mod errors;
 mod host;

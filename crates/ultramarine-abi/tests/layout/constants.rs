@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::fmt::Write;
 use std::path::Path;
 use ultramarine_abi::{
-    dlpack::{device_type, type_code},
+    dlpack::{self, device_type, flag, type_code},
     interface::{self, kernel, memory, statistics},
     *,
 };
@@ -98,9 +98,12 @@ pub fn all() -> Vec<(String, Value)> {
         kDLROCM = device_type::ROCM;
         kDLROCMHost = device_type::ROCM_HOST;
         kDLExtDev = device_type::EXT_DEV;
+        kDLCUDAManaged = device_type::CUDA_MANAGED;
         kDLOneAPI = device_type::ONE_API;
         kDLWebGPU = device_type::WEBGPU;
         kDLHexagon = device_type::HEXAGON;
+        kDLMAIA = device_type::MAIA;
+        kDLTrn = device_type::TRN;
         kDLInt = type_code::INT;
         kDLUInt = type_code::UINT;
         kDLFloat = type_code::FLOAT;
@@ -108,6 +111,22 @@ pub fn all() -> Vec<(String, Value)> {
         kDLBfloat = type_code::BFLOAT;
         kDLComplex = type_code::COMPLEX;
         kDLBool = type_code::BOOL;
+        kDLFloat8_e3m4 = type_code::FLOAT8_E3M4;
+        kDLFloat8_e4m3 = type_code::FLOAT8_E4M3;
+        kDLFloat8_e4m3b11fnuz = type_code::FLOAT8_E4M3B11FNUZ;
+        kDLFloat8_e4m3fn = type_code::FLOAT8_E4M3FN;
+        kDLFloat8_e4m3fnuz = type_code::FLOAT8_E4M3FNUZ;
+        kDLFloat8_e5m2 = type_code::FLOAT8_E5M2;
+        kDLFloat8_e5m2fnuz = type_code::FLOAT8_E5M2FNUZ;
+        kDLFloat8_e8m0fnu = type_code::FLOAT8_E8M0FNU;
+        kDLFloat6_e2m3fn = type_code::FLOAT6_E2M3FN;
+        kDLFloat6_e3m2fn = type_code::FLOAT6_E3M2FN;
+        kDLFloat4_e2m1fn = type_code::FLOAT4_E2M1FN;
+        DLPACK_MAJOR_VERSION = dlpack::DLPACK_MAJOR;
+        DLPACK_MINOR_VERSION = dlpack::DLPACK_MINOR;
+        DLPACK_FLAG_BITMASK_READ_ONLY = flag::READ_ONLY;
+        DLPACK_FLAG_BITMASK_IS_COPIED = flag::IS_COPIED;
+        DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED = flag::IS_SUBBYTE_TYPE_PADDED;
     };
     for id in interface::IDS {
         let name = id.to_str().unwrap().trim_start_matches("ultramarine.");
@@ -137,6 +156,16 @@ pub fn defined(folder: &Path) -> BTreeSet<String> {
             if name != "EXPORT" && !value.is_empty() {
                 names.insert(format!("UM_{name}"));
             }
+        }
+    }
+    let dlpack = std::fs::read_to_string(folder.join("dlpack.h")).unwrap();
+    // `kDLName = number` and `#define DLPACK_NAME value`.
+    let words = dlpack.split_whitespace().collect::<Vec<_>>();
+    for pair in words.windows(2) {
+        let constant = pair[0].starts_with("kDL") && pair[1] == "=";
+        let macro_ = pair[0] == "#define" && pair[1].starts_with("DLPACK_");
+        if constant || macro_ {
+            names.insert(pair[usize::from(macro_)].to_owned());
         }
     }
     names

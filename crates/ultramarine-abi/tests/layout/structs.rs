@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use ultramarine_abi::{
+    dlpack::exchange,
     interface::{fused, kernel, memory, peer, profile, replay, statistics},
     *,
 };
@@ -116,6 +117,14 @@ rows! {
     dlpack::DLDevice DLDevice: device_type, device_id;
     dlpack::DLDataType DLDataType: code, bits, lanes;
     dlpack::DLTensor DLTensor: data, device, ndim, dtype, shape, strides, byte_offset;
+    dlpack::DLPackVersion DLPackVersion: major, minor;
+    dlpack::DLManagedTensor DLManagedTensor: dl_tensor, manager_ctx, deleter;
+    dlpack::DLManagedTensorVersioned DLManagedTensorVersioned: version, manager_ctx, deleter,
+        flags, dl_tensor;
+    exchange::DLPackExchangeAPIHeader DLPackExchangeAPIHeader: version, prev_api;
+    exchange::DLPackExchangeAPI DLPackExchangeAPI: header, managed_tensor_allocator,
+        managed_tensor_from_py_object_no_sync, managed_tensor_to_py_object_no_sync,
+        dltensor_from_py_object_no_sync, current_work_stream;
 }
 
 /// What Rust says.
