@@ -9,7 +9,10 @@ use ultramarine_dlpack::{Checked, DLDataType, Invalid, flag};
 fn taken(header: &Header) -> Checked {
     assert!(trial::run(header), "{header:?}");
     let foreign = Foreign::new(header);
-    foreign.take().unwrap().1
+    let (tensor, found) = foreign.take().unwrap();
+    let shape = format!("shape: {:?}", header.shape.as_deref().unwrap_or(&[]));
+    assert!(format!("{tensor:?}").contains(&shape), "{tensor:?}");
+    found
 }
 
 fn refused(header: &Header) -> Invalid {

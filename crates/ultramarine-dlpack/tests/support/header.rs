@@ -116,7 +116,9 @@ impl Header {
                 turned.rotate_left((next() as usize) % count.max(1));
                 let back = next();
                 let signs = turned.iter_mut().enumerate();
-                signs.for_each(|(i, s)| *s = if back >> (i % 8) & 1 == 1 { -*s } else { *s });
+                signs.for_each(|(i, s)| {
+                    *s = if back >> (i % 8) & 1 == 1 { s.wrapping_neg() } else { *s }
+                });
                 Some(turned)
             }
             4 | 5 => Some((0..count).map(|_| i64::from(next() as i8 % 8)).collect()),
@@ -188,7 +190,7 @@ fn number(next: &mut dyn FnMut() -> u8) -> i64 {
         n @ 200..=219 => i64::MAX - i64::from(n - 200),
         n @ 220..=229 => i64::MIN + i64::from(n - 220),
         // What times some item is just an address space.
-        n @ 230..=239 => i64::MAX / i64::from(n - 229) + i64::from(next() % 3) - 1,
+        n @ 230..=239 => (i64::MAX / i64::from(n - 229) - 1).saturating_add(i64::from(next() % 3)),
         _ => raw(next, 8) as i64,
     }
 }

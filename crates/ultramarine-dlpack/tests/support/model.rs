@@ -5,7 +5,7 @@ use super::header::{Header, Memory};
 use ultramarine_dlpack::{Checked, Invalid};
 
 /// More elements than this are not counted one by one.
-pub const FEW: u128 = 4096;
+pub const FEW: u128 = 256;
 
 /// Tensors of more bytes than this get no memory.
 pub const MOST: usize = 1 << 16;

@@ -26,7 +26,6 @@ pub fn run(header: &Header) -> bool {
         }
         (Err(error), Err(reasons)) => {
             assert!(reasons.contains(&model::reason(&error)), "{error} for {header:?}");
-            assert!(!error.to_string().is_empty());
             assert_eq!(foreign.deleted(), 0, "refused, but not by its owner");
             foreign.discard();
             false
@@ -50,7 +49,6 @@ fn shows(header: &Header, tensor: &ManagedTensor) {
         let said = header.strides.as_ref().map(|s| s[axis] as isize);
         assert_eq!(tensor.stride(axis), said);
     }
-    assert!(format!("{tensor:?}").contains("ManagedTensor"));
 }
 
 /// Shape and strides as an array has them.
