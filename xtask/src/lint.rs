@@ -24,6 +24,9 @@ pub fn run() -> Result<()> {
     };
     sh::say("rustfmt");
     check("rustfmt", sh::run(sh::cargo(&["fmt", "--all", "--check"])));
+    // A workspace of its own.
+    let fuzz = ["fmt", "--check", "--manifest-path", "crates/ultramarine-dlpack/fuzz/Cargo.toml"];
+    check("rustfmt of the fuzz target", sh::run(sh::cargo(&fuzz)));
 
     sh::say("clippy");
     let lints = ["-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"];

@@ -6,11 +6,13 @@ mod boundaries;
 mod conform;
 mod demo;
 mod drivers;
+mod fuzz;
 mod generate;
 mod lint;
 mod package;
 mod plugins;
 mod python;
+mod sanitize;
 mod sh;
 mod test;
 
@@ -27,6 +29,9 @@ usage: cargo xtask COMMAND
                    how long arrays take to and from other libraries)
   plugins          build the plugins that are made of this repository into target/backends/
   conform          run the conformance kit on every backend that this repository builds
+  fuzz             tensors' headers that a fuzzer makes, against the validation: --runs N (a million),
+                   --keep adds what reaches more of the code to the corpus
+  sanitize         the tests of the interchange under address, leak and thread sanitizer
   boundaries       who may know whom: dependencies, names, the plugins' binaries, the core without
                    its loader (lint runs it, too)
   generate         make the header, tables and docs of the operations from schema.toml
@@ -40,7 +45,7 @@ fn run() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let command = args.next();
     let rest: Vec<String> = args.collect();
-    if command.as_deref() != Some("bench") && !rest.is_empty() {
+    if !matches!(command.as_deref(), Some("bench" | "fuzz")) && !rest.is_empty() {
         bail!("{} takes no arguments\n\n{HELP}", command.unwrap_or_default());
     }
     match command.as_deref() {
@@ -53,6 +58,8 @@ fn run() -> Result<()> {
         Some("conform") => conform::run(),
         Some("plugins") => plugins::run(),
         Some("boundaries") => boundaries::run(),
+        Some("fuzz") => fuzz::run(&rest),
+        Some("sanitize") => sanitize::run(),
         None | Some("help" | "-h" | "--help") => {
             println!("{HELP}");
             Ok(())

@@ -28,6 +28,13 @@ pub fn cargo(args: &[&str]) -> Command {
     cmd(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
 }
 
+/// The compiler's name for this machine.
+pub fn host() -> Result<String> {
+    let told = read(cmd("rustc", &["-vV"]))?;
+    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc -vV does not say its host")
+}
+
 /// The command as one would type it, for messages.
 fn shown(command: &Command) -> String {
     let mut text = command.get_program().to_string_lossy().into_owned();
@@ -83,4 +90,25 @@ pub fn tree() -> Result<Vec<PathBuf>> {
     files.sort();
     files.dedup();
     Ok(files)
+}
+
+/// The number that stands before `word` in a line such as `ok. 12 passed; 0 failed`.
+pub fn count_before(line: &str, word: &str) -> u64 {
+    let words: Vec<&str> = line.split([' ', ';', '.']).filter(|w| !w.is_empty()).collect();
+    words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_before;
+
+    #[test]
+    fn totals_are_read_from_the_harness() {
+        let line =
+            " ok. 12 passed; 3 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.5s";
+        assert_eq!(count_before(line, "passed"), 12);
+        assert_eq!(count_before(line, "failed"), 3);
+        assert_eq!(count_before(line, "ignored"), 1);
+        assert_eq!(count_before(line, "absent"), 0);
+    }
 }

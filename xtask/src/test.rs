@@ -2,10 +2,15 @@
 
 use crate::conform;
 use crate::drivers;
+use crate::fuzz;
 use crate::plugins::{self, Built};
 use crate::python::Venv;
+use crate::sanitize;
 use crate::sh;
 use anyhow::{Result, anyhow, bail};
+
+/// Headers that the fuzzer tries each time; ten million are a matter of minutes by hand.
+const FUZZED: u64 = 300_000;
 
 /// Runs every kind of test, also after a failure; an error if any failed.
 pub fn run() -> Result<()> {
@@ -20,6 +25,12 @@ pub fn run() -> Result<()> {
 
     for (name, right, told) in conform::all()? {
         report.note(&format!("conformance: {name}"), right, &told);
+    }
+
+    for (name, told) in
+        [("fuzzing", fuzz::all(FUZZED, false)), (sanitize::ADDRESS, sanitize::address(false))]
+    {
+        report.outcome(name, told);
     }
 
     let venv = packages.join().map_err(|_| anyhow!("installing packages panicked"))??;
@@ -69,6 +80,28 @@ fn packages() -> Result<Venv> {
     Ok(venv)
 }
 
+/// What came of a kind of test, in words.
+pub enum Outcome {
+    /// All is well.
+    Right(String),
+    /// Something was found.
+    Wrong(String),
+    /// This machine cannot run it: what it lacks.
+    Missing(String),
+}
+
+impl Outcome {
+    /// For a command of its own.
+    pub fn show(self, name: &str) -> Result<()> {
+        match self {
+            Outcome::Right(told) => println!("{name:28} {told}"),
+            Outcome::Wrong(told) => bail!("{name}: {told}"),
+            Outcome::Missing(thing) => println!("{name:28} SKIPPED: {thing}"),
+        }
+        Ok(())
+    }
+}
+
 /// What was run, and what came of it.
 #[derive(Default)]
 struct Report {
@@ -84,6 +117,16 @@ impl Report {
         }
     }
 
+    /// What came of a kind of test that this machine may be unable to run.
+    fn outcome(&mut self, what: &str, outcome: Result<Outcome>) {
+        match outcome {
+            Ok(Outcome::Right(told)) => self.note(what, true, &told),
+            Ok(Outcome::Wrong(told)) => self.note(what, false, &told),
+            Ok(Outcome::Missing(thing)) => self.note(what, true, &format!("SKIPPED: {thing}")),
+            Err(error) => self.note(what, false, &format!("{error:#}")),
+        }
+    }
+
     /// `cargo test` with totals over all its binaries. The Python module has no tests in Rust,
     /// and outside maturin it would want a library of Python to link with.
     fn rust(&mut self, kind: &[&str]) -> Result<()> {
@@ -96,7 +139,7 @@ impl Report {
         let right = sh::follow(sh::cargo(&args), |line| {
             if let Some(result) = line.strip_prefix("test result:") {
                 for (sum, word) in total.iter_mut().zip(["passed", "failed", "ignored"]) {
-                    *sum += count_before(result, word);
+                    *sum += sh::count_before(result, word);
                 }
             }
         })?;
@@ -142,26 +185,5 @@ impl Report {
             bail!("failed: {}", self.failed.join(", "));
         }
         Ok(())
-    }
-}
-
-/// The number that stands before `word` in a line such as `ok. 12 passed; 0 failed`.
-fn count_before(line: &str, word: &str) -> u64 {
-    let words: Vec<&str> = line.split([' ', ';', '.']).filter(|w| !w.is_empty()).collect();
-    words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::count_before;
-
-    #[test]
-    fn totals_are_read_from_the_harness() {
-        let line =
-            " ok. 12 passed; 3 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.5s";
-        assert_eq!(count_before(line, "passed"), 12);
-        assert_eq!(count_before(line, "failed"), 3);
-        assert_eq!(count_before(line, "ignored"), 1);
-        assert_eq!(count_before(line, "absent"), 0);
     }
 }

@@ -1,0 +1,128 @@
+//! `cargo xtask fuzz`: libFuzzer on the validation of DLPack tensors, in a bounded run.
+//!
+//! The target is a crate as cargo-fuzz has it (`crates/ultramarine-dlpack/fuzz`), and
+//! `cargo fuzz run header` does the same where that and a nightly compiler are installed. Here its
+//! flags are passed to the compiler that builds everything else, so that a machine needs no more
+//! than a C++ compiler, for libFuzzer itself.
+
+use crate::sanitize;
+use crate::sh;
+use crate::test::Outcome;
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Headers that are tried when nobody says how many.
+const RUNS: u64 = 1_000_000;
+
+/// What cargo-fuzz passes: counters for every edge, comparisons traced, the address sanitizer.
+const FLAGS: &[&str] = &[
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "-Zsanitizer=address",
+    "--cfg=fuzzing",
+];
+
+const USAGE: &str = "usage: cargo xtask fuzz [--runs N] [--keep]";
+
+/// `cargo xtask fuzz [--runs N] [--keep]`: with `--keep` the inputs that reach more of the code
+/// than those of the repository are added to them.
+pub fn run(args: &[String]) -> Result<()> {
+    let (mut runs, mut keep) = (RUNS, false);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match (arg.as_str(), args.as_slice().first()) {
+            ("--runs", Some(n)) => {
+                runs = n.parse().with_context(|| format!("--runs {n}: a number is wanted"))?;
+                args.next();
+            }
+            ("--keep", _) => keep = true,
+            _ => bail!("{USAGE}"),
+        }
+    }
+    all(runs, keep)?.show("fuzzing")
+}
+
+/// Builds the target and runs it on so many headers.
+pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
+    if !sanitize::HERE {
+        return Ok(Outcome::Missing("no address sanitizer for this machine".to_owned()));
+    }
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
+    if sh::read(sh::cmd(&compiler, &["--version"])).is_err() {
+        let what = format!("libFuzzer needs a C++ compiler ({compiler}; Debian: g++)");
+        return Ok(Outcome::Missing(what));
+    }
+    sh::say(&format!("fuzzing the validation of DLPack tensors: {runs} headers"));
+    let program = build()?;
+    let out = sh::root().join("target/fuzz");
+    // What earlier runs found would make this one another than elsewhere.
+    let (found, failures) = (out.join("corpus"), out.join("failures"));
+    for folder in [&found, &failures] {
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let corpus = sh::root().join("crates/ultramarine-dlpack/fuzz/corpus/header");
+    let mut fuzzer = sh::cmd(&program, &[&format!("-runs={runs}"), "-seed=1", "-max_len=512"]);
+    // Lines of progress come seldom; a header that takes a second is a failure.
+    fuzzer.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
+    fuzzer.arg(format!("-artifact_prefix={}/", failures.display())).args([&found, &corpus]);
+    let (right, told) = follow(fuzzer)?;
+    if !right {
+        let again = format!("{} FILE in {}", program.display(), failures.display());
+        return Ok(Outcome::Wrong(format!("{told}; again with {again}")));
+    }
+    if keep {
+        sh::run(sh::cmd(&program, &["-merge=1", &text(&corpus), &text(&found)]))?;
+    }
+    Ok(Outcome::Right(told))
+}
+
+/// The fuzz target, built as cargo-fuzz builds it.
+fn build() -> Result<PathBuf> {
+    let target = sh::host()?;
+    let (out, manifest) = ("target/fuzz", "crates/ultramarine-dlpack/fuzz/Cargo.toml");
+    let build = ["build", "--release", "--locked", "--quiet", "--bin", "header"];
+    let places = ["--manifest-path", manifest, "--target-dir", out, "--target", &target];
+    let mut cargo = sh::cargo(&[&build[..], &places].concat());
+    // The standard compiler takes unstable flags so; it is the same as nightly's.
+    cargo.env("RUSTC_BOOTSTRAP", "1").env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
+    sh::run(cargo)?;
+    Ok(sh::root().join(out).join(target).join("release/header"))
+}
+
+/// Runs the fuzzer, shows what it says, and gives its totals.
+fn follow(mut fuzzer: Command) -> Result<(bool, String)> {
+    let mut child = fuzzer.stderr(Stdio::piped()).spawn().context("cannot run the fuzzer")?;
+    let (mut last, mut done) = (String::new(), String::new());
+    if let Some(out) = child.stderr.take() {
+        for line in BufReader::new(out).split(b'\n') {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            // Each new input has a line, of which there are hundreds; so have words for a dictionary.
+            let common = line.contains(" NEW  ") || line.contains(" REDUCE ");
+            if !common && !line.starts_with('"') && !line.starts_with("######") {
+                println!("{line}");
+            }
+            if line.contains("cov: ") {
+                line.trim().clone_into(&mut last);
+            }
+            let wrong = line.contains("ERROR") || line.contains("panicked");
+            if done.is_empty() && (wrong || line.starts_with("Done ")) {
+                line.trim().clone_into(&mut done);
+            }
+        }
+    }
+    let right = child.wait()?.success();
+    let covered = last.split("cov: ").nth(1).and_then(|rest| rest.split(" lim").next());
+    Ok((right, format!("{done}; cov: {}", covered.unwrap_or("unknown"))))
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

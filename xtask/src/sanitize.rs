@@ -1,0 +1,148 @@
+//! `cargo xtask sanitize`: the tests of the interchange under the compiler's sanitizers.
+//!
+//! - **Address and leak sanitizer**: the tests of `ultramarine-dlpack`, the round trips through C
+//!   and C++, and the core's interchange tests. The runtime comes with the compiler, and the
+//!   standard library need not be rebuilt: its calls of `malloc` are seen like all others.
+//! - **Thread sanitizer**: the tests of `ultramarine-dlpack` that have threads. It needs a standard
+//!   library that is built with it: in one that is not are fences it cannot see, and the last of
+//!   any `Arc`s would be an alarm. So it runs where the library's sources are installed
+//!   (`rustup component add rust-src`), and says so elsewhere. What is left there is
+//!   the same tests without it, as `cargo xtask test` runs them: a stress test, no proof.
+//!
+//! `cargo xtask test` has the first without the core, which is built anew for it.
+//!
+//! Each run begins with a program that does what the sanitizer must find, so that one
+//! which sleeps is noticed.
+
+use crate::sh;
+use crate::test::Outcome;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::Command;
+
+/// How the tests of the core's interchange are named.
+const CORE: &str = "interchange";
+
+/// What the address sanitizer's run is called.
+pub const ADDRESS: &str = "sanitizers: address, leak";
+/// What the thread sanitizer's run is called.
+const THREAD: &str = "sanitizers: thread";
+
+/// Whether the compiler brings runtimes of sanitizers for this machine.
+pub const HERE: bool = cfg!(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    any(all(target_os = "linux", target_env = "gnu"), target_os = "macos")
+));
+
+/// Runs what this machine can; an error if anything was found.
+pub fn run() -> Result<()> {
+    let address = address(true)?;
+    let thread = thread()?;
+    let first = address.show(ADDRESS);
+    thread.show(THREAD).and(first)
+}
+
+/// Address and leak sanitizer. The core is built anew for it, which takes minutes.
+pub fn address(with_core: bool) -> Result<Outcome> {
+    sh::say(ADDRESS);
+    if !HERE {
+        return Ok(Outcome::Missing("no address sanitizer for this machine".to_owned()));
+    }
+    // Leaks are looked for on Linux.
+    let misuses = [("use-after-free", "AddressSanitizer"), ("leak", "LeakSanitizer")];
+    for (misuse, finder) in &misuses[..1 + usize::from(cfg!(target_os = "linux"))] {
+        found(&Kind::Address, misuse, finder)?;
+    }
+    let tensors = ["test", "--no-fail-fast", "-p", "ultramarine-dlpack", "--tests"];
+    let c = ["test", "--no-fail-fast", "-p", "ultramarine-abi", "--test", "dlpack"];
+    let pattern = format!("{CORE}*");
+    let core = ["test", "--no-fail-fast", "-p", "ultramarine", "--test", &pattern];
+    let mut commands = vec![&tensors[..], &c];
+    if with_core && has_tests(CORE)? {
+        commands.push(&core);
+    }
+    total(&Kind::Address, &commands)
+}
+
+/// Thread sanitizer.
+fn thread() -> Result<Outcome> {
+    sh::say(THREAD);
+    let sysroot = sh::read(sh::cmd("rustc", &["--print", "sysroot"]))?;
+    let sources = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
+    if !HERE || !sources.exists() {
+        let what = "the standard library's sources are not installed (rustup component add \
+                    rust-src)";
+        return Ok(Outcome::Missing(what.to_owned()));
+    }
+    found(&Kind::Thread, "race", "ThreadSanitizer")?;
+    let threads = ["--test", "threads", "--test", "life"];
+    let test = ["test", "--no-fail-fast", "-p", "ultramarine-dlpack"];
+    total(&Kind::Thread, &[&[&test[..], &threads].concat()])
+}
+
+/// Whether the core has tests whose name begins so: cargo takes no pattern that matches none.
+fn has_tests(name: &str) -> Result<bool> {
+    let mut tests = sh::tree()?.into_iter().filter_map(|file| {
+        let inner = file.strip_prefix("crates/ultramarine/tests").ok()?;
+        Some(inner.to_string_lossy().into_owned())
+    });
+    Ok(tests.any(|test| test.starts_with(name)))
+}
+
+enum Kind {
+    Address,
+    Thread,
+}
+
+impl Kind {
+    /// `cargo` such that what it builds has the sanitizer in it. With a target that is named, build
+    /// scripts and macros are built without.
+    fn cargo(&self, args: &[&str]) -> Result<Command> {
+        let (flag, folder) = match self {
+            Kind::Address => ("-Zsanitizer=address", "target/sanitize/address"),
+            Kind::Thread => ("-Zsanitizer=thread", "target/sanitize/thread"),
+        };
+        let mut cargo = sh::cargo(args);
+        cargo.args(["--quiet", "--target", &sh::host()?, "--target-dir", folder]);
+        if let Kind::Thread = self {
+            cargo.arg("-Zbuild-std");
+        }
+        // The standard compiler takes unstable flags so; it is the same as nightly's.
+        cargo.env("RUSTC_BOOTSTRAP", "1").env("CARGO_ENCODED_RUSTFLAGS", flag);
+        cargo.env("TSAN_OPTIONS", "halt_on_error=1");
+        Ok(cargo)
+    }
+}
+
+/// Runs the program that does wrong on purpose: an error unless the sanitizer finds it.
+fn found(kind: &Kind, misuse: &str, finder: &str) -> Result<()> {
+    let args = ["run", "-p", "ultramarine-dlpack", "--example", "wrong_on_purpose"];
+    let mut cargo = kind.cargo(&args)?;
+    let output = cargo.args(["--", misuse]).output().context("cannot run cargo")?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() || !told.contains(&format!("{finder}: ")) {
+        bail!("{finder} does not find a {misuse} that was made on purpose:\n{told}");
+    }
+    println!("{finder} finds a {misuse} that was made on purpose");
+    Ok(())
+}
+
+/// Runs tests, and counts them.
+fn total(kind: &Kind, commands: &[&[&str]]) -> Result<Outcome> {
+    let (mut right, mut passed, mut failed) = (true, 0, 0);
+    for args in commands {
+        right &= sh::follow(kind.cargo(args)?, |line| {
+            if let Some(result) = line.strip_prefix("test result:") {
+                passed += sh::count_before(result, "passed");
+                failed += sh::count_before(result, "failed");
+            }
+        })?;
+    }
+    // A sanitizer's report ends the process, and its tests have no result.
+    let told = format!("{passed} passed, {failed} failed");
+    Ok(if right && passed > 0 {
+        Outcome::Right(format!("{told}, nothing found"))
+    } else {
+        Outcome::Wrong(format!("{told}, see the reports above"))
+    })
+}
