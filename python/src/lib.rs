@@ -4,6 +4,7 @@
 //! array/       the class: attributes, operators, indexing, construction, export
 //! convert.rs   Python values as operands and arguments
 //! dlpack/      arrays from other libraries and for them
+//! dlpack_lab/  fabricated tensors and a consumer, for ultramarine.dlpack_check
 //! dtype.rs     Dtype, categories, finfo, iinfo
 //! stream.rs    devices and streams
 //! memory.rs    counters and limits of memory
@@ -21,6 +22,8 @@ mod array;
 mod backends;
 mod convert;
 mod dlpack;
+#[cfg(unix)]
+mod dlpack_lab;
 mod dtype;
 mod error;
 mod io;
@@ -99,5 +102,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     transfer::register(m)?;
     backends::register(m)?;
     dlpack::register(m)?;
+    #[cfg(unix)]
+    dlpack_lab::register(m)?;
     Ok(())
 }
