@@ -39,7 +39,8 @@ pub fn run() -> Result<()> {
     sh::say("types: examples and stubs");
     // The backends' own build scripts subclass what has no types.
     let examples = ["--exclude", "examples/backends", "examples", "python/tests/typing_check.py"];
-    let mypy = [&["-m", "mypy", "--strict"][..], &examples].concat();
+    let package = ["python/ultramarine/dlpack_check"];
+    let mypy = [&["-m", "mypy", "--strict"][..], &examples, &package].concat();
     let right = sh::follow(venv.python(&mypy), |_| {})?;
     report.note("mypy", right, if right { "no errors" } else { "errors" });
 

@@ -120,7 +120,8 @@ impl Table {
         Ok(found)
     }
 
-    fn from_object(&self, py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Taken> {
+    #[pyo3(name = "from_object")]
+    fn export_object(&self, py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Taken> {
         let slot = "managed_tensor_from_py_object_no_sync";
         let call = self.api().managed_tensor_from_py_object_no_sync.ok_or_else(|| missing(slot))?;
         let mut out = null_mut();
