@@ -371,6 +371,19 @@ def test_bfloat16_of_ml_dtypes(make: Callable[..., mx.array]) -> None:
 
 
 @both
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
+def test_storage_dtypes_of_ml_dtypes(make: Callable[..., mx.array], name: str) -> None:
+    types = pytest.importorskip("ml_dtypes")
+    data = np.array([[1, 2, 0.5], [4, -3, 0]]).astype(getattr(types, name))
+    for part in (data, data.T, data[:, ::-2]):
+        made = make(part)
+        assert made.dtype == getattr(mx, name) and made.tolist() == part.tolist()
+        assert make(part, mx.float32).tolist() == part.tolist()
+    assert shares(mx.asarray(data, copy=False), data)
+    assert (mx.zeros((2, 3)) + data).tolist() == data.tolist()
+
+
+@both
 @pytest.mark.parametrize(
     "given",
     [

@@ -299,8 +299,18 @@ def test_pyarrow() -> None:
 
 def test_pandas() -> None:
     pd = pytest.importorskip("pandas")
-    series = pd.Series([1.0, 2.0])
+    x, series = mx.array([1.0, 3.0]), pd.Series([1.0, 2.0], index=["a", "b"])
     assert mx.array(series).tolist() == [1, 2]
-    assert (mx.array([1.0, 1.0]) + series).tolist() == [2, 3]
+    assert mx.asarray(series).dtype == mx.float64
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    for f in (operator.add, operator.mul, operator.truediv, operator.lt, operator.ge):
+        for other in (series, pd.Index([1.0, 2.0]), frame):
+            values = np.asarray(other)
+            for got, want in (
+                (f(x, other), f(np.array([1.0, 3.0]), values)),
+                (f(other, x), f(values, np.array([1.0, 3.0]))),
+            ):
+                assert type(got) is mx.array
+                np.testing.assert_allclose(np.array(got), want, rtol=1e-6)
     with pytest.raises(ValueError):
         mx.array(pd.Series(["a", 1]))

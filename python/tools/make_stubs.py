@@ -379,6 +379,7 @@ SPECIAL = {
         *(f"def __{op}__(self, other: object) -> array: ...  # type: ignore[override]"
           for op in ("eq", "ne")),
         *(f"def __{r}matmul__(self, other: array | Foreign) -> array: ..." for r in ("", "r", "i")),
+        "__array_priority__: float",
         *(f"def __{r}divmod__(self, other: ArrayLike) -> tuple[array, array]: ..."
           for r in ("", "r")),
         "def __dlpack__(self, *, stream: int | None = None, "

@@ -39,10 +39,11 @@ compile_error!("the handle of an array relies on the interpreter lock");
 /// dtype float64 becomes float32 and complex128 complex64, as in MLX; `asarray` keeps float64.
 ///
 /// Operators and functions that take numbers beside arrays take objects of 3 to 6, too, on
-/// either side: they are copied at the call, so that what their owner writes later does not matter, and
-/// converted to the dtype of the array beside them. The result is an array, also of
-/// `numpy_array + array` (in MLX a NumPy array). `numpy_array += array` binds the name to a new
-/// array and leaves NumPy's as it was; `numpy_array[...] += array` writes into it.
+/// either side: they are copied at the call, so that what their owner writes later does not
+/// matter, and converted to the dtype of the array beside them (floats beside integers lose
+/// their fraction, as in MLX). The result is an array, also of `numpy_array + array` (in MLX a
+/// NumPy array) and of what pandas has on the left. `numpy_array += array` binds the name to a
+/// new array and leaves NumPy's as it was; `numpy_array[...] += array` writes into it.
 /// NumPy's functions (`numpy.add(x, y)`) give NumPy arrays.
 ///
 /// Args:

@@ -118,6 +118,11 @@ impl PyArray {
     #[pyo3(name = "__array_priority__")]
     const PRIORITY: f64 = 1000.0;
 
+    // The same for pandas, whose DataFrame has 4000.
+    #[classattr]
+    #[pyo3(name = "__pandas_priority__")]
+    const PANDAS_PRIORITY: i32 = 5000;
+
     fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
         product(slf, other, false).map(PyArray::new)
     }
