@@ -89,6 +89,15 @@ impl ManagedTensor {
         Ok((ManagedTensor(Raw::Versioned(tensor)), checked))
     }
 
+    /// Takes over a versioned tensor that [`check`] found valid, with the flags that it has.
+    ///
+    /// # Safety
+    /// As [`ManagedTensor::from_versioned`], for a tensor of major version 1 that is valid.
+    #[inline]
+    pub unsafe fn assume_versioned(tensor: NonNull<DLManagedTensorVersioned>) -> ManagedTensor {
+        ManagedTensor(Raw::Versioned(tensor))
+    }
+
     /// Takes over a tensor without a version, if it is valid. If not, it stays the caller's.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Calls without tuples and dicts for the arguments: functions of ours that take them so, and
 //! functions of others that we call so. PyO3's own wrappers take as long as a whole exchange.
 
-use crate::error::Res;
+use crate::error::{Fail, Res};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -130,29 +130,54 @@ pub fn flag(py: Python<'_>, value: *mut ffi::PyObject, name: &str) -> Res<Option
     }
 }
 
+/// What the short ways give: with errors so small that results travel in registers. Moving the
+/// whole ones by way of the stack took a tenth of an exchange.
+pub type Quick<T> = Result<T, Box<Fail>>;
+
+impl From<ultramarine::Error> for Box<Fail> {
+    #[cold]
+    fn from(error: ultramarine::Error) -> Box<Fail> {
+        Box::new(Fail::Core(error))
+    }
+}
+
+impl From<PyErr> for Box<Fail> {
+    #[cold]
+    fn from(error: PyErr) -> Box<Fail> {
+        Box::new(Fail::Py(error))
+    }
+}
+
+impl From<Box<Fail>> for Fail {
+    #[cold]
+    fn from(fail: Box<Fail>) -> Fail {
+        *fail
+    }
+}
+
 /// The body of a function that the interpreter calls: errors and panics become exceptions, and
 /// NULL.
 #[inline]
-pub fn guarded(body: impl FnOnce(Python<'_>) -> Res<*mut ffi::PyObject>) -> *mut ffi::PyObject {
+pub fn guarded(body: impl FnOnce(Python<'_>) -> Quick<*mut ffi::PyObject>) -> *mut ffi::PyObject {
     guarded_or(ptr::null_mut(), body)
 }
 
 /// As [`guarded`], with another result for failures.
 #[inline]
-pub fn guarded_or<T: Copy>(failed: T, body: impl FnOnce(Python<'_>) -> Res<T>) -> T {
+pub fn guarded_or<T: Copy>(failed: T, body: impl FnOnce(Python<'_>) -> Quick<T>) -> T {
     // SAFETY: the interpreter calls us, so its lock is held.
     let py = unsafe { Python::assume_attached() };
-    match catch_unwind(AssertUnwindSafe(|| body(py))) {
-        Ok(Ok(result)) => result,
-        Ok(Err(fail)) => {
-            raise(|| fail.into());
+    let whole = AssertUnwindSafe(|| match body(py) {
+        Ok(result) => result,
+        Err(fail) => {
+            raise(|| Fail::from(fail).into());
             failed
         }
-        Err(panic) => {
-            raise(|| panicked(&*panic));
-            failed
-        }
-    }
+    });
+    catch_unwind(whole).unwrap_or_else(|panic| {
+        raise(|| panicked(&*panic));
+        failed
+    })
 }
 
 #[cold]

@@ -5,10 +5,13 @@ use crate::error::{Res, type_name};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::ffi::{CStr, c_char, c_void};
-use std::ptr;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use ultramarine::Array;
 use ultramarine::interchange::{
-    dlpack::{Checked, ManagedTensor},
+    Plain,
+    dlpack::{Checked, DLManagedTensorVersioned, DLPACK_MAJOR, ManagedTensor, check},
     refusal,
 };
 
@@ -25,7 +28,7 @@ static VERSIONED: Names = Names { fresh: c"dltensor_versioned", used: c"used_dlt
 pub struct Lent<'a, 'py> {
     capsule: &'a Bound<'py, PyAny>,
     names: &'static Names,
-    tensor: std::mem::ManuallyDrop<ManagedTensor>,
+    tensor: ManuallyDrop<ManagedTensor>,
     pub checked: Checked,
 }
 
@@ -70,11 +73,7 @@ impl<'a, 'py> Lent<'a, 'py> {
             }
         };
         let (tensor, checked) = found.map_err(refusal)?;
-        Ok(Lent { capsule, names, tensor: std::mem::ManuallyDrop::new(tensor), checked })
-    }
-
-    pub fn py(&self) -> Python<'py> {
-        self.capsule.py()
+        Ok(Lent { capsule, names, tensor: ManuallyDrop::new(tensor), checked })
     }
 
     pub fn tensor(&self) -> &ManagedTensor {
@@ -88,7 +87,45 @@ impl<'a, 'py> Lent<'a, 'py> {
         if unsafe { ffi::PyCapsule_SetName(self.capsule.as_ptr(), self.names.used.as_ptr()) } != 0 {
             return Err(PyErr::fetch(self.capsule.py()));
         }
-        Ok(std::mem::ManuallyDrop::into_inner(self.tensor))
+        Ok(ManuallyDrop::into_inner(self.tensor))
+    }
+}
+
+/// The short way: the array of a capsule's tensor if that has a version and needs nothing but to
+/// be taken. If not, nothing has happened, and [`Lent::new`] says why or what else there is to do.
+#[inline]
+pub fn take_plain(capsule: &Bound<'_, PyAny>) -> Option<Array> {
+    unsafe extern "C" {
+        fn strcmp(a: *const c_char, b: *const c_char) -> c_int;
+    }
+    let object = capsule.as_ptr();
+    if !is_capsule(capsule) {
+        return None;
+    }
+    // SAFETY: a capsule, whose name is NULL or a string. Under the right name there is a tensor,
+    // by DLPack's rules, and of this major version it is laid out as this. The interpreter lock is
+    // held, so nobody takes it before its name is changed.
+    unsafe {
+        let name = ffi::PyCapsule_GetName(object);
+        if name.is_null() || strcmp(name, VERSIONED.fresh.as_ptr()) != 0 {
+            return None;
+        }
+        let raw = ffi::PyCapsule_GetPointer(object, VERSIONED.fresh.as_ptr());
+        let raw = NonNull::new(raw.cast::<DLManagedTensorVersioned>())?;
+        let header = raw.as_ref();
+        if header.version.major != DLPACK_MAJOR {
+            return None;
+        }
+        // Looked at where it is: it is moved in pieces, which are slow to put together.
+        let checked = check(&header.dl_tensor, header.flags);
+        let checked = checked.as_ref().ok()?;
+        let tensor = ManuallyDrop::new(ManagedTensor::assume_versioned(raw));
+        let plain = Plain::judge(&tensor, checked)?;
+        if ffi::PyCapsule_SetName(object, VERSIONED.used.as_ptr()) != 0 {
+            ffi::PyErr_Clear();
+            return None;
+        }
+        Some(plain.take(ManuallyDrop::into_inner(tensor), checked))
     }
 }
 

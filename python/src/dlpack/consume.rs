@@ -1,7 +1,7 @@
 //! Tensors of other libraries as arrays.
 
-use super::calls::{self, Keywords, Word, flag, guarded};
-use super::capsule::Lent;
+use super::calls::{self, Keywords, Quick, Word, flag, guarded};
+use super::capsule::{self, Lent};
 use super::foreign;
 use crate::array::PyArray;
 use crate::convert::as_array;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ultramarine::Array;
 use ultramarine::interchange::{
-    DLDevice, ExportOptions, Import, ImportOptions, Plain, consumer_stream, dl_device,
+    DLDevice, ExportOptions, Import, ImportOptions, consumer_stream, dl_device,
     dlpack::device_type, has_accelerators,
 };
 
@@ -21,28 +21,29 @@ pub use super::capsule::is_capsule;
 
 /// The array of a capsule's tensor, which stays in the capsule if it is refused.
 pub fn from_capsule(capsule: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Array> {
-    from_answer(capsule, options, false)
+    Ok(from_answer(capsule, options, false)?)
 }
 
 /// As [`from_capsule`]; `told`: the producer has made our stream wait for the values.
 #[inline]
-fn from_answer(capsule: &Bound<'_, PyAny>, options: ImportOptions, told: bool) -> Res<Array> {
-    let lent = Lent::new(capsule)?;
+fn from_answer(capsule: &Bound<'_, PyAny>, options: ImportOptions, told: bool) -> Quick<Array> {
     if options.copy != Some(true)
         && options.device.is_none()
-        && let Some(plain) = Plain::judge(lent.tensor(), &lent.checked)
+        && let Some(array) = capsule::take_plain(capsule)
     {
-        let checked = lent.checked;
-        // SAFETY: judged from this tensor, and nobody could take it meanwhile.
-        return Ok(unsafe { plain.take(lent.take()?, &checked) });
+        return Ok(array);
     }
-    other_answer(lent, options, told)
+    other_answer(capsule, options, told)
 }
 
 /// A tensor that has to be copied, or is on a device, or is refused.
 #[cold]
-fn other_answer(lent: Lent<'_, '_>, mut options: ImportOptions, told: bool) -> Res<Array> {
-    let py = lent.py();
+fn other_answer(
+    capsule: &Bound<'_, PyAny>,
+    mut options: ImportOptions,
+    told: bool,
+) -> Quick<Array> {
+    let lent = Lent::new(capsule)?;
     if options.copy == Some(true) && lent.tensor().is_copied() {
         // Whoever made it copied for us.
         options.copy = None;
@@ -51,7 +52,7 @@ fn other_answer(lent: Lent<'_, '_>, mut options: ImportOptions, told: bool) -> R
     if !told && let Some(stream) = default_stream(lent.tensor().device()) {
         import = import.after(stream);
     }
-    foreign::taken(py, import, lent.take()?)
+    foreign::taken(capsule.py(), import, lent.take()?)
 }
 
 /// The stream that a producer which is told none makes wait, where DLPack names one.
@@ -66,7 +67,7 @@ fn default_stream(device: DLDevice) -> Option<u64> {
 
 /// The array of an object whose type has `__dlpack__`; `None` if it has not.
 pub fn from_producer(object: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Option<Array>> {
-    asked(object, foreign::found(object)?, options)
+    Ok(asked(object, foreign::found(object)?, options)?)
 }
 
 #[inline]
@@ -74,7 +75,7 @@ fn asked(
     object: &Bound<'_, PyAny>,
     found: foreign::Found,
     options: ImportOptions,
-) -> Res<Option<Array>> {
+) -> Quick<Option<Array>> {
     if let Some(array) = foreign::take(object, found, options)? {
         return Ok(Some(array));
     }
@@ -255,12 +256,12 @@ unsafe extern "C" fn from_dlpack(
 
 /// The array that `from_dlpack` gives.
 #[inline]
-fn taken(x: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Array> {
+fn taken(x: &Bound<'_, PyAny>, options: ImportOptions) -> Quick<Array> {
     if let Some(a) = PyArray::exact(x) {
         return own(x.py(), a.get(x.py()), options);
     }
     if is_capsule(x) {
-        return from_capsule(x, options);
+        return from_answer(x, options, false);
     }
     let found = foreign::found(x)?;
     if found.is_ours
@@ -275,15 +276,15 @@ fn taken(x: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Array> {
 }
 
 #[cold]
-fn no_producer(x: &Bound<'_, PyAny>) -> Fail {
-    type_(format!(
+fn no_producer(x: &Bound<'_, PyAny>) -> Box<Fail> {
+    Box::new(type_(format!(
         "[from_dlpack] expected an object with __dlpack__ or a capsule, got {}",
         type_name(x)
-    ))
+    )))
 }
 
 /// Our own array, where it is wanted and as it is wanted.
-fn own(py: Python<'_>, array: Array, options: ImportOptions) -> Res<Array> {
+fn own(py: Python<'_>, array: Array, options: ImportOptions) -> Quick<Array> {
     if options.copy != Some(true) && options.device.is_none_or(|d| d == array.device()) {
         return Ok(array);
     }

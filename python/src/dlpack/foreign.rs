@@ -1,8 +1,7 @@
 //! The C exchange API of other libraries' types: a tensor without a Python call.
 
-use super::calls::{self, Word};
+use super::calls::{self, Quick, Word};
 use crate::array::PyArray;
-use crate::error::Res;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyInt, PyType};
@@ -219,7 +218,11 @@ pub fn found(object: &Bound<'_, PyAny>) -> PyResult<Found> {
 /// The array of an object whose type has a table; `None` where `__dlpack__` is to be asked, which
 /// explains errors better.
 #[inline]
-pub fn take(object: &Bound<'_, PyAny>, found: Found, options: ImportOptions) -> Res<Option<Array>> {
+pub fn take(
+    object: &Bound<'_, PyAny>,
+    found: Found,
+    options: ImportOptions,
+) -> Quick<Option<Array>> {
     match found.export {
         Some(export) if options.device.is_none() => exported(object, export, found, options),
         _ => {
@@ -239,7 +242,7 @@ fn exported(
     export: ManagedTensorFromPyObject,
     found: Found,
     options: ImportOptions,
-) -> Res<Option<Array>> {
+) -> Quick<Option<Array>> {
     let py = object.py();
     let torch = found.torch(py);
     if let Some([is_neg, _]) = &torch {
@@ -297,7 +300,7 @@ fn exported(
 
 /// The array of a tensor that was judged, and is ours.
 #[inline]
-pub fn taken(py: Python<'_>, import: Import, tensor: ManagedTensor) -> Res<Array> {
+pub fn taken(py: Python<'_>, import: Import, tensor: ManagedTensor) -> Quick<Array> {
     // SAFETY: judged from this tensor, which nobody else has.
     let take = || unsafe { import.take(tensor) };
     // Without a copy there is nothing to do that others could not wait for.

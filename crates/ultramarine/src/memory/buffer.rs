@@ -101,6 +101,7 @@ unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
 }
 
 impl BufferRef {
+    #[inline]
     fn new(buffer: Buffer) -> BufferRef {
         BufferRef(NonNull::from(Box::leak(Box::new(buffer))))
     }
@@ -198,6 +199,7 @@ struct Place {
 }
 
 impl Place {
+    #[inline]
     fn host(pointer: *mut u8, bytes: usize) -> Place {
         Place { pointer, handle: std::ptr::null_mut(), bytes, device: Device::CPU }
     }
