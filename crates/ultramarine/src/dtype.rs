@@ -165,8 +165,23 @@ impl Dtype {
     }
 
     /// The dtype of a DLPack type, if there is arithmetic with it.
+    #[inline]
     pub fn from_dl(dl: DLDataType) -> Option<Dtype> {
-        Dtype::ALL.into_iter().find(|d| d.to_dl() == dl)
+        /// By code, and by the power of two that the bytes are.
+        const FOUND: [[Option<Dtype>; 4]; 7] = {
+            let mut found = [[None; 4]; 7];
+            let mut i = 0;
+            while i < Dtype::ALL.len() {
+                let dl = Dtype::ALL[i].to_dl();
+                found[dl.code as usize][(dl.bits / 8).trailing_zeros() as usize] =
+                    Some(Dtype::ALL[i]);
+                i += 1;
+            }
+            found
+        };
+        let power = (dl.bits / 8).trailing_zeros() as usize;
+        let found = (*FOUND.get(dl.code as usize)?.get(power)?)?;
+        (found.to_dl() == dl).then_some(found)
     }
 
     /// The dtype of a DLPack type, if arrays can hold it. The tensor's `flags` tell

@@ -6,8 +6,8 @@ mod mock_device;
 use mock_device::{BUFFERS, COPIES, init};
 use std::sync::atomic::Ordering;
 use ultramarine::{
-    Array, Device, Dtype, Error, Result, backends, default_stream, op_counts, register, set_strict,
-    stats, with_stream,
+    Array, Device, Dtype, Error, Result, Stream, backends, default_stream, op_counts, register,
+    set_strict, stats, with_stream,
 };
 
 #[test]
@@ -83,6 +83,8 @@ fn a_registered_device() -> Result<()> {
         "{error}"
     );
 
+    memory_of_others(gpu)?;
+
     // Everything goes back where it came from.
     let ones = with_stream(gpu, || {
         Array::ones(&[1000], Dtype::Float32)?.add(&Array::ones(&[1000], Dtype::Float32)?)
@@ -91,5 +93,35 @@ fn a_registered_device() -> Result<()> {
     assert!(BUFFERS.load(Ordering::SeqCst) > 0);
     drop((x, y, z, t, s, product, bad, dependent, wide, ones));
     assert_eq!(BUFFERS.load(Ordering::SeqCst), 0, "device buffers left over");
+    Ok(())
+}
+
+/// Memory that others may write to has no mirror that is kept: it is copied for each operand.
+fn memory_of_others(gpu: Stream) -> Result<()> {
+    let copies = |x: &Array, wanted: [f32; 2]| -> Result<usize> {
+        let before = COPIES.load(Ordering::SeqCst);
+        let y = with_stream(gpu, || x.add(x))?;
+        y.eval()?;
+        let copies = COPIES.load(Ordering::SeqCst) - before;
+        assert_eq!(y.to_vec::<f32>()?, wanted);
+        Ok(copies)
+    };
+    let x = Array::from_slice(&[1.0f32, 2.0], &[2])?;
+    let write = |value: f32| {
+        // SAFETY: two numbers, which nobody reads at this time.
+        x.value().map(|v| unsafe { v.data().cast::<f32>().write(value) })
+    };
+    assert_eq!((copies(&x, [2.0, 4.0])?, copies(&x, [2.0, 4.0])?), (1, 0));
+    // An export ends the mirror that is there, and there is no other while it lives.
+    let tensor = x.to_dlpack()?;
+    write(3.0)?;
+    assert_eq!(copies(&x, [6.0, 4.0])?, 2);
+    write(4.0)?;
+    assert_eq!(copies(&x, [8.0, 4.0])?, 2);
+    // As an import it is the same memory.
+    let y = Array::from_dlpack(tensor)?;
+    assert_eq!((copies(&y, [8.0, 4.0])?, copies(&y, [8.0, 4.0])?), (2, 2));
+    drop(y);
+    assert_eq!((copies(&x, [8.0, 4.0])?, copies(&x, [8.0, 4.0])?), (1, 0), "ours again");
     Ok(())
 }

@@ -3,12 +3,52 @@
 //! - [`Array::from_dlpack`] takes a tensor of another library as an array.
 //! - [`Array::to_dlpack`] gives an array as a tensor.
 //!
+//! Side by side, with a library that gives and takes the C struct:
+//!
+//! ```
+//! use ultramarine::{Array, interchange::ManagedTensor};
+//!
+//! // Out: the consumer gets a pointer, and runs the tensor's deleter when it has done with it.
+//! let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+//! let pointer = x.transpose()?.to_dlpack()?.into_versioned().expect("it has a version");
+//!
+//! // In: what comes is judged before anything of it is used, and owned from then on.
+//! // SAFETY: a whole tensor, which nobody else frees.
+//! let (tensor, _) = unsafe { ManagedTensor::from_versioned(pointer.as_ptr()) }.expect("valid");
+//! let y = Array::from_dlpack(tensor)?;
+//! assert_eq!(y.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+//!
+//! // No element was copied.
+//! assert_eq!(y.value()?.data(), x.value()?.data());
+//! # Ok::<(), ultramarine::Error>(())
+//! ```
+//!
+//! # Who owns what
+//!
+//! An import keeps its tensor until no array, view or work that is not done needs the memory; then the
+//! tensor's deleter runs, once, on whatever thread that is, without locks of this library. An
+//! export keeps the array's memory, not the array; whoever drops it may do so on any thread.
+//!
 //! An import is *escaped* memory: its owner may write to it at any time, and work that was not
 //! evaluated yet sees that. The same holds for an array's memory while an export of it lives.
+//! Results never lie in such memory, and no copies of it are kept on other devices. Two are as good
+//! as our own: an import that says that it was copied for us, and memory whose exports are gone.
+//!
+//! ```
+//! use ultramarine::Array;
+//! let x = Array::from_slice(&[1i32, 2, 3], &[3])?;
+//! let tensor = x.to_dlpack()?;
+//! let sum = (&x + 1)?;
+//! // SAFETY: three numbers, which nobody else looks at now.
+//! unsafe { tensor.tensor().data.cast::<i32>().write(10) };
+//! assert_eq!(sum.to_vec::<i32>()?, [11, 3, 4]); // it was not evaluated before
+//! # Ok::<(), ultramarine::Error>(())
+//! ```
 //!
 //! ```text
 //! import.rs   which tensors arrays can be, in two steps: judge (nothing is taken yet), take
 //! export.rs   tensors of arrays; lend.rs   such as nobody owns, for a call
+//! copy.rs     copies in host memory, of misaligned elements too; names.rs   types in messages
 //! device.rs   DLPack's devices and ours; device_memory.rs   memory of backends' devices
 //! ```
 
