@@ -1,5 +1,14 @@
 //! Optional interface: memory of other libraries as buffers, and buffers for other
 //! libraries, without a copy.
+//!
+//! DLPack's types of devices have each their kind: the CPU's and pinned memory are
+//! [`kind::HOST`]; CUDA, its managed memory, ROCm, oneAPI and extension devices
+//! [`kind::DEVICE_POINTER`]; Metal [`kind::MTL_BUFFER`]; OpenCL [`kind::CL_MEM`]. A block by an
+//! address begins at the lowest element; one by a handle begins with the object, and Ultramarine
+//! counts from there.
+//!
+//! Streams cross where [`MemoryInterface::native_stream`], [`MemoryInterface::wait_foreign`] and
+//! [`MemoryInterface::signal_foreign`] are all there; else the host waits.
 
 use crate::{Error, Status};
 use core::ffi::c_void;

@@ -34,7 +34,7 @@ pub static DELAY: AtomicU64 = AtomicU64::new(0);
 pub const CURSED: f32 = 12345.0;
 
 static WAITING: AtomicUsize = AtomicUsize::new(0);
-static LIVE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+pub static LIVE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 type Job = Box<dyn FnOnce() -> bool + Send>;
 
@@ -150,7 +150,7 @@ unsafe extern "C" fn alloc(
     status::OK
 }
 
-unsafe extern "C" fn free(_: *mut c_void, buffer: *mut c_void) {
+pub unsafe extern "C" fn free(_: *mut c_void, buffer: *mut c_void) {
     BUFFERS.fetch_sub(1, Ordering::SeqCst);
     LIVE.lock().unwrap().remove(&(buffer as usize));
     // SAFETY: a handle of `alloc`, given back once.
