@@ -183,7 +183,8 @@ fn ask_for_more<'py>(
             stream = Some(number.clone());
             say(&STREAM, number)?;
         }
-        if let Some(wanted) = wanted.filter(|w| *w != at) {
+        // Memory of the host is brought to a device here: its libraries know no devices.
+        if let Some(wanted) = wanted.filter(|w| *w != at && at.device_type != device_type::CPU) {
             let pair = (wanted.device_type, wanted.device_id).into_pyobject(py)?;
             say(&DL_DEVICE, pair.into_any())?;
         }

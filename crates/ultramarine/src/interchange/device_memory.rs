@@ -192,6 +192,10 @@ impl Arrival {
 
 /// The end of an import: the backend's buffer is gone.
 unsafe extern "C" fn release(context: *mut c_void) {
+    if backend::life::ended().is_some() {
+        // In a forked child it is the parent's; at the exit its library may be gone.
+        return;
+    }
     // SAFETY: the context of an import that succeeded, released once.
     late::drop_outside(unsafe { Box::from_raw(context.cast::<ManagedTensor>()) });
 }

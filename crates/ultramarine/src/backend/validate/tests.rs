@@ -197,6 +197,9 @@ macro_rules! end {
     }};
 }
 
+// Below the macros that it uses.
+mod foreign;
+
 impl Watched {
     fn new() -> Watched {
         static LOCK: Mutex<()> = Mutex::new(());
@@ -225,6 +228,7 @@ impl Watched {
         table.prepare = Some(prepare);
         table.plan_release = Some(end);
         table.submit = Some(submit);
+        table.interface = Some(foreign::interface);
         let null = std::ptr::null_mut();
         let table = validated(table);
         let mut made = Watched { table, device: null, stream: null, _one_at_a_time: guard };
