@@ -88,7 +88,7 @@ pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
 fn build() -> Result<PathBuf> {
     let target = sh::host()?;
     let (out, manifest) = ("target/fuzz", "crates/ultramarine-dlpack/fuzz/Cargo.toml");
-    let build = ["build", "--release", "--locked", "--quiet", "--bin", "header"];
+    let build = ["build", "--release", "--quiet", "--bin", "header"];
     let places = ["--manifest-path", manifest, "--target-dir", out, "--target", &target];
     let mut cargo = sh::cargo(&[&build[..], &places].concat());
     // The standard compiler takes unstable flags so; it is the same as nightly's.

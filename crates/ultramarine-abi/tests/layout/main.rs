@@ -111,3 +111,22 @@ int main(void) {{
         output(variable, compiler, flags, "symbols", &source);
     }
 }
+
+#[test]
+fn a_header_of_dlpack_itself_goes_first() {
+    // Any that is found, whatever is in it: here one with another type of tensors.
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("another-dlpack");
+    std::fs::create_dir_all(folder.join("dlpack")).unwrap();
+    let text = "#define DLPACK_DLPACK_H_\ntypedef int DLTensor;\n";
+    std::fs::write(folder.join("dlpack/dlpack.h"), text).unwrap();
+    let include = format!("-I{}", folder.display());
+    let rest = "#include <ultramarine/dlpack.h>\n#include <ultramarine/dlpack.h>
+int main(void) { DLTensor tensor = 0; return tensor; }\n";
+    for (variable, compiler, flags) in COMPILERS {
+        let found = [flags, &[&include]].concat();
+        output(variable, compiler, &found, "dlpack-found", rest);
+        // Under another name, before ours.
+        let before = format!("#include \"{}/dlpack/dlpack.h\"\n{rest}", folder.display());
+        output(variable, compiler, flags, "dlpack-before", &before);
+    }
+}
