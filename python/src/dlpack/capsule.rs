@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use ultramarine::Array;
 use ultramarine::interchange::{
     Plain,
@@ -106,11 +107,20 @@ pub fn take_plain(capsule: &Bound<'_, PyAny>) -> Option<Array> {
     // by DLPack's rules, and of this major version it is laid out as this. The interpreter lock is
     // held, so nobody takes it before its name is changed.
     unsafe {
+        // Libraries' names are constants, so mostly it is the one that was seen last.
+        static SEEN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
         let name = ffi::PyCapsule_GetName(object);
-        if name.is_null() || strcmp(name, VERSIONED.fresh.as_ptr()) != 0 {
-            return None;
+        if name != SEEN.load(Ordering::Relaxed) || name.is_null() {
+            if name.is_null() || strcmp(name, VERSIONED.fresh.as_ptr()) != 0 {
+                return None;
+            }
+            SEEN.store(name.cast_mut(), Ordering::Relaxed);
         }
         let raw = ffi::PyCapsule_GetPointer(object, VERSIONED.fresh.as_ptr());
+        if raw.is_null() {
+            // It was another name's memory meanwhile.
+            ffi::PyErr_Clear();
+        }
         let raw = NonNull::new(raw.cast::<DLManagedTensorVersioned>())?;
         let header = raw.as_ref();
         if header.version.major != DLPACK_MAJOR {

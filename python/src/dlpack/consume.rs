@@ -67,20 +67,19 @@ fn default_stream(device: DLDevice) -> Option<u64> {
 
 /// The array of an object whose type has `__dlpack__`; `None` if it has not.
 pub fn from_producer(object: &Bound<'_, PyAny>, options: ImportOptions) -> Res<Option<Array>> {
-    Ok(asked(object, foreign::found(object)?, options)?)
+    Ok(asked(object, &*foreign::found(object)?, options)?)
 }
 
 #[inline]
 fn asked(
     object: &Bound<'_, PyAny>,
-    found: foreign::Found,
+    known: &foreign::Known,
     options: ImportOptions,
 ) -> Quick<Option<Array>> {
-    if let Some(array) = foreign::take(object, found, options)? {
+    if let Some(array) = foreign::take(object, known, options)? {
         return Ok(Some(array));
     }
-    static DLPACK: Word = Word::new(c"__dlpack__");
-    let Some(method) = calls::on_type(object, &DLPACK)? else { return Ok(None) };
+    let Some(method) = foreign::method(object, known)? else { return Ok(None) };
     let (capsule, told) = ask(object, &method, options)?;
     from_answer(&capsule, options, told).map(Some)
 }
@@ -264,13 +263,13 @@ fn taken(x: &Bound<'_, PyAny>, options: ImportOptions) -> Quick<Array> {
     if is_capsule(x) {
         return from_answer(x, options, false);
     }
-    let found = foreign::found(x)?;
-    if found.is_ours
+    let known = foreign::found(x)?;
+    if known.is_ours
         && let Some(a) = as_array(x)
     {
         return own(x.py(), a.get().get(x.py()), options);
     }
-    match asked(x, found, options)? {
+    match asked(x, &known, options)? {
         Some(array) => Ok(array),
         None => Err(no_producer(x)),
     }

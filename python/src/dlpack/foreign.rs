@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyInt, PyType};
 use std::cell::UnsafeCell;
 use std::ptr::{self, NonNull};
+use std::rc::Rc;
 use ultramarine::interchange::dlpack::{
     DLPACK_MAJOR, ManagedTensor, device_type,
     exchange::{
@@ -22,9 +23,12 @@ static ATTRIBUTE: Word = Word::new(exchange::ATTRIBUTE);
 static ATTRIBUTE_1_2: Word = Word::new(exchange::ATTRIBUTE_1_2);
 
 /// What is known about a type of producers.
-struct Known {
+pub struct Known {
     class: Py<PyType>,
-    is_ours: bool,
+    /// A subclass of our own class.
+    pub is_ours: bool,
+    /// Its `__dlpack__`, where nobody can give it another: types of C that are not on the heap.
+    method: Option<Py<PyAny>>,
     /// Its table's functions, if it has a table.
     export: Option<ManagedTensorFromPyObject>,
     stream: Option<CurrentWorkStream>,
@@ -40,52 +44,34 @@ struct Torch {
 /// Types that were met lately. Their references keep addresses from meaning another type later;
 /// there are so few that types which come and go are not kept for long.
 struct Cache {
-    known: [Option<Known>; 16],
+    known: [Option<Rc<Known>>; 16],
     next: usize,
 }
 
 struct Locked(UnsafeCell<Cache>);
 
-// SAFETY: touched with the interpreter lock held, and for moments in which no Python code runs.
+// SAFETY: touched with the interpreter lock held, and for moments in which no Python code runs;
+// entries are counted and dropped under it, too.
 unsafe impl Sync for Locked {}
 
 static CACHE: Locked = Locked(UnsafeCell::new(Cache { known: [const { None }; 16], next: 0 }));
 
-/// What `take` needs of an entry, so that no reference into the cache is held while Python
-/// code runs.
-#[derive(Clone, Copy)]
-pub struct Found {
-    /// A subclass of our own class.
-    pub is_ours: bool,
-    export: Option<ManagedTensorFromPyObject>,
-    stream: Option<CurrentWorkStream>,
-    /// `is_neg` and `is_conj`, borrowed: the type has them.
-    torch: Option<(NonNull<ffi::PyObject>, NonNull<ffi::PyObject>)>,
-}
-
+/// What is known about an object's type.
 #[inline]
-fn known(class: *mut ffi::PyTypeObject, _: Python<'_>) -> Option<Found> {
-    // SAFETY: the interpreter lock is held, and nothing in here runs Python code.
-    let cache = unsafe { &*CACHE.0.get() };
+pub fn found(object: &Bound<'_, PyAny>) -> Quick<Rc<Known>> {
+    // SAFETY: a live object; the interpreter lock is held, and nothing in here runs Python code.
+    let (class, cache) = unsafe { (ffi::Py_TYPE(object.as_ptr()), &*CACHE.0.get()) };
     for entry in cache.known.iter().map_while(Option::as_ref) {
         if ptr::eq(entry.class.as_ptr(), class.cast()) {
-            let borrowed = |p: &Py<PyAny>| NonNull::new(p.as_ptr());
-            let torch =
-                entry.torch.as_ref().and_then(|t| borrowed(&t.is_neg).zip(borrowed(&t.is_conj)));
-            return Some(Found {
-                is_ours: entry.is_ours,
-                export: entry.export,
-                stream: entry.stream,
-                torch,
-            });
+            return Ok(entry.clone());
         }
     }
-    None
+    Ok(learn(object)?)
 }
 
 /// Finds out about a type, and remembers it.
 #[cold]
-fn learn(object: &Bound<'_, PyAny>) -> PyResult<Found> {
+fn learn(object: &Bound<'_, PyAny>) -> PyResult<Rc<Known>> {
     let py = object.py();
     let class = object.get_type();
     let (export, stream) = table(object)?.map_or((None, None), |t| {
@@ -100,19 +86,36 @@ fn learn(object: &Bound<'_, PyAny>) -> PyResult<Found> {
         }),
         _ => None,
     };
-    let address = class.as_type_ptr();
+    // SAFETY: a live type.
+    let flags = unsafe { ffi::PyType_GetFlags(class.as_type_ptr()) };
+    let method = match flags & ffi::Py_TPFLAGS_HEAPTYPE {
+        0 => calls::on_type(object, &DLPACK)?.map(Bound::unbind),
+        _ => None,
+    };
     let is_ours = object.is_instance_of::<PyArray>();
-    let entry = Known { class: class.unbind(), is_ours, export, stream, torch };
-    // SAFETY: as in `known`; what was there is dropped when the cache is whole again, as that may
+    let known = Known { class: class.unbind(), is_ours, method, export, stream, torch };
+    let known = Rc::new(known);
+    // SAFETY: as in `found`; what was there is dropped when the cache is whole again, as that may
     // run Python code.
     let former = unsafe {
         let cache = &mut *CACHE.0.get();
         let place = cache.next;
         cache.next = (place + 1) % cache.known.len();
-        cache.known[place].replace(entry)
+        cache.known[place].replace(known.clone())
     };
     drop(former);
-    known(address, py).map_or_else(|| learn(object), Ok)
+    Ok(known)
+}
+
+static DLPACK: Word = Word::new(c"__dlpack__");
+
+/// The `__dlpack__` of an object's type, if it has one.
+#[inline]
+pub fn method<'py>(object: &Bound<'py, PyAny>, known: &Known) -> Quick<Option<Bound<'py, PyAny>>> {
+    match &known.method {
+        Some(method) => Ok(Some(method.bind(object.py()).clone())),
+        None => Ok(calls::on_type(object, &DLPACK)?),
+    }
 }
 
 /// `torch.Tensor`, if torch was imported.
@@ -155,19 +158,9 @@ fn table(object: &Bound<'_, PyAny>) -> PyResult<Option<NonNull<DLPackExchangeAPI
     Ok(None)
 }
 
-impl Found {
-    /// torch's functions, held while Python code may run.
-    #[inline]
-    fn torch<'py>(&self, py: Python<'py>) -> Option<[Bound<'py, PyAny>; 2]> {
-        // SAFETY: live objects, as nothing has run since they were found in the cache.
-        let hold = |p: NonNull<_>| unsafe { Bound::from_borrowed_ptr(py, p.as_ptr()) };
-        self.torch.map(|(is_neg, is_conj)| [hold(is_neg), hold(is_conj)])
-    }
-}
-
 /// Calls a function of an object alone, that gives True or False.
 #[inline]
-fn says(object: &Bound<'_, PyAny>, function: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn says(object: &Bound<'_, PyAny>, function: &Py<PyAny>) -> PyResult<bool> {
     // SAFETY: live objects.
     unsafe {
         let made = calls::call(function.as_ptr(), &[object.as_ptr()], 1, ptr::null_mut());
@@ -204,31 +197,20 @@ fn negated() -> Error {
     )
 }
 
-/// What is known about an object's type.
-#[inline]
-pub fn found(object: &Bound<'_, PyAny>) -> PyResult<Found> {
-    // SAFETY: a live object.
-    let class = unsafe { ffi::Py_TYPE(object.as_ptr()) };
-    match known(class, object.py()) {
-        Some(found) => Ok(found),
-        None => learn(object),
-    }
-}
-
 /// The array of an object whose type has a table; `None` where `__dlpack__` is to be asked, which
 /// explains errors better.
 #[inline]
 pub fn take(
     object: &Bound<'_, PyAny>,
-    found: Found,
+    known: &Known,
     options: ImportOptions,
 ) -> Quick<Option<Array>> {
-    match found.export {
-        Some(export) if options.device.is_none() => exported(object, export, found, options),
+    match known.export {
+        Some(export) if options.device.is_none() => exported(object, export, known, options),
         _ => {
             // torch's `__dlpack__` does not look at this either.
-            if let Some([is_neg, _]) = found.torch(object.py())
-                && says(object, &is_neg)?
+            if let Some(torch) = &known.torch
+                && says(object, &torch.is_neg)?
             {
                 return Err(negated().into());
             }
@@ -240,16 +222,15 @@ pub fn take(
 fn exported(
     object: &Bound<'_, PyAny>,
     export: ManagedTensorFromPyObject,
-    found: Found,
+    known: &Known,
     options: ImportOptions,
 ) -> Quick<Option<Array>> {
     let py = object.py();
-    let torch = found.torch(py);
-    if let Some([is_neg, _]) = &torch {
+    if let Some(torch) = &known.torch {
         if requires_grad(object)? {
             return Ok(None);
         }
-        if says(object, is_neg)? {
+        if says(object, &torch.is_neg)? {
             return Err(negated().into());
         }
     }
@@ -270,9 +251,9 @@ fn exported(
         }
     };
     let conjugated = tensor.dtype().code == type_code::COMPLEX;
-    if let Some([_, is_conj]) = &torch
+    if let Some(torch) = &known.torch
         && conjugated
-        && says(object, is_conj)?
+        && says(object, &torch.is_conj)?
     {
         return Ok(None);
     }
@@ -285,7 +266,7 @@ fn exported(
     let mut import = Import::judge(&tensor, checked, options)?;
     let DLDevice { device_type, device_id } = tensor.device();
     if device_type != device_type::CPU
-        && let Some(current) = found.stream
+        && let Some(current) = known.stream
     {
         // Tables do not wait for anything: our work comes after what is on the producer's stream.
         let mut stream = ptr::null_mut();
