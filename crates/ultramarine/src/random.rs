@@ -150,6 +150,7 @@ pub fn uniform(
     if dtype == Dtype::Float64 {
         return Err(Error::runtime("uniform", "Unsupported type."));
     }
+    [low, high].into_iter().try_for_each(|a| a.computable("uniform"))?;
     let _home = follow(&[low, high]);
     let (low, high) = (low.astype(dtype), high.astype(dtype));
     let bounds = shape::broadcast_shapes(low.shape(), high.shape())?;
@@ -228,6 +229,7 @@ pub fn normal(
         return Err(Error::value("normal", text));
     }
     let given: SmallVec<[&Array; 2]> = loc.into_iter().chain(scale).collect();
+    given.iter().try_for_each(|a| a.computable("normal"))?;
     let _home = follow(&given);
     let mut out;
     let mut factor = scale.map(|s| s.astype(dtype));
@@ -380,6 +382,7 @@ pub fn truncated_normal(
         let text = "trunc_normal only accepts floating point dtypes.";
         return Err(Error::value("trunc_normal", text));
     }
+    [lower, upper].into_iter().try_for_each(|a| a.computable("trunc_normal"))?;
     let _home = follow(&[lower, upper]);
     let (lower, upper) = (lower.astype(dtype), upper.astype(dtype));
     let shape = match shape {

@@ -20,6 +20,7 @@ use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce, op};
 impl Array {
     fn extreme_at(&self, code: u32, axis: Option<isize>, keepdims: bool) -> Result<Array> {
         let name = arg_reduce::NAMES[code as usize];
+        self.computable(name)?;
         let axes = axis.map(|a| axes_of(self, Some(&[a]))).transpose()?;
         if self.size() == 0 {
             return Err(Error::value(name, format!("Cannot {name} reduce zero size array.")));

@@ -60,7 +60,7 @@ pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
         dtype = dtype.promote(a.dtype());
     }
     shape::check(OP, &shape)?;
-    let arrays: Vec<Array> = arrays.iter().map(|a| a.astype(dtype)).collect();
+    let arrays: Vec<Array> = arrays.iter().map(|a| a.promoted(dtype)).collect();
     joined(&arrays, at, shape, dtype).placed()
 }
 
@@ -131,6 +131,8 @@ impl Array {
         stop: &[isize],
         step: &[isize],
     ) -> Result<Array> {
+        self.computable("slice_update")?;
+        update.computable("slice_update")?;
         let (view, shape) = slice_view("slice_update", self.shape(), start, stop, step)?;
         let update = update.astype(self.dtype()).broadcast_to(&shape)?;
         if shape.contains(&0) {
@@ -155,6 +157,8 @@ impl Array {
                 self.ndim()
             )));
         }
+        self.computable("pad")?;
+        value.computable("pad")?;
         if widths.iter().all(|w| *w == (0, 0)) {
             return Ok(self.clone());
         }

@@ -21,7 +21,7 @@ use ultramarine_abi::{
 
 /// Both operands with the given dtype and the common shape.
 fn operands(a: &Array, b: &Array, dtype: Dtype) -> Result<(Array, Array, Shape)> {
-    let (a, b) = (a.astype(dtype), b.astype(dtype));
+    let (a, b) = (a.promoted(dtype), b.promoted(dtype));
     if a.shape() == b.shape() {
         let shape = Shape::from_slice(a.shape());
         return Ok((a, b, shape));
@@ -77,6 +77,9 @@ fn apply(code: u32, types: Types, a: &Array, b: &Array) -> Result<Array> {
         Types::Shift if promoted == Dtype::Bool => Dtype::Uint8,
         _ => promoted,
     };
+    if types == Types::Logical {
+        [a, b].into_iter().try_for_each(|x| x.computable(name))?;
+    }
     let (a, b, shape) = operands(a, b, dtype)?;
     let out = if types == Types::Compare { Dtype::Bool } else { dtype };
     Array::try_of(Binary { code }, &[&a, &b], shape, out)

@@ -421,6 +421,8 @@ impl Array {
     /// updates cannot be broadcast or a mask does not fit.
     pub fn index_update(&self, entries: &[Index], updates: &Array, kind: Update) -> Result<Array> {
         let _home = follow(&[self, updates]);
+        self.computable("scatter")?;
+        updates.computable("scatter")?;
         let updates = updates.astype(self.dtype());
         if let [Index::Mask(mask)] = entries {
             return self.masked_update(mask, &updates, kind);

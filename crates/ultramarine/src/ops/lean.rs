@@ -18,7 +18,7 @@ pub(crate) fn bin(code: u32, a: &Array, b: &Array) -> Result<Array> {
         binary::EQUAL..=binary::LOGICAL_OR | binary::EQUAL_NAN => Dtype::Bool,
         _ => dtype,
     };
-    let (a, b) = (a.astype(dtype).broadcast_to(&shape)?, b.astype(dtype).broadcast_to(&shape)?);
+    let (a, b) = (a.promoted(dtype).broadcast_to(&shape)?, b.promoted(dtype).broadcast_to(&shape)?);
     Array::try_of(Binary { code }, &[&a, &b], shape, out)
 }
 

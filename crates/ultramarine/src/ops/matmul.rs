@@ -64,7 +64,7 @@ fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Arr
             ),
         ));
     }
-    let mut out = product(&left.astype(dtype), &right.astype(dtype))?;
+    let mut out = product(&left.promoted(dtype), &right.promoted(dtype))?;
     if a.ndim() == 1 {
         out = without_axis(&out, out.ndim() - 2)?;
     }
@@ -80,6 +80,7 @@ fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Arr
 /// As [`Array::matmul`]; [`Error::Value`] when `c` cannot be broadcast to the product.
 pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<Array> {
     let dtype = c.dtype().promote(a.dtype()).promote(b.dtype());
+    [c, a, b].into_iter().try_for_each(|x| x.computable("addmm"))?;
     if !dtype.is_inexact() && a.ndim() > 0 && b.ndim() > 0 {
         return Err(Error::value(
             "addmm",
@@ -102,7 +103,7 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
         }
         x.multiply(&Array::scalar(Scalar::from_f64(dtype, by)))
     };
-    scaled(&product, alpha)?.add(&scaled(&c.astype(dtype), beta)?)
+    scaled(&product, alpha)?.add(&scaled(&c.promoted(dtype), beta)?)
 }
 
 impl Array {
@@ -113,6 +114,7 @@ impl Array {
     /// [`Error::Value`] for 0-d operands, inner sizes that differ, or integers.
     pub fn matmul(&self, other: &Array) -> Result<Array> {
         let dtype = self.dtype().promote(other.dtype());
+        [self, other].into_iter().try_for_each(|x| x.computable("matmul"))?;
         if !dtype.is_inexact() && self.ndim() > 0 && other.ndim() > 0 {
             return Err(Error::value(
                 "matmul",

@@ -52,6 +52,7 @@ fn accumulated(dtype: Dtype) -> Dtype {
 
 impl Array {
     fn total(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.computable(reduce::NAMES[code as usize])?;
         let named = axes_of(self, axes)?;
         if named.is_empty() {
             return Ok(self.clone());
@@ -61,6 +62,7 @@ impl Array {
     }
 
     fn extreme(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.computable(reduce::NAMES[code as usize])?;
         let named = axes_of(self, axes)?;
         if let Some(axis) = named.iter().find(|a| self.shape()[**a] == 0) {
             let name = reduce::NAMES[code as usize];
@@ -74,6 +76,7 @@ impl Array {
     }
 
     fn truth(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.computable(reduce::NAMES[code as usize])?;
         let named = axes_of(self, axes)?;
         if named.is_empty() {
             return Ok(self.astype(Dtype::Bool));

@@ -50,6 +50,7 @@ impl Array {
         values: &Array,
         axis: Option<isize>,
     ) -> Result<Array> {
+        values.computable("put_along_axis")?;
         let Some(axis) = axis else {
             let out = flat(self)?.put_along_axis(indices, values, Some(0))?;
             return out.reshape(self.shape());

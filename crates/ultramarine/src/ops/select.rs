@@ -26,9 +26,10 @@ pub fn where_(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
     if shape[..] != *y.shape() {
         shape = shape::broadcast_shapes(&shape, y.shape())?;
     }
+    condition.computable("where")?;
     let condition = condition.astype(Dtype::Bool).broadcast_to(&shape)?;
-    let x = x.astype(dtype).broadcast_to(&shape)?;
-    let y = y.astype(dtype).broadcast_to(&shape)?;
+    let x = x.promoted(dtype).broadcast_to(&shape)?;
+    let y = y.promoted(dtype).broadcast_to(&shape)?;
     Array::try_of(Select, &[&condition, &x, &y], shape, dtype)
 }
 

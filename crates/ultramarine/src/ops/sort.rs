@@ -85,6 +85,7 @@ impl Array {
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for a `k` that is
     /// negative or above the axis' size.
     pub fn topk(&self, k: isize, axis: Option<isize>) -> Result<Array> {
+        self.computable("topk")?;
         let a = if axis.is_none() { flat(self)? } else { self.clone() };
         let at = axis_of("topk", axis.unwrap_or(0), &a)?;
         let n = a.shape()[at];

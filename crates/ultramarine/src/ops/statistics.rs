@@ -162,6 +162,7 @@ impl Array {
             let text = "Received non-empty axes for array with 0 dimensions.";
             return Err(Error::value("softmax", text));
         }
+        self.computable("softmax")?;
         let named = axes_of(self, axes)?;
         let dtype = self.dtype().to_inexact();
         let inner = if precise && dtype.size() == 2 { Dtype::Float32 } else { dtype };

@@ -47,14 +47,35 @@ pub(crate) fn admit(op: &Op, inputs: &[&Array], dtype: Dtype) -> Result<()> {
                  or astype(float32) first."
             )
         }
-        (_, Some(stored)) => {
-            format!("{stored} is a storage type: convert with astype(float32) first.")
-        }
+        (_, Some(stored)) => return Err(refusal(op.name(), stored)),
         (_, None) => {
             format!("{dtype} is a storage type: ask for float32 and convert with astype({dtype}).")
         }
     };
     Err(Error::type_(op.name(), text))
+}
+
+#[cold]
+fn refusal(op: &str, stored: Dtype) -> Error {
+    Error::type_(op, format!("{stored} is a storage type: convert with astype(float32) first."))
+}
+
+impl Array {
+    /// Keeps an operation from a storage dtype that would not come to [`admit`] with it: it
+    /// converts its operand, or gives some dtypes back as they are.
+    ///
+    /// # Errors
+    /// [`Error::Type`] for a storage dtype.
+    #[inline]
+    pub(crate) fn computable(&self, op: &str) -> Result<()> {
+        if self.dtype().is_storage() { Err(refusal(op, self.dtype())) } else { Ok(()) }
+    }
+
+    /// An operand in the promoted dtype, or as it is where [`admit`] will refuse it.
+    #[inline]
+    pub(crate) fn promoted(&self, dtype: Dtype) -> Array {
+        if dtype.is_storage() { self.clone() } else { self.astype(dtype) }
+    }
 }
 
 /// The array converted to `to`, where either of the dtypes is a storage dtype.

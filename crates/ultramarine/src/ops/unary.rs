@@ -124,6 +124,7 @@ fn is_identity(code: u32, dtype: Dtype) -> bool {
 
 fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
     let name = unary::NAMES[code as usize];
+    a.computable(name)?;
     if a.dtype().is_complex() && matches!(types, Types::Real | Types::Integral) {
         return Err(refused(name, "Not supported for complex64."));
     }
@@ -161,6 +162,7 @@ impl Array {
 
     /// True where an element is zero: bool.
     pub fn logical_not(&self) -> Result<Array> {
+        self.computable("logical_not")?;
         node(unary::LOGICAL_NOT, &self.astype(Dtype::Bool)).placed()
     }
 
@@ -180,6 +182,7 @@ impl Array {
 
     /// A bool of the array's shape for integers, which are always finite.
     fn predicate(&self, code: u32) -> Result<Array> {
+        self.computable(unary::NAMES[code as usize])?;
         if self.dtype().is_inexact() {
             return node(code, self).placed();
         }
@@ -212,6 +215,7 @@ impl Array {
     }
 
     fn is_exactly(&self, value: f64) -> Result<Array> {
+        self.computable("isinf")?;
         if !self.dtype().is_inexact() {
             return Array::full(self.shape(), false);
         }
@@ -220,6 +224,7 @@ impl Array {
 
     /// The complex conjugate; anything real as it is.
     pub fn conjugate(&self) -> Result<Array> {
+        self.computable("conjugate")?;
         if self.dtype().is_complex() {
             node(unary::CONJUGATE, self).placed()
         } else {
@@ -229,11 +234,13 @@ impl Array {
 
     /// The real part: float32 of complex64, anything real as it is.
     pub fn real(&self) -> Result<Array> {
+        self.computable("real")?;
         if self.dtype().is_complex() { node(unary::REAL, self).placed() } else { Ok(self.clone()) }
     }
 
     /// The imaginary part: float32 of complex64, zeros of anything real.
     pub fn imag(&self) -> Result<Array> {
+        self.computable("imag")?;
         if self.dtype().is_complex() {
             node(unary::IMAG, self).placed()
         } else {
@@ -243,6 +250,7 @@ impl Array {
 
     /// The array itself, as `+x` gives it.
     pub fn positive(&self) -> Result<Array> {
+        self.computable("positive")?;
         Ok(self.clone())
     }
 
@@ -257,6 +265,7 @@ impl Array {
     }
 
     fn scaled(&self, factor: f64) -> Result<Array> {
+        self.computable("multiply")?;
         let a = self.astype(self.dtype().to_inexact());
         a.multiply(&a.like(factor))
     }
@@ -282,6 +291,7 @@ impl Array {
         if self.dtype().is_complex() {
             return Err(refused("nan_to_num", "Does not yet support given type: complex64."));
         }
+        self.computable("nan_to_num")?;
         let Some(limits) = finfo(self.dtype()) else { return Ok(self.clone()) };
         let a = super::select::where_(&self.isnan()?, &self.like(nan), self)?;
         let high = self.like(posinf.unwrap_or(limits.max));
