@@ -104,7 +104,8 @@ impl PyArray {
     }
 
     fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
-        if !slf.get().get(slf.py()).dtype().is_inexact() {
+        let dtype = slf.get().get(slf.py()).dtype();
+        if !dtype.is_inexact() && !dtype.is_storage() {
             return Err(value("In place division cannot cast to non-floating point type."));
         }
         let made = apply(slf, other, "division", false, Array::divide)?;

@@ -104,6 +104,7 @@ impl Array {
     /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
     /// are no integers, or a non-empty take from an empty axis.
     pub fn take(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
+        self.computable("take")?;
         let _home = follow(&[self, indices]);
         let Some(axis) = axis else { return flat(self)?.take(indices, Some(0)) };
         let n = self.ndim();
@@ -152,6 +153,7 @@ impl Array {
         indices: &Array,
         axis: isize,
     ) -> Result<(Array, Array, usize)> {
+        self.computable(name)?;
         let at = axis_of(name, axis, self)?;
         if indices.ndim() != self.ndim() {
             let text = format!(
