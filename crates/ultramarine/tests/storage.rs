@@ -5,6 +5,7 @@
 mod partial_backend;
 
 use partial_backend::{PLAIN, register};
+use std::slice::from_ref;
 use std::sync::Mutex;
 use ultramarine::{
     Array, Category, Device, Dtype, Error, Kind, Result, concatenate, default_stream, finfo,
@@ -320,11 +321,11 @@ fn views_and_copies() -> Result<()> {
             |a| a.transpose(),
             |a| a.reshape(&[4, 6]),
             |a| a.transpose()?.reshape(&[24]),
-            |a| along(&a, 2, 1, 4, 2),
+            |a| along(a, 2, 1, 4, 2),
             |a| a.expand_dims(&[1])?.broadcast_to(&[2, 5, 3, 4]),
             |a| a.diagonal(0, 0, 1),
             |a| a.as_strided(&[3, 2], &[-1, 4], 5),
-            |a| Ok(a.stop_gradient().contiguous().copy_to(Device::CPU)?),
+            |a| a.stop_gradient().contiguous().copy_to(Device::CPU),
         ];
         for view in views {
             let (got, want) = (view(&x)?, view(&raw)?);
@@ -456,8 +457,8 @@ fn derivatives_flow_through() -> Result<()> {
         };
         let ones = Array::ones(&[2, 2], Dtype::Float32)?;
         let (back, ahead) = (
-            transforms::vjp(f, &[x.clone()], &[ones.clone()]),
-            transforms::jvp(f, &[x.clone()], &[ones.clone()]),
+            transforms::vjp(f, from_ref(&x), from_ref(&ones)),
+            transforms::jvp(f, from_ref(&x), from_ref(&ones)),
         );
         if pair {
             assert!(back.is_err_and(|e: Error| e.to_string().contains("two numbers")));
@@ -470,7 +471,7 @@ fn derivatives_flow_through() -> Result<()> {
         // Of a stored argument the derivative is float32.
         let stored = x.astype(dtype);
         let g = |v: &[Array]| Ok::<_, Error>(vec![v[0].astype(Dtype::Float32).multiply(&w)?]);
-        let (_, back) = transforms::vjp(g, &[stored.clone()], &[ones.clone()])?;
+        let (_, back) = transforms::vjp(g, from_ref(&stored), from_ref(&ones))?;
         assert_eq!((back[0].dtype(), back[0].to_vec::<f32>()?), (Dtype::Float32, w.to_vec()?));
         let (_, ahead) = transforms::jvp(g, &[stored], &[ones])?;
         assert_eq!(ahead[0].to_vec::<f32>()?, w.to_vec::<f32>()?);
@@ -495,7 +496,7 @@ fn mapped() -> Result<()> {
             let pair = dtype == Dtype::Float4E2m1fnX2;
             // The last axis of each example has to be even.
             let cut = if pair && axis == 2 { along(&x, 1, 0, 2, 1)? } else { x.clone() };
-            let got = transforms::vmap(f, &[cut.clone()], &[Some(axis as isize)], |_| {
+            let got = transforms::vmap(f, from_ref(&cut), &[Some(axis as isize)], |_| {
                 Ok(vec![Some(axis as isize)])
             })?;
             let moved = cut.moveaxis(axis as isize, 0)?.contiguous();
@@ -507,7 +508,7 @@ fn mapped() -> Result<()> {
         let stored = x.reshape(&[24])?.astype(dtype);
         let got = transforms::vmap(
             |v| Ok::<_, Error>(vec![v[0].astype(Dtype::Float16)]),
-            &[stored.clone()],
+            from_ref(&stored),
             &[Some(0)],
             |_| Ok(vec![Some(0)]),
         )?;
@@ -534,6 +535,7 @@ fn dlpack_round_trips() -> Result<()> {
         let copy = ImportOptions { copy: Some(true), ..ImportOptions::default() };
         let z = Array::from_dlpack_with(x.to_dlpack()?, copy)?;
         assert_eq!((z.dtype(), bytes(&z)), (dtype, bytes(&x)));
+        assert_ne!(z.value()?.data(), x.value()?.data());
         let legacy = x.to_dlpack_with(ExportOptions {
             kind: ultramarine::interchange::Kind::Legacy,
             ..ExportOptions::default()
