@@ -172,7 +172,7 @@ def subclass(t: Target) -> None:
 
 @case("exchange/import", "to_py_object makes an array of a tensor, in place.", EXCHANGE)
 def import_(t: Target) -> None:
-    table, tensor = table_of(t), t.tensor()
+    table, tensor = table_of(t), t.tensor(legacy=False)
     array = table.to_object(tensor)
     expect_equal(type(array), t.adapter.array_type(), "type")
     expect_equal(t.values(array), GRID, "values")
@@ -182,15 +182,15 @@ def import_(t: Target) -> None:
 
 @case("exchange/import, read-only", "The flag counts.", EXCHANGE)
 def import_read_only(t: Target) -> None:
-    table, tensor = table_of(t), t.tensor(shape=(6,), flags=READ_ONLY)
+    table = table_of(t)
+    memory, tensor = t.kept(ROW, flags=READ_ONLY, legacy=False)
     array = table.to_object(tensor)
-    before = tensor.read()
     try:
         t.adapter.write(array, 0, 99.0)
         t.values(array)
     except Exception:
         pass
-    expect(tensor.read() == before, "the memory changed")
+    expect(memory.read() == pack(ROW, FLOAT32), "the memory changed")
 
 
 def _refused() -> None:
@@ -204,7 +204,7 @@ def _refused() -> None:
     for name, fields, ours in odd:
 
         def check(t: Target, fields: dict[str, Any] = fields) -> None:
-            table, tensor = table_of(t), t.tensor(**fields)
+            table, tensor = table_of(t), t.tensor(legacy=False, **fields)
             expect_refusal(lambda: table.to_object(tensor), "the tensor")
             gc.collect()
             expect_equal(tensor.deleted, 1, "runs of the deleter: the tensor was given away")

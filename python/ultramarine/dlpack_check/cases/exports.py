@@ -67,7 +67,7 @@ def _versions() -> None:
 _versions()
 
 
-@case("export/versions are offered", "Who knows version 1 gets a versioned tensor.", ARRAY_API)
+@case("export/versions are offered", "Who knows version 1 gets a versioned tensor.", OURS)
 def versions_offered(t: Target) -> None:
     said = lab.inspect(t.capsule(t.make(), max_version=(1, 3)))
     expect_equal(said["name"], "dltensor_versioned", "name of the capsule")

@@ -141,8 +141,8 @@ def _odd() -> None:
             expect_equal(t.values(array), plain.tolist(), "values")
 
         rule = "A tensor that is not plain memory: refused, or the right values."
-        # torch itself exports lazily negated memory as it is: only who asks first is right.
-        source = OURS if name == "neg" else ARRAY_API
+        # torch itself exports lazily conjugated or negated memory as it is: only who asks first is right.
+        source = OURS if name in ("conj", "neg") else ARRAY_API
         case(f"peers/torch gives {name}", rule, source)(check)
 
 

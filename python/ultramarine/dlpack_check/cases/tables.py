@@ -18,7 +18,7 @@ from ultramarine.dlpack_check.case import (
     expect_refusal,
 )
 from ultramarine.dlpack_check.cases.exchange import NAME, OLD_NAME
-from ultramarine.dlpack_check.fabricate import CPU, nested
+from ultramarine.dlpack_check.fabricate import CPU, FLOAT32, nested, pack
 from ultramarine.dlpack_check.target import ROW, Target
 
 GRID = nested(ROW, [2, 3])
@@ -31,8 +31,11 @@ class Offers:
         self.tensor = tensor
         self.asked = 0
 
-    def __dlpack__(self, **_: Any) -> Any:
+    def __dlpack__(self, **asked: Any) -> Any:
         self.asked += 1
+        if asked.get("max_version") is None:
+            # Who asks for no version gets none.
+            return lab.Tensor(pack(ROW, FLOAT32), [2, 3], [3, 1], legacy=True).capsule()
         return self.tensor.capsule()
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -47,7 +50,7 @@ def offering(found: object, name: str = NAME) -> Any:
 def taken(t: Target, kind: Any) -> tuple[Offers, dict[str, int]]:
     """An import of an object of the type; which way it came."""
     lab.table_calls()
-    source: Offers = kind(t.tensor())
+    source: Offers = kind(t.tensor(legacy=False))
     array = t.take(source)
     expect_equal(t.values(array), GRID, "values")
     return source, lab.table_calls()
@@ -89,10 +92,10 @@ def subclass(t: Target) -> None:
     taken(t, type("Derived", (offering(lab.make_table()),), {}))
 
 
-@case("tables/of the instance", "An attribute of the object only does not count.", EXCHANGE)
+@case("tables/of the instance", "An attribute of the object only does not count.", OURS)
 def of_the_instance(t: Target) -> None:
     lab.table_calls()
-    source = Offers(t.tensor())
+    source = Offers(t.tensor(legacy=False))
     setattr(source, NAME, lab.make_table())
     expect_equal(t.values(t.take(source)), GRID, "values")
     expect_equal(used(lab.table_calls()), 0, "calls of the table")
@@ -162,7 +165,7 @@ _missing()
 )
 def export_fails(t: Target) -> None:
     lab.table_calls()
-    source = offering(lab.make_table(failing=["from_object", "borrow"]))(t.tensor())
+    source = offering(lab.make_table(failing=["from_object", "borrow"]))(t.tensor(legacy=False))
     try:
         array = t.take(source)
     except NotApplicable:
@@ -173,7 +176,7 @@ def export_fails(t: Target) -> None:
     expect_equal(t.values(array), GRID, "values")
 
 
-@case("tables/what is none", "Attributes that hold something else are left alone.", EXCHANGE)
+@case("tables/what is none", "Attributes that hold something else are left alone.", OURS)
 def what_is_none(t: Target) -> None:
     # Types may be remembered for ever, and what they hold with them: no tensor that counts.
     other = lab.Tensor(b"\0" * 8, [2], [1]).capsule()
@@ -191,13 +194,13 @@ def bad_tensors(t: Target) -> None:
         {"version": (2, 0), "guard": "header"},
     ]
     for fields in odd:
-        source = offering(lab.make_table())(t.tensor(**fields))
+        source = offering(lab.make_table())(t.tensor(legacy=False, **fields))
         expect_refusal(partial(t.take, source), f"{fields}")
 
 
 @case("tables/copy=True", "A copy is a copy, whichever way the tensor came.", OURS)
 def with_copy(t: Target) -> None:
-    tensor = t.tensor()
+    tensor = t.tensor(legacy=False)
     array = t.take(offering(lab.make_table())(tensor), copy=True)
     expect_equal(t.values(array), GRID, "values")
     expect(t.pointer(array) != tensor.address, "the memory is the producer's")
