@@ -11,7 +11,7 @@ pub const FEW: u128 = 256;
 pub const MOST: usize = 1 << 16;
 
 /// Which kinds of [`Invalid`] hold of a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Version,
     Dimensions,

@@ -2,18 +2,18 @@
 
 use super::foreign::Foreign;
 use super::header::{Header, Memory};
-use super::model;
+use super::model::{self, Reason};
 use ultramarine_dlpack::{Checked, Description, ManagedTensor, check};
 
-/// Takes the tensor of a header or gives it back, and says whether it was valid.
+/// Takes the tensor of a header or gives it back, and says why it was refused, if it was.
 ///
 /// # Panics
 /// Where check and model do not agree, an element lies elsewhere, or a deleter runs
 /// another number of times than once.
-pub fn run(header: &Header) -> bool {
+pub fn run(header: &Header) -> Option<Reason> {
     let foreign = Foreign::new(header);
     let expected = model::judge(header, foreign.data);
-    let valid = match (foreign.take(), expected) {
+    let refused = match (foreign.take(), expected) {
         (Ok((tensor, found)), Ok(expected)) => {
             assert_eq!(found, expected, "{header:?}");
             assert_eq!(foreign.deleted(), 0);
@@ -22,18 +22,19 @@ pub fn run(header: &Header) -> bool {
                 walk(&tensor, found);
             }
             hand_on(tensor, found);
-            true
+            None
         }
         (Err(error), Err(reasons)) => {
-            assert!(reasons.contains(&model::reason(&error)), "{error} for {header:?}");
+            let reason = model::reason(&error);
+            assert!(reasons.contains(&reason), "{error} for {header:?}");
             assert_eq!(foreign.deleted(), 0, "refused, but not by its owner");
             foreign.discard();
-            false
+            Some(reason)
         }
         (found, expected) => panic!("{found:?} instead of {expected:?} for {header:?}"),
     };
     assert_eq!(foreign.deleted(), usize::from(header.has_deleter), "{header:?}");
-    valid
+    refused
 }
 
 /// What the owner says is what the header said.
