@@ -227,18 +227,15 @@ def nanoseconds(work: Callable[[], object]) -> str:
 
 
 def times() -> str:
-    body = []
-    gc.disable()
     x = ours([1, 2, 3, 4], "float32")
-    for library in LIBRARIES:
+
+    def row(library: Library) -> list[str]:
         theirs = library.make([1, 2, 3, 4], "float32")
-        body.append(
-            [
-                library.name,
-                nanoseconds(lambda: mx.from_dlpack(theirs)),
-                nanoseconds(lambda: library.take(x)),
-            ]
-        )
+        there = nanoseconds(lambda: mx.from_dlpack(theirs))
+        return [library.name, there, nanoseconds(lambda: library.take(x))]
+
+    gc.disable()
+    body = [row(library) for library in LIBRARIES]
     gc.enable()
     return table(["library", "to ours, ns", "from ours, ns"], body)
 
