@@ -36,19 +36,15 @@ def others_warnings() -> None:
     warnings.filterwarnings("ignore", message=".*nested tensors is in prototype stage")
 
 
-# Not there yet: copies on demand, `asarray`, operands with __dlpack__, torch's negated tensors.
+# Not there yet: copies on demand, torch's negated tensors.
 PENDING = (
     "test_copy_is_asked_for",
-    "test_array_copies_and_asarray_does_not",
-    "test_operands[",
     "test_copies_hold_nothing",
     "test_examples_of_the_page",
-    "test_example",
     "test_misaligned_memory",
     "asks_for_copies",
     "test_a_copy_ends_the_hazard",
     "test_negated_tensors",
-    "test_their_writes_to_their_own_memory[tvm-ffi",
 )
 
 
