@@ -34,21 +34,3 @@ def others_warnings() -> None:
     """Warnings of the other libraries that are not about us."""
     warnings.filterwarnings("ignore", message="ComplexHalf support is experimental")
     warnings.filterwarnings("ignore", message=".*nested tensors is in prototype stage")
-
-
-# Not there yet: copies on demand, torch's negated tensors.
-PENDING = (
-    "test_copy_is_asked_for",
-    "test_copies_hold_nothing",
-    "test_examples_of_the_page",
-    "test_misaligned_memory",
-    "asks_for_copies",
-    "test_a_copy_ends_the_hazard",
-    "test_negated_tensors",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if any(name in item.nodeid for name in PENDING):
-            item.add_marker(pytest.mark.xfail(reason="not there yet", strict=False))

@@ -42,11 +42,13 @@ STORAGE = [
     *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz"),
     *("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
     *("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"),
+    *("float6_e2m3fn_packed", "float6_e3m2fn_packed", "float4_e2m1fn_packed"),
 ]
-DTYPES = [name for name in ARRAYS + STORAGE if hasattr(mx, name)]
+DTYPES = ARRAYS + STORAGE
 BFLOAT = {"bfloat16"}
-HALVES = {"float16", "bfloat16"}
-SUBBYTE = {"float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"}
+# One to a byte, and without gaps.
+PADDED = {"float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"}
+PACKED = {"float6_e2m3fn_packed", "float6_e3m2fn_packed", "float4_e2m1fn_packed"}
 
 # How libraries refuse.
 THEIR_ERRORS = (BufferError, TypeError, ValueError, RuntimeError, AttributeError)
@@ -96,7 +98,6 @@ class Library:
     wrap: Callable[[Any], Any] | None = None
     # Whether what it makes of our arrays can be written to.
     writes: Callable[[Any], None] | None = None
-    takes_read_only: bool = True
     ndim: int | None = None
 
     def is_there(self) -> bool:
@@ -213,8 +214,8 @@ TORCH = Library(
     make=tensor_of_torch,
     address=lambda x: int(x.data_ptr()),
     values=lambda x: x.tolist(),
-    cannot_give=frozenset({"float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", *SUBBYTE}),
-    cannot_take=frozenset({"float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", *SUBBYTE}),
+    cannot_give=frozenset({"float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", *PADDED, *PACKED}),
+    cannot_take=frozenset({"float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", *PADDED, *PACKED}),
     refuses=frozenset({"reversed"}),
     lacks=frozenset({"reversed"}),
     writes=set_first,
@@ -227,12 +228,12 @@ JAX = Library(
     make=array_of_jax,
     address=lambda x: int(x.unsafe_buffer_pointer()),
     values=lambda x: x.tolist(),
-    cannot_give=frozenset(SUBBYTE),
-    cannot_take=frozenset(SUBBYTE),
+    cannot_give=frozenset({"float6_e2m3fn", "float6_e3m2fn", *PACKED}),
+    cannot_take=frozenset({*PADDED, *PACKED}),
+    gives={"float4_e2m1fn": "float4_e2m1fn_packed"},
     refuses=frozenset({"strided", "reversed"}),
     copies=frozenset({"offset", "0-d", "one row"}),
     lacks=frozenset({"offset", "transposed", "strided", "reversed", "0-d", "one row"}),
-    takes_read_only=False,
 )
 TVM = Library(
     name="tvm-ffi",
@@ -242,8 +243,9 @@ TVM = Library(
     make=tensor_of_tvm,
     address=lambda x: int(x.data_ptr()),
     values=values_of_tvm,
+    cannot_give=frozenset(PADDED),
+    cannot_take=frozenset(PADDED),
     writes=lambda x: write_by_address(x.data_ptr(), 77),
-    takes_read_only=False,
     wrap=lambda x: module("tvm_ffi").from_dlpack(x),
 )
 ARROW = Library(

@@ -156,3 +156,15 @@ def test_laziness_sees_torchs_writes() -> None:
     late = x + 1
     tensor.zero_()
     assert late.tolist() == [1, 1]
+
+
+def test_two_numbers_in_a_byte() -> None:
+    """torch's float4 has two numbers in an element, and so has ours of that name."""
+    tensor = torch.tensor([0x21, 0x43], dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    x = mx.from_dlpack(tensor)
+    assert (x.dtype, x.shape) == (mx.float4_e2m1fn_x2, (2,))
+    assert address(x) == tensor.data_ptr()
+    assert x.astype(mx.float32).tolist() == [0.5, 1, 1.5, 2]
+    back = torch.from_dlpack(x)
+    assert back.dtype == torch.float4_e2m1fn_x2
+    assert back.view(torch.uint8).tolist() == [0x21, 0x43]
