@@ -80,7 +80,16 @@ fn asked(
         return Ok(Some(array));
     }
     let Some(method) = foreign::method(object, known)? else { return Ok(None) };
-    let (capsule, told) = ask(object, &method, options)?;
+    let (capsule, told) = match ask(object, &method, options) {
+        // Some cannot copy; then it is done here.
+        Err(error)
+            if options.copy == Some(true) && error.is_instance_of::<PyBufferError>(object.py()) =>
+        {
+            let shared = ImportOptions { copy: None, ..options };
+            ask(object, &method, shared).map_err(|_| error)?
+        }
+        answer => answer?,
+    };
     from_answer(&capsule, options, told).map(Some)
 }
 

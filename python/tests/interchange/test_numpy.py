@@ -102,12 +102,10 @@ def test_misaligned_memory_is_copied_or_refused() -> None:
     odd[:] = [1, 2, 3, 4]
     assert odd.ctypes.data % 4 == 1
     with pytest.raises(BufferError, match="align"):
-        mx.from_dlpack(odd)
-    with pytest.raises(BufferError, match="align"):
         mx.from_dlpack(odd, copy=False)
-    copied = mx.from_dlpack(odd, copy=True)
-    assert copied.tolist() == [1, 2, 3, 4]
-    assert address(copied) % 4 == 0
+    for copied in (mx.from_dlpack(odd), mx.from_dlpack(odd, copy=True)):
+        assert copied.tolist() == [1, 2, 3, 4]
+        assert address(copied) % 4 == 0
 
 
 def test_fields_of_records() -> None:
