@@ -19,7 +19,7 @@ const BELOW: &[&str] = &[
 const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm", "vulkan", "wgpu"];
 
 /// The one table of the core that may name them: DLPack's numbers of device types, for people.
-const NAMES: &[&str] = &["crates/ultramarine/src/backend/kinds.rs"];
+const NAMES: &[&str] = &["crates/ultramarine/src/interchange/kinds.rs"];
 
 /// Both spellings of the core in symbols: how Rust mangles the crate's name, and the
 /// paths of its sources in the places of panics.

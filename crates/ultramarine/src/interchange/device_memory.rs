@@ -1,7 +1,8 @@
 //! Memory of backends' devices: tensors as buffers there, and buffers as tensors.
 
-use super::device::{self, Home, Waiting};
+use super::device::{self, Home};
 use super::export::{Kind, managed};
+use super::kinds::{self, Waiting};
 use crate::{
     array::Array,
     backend::{self, DeviceState, DeviceStream},
@@ -132,11 +133,11 @@ impl Arrival {
         }
         let kind = match self.home {
             Home::Host => kind::HOST,
-            Home::Device(_) => device::kind_of("from_dlpack", header.device.device_type)?,
+            Home::Device(_) => kinds::kind_of("from_dlpack", header.device.device_type)?,
         };
         // Valid tensors' offsets and extents were seen to fit.
         let start = header.byte_offset as usize;
-        let (handle, bytes, offset, first) = if device::is_address(kind) {
+        let (handle, bytes, offset, first) = if kinds::is_address(kind) {
             let first = header.data as usize + start;
             (first - below, bytes, below, first)
         } else if start >= below {
@@ -317,7 +318,7 @@ pub(super) fn export(
     let block = match array.size() {
         0 => None,
         _ => {
-            let kind = device::kind_of("__dlpack__", state.dl.device_type)?;
+            let kind = kinds::kind_of("__dlpack__", state.dl.device_type)?;
             Some(state.export(buffer.handle(), kind)?)
         }
     };

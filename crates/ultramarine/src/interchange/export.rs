@@ -1,6 +1,6 @@
 //! Arrays as tensors.
 
-use super::{device, device_memory, import::HOST};
+use super::{device, device_memory, import::HOST, kinds};
 use crate::{
     array::Array,
     device::Device,
@@ -77,7 +77,7 @@ impl Array {
         // A device may still be at work on the values: who waits for it is said below.
         eval::submit(self)?;
         let here = self.dlpack_device()?;
-        let waiting = device::waiting(here.device_type, options.stream)?;
+        let waiting = kinds::waiting(here.device_type, options.stream)?;
         let export = |array: &Array, flags, waiting| {
             let value = match array.node().value() {
                 Some(value) => value,
@@ -109,7 +109,7 @@ impl Array {
                     ));
                 }
                 let moved = device_memory::fresh(self, target)?;
-                export(&moved, flag::IS_COPIED, device::Waiting::Host)
+                export(&moved, flag::IS_COPIED, kinds::Waiting::Host)
             }
             _ if options.copy == Some(true) => {
                 let here = self.value()?.buffer.device();

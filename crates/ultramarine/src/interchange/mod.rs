@@ -49,7 +49,8 @@
 //! import.rs   which tensors arrays can be, in two steps: judge (nothing is taken yet), take
 //! export.rs   tensors of arrays; lend.rs   such as nobody owns, for a call
 //! copy.rs     copies in host memory, of misaligned elements too; names.rs   types in messages
-//! device.rs   DLPack's devices and ours; device_memory.rs   memory of backends' devices
+//! device.rs   DLPack's devices and ours; kinds.rs   what each type of device is to others
+//! device_memory.rs   memory of backends' devices
 //! ```
 
 mod copy;
@@ -57,6 +58,7 @@ mod device;
 mod device_memory;
 mod export;
 mod import;
+mod kinds;
 mod lend;
 mod names;
 

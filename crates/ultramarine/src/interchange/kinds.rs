@@ -1,0 +1,123 @@
+//! DLPack's types of devices, by number: what they are called, whose memory the host sees, what a
+//! tensor's `data` is there, and what streams are. This is the one file of the core that may
+//! name backends.
+
+use crate::error::{Error, Result};
+use ultramarine_abi::{dlpack::device_type, interface::memory::kind};
+
+/// Who sees memory of a type of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The host, as its own.
+    Host,
+    /// The host, and devices of this type.
+    Both(i32),
+    /// Devices of that type.
+    Device,
+}
+
+/// Who sees memory of a type of device.
+#[inline]
+pub(super) fn reach(device_type: i32) -> Reach {
+    match device_type {
+        // The host sees pinned memory as its own. Its number is that of the device that pinned it.
+        device_type::CPU | device_type::CUDA_HOST | device_type::ROCM_HOST => Reach::Host,
+        device_type::CUDA_MANAGED => Reach::Both(device_type::CUDA),
+        _ => Reach::Device,
+    }
+}
+
+/// What other libraries call a type of device, and the backend that serves it.
+pub(super) fn names(device_type: i32) -> (&'static str, Option<&'static str>) {
+    use device_type::*;
+    match device_type {
+        CPU => ("CPU", Some("cpu")),
+        CUDA | CUDA_HOST | CUDA_MANAGED => ("CUDA", Some("cuda")),
+        OPENCL => ("OpenCL", Some("opencl")),
+        VULKAN => ("Vulkan", Some("vulkan")),
+        METAL => ("Metal", Some("metal")),
+        VPI => ("VPI", None),
+        ROCM | ROCM_HOST => ("ROCm", Some("rocm")),
+        EXT_DEV => ("extension device", None),
+        ONE_API => ("oneAPI", Some("oneapi")),
+        WEBGPU => ("WebGPU", Some("webgpu")),
+        HEXAGON => ("Hexagon", None),
+        MAIA => ("MAIA", None),
+        TRN => ("Trainium", None),
+        _ => ("unknown device", None),
+    }
+}
+
+/// A device type as messages name it.
+pub(super) fn name_of(device_type: i32) -> &'static str {
+    names(device_type).0
+}
+
+/// The kind of memory that a tensor's `data` is on devices of a type.
+///
+/// # Errors
+/// [`Error::BufferDevice`] where backends have no word for it.
+pub(super) fn kind_of(op: &str, device_type: i32) -> Result<u32> {
+    use device_type::*;
+    match device_type {
+        CPU | CUDA_HOST | ROCM_HOST => Ok(kind::HOST),
+        CUDA | CUDA_MANAGED | ROCM | ONE_API | EXT_DEV => Ok(kind::DEVICE_POINTER),
+        METAL => Ok(kind::MTL_BUFFER),
+        OPENCL => Ok(kind::CL_MEM),
+        _ => Err(Error::buffer_device(
+            op,
+            format!(
+                "memory of {} devices cannot cross between libraries here; copy to the CPU first.",
+                name_of(device_type)
+            ),
+        )),
+    }
+}
+
+/// Whether a tensor's `data` is an address, and no handle: then it can be counted on from there.
+pub(super) fn is_address(kind: u32) -> bool {
+    matches!(kind, kind::HOST | kind::DEVICE_POINTER)
+}
+
+/// Which of a consumer's streams waits for the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// None: the host waits.
+    Host,
+    /// None, and nobody waits.
+    Nobody,
+    /// This one, as the device numbers it.
+    Stream(u64),
+}
+
+/// What the `stream` of a consumer means for tensors of a type of device.
+///
+/// # Errors
+/// [`Error::Value`] for what is no stream there.
+pub(super) fn waiting(device_type: i32, stream: Option<isize>) -> Result<Waiting> {
+    use device_type::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, ROCM, ROCM_HOST};
+    let wrong = |why: &str| {
+        let name = name_of(device_type);
+        let stream = stream.unwrap_or_default();
+        Err(Error::value("__dlpack__", format!("stream={stream} for {name}: {why}")))
+    };
+    match (device_type, stream) {
+        (CPU, None) => Ok(Waiting::Host),
+        (CPU, Some(_)) => {
+            Err(Error::value("__dlpack__", "stream must be None for an array on the CPU."))
+        }
+        (_, Some(-1)) => Ok(Waiting::Nobody),
+        (_, Some(n)) if n < 0 => wrong("it is -1 for no wait, or a stream."),
+        (CUDA | CUDA_HOST | CUDA_MANAGED, Some(0)) => {
+            wrong("0 is ambiguous; 1 is the legacy default stream, 2 the one of each thread.")
+        }
+        (CUDA | CUDA_HOST | CUDA_MANAGED, stream) => {
+            Ok(Waiting::Stream(stream.map_or(1, |n| n as u64)))
+        }
+        (ROCM | ROCM_HOST, Some(1 | 2)) => wrong("0 is the default stream."),
+        (ROCM | ROCM_HOST, stream) => Ok(Waiting::Stream(stream.map_or(0, |n| n as u64))),
+        (_, None) => Ok(Waiting::Host),
+        (_, Some(0..=2)) => wrong("a stream is a pointer there; None lets the host wait."),
+        (_, Some(n)) => Ok(Waiting::Stream(n as u64)),
+    }
+}
