@@ -96,16 +96,11 @@ unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
         }
         fence(Ordering::Acquire);
     }
-    // SAFETY: made by `BufferRef::new`, and this was the last holder.
+    // SAFETY: a box that `owned_by` made, and this was the last holder.
     drop(unsafe { Box::from_raw(buffer.as_ptr()) });
 }
 
 impl BufferRef {
-    #[inline]
-    fn new(buffer: Buffer) -> BufferRef {
-        BufferRef(NonNull::from(Box::leak(Box::new(buffer))))
-    }
-
     /// Counts somebody in, and tells what was counted before.
     #[inline]
     fn add(&self, who: u64) -> u64 {
@@ -236,17 +231,22 @@ impl Buffer {
     #[inline]
     fn owned_by(owner: Owner, place: Place, read_only: bool, given: bool) -> BufferRef {
         let Place { pointer, handle, bytes, device } = place;
-        BufferRef::new(Buffer {
-            counts: AtomicU64::new(HOLDER),
-            pointer,
-            handle,
-            bytes,
-            device,
-            owner,
-            read_only,
-            given,
-            mirrors: OnceLock::new(),
-        })
+        let mut buffer = Box::<Buffer>::new_uninit();
+        let at = buffer.as_mut_ptr();
+        // Written where it stays: to move what was just written would cost more.
+        // SAFETY: nobody else has the new buffer, and each field is written.
+        unsafe {
+            (&raw mut (*at).counts).write(AtomicU64::new(HOLDER));
+            (&raw mut (*at).pointer).write(pointer);
+            (&raw mut (*at).handle).write(handle);
+            (&raw mut (*at).bytes).write(bytes);
+            (&raw mut (*at).device).write(device);
+            (&raw mut (*at).owner).write(owner);
+            (&raw mut (*at).read_only).write(read_only);
+            (&raw mut (*at).given).write(given);
+            (&raw mut (*at).mirrors).write(OnceLock::new());
+            BufferRef(NonNull::from(Box::leak(buffer.assume_init())))
+        }
     }
 
     /// Takes over host memory that somebody else owns; dropping `owner` releases it.

@@ -1,4 +1,12 @@
-//! Random numbers for the tests.
+//! What the tests share: streams of their own, random numbers.
+
+use ultramarine::{Device, Result, Scope, new_stream};
+
+/// A stream for the test alone, so that its work runs on its own thread, and what that let go of is
+/// gone when it is over.
+pub fn alone() -> Result<Scope> {
+    Ok(Scope::new(new_stream(Device::CPU)?))
+}
 
 /// A generator that is good enough to choose cases.
 pub struct Random(pub u64);

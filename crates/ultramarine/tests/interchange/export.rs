@@ -1,5 +1,6 @@
 //! What an export is.
 
+use crate::cases::alone;
 use crate::foreign::{Memory, Tensor};
 use ultramarine::interchange::dlpack::{DLDevice, ManagedTensor, device_type, flag};
 use ultramarine::interchange::{ExportOptions, Kind};
@@ -24,6 +25,7 @@ fn base() -> Result<Array> {
 
 #[test]
 fn views_keep_their_strides_and_an_aligned_base() -> Result<()> {
+    let _alone = alone()?;
     let x = base()?;
     let start = x.value()?.buffer.as_ptr();
     type Case = (Array, usize, Vec<(usize, Option<isize>)>);
@@ -58,6 +60,7 @@ fn views_keep_their_strides_and_an_aligned_base() -> Result<()> {
 
 #[test]
 fn lazy_arrays_are_computed_first() -> Result<()> {
+    let _alone = alone()?;
     let x = (&base()? * 2)?;
     assert!(!x.is_evaluated());
     assert_eq!(x.dlpack_device()?, DLDevice { device_type: device_type::CPU, device_id: 0 });
@@ -77,6 +80,7 @@ fn lazy_arrays_are_computed_first() -> Result<()> {
 
 #[test]
 fn a_copy_is_flagged_and_alone() -> Result<()> {
+    let _alone = alone()?;
     let x = base()?;
     for view in [x.clone(), x.transpose()?, x.flip(None)?] {
         for kind in [Kind::Versioned, Kind::Legacy] {
@@ -103,6 +107,7 @@ fn a_copy_is_flagged_and_alone() -> Result<()> {
 
 #[test]
 fn read_only_memory_is_never_given_without_saying_so() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&[1i32, 2, 3]);
     let (made, _) = Tensor::new(&memory, Dtype::Int32, &[3]).flags(flag::READ_ONLY).make();
     let x = Array::from_dlpack(made)?;
@@ -123,6 +128,7 @@ fn read_only_memory_is_never_given_without_saying_so() -> Result<()> {
 
 #[test]
 fn the_host_has_no_streams() -> Result<()> {
+    let _alone = alone()?;
     let x = base()?;
     for stream in [-1, 0, 1, 2, 77] {
         let options = ExportOptions { stream: Some(stream), ..ExportOptions::default() };
@@ -140,6 +146,7 @@ fn the_host_has_no_streams() -> Result<()> {
 
 #[test]
 fn an_import_goes_on_with_its_memory() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&(0..24).collect::<Vec<i32>>());
     let (made, count) =
         Tensor::new(&memory, Dtype::Int32, &[2, 3]).offset(20).strides(&[6, -1]).make();

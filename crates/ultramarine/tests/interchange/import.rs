@@ -1,5 +1,6 @@
 //! What an import is: values, addresses, flags, copies.
 
+use crate::cases::alone;
 use crate::foreign::{Memory, Tensor};
 use ultramarine::interchange::{ImportOptions, dlpack::device_type, dlpack::flag};
 use ultramarine::{Array, Device, Dtype, Error, Result};
@@ -13,6 +14,7 @@ fn numbers() -> Vec<i32> {
 
 #[test]
 fn the_memory_is_shared_and_given_back() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&numbers());
     for legacy in [false, true] {
         let tensor = Tensor::new(&memory, Dtype::Int32, &[4, 6]);
@@ -33,6 +35,7 @@ fn the_memory_is_shared_and_given_back() -> Result<()> {
 
 #[test]
 fn layouts_of_all_sorts() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&numbers());
     let of = |shape: &[i64]| Tensor::new(&memory, Dtype::Int32, shape);
     let check = |tensor: Tensor, first: usize, wanted: &[i32]| -> Result<()> {
@@ -71,6 +74,7 @@ fn layouts_of_all_sorts() -> Result<()> {
 
 #[test]
 fn nothing_at_all() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&numbers());
     let null = std::ptr::null_mut();
     let of = |shape: &[i64]| Tensor::new(&memory, Dtype::Float32, shape);
@@ -101,6 +105,7 @@ fn nothing_at_all() -> Result<()> {
 
 #[test]
 fn every_dtype() -> Result<()> {
+    let _alone = alone()?;
     let bytes: Vec<u8> = (0..64u8).map(|b| b & 1).collect();
     let memory = Memory::new(&bytes);
     for dtype in Dtype::ALL {
@@ -116,6 +121,7 @@ fn every_dtype() -> Result<()> {
 
 #[test]
 fn misaligned_memory_is_copied_where_that_is_allowed() -> Result<()> {
+    let _alone = alone()?;
     let mut bytes = vec![0xeeu8; 3];
     numbers().iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
     let memory = Memory::new(&bytes);
@@ -150,6 +156,7 @@ fn misaligned_memory_is_copied_where_that_is_allowed() -> Result<()> {
 
 #[test]
 fn a_copy_is_a_copy_at_once() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&numbers());
     let of = |shape: &[i64]| Tensor::new(&memory, Dtype::Int32, shape);
     let layouts = [
@@ -179,6 +186,7 @@ fn a_copy_is_a_copy_at_once() -> Result<()> {
 
 #[test]
 fn read_only_memory_stays_so() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&numbers());
     let (made, _) =
         Tensor::new(&memory, Dtype::Int32, &[3]).flags(flag::READ_ONLY | 1 << 40).make();
@@ -195,6 +203,7 @@ fn read_only_memory_stays_so() -> Result<()> {
 
 #[test]
 fn a_bool_may_be_any_byte() -> Result<()> {
+    let _alone = alone()?;
     let bytes = [0u8, 1, 2, 255, 128, 0, 3, 1];
     let memory = Memory::new(&bytes.repeat(100));
     let (made, _) = Tensor::new(&memory, Dtype::Bool, &[800]).make();
@@ -219,6 +228,7 @@ fn a_bool_may_be_any_byte() -> Result<()> {
 
 #[test]
 fn pinned_memory_is_the_hosts() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&numbers());
     for (kind, id) in [(device_type::CUDA_HOST, 3), (device_type::ROCM_HOST, 0)] {
         let (made, count) = Tensor::new(&memory, Dtype::Int32, &[3]).device(kind, id).make();

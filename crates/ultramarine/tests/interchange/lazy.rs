@@ -1,5 +1,6 @@
 //! Lazy work and memory that others write to.
 
+use crate::cases::alone;
 use crate::foreign::{Memory, Tensor};
 use ultramarine::interchange::dlpack::flag;
 use ultramarine::{Array, Dtype, Result};
@@ -18,6 +19,7 @@ fn plus_one(x: Array) -> Result<Array> {
 
 #[test]
 fn later_writes_are_seen_by_what_is_not_evaluated() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&[1.0f32, 2.0, 3.0, 4.0]);
     let x = import(&memory, 0)?;
     let (early, late) = ((&x * 2.0)?, (&x * 2.0)?);
@@ -30,6 +32,7 @@ fn later_writes_are_seen_by_what_is_not_evaluated() -> Result<()> {
 
 #[test]
 fn only_an_import_that_is_ours_alone_is_written_over() -> Result<()> {
+    let _alone = alone()?;
     for (flags, ours) in [
         (0, false),
         (flag::READ_ONLY, false),
@@ -52,6 +55,7 @@ fn only_an_import_that_is_ours_alone_is_written_over() -> Result<()> {
 
 #[test]
 fn updates_in_place_leave_imports_alone() -> Result<()> {
+    let _alone = alone()?;
     for flags in [0, flag::READ_ONLY] {
         let memory = Memory::of(&[1.0f32, 2.0, 3.0, 4.0]);
         let x = import(&memory, flags)?;
@@ -65,6 +69,7 @@ fn updates_in_place_leave_imports_alone() -> Result<()> {
 
 #[test]
 fn what_is_exported_is_not_written_over_while_the_tensor_lives() -> Result<()> {
+    let _alone = alone()?;
     let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[4])?;
     let place = x.value()?.data();
     let tensors = [x.to_dlpack()?, x.to_dlpack()?];
@@ -90,6 +95,7 @@ fn what_is_exported_is_not_written_over_while_the_tensor_lives() -> Result<()> {
 
 #[test]
 fn a_copy_for_us_is_not_ours_while_it_is_exported() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&[1.0f32, 2.0, 3.0, 4.0]);
     let x = import(&memory, flag::IS_COPIED)?;
     assert!(!x.value()?.buffer.is_escaped());
@@ -103,6 +109,7 @@ fn a_copy_for_us_is_not_ours_while_it_is_exported() -> Result<()> {
 
 #[test]
 fn a_kernel_of_others_fills_an_empty_array() -> Result<()> {
+    let _alone = alone()?;
     let x = Array::empty(&[2, 3], Dtype::Float32)?;
     let sum = (&x + 1.0)?;
     let tensor = x.to_dlpack()?;

@@ -1,5 +1,6 @@
 //! How long memory lives, on which threads, over forks.
 
+use crate::cases::alone;
 use crate::foreign::{Memory, Tensor};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ fn until(what: impl Fn() -> bool) {
 
 #[test]
 fn views_outlive_their_base() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&floats());
     let (made, count) = Tensor::new(&memory, Dtype::Float32, &[10, 100]).make();
     let x = Array::from_dlpack(made)?;
@@ -43,6 +45,7 @@ fn views_outlive_their_base() -> Result<()> {
 
 #[test]
 fn a_tensor_outlives_its_array() -> Result<()> {
+    let _alone = alone()?;
     let x = Array::from_slice(&floats(), &[1000])?;
     let tensor = x.transpose()?.to_dlpack()?;
     drop(x);
@@ -67,6 +70,7 @@ fn resident() -> usize {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_hundred_thousand_journeys_leave_nothing() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&floats());
     let tensor = Tensor::new(&memory, Dtype::Float32, &[10, 100]);
     let ours = Array::from_slice(&floats(), &[1000])?;
@@ -83,16 +87,23 @@ fn a_hundred_thousand_journeys_leave_nothing() -> Result<()> {
         Ok(())
     };
     round(2_000)?;
-    let before = resident();
-    round(100_000)?;
-    let grown = resident().saturating_sub(before);
-    // Other tests run beside; each journey that kept but a header would be 2000 pages.
-    assert!(grown < 1500, "{grown} pages more");
-    Ok(())
+    // Other tests run beside and may grow meanwhile; a leak grows each time. One of 80 bytes
+    // for each journey would be 2000 pages.
+    let mut least = usize::MAX;
+    for _ in 0..5 {
+        let before = resident();
+        round(100_000)?;
+        least = least.min(resident().saturating_sub(before));
+        if least < 200 {
+            return Ok(());
+        }
+    }
+    panic!("{least} pages more")
 }
 
 #[test]
 fn arrays_are_dropped_and_used_on_other_threads() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&floats());
     let (made, count) = Tensor::new(&memory, Dtype::Float32, &[1000]).make();
     let x = Array::from_dlpack(made)?;
@@ -117,12 +128,14 @@ fn arrays_are_dropped_and_used_on_other_threads() -> Result<()> {
     assert_eq!(sums, [500_500.0; 8]);
     assert_eq!(count.get(), 0);
     std::thread::spawn(move || drop(x)).join().expect("no panic");
-    assert_eq!(count.get(), 1);
+    // (A stream's worker may have been the last to hold it.)
+    until(|| count.get() == 1);
     Ok(())
 }
 
 #[test]
 fn dropped_while_it_is_computed_with() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&floats());
     for _ in 0..100 {
         let (made, count) = Tensor::new(&memory, Dtype::Float32, &[1000]).make();
@@ -147,6 +160,7 @@ fn take_the_lock() {
 #[cfg(unix)]
 #[test]
 fn a_deleter_that_waits_for_whoever_forks_does_not_hang() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&floats());
     let mut tensor = Tensor::new(&memory, Dtype::Float32, &[1000]);
     tensor.on_delete = Some(take_the_lock);
@@ -183,6 +197,7 @@ fn a_deleter_that_waits_for_whoever_forks_does_not_hang() -> Result<()> {
 #[cfg(unix)]
 #[test]
 fn a_forked_child_has_imports_of_its_own() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&floats());
     let (made, count) = Tensor::new(&memory, Dtype::Float32, &[1000]).make();
     let x = Array::from_dlpack(made)?;

@@ -1,5 +1,6 @@
 //! Valid tensors that no array can be.
 
+use crate::cases::alone;
 use crate::foreign::{Memory, Tensor};
 use ultramarine::interchange::dlpack::{DLDataType, check, device_type, type_code};
 use ultramarine::interchange::{Import, ImportOptions};
@@ -40,6 +41,7 @@ fn dtypes_without_a_dtype_are_named() {
 
 #[test]
 fn too_many_dimensions() -> Result<()> {
+    let _alone = alone()?;
     let memory = Memory::of(&[5i32]);
     let of = |ndim| Tensor::new(&memory, Dtype::Int32, &vec![1; ndim]);
     let text = refused(&of(shape::MAX_NDIM + 1), ImportOptions::default());

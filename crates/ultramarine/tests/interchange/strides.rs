@@ -1,6 +1,6 @@
 //! Random tensors against an independent walk over their memory.
 
-use crate::cases::Random;
+use crate::cases::{Random, alone};
 use crate::foreign::{Memory, Tensor};
 use ultramarine::interchange::{ExportOptions, ImportOptions};
 use ultramarine::{Array, Dtype, Result};
@@ -24,6 +24,7 @@ fn walk(memory: &Memory, first: usize, size: usize, shape: &[i64], strides: &[i6
 
 #[test]
 fn any_strides_of_any_dtype() -> Result<()> {
+    let _alone = alone()?;
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for case in 0..600 {
         let dtype = Dtype::ALL[random.below(Dtype::ALL.len())];
