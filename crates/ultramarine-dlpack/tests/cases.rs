@@ -147,8 +147,9 @@ fn types_of_less_than_a_byte() {
         let gaps = Header { dtype: padded.dtype, ..strided(&[2, 3], &[1, 2]) };
         assert_eq!(refused(&gaps), Invalid::PackedStrides);
         // Their number may be more than that of all bits of an address space.
-        let many = Header { memory: Memory::At(64), ..typed(&[i64::MAX / 4], code, bits, 1) };
-        assert_eq!(taken(&many).bytes, (i64::MAX as u128 / 4 * bits as u128).div_ceil(8) as usize);
+        let most = isize::MAX / 4;
+        let many = Header { memory: Memory::At(64), ..typed(&[most as i64], code, bits, 1) };
+        assert_eq!(taken(&many).bytes, (most as u128 * u128::from(bits)).div_ceil(8) as usize);
     }
     // Two in a byte, as torch gives them.
     let found = taken(&typed(&[3], 17, 4, 2));
@@ -227,7 +228,7 @@ fn headers_that_cannot_be() {
 
 #[test]
 fn sizes_and_strides_that_lead_out_of_memory() {
-    let most = i64::MAX;
+    let most = isize::MAX as i64;
     for shape in [&[most][..], &[most / 4 + 1], &[1 << 32, 1 << 32], &[0, most, 2], &[3, most]] {
         assert_eq!(refused(&Header::plain(shape)), Invalid::Overflow, "{shape:?}");
     }
