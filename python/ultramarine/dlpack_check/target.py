@@ -161,6 +161,12 @@ class Target:
         """Nested lists."""
         return self.adapter.tolist(array)
 
+    def part(self, array: Any, index: slice) -> Any:
+        """A slice."""
+        if not hasattr(type(array), "__getitem__"):
+            raise NotApplicable("no slices")
+        return array[index]
+
     def pointer(self, array: object) -> int:
         """Address of the first element."""
         return self.adapter.pointer(array)

@@ -76,7 +76,7 @@ def source_first(t: Target) -> None:
 def views(t: Target) -> None:
     tensor = t.tensor(shape=(6,))
     array = t.import_(tensor)
-    view = array[2:5]
+    view = t.part(array, slice(2, 5))
     inside = tensor.address <= t.pointer(view) < tensor.address + 24
     del array
     gc.collect()
@@ -202,8 +202,11 @@ def flat(t: Target, work: Callable[[], object]) -> None:
 
 @case("lifetime/flat memory: imports", "Many imports leave nothing behind.", HEADER, seconds=600)
 def flat_imports(t: Target) -> None:
+    if not t.asks_versions:
+        # Who takes the destructor off a capsule, as some do, leaves what is ours behind it.
+        raise NotApplicable("the suite's own capsules would be counted")
     data = pack(ROW * 20, FLOAT32)
-    flat(t, lambda: t.take(Producer(lab.Tensor(data, [120], [1], legacy=not t.asks_versions))))
+    flat(t, lambda: t.take(Producer(lab.Tensor(data, [120], [1]))))
 
 
 @case("lifetime/flat memory: exports", "Many exports leave nothing behind.", HEADER, seconds=600)

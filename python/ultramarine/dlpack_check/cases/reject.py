@@ -67,7 +67,7 @@ TENSORS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("byte_offset overflow", "An offset behind the end.", OURS, {"byte_offset": 2**64 - 4}),
     ("data NULL", "Elements without memory.", OURS, {"data": None}),
     ("data NULL, one element", "Also a single one.", OURS, {"data": None, "shape": ()}),
-    ("unknown type code", "A code that DLPack does not have.", HEADER, of(99, 32)),
+    ("unknown type code", "A code that DLPack does not have.", OURS, of(99, 32)),
     ("type code 18", "The code behind the last one of 1.3.", OURS, of(18, 8)),
     ("float of 24 bits", "Bits that do not go with the code.", OURS, of(2, 24)),
     ("int of 0 bits", "Bits that do not go with the code.", OURS, of(0, 0)),
@@ -80,10 +80,10 @@ TENSORS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("four lanes", "Vectors are no numbers.", OURS, of(2, 32, 4)),
     ("no lanes", "Elements without a number.", OURS, of(2, 32, 0)),
     ("opaque handles", "Their meaning is not known.", OURS, of(3, 64)),
-    ("device type 99", "No such device.", HEADER, {"device": (99, 0)}),
-    ("device type 0", "No such device.", HEADER, {"device": (0, 0)}),
-    ("Vulkan memory", "A device of which the library has none.", HEADER, {"device": (7, 0)}),
-    ("Trainium memory", "A device of which the library has none.", HEADER, {"device": (18, 0)}),
+    ("device type 99", "No such device.", OURS, {"device": (99, 0)}),
+    ("device type 0", "No such device.", OURS, {"device": (0, 0)}),
+    ("Vulkan memory", "A device of which the library has none.", OURS, {"device": (7, 0)}),
+    ("Trainium memory", "A device of which the library has none.", OURS, {"device": (18, 0)}),
     ("CPU number 5", "There is one CPU: 0.", OURS, {"device": (1, 5)}),
 ]
 
