@@ -56,7 +56,8 @@ pub fn address(with_core: bool) -> Result<Outcome> {
     let tensors = ["test", "--no-fail-fast", "-p", "ultramarine-dlpack", "--tests"];
     let c = ["test", "--no-fail-fast", "-p", "ultramarine-abi", "--test", "dlpack"];
     let pattern = format!("{CORE}*");
-    let core = ["test", "--no-fail-fast", "-p", "ultramarine", "--test", &pattern];
+    // One test at a time: one of them looks at how much memory the process has.
+    let core = ["test", "-p", "ultramarine", "--test", &pattern, "--", "--test-threads=1"];
     let mut commands = vec![&tensors[..], &c];
     if with_core && has_tests(CORE)? {
         commands.push(&core);
@@ -102,14 +103,17 @@ impl Kind {
             Kind::Address => ("-Zsanitizer=address", "target/sanitize/address"),
             Kind::Thread => ("-Zsanitizer=thread", "target/sanitize/thread"),
         };
-        let mut cargo = sh::cargo(args);
+        // The command itself, then what the program is told after `--` at last.
+        let mut cargo = sh::cargo(&args[..1]);
         cargo.args(["--quiet", "--target", &sh::host()?, "--target-dir", folder]);
         if let Kind::Thread = self {
             cargo.arg("-Zbuild-std");
         }
+        cargo.args(&args[1..]);
         // The standard compiler takes unstable flags so; it is the same as nightly's.
         cargo.env("RUSTC_BOOTSTRAP", "1").env("CARGO_ENCODED_RUSTFLAGS", flag);
-        cargo.env("TSAN_OPTIONS", "halt_on_error=1");
+        // Freed memory is kept from use for a while: little of it, as a test looks at how much there is.
+        cargo.env("ASAN_OPTIONS", "quarantine_size_mb=1").env("TSAN_OPTIONS", "halt_on_error=1");
         Ok(cargo)
     }
 }
