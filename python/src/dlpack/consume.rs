@@ -148,8 +148,9 @@ fn again<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let error = PyErr::fetch(py);
-    // Some errors about memory are TypeErrors too: those are answers.
-    if !error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyBufferError>(py) {
+    // What Python itself raises for words that a function does not know. Classes derived from it
+    // (pyarrow's, or our own for devices) are answers.
+    if !error.get_type(py).is(py.get_type::<PyTypeError>()) {
         return Err(error);
     }
     match stream {

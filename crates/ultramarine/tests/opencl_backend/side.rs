@@ -193,7 +193,8 @@ impl Side {
     }
 
     pub fn free(&self, buffer: *mut c_void) {
-        if let Some(free) = self.table.buffer_free {
+        // Without `buffer_alloc` it is no buffer but host memory of `upload`.
+        if let (Some(_), Some(free)) = (self.table.buffer_alloc, self.table.buffer_free) {
             // SAFETY: a buffer of `upload`; downloads have waited for its use.
             unsafe { free(self.device, buffer) };
         }
