@@ -1,7 +1,7 @@
 //! Arrays from elsewhere and for others, without a copy: [DLPack](https://dmlc.github.io/dlpack/latest/).
 //!
-//! - [`Array::from_dlpack`] takes a tensor of another library as an array.
-//! - [`Array::to_dlpack`] gives an array as a tensor.
+//! - [`Array::from_dlpack`](crate::Array::from_dlpack) takes a tensor of another library as an array.
+//! - [`Array::to_dlpack`](crate::Array::to_dlpack) gives an array as a tensor.
 //!
 //! Side by side, with a library that gives and takes the C struct:
 //!
