@@ -66,6 +66,21 @@ def test_negated_tensors() -> None:
     assert mx.from_dlpack(tensor.imag).tolist() == [2, -4]
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1), (3, 4)])
+def test_negated_tensors_of_any_layout(shape: tuple[int, ...]) -> None:
+    """torch is asked only where strides allow an imaginary part: that is all of these."""
+    negated = torch.ones(shape, dtype=torch.complex128).conj().imag
+    views = [negated]
+    if shape:
+        views += [negated[..., :1], negated[:1]]
+    if len(shape) > 1:
+        views.append(negated.mT)
+    for view in views:
+        assert view.is_neg()
+        with pytest.raises(BufferError, match="neg"):
+            mx.from_dlpack(view)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
 def test_sparse_tensors(layout: str) -> None:
