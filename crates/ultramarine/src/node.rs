@@ -158,6 +158,23 @@ impl Node {
         place: Place,
         lay: impl FnOnce(&mut Shape, &mut Strides),
     ) -> Arc<Node> {
+        // A field that is added has to be written below, too: this does not compile without it.
+        let _complete = |node: &Node| {
+            let Node {
+                handles: _,
+                state: _,
+                dtype: _,
+                tracer: _,
+                slot: _,
+                mark: _,
+                stream: _,
+                firm: _,
+                shape: _,
+                op: _,
+                inputs: _,
+                value: _,
+            } = node;
+        };
         let node = Arc::<Node>::new_uninit();
         let at = Arc::as_ptr(&node).cast_mut().cast::<Node>();
         let mut strides = Strides::new();

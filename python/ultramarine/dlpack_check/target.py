@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ultramarine.dlpack_check import lab
@@ -200,14 +200,6 @@ class Target:
             return self.export(array, max_version=(1, 3))
         except NotApplicable:
             return self.export(array)
-
-    def legacy_or_newest(self, array: Any) -> Callable[[], Any]:
-        """Makes capsules, as many as are asked for."""
-        try:
-            self.newest(array).delete()
-        except NotApplicable:
-            raise
-        return lambda: self.capsule(array)
 
 
 def address(info: lab.Info) -> int:
