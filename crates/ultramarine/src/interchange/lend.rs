@@ -5,6 +5,7 @@ use crate::{
     array::Array,
     backend,
     device::Device,
+    dtype::Dtype,
     error::{Error, Result},
 };
 use core::ffi::c_void;
@@ -45,14 +46,17 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// As [`Array::eval`]; [`Error::Buffer`] for memory that must not be written, which this form
-    /// cannot say; [`Error::BufferDevice`] for memory that the host cannot address.
+    /// As [`Array::eval`]; [`Error::Buffer`] for memory that must not be written and for numbers that
+    /// are padded to a byte, which this form cannot say; [`Error::BufferDevice`] for memory that the host cannot address.
     #[cfg(target_pointer_width = "64")] // sizes and strides are DLPack's 64 bits
     pub fn lend(&self) -> Result<DLTensor> {
         let value = self.value()?;
         let buffer = &value.buffer;
         if buffer.is_read_only() {
             return Err(read_only());
+        }
+        if self.dtype().dl_flags() != 0 {
+            return Err(padded(self.dtype()));
         }
         if buffer.device() != Device::CPU {
             return Err(Error::buffer_device(
@@ -73,6 +77,14 @@ impl Array {
             byte_offset: 0,
         })
     }
+}
+
+#[cold]
+fn padded(dtype: Dtype) -> Error {
+    Error::buffer(
+        "__dlpack__",
+        format!("{dtype} is padded to a byte, which a tensor that is only lent cannot say."),
+    )
 }
 
 #[cold]

@@ -164,3 +164,18 @@ fn an_import_goes_on_with_its_memory() -> Result<()> {
     assert_eq!(count.get(), 1);
     Ok(())
 }
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn what_is_lent_cannot_say_that_numbers_are_padded() -> Result<()> {
+    let _alone = alone()?;
+    for dtype in Dtype::STORAGE {
+        let x = Array::ones(&[4], dtype)?;
+        match (x.to_dlpack()?.flags() & flag::IS_SUBBYTE_TYPE_PADDED, x.lend()) {
+            (0, lent) => assert_eq!(lent?.dtype, dtype.to_dl()),
+            (_, Err(Error::Buffer(text))) => assert!(text.contains(dtype.name()), "{text}"),
+            (_, lent) => panic!("{dtype}: {lent:?}"),
+        }
+    }
+    Ok(())
+}
