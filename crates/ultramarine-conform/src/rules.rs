@@ -135,7 +135,8 @@ pub fn need(family: OpId, code: Option<u32>, dtype: DType, arithmetic: u32) -> &
     let grade = |g: schema::Grade| g == schema::Grade::Basic;
     let basic = schema::find(family).is_some_and(|row| grade(row.grade))
         && code.and_then(|c| code_row(family, c)).is_none_or(|row| grade(row.grade));
-    if !asked {
+    let extra = schema::find(family).is_some_and(|row| row.grade == schema::Grade::Extra);
+    if !asked || extra {
         "optional"
     } else if basic && dtype == DType::F32 {
         "basic"

@@ -7,7 +7,7 @@ use ultramarine_abi::{
     BackendTable, Command, DeviceInfo, HostTable, Tensor, TensorDesc,
     dlpack::{DLDevice, DLTensor},
     fused, layout,
-    schema::{self, DTYPES, InputDtype, OPS, OpSchema, ShapeRule, op},
+    schema::{self, DTYPES, Grade, InputDtype, OPS, OpSchema, ShapeRule, op},
     status,
 };
 
@@ -100,7 +100,8 @@ fn every_dtype_of_the_schema_has_a_plan() {
     let cpu = Cpu::new();
     let mut refused = Vec::new();
     let mut asked = 0;
-    for row in OPS {
+    // What no grade asks for has tests of its own.
+    for row in OPS.iter().filter(|row| row.grade != Grade::Extra) {
         let codes: Vec<_> = match row.codes.is_empty() {
             true => vec![None],
             false => row.codes.iter().map(Some).collect(),

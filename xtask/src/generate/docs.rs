@@ -12,8 +12,8 @@ pub fn page(schema: &Schema) -> String {
 
 What a backend's `prepare` is asked for. Everything else that the library offers is composed of these. A backend may
 leave out any of them (`UM_UNSUPPORTED`): the op is then decomposed, or computed on the CPU. *basic* and *complete* are
-the grades of the conformance kit: the ops marked basic must be there for float32 for the first, all of them for every
-dtype that the device computes with for the second.
+the grades of the conformance kit: the ops marked basic must be there for float32 for the first, all but those marked *extra* for every
+dtype that the device computes with for the second. An extra op is one that pays where a device has it, and that no grade asks for.
 
 ## Rules for all operations\n\n",
     );
@@ -63,11 +63,14 @@ fn operation(out: &mut String, schema: &Schema, op: &Op) {
         })
         .collect();
     let inputs = if inputs.is_empty() { "none".into() } else { inputs.join(", ") };
-    let output = match op.output.as_str() {
-        "main" => "the op's dtype".to_owned(),
-        "code" => "as the code says".to_owned(),
-        other => set(other),
-    };
+    let outputs: Vec<String> = std::iter::once(&op.output)
+        .chain(&op.more_outputs)
+        .map(|output| match output.as_str() {
+            "main" => "the op's dtype".to_owned(),
+            "code" => "as the code says".to_owned(),
+            other => set(other),
+        })
+        .collect();
     let _ =
         writeln!(out, "* revision {}, attributes `{}`", op.revision, struct_name(&op.attributes));
     let _ = writeln!(out, "* grade: {}; shapes: {}", op.grade, op.shape.replace('_', " "));
@@ -75,7 +78,8 @@ fn operation(out: &mut String, schema: &Schema, op: &Op) {
     if !op.scalars.is_empty() {
         let _ = writeln!(out, "* scalars: {}", op.scalars.join(", ").replace('_', " "));
     }
-    let _ = writeln!(out, "* dtypes: {}; output: {output}", set(&op.dtypes));
+    let output = if outputs.len() > 1 { "outputs" } else { "output" };
+    let _ = writeln!(out, "* dtypes: {}; {output}: {}", set(&op.dtypes), outputs.join("; "));
     if op.ulps > 0 {
         let _ = writeln!(out, "* tolerance: {} ulps", op.ulps);
     }

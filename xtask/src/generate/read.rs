@@ -97,6 +97,8 @@ pub struct Op {
     pub dtypes: String,
     pub output: String,
     #[serde(default)]
+    pub more_outputs: Vec<String>,
+    #[serde(default)]
     pub numbers: Vec<String>,
     #[serde(default)]
     pub sums: bool,

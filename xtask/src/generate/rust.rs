@@ -49,7 +49,7 @@ pub fn codes(schema: &Schema) -> String {
         let doc = format!("{} [`super::{}`].", op.doc, op.attributes);
         (op.name.as_str(), op.id, doc.trim().to_owned())
     });
-    let doc = "Operations a full backend provides; everything else has a decomposition.";
+    let doc = "Operations that backends provide; everything else is composed of them.";
     constants(&mut out, "op", "super::super::OpId", doc, ops);
     for (module, table) in &schema.tables {
         let codes = table.list.iter().map(|c| (c.name.as_str(), c.id, c.doc.clone()));
@@ -136,6 +136,7 @@ fn op_row(out: &mut String, schema: &Schema, op: &Op) {
         scalars: [{}];
         dtypes: [{}];
         output: [{}];
+        more: [{}];
         ulps: {}.0, sums: {};
         codes: {};
         numbers: {:?};
@@ -151,6 +152,7 @@ fn op_row(out: &mut String, schema: &Schema, op: &Op) {
         scalars.join(", "),
         mask(&op.dtypes),
         output(&op.output),
+        op.more_outputs.iter().map(|o| output(o)).collect::<Vec<_>>().join(", "),
         op.ulps,
         op.sums,
         codes,

@@ -23,7 +23,21 @@
 #define UM_OP_SORT 14u /* Ascending, stable, NaN last. AxisAttrs. */
 #define UM_OP_ARG_SORT 15u /* Indices (uint32) that sort. AxisAttrs. */
 #define UM_OP_RANDOM_BITS 16u /* Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or uint32. NoAttrs. */
-#define UM_OP_COUNT 17u
+#define UM_OP_PARTITION 17u /* The elements along an axis in an order in which number k (scalar 0) is as SORT has it, none before it is larger and none behind it is smaller. AxisAttrs. */
+#define UM_OP_ARG_PARTITION 18u /* Indices (uint32) that partition, as PARTITION. AxisAttrs. */
+#define UM_OP_FFT 19u /* Discrete Fourier transforms along an axis, times scalar 0. The length n is the axis' size, for REAL the input's, for REAL_BACKWARD the output's. FftAttrs. */
+#define UM_OP_CONVOLVE 20u /* Cross-correlation (or convolution, see flip) over three spatial axes: input (n, d, h, w, c), weight (o, kd, kh, kw, c / groups), output (n, od, oh, ow, o). Scalars, three each: strides, zeros before the first element (may be negative), kernel dilation, input dilation. What is read outside of the input, and between its dilated elements, is 0. Group g of the outputs reads group g of the channels. ConvolveAttrs. */
+#define UM_OP_CHOLESKY 21u /* The triangular factor L of a = L L^H of matrices (..., n, n), or U of a = U^H U; zeros in the other triangle. Only the named triangle of a is read. Not positive definite: NaN. TriangleAttrs. */
+#define UM_OP_LU 22u /* LU factors with partial pivoting of (..., m, n), L (unit diagonal) and U in one matrix; pivots (..., k), k = min(m, n): row i was swapped with row pivots[i]; rows (..., m): row i of L U is row rows[i] of a. NoAttrs. */
+#define UM_OP_QR 23u /* a = q r of (..., m, n): q (..., m, k) with orthonormal columns, r (..., k, n) upper triangular, k = min(m, n). NoAttrs. */
+#define UM_OP_SVD 24u /* a = u diag(s) vt of (..., m, n): u (..., m, m) or (..., m, k), s (..., k) descending, vt (..., n, n) or (..., k, n), k = min(m, n), as the outputs' shapes say. NoAttrs. */
+#define UM_OP_SINGULAR_VALUES 25u /* s of SVD. NoAttrs. */
+#define UM_OP_EIGH 26u /* Eigenvalues w (..., n), ascending, and eigenvectors, the columns of v (..., n, n), of Hermitian matrices, of which one triangle is read. TriangleAttrs. */
+#define UM_OP_EIGVALSH 27u /* w of EIGH. TriangleAttrs. */
+#define UM_OP_EIG 28u /* Eigenvalues w (..., n) and eigenvectors, the columns of norm 1 of v (..., n, n), of square matrices, in any order. NoAttrs. */
+#define UM_OP_EIGVALS 29u /* w of EIG. NoAttrs. */
+#define UM_OP_SOLVE_TRIANGULAR 30u /* x of a x = b for triangular a (..., n, n), of which one triangle is read, and b and x (..., n, k); equal batch dimensions (broadcast by strides). TriangleAttrs. */
+#define UM_OP_COUNT 31u
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -119,6 +133,13 @@
 #define UM_SCATTER_MAX 4u /* Keeps the larger. */
 #define UM_SCATTER_COUNT 5u
 
+/* Codes of op. */
+#define UM_FFT_FORWARD 0u /* y[k] = sum over j of x[j] e^(-2 pi i j k / n). */
+#define UM_FFT_BACKWARD 1u /* y[k] = sum over j of x[j] e^(2 pi i j k / n). */
+#define UM_FFT_REAL 2u /* The first n / 2 + 1 (rounded down) elements of the forward transform of real numbers. */
+#define UM_FFT_REAL_BACKWARD 3u /* The backward transform, of n real numbers, of its first n / 2 + 1 elements; the imaginary parts of element 0 and, for an even n, of the last are ignored. */
+#define UM_FFT_COUNT 4u
+
 /* For ops without attributes. */
 typedef struct um_no_attrs {
   uint32_t size;
@@ -188,6 +209,25 @@ typedef struct um_scatter_axis_attrs {
   uint32_t op; /* A scatter code; SET or SUM. */
   uint32_t axis; /* The axis. */
 } um_scatter_axis_attrs;
+
+/* Attributes of FFT. */
+typedef struct um_fft_attrs {
+  uint32_t size;
+  uint32_t op; /* A fft code. */
+  uint32_t axis; /* The axis. */
+} um_fft_attrs;
+
+/* Attributes of CONVOLVE. */
+typedef struct um_convolve_attrs {
+  uint32_t size;
+  uint32_t flip; /* 1: the kernel is reversed along its spatial axes. */
+} um_convolve_attrs;
+
+/* Attributes of the operations that read or make a triangle of a matrix. */
+typedef struct um_triangle_attrs {
+  uint32_t size;
+  uint32_t upper; /* 1: the upper triangle, else the lower one. */
+} um_triangle_attrs;
 
 /* Dtypes, in the order of the device masks' bits. */
 #define UM_DTYPE_BOOL 0u

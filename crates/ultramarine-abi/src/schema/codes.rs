@@ -4,7 +4,7 @@ use super::{attrs, code_module, dtype};
 use ultramarine_dlpack::{DLDataType, type_code};
 
 code_module! {
-    /// Operations a full backend provides; everything else has a decomposition.
+    /// Operations that backends provide; everything else is composed of them.
     pub mod op: super::super::OpId {
         /// Element copy between any strides, converting the dtype. [`super::NoAttrs`].
         COPY = 0 "copy",
@@ -48,6 +48,51 @@ code_module! {
         /// Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or
         /// uint32. [`super::NoAttrs`].
         RANDOM_BITS = 16 "random_bits",
+        /// The elements along an axis in an order in which number k (scalar 0) is as SORT has it,
+        /// none before it is larger and none behind it is smaller. [`super::AxisAttrs`].
+        PARTITION = 17 "partition",
+        /// Indices (uint32) that partition, as PARTITION. [`super::AxisAttrs`].
+        ARG_PARTITION = 18 "arg_partition",
+        /// Discrete Fourier transforms along an axis, times scalar 0. The length n is the axis'
+        /// size, for REAL the input's, for REAL_BACKWARD the output's. [`super::FftAttrs`].
+        FFT = 19 "fft",
+        /// Cross-correlation (or convolution, see `flip`) over three spatial axes: input `(n, d, h,
+        /// w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh, ow, o)`. Scalars,
+        /// three each: strides, zeros before the first element (may be negative), kernel dilation,
+        /// input dilation. What is read outside of the input, and between its dilated elements, is
+        /// 0. Group g of the outputs reads group g of the channels. [`super::ConvolveAttrs`].
+        CONVOLVE = 20 "convolve",
+        /// The triangular factor L of `a = L L^H` of matrices `(..., n, n)`, or U of `a = U^H U`;
+        /// zeros in the other triangle. Only the named triangle of `a` is read. Not positive
+        /// definite: NaN. [`super::TriangleAttrs`].
+        CHOLESKY = 21 "cholesky",
+        /// LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one
+        /// matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with row pivots[i]; rows
+        /// `(..., m)`: row i of L U is row rows[i] of `a`. [`super::NoAttrs`].
+        LU = 22 "lu",
+        /// `a = q r` of `(..., m, n)`: q `(..., m, k)` with orthonormal columns, r `(..., k, n)`
+        /// upper triangular, k = min(m, n). [`super::NoAttrs`].
+        QR = 23 "qr",
+        /// `a = u diag(s) vt` of `(..., m, n)`: u `(..., m, m)` or `(..., m, k)`, s `(..., k)`
+        /// descending, vt `(..., n, n)` or `(..., k, n)`, k = min(m, n), as the outputs' shapes
+        /// say. [`super::NoAttrs`].
+        SVD = 24 "svd",
+        /// s of SVD. [`super::NoAttrs`].
+        SINGULAR_VALUES = 25 "singular_values",
+        /// Eigenvalues w `(..., n)`, ascending, and eigenvectors, the columns of v `(..., n, n)`,
+        /// of Hermitian matrices, of which one triangle is read. [`super::TriangleAttrs`].
+        EIGH = 26 "eigh",
+        /// w of EIGH. [`super::TriangleAttrs`].
+        EIGVALSH = 27 "eigvalsh",
+        /// Eigenvalues w `(..., n)` and eigenvectors, the columns of norm 1 of v `(..., n, n)`, of
+        /// square matrices, in any order. [`super::NoAttrs`].
+        EIG = 28 "eig",
+        /// w of EIG. [`super::NoAttrs`].
+        EIGVALS = 29 "eigvals",
+        /// x of `a x = b` for triangular `a` `(..., n, n)`, of which one triangle is read, and b
+        /// and x `(..., n, k)`; equal batch dimensions (broadcast by strides).
+        /// [`super::TriangleAttrs`].
+        SOLVE_TRIANGULAR = 30 "solve_triangular",
     }
 }
 
@@ -243,6 +288,21 @@ code_module! {
     }
 }
 
+code_module! {
+    /// Codes of [`FftAttrs::op`].
+    pub mod fft: u32 {
+        /// y[k] = sum over j of x[j] e^(-2 pi i j k / n).
+        FORWARD = 0 "forward",
+        /// y[k] = sum over j of x[j] e^(2 pi i j k / n).
+        BACKWARD = 1 "backward",
+        /// The first n / 2 + 1 (rounded down) elements of the forward transform of real numbers.
+        REAL = 2 "real",
+        /// The backward transform, of n real numbers, of its first n / 2 + 1 elements; the
+        /// imaginary parts of element 0 and, for an even n, of the last are ignored.
+        REAL_BACKWARD = 3 "real_backward",
+    }
+}
+
 attrs! {
     /// For ops without attributes.
     NoAttrs {
@@ -313,6 +373,23 @@ attrs! {
         op: u32,
         /// The axis.
         axis: u32,
+    }
+    /// Attributes of FFT.
+    FftAttrs {
+        /// A [`fft`] code.
+        op: u32,
+        /// The axis.
+        axis: u32,
+    }
+    /// Attributes of CONVOLVE.
+    ConvolveAttrs {
+        /// 1: the kernel is reversed along its spatial axes.
+        flip: u32,
+    }
+    /// Attributes of the operations that read or make a triangle of a matrix.
+    TriangleAttrs {
+        /// 1: the upper triangle, else the lower one.
+        upper: u32,
     }
 }
 

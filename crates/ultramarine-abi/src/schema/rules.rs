@@ -9,6 +9,8 @@ pub enum Grade {
     Basic,
     /// Native for every dtype that a device of grade complete computes with.
     Complete,
+    /// No grade asks for it.
+    Extra,
 }
 
 /// Dtype of an op's output.
@@ -44,6 +46,10 @@ pub enum Scalar {
     Main,
     /// float64 if the main dtype is floating or complex, else int64.
     Float64OrInt64,
+    /// float64.
+    Float64,
+    /// int64.
+    Int64,
 }
 
 /// How the shapes of inputs and output hang together.
@@ -73,6 +79,8 @@ pub enum ShapeRule {
     ScatterAxis,
     /// Keys `(..., 2)`, output `(..., n)`.
     Keys,
+    /// What the op's documentation says.
+    Own,
 }
 
 /// Values with which an op is tested, so that results are neither all the same nor all NaN.
@@ -200,8 +208,10 @@ pub struct OpSchema {
     pub scalars: &'static [Scalar],
     /// Mask of main dtypes; a code may have fewer.
     pub dtypes: u32,
-    /// Dtype of the output.
+    /// Dtype of the output; of the first of several.
     pub output: Output,
+    /// Dtypes of further outputs.
+    pub more: &'static [Output],
     /// Tolerance of an op without codes; see [`tolerance`].
     pub ulps: f64,
     /// Without codes: as [`CodeSchema::sums`].
@@ -229,11 +239,17 @@ impl OpSchema {
 
     /// Mask of dtypes that the output may have, for a main dtype by its index.
     pub fn output_of(&self, code: Option<&CodeSchema>, main: usize) -> u32 {
-        let rule = match (self.output, code) {
-            (Output::Code, Some(code)) => code.output,
-            (rule, _) => rule,
-        };
-        match rule {
+        match (self.output, code) {
+            (Output::Code, Some(code)) => code.output.of(main),
+            (rule, _) => rule.of(main),
+        }
+    }
+}
+
+impl Output {
+    /// Mask of the dtypes that it may have, for a main dtype by its index.
+    pub fn of(self, main: usize) -> u32 {
+        match self {
             Output::Main | Output::Code => 1 << main,
             Output::Bool => super::dtypes::BOOL,
             Output::Uint32 => super::dtypes::KEY,
@@ -315,6 +331,7 @@ macro_rules! op_rows {
         scalars: [$($scalar:expr),*];
         dtypes: [$dtypes:expr];
         output: [$output:expr];
+        more: [$($more:expr),*];
         ulps: $ulps:literal, sums: $sums:literal;
         codes: $table:expr, $codes:expr;
         numbers: [$($numbers:literal),*];
@@ -332,6 +349,7 @@ macro_rules! op_rows {
             scalars: &[$($scalar),*],
             dtypes: $dtypes,
             output: $output,
+            more: &[$($more),*],
             ulps: $ulps,
             sums: $sums,
             code_table: $table,

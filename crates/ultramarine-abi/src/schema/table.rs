@@ -17,6 +17,10 @@ pub mod dtypes {
     pub const KEY: u32 = 1 << 3;
     /// int8, int16, int32, int64.
     pub const SIGNED: u32 = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
+    /// float32.
+    pub const SINGLE: u32 = 1 << 10;
+    /// float32, float64, complex64.
+    pub const SOLVED: u32 = 1 << 10 | 1 << 11 | 1 << 13;
     /// uint8, uint16, uint32, uint64.
     pub const UNSIGNED: u32 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
     /// uint8, uint16, uint32.
@@ -131,6 +135,13 @@ code_rows! { SCATTER_AXIS_CODES
     "sum" 1 [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX] [Output::Main] 0.0 true Any Basic "Adds.";
 }
 
+code_rows! { FFT_CODES
+    "forward" 0 [dtypes::COMPLEX] [Output::Main] 0.0 true Any Extra "y[k] = sum over j of x[j] e^(-2 pi i j k / n).";
+    "backward" 1 [dtypes::COMPLEX] [Output::Main] 0.0 true Any Extra "y[k] = sum over j of x[j] e^(2 pi i j k / n).";
+    "real" 2 [dtypes::SINGLE] [Output::Any(dtypes::COMPLEX)] 0.0 true Any Extra "The first n / 2 + 1 (rounded down) elements of the forward transform of real numbers.";
+    "real_backward" 3 [dtypes::COMPLEX] [Output::Real] 0.0 true Any Extra "The backward transform, of n real numbers, of its first n / 2 + 1 elements; the imaginary parts of element 0 and, for an even n, of the last are ignored.";
+}
+
 attribute_rows! {
     NoAttrs {
     }
@@ -172,6 +183,16 @@ attribute_rows! {
         op "u32" [Some("scatter")] "A scatter code; SET or SUM.";
         axis "u32" [None] "The axis.";
     }
+    FftAttrs {
+        op "u32" [Some("fft")] "A fft code.";
+        axis "u32" [None] "The axis.";
+    }
+    ConvolveAttrs {
+        flip "u32" [None] "1: the kernel is reversed along its spatial axes.";
+    }
+    TriangleAttrs {
+        upper "u32" [None] "1: the upper triangle, else the lower one.";
+    }
 }
 
 op_rows! {
@@ -180,6 +201,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Any(dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX)];
+        more: [];
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: ["Conversions follow the rule of rounding above."];
@@ -190,6 +212,7 @@ op_rows! {
         scalars: [Scalar::Main];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: [];
@@ -200,6 +223,7 @@ op_rows! {
         scalars: [Scalar::Float64OrInt64, Scalar::Float64OrInt64];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 2.0, sums: false;
         codes: None, &[];
         numbers: ["Computed in float64 or int64 without contraction, then converted as COPY does; a device without float64 may use float32 for outputs of float32 and below (`ulps` then counts in units of the largest element)."];
@@ -210,6 +234,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
+        more: [];
         ulps: 0.0, sums: false;
         codes: Some("unary"), &UNARY_CODES;
         numbers: [];
@@ -220,6 +245,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
+        more: [];
         ulps: 0.0, sums: false;
         codes: Some("binary"), &BINARY_CODES;
         numbers: [];
@@ -230,6 +256,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: [];
@@ -240,6 +267,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
+        more: [];
         ulps: 0.0, sums: false;
         codes: Some("reduce"), &REDUCE_CODES;
         numbers: ["Sums and products may be taken in any order; the tolerance is relative to the sum (product) of the absolute values."];
@@ -250,6 +278,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Code];
+        more: [];
         ulps: 0.0, sums: false;
         codes: Some("arg_reduce"), &ARG_REDUCE_CODES;
         numbers: [];
@@ -260,6 +289,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: Some("reduce"), &SCAN_CODES;
         numbers: ["Any order of adding, as in REDUCE. An exclusive scan begins with the neutral element: 0, 1, the largest value (infinity), the smallest, -infinity for logaddexp."];
@@ -270,6 +300,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: true;
         codes: None, &[];
         numbers: ["Sums in any order, with or without contraction; a device may say that it shortens the mantissa (REDUCED_PRECISION)."];
@@ -280,6 +311,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: [];
@@ -290,6 +322,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: Some("scatter"), &SCATTER_CODES;
         numbers: ["Sums and products of updates to one element may be taken in any order."];
@@ -300,6 +333,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: [];
@@ -310,6 +344,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: Some("scatter"), &SCATTER_AXIS_CODES;
         numbers: [];
@@ -320,6 +355,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: [];
@@ -330,6 +366,7 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
         output: [Output::Uint32];
+        more: [];
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: [];
@@ -340,9 +377,164 @@ op_rows! {
         scalars: [];
         dtypes: [dtypes::WORDS];
         output: [Output::Main];
+        more: [];
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: ["The outputs of a key are the bytes of W words (rounded up), least significant byte first. With h = ceil(W / 2): for i < floor(W / 2) the block of counters (i, i + h) gives the words i and i + h; if W is odd, word h - 1 is the first word of the block of counters (h - 1, 0). The same bits on every backend."];
         doc: "Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or uint32.";
+    }
+    "partition" 17 1 Extra Same AxisAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [Scalar::Int64];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "The elements along an axis in an order in which number k (scalar 0) is as SORT has it, none before it is larger and none behind it is smaller.";
+    }
+    "arg_partition" 18 1 Extra Same AxisAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [Scalar::Int64];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Uint32];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "Indices (uint32) that partition, as PARTITION.";
+    }
+    "fft" 19 1 Extra Own FftAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [Scalar::Float64];
+        dtypes: [dtypes::SINGLE | dtypes::COMPLEX];
+        output: [Output::Code];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: Some("fft"), &FFT_CODES;
+        numbers: ["The error is relative to the sum of the absolute values of the transformed elements: a few units in the last place times log2 n."];
+        doc: "Discrete Fourier transforms along an axis, times scalar 0. The length n is the axis' size, for REAL the input's, for REAL_BACKWARD the output's.";
+    }
+    "convolve" 20 1 Extra Own ConvolveAttrs {
+        inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false;
+        scalars: [Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: true;
+        codes: None, &[];
+        numbers: ["Sums in any order, as MATMUL's; float16 and bfloat16 accumulate in float32."];
+        doc: "Cross-correlation (or convolution, see `flip`) over three spatial axes: input `(n, d, h, w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh, ow, o)`. Scalars, three each: strides, zeros before the first element (may be negative), kernel dilation, input dilation. What is read outside of the input, and between its dilated elements, is 0. Group g of the outputs reads group g of the channels.";
+    }
+    "cholesky" 21 1 Extra Own TriangleAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
+        doc: "The triangular factor L of `a = L L^H` of matrices `(..., n, n)`, or U of `a = U^H U`; zeros in the other triangle. Only the named triangle of `a` is read. Not positive definite: NaN.";
+    }
+    "lu" 22 1 Extra Own NoAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Main];
+        more: [Output::Uint32, Output::Uint32];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
+        doc: "LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with row pivots[i]; rows `(..., m)`: row i of L U is row rows[i] of `a`.";
+    }
+    "qr" 23 1 Extra Own NoAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Main];
+        more: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
+        doc: "`a = q r` of `(..., m, n)`: q `(..., m, k)` with orthonormal columns, r `(..., k, n)` upper triangular, k = min(m, n).";
+    }
+    "svd" 24 1 Extra Own NoAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Main];
+        more: [Output::Real, Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
+        doc: "`a = u diag(s) vt` of `(..., m, n)`: u `(..., m, m)` or `(..., m, k)`, s `(..., k)` descending, vt `(..., n, n)` or `(..., k, n)`, k = min(m, n), as the outputs' shapes say.";
+    }
+    "singular_values" 25 1 Extra Own NoAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Real];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "s of SVD.";
+    }
+    "eigh" 26 1 Extra Own TriangleAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Real];
+        more: [Output::Main];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
+        doc: "Eigenvalues w `(..., n)`, ascending, and eigenvectors, the columns of v `(..., n, n)`, of Hermitian matrices, of which one triangle is read.";
+    }
+    "eigvalsh" 27 1 Extra Own TriangleAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Real];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "w of EIGH.";
+    }
+    "eig" 28 1 Extra Own NoAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Any(dtypes::COMPLEX)];
+        more: [Output::Any(dtypes::COMPLEX)];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
+        doc: "Eigenvalues w `(..., n)` and eigenvectors, the columns of norm 1 of v `(..., n, n)`, of square matrices, in any order.";
+    }
+    "eigvals" 29 1 Extra Own NoAttrs {
+        inputs: "a" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Any(dtypes::COMPLEX)];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "w of EIG.";
+    }
+    "solve_triangular" 30 1 Extra Own TriangleAttrs {
+        inputs: "a" [InputDtype::Main] false, "b" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::SOLVED];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The error is that of a x, relative to the norms of a and x."];
+        doc: "x of `a x = b` for triangular `a` `(..., n, n)`, of which one triangle is read, and b and x `(..., n, k)`; equal batch dimensions (broadcast by strides).";
     }
 }

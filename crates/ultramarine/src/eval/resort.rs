@@ -12,7 +12,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Decompose, Ways, copy::contiguous},
+    ops::{Call, Decompose, Op, Ways, copy::contiguous},
     shape,
     stream::lock,
 };
@@ -246,6 +246,9 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
         dtype: node.dtype,
         donatable: 0,
     };
+    if let Op::Many(many) = &node.op {
+        return many.run(&host, exec, &call);
+    }
     let value = rules.eval(&host, &call)?;
     exec.local(&value)
 }

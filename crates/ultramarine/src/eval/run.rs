@@ -8,7 +8,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::Call,
+    ops::{Call, Op},
     scalar::Scalar,
     shape,
     stream::Stream,
@@ -150,6 +150,7 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let value = match node.op.rules() {
+        _ if let Op::Part(part) = &node.op => part.value(&inputs[0])?,
         Some(rules) => match rules.eval(exec, &call) {
             Err(_) if exec.take_refusal() => resort::run(exec, node, &inputs, &values)?,
             outcome => outcome?,
@@ -157,7 +158,7 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
         None => return Err(Error::runtime("eval", "a stand-in has no value")),
     };
     exec.settle()?;
-    if !resort::is_nested() {
+    if !resort::is_nested() && !matches!(node.op, Op::Part(_)) {
         exec.count_native(node.op.name());
     }
     node.finish(Ok(value));

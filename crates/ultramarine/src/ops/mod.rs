@@ -3,36 +3,13 @@
 //! Each family has one file, in which stand, in this order: the public functions
 //! (with shape and dtype inference, so that errors come at the call), the
 //! attribute struct, and its [`Rules`]: how it is evaluated, fused and
-//! transformed. Adding a family means a file and a line in `families!`.
+//! transformed. A new operation is one new file: its rules go into a node as [`Op::Open`]
+//! ([`Array::open`]), or, with several results, as [`Op::Many`] ([`Array::many`]). The
+//! families that tiny graphs are made of are variants of their own.
 
-pub(crate) mod arg_reduce;
-pub(crate) mod assemble;
-pub(crate) mod batch;
-pub(crate) mod binary;
-pub(crate) mod cast;
-pub(crate) mod copy;
-pub(crate) mod fill;
-pub(crate) mod gather;
-pub(crate) mod identity;
-pub(crate) mod indexing;
-pub(crate) mod lean;
-pub(crate) mod matmul;
-mod operators;
-pub(crate) mod random;
-pub(crate) mod reduce;
-mod resort;
-pub(crate) mod scan;
-pub(crate) mod scatter;
-pub(crate) mod select;
-mod slice;
-pub(crate) mod sort;
-mod statistics;
-pub(crate) mod storage;
-pub(crate) mod transfer;
-pub(crate) mod unary;
-pub(crate) mod view;
-pub(crate) mod view_rules;
-mod window;
+// Every file of the folder: an operation is added by adding one.
+automod::dir!(pub(crate) "src/ops");
+pub(crate) mod resort;
 
 use crate::{
     array::Array,
@@ -45,6 +22,8 @@ use crate::{
 };
 pub(crate) use resort::{Decompose, Ways};
 use smallvec::SmallVec;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
 use ultramarine_abi::schema::OpId;
 
 /// An instruction of a fused program, without its operands.
@@ -171,8 +150,9 @@ pub(crate) struct Vmap<'a> {
 /// One cotangent for each operand, `None` where none is wanted or it is zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
-/// What stands with an operation's definition.
-pub(crate) trait Rules {
+/// What stands with an operation's definition. What `Debug` says tells operations apart, so it
+/// names all attributes that evaluation depends on.
+pub(crate) trait Rules: Debug {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
 
@@ -218,6 +198,8 @@ macro_rules! families {
             /// No operation: the node was made with its value, or is a stand-in of a
             /// transform, which never gets one.
             Given,
+            /// Any operation without a variant of its own.
+            Open(Open),
             $($(#[$m])* $variant($rules),)*
         }
 
@@ -226,6 +208,7 @@ macro_rules! families {
             pub fn rules(&self) -> Option<&dyn Rules> {
                 match self {
                     Op::Given => None,
+                    Op::Open(Open(rules)) => Some(&**rules),
                     $(Op::$variant(rules) => Some(rules),)*
                 }
             }
@@ -261,6 +244,20 @@ families! {
     Fresh(copy::Fresh),
     Identity(identity::Identity),
     Transfer(transfer::Transfer),
+    /// Any operation with several results; its users are [`Op::Part`]s alone.
+    Many(many::Many),
+    /// One of these results.
+    Part(many::Part),
+}
+
+/// The rules of an operation without a variant of its own.
+#[derive(Clone)]
+pub(crate) struct Open(Arc<dyn Rules + Send + Sync>);
+
+impl Debug for Open {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 impl Op {
@@ -275,6 +272,19 @@ impl Array {
     /// the scope's is an error for whoever needs the result.
     pub(crate) fn of(op: impl Into<Op>, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
         Array::lazy_or_failed(op.into(), inputs, shape, dtype)
+    }
+
+    /// A lazy array of an operation without a variant of its own.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when operands are on accelerators that do not mix.
+    pub(crate) fn open(
+        rules: impl Rules + Send + Sync + 'static,
+        inputs: &[&Array],
+        shape: Shape,
+        dtype: Dtype,
+    ) -> Result<Array> {
+        Array::lazy(Op::Open(Open(Arc::new(rules))), inputs, shape, dtype)
     }
 
     /// A lazy array of an op's attribute struct.

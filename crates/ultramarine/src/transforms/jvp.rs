@@ -6,7 +6,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::Tracing,
-    ops::Jvp,
+    ops::{Jvp, Op, many::ManyJvp},
     shape::Show,
 };
 use std::sync::Arc;
@@ -57,16 +57,34 @@ fn push_forward(arguments: &[Array], outputs: &[Array], tangents: &[Array]) -> R
     for (argument, tangent) in arguments.iter().zip(tangents) {
         known.insert(Arc::as_ptr(argument.node()), tangent.astype(argument.dtype().derivative()));
     }
+    // Of operations with several results: the tangents of all.
+    let mut bundles: NodeMap<Vec<Option<Array>>> = NodeMap::default();
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
         let primals = operands(node);
+        if let Op::Part(part) = &node.op {
+            let all = bundles.get(&Arc::as_ptr(primals[0].node()));
+            if let Some(tangent) = all.and_then(|a| a.get(part.0).cloned().flatten()) {
+                known.insert(Arc::as_ptr(node), tangent);
+            }
+            continue;
+        }
         let tangents: Vec<Option<Array>> =
             primals.iter().map(|p| known.get(&Arc::as_ptr(p.node())).cloned()).collect();
         if tangents.iter().all(Option::is_none) {
             continue;
         }
-        let output = Array::from_node(node.clone());
         let _stream = crate::Scope::new(node.stream);
+        if let Op::Many(many) = &node.op {
+            let found = many.rules().jvp(&ManyJvp {
+                primals: &primals,
+                outputs: &many.parts(node),
+                tangents: &tangents,
+            })?;
+            bundles.insert(Arc::as_ptr(node), found);
+            continue;
+        }
+        let output = Array::from_node(node.clone());
         let found = rules.jvp(&Jvp { primals: &primals, output: &output, tangents: &tangents })?;
         if let Some(tangent) = found {
             known.insert(Arc::as_ptr(node), tangent);

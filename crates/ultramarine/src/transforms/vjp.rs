@@ -5,7 +5,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::Tracing,
-    ops::Vjp,
+    ops::{Op, Vjp, many::ManyVjp},
     scalar::Scalar,
     shape::{Shape, Show},
 };
@@ -74,19 +74,40 @@ fn pull_back(arguments: &[Array], outputs: &[Array], cotangents: Vec<Array>) -> 
             add(&mut pending, output, cotangent.astype(output.dtype().derivative()))?;
         }
     }
+    // Of operations with several results: the cotangents of all.
+    let mut bundles: NodeMap<Vec<Option<Array>>> = NodeMap::default();
     for node in trace.tape.iter().rev() {
-        let Some(cotangent) = pending.remove(&Arc::as_ptr(node)) else { continue };
-        let Some(rules) = node.op.rules() else { continue };
+        let id = Arc::as_ptr(node);
+        let cotangent = pending.remove(&id);
+        let all = bundles.remove(&id);
+        let Some(rules) = node.op.rules().filter(|_| cotangent.is_some() || all.is_some()) else {
+            continue;
+        };
         let primals = operands(node);
-        let wanted: Vec<bool> = primals.iter().map(|p| trace.depends(p.node())).collect();
-        let output = Array::from_node(node.clone());
         let _stream = crate::Scope::new(node.stream);
-        let found = rules.vjp(&Vjp {
-            primals: &primals,
-            output: &output,
-            cotangent: &cotangent,
-            wanted: &wanted,
-        })?;
+        if let (Op::Part(part), Some(cotangent)) = (&node.op, &cotangent) {
+            let bundle = primals[0].node();
+            let Op::Many(many) = &bundle.op else { continue };
+            let all = bundles.entry(Arc::as_ptr(bundle)).or_insert_with(|| vec![None; many.len()]);
+            all[part.0] = Some(match all[part.0].take() {
+                Some(before) => before.add(cotangent)?,
+                None => cotangent.clone(),
+            });
+            continue;
+        }
+        let wanted: Vec<bool> = primals.iter().map(|p| trace.depends(p.node())).collect();
+        let (primals, wanted) = (&primals[..], &wanted[..]);
+        let found = match (&node.op, &all, &cotangent) {
+            (Op::Many(many), Some(cotangents), _) => {
+                let outputs = &many.parts(node);
+                many.rules().vjp(&ManyVjp { primals, outputs, cotangents, wanted })?
+            }
+            (_, _, Some(cotangent)) => {
+                let output = &Array::from_node(node.clone());
+                rules.vjp(&Vjp { primals, output, cotangent, wanted })?
+            }
+            _ => continue,
+        };
         for ((primal, wanted), cotangent) in primals.iter().zip(wanted).zip(found) {
             if let (true, Some(cotangent)) = (wanted, cotangent) {
                 add(&mut pending, primal, cotangent)?;

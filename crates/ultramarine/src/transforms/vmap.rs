@@ -105,20 +105,29 @@ fn batch(
             known.insert(Arc::as_ptr(argument.node()), (input.clone(), *axis));
         }
     }
+    // Of operations with several results: all of them, mapped.
+    let mut bundles: NodeMap<Vec<(Array, Option<usize>)>> = NodeMap::default();
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
+        if let Op::Part(part) = &node.op {
+            let bundle = node.with_inputs(|inputs| Arc::as_ptr(&inputs[0]));
+            if let Some(mapped) = bundles.get(&bundle).and_then(|all| all.get(part.0)) {
+                known.insert(Arc::as_ptr(node), mapped.clone());
+            }
+            continue;
+        }
         let (inputs, axes): (Vec<Array>, Vec<Option<usize>>) = operands(node)
             .into_iter()
             .map(|x| known.get(&Arc::as_ptr(x.node())).cloned().unwrap_or((x, None)))
             .unzip();
         let _stream = crate::Scope::new(node.stream);
-        let found = rules.vmap(&Vmap {
-            inputs: &inputs,
-            axes: &axes,
-            size,
-            shape: &node.shape,
-            dtype: node.dtype,
-        })?;
+        let what =
+            Vmap { inputs: &inputs, axes: &axes, size, shape: &node.shape, dtype: node.dtype };
+        if let Op::Many(many) = &node.op {
+            bundles.insert(Arc::as_ptr(node), many.rules().vmap(&what)?);
+            continue;
+        }
+        let found = rules.vmap(&what)?;
         known.insert(Arc::as_ptr(node), found);
     }
     outputs

@@ -1,7 +1,12 @@
 //! What a plan was made for, and whether a command fits it.
 
 use super::Check;
-use ultramarine_abi::{MAX_NDIM, TensorDesc, dlpack::DLDataType, layout, schema::op};
+use ultramarine_abi::{
+    MAX_NDIM, TensorDesc,
+    dlpack::DLDataType,
+    layout,
+    schema::{self, op},
+};
 
 /// A tensor as `prepare` was told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +47,7 @@ impl Signature {
 
     /// Scalars that an op of the table takes.
     pub fn scalars_of(op: u32) -> u32 {
-        match op {
-            op::FILL => 1,
-            op::ARANGE => 2,
-            _ => 0,
-        }
+        schema::find(op).map_or(0, |row| row.scalars.len() as u32)
     }
 
     /// Whether an op may write over an input: those that read an element no later than they
