@@ -9,12 +9,23 @@ Thunk = Callable[[], object]
 
 N = 4096
 ATTENTION = (8, 1024, 64)
+ROWS = (16, 65536)  # what is sorted and transformed, row by row
+TOP = 64
+LONG = 1 << 24
+CONV = ((4, 56, 56, 64), (64, 3, 3, 64))  # images, and weights (outputs first), channels last
+EMBEDDING = (50000, 512, 8192)  # rows of the table, their length, how many are taken
 MLP = (256, 784, 256, 10)
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
     """Seeded standard normals, float32."""
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def embedding_data() -> tuple[np.ndarray, np.ndarray]:
+    """A table and the rows that are taken."""
+    rows, length, taken = EMBEDDING
+    return normal(rows, length), np.random.default_rng(4).integers(0, rows, taken).astype(np.int32)
 
 
 def mlp_data() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from data import ATTENTION, MLP, N, Thunk, mlp_data, normal
+from data import ATTENTION, CONV, LONG, MLP, ROWS, TOP, N, Thunk, embedding_data, mlp_data, normal
 
 
 def workloads() -> dict[str, "Thunk"]:
@@ -57,9 +57,12 @@ def workloads() -> dict[str, "Thunk"]:
 
         return run
 
-    def take():
-        table = jnp.asarray(normal(50000, 512))
-        rows = jax.random.randint(jax.random.key(0), (8192,), 0, 50000)
+    def conv2d(x, w):
+        layout = ("NHWC", "OHWI", "NHWC")
+        return jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout)
+
+    def embedding():
+        table, rows = map(jnp.asarray, embedding_data())
         compiled = jax.jit(lambda t, r: t[r])
         return lambda: compiled(table, rows).block_until_ready()
 
@@ -85,8 +88,17 @@ def workloads() -> dict[str, "Thunk"]:
         "matrix-vector": lambda: over(jnp.matmul, normal(N, N), normal(N)),
         "batched matmul": lambda: over(jnp.matmul, normal(64, 128, 128), normal(64, 128, 128)),
         "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
-        "sort": lambda: over(lambda x: jnp.sort(x, -1), normal(16, 65536)),
-        "take": take,
+        "sort": lambda: over(lambda x: jnp.sort(x, -1), normal(*ROWS)),
+        "sort 16M": lambda: over(jnp.sort, normal(LONG)),
+        "sort columns": lambda: over(lambda x: jnp.sort(x, 0), normal(N, N)),
+        "argsort": lambda: over(lambda x: jnp.argsort(x, -1), normal(*ROWS)),
+        "top 64": lambda: over(lambda x: jax.lax.top_k(x, TOP)[0], normal(*ROWS)),
+        "embedding": embedding,
+        "cumsum rows": lambda: over(lambda x: jnp.cumsum(x, 1), normal(N, N)),
+        "cumsum columns": lambda: over(lambda x: jnp.cumsum(x, 0), normal(N, N)),
+        "cumsum 16M": lambda: over(jnp.cumsum, normal(LONG)),
+        "rfft": lambda: over(jnp.fft.rfft, normal(*ROWS)),
+        "conv2d": lambda: over(conv2d, *(normal(*s) for s in CONV)),
         "normals": normals,
         "1000 tiny ops": tiny,
         "training step": train,

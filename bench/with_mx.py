@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from data import ATTENTION, MLP, N, Thunk, mlp_data, normal
+from data import ATTENTION, CONV, LONG, MLP, ROWS, TOP, N, Thunk, embedding_data, mlp_data, normal
 
 
 def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, returns its run
@@ -66,9 +66,8 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
 
         return run
 
-    def take():
-        table = mx.array(normal(50000, 512))
-        rows = mx.random.randint(0, 50000, (8192,), key=mx.random.key(0))
+    def embedding():
+        table, rows = map(mx.array, embedding_data())
         mx.eval(table, rows)
         return lambda: mx.eval(table[rows])
 
@@ -90,8 +89,21 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         "matrix-vector": lambda: over(mx.matmul, normal(N, N), normal(N)),
         "batched matmul": lambda: over(mx.matmul, normal(64, 128, 128), normal(64, 128, 128)),
         "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
-        "sort": lambda: over(lambda x: mx.sort(x, axis=-1), normal(16, 65536)),
-        "take": take,
+        "sort": lambda: over(lambda x: mx.sort(x, axis=-1), normal(*ROWS)),
+        "sort 16M": lambda: over(lambda x: mx.sort(x), normal(LONG)),
+        "sort columns": lambda: over(lambda x: mx.sort(x, axis=0), normal(N, N)),
+        "argsort": lambda: over(lambda x: mx.argsort(x, axis=-1), normal(*ROWS)),
+        "top 64": lambda: over(lambda x: mx.topk(x, TOP, axis=-1), normal(*ROWS)),
+        "partition": lambda: over(lambda x: mx.partition(x, TOP, axis=-1), normal(*ROWS)),
+        "argpartition": lambda: over(lambda x: mx.argpartition(x, TOP, axis=-1), normal(*ROWS)),
+        "embedding": embedding,
+        "cumsum rows": lambda: over(lambda x: mx.cumsum(x, axis=1), normal(N, N)),
+        "cumsum columns": lambda: over(lambda x: mx.cumsum(x, axis=0), normal(N, N)),
+        "cumsum 16M": lambda: over(lambda x: mx.cumsum(x), normal(LONG)),
+        "rfft": lambda: over(lambda x: mx.fft.rfft(x), normal(*ROWS)),
+        "conv2d": lambda: over(
+            lambda x, w: mx.conv2d(x, w, padding=1), *(normal(*s) for s in CONV)
+        ),
         "normals": lambda: lambda: mx.eval(mx.random.normal((N, N))),
         "1000 tiny ops": tiny,
         "training step": train,

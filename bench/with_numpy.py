@@ -1,7 +1,7 @@
 """The workloads in NumPy, where it has what they need."""
 
 import numpy as np
-from data import ATTENTION, N, Thunk, normal
+from data import ATTENTION, LONG, ROWS, TOP, N, Thunk, embedding_data, normal
 
 
 def workloads() -> dict[str, "Thunk"]:
@@ -35,9 +35,9 @@ def workloads() -> dict[str, "Thunk"]:
 
         return run
 
-    def take():
-        table, rows = normal(50000, 512), np.random.default_rng(0).integers(0, 50000, 8192)
-        return lambda: table[rows]
+    def embedding():
+        table, rows = embedding_data()
+        return lambda: np.take(table, rows, axis=0)
 
     generator = np.random.default_rng(0)
     return {
@@ -57,8 +57,18 @@ def workloads() -> dict[str, "Thunk"]:
         "matrix-vector": lambda: over(np.matmul, normal(N, N), normal(N)),
         "batched matmul": lambda: over(np.matmul, normal(64, 128, 128), normal(64, 128, 128)),
         "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
-        "sort": lambda: over(lambda x: np.sort(x, axis=-1), normal(16, 65536)),
-        "take": take,
+        "sort": lambda: over(lambda x: np.sort(x, axis=-1), normal(*ROWS)),
+        "sort 16M": lambda: over(np.sort, normal(LONG)),
+        "sort columns": lambda: over(lambda x: np.sort(x, axis=0), normal(N, N)),
+        "argsort": lambda: over(lambda x: np.argsort(x, axis=-1), normal(*ROWS)),
+        "top 64": lambda: over(lambda x: np.sort(np.partition(x, -TOP)[:, -TOP:]), normal(*ROWS)),
+        "partition": lambda: over(lambda x: np.partition(x, TOP), normal(*ROWS)),
+        "argpartition": lambda: over(lambda x: np.argpartition(x, TOP), normal(*ROWS)),
+        "embedding": embedding,
+        "cumsum rows": lambda: over(lambda x: np.cumsum(x, axis=1), normal(N, N)),
+        "cumsum columns": lambda: over(lambda x: np.cumsum(x, axis=0), normal(N, N)),
+        "cumsum 16M": lambda: over(np.cumsum, normal(LONG)),
+        "rfft": lambda: over(np.fft.rfft, normal(*ROWS)),
         "normals": lambda: lambda: generator.standard_normal((N, N), dtype=np.float32),
         "1000 tiny ops": tiny,
     }

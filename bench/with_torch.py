@@ -1,7 +1,7 @@
 """The workloads in PyTorch, eager."""
 
 import torch
-from data import ATTENTION, N, Thunk, mlp_data, normal
+from data import ATTENTION, CONV, LONG, ROWS, TOP, N, Thunk, embedding_data, mlp_data, normal
 
 
 def workloads() -> dict[str, "Thunk"]:
@@ -55,10 +55,19 @@ def workloads() -> dict[str, "Thunk"]:
 
         return run
 
-    def take():
-        table = torch.from_numpy(normal(50000, 512))
-        rows = torch.randint(0, 50000, (8192,))
-        return lambda: table[rows]
+    def embedding():
+        table, rows = map(torch.from_numpy, embedding_data())
+        return lambda: torch.nn.functional.embedding(rows, table)
+
+    def conv2d():
+        # As the others' memory: channels last.
+        x, w = (torch.from_numpy(normal(*s)).permute(0, 3, 1, 2) for s in CONV)
+
+        def run():
+            with torch.no_grad():
+                torch.nn.functional.conv2d(x, w, padding=1)
+
+        return run
 
     return {
         "4x + 2y": lambda: over(lambda x, y: 4 * x + 2 * y, normal(N, N), normal(N, N, seed=1)),
@@ -78,8 +87,17 @@ def workloads() -> dict[str, "Thunk"]:
         "matrix-vector": lambda: over(torch.matmul, normal(N, N), normal(N)),
         "batched matmul": lambda: over(torch.matmul, normal(64, 128, 128), normal(64, 128, 128)),
         "attention": lambda: over(attention, *(normal(*ATTENTION, seed=s) for s in range(3))),
-        "sort": lambda: over(lambda x: torch.sort(x, -1), normal(16, 65536)),
-        "take": take,
+        "sort": lambda: over(lambda x: torch.sort(x, -1), normal(*ROWS)),
+        "sort 16M": lambda: over(torch.sort, normal(LONG)),
+        "sort columns": lambda: over(lambda x: torch.sort(x, 0), normal(N, N)),
+        "argsort": lambda: over(lambda x: torch.argsort(x, -1), normal(*ROWS)),
+        "top 64": lambda: over(lambda x: torch.topk(x, TOP), normal(*ROWS)),
+        "embedding": embedding,
+        "cumsum rows": lambda: over(lambda x: torch.cumsum(x, 1), normal(N, N)),
+        "cumsum columns": lambda: over(lambda x: torch.cumsum(x, 0), normal(N, N)),
+        "cumsum 16M": lambda: over(lambda x: torch.cumsum(x, 0), normal(LONG)),
+        "rfft": lambda: over(torch.fft.rfft, normal(*ROWS)),
+        "conv2d": conv2d,
         "normals": lambda: lambda: torch.randn(N, N),
         "1000 tiny ops": tiny,
         "training step": train,
