@@ -485,7 +485,7 @@ ELEMENTWISE = set(
         positive negative trunc floor ceil logical_not bitwise_invert expm1 erf erfinv tan arcsin
         arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians sigmoid isnan isinf
         isfinite isposinf isneginf real imag stop_gradient add subtract multiply divide
-        floor_divide remainder power maximum minimum logaddexp arctan2 equal not_equal less
+        floor_divide remainder power maximum minimum logaddexp xlogy arctan2 equal not_equal less
         less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or
         bitwise_xor left_shift right_shift divmod""",
     )

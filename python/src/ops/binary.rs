@@ -53,6 +53,8 @@ binary! {
     minimum = Array::minimum;
     /// log(exp(a) + exp(b)), elementwise, without overflow.
     logaddexp = Array::logaddexp;
+    /// a * log(b), elementwise, and 0 where a is 0, unless b is NaN.
+    xlogy = Array::xlogy;
     /// The angle of the point (b, a), elementwise.
     arctan2 = Array::arctan2;
     /// a == b, elementwise.

@@ -166,8 +166,11 @@ pub(crate) trait Rules: Debug {
         None
     }
 
-    /// Evaluates the op by itself.
-    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value>;
+    /// Evaluates the op by itself. By default no device has a kernel for it: the result comes
+    /// from [`Rules::decompose`].
+    fn eval(&self, exec: &Exec, _: &Call<'_>) -> Result<Value> {
+        Err(exec.refuse(self.name()))
+    }
 
     /// Adds the ways to make the result by simpler operations, for a device that has no
     /// kernel for this one. A way may come back to an operation that is being decomposed: it
@@ -261,6 +264,11 @@ impl Debug for Open {
 }
 
 impl Op {
+    /// An operation without a variant of its own.
+    pub fn open(rules: impl Rules + Send + Sync + 'static) -> Op {
+        Op::Open(Open(Arc::new(rules)))
+    }
+
     /// MLX's name of the operation.
     pub fn name(&self) -> &'static str {
         self.rules().map_or("array", |r| r.name())
@@ -284,7 +292,7 @@ impl Array {
         shape: Shape,
         dtype: Dtype,
     ) -> Result<Array> {
-        Array::lazy(Op::Open(Open(Arc::new(rules))), inputs, shape, dtype)
+        Array::lazy(Op::open(rules), inputs, shape, dtype)
     }
 
     /// A lazy array of an op's attribute struct.

@@ -101,7 +101,7 @@ pub fn cases() -> Vec<Case> {
         divide -1.0 1.0 0.5 2.0; remainder 0.1 0.9 1.1 1.9; power 0.5 2.0 -1.5 1.5;
         maximum -1.0 1.0 -1.0 1.0; minimum -1.0 1.0 -1.0 1.0; logaddexp -1.0 1.0 -1.0 1.0;
         arctan2 0.5 1.0 0.5 1.0; outer -1.0 1.0 -1.0 1.0; inner -1.0 1.0 -1.0 1.0;
-        kron -1.0 1.0 -1.0 1.0;
+        kron -1.0 1.0 -1.0 1.0; xlogy -1.0 1.0 0.5 2.0;
     }
     out.extend(shapes());
     out.extend(reductions());
