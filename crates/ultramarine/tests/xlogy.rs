@@ -23,7 +23,8 @@ fn dtypes_and_shapes() -> Result<()> {
     let out = column.xlogy(&row)?;
     assert_eq!((out.shape(), out.dtype()), (&[3, 4][..], Dtype::Float16));
     assert_eq!(column.xlogy(&column)?.dtype(), Dtype::Float32);
-    assert_eq!(row.xlogy(&Array::zeros(&[0, 4], Dtype::Float32)?)?.to_vec::<f32>()?, []);
+    let empty = row.xlogy(&Array::zeros(&[0, 4], Dtype::Float32)?)?;
+    assert!(empty.to_vec::<f32>()?.is_empty());
     let complex = Array::zeros(&[2], Dtype::Complex64)?;
     assert!(matches!(complex.xlogy(&row), Err(Error::Value(_))));
     assert!(matches!(row.xlogy(&Array::zeros(&[3], Dtype::Float32)?), Err(Error::Value(_))));
