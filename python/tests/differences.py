@@ -67,4 +67,6 @@ LACKS = (
     "Unsupported type",
     "Currently only supports",
     "Does not yet support",
+    "boolean indices are not yet supported",
+    "Cannot vmap over the sorted sequence",
 )

@@ -254,6 +254,13 @@ ARGUMENTS = {
     "PrintOptions.precision": "int",
     "TransferContext.s": 'Literal["error", "host"]',
     "stack.axis": "int",
+    "sorted_sequence": "array",
+    "side": 'Literal["left", "right"]',
+    "unique.size": "int",
+    "return_index": "bool",
+    "return_inverse": "bool",
+    "return_counts": "bool",
+    "fill_value": "ArrayLike | None",
 }
 for name in [
     "squeeze",
@@ -327,6 +334,7 @@ RESULTS = {
     "vmap": "Callable[_P, _R]",
     "vjp": "tuple[list[array], list[array]]",
     "jvp": "tuple[list[array], list[array]]",
+    "unique": "array | tuple[array, ...]",
     "compile": "Callable[_P, _R]",
     "disable_compile": "None",
     "enable_compile": "None",

@@ -49,7 +49,9 @@ pub use ops::{
     fill::meshgrid,
     indexing::{Index, Update},
     matmul::addmm,
+    search::Side,
     select::where_,
+    unique::Unique,
     view::{Dim, broadcast_arrays},
 };
 pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};

@@ -43,7 +43,7 @@ pub enum Index {
     Ellipsis,
     /// Positions of an axis: any integer dtype.
     Array(Array),
-    /// A bool array over the first axes. Only for updates, and only by itself.
+    /// A bool array over the first axes. Only by itself.
     Mask(Array),
 }
 
@@ -245,7 +245,8 @@ impl Plan {
                     axis += 1;
                 }
                 Index::Mask(_) => {
-                    return Err(Error::Value("boolean indices are not yet supported".into()));
+                    let text = "Boolean masks beside other indices are not supported.";
+                    return Err(Error::value("index", text));
                 }
             }
         }
@@ -375,13 +376,19 @@ fn fitted(updates: &Array, shape: &[usize]) -> Result<Array> {
 
 impl Array {
     /// What `x[entries]` reads: a view for integers and slices, a copy for index
-    /// arrays. Index arrays out of range are clamped, never read beyond the array.
+    /// arrays. Index arrays out of range are clamped, never read beyond the array. A mask by
+    /// itself gives the elements at its true positions, as an axis in place of the mask's: the
+    /// mask is evaluated, since that decides the shape.
     ///
     /// # Errors
-    /// [`Error::Value`] for too many entries, boolean masks, index arrays that are no
-    /// integers or cannot be broadcast; [`Error::Index`] for an integer out of range.
+    /// [`Error::Value`] for too many entries, boolean masks that do not fit, are beside other
+    /// entries or traced, index arrays that are no integers or cannot be broadcast;
+    /// [`Error::Index`] for an integer out of range.
     pub fn index(&self, entries: &[Index]) -> Result<Array> {
         let _home = follow(&[self]);
+        if let [Index::Mask(mask)] = entries {
+            return self.masked(mask);
+        }
         let plan = Plan::new(self.shape(), entries, "gather")?;
         let part = plan.sliced(self, true)?;
         let shape = plan.result(part.shape());
@@ -450,18 +457,30 @@ impl Array {
         self.slice_update(&new, &plan.start, &plan.stop, &plan.step)
     }
 
-    fn masked_update(&self, mask: &Array, updates: &Array, kind: Update) -> Result<Array> {
-        let k = mask.ndim();
-        if k > self.ndim() || self.shape()[..k] != *mask.shape() {
-            return Err(Error::value(
-                "masked_scatter",
-                format!(
-                    "The boolean mask should have the same shape as the beginning of the indexed array but the mask has shape {} and the array has shape {}",
-                    Show(mask.shape()),
-                    Show(self.shape())
-                ),
-            ));
+    /// That a mask has the shape of the array's first axes.
+    fn check_mask(&self, op: &str, mask: &Array) -> Result<()> {
+        if self.shape().get(..mask.ndim()) == Some(mask.shape()) {
+            return Ok(());
         }
+        let text = format!(
+            "The boolean mask should have the same shape as the beginning of the indexed array but the mask has shape {} and the array has shape {}",
+            Show(mask.shape()),
+            Show(self.shape())
+        );
+        Err(Error::value(op, text))
+    }
+
+    fn masked(&self, mask: &Array) -> Result<Array> {
+        self.check_mask("index", mask)?;
+        let at = mask.reshape(&[mask.size()])?.nonzero()?;
+        let mut flat = Shape::from_elem(mask.size(), 1);
+        flat.extend_from_slice(&self.shape()[mask.ndim()..]);
+        self.reshape(&flat)?.take(&at[0], Some(0))
+    }
+
+    fn masked_update(&self, mask: &Array, updates: &Array, kind: Update) -> Result<Array> {
+        self.check_mask("masked_scatter", mask)?;
+        let k = mask.ndim();
         let mut wide = Shape::from_slice(mask.shape());
         wide.resize(self.ndim(), 1);
         let condition = mask.reshape(&wide)?;
