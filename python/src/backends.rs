@@ -22,6 +22,7 @@ fn facts<'py>(py: Python<'py>, info: BackendInfo) -> PyResult<Bound<'py, PyDict>
     out.set_item("device_type", PyDeviceType::of(info.device_type))?;
     out.set_item("devices", devices.collect::<Vec<_>>())?;
     out.set_item("descriptions", info.descriptions)?;
+    out.set_item("dlpack_device_type", info.dlpack_device_type)?;
     out.set_item("path", info.path.map(PathBuf::into_os_string))?;
     Ok(out)
 }

@@ -28,6 +28,16 @@ impl From<PyErr> for Fail {
     }
 }
 
+/// For functions that are handed to the core: the exception comes back as it is.
+impl From<Fail> for Error {
+    fn from(fail: Fail) -> Error {
+        match fail {
+            Fail::Py(error) => Error::other(error),
+            Fail::Core(error) => error,
+        }
+    }
+}
+
 impl From<Fail> for PyErr {
     #[cold]
     fn from(fail: Fail) -> PyErr {
@@ -48,6 +58,10 @@ pub fn exception(error: &Error) -> PyErr {
         Error::Buffer(_) => raised(0, text),
         Error::BufferDevice(_) => raised(1, text),
         Error::Memory(_) => PyMemoryError::new_err(text),
+        Error::Other(cause) => match cause.downcast_ref::<PyErr>() {
+            Some(error) => Python::attach(|py| error.clone_ref(py)),
+            None => PyRuntimeError::new_err(text),
+        },
         _ => PyRuntimeError::new_err(text),
     }
 }

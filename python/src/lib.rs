@@ -12,7 +12,7 @@
 //! backends.rs  the loaded backends, and what they ran
 //! ops/         functions over arrays, by subject, as tables
 //! tree.rs      trees of arrays
-//! transforms.rs, io.rs, random.rs, print.rs
+//! transforms.rs, custom.rs (functions with transforms of their own), io.rs, random.rs, print.rs
 //! ```
 
 // Everything public is so for the sake of Python; the documentation is its docstrings.
@@ -21,6 +21,7 @@
 mod array;
 mod backends;
 mod convert;
+mod custom;
 mod dlpack;
 #[cfg(unix)]
 mod dlpack_lab;
@@ -90,6 +91,7 @@ macro_rules! context_manager {
 /// Rust part of the package `ultramarine`.
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     array::register(m)?;
     dtype::register(m)?;
     stream::register(m)?;
@@ -97,6 +99,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     print::register(m)?;
     io::register(m)?;
     transforms::register(m)?;
+    custom::register(m)?;
     random::register(m)?;
     memory::register(m)?;
     transfer::register(m)?;

@@ -5,6 +5,7 @@ use crate::{
     stream::DeviceArg,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use ultramarine::memory;
 
 /// A number of bytes.
@@ -58,8 +59,18 @@ of_devices! {
     clear_cache() -> () = memory::clear_cache_on;
 }
 
+/// Bytes of the memory blocks behind evaluated arrays (of trees; what is no array is left out). A block that
+/// several share is counted once.
+#[pyfunction]
+#[pyo3(signature = (*args))]
+fn get_array_buffer_size(args: &Bound<'_, PyTuple>) -> Res<usize> {
+    let mut all = Vec::new();
+    crate::tree::arrays_among(args, &mut all)?;
+    Ok(memory::buffer_bytes(&all)?)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m: get_active_memory get_peak_memory reset_peak_memory get_cache_memory
-        set_memory_limit get_memory_limit set_cache_limit set_wired_limit clear_cache);
+        set_memory_limit get_memory_limit set_cache_limit set_wired_limit clear_cache get_array_buffer_size);
     Ok(())
 }

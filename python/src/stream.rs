@@ -2,9 +2,10 @@
 
 use crate::error::{Res, type_, value};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use ultramarine::{Device, DeviceType, Scope, Stream};
+use ultramarine::{Device, DeviceType, Scope, Stream, ThreadLocalStream};
 
 fn hash_of(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -196,6 +197,44 @@ impl PyStream {
     }
 }
 
+/// A stream of each thread's own: wherever a stream is asked for, it is the calling thread's.
+///
+/// `new_thread_local_stream` makes one.
+#[pyclass(name = "ThreadLocalStream", module = "ultramarine", frozen)]
+pub struct PyThreadLocalStream(ThreadLocalStream);
+
+#[pymethods]
+impl PyThreadLocalStream {
+    /// The stream's device.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.0.device)
+    }
+
+    /// Its index, unique among thread-local streams.
+    #[getter]
+    fn index(&self) -> u32 {
+        self.0.index
+    }
+
+    fn __repr__(&self) -> String {
+        let Device { kind, index } = self.0.device;
+        format!("ThreadLocalStream(Device({kind}, {index}), {})", self.0.index)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyThreadLocalStream>().is_ok_and(|s| s.get().0 == self.0)
+    }
+
+    fn __ne__(&self, other: &Bound<'_, PyAny>) -> bool {
+        !self.__eq__(other)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(self.0)
+    }
+}
+
 /// The `stream=` of an operation: a stream, or a device's default stream.
 pub struct StreamArg(Stream);
 
@@ -205,6 +244,9 @@ impl FromPyObject<'_, '_> for StreamArg {
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if let Ok(s) = object.cast::<PyStream>() {
             return Ok(StreamArg(s.get().0));
+        }
+        if let Ok(s) = object.cast::<PyThreadLocalStream>() {
+            return Ok(StreamArg(s.get().0.stream()));
         }
         match device_of(&object) {
             Some(d) => {
@@ -283,6 +325,45 @@ fn new_stream(device: DeviceArg) -> Res<PyStream> {
     Ok(PyStream(ultramarine::new_stream(device.0)?))
 }
 
+/// Makes a stream of each thread's own on a device.
+#[pyfunction]
+fn new_thread_local_stream(device: DeviceArg) -> Res<PyThreadLocalStream> {
+    Ok(PyThreadLocalStream(ThreadLocalStream::new(device.0)?))
+}
+
+/// Waits for the streams that the calling thread made, and forgets them: thread-local ones begin anew. Arrays
+/// and other threads that use one of them may go on.
+#[pyfunction]
+fn clear_streams(py: Python<'_>) -> Res<()> {
+    Ok(py.detach(ultramarine::clear_streams)?)
+}
+
+/// What a device (by default the default one) is: a dictionary with `device_name`, `architecture`, `backend` and, as far
+/// as they are known, `memory_size` and `total_memory` (both the same), `max_buffer_length` (bytes) and `threads`. It is
+/// empty for a device that is not there.
+#[pyfunction]
+#[pyo3(signature = (d=None))]
+fn device_info(py: Python<'_>, d: Option<DeviceArg>) -> Res<Bound<'_, PyDict>> {
+    let device = d.map_or_else(ultramarine::default_device, |d| d.0);
+    let all = PyDict::new(py);
+    let Ok(info) = ultramarine::device_info(device) else { return Ok(all) };
+    all.set_item("device_name", info.name)?;
+    all.set_item("architecture", info.architecture)?;
+    all.set_item("backend", info.backend)?;
+    let numbers = [
+        ("memory_size", info.memory),
+        ("total_memory", info.memory),
+        ("max_buffer_length", info.largest_buffer),
+        ("threads", info.threads),
+    ];
+    for (key, number) in numbers {
+        if let Some(number) = number {
+            all.set_item(key, number)?;
+        }
+    }
+    Ok(all)
+}
+
 /// Waits until a stream (or a device's default stream) has done all its work.
 #[pyfunction]
 #[pyo3(signature = (stream=None))]
@@ -299,12 +380,13 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyDevice>()?;
     m.add_class::<PyDeviceType>()?;
     m.add_class::<PyStream>()?;
+    m.add_class::<PyThreadLocalStream>()?;
     m.add_class::<StreamContext>()?;
     let class = m.py().get_type::<PyDeviceType>();
     m.add("cpu", class.getattr("cpu")?)?;
     m.add("gpu", class.getattr("gpu")?)?;
     crate::functions!(m: stream default_device set_default_device is_available device_count
-        default_stream set_default_stream new_stream synchronize);
+        default_stream set_default_stream new_stream new_thread_local_stream clear_streams device_info synchronize);
     m.add("new_thread_unsafe_stream", m.getattr("new_stream")?)?;
     Ok(())
 }

@@ -40,6 +40,7 @@ enum Kind {
     Grad(Wanted),
     ValueAndGrad(Wanted),
     Vmap { in_axes: Py<PyAny>, out_axes: Py<PyAny> },
+    Checkpoint,
 }
 
 /// A function made of another by a transform.
@@ -65,6 +66,7 @@ impl Transformed {
                 let both = gradient(function, wanted, args, kwargs, true)?;
                 Ok(PyTuple::new(py, [both.0, both.1])?.into_any())
             }
+            Kind::Checkpoint => crate::custom::checkpointed(function, args, kwargs),
             Kind::Vmap { in_axes, out_axes } => {
                 if kwargs.is_some_and(|k| !k.is_empty()) {
                     return Err(type_("[vmap] Keyword arguments are not supported."));
@@ -85,6 +87,7 @@ impl Transformed {
             Kind::Grad(_) => "grad",
             Kind::ValueAndGrad(_) => "value_and_grad",
             Kind::Vmap { .. } => "vmap",
+            Kind::Checkpoint => "checkpoint",
         };
         Ok(format!("<{name} of {}>", self.function.bind(py).repr()?))
     }
@@ -108,7 +111,7 @@ impl Transformed {
     }
 }
 
-fn callable(op: &str, function: &Bound<'_, PyAny>) -> Res<Py<PyAny>> {
+pub fn callable(op: &str, function: &Bound<'_, PyAny>) -> Res<Py<PyAny>> {
     if function.is_callable() {
         return Ok(function.clone().unbind());
     }
@@ -336,6 +339,35 @@ fn jvp(fun: &Bound<'_, PyAny>, primals: Arrays, tangents: Arrays) -> Res<Pair> {
     Ok(pair(transforms::jvp::<Fail>(|a| call(fun, a), &primals.0, &tangents.0)?))
 }
 
+/// The same arrays as `inputs` (an array, or a list or tuple of arrays), each of which is computed only when
+/// all of `dependencies` are. Derivatives flow through to `inputs`.
+#[pyfunction]
+#[pyo3(signature = (inputs, dependencies, /))]
+fn depends<'py>(
+    inputs: &Bound<'py, PyAny>,
+    dependencies: &Bound<'py, PyAny>,
+) -> Res<Bound<'py, PyAny>> {
+    let py = inputs.py();
+    let several = |given: &Bound<'py, PyAny>| -> Res<Vec<Array>> {
+        if let Some(a) = as_array(given) {
+            return Ok(vec![a.get().get(py)]);
+        }
+        match given.extract::<Arrays>() {
+            Ok(arrays) if !given.is_instance_of::<PyDict>() => Ok(arrays.0),
+            _ => Err(type_(format!(
+                "depends: expected an array or a sequence of arrays, got {}",
+                type_name(given)
+            ))),
+        }
+    };
+    let made = ultramarine::depends(&several(inputs)?, &several(dependencies)?);
+    if as_array(inputs).is_some() {
+        let [one] = <[Array; 1]>::try_from(made).map_err(|_| value("[depends] One array."))?;
+        return Ok(Bound::new(py, PyArray::new(one))?.into_any());
+    }
+    Ok(crate::ops::list(made).into_pyobject(py)?.into_any())
+}
+
 /// The axes that `vmap` is given; by default 0.
 struct Axes(Option<Py<PyAny>>);
 
@@ -372,6 +404,16 @@ fn vmap(py: Python<'_>, fun: &Bound<'_, PyAny>, in_axes: Axes, out_axes: Axes) -
     };
     let kind = Kind::Vmap { in_axes: axes(in_axes)?, out_axes: axes(out_axes)? };
     Ok(Transformed { function, kind })
+}
+
+/// A function that computes `fun`, and in a gradient computes it again instead of keeping what
+/// lies between arguments and results: less memory for more work.
+///
+/// Arguments and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
+/// closes over.
+#[pyfunction]
+fn checkpoint(fun: &Bound<'_, PyAny>) -> Res<Transformed> {
+    Ok(Transformed { function: callable("checkpoint", fun)?, kind: Kind::Checkpoint })
 }
 
 fn vectorised<'py>(
@@ -417,6 +459,6 @@ fn vectorised<'py>(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Transformed>()?;
-    crate::functions!(m: eval async_eval grad value_and_grad vjp jvp vmap);
+    crate::functions!(m: eval async_eval grad value_and_grad vjp jvp vmap checkpoint depends);
     Ok(())
 }

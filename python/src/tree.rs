@@ -3,6 +3,7 @@
 use crate::array::PyArray;
 use crate::convert::as_array;
 use crate::error::{Fail, Res, value};
+use pyo3::BoundObject;
 use pyo3::exceptions::PyRecursionError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -164,5 +165,73 @@ pub fn axes(
             }
             Ok(())
         }
+    }
+}
+
+/// The place of an array in a [`Structure`].
+#[pyclass(name = "_Hole", module = "ultramarine", frozen)]
+struct Hole;
+
+/// A tree without its arrays: what else it holds stays where it is.
+pub struct Structure(Py<PyAny>);
+
+impl Structure {
+    /// The structure of a tree, and its arrays in order.
+    pub fn of(tree: &Bound<'_, PyAny>) -> Res<(Structure, Vec<Array>)> {
+        let mut arrays = Vec::new();
+        arrays_among(tree, &mut arrays)?;
+        let holes = map(tree, &mut |leaf| match as_array(leaf) {
+            Some(_) => Ok(Bound::new(leaf.py(), Hole)?.into_any()),
+            None => Ok(leaf.clone()),
+        })?;
+        Ok((Structure(holes.unbind()), arrays))
+    }
+
+    /// Another reference to it.
+    pub fn share(&self, py: Python<'_>) -> Structure {
+        Structure(self.0.clone_ref(py))
+    }
+
+    /// For each leaf whether it is an array, in order.
+    pub fn leaves(&self, py: Python<'_>) -> Res<Vec<bool>> {
+        let mut all = Vec::new();
+        visit(self.0.bind(py), &mut |leaf| {
+            all.push(leaf.is_instance_of::<Hole>());
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// The tree with these arrays.
+    pub fn filled<'py>(&self, py: Python<'py>, arrays: &[Array]) -> Res<Bound<'py, PyAny>> {
+        let mut arrays = arrays.iter();
+        map(self.0.bind(py), &mut |leaf| {
+            if !leaf.is_instance_of::<Hole>() {
+                return Ok(leaf.clone());
+            }
+            let array = arrays
+                .next()
+                .ok_or_else(|| value("[tree_unflatten] The structure of a tree changed."))?;
+            Ok(Bound::new(py, PyArray::new(array.clone()))?.into_any())
+        })
+    }
+
+    /// The tree with something else in the place of each array, and `None` in that of all else.
+    pub fn with<'py, T: IntoPyObject<'py>>(
+        &self,
+        py: Python<'py>,
+        values: impl IntoIterator<Item = T>,
+    ) -> Res<Bound<'py, PyAny>>
+    where
+        T::Error: Into<PyErr>,
+    {
+        let mut values = values.into_iter();
+        map(self.0.bind(py), &mut |leaf| match leaf.is_instance_of::<Hole>() {
+            true => match values.next() {
+                Some(v) => Ok(v.into_pyobject(py).map_err(Into::into)?.into_bound().into_any()),
+                None => Ok(py.None().into_bound(py)),
+            },
+            false => Ok(py.None().into_bound(py)),
+        })
     }
 }

@@ -63,6 +63,7 @@ ACCIDENTS = ("std::",)
 # Where mlx says that it lacks something we may have it.
 LACKS = (
     "not implemented",
+    "Not implemented for",
     "not yet implemented",
     "Unsupported type",
     "Currently only supports",

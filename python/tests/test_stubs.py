@@ -9,7 +9,13 @@ import pytest
 
 import ultramarine as mx
 
-MODULES = ["ultramarine", "ultramarine.random", "ultramarine.backends"]
+MODULES = [
+    "ultramarine",
+    "ultramarine.random",
+    "ultramarine.backends",
+    "ultramarine.cuda",
+    "ultramarine.metal",
+]
 
 
 def stub_of(module: ModuleType) -> set[str]:

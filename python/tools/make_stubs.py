@@ -31,6 +31,8 @@ from types import ModuleType
 from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ultramarine import backends as backends
+from ultramarine import cuda as cuda
+from ultramarine import metal as metal
 from ultramarine import random as random
 
 _P = ParamSpec("_P")
@@ -59,7 +61,7 @@ class SupportsMlxArray(Protocol):
 scalar: TypeAlias = int | float | bool | complex
 Foreign: TypeAlias = SupportsDLPack | SupportsBuffer | SupportsArray | SupportsMlxArray
 ArrayLike: TypeAlias = array | scalar | Foreign
-StreamOrDevice: TypeAlias = Stream | Device | DeviceType | None
+StreamOrDevice: TypeAlias = Stream | ThreadLocalStream | Device | DeviceType | None
 _Path: TypeAlias = str | PathLike[str] | Any
 '''
 
@@ -167,7 +169,11 @@ ARGUMENTS = {
     "device": "Device | DeviceType",
     "policy": 'Literal["error", "host"]',
     "device_type": "Device | DeviceType",
-    "s": "Stream | Device | DeviceType",
+    "s": "Stream | ThreadLocalStream | Device | DeviceType",
+    "f": "Callable[..., Any]",
+    "d": "Device | DeviceType | None",
+    "path": "str",
+    "dependencies": "array | Sequence[array]",
     "file": "_Path",
     "format": "str | None",
     "return_metadata": "bool",
@@ -247,7 +253,8 @@ ARGUMENTS = {
     "savez.kwargs": "array",
     "savez_compressed.args": "array",
     "savez_compressed.kwargs": "array",
-    "synchronize.stream": "Stream | Device | DeviceType | None",
+    "synchronize.stream": "Stream | ThreadLocalStream | Device | DeviceType | None",
+    "depends.inputs": "array | Sequence[array]",
     "set_default_stream.stream": "Stream",
     "vjp.fun": "Callable[..., Any]",
     "jvp.fun": "Callable[..., Any]",
@@ -306,6 +313,14 @@ RESULTS = {
     "default_stream": "Stream",
     "set_default_stream": "None",
     "new_stream": "Stream",
+    "new_thread_local_stream": "ThreadLocalStream",
+    "clear_streams": "None",
+    "device_info": "dict[str, str | int]",
+    "start_capture": "None",
+    "stop_capture": "None",
+    "get_array_buffer_size": "int",
+    "checkpoint": "Callable[_P, _R]",
+    "depends": "Any",
     "stream": "StreamContext",
     "synchronize": "None",
     "get_active_memory": "int",
@@ -357,6 +372,7 @@ PROPERTIES = {
     "DeviceType": {"name": "str", "value": "int"},
     "Device": {"type": "DeviceType", "index": "int"},
     "Stream": {"device": "Device", "index": "int"},
+    "ThreadLocalStream": {"device": "Device", "index": "int"},
     "finfo": {
         "bits": "int", "min": "float", "max": "float", "eps": "float",
         "smallest_normal": "float", "dtype": "Dtype",
@@ -432,7 +448,26 @@ SPECIAL = {
         "def __exit__(self, *args: Any) -> None: ...",
     ],
     "PrintOptions": ["precision: int"],
+    "custom_function": [
+        "def __init__(self, f: Callable[..., Any]) -> None: ...",
+        "def __call__(self, *args: Any, **kwargs: Any) -> Any: ...",
+        *(f"def {rule}(self, f: Callable[..., Any]) -> custom_function: ..."
+          for rule in ("vjp", "jvp", "vmap")),
+        "@property\n    def __wrapped__(self) -> Callable[..., Any]: ...",
+    ],
 }  # fmt: skip
+
+CUDA_HEADER = '''\
+"""Whether there is CUDA."""
+
+# Made by python/tools/make_stubs.py: change the tables there.
+'''
+
+METAL_HEADER = '''\
+"""Whether there is Metal, and old names of functions that are in the package itself."""
+
+# Made by python/tools/make_stubs.py: change the tables there.
+'''
 
 # Functions of one or two arrays take numbers and what can be made an array, too.
 OPERANDS = {"a", "b"}
@@ -513,7 +548,8 @@ def class_stub(name: str, kind: type) -> str:
             signature = inspect.signature(kind)
         except ValueError:
             signature = None
-        if signature and "__new__" in vars(kind):
+        own = any("def __init__" in text for text in SPECIAL.get(name, []))
+        if signature and "__new__" in vars(kind) and not own:
             parts = [parameter(name, p, False) for p in signature.parameters.values()]
             kinds = [p.kind for p in signature.parameters.values()]
             if inspect.Parameter.KEYWORD_ONLY in kinds:
@@ -562,6 +598,8 @@ def main() -> None:
     (PACKAGE / "__init__.pyi").write_text(module_stub(mx, HEADER))
     (PACKAGE / "random.pyi").write_text(module_stub(mx.random, RANDOM_HEADER))
     (PACKAGE / "backends.pyi").write_text(BACKENDS)
+    (PACKAGE / "cuda.pyi").write_text(module_stub(mx.cuda, CUDA_HEADER))
+    (PACKAGE / "metal.pyi").write_text(module_stub(mx.metal, METAL_HEADER))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ class Backend:
     device_type: DeviceType
     devices: builtins.list[Device]
     descriptions: builtins.list[str]
+    dlpack_device_type: int
     path: str | None
 
 class _OfferedDevice:

@@ -2,10 +2,14 @@
 
 from ultramarine import _core
 from ultramarine import backends as backends
+from ultramarine import cuda as cuda
+from ultramarine import metal as metal
 from ultramarine import random as random
 from ultramarine._core import *
 from ultramarine._errors import InterchangeDeviceError as InterchangeDeviceError
 from ultramarine._errors import InterchangeError as InterchangeError
+
+__version__ = _core.__version__
 
 e = 2.718281828459045
 euler_gamma = 0.5772156649015329

@@ -47,7 +47,8 @@ _GROUP = "ultramarine.backends"
 
 class Backend(_Record):
     """A loaded backend: `name`, `variant` and `version`; its `score`; `device_type` and `devices`
-    that it serves, with their `descriptions`; `path` of its file, `None` if it is built in."""
+    that it serves, with their `descriptions`; `dlpack_device_type`, DLPack's number for these; `path`
+    of its file, `None` if it is built in."""
 
 
 class Offer(_Record):

@@ -43,6 +43,9 @@ pub enum Error {
         /// The system's reason.
         source: Arc<std::io::Error>,
     },
+    /// What a function that was handed to a transform failed with, as it is: see [`Error::other`].
+    #[error("{0}")]
+    Other(Arc<dyn std::error::Error + Send + Sync>),
     /// The array depends on an operation that failed earlier.
     #[error("[{op}] failed: {cause}")]
     Poisoned {
@@ -82,6 +85,11 @@ impl Error {
     /// A [`Error::Runtime`] about `op`.
     pub fn runtime(op: &str, text: impl std::fmt::Display) -> Self {
         Error::Runtime(format!("[{op}] {text}"))
+    }
+
+    /// An error of the caller's own, for functions that are handed to a transform.
+    pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Error::Other(Arc::new(error))
     }
 
     /// The first cause, below any [`Error::Poisoned`].

@@ -5,6 +5,7 @@ mod array;
 mod backend;
 pub mod backends;
 mod device;
+mod device_info;
 mod dtype;
 mod error;
 mod eval;
@@ -23,6 +24,7 @@ pub mod random;
 mod scalar;
 pub mod shape;
 mod stream;
+mod thread_stream;
 pub mod transforms;
 
 pub use array::Array;
@@ -36,6 +38,7 @@ pub use device::{
     Device, DeviceType, Scope, default_device, device_count, is_available, set_default_device,
     with_stream,
 };
+pub use device_info::{DeviceInfo, device_info};
 pub use dtype::{Category, Dtype, Element, FloatInfo, IntInfo, Kind, finfo, iinfo};
 pub use error::{Error, Result};
 pub use eval::{async_eval, eval, fusion, set_fusion};
@@ -47,6 +50,7 @@ pub use ops::{
     assemble::{PadMode, concatenate, stack},
     binary::Number,
     fill::meshgrid,
+    identity::depends,
     indexing::{Index, Update},
     matmul::addmm,
     search::Side,
@@ -57,8 +61,13 @@ pub use ops::{
 pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};
 pub use scalar::Scalar;
 pub use stream::{Stream, default_stream, new_stream, set_default_stream, synchronize};
+pub use thread_stream::{ThreadLocalStream, clear_streams};
 
-/// The page's examples in Rust are tested.
+/// The pages' examples in Rust are tested.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/interchange.md")]
 pub struct Interchange;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/transforms.md")]
+pub struct Transforms;

@@ -19,7 +19,7 @@ use crate::{
 };
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The operands of a node.
@@ -53,8 +53,9 @@ pub(crate) struct Node {
     pub handles: AtomicU32,
     state: AtomicU8,
     pub dtype: Dtype,
-    /// Part of a trace: keeps its operands after evaluation while traces are alive.
-    pub tracer: AtomicBool,
+    /// Part of a trace (not 0): keeps its operands after evaluation while traces are alive. One more
+    /// than the number of [`Inside`] calls that it was made in.
+    tracer: AtomicU8,
     /// Scratch of the evaluation that claimed the node: its place on the tape.
     pub slot: AtomicU32,
     /// Scratch of traversals: the last one that saw the node.
@@ -105,14 +106,39 @@ impl Drop for Tracing {
     }
 }
 
+thread_local! {
+    /// How many calls this thread is in whose graph belongs to one operation.
+    static INSIDE: Cell<u8> = const { Cell::new(0) };
+}
+
+/// While it lives, what this thread traces belongs to the graph of one operation (a custom function's).
+pub(crate) struct Inside(());
+
+impl Inside {
+    /// `None` if such calls are nested more than 250 times.
+    pub fn new() -> Option<Inside> {
+        let depth = INSIDE.get();
+        (depth < 250).then(|| {
+            INSIDE.set(depth + 1);
+            Inside(())
+        })
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get() - 1);
+    }
+}
+
 impl Node {
     pub fn new(op: Op, inputs: Inputs, shape: Shape, dtype: Dtype, place: Place) -> Arc<Node> {
-        let tracer = Tracing::active() && inputs.iter().any(|i| i.tracer.load(Ordering::Relaxed));
+        let tracer = Tracing::active() && inputs.iter().any(|i| i.is_traced());
         Arc::new(Node {
             handles: AtomicU32::new(0),
             state: AtomicU8::new(LAZY),
             dtype,
-            tracer: AtomicBool::new(tracer),
+            tracer: AtomicU8::new(if tracer { 1 + INSIDE.get() } else { 0 }),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
             stream: place.stream,
@@ -136,7 +162,7 @@ impl Node {
             handles: AtomicU32::new(1),
             state: AtomicU8::new(LAZY),
             dtype,
-            tracer: AtomicBool::new(false),
+            tracer: AtomicU8::new(0),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
             stream: place.stream,
@@ -184,7 +210,7 @@ impl Node {
             (&raw mut (*at).handles).write(AtomicU32::new(1));
             (&raw mut (*at).state).write(AtomicU8::new(LAZY));
             (&raw mut (*at).dtype).write(dtype);
-            (&raw mut (*at).tracer).write(AtomicBool::new(false));
+            (&raw mut (*at).tracer).write(AtomicU8::new(0));
             (&raw mut (*at).slot).write(AtomicU32::new(0));
             (&raw mut (*at).mark).write(AtomicU64::new(0));
             (&raw mut (*at).stream).write(place.stream);
@@ -244,6 +270,21 @@ impl Node {
         self.value.get().is_some()
     }
 
+    /// Whether it is part of a trace.
+    pub fn is_traced(&self) -> bool {
+        self.tracer.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether it is part of a trace, made before the innermost [`Inside`] call of this thread began.
+    pub fn is_traced_outside(&self) -> bool {
+        (1..=INSIDE.get()).contains(&self.tracer.load(Ordering::Relaxed))
+    }
+
+    /// Makes it part of a trace, or takes it out of all.
+    pub fn set_traced(&self, traced: bool) {
+        self.tracer.store(if traced { 1 + INSIDE.get() } else { 0 }, Ordering::Relaxed);
+    }
+
     /// The operands (none once they were let go).
     pub fn inputs(&self) -> Inputs {
         lock(&self.inputs).clone()
@@ -257,7 +298,7 @@ impl Node {
 
     /// Whether operands are kept after evaluation.
     pub fn retains(&self) -> bool {
-        self.tracer.load(Ordering::Relaxed) && Tracing::active()
+        self.is_traced() && Tracing::active()
     }
 
     /// The operands, given up if nothing needs them after evaluation.

@@ -72,6 +72,8 @@ pub(crate) struct StreamState {
 struct Registry {
     streams: Vec<(Stream, Arc<StreamState>)>,
     defaults: HashMap<Device, Stream>,
+    /// Streams of threads that have ended.
+    free: Vec<Stream>,
 }
 
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
@@ -192,7 +194,24 @@ pub fn set_default_stream(stream: Stream) {
 /// [`crate::Error::Value`] when no loaded backend has the device.
 pub fn new_stream(device: Device) -> Result<Stream> {
     backend::get(device)?;
-    Ok(write(|r| r.add(device)))
+    let stream = write(|r| r.add(device));
+    crate::thread_stream::made(stream);
+    Ok(stream)
+}
+
+/// A stream for a thread, until it gives it back.
+pub(crate) fn take(device: Device) -> Stream {
+    write(|r| match r.free.iter().position(|s| s.device == device) {
+        Some(i) => r.free.swap_remove(i),
+        None => r.add(device),
+    })
+}
+
+/// Gives streams back for other threads.
+pub(crate) fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
+    if streams.len() > 0 {
+        write(|r| r.free.extend(streams));
+    }
 }
 
 /// Waits until all work given to the stream is done.

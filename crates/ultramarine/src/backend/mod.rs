@@ -150,6 +150,11 @@ impl DeviceState {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// What it says of itself: its name, bytes of memory and of the largest buffer (0: unknown).
+    pub(crate) fn facts(&self) -> (String, u64, u64) {
+        (self.description(), self.info.memory, self.info.max_buffer)
+    }
+
     /// Whether arrays of a dtype can lie in its memory. (A backend that does not say takes
     /// all.)
     pub(crate) fn stores(&self, dtype: crate::Dtype) -> bool {

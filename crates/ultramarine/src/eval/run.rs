@@ -100,22 +100,35 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
         )),
     };
     task.members.iter().map(|m| &m.node).try_for_each(|node| {
-        check(node, node.dtype)?;
+        if node.op.leaves_operands() {
+            return check(node, node.dtype);
+        }
+        match &node.op {
+            Op::Many(many) => many.results().iter().try_for_each(|r| check(node, r.1))?,
+            _ => check(node, node.dtype)?,
+        }
         node.with_inputs(|inputs| inputs.iter().try_for_each(|i| check(node, i.dtype)))
     })
 }
 
 /// Waits for an operand and brings it to the device.
 fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
+    exec.local(value_of(node)?)
+}
+
+/// Waits for an operand, wherever it is.
+fn value_of(node: &Arc<Node>) -> Result<&Value> {
+    outcome(node)?.as_ref().map_err(|error| match &**error {
+        poisoned @ Error::Poisoned { .. } => poisoned.clone(),
+        _ => Error::Poisoned { op: node.op.name(), cause: error.clone() },
+    })
+}
+
+/// Waits for what becomes of a node.
+fn outcome(node: &Arc<Node>) -> Result<&Result<Value, Arc<Error>>> {
     loop {
         match node.outcome() {
-            Some(Ok(value)) => return exec.local(value),
-            Some(Err(error)) => {
-                return Err(match &**error {
-                    poisoned @ Error::Poisoned { .. } => poisoned.clone(),
-                    _ => Error::Poisoned { op: node.op.name(), cause: error.clone() },
-                });
-            }
+            Some(outcome) => return Ok(outcome),
             None if node.is_claimed() => node.wait(),
             // Another evaluation gave it up after all.
             None => super::submit(&Array::from_node(node.clone()))?,
@@ -133,8 +146,13 @@ fn is_ours_alone(node: &Arc<Node>, edges: usize, values: usize) -> bool {
 /// Runs one op by itself.
 fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
     let inputs: Inputs = node.inputs();
-    let values: SmallVec<[Value; 3]> =
-        inputs.iter().map(|i| operand(exec, i)).collect::<Result<_>>()?;
+    let here = |i| match &node.op {
+        // Its error is the operation's, not one of something that needed it.
+        Op::Part(_) => outcome(i)?.clone().map_err(|e| Error::clone(&e)),
+        op if op.leaves_operands() => value_of(i).cloned(),
+        _ => operand(exec, i),
+    };
+    let values: SmallVec<[Value; 3]> = inputs.iter().map(here).collect::<Result<_>>()?;
     // Given up before the references are counted: what only this op needed is ours.
     drop(node.take_inputs());
     let kept = node.retains();
@@ -150,7 +168,7 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let value = match node.op.rules() {
-        _ if let Op::Part(part) = &node.op => part.value(&inputs[0])?,
+        _ if let Op::Part(part) = &node.op => exec.local(&part.value(&inputs[0])?)?,
         Some(rules) => match rules.eval(exec, &call) {
             Err(_) if exec.take_refusal() => resort::run(exec, node, &inputs, &values)?,
             outcome => outcome?,

@@ -311,6 +311,14 @@ impl Buffer {
         self.bytes
     }
 
+    /// Bytes that were taken from the allocator for it.
+    pub(crate) fn allocated(&self) -> usize {
+        match self.owner {
+            Owner::Host if self.bytes > 0 => alloc::size_class(self.bytes),
+            _ => self.bytes,
+        }
+    }
+
     /// The device that owns the memory.
     pub fn device(&self) -> Device {
         self.device

@@ -5,6 +5,7 @@ pub(crate) mod buffer;
 mod devices;
 pub(crate) mod late;
 mod lock;
+mod of_arrays;
 mod system;
 
 pub use alloc::{
@@ -15,6 +16,12 @@ pub use devices::{
     active_on, cached_on, clear_cache_on, memory_limit_on, peak_on, reset_peak_on,
     set_cache_limit_on, set_memory_limit_on, set_wired_limit_on,
 };
+pub use of_arrays::buffer_bytes;
 // The allocator itself, for the integration tests.
 #[doc(hidden)]
 pub use alloc::{AllocError, alloc, free, size_class};
+
+/// Bytes of memory that this process may have: the machine's, or its control group's.
+pub(crate) fn physical() -> usize {
+    system::capacity().0
+}

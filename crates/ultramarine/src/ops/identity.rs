@@ -1,5 +1,5 @@
 //! Identities: what transforms see (the stand-in of a traced argument, and
-//! `stop_gradient`), and a check at evaluation.
+//! `stop_gradient`), a check at evaluation, and an order of it.
 
 use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
 use crate::{
@@ -37,9 +37,32 @@ impl Array {
     /// A node of its own for a transform to start from.
     pub(crate) fn traced(&self) -> Array {
         let copy = self.itself(Identity::Traced);
-        copy.node().tracer.store(true, std::sync::atomic::Ordering::Relaxed);
+        copy.node().set_traced(true);
         copy
     }
+
+    /// The same array, which no trace sees: derivatives of what is made of it are none of the
+    /// transforms' that are under way.
+    pub(crate) fn untraced(&self) -> Array {
+        let copy = self.itself(Identity::Traced);
+        copy.node().set_traced(false);
+        copy
+    }
+
+    /// The same array, which has its value only when `others` have theirs.
+    pub(crate) fn after(&self, others: &[Array]) -> Array {
+        let inputs = std::iter::once(self).chain(others).map(|a| a.node().clone()).collect();
+        let shape = Shape::from_slice(self.shape());
+        let place = self.node().place();
+        Array::from_node(Node::new(Identity::After.into(), inputs, shape, self.dtype(), place))
+    }
+}
+
+/// The same arrays, each of which has its value only when all of `dependencies` have theirs:
+/// what has an effect, or takes memory, can be put in an order. Derivatives flow through to
+/// `inputs`, none to `dependencies`.
+pub fn depends(inputs: &[Array], dependencies: &[Array]) -> Vec<Array> {
+    inputs.iter().map(|x| x.after(dependencies)).collect()
 }
 
 /// The operand itself.
@@ -54,6 +77,8 @@ pub(crate) enum Identity {
         /// Rows that there are.
         rows: usize,
     },
+    /// Has more operands, which only have to be there.
+    After,
 }
 
 impl Rules for Identity {
@@ -62,6 +87,7 @@ impl Rules for Identity {
             Identity::Traced => "array",
             Identity::StopGradient => "stop_gradient",
             Identity::Enough { .. } => "masked_scatter",
+            Identity::After => "depends",
         }
     }
 
@@ -86,13 +112,18 @@ impl Rules for Identity {
         Ok(match self {
             Identity::Traced => smallvec![Some(v.cotangent.clone())],
             Identity::Enough { .. } => smallvec![Some(v.cotangent.clone()), None],
+            Identity::After => {
+                let mut all = Cotangents::from_elem(None, v.primals.len());
+                all[0] = Some(v.cotangent.clone());
+                all
+            }
             Identity::StopGradient => Cotangents::new(),
         })
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         Ok(match self {
-            Identity::Traced | Identity::Enough { .. } => j.tangents[0].clone(),
+            Identity::Traced | Identity::Enough { .. } | Identity::After => j.tangents[0].clone(),
             Identity::StopGradient => None,
         })
     }
@@ -100,6 +131,9 @@ impl Rules for Identity {
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         if let (Identity::Enough { rows }, [x, count]) = (self, v.inputs) {
             return Ok((x.enough(&count.max(None, false)?, *rows), v.axes[0]));
+        }
+        if *self == Identity::After {
+            return Ok((v.inputs[0].after(&v.inputs[1..]), v.axes[0]));
         }
         Ok((v.inputs[0].itself(*self), v.axes[0]))
     }

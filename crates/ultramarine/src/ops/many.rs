@@ -12,6 +12,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
+    placement::Place,
     scalar::Scalar,
     shape::Shape,
 };
@@ -68,6 +69,12 @@ pub(crate) trait ManyRules: Debug + Send + Sync {
         Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())))
     }
 
+    /// Whether results are at home where the bundle is, or each where `places` said. Such
+    /// operations only hand operands on, wherever those are.
+    fn hands_on(&self) -> bool {
+        false
+    }
+
     /// Batching rule: each mapped result with its mapped axis. `shape` and `dtype` of the
     /// argument are the first result's.
     fn vmap(&self, _: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
@@ -78,6 +85,8 @@ pub(crate) trait ManyRules: Debug + Send + Sync {
 struct Inner {
     rules: Box<dyn ManyRules>,
     results: Results,
+    /// Where each result is, if not where the bundle is.
+    places: SmallVec<[Place; 1]>,
     values: OnceLock<Vec<Value>>,
 }
 
@@ -85,7 +94,6 @@ struct Inner {
 #[derive(Clone)]
 pub(crate) struct Many(Arc<Inner>);
 
-/// What evaluation told apart by this text must not depend on sizes or values.
 impl Debug for Many {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.rules.fmt(f)
@@ -93,6 +101,10 @@ impl Debug for Many {
 }
 
 impl Many {
+    fn new(rules: impl ManyRules + 'static, results: Results, places: SmallVec<[Place; 1]>) -> Many {
+        Many(Arc::new(Inner { rules: Box::new(rules), results, places, values: OnceLock::new() }))
+    }
+
     /// The rules.
     pub fn rules(&self) -> &dyn ManyRules {
         &*self.0.rules
@@ -107,22 +119,53 @@ impl Many {
     pub fn parts(&self, node: &Arc<Node>) -> Vec<Array> {
         let part = |(i, (shape, dtype)): (usize, &(Shape, Dtype))| {
             let inputs: Inputs = std::iter::once(node.clone()).collect();
-            let op = Op::Part(Part(i));
-            Array::from_node(Node::new(op, inputs, shape.clone(), *dtype, node.place()))
+            let place = self.0.places.get(i).copied().unwrap_or_else(|| node.place());
+            Array::from_node(Node::new(Part(i).into(), inputs, shape.clone(), *dtype, place))
         };
         self.0.results.iter().enumerate().map(part).collect()
+    }
+
+    /// Shape and dtype of each result.
+    pub fn results(&self) -> &[(Shape, Dtype)] {
+        &self.0.results
+    }
+
+    /// Whether a rule gave something for each result.
+    fn one_each(&self, given: usize) -> Result<()> {
+        if given == self.len() {
+            return Ok(());
+        }
+        let text = format!("a rule gave {given} values for {} results", self.len());
+        Err(Error::runtime(self.rules().name(), text))
+    }
+
+    /// The reverse rule.
+    pub fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        self.rules().vjp(v)
+    }
+
+    /// The forward rule.
+    pub fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        let found = self.rules().jvp(j)?;
+        self.one_each(found.len())?;
+        Ok(found)
+    }
+
+    /// The batching rule.
+    pub fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        let found = self.rules().vmap(v)?;
+        self.one_each(found.len())?;
+        Ok(found)
     }
 
     /// Evaluates on `exec`, and keeps the values as they are on the device of `to`.
     pub fn run(&self, exec: &Exec, to: &Exec, call: &Call<'_>) -> Result<Value> {
         let values = self.0.rules.eval(exec, call, &self.0.results)?;
-        if values.len() != self.len() {
-            return Err(Error::runtime(
-                self.rules().name(),
-                format!("{} values for {} results", values.len(), self.len()),
-            ));
-        }
-        let values = values.iter().map(|v| to.local(v)).collect::<Result<Vec<_>>>()?;
+        self.one_each(values.len())?;
+        let values = match self.rules().hands_on() {
+            true => values,
+            false => values.iter().map(|v| to.local(v)).collect::<Result<Vec<_>>>()?,
+        };
         let first = values[0].clone();
         let _ = self.0.values.set(values);
         Ok(first)
@@ -179,9 +222,22 @@ impl Array {
         let Some((shape, dtype)) = results.first().cloned() else {
             return Err(Error::runtime(rules.name(), "no results"));
         };
-        let many = Many(Arc::new(Inner { rules: Box::new(rules), results, values: OnceLock::new() }));
+        let many = Many::new(rules, results, SmallVec::new());
         let bundle = Array::lazy(many.clone().into(), inputs, shape, dtype)?;
         Ok(many.parts(bundle.node()))
+    }
+
+    /// The lazy results of an operation that hands on its last operands, which are where they are
+    /// and of whatever dtype.
+    pub(crate) fn handed_on(rules: impl ManyRules + 'static, inputs: &[&Array], results: &[Array]) -> Vec<Array> {
+        let Some(first) = results.first() else { return Vec::new() };
+        let places = results.iter().map(|r| r.node().place()).collect();
+        let kinds = results.iter().map(|r| (Shape::from_slice(r.shape()), r.dtype())).collect();
+        let many = Many::new(rules, kinds, places);
+        let inputs = inputs.iter().copied().chain(results).map(|a| a.node().clone()).collect();
+        let shape = Shape::from_slice(first.shape());
+        let bundle = Node::new(many.clone().into(), inputs, shape, first.dtype(), first.node().place());
+        many.parts(&bundle)
     }
 }
 

@@ -139,6 +139,8 @@ pub(crate) struct Vmap<'a> {
     pub inputs: &'a [Array],
     /// The mapped axis of each.
     pub axes: &'a [Option<usize>],
+    /// The operands that the op was made for, which have no values where they are mapped.
+    pub operands: &'a [Array],
     /// Size of the mapped axis.
     pub size: usize,
     /// Shape of the unmapped result.
@@ -272,6 +274,15 @@ impl Op {
     /// MLX's name of the operation.
     pub fn name(&self) -> &'static str {
         self.rules().map_or("array", |r| r.name())
+    }
+
+    /// Whether operands may stay on whatever device they are: it only hands one on.
+    pub fn leaves_operands(&self) -> bool {
+        match self {
+            Op::Part(_) | Op::Identity(identity::Identity::After) => true,
+            Op::Many(many) => many.rules().hands_on(),
+            _ => false,
+        }
     }
 }
 

@@ -51,7 +51,12 @@ pub fn jvp<E: From<Error>>(
     Ok((outputs, products))
 }
 
-fn push_forward(arguments: &[Array], outputs: &[Array], tangents: &[Array]) -> Result<Vec<Array>> {
+/// The products for each output, of the arguments' tangents.
+pub(super) fn push_forward(
+    arguments: &[Array],
+    outputs: &[Array],
+    tangents: &[Array],
+) -> Result<Vec<Array>> {
     let trace = Trace::new(arguments, outputs);
     let mut known: NodeMap<Array> = NodeMap::default();
     for (argument, tangent) in arguments.iter().zip(tangents) {
@@ -76,7 +81,7 @@ fn push_forward(arguments: &[Array], outputs: &[Array], tangents: &[Array]) -> R
         }
         let _stream = crate::Scope::new(node.stream);
         if let Op::Many(many) = &node.op {
-            let found = many.rules().jvp(&ManyJvp {
+            let found = many.jvp(&ManyJvp {
                 primals: &primals,
                 outputs: &many.parts(node),
                 tangents: &tangents,

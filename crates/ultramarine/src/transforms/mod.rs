@@ -3,13 +3,20 @@
 //!
 //! Since the rules build ordinary lazy arrays, transforms nest in any order.
 
+mod checkpoint;
+mod custom;
+mod enclosed;
 mod grad;
 mod jvp;
+#[cfg(test)]
+mod many_tests;
 mod trace;
 mod tree;
 mod vjp;
 mod vmap;
 
+pub use checkpoint::{checkpoint, checkpointed};
+pub use custom::CustomFunction;
 pub use grad::{grad, value_and_grad};
 pub use jvp::jvp;
 pub use tree::Tree;

@@ -4,7 +4,6 @@ use crate::{array::Array, node::Node};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A map from nodes, by identity.
 pub(super) type NodeMap<T> =
@@ -43,7 +42,7 @@ impl Trace {
                 continue;
             }
             // What is not traced cannot lead to an argument.
-            if !node.tracer.load(Ordering::Relaxed) {
+            if !node.is_traced() {
                 depends.insert(id, false);
                 continue;
             }

@@ -56,7 +56,12 @@ pub fn vjp_with<E: From<Error>>(
     Ok((outputs, gradients))
 }
 
-fn pull_back(arguments: &[Array], outputs: &[Array], cotangents: Vec<Array>) -> Result<Vec<Array>> {
+/// The products for each argument, of the outputs' cotangents.
+pub(super) fn pull_back(
+    arguments: &[Array],
+    outputs: &[Array],
+    cotangents: Vec<Array>,
+) -> Result<Vec<Array>> {
     let trace = Trace::new(arguments, outputs);
     let mut pending: NodeMap<Array> = NodeMap::default();
     for (output, cotangent) in outputs.iter().zip(cotangents) {
@@ -100,7 +105,7 @@ fn pull_back(arguments: &[Array], outputs: &[Array], cotangents: Vec<Array>) -> 
         let found = match (&node.op, &all, &cotangent) {
             (Op::Many(many), Some(cotangents), _) => {
                 let outputs = &many.parts(node);
-                many.rules().vjp(&ManyVjp { primals, outputs, cotangents, wanted })?
+                many.vjp(&ManyVjp { primals, outputs, cotangents, wanted })?
             }
             (_, _, Some(cotangent)) => {
                 let output = &Array::from_node(node.clone());

@@ -9,7 +9,6 @@ use crate::{
     shape::{self, Shape},
 };
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Calls `f` once on arguments without their mapped axes and returns its outputs
 /// for the whole batch. `in_axes` names the mapped axis of each input (`None`: the
@@ -37,7 +36,9 @@ pub fn vmap<E: From<Error>>(
             format!("{} output axes for {} outputs.", out_axes.len(), outputs.len()),
         )));
     }
-    Ok(batch(&arguments, inputs, &axes, size, &outputs, &out_axes)?)
+    let batched = batch(&arguments, inputs, &axes, size, &outputs)?;
+    let placed = batched.into_iter().zip(out_axes).map(|((o, from), to)| place(o, from, to, size));
+    Ok(placed.collect::<Result<_>>()?)
 }
 
 fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Option<usize>>, usize)> {
@@ -75,23 +76,24 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
 }
 
 /// What the function sees of a mapped input: its shape without the axis, no value.
-fn stand_in(input: &Array, axis: Option<usize>) -> Array {
+pub(super) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
     let node = Node::new(Op::Given, Inputs::new(), shape, input.dtype(), input.node().place());
-    node.tracer.store(true, Ordering::Relaxed);
+    node.set_traced(true);
     Array::from_node(node)
 }
 
-fn batch(
+/// The outputs for the whole batch, each with its batch axis (`None`: it does not depend on the
+/// batch). `arguments` stand for `inputs` in the outputs' graph.
+pub(super) fn batch(
     arguments: &[Array],
     inputs: &[Array],
     axes: &[Option<usize>],
     size: usize,
     outputs: &[Array],
-    out_axes: &[Option<isize>],
-) -> Result<Vec<Array>> {
+) -> Result<Vec<(Array, Option<usize>)>> {
     let mapped: Vec<Array> = arguments
         .iter()
         .zip(axes)
@@ -116,35 +118,32 @@ fn batch(
             }
             continue;
         }
-        let (inputs, axes): (Vec<Array>, Vec<Option<usize>>) = operands(node)
-            .into_iter()
-            .map(|x| known.get(&Arc::as_ptr(x.node())).cloned().unwrap_or((x, None)))
+        let operands = &operands(node)[..];
+        let (inputs, axes): (Vec<Array>, Vec<Option<usize>>) = operands
+            .iter()
+            .map(|x| known.get(&Arc::as_ptr(x.node())).cloned().unwrap_or((x.clone(), None)))
             .unzip();
         let _stream = crate::Scope::new(node.stream);
-        let what =
-            Vmap { inputs: &inputs, axes: &axes, size, shape: &node.shape, dtype: node.dtype };
+        let (inputs, axes) = (&inputs[..], &axes[..]);
+        let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
         if let Op::Many(many) = &node.op {
-            bundles.insert(Arc::as_ptr(node), many.rules().vmap(&what)?);
+            bundles.insert(Arc::as_ptr(node), many.vmap(&what)?);
             continue;
         }
         let found = rules.vmap(&what)?;
         known.insert(Arc::as_ptr(node), found);
     }
-    outputs
-        .iter()
-        .zip(out_axes)
-        .map(|(output, to)| {
-            let (array, from) = known
-                .get(&Arc::as_ptr(output.node()))
-                .cloned()
-                .unwrap_or_else(|| (output.clone(), None));
-            place(array, from, *to, size)
-        })
-        .collect()
+    let found = |o: &Array| known.get(&Arc::as_ptr(o.node())).cloned();
+    Ok(outputs.iter().map(|o| found(o).unwrap_or_else(|| (o.clone(), None))).collect())
 }
 
 /// Moves the batch axis where the caller wants it, or makes one.
-fn place(array: Array, from: Option<usize>, to: Option<isize>, size: usize) -> Result<Array> {
+pub(super) fn place(
+    array: Array,
+    from: Option<usize>,
+    to: Option<isize>,
+    size: usize,
+) -> Result<Array> {
     let Some(to) = to else {
         return match from {
             None => Ok(array),

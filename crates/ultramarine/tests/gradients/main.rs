@@ -1,6 +1,7 @@
 //! Every differentiable op against central differences in float64, every batching
 //! rule against a loop, and transforms of transforms.
 
+mod inventory;
 mod table;
 
 use table::{Case, NOT_SMOOTH, cases};

@@ -1,6 +1,8 @@
 //! The table: each differentiable function with operands where it is smooth.
 
-use ultramarine::{Array, Dtype, PadMode, Result, addmm, concatenate, meshgrid, stack, where_};
+use ultramarine::{
+    Array, Dtype, PadMode, Result, Update, addmm, concatenate, index, meshgrid, stack, where_,
+};
 
 /// An operand: its shape and the interval that its elements are drawn from.
 pub struct Operand {
@@ -229,6 +231,21 @@ fn indices() -> Vec<Case> {
         }),
         case("put_along_axis", &[(&[3, 2], -1.0, 1.0), (&[2, 2], -1.0, 1.0)], |x| {
             x[0].put_along_axis(&ints(&[0, 2, 1, 1], &[2, 2])?, &x[1], Some(0))
+        }),
+        case("index", &[(&[4, 3], -1.0, 1.0)], |x| {
+            x[0].index(&index![&ints(&[0, 2, 2], &[3])?, &ints(&[2, 1, 1], &[3])?])
+        }),
+        case("index_update", &[(&[4, 3], -1.0, 1.0), (&[2, 3], -1.0, 1.0)], |x| {
+            x[0].index_update(&index![&ints(&[2, 0], &[2])?], &x[1], Update::Set)
+        }),
+        case("index_update, add", &[(&[4, 3], -1.0, 1.0), (&[3, 3], -1.0, 1.0)], |x| {
+            x[0].index_update(&index![&ints(&[2, 2, 0], &[3])?], &x[1], Update::Add)
+        }),
+        case("index_update, multiply", &[(&[4, 3], -1.0, 1.0), (&[2, 3], 0.5, 1.5)], |x| {
+            x[0].index_update(&index![&ints(&[2, 0], &[2])?], &x[1], Update::Multiply)
+        }),
+        case("index_update, maximum", &[(&[4, 3], -1.0, 1.0), (&[2, 3], -1.0, 1.0)], |x| {
+            x[0].index_update(&index![&ints(&[2, 0], &[2])?], &x[1], Update::Maximum)
         }),
     ]
 }

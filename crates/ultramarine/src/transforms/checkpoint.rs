@@ -1,0 +1,127 @@
+//! Gradients that compute again what they need, instead of keeping it.
+
+use super::{
+    Tree,
+    custom::{Captured, forward, reverse},
+    enclosed::{self, Enclosing, Function, Operands},
+    vjp::zeros_like,
+};
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    ops::{
+        Cotangents, Vmap,
+        many::{ManyJvp, ManyVjp},
+    },
+    shape::Shape,
+    stream::lock,
+};
+use std::sync::{Arc, Mutex};
+
+/// A function that computes `f`, and in a gradient computes it again instead of keeping what lies between
+/// arguments and results: less memory for more work.
+///
+/// Gradients are those of `f`, also with respect to arrays that it closes over. `f` is called once more for each
+/// gradient, so it should depend on its argument alone. Checkpoints nest, and `vmap` of one is one.
+///
+/// ```
+/// use ultramarine::{Array, transforms::{checkpoint, grad}};
+/// let block = checkpoint(|x: &Array| x.exp()?.sin()?.exp());
+/// let x = Array::from_slice(&[0.1f32, 0.2], &[2])?;
+/// let d = grad(|x: &Array| block(x)?.sum(None, false))(&x)?;
+/// # let e = grad(|x: &Array| x.exp()?.sin()?.exp()?.sum(None, false))(&x)?;
+/// # assert_eq!(d.to_vec::<f32>()?, e.to_vec::<f32>()?);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// The returned function gives what `f` gives.
+pub fn checkpoint<P, R>(
+    f: impl Fn(&P) -> Result<R> + Send + Sync + 'static,
+) -> impl Fn(&P) -> Result<R>
+where
+    P: Tree + Send + Sync + 'static,
+    R: Tree + Send + Sync + 'static,
+{
+    let f = Arc::new(f);
+    move |arguments: &P| {
+        let changed = || Error::runtime(NAME, "the structure of an argument changed");
+        let mut leaves = Vec::new();
+        arguments.leaves(&mut leaves);
+        let like = arguments.rebuild(&mut leaves.iter().cloned()).ok_or_else(changed)?;
+        let returned: Arc<Mutex<Option<R>>> = Arc::default();
+        let (f, result) = (f.clone(), returned.clone());
+        let outputs = checkpointed(
+            move |leaves: &[Array]| {
+                let made = f(&like.rebuild(&mut leaves.iter().cloned()).ok_or_else(changed)?)?;
+                let mut outputs = Vec::new();
+                made.leaves(&mut outputs);
+                *lock(&result) = Some(made);
+                Ok(outputs)
+            },
+            &leaves,
+        )?;
+        let like = lock(&returned).take().ok_or_else(changed)?;
+        like.rebuild(&mut outputs.into_iter()).ok_or_else(changed)
+    }
+}
+
+/// Calls a function of arrays as [`checkpoint`] does.
+///
+/// # Errors
+/// What `f` returns.
+pub fn checkpointed(
+    f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
+    arguments: &[Array],
+) -> Result<Vec<Array>> {
+    call(Arc::new(f), arguments)
+}
+
+const NAME: &str = "checkpoint";
+
+fn call(f: Function, arguments: &[Array]) -> Result<Vec<Array>> {
+    enclosed::call(&f, Checkpoint(f.clone()), arguments)
+}
+
+struct Checkpoint(Function);
+
+impl Enclosing for Checkpoint {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        let given = v.cotangents.iter().zip(v.outputs);
+        let cotangents: Vec<Array> =
+            given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect();
+        // Nothing is computed again before it is needed.
+        let arguments: Vec<Array> =
+            operands.arguments(v.primals).iter().map(|a| a.after(&cotangents)).collect();
+        reverse(&self.0, &arguments, operands.captured(v.primals), cotangents)
+    }
+
+    fn jvp(&self, operands: Operands, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        let (arguments, captured) = (operands.arguments(j.primals), operands.captured(j.primals));
+        forward(&self.0, arguments, captured, operands.outer(j.tangents))
+    }
+
+    fn vmap(
+        &self,
+        operands: Operands,
+        v: &Vmap<'_>,
+        _: &[Shape],
+    ) -> Result<Vec<(Array, Option<usize>)>> {
+        let captured = Captured::new(operands, v);
+        let (f, axes, size) = (self.0.clone(), operands.arguments(v.axes).to_vec(), v.size);
+        let found: Arc<Mutex<Vec<Option<usize>>>> = Arc::default();
+        let out_axes = found.clone();
+        let of_batches = move |arguments: &[Array]| {
+            let (outputs, axes) = captured.batched(&f, arguments, &axes, size)?.into_iter().unzip();
+            *lock(&out_axes) = axes;
+            Ok(outputs)
+        };
+        let outputs = call(Arc::new(of_batches), operands.arguments(v.inputs))?;
+        let axes = std::mem::take(&mut *lock(&found));
+        Ok(outputs.into_iter().zip(axes).collect())
+    }
+}

@@ -1,0 +1,291 @@
+//! Functions with transforms of the user's own.
+
+use super::{
+    enclosed::{self, Enclosing, Function, Operands},
+    jvp::push_forward,
+    vjp::{pull_back, zeros_like},
+    vmap::{batch, stand_in},
+};
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    ops::{
+        Cotangents, Vmap,
+        many::{ManyJvp, ManyVjp},
+    },
+    shape::{self, Shape, Show},
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// Arguments, cotangents of the outputs, outputs.
+type Reverse = dyn Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Option<Array>>> + Send + Sync;
+/// Arguments and their tangents.
+type Forward = dyn Fn(&[Array], &[Option<Array>]) -> Result<Vec<Option<Array>>> + Send + Sync;
+/// Arguments and their mapped axes.
+type Batching =
+    dyn Fn(&[Array], &[Option<usize>]) -> Result<Vec<(Array, Option<isize>)>> + Send + Sync;
+
+/// A function of arrays with reverse, forward and batching rules of its own, each of which is
+/// optional: a transform without a rule is that of the function itself.
+///
+/// Rules are functions of arrays too, through which transforms go in turn. Like any function of
+/// MLX's kind, one with a rule is pure: arrays that it closes over are constants to derivatives (`vmap` maps
+/// over them nevertheless, where it has no rule). Errors of functions and rules surface as they are;
+/// for those of the caller's own there is [`Error::other`].
+///
+/// ```
+/// use ultramarine::{Array, transforms::{CustomFunction, grad}};
+/// // Rounds, and lets the derivative through.
+/// let round = CustomFunction::new(|x| Ok(vec![x[0].round(0)?]))
+///     .with_vjp(|_, cotangents, _| Ok(vec![Some(cotangents[0].clone())]));
+/// let f = |x: &Array| round.call(std::slice::from_ref(x))?[0].square();
+/// let d = grad(f)(&Array::scalar(2.6f32))?;
+/// assert_eq!(d.item::<f32>()?, 6.0);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct CustomFunction {
+    f: Function,
+    vjp: Option<Arc<Reverse>>,
+    jvp: Option<Arc<Forward>>,
+    vmap: Option<Arc<Batching>>,
+}
+
+impl fmt::Debug for CustomFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomFunction")
+            .field("vjp", &self.vjp.is_some())
+            .field("jvp", &self.jvp.is_some())
+            .field("vmap", &self.vmap.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CustomFunction {
+    /// The function, without rules yet.
+    pub fn new(f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static) -> Self {
+        CustomFunction { f: Arc::new(f), vjp: None, jvp: None, vmap: None }
+    }
+
+    /// Sets the reverse rule. It is given the arguments, a cotangent for each output (of its shape) and
+    /// the outputs, and returns a cotangent for each argument (`None`: zero).
+    pub fn with_vjp(
+        mut self,
+        rule: impl Fn(&[Array], &[Array], &[Array]) -> Result<Vec<Option<Array>>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.vjp = Some(Arc::new(rule));
+        self
+    }
+
+    /// Sets the forward rule. It is given the arguments and their tangents (`None`: zero), and
+    /// returns a tangent for each output.
+    pub fn with_jvp(
+        mut self,
+        rule: impl Fn(&[Array], &[Option<Array>]) -> Result<Vec<Option<Array>>> + Send + Sync + 'static,
+    ) -> Self {
+        self.jvp = Some(Arc::new(rule));
+        self
+    }
+
+    /// Sets the batching rule. It is given the arguments and the mapped axis of each (`None`: not
+    /// mapped), and returns each output with its mapped axis.
+    pub fn with_vmap(
+        mut self,
+        rule: impl Fn(&[Array], &[Option<usize>]) -> Result<Vec<(Array, Option<isize>)>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.vmap = Some(Arc::new(rule));
+        self
+    }
+
+    /// Calls the function.
+    ///
+    /// # Errors
+    /// What the function returns. Transforms return what a rule returns, and [`Error::Value`] for a rule that
+    /// returns another number of arrays, or others, than it should.
+    pub fn call(&self, arguments: &[Array]) -> Result<Vec<Array>> {
+        if self.vjp.is_none() && self.jvp.is_none() && self.vmap.is_none() {
+            return (self.f)(arguments);
+        }
+        enclosed::call(&self.f, self.clone(), arguments)
+    }
+}
+
+const NAME: &str = "custom_function";
+
+/// Whether a rule returned one array (or none) for each of `wanted`.
+fn count(rule: &str, given: usize, wanted: usize, of: &str) -> Result<()> {
+    if given == wanted {
+        return Ok(());
+    }
+    let text = format!("The {rule} rule returned {given} arrays for {wanted} {of}.");
+    Err(Error::value(NAME, text))
+}
+
+/// A derivative that a rule returned, in the dtype that it has to have.
+fn checked(
+    rule: &str,
+    given: Option<Array>,
+    of: &Array,
+    what: (&str, usize),
+) -> Result<Option<Array>> {
+    let Some(given) = given else { return Ok(None) };
+    if given.shape() == of.shape() {
+        return Ok(Some(given.astype(of.dtype().derivative())));
+    }
+    let (what, i) = what;
+    Err(Error::value(
+        NAME,
+        format!(
+            "The {rule} rule returned an array of shape {} for {what} {i}, whose shape is {}.",
+            Show(given.shape()),
+            Show(of.shape())
+        ),
+    ))
+}
+
+impl Enclosing for CustomFunction {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        let arguments = operands.arguments(v.primals);
+        if !operands.arguments(v.wanted).contains(&true) {
+            return Ok(Cotangents::new());
+        }
+        let given = v.cotangents.iter().zip(v.outputs);
+        let cotangents: Vec<Array> =
+            given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect();
+        let Some(rule) = &self.vjp else {
+            return reverse(&self.f, arguments, &[], cotangents);
+        };
+        let found = rule(arguments, &cotangents, v.outputs)?;
+        count("vjp", found.len(), arguments.len(), "arguments")?;
+        let each = found.into_iter().zip(arguments).enumerate();
+        each.map(|(i, (c, a))| checked("vjp", c, a, ("argument", i))).collect()
+    }
+
+    fn jvp(&self, operands: Operands, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        let arguments = operands.arguments(j.primals);
+        let tangents = operands.arguments(j.tangents);
+        if tangents.iter().all(Option::is_none) {
+            return Ok(vec![None; j.outputs.len()]);
+        }
+        let Some(rule) = &self.jvp else { return forward(&self.f, arguments, &[], tangents) };
+        let found = rule(arguments, tangents)?;
+        count("jvp", found.len(), j.outputs.len(), "outputs")?;
+        let each = found.into_iter().zip(j.outputs).enumerate();
+        each.map(|(i, (t, o))| checked("jvp", t, o, ("output", i))).collect()
+    }
+
+    fn vmap(
+        &self,
+        operands: Operands,
+        v: &Vmap<'_>,
+        shapes: &[Shape],
+    ) -> Result<Vec<(Array, Option<usize>)>> {
+        let Some(rule) = &self.vmap else {
+            let captured = Captured::new(operands, v);
+            let (arguments, axes) = (operands.arguments(v.inputs), operands.arguments(v.axes));
+            return captured.batched(&self.f, arguments, axes, v.size);
+        };
+        if operands.captured(v.axes).iter().any(Option::is_some) {
+            let text = "The function closes over an array that is mapped over, of which its vmap rule \
+                        knows nothing; make it an argument.";
+            return Err(Error::value(NAME, text));
+        }
+        let found = rule(operands.arguments(v.inputs), operands.arguments(v.axes))?;
+        count("vmap", found.len(), shapes.len(), "outputs")?;
+        let fit = |(i, ((array, axis), wanted)): (usize, ((Array, Option<isize>), &Shape))| {
+            let axis = axis.map(|a| shape::normalize_axis("vmap", a, array.ndim())).transpose()?;
+            let mut own = Shape::from_slice(array.shape());
+            let size = axis.map_or(v.size, |a| own.remove(a));
+            if own == *wanted && size == v.size {
+                return Ok((array, axis));
+            }
+            let text = format!(
+                "The vmap rule returned an array of shape {} with mapped axis {axis:?} for output {i}, whose \
+                 shape is {} in a batch of {}.",
+                Show(array.shape()),
+                Show(wanted),
+                v.size
+            );
+            Err(Error::value(NAME, text))
+        };
+        found.into_iter().zip(shapes).enumerate().map(fit).collect()
+    }
+}
+
+/// The cotangents of arguments and closed-over arrays by the function's own operations.
+pub(super) fn reverse(
+    f: &Function,
+    arguments: &[Array],
+    captured: &[Array],
+    cotangents: Vec<Array>,
+) -> Result<Cotangents> {
+    let mut traced: Vec<Array> = arguments.iter().map(Array::traced).collect();
+    let outputs = f(&traced)?;
+    traced.extend_from_slice(captured);
+    Ok(pull_back(&traced, &outputs, cotangents)?.into_iter().map(Some).collect())
+}
+
+/// The tangents of the outputs by the function's own operations.
+pub(super) fn forward(
+    f: &Function,
+    arguments: &[Array],
+    captured: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<Vec<Option<Array>>> {
+    let mut traced: Vec<Array> = arguments.iter().map(Array::traced).collect();
+    let outputs = f(&traced)?;
+    traced.extend_from_slice(captured);
+    let (traced, tangents): (Vec<Array>, Vec<Array>) =
+        traced.into_iter().zip(tangents).filter_map(|(a, t)| Some((a, t.clone()?))).unzip();
+    Ok(push_forward(&traced, &outputs, &tangents)?.into_iter().map(Some).collect())
+}
+
+/// Mapped arrays that a function closes over: as it sees them, and as they are.
+pub(super) struct Captured {
+    seen: Vec<Array>,
+    mapped: Vec<Array>,
+    axes: Vec<Option<usize>>,
+}
+
+impl Captured {
+    pub fn new(operands: Operands, v: &Vmap<'_>) -> Captured {
+        let mut all = Captured { seen: Vec::new(), mapped: Vec::new(), axes: Vec::new() };
+        let mapped = operands.captured(v.inputs).iter().zip(operands.captured(v.axes));
+        for (seen, (mapped, axis)) in operands.captured(v.operands).iter().zip(mapped) {
+            if axis.is_some() {
+                all.seen.push(seen.clone());
+                all.mapped.push(mapped.clone());
+                all.axes.push(*axis);
+            }
+        }
+        all
+    }
+
+    /// The outputs for a batch by the function's own operations.
+    pub fn batched(
+        &self,
+        f: &Function,
+        arguments: &[Array],
+        axes: &[Option<usize>],
+        size: usize,
+    ) -> Result<Vec<(Array, Option<usize>)>> {
+        let mut seen: Vec<Array> =
+            arguments.iter().zip(axes).map(|(a, axis)| stand_in(a, *axis)).collect();
+        let outputs = f(&seen)?;
+        seen.extend_from_slice(&self.seen);
+        let mapped = [arguments, &self.mapped].concat();
+        let axes = [axes, &self.axes].concat();
+        batch(&seen, &mapped, &axes, size, &outputs)
+    }
+}

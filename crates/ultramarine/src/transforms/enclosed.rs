@@ -1,0 +1,154 @@
+//! A call of a function whose graph the transforms see as one operation, with rules of its own.
+//!
+//! The function runs on copies of its arguments that no trace sees. Its results are operands of one
+//! operation, behind the arguments and the arrays that the function closes over; evaluation hands them
+//! on. So whatever lies between arguments and results belongs to nobody but the results, and is gone once
+//! they are computed. (The idea is that of MLX's `CustomTransforms`.)
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::{Inside, Node, Tracing, Value},
+    ops::{
+        Call, Cotangents, Vmap,
+        many::{ManyJvp, ManyRules, ManyVjp},
+    },
+    shape::Shape,
+};
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+/// A function of arrays.
+pub(super) type Function = Arc<dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync>;
+
+/// The rules of such an operation. All are told how many of the operands are arguments and, behind
+/// them, arrays that the function closes over.
+pub(super) trait Enclosing: Send + Sync + 'static {
+    /// What errors call it.
+    fn name(&self) -> &'static str;
+
+    /// Cotangents of arguments and closed-over arrays.
+    fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents>;
+
+    /// Tangents of the results.
+    fn jvp(&self, operands: Operands, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>>;
+
+    /// Results for a batch; `shapes` are those of a single example.
+    fn vmap(
+        &self,
+        operands: Operands,
+        v: &Vmap<'_>,
+        shapes: &[Shape],
+    ) -> Result<Vec<(Array, Option<usize>)>>;
+}
+
+/// Which operands are what: arguments, then closed-over arrays, then the results themselves.
+#[derive(Clone, Copy)]
+pub(super) struct Operands {
+    arguments: usize,
+    captured: usize,
+}
+
+impl Operands {
+    /// The part of a list with an entry for each operand that is the arguments'.
+    pub fn arguments<'a, T>(&self, all: &'a [T]) -> &'a [T] {
+        &all[..self.arguments]
+    }
+
+    /// The part that is the closed-over arrays'.
+    pub fn captured<'a, T>(&self, all: &'a [T]) -> &'a [T] {
+        &all[self.arguments..self.arguments + self.captured]
+    }
+
+    /// Both together.
+    pub fn outer<'a, T>(&self, all: &'a [T]) -> &'a [T] {
+        &all[..self.arguments + self.captured]
+    }
+}
+
+struct Enclosed<R> {
+    rules: R,
+    operands: Operands,
+    shapes: Vec<Shape>,
+}
+
+impl<R: Enclosing> Debug for Enclosed<R> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Operands { arguments, captured } = self.operands;
+        write!(f, "{}({arguments}, {captured})", self.rules.name())
+    }
+}
+
+impl<R: Enclosing> ManyRules for Enclosed<R> {
+    fn name(&self) -> &'static str {
+        self.rules.name()
+    }
+
+    fn hands_on(&self) -> bool {
+        true
+    }
+
+    fn eval(&self, _: &Exec, call: &Call<'_>, _: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        Ok(call.inputs[self.operands.arguments + self.operands.captured..].to_vec())
+    }
+
+    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        self.rules.vjp(self.operands, v)
+    }
+
+    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        self.rules.jvp(self.operands, j)
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        self.rules.vmap(self.operands, v, &self.shapes)
+    }
+}
+
+/// Calls `f`; where a transform is under way, what it computes is one operation with `rules`.
+///
+/// # Errors
+/// What `f` returns; [`Error::Value`] when such calls are nested some hundred times.
+pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> Result<Vec<Array>> {
+    if !Tracing::active() {
+        return f(arguments);
+    }
+    let (outputs, captured) = {
+        let _inside = Inside::new()
+            .ok_or_else(|| Error::value(rules.name(), "Functions are nested too deeply."))?;
+        let own: Vec<Array> = arguments.iter().map(Array::untraced).collect();
+        let outputs = f(&own)?;
+        let captured = closed_over(&outputs);
+        (outputs, captured)
+    };
+    if captured.is_empty() && !arguments.iter().any(|a| a.node().is_traced()) {
+        return Ok(outputs);
+    }
+    let operands = Operands { arguments: arguments.len(), captured: captured.len() };
+    let inputs: Vec<&Array> = arguments.iter().chain(&captured).collect();
+    let shapes = outputs.iter().map(|o| Shape::from_slice(o.shape())).collect();
+    Ok(Array::handed_on(Enclosed { rules, operands, shapes }, &inputs, &outputs))
+}
+
+/// The traced arrays from before the call that `outputs` depend on. What lies between is taken
+/// out of all traces: operands of what was computed already are let go, and no transform goes there.
+fn closed_over(outputs: &[Array]) -> Vec<Array> {
+    let mut found: Vec<Array> = Vec::new();
+    let mut stack: Vec<Arc<Node>> = outputs.iter().rev().map(|o| o.node().clone()).collect();
+    while let Some(node) = stack.pop() {
+        if node.is_traced_outside() {
+            if !found.iter().any(|a| Arc::ptr_eq(a.node(), &node)) {
+                found.push(Array::from_node(node));
+            }
+        } else if node.is_traced() {
+            stack.extend(node.inputs());
+            node.set_traced(false);
+            if node.is_done() {
+                drop(node.take_inputs());
+            }
+        }
+    }
+    found
+}

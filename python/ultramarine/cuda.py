@@ -1,0 +1,12 @@
+"""Whether there is CUDA."""
+
+from ultramarine import _core, backends
+
+__all__ = ["is_available"]
+
+
+def is_available():
+    """Whether a loaded backend serves devices of CUDA."""
+    if _core.device_count(_core.gpu) == 0:  # the first need of a GPU loads backends
+        return False
+    return any(b.dlpack_device_type == 2 for b in backends.list())  # DLPack's number
