@@ -467,6 +467,8 @@ METAL_HEADER = '''\
 """Whether there is Metal, and old names of functions that are in the package itself."""
 
 # Made by python/tools/make_stubs.py: change the tables there.
+
+from typing import Any
 '''
 
 # Functions of one or two arrays take numbers and what can be made an array, too.
