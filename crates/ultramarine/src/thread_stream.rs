@@ -72,6 +72,8 @@ pub(crate) fn made(stream: Stream) {
 /// As [`crate::synchronize`]; all are forgotten nevertheless.
 pub fn clear_streams() -> Result<()> {
     let own = OWN.try_with(|own| std::mem::take(&mut *own.borrow_mut())).unwrap_or_default();
+    // All are waited for, also behind one that failed.
     let all = own.made.iter().chain(own.local.values());
-    all.fold(Ok(()), |before, stream| before.and(stream::synchronize(*stream)))
+    let outcomes: Vec<Result<()>> = all.map(|stream| stream::synchronize(*stream)).collect();
+    outcomes.into_iter().collect()
 }

@@ -1,5 +1,7 @@
 //! Functions with transforms of their own, checkpoints, and `depends`.
 
+#![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of one array look like lists of two")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine::transforms::{

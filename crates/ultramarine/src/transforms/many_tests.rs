@@ -1,5 +1,7 @@
 //! Operations with several results, by one made up for the tests: `x * y` and `sum(x)`.
 
+#![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of one array look like lists of two")]
+
 use super::{grad, jvp, vjp, vmap};
 use crate::{
     array::Array,
