@@ -18,7 +18,7 @@ BINARY = {
     "add": (-1, 1, -1, 1), "subtract": (-1, 1, -1, 1), "multiply": (-1, 1, -1, 1),
     "divide": (-1, 1, 0.5, 2), "remainder": (0.1, 0.9, 1.1, 1.9), "power": (0.5, 2, -1.5, 1.5),
     "maximum": (-1, 1, -1, 1), "minimum": (-1, 1, -1, 1), "logaddexp": (-1, 1, -1, 1),
-    "arctan2": (0.5, 1, 0.5, 1),
+    "arctan2": (0.5, 1, 0.5, 1), "xlogy": (-1, 1, 0.5, 2),
 }  # fmt: skip
 
 STEPS = ("sign", "floor", "ceil", "round", "trunc", "isnan", "isinf", "isfinite", "isneginf",

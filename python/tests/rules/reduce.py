@@ -33,11 +33,13 @@ CASES: list[Case] = [
     flat("all", lambda um, x: um.all(x, 1), truth(2, 3)),
     flat("any", lambda um, x: um.any(x, 0), truth(2, 3)),
     flat("count_nonzero", lambda um, x: um.count_nonzero(x, axis=1), truth(2, 3)),
+    flat("searchsorted", lambda um, x, v: um.searchsorted(um.sort(x), v), real(5), real(2, 3)),
     flat("allclose", lambda um, x, y: um.allclose(x, y), real(2, 3), real(3)),
     flat("array_equal", lambda um, x, y: um.array_equal(x, y), real(2, 3), real(2, 3)),
 ]  # fmt: skip
 
 EXEMPT = {
+    "unique": "the shape of its result depends on values",
     "cumulative_sum": "the same function as cumsum",
     "cumulative_prod": "the same function as cumprod",
 }

@@ -50,6 +50,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Unary", Here(&["exp", "sin"])), // all: the_table_names_every_op
     ("Update", Here(&["slice_update"])),
     ("View", Here(&["reshape", "broadcast_to", "swapaxes", "slice", "diagonal", "as_strided"])),
+    ("Xlogy", Here(&["xlogy"])),
 ];
 
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
