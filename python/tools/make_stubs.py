@@ -205,6 +205,15 @@ ARGUMENTS = {
     "type": "DeviceType",
     "index": "int",
     "arg": "Dtype",
+    "input": "array",
+    "weight": "array",
+    "v": "array",
+    "stride": "int",
+    "padding": "int",
+    "dilation": "int",
+    "output_padding": "int",
+    "groups": "int",
+    "flip": "bool",
     # Exceptions to the rows above.
     "zeros.shape": "int | Sequence[int]",
     "ones.shape": "int | Sequence[int]",
@@ -268,6 +277,8 @@ ARGUMENTS = {
     "return_inverse": "bool",
     "return_counts": "bool",
     "fill_value": "ArrayLike | None",
+    "conv_general.padding": "int | Sequence[int] | tuple[Sequence[int], Sequence[int]]",
+    "convolve.mode": 'Literal["full", "valid", "same"]',
 }
 for name in [
     "squeeze",
@@ -288,6 +299,12 @@ for name in [
     ARGUMENTS[f"{name}.axis"] = AXES
 for name in ("logsumexp", "count_nonzero", "softmax"):
     ARGUMENTS[f"{name}.axis"] = AXES
+for name in ("conv", "conv_transpose"):
+    for axes, kind in [(2, "int | tuple[int, int]"), (3, "int | tuple[int, int, int]")]:
+        for argument in ("stride", "padding", "dilation", "output_padding"):
+            ARGUMENTS[f"{name}{axes}d.{argument}"] = kind
+for argument in ("stride", "kernel_dilation", "input_dilation"):
+    ARGUMENTS[f"conv_general.{argument}"] = "int | Sequence[int]"
 
 RESULTS = {
     "eval": "None",

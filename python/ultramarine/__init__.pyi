@@ -629,6 +629,96 @@ def conjugate(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
 def contiguous(
     a: array, /, allow_col_major: bool = False, *, stream: StreamOrDevice = None
 ) -> array: ...
+def conv1d(
+    input: array,
+    weight: array,
+    /,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
+def conv2d(
+    input: array,
+    weight: array,
+    /,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
+def conv3d(
+    input: array,
+    weight: array,
+    /,
+    stride: int | tuple[int, int, int] = 1,
+    padding: int | tuple[int, int, int] = 0,
+    dilation: int | tuple[int, int, int] = 1,
+    groups: int = 1,
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
+def conv_general(
+    input: array,
+    weight: array,
+    /,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | tuple[Sequence[int], Sequence[int]] = 0,
+    kernel_dilation: int | Sequence[int] = 1,
+    input_dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    flip: bool = False,
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
+def conv_transpose1d(
+    input: array,
+    weight: array,
+    /,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    output_padding: int = 0,
+    groups: int = 1,
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
+def conv_transpose2d(
+    input: array,
+    weight: array,
+    /,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    dilation: int | tuple[int, int] = 1,
+    output_padding: int | tuple[int, int] = 0,
+    groups: int = 1,
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
+def conv_transpose3d(
+    input: array,
+    weight: array,
+    /,
+    stride: int | tuple[int, int, int] = 1,
+    padding: int | tuple[int, int, int] = 0,
+    dilation: int | tuple[int, int, int] = 1,
+    output_padding: int | tuple[int, int, int] = 0,
+    groups: int = 1,
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
+def convolve(
+    a: array,
+    v: array,
+    /,
+    mode: Literal["full", "valid", "same"] = "full",
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
 def copy(a: array, /, device: Device | DeviceType) -> array: ...
 def cos(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
 def cosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...

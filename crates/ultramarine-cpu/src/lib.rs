@@ -8,13 +8,14 @@
 //! * `tile`: elementwise functions over contiguous tiles that fit the L1 cache;
 //! * `fused`: runs programs of tile functions over strided tensors, and
 //!   reductions, copies and fills, which are programs too;
-//! * `gemm`: matrix products; `index`: gather and scatter; `order`: sort, scans
+//! * `gemm`: matrix products; `conv`: convolutions; `index`: gather and scatter; `order`: sort, scans
 //!   and arg-reductions; `random`: Threefry bits.
 
 #[macro_use]
 pub mod dtype;
 
 mod arith;
+mod conv;
 mod fused;
 pub mod gemm;
 mod index;

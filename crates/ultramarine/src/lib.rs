@@ -49,6 +49,10 @@ pub use num_complex::Complex32;
 pub use ops::{
     assemble::{PadMode, concatenate, stack},
     binary::Number,
+    convolve::{
+        Convolution, ConvolveMode, conv_general, conv_transpose1d, conv_transpose2d,
+        conv_transpose3d, conv1d, conv2d, conv3d, convolve,
+    },
     fill::meshgrid,
     identity::depends,
     indexing::{Index, Update},

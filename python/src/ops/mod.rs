@@ -2,6 +2,7 @@
 //! module, often a method too.
 
 mod binary;
+mod conv;
 mod create;
 mod linear;
 mod pick;
@@ -27,5 +28,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     sort::register(m)?;
     shape::register(m)?;
     pick::register(m)?;
-    linear::register(m)
+    linear::register(m)?;
+    conv::register(m)
 }

@@ -18,12 +18,12 @@
 
 mod block;
 mod gemv;
-mod micro;
-mod ops;
-mod pack;
+pub(crate) mod micro;
+pub(crate) mod ops;
+pub(crate) mod pack;
 mod rows;
-mod scratch;
-mod simd;
+pub(crate) mod scratch;
+pub(crate) mod simd;
 #[cfg(test)]
 mod tests;
 
@@ -129,6 +129,23 @@ fn matrix(v: &View<'_>) -> Matrix {
         row: v.strides[n - 2] as isize * size,
         col: v.strides[n - 1] as isize * size,
     }
+}
+
+/// One product, on all threads if that is worth it: `m x k` times `k x n`, each matrix as
+/// its address and the byte strides of its rows and columns. For real dtypes.
+///
+/// # Safety
+/// The matrices are valid and C overlaps none; `ops` is of `cx.level`.
+pub(crate) unsafe fn matmul(
+    cx: &Context,
+    ops: &Ops,
+    [m, n, k]: [usize; 3],
+    [a, b, c]: [(*mut u8, [isize; 2]); 3],
+) {
+    let [a, b, c] = [a, b, c].map(|(data, [row, col])| Matrix { data, row, col });
+    let product = Product { ops, m, n, k, a, b, c, accumulate: false };
+    // SAFETY: by this function's contract.
+    unsafe { multiply(&cx.par, &product, cx.level) }
 }
 
 impl Kernel for Matmul {

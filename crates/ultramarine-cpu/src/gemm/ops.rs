@@ -3,7 +3,7 @@
 use super::{
     gemv::{self, GemvFns},
     micro::{self, Kernels},
-    pack::{self, PackFn, StoreFn},
+    pack::{self, LinesFn, PackFn, StoreFn},
     simd::Storage,
 };
 use crate::{dtype::DType, level::Level};
@@ -35,6 +35,8 @@ pub struct Ops {
     pub pack_a: PackFn,
     /// Packs B.
     pub pack_b: PackFn,
+    /// Packs rows of real numbers that begin anywhere.
+    pub pack_lines: LinesFn,
     /// Stores sums.
     pub store: StoreFn,
     /// Matrix times vector, for real floating types.
@@ -44,7 +46,7 @@ pub struct Ops {
 macro_rules! level_fns {
     ($name:ident, $v4:literal, $(#[$features:meta])*) => {
         mod $name {
-            use super::super::pack::{self, Block, Panel};
+            use super::super::pack::{self, Block, Lines, Panel};
             use super::Storage;
             /// # Safety
             /// As [`pack::PackFn`].
@@ -52,6 +54,13 @@ macro_rules! level_fns {
             pub unsafe fn pack<S: Storage>(p: &Panel) {
                 // SAFETY: passed on; the level's features are enabled here.
                 unsafe { pack::pack::<S, $v4>(p) }
+            }
+            /// # Safety
+            /// As [`pack::LinesFn`].
+            $(#[$features])*
+            pub unsafe fn lines<S: Storage>(l: &Lines<'_>) {
+                // SAFETY: passed on; the level's features are enabled here.
+                unsafe { pack::pack_lines::<S, $v4>(l) }
             }
             /// # Safety
             /// As [`pack::StoreFn`].
@@ -70,13 +79,13 @@ level_fns!(v3, false, #[target_feature(enable = "avx2,fma,f16c")]);
 level_fns!(v4, true, #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]);
 
 /// Packing and storing of `S` at a level.
-fn copies<S: Storage>(level: Level) -> (PackFn, StoreFn) {
+fn copies<S: Storage>(level: Level) -> (PackFn, LinesFn, StoreFn) {
     match level {
         #[cfg(target_arch = "x86_64")]
-        Level::V3 => (v3::pack::<S>, v3::store::<S>),
+        Level::V3 => (v3::pack::<S>, v3::lines::<S>, v3::store::<S>),
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => (v4::pack::<S>, v4::store::<S>),
-        _ => (baseline::pack::<S>, baseline::store::<S>),
+        Level::V4 => (v4::pack::<S>, v4::lines::<S>, v4::store::<S>),
+        _ => (baseline::pack::<S>, baseline::lines::<S>, baseline::store::<S>),
     }
 }
 
@@ -103,7 +112,7 @@ fn kernels(kind: DType, level: Level) -> (Kernels, usize) {
 
 /// The functions for a dtype; none for bool, which has no products.
 pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
-    let (kind, (pack, store), gemv) = match dtype {
+    let (kind, (pack, lines, store), gemv) = match dtype {
         DType::Bool => return None,
         // Packing moves bits; what they mean is the kernels' business.
         DType::F32 => (DType::F32, copies::<u32>(level), Some(gemv::fns::<f32>())),
@@ -132,6 +141,7 @@ pub fn ops(dtype: DType, level: Level) -> Option<Ops> {
         kernels,
         pack_a: if complex { pack::pack_a_complex } else { pack },
         pack_b: if complex { pack::pack_b_complex } else { pack },
+        pack_lines: lines,
         store: if complex { pack::store_complex } else { store },
         gemv,
     })

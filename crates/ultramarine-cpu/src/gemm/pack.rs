@@ -184,33 +184,76 @@ unsafe fn row<S: Storage>(src: *const S, width: usize, dst: *mut S::Acc, ld: usi
 /// As [`pack`].
 #[inline(always)]
 unsafe fn transposed<S: Storage, const V4: bool>(p: &Panel) {
-    let dst = p.dst as *mut S::Acc;
+    let row = |i: usize| p.src.wrapping_offset(i as isize * p.across);
+    // SAFETY: passed on.
+    unsafe { lines::<S, V4>(row, p.width, p.ld, p.k, p.dst as *mut S::Acc) }
+}
+
+/// Rows that begin anywhere, to be packed as a panel as wide as there are rows.
+pub struct Lines<'a> {
+    /// First element of each row; the others follow.
+    pub rows: &'a [*const u8],
+    /// Length along k.
+    pub k: usize,
+    /// Where the panel goes.
+    pub dst: *mut u8,
+}
+
+/// Packs rows that begin anywhere.
+///
+/// # Safety
+/// As [`PackFn`].
+pub type LinesFn = unsafe fn(&Lines<'_>);
+
+/// Packs rows that begin anywhere. `V4`: AVX-512 may be used.
+///
+/// # Safety
+/// As [`LinesFn`].
+#[inline(always)]
+pub unsafe fn pack_lines<S: Storage, const V4: bool>(l: &Lines<'_>) {
+    let n = l.rows.len();
+    // SAFETY: passed on.
+    unsafe { lines::<S, V4>(|i| l.rows[i], n, n, l.k, l.dst as *mut S::Acc) }
+}
+
+/// Packs `width` rows, of which `row` tells the first element.
+///
+/// # Safety
+/// `k` elements of each row are readable, `k * ld` numbers writable.
+#[inline(always)]
+unsafe fn lines<S: Storage, const V4: bool>(
+    row: impl Fn(usize) -> *const u8,
+    width: usize,
+    ld: usize,
+    k: usize,
+    dst: *mut S::Acc,
+) {
     let mut block = [[S::Acc::default(); BLOCK]; BLOCK];
     let mut i = 0;
-    while i < p.width {
-        let rows = BLOCK.min(p.width - i);
-        let ld = BLOCK.min(p.ld - i);
+    while i < width {
+        let rows = BLOCK.min(width - i);
+        let part = BLOCK.min(ld - i);
         block[rows..].fill([S::Acc::default(); BLOCK]);
         let mut q = 0;
-        while q + BLOCK <= p.k {
+        while q + BLOCK <= k {
             // SAFETY: rows i.. and columns q.. of the source, `rows` x BLOCK of them;
-            // the panel's numbers i..i + ld for BLOCK steps of k.
+            // the panel's numbers i..i + part for BLOCK steps of k.
             unsafe {
                 for r in 0..rows {
-                    let src = p.src.offset((i + r) as isize * p.across) as *const S;
-                    convert::<S, BLOCK>(src.add(q), block[r].as_mut_ptr());
+                    convert::<S, BLOCK>((row(i + r) as *const S).add(q), block[r].as_mut_ptr());
                 }
-                flip::<S::Acc, V4>(&block, dst.add(q * p.ld + i), p.ld, ld);
+                flip::<S::Acc, V4>(&block, dst.add(q * ld + i), ld, part);
             }
             q += BLOCK;
         }
-        while q < p.k {
+        while q < k {
             // SAFETY: as above, for one step of k.
             unsafe {
-                let src = p.src.offset(i as isize * p.across) as *const S;
-                let dst = dst.add(q * p.ld + i);
-                gather::<S>(src.add(q) as *const u8, p.across, rows, dst);
-                pad(dst, rows, ld);
+                let dst = dst.add(q * ld + i);
+                for r in 0..rows {
+                    *dst.add(r) = (*(row(i + r) as *const S).add(q)).widen();
+                }
+                pad(dst, rows, part);
             }
             q += 1;
         }

@@ -2,7 +2,7 @@
 
 use super::{Plan, no_device, state};
 use crate::{
-    fused as fused_kernels,
+    conv, fused as fused_kernels,
     index::{gather, gather_axis, scatter, scatter_axis},
     kernel::{Desc, Prepared, Refusal, Signature, read_attrs},
     level::Level,
@@ -43,6 +43,7 @@ fn prepare_op(
         op::ARG_SORT => sort::prepare(attrs!(), signature, true, level),
         op::SCAN => scan::prepare(attrs!(), signature, level),
         op::ARG_REDUCE => arg_reduce::prepare(attrs!(), signature, level),
+        op::CONVOLVE => conv::prepare(attrs!(), signature, level),
         op::RANDOM_BITS => random::prepare(signature, level),
         _ => Err(Refusal::Unsupported),
     }

@@ -8,6 +8,7 @@
 
 pub(super) mod binary;
 pub(super) mod cast;
+pub(super) mod convolve;
 pub(super) mod create;
 pub(super) mod index;
 pub(super) mod matmul;

@@ -1,0 +1,171 @@
+//! Each channel by itself: a loop over channels for each tap of a pixel.
+
+use super::{Conv, compact};
+use crate::{
+    dtype::DType,
+    gemm::{
+        scratch::{Scratch, Slot},
+        simd::{Num, Storage},
+    },
+    level::{Body, Isa, at},
+    par::Shared,
+};
+use half::{bf16, f16};
+use std::marker::PhantomData;
+
+/// Channels whose sums are kept in registers.
+const WIDE: usize = 64;
+/// Multiply-adds of a task.
+const TASK: usize = 1 << 18;
+
+/// Runs a depthwise convolution without input dilation.
+///
+/// # Safety
+/// Its tensors are valid; the input's channels lie next to each other.
+pub(super) unsafe fn run(conv: &Conv<'_>) {
+    // SAFETY: passed on, with the dtype's type.
+    unsafe {
+        match conv.dtype {
+            DType::F16 => typed::<f16>(conv),
+            DType::BF16 => typed::<bf16>(conv),
+            DType::F32 => typed::<f32>(conv),
+            _ => typed::<f64>(conv),
+        }
+    }
+}
+
+/// # Safety
+/// As [`run`]; elements are `S`.
+unsafe fn typed<S: Storage>(conv: &Conv<'_>) {
+    let (channels, taps) = (conv.groups, conv.taps());
+    let [kd, kh, kw] = conv.axes.map(|a| a.kernel as usize);
+    // SAFETY: the weight is valid.
+    let (w, _room) = unsafe { compact(conv.cx, conv.dtype, &conv.w, [channels, kd, kh, kw, 1]) };
+    // The weights of all channels for a tap, next to each other, as they are summed.
+    let turned = Scratch::new(Slot::Call, taps * channels * size_of::<S::Acc>());
+    let weights = turned.get() as *mut S::Acc;
+    for c in 0..channels {
+        for t in 0..taps {
+            // SAFETY: both have `taps * channels` elements.
+            unsafe {
+                *weights.add(t * channels + c) = (*(w.data as *const S).add(c * taps + t)).widen()
+            }
+        }
+    }
+    let pixels = conv.pixels();
+    let step = (TASK / (taps * channels)).clamp(1, pixels);
+    let weights = Shared(weights);
+    let task = |i: usize| {
+        let pixels = i * step..pixels.min((i + 1) * step);
+        let body = Pixels::<S> { conv, weights: weights.get(), pixels, storage: PhantomData };
+        at(conv.cx.level, body);
+    };
+    conv.cx.par.run(pixels.div_ceil(step), task);
+}
+
+/// Some pixels of the output.
+struct Pixels<'a, S: Storage> {
+    conv: &'a Conv<'a>,
+    weights: *const S::Acc,
+    pixels: std::ops::Range<usize>,
+    storage: PhantomData<S>,
+}
+
+impl<S: Storage> Body for Pixels<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let conv = self.conv;
+        let [d, h, w] = conv.axes.map(|a| a.output as usize);
+        // Of each tap that meets the input: the input's address and the tap's number.
+        let mut met: Vec<(*const u8, usize)> = Vec::with_capacity(conv.taps());
+        for m in self.pixels.clone() {
+            let index = [m / (d * h * w), m / (h * w) % d, m / w % h, m % w];
+            let to: isize = index.iter().zip(conv.y.strides).map(|(i, s)| *i as isize * s).sum();
+            let to = conv.y.data.wrapping_offset(to);
+            met.clear();
+            taps(conv, index, &mut met);
+            let mut c = 0;
+            while c + WIDE <= conv.groups {
+                // SAFETY: WIDE channels of pixels of the input and the output.
+                unsafe { self.channels::<I, WIDE>(&met, c, to) };
+                c += WIDE;
+            }
+            while c + 16 <= conv.groups {
+                // SAFETY: 16 channels, as above.
+                unsafe { self.channels::<I, 16>(&met, c, to) };
+                c += 16;
+            }
+            while c < conv.groups {
+                // SAFETY: one channel, as above.
+                unsafe { self.channels::<I, 1>(&met, c, to) };
+                c += 1;
+            }
+        }
+    }
+}
+
+/// Lists the taps of a pixel that meet the input.
+#[inline(always)]
+fn taps(conv: &Conv<'_>, index: [usize; 4], met: &mut Vec<(*const u8, usize)>) {
+    let [a, b, c] = conv.axes;
+    let s = conv.x.strides;
+    let image = conv.x.data.wrapping_offset(index[0] as isize * s[0]) as *const u8;
+    let place = |axis: &super::Axis, o: usize, k: i64| {
+        let i = o as i64 * axis.stride - axis.low + k * axis.dilation;
+        (0..axis.input).contains(&i).then_some(i as isize)
+    };
+    for kd in 0..a.kernel {
+        let Some(z) = place(&a, index[1], kd) else { continue };
+        for kh in 0..b.kernel {
+            let Some(y) = place(&b, index[2], kh) else { continue };
+            let line = image.wrapping_offset(z * s[1] + y * s[2]);
+            for kw in 0..c.kernel {
+                let Some(x) = place(&c, index[3], kw) else { continue };
+                let tap = ((kd * b.kernel + kh) * c.kernel + kw) as usize;
+                met.push((line.wrapping_offset(x * s[3]), tap));
+            }
+        }
+    }
+}
+
+impl<S: Storage> Pixels<'_, S> {
+    /// Sums `N` channels from `c` on of a pixel.
+    ///
+    /// # Safety
+    /// The addresses are of pixels of the input, and of the output.
+    #[inline(always)]
+    unsafe fn channels<I: Isa, const N: usize>(
+        &self,
+        met: &[(*const u8, usize)],
+        c: usize,
+        to: *mut u8,
+    ) {
+        let conv = self.conv;
+        let mut sums = [S::Acc::default(); N];
+        for (from, tap) in met {
+            // SAFETY: N channels of a pixel, and their weights.
+            let (x, w) = unsafe {
+                let w = self.weights.add(tap * conv.groups + c);
+                (
+                    (*from as *const S).add(c).cast::<[S; N]>().read_unaligned(),
+                    w.cast::<[S::Acc; N]>().read_unaligned(),
+                )
+            };
+            for i in 0..N {
+                sums[i] = if I::FMA {
+                    sums[i].mul_acc::<true>(x[i].widen(), w[i])
+                } else {
+                    sums[i].mul_acc::<false>(x[i].widen(), w[i])
+                };
+            }
+        }
+        let step = conv.y.strides[4];
+        for (i, sum) in sums.iter().enumerate() {
+            let to = to.wrapping_offset((c + i) as isize * step) as *mut S;
+            // SAFETY: an element of the output.
+            unsafe { to.write(S::narrow(*sum)) }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Convolutions of every dtype against sums in float64, over random shapes, groups, strides,
+//! dilations, padding and layouts.
+
+use super::prepare;
+use crate::{
+    dtype::Element,
+    gemm::simd::Storage,
+    kernel::{Args, Context, Signature},
+    level::Level,
+    par::Par,
+    testing::{Array, Rng, Sample, desc, host},
+};
+use half::{bf16, f16};
+use ultramarine_abi::schema::ConvolveAttrs;
+
+/// Numbers that float64 holds.
+trait Real: Sample + Element + Storage {
+    /// Units of rounding of sums and of the result.
+    const EPS: [f64; 2];
+    fn real(self) -> f64;
+}
+macro_rules! reals {
+    ($($t:ty, $sum:expr, $own:expr, $x:ident => $e:expr;)*) => {$(impl Real for $t {
+        const EPS: [f64; 2] = [$sum, $own];
+        fn real(self) -> f64 { let $x = self; $e }
+    })*};
+}
+reals! {
+    f16, f32::EPSILON as f64, 1.0 / 1024.0, x => x.to_f64();
+    bf16, f32::EPSILON as f64, 1.0 / 128.0, x => x.to_f64();
+    f32, f32::EPSILON as f64, f32::EPSILON as f64, x => x as f64;
+    f64, f64::EPSILON, f64::EPSILON, x => x;
+}
+
+/// A convolution to try.
+#[derive(Clone, Debug)]
+struct Config {
+    batch: i64,
+    groups: i64,
+    channels: i64,
+    filters: i64,
+    input: [i64; 3],
+    kernel: [i64; 3],
+    output: [i64; 3],
+    stride: [i64; 3],
+    low: [i64; 3],
+    dilation: [i64; 3],
+    spread: [i64; 3],
+    flip: bool,
+    plain: [bool; 3],
+}
+
+impl Config {
+    fn random(rng: &mut Rng) -> Config {
+        let dims = 1 + rng.below(3);
+        let axes = |rng: &mut Rng, f: &dyn Fn(&mut Rng) -> i64, rest: i64| {
+            let mut of = [rest; 3];
+            (3 - dims..3).for_each(|i| of[i] = f(rng));
+            of
+        };
+        let few = |rng: &mut Rng, of: &[i64]| of[rng.below(of.len())];
+        let kind = rng.below(5);
+        let (groups, channels, filters) = match kind {
+            // Depthwise.
+            0 => (1 + rng.below(90) as i64, 1, 1),
+            1 => (2 + rng.below(3) as i64, 1 + rng.below(20) as i64, 1 + rng.below(20) as i64),
+            _ => (1, few(rng, &[1, 2, 3, 8, 17, 33, 64]), few(rng, &[1, 2, 5, 16, 31, 40, 64, 70])),
+        };
+        let low = |rng: &mut Rng| rng.below(7) as i64 - 3;
+        let step = |rng: &mut Rng| [1, 1, 1, 2, 3][rng.below(5)];
+        Config {
+            batch: 1 + rng.below(3) as i64,
+            groups,
+            channels,
+            filters,
+            input: axes(rng, &|r| 1 + r.below(9) as i64, 1),
+            kernel: axes(rng, &|r| 1 + r.below(5) as i64, 1),
+            output: axes(rng, &|r| 1 + r.below(9) as i64, 1),
+            stride: axes(rng, &step, 1),
+            low: axes(rng, &low, 0),
+            dilation: axes(rng, &step, 1),
+            spread: axes(rng, &|r| [1, 1, 2, 3, 4][r.below(5)], 1),
+            flip: rng.below(2) == 0,
+            plain: [(); 3].map(|_| rng.below(2) == 0),
+        }
+    }
+
+    /// Where output `o` meets tap `k` along an axis, if it meets an element.
+    fn meets(&self, axis: usize, o: i64, k: i64) -> Option<i64> {
+        let at = o * self.stride[axis] - self.low[axis] + k * self.dilation[axis];
+        let i = at.div_euclid(self.spread[axis]);
+        (at.rem_euclid(self.spread[axis]) == 0 && (0..self.input[axis]).contains(&i)).then_some(i)
+    }
+
+    fn check<T: Real>(&self, level: Level, threads: bool, rng: &mut Rng) {
+        let shape = |n: i64, s: [i64; 3], c: i64| [n, s[0], s[1], s[2], c];
+        let xs = shape(self.batch, self.input, self.groups * self.channels);
+        let ws = shape(self.groups * self.filters, self.kernel, self.channels);
+        let ys = shape(self.batch, self.output, self.groups * self.filters);
+        let fill = |rng: &mut Rng, s: &[i64]| -> Vec<T> {
+            (0..s.iter().product()).map(|_: i64| T::sample(rng.below(17) as i64 - 8)).collect()
+        };
+        let (xv, wv) = (fill(rng, &xs), fill(rng, &ws));
+        let yv: Vec<T> = vec![T::sample(99); ys.iter().product::<i64>() as usize];
+        let x = Array::new(&xs, &xv, self.plain[0], rng);
+        let w = Array::new(&ws, &wv, self.plain[1], rng);
+        let y = Array::new(&ys, &yv, self.plain[2], rng);
+        let signature = [desc(&x.view()), desc(&w.view())];
+        let kernel = prepare(
+            ConvolveAttrs::new(self.flip as u32),
+            &Signature { inputs: &signature, outputs: &[desc(&y.view())] },
+            level,
+        )
+        .unwrap();
+        let lists = [self.stride, self.low, self.dilation, self.spread];
+        let scalars: Vec<[u64; 2]> = lists.iter().flatten().map(|v| [*v as u64, 0]).collect();
+        let par = if threads { Par::new(host()) } else { Par::default() };
+        let args = Args { inputs: &[x.view(), w.view()], outputs: &[y.view()], scalars: &scalars };
+        // SAFETY: the views are of live arrays, which do not overlap.
+        unsafe { kernel.run(&Context { par, level }, &args) }.unwrap();
+        let got = y.values();
+        let at =
+            |s: &[i64; 5], i: [i64; 5]| i.iter().zip(s).fold(0, |at, (i, n)| at * n + i) as usize;
+        for (position, got) in got.iter().enumerate() {
+            let p = crate::testing::unravel(position, &ys);
+            let (group, mut sum, mut size) = (p[4] / self.filters, 0.0, 0.0);
+            for t in 0..self.kernel.iter().product() {
+                let k = crate::testing::unravel(t as usize, &self.kernel);
+                let met = [0, 1, 2].map(|a| self.meets(a, p[1 + a], k[a]));
+                let [Some(d), Some(h), Some(b)] = met else { continue };
+                let turned = |a: usize| if self.flip { self.kernel[a] - 1 - k[a] } else { k[a] };
+                for c in 0..self.channels {
+                    let x = xv[at(&xs, [p[0], d, h, b, group * self.channels + c])].real();
+                    let w = wv[at(&ws, [p[4], turned(0), turned(1), turned(2), c])].real();
+                    sum += x * w;
+                    size += (x * w).abs();
+                }
+            }
+            let bound = 8.0 * T::EPS[0] * size + T::EPS[1] * sum.abs();
+            assert!(
+                (got.real() - sum).abs() <= bound,
+                "{level:?} {} {self:?} at {p:?}: {} is not {sum}",
+                std::any::type_name::<T>(),
+                got.real(),
+            );
+        }
+    }
+}
+
+#[test]
+fn random_configurations() {
+    let mut rng = Rng(0x5eed_c0de);
+    for i in 0..300 {
+        let config = Config::random(&mut rng);
+        for level in Level::available() {
+            config.check::<f32>(*level, i % 3 == 0, &mut rng);
+        }
+        let level = Level::available()[i % Level::available().len()];
+        config.check::<f16>(level, false, &mut rng);
+        config.check::<bf16>(level, true, &mut rng);
+        config.check::<f64>(level, false, &mut rng);
+    }
+}
+
+/// Shapes that are cut into several tasks and stretches of k.
+#[test]
+fn larger_ones() {
+    let base = Config {
+        batch: 2,
+        groups: 1,
+        channels: 64,
+        filters: 96,
+        input: [1, 14, 15],
+        kernel: [1, 3, 3],
+        output: [1, 14, 15],
+        stride: [1; 3],
+        low: [0, 1, 1],
+        dilation: [1; 3],
+        spread: [1; 3],
+        flip: false,
+        plain: [true; 3],
+    };
+    let cases = [
+        base.clone(),
+        Config { channels: 130, kernel: [1, 3, 5], flip: true, ..base.clone() },
+        Config { filters: 300, plain: [false; 3], ..base.clone() },
+        Config { groups: 4, channels: 40, filters: 33, ..base.clone() },
+        Config { channels: 700, kernel: [1, 1, 7], low: [0, 0, 3], ..base.clone() },
+        // One tap: a product of matrices, also in a view.
+        Config { kernel: [1; 3], low: [0; 3], channels: 200, ..base.clone() },
+        Config { kernel: [1; 3], low: [0; 3], plain: [false; 3], ..base.clone() },
+        // Sound: one channel, a long kernel.
+        Config {
+            channels: 1,
+            filters: 1,
+            input: [1, 1, 3000],
+            kernel: [1, 1, 513],
+            output: [1, 1, 3000],
+            low: [0, 0, 256],
+            ..base.clone()
+        },
+        // A transposed one.
+        Config { spread: [1, 2, 2], output: [1, 29, 31], ..base },
+    ];
+    let mut rng = Rng(77);
+    for (i, config) in cases.iter().enumerate() {
+        for level in Level::available() {
+            config.check::<f32>(*level, i % 2 == 0, &mut rng);
+        }
+        config.check::<bf16>(Level::detected(), true, &mut rng);
+        config.check::<f64>(Level::detected(), true, &mut rng);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let mut rng = Rng(3);
+    let x = Array::new(&[1, 1, 1, 4, 2], &[1f32; 8], true, &mut rng);
+    let w = Array::new(&[3, 1, 1, 2, 2], &[1f32; 12], true, &mut rng);
+    let y = Array::new(&[1, 1, 1, 3, 3], &[0f32; 9], true, &mut rng);
+    let signature = [desc(&x.view()), desc(&w.view())];
+    let outputs = [desc(&y.view())];
+    let signature = Signature { inputs: &signature, outputs: &outputs };
+    let level = Level::detected();
+    let kernel = prepare(ConvolveAttrs::new(0), &signature, level).unwrap();
+    let run = |scalars: &[[u64; 2]]| {
+        let args = Args { inputs: &[x.view(), w.view()], outputs: &[y.view()], scalars };
+        // SAFETY: the views are of live arrays.
+        unsafe { kernel.run(&Context { par: Par::default(), level }, &args) }
+    };
+    let mut scalars = [[1, 0]; 12];
+    scalars[3..6].fill([0, 0]);
+    assert!(run(&scalars).is_ok());
+    assert!(run(&scalars[1..]).is_err());
+    for i in [0, 6, 9] {
+        let mut bad = scalars;
+        bad[i] = [0, 0];
+        assert!(run(&bad).is_err());
+    }
+    scalars[0] = [u64::MAX >> 1, 0];
+    scalars[2] = [u64::MAX >> 1, 0];
+    assert!(run(&scalars).is_err());
+}
