@@ -53,6 +53,7 @@ pub use ops::{
         Convolution, ConvolveMode, conv_general, conv_transpose1d, conv_transpose2d,
         conv_transpose3d, conv1d, conv2d, conv3d, convolve,
     },
+    einsum::{einsum, einsum_path},
     fill::meshgrid,
     identity::depends,
     indexing::{Index, Update},

@@ -1,10 +1,12 @@
 //! Matrix products and their relatives.
 
 use crate::array::PyArray;
-use crate::convert::{ArrayArg, integer, integers};
+use crate::convert::{ArrayArg, integer, integers, operand};
 use crate::error::{Res, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use ultramarine::Array;
 
 macro_rules! products {
     ($($(#[doc = $doc:literal])* $name:ident;)*) => {
@@ -18,7 +20,7 @@ macro_rules! products {
         )*
 
         pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            crate::functions!(m: $($name)* kron addmm tensordot vecdot);
+            crate::functions!(m: $($name)* kron addmm tensordot vecdot einsum einsum_path);
             Ok(())
         }
     };
@@ -85,4 +87,35 @@ fn tensordot(
 #[pyo3(signature = (a, b, /, *, axis=-1, stream=None))]
 fn vecdot(a: ArrayArg, b: ArrayArg, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
     Ok(PyArray::new(on(stream, || a.0.vecdot(&b.0, axis))?))
+}
+
+fn operands_of(operands: &Bound<'_, PyTuple>) -> Res<Vec<Array>> {
+    operands.iter().map(|o| operand(&o, None)).collect()
+}
+
+/// The sum of products that the subscripts name: "ij,jk->ik" is the matrix product. Letters
+/// that are not in the result are summed over, one that an operand has twice takes its diagonal, "..." are
+/// axes without a letter. Without "->" the result has what is named once, in alphabetical order.
+#[pyfunction]
+#[pyo3(signature = (subscripts, *operands, stream=None))]
+fn einsum(
+    subscripts: &str,
+    operands: &Bound<'_, PyTuple>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let operands = operands_of(operands)?;
+    Ok(PyArray::new(on(stream, || ultramarine::einsum(subscripts, &operands))?))
+}
+
+/// The order in which einsum contracts these operands, as positions in the list of those that are left, and a
+/// text about what that costs.
+#[pyfunction]
+#[pyo3(signature = (subscripts, *operands))]
+fn einsum_path<'py>(
+    subscripts: &str,
+    operands: &Bound<'py, PyTuple>,
+) -> Res<(Vec<Bound<'py, PyTuple>>, String)> {
+    let (path, text) = ultramarine::einsum_path(subscripts, &operands_of(operands)?)?;
+    let steps = path.iter().map(|step| PyTuple::new(operands.py(), step));
+    Ok((steps.collect::<PyResult<_>>()?, text))
 }

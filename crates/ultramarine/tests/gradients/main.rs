@@ -2,6 +2,7 @@
 //! rule against a loop, and transforms of transforms.
 
 mod inventory;
+mod linalg;
 mod table;
 
 use table::{Case, NOT_SMOOTH, cases};

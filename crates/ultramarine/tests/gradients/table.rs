@@ -18,7 +18,7 @@ pub struct Case {
     pub f: fn(&[Array]) -> Result<Array>,
 }
 
-fn case(
+pub fn case(
     name: &'static str,
     operands: &[(&'static [usize], f64, f64)],
     f: fn(&[Array]) -> Result<Array>,
@@ -109,6 +109,7 @@ pub fn cases() -> Vec<Case> {
     out.extend(reductions());
     out.extend(products());
     out.extend(indices());
+    out.extend(super::linalg::cases());
     out
 }
 
