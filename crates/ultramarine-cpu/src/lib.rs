@@ -21,6 +21,7 @@ pub mod gemm;
 mod index;
 pub mod kernel;
 pub mod level;
+mod linalg;
 mod order;
 pub mod par;
 mod random;

@@ -11,6 +11,7 @@ mod error;
 mod eval;
 pub mod interchange;
 pub mod io;
+pub mod linalg;
 mod log;
 pub mod memory;
 mod node;

@@ -6,6 +6,7 @@ use crate::{
     index::{gather, gather_axis, scatter, scatter_axis},
     kernel::{Desc, Prepared, Refusal, Signature, read_attrs},
     level::Level,
+    linalg,
     order::{arg_reduce, scan, sort},
     random,
 };
@@ -14,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_abi::{
     self as abi, Status, fused,
     helper::{Failure, guard},
-    schema::op,
+    schema::{TriangleAttrs, op},
 };
 
 fn prepare_op(
@@ -45,6 +46,13 @@ fn prepare_op(
         op::ARG_REDUCE => arg_reduce::prepare(attrs!(), signature, level),
         op::CONVOLVE => conv::prepare(attrs!(), signature, level),
         op::RANDOM_BITS => random::prepare(signature, level),
+        op::CHOLESKY | op::EIGH | op::EIGVALSH | op::SOLVE_TRIANGULAR => {
+            let attrs: TriangleAttrs = attrs!();
+            linalg::prepare(id, attrs.upper != 0, signature)
+        }
+        op::LU..=op::SINGULAR_VALUES | op::EIG | op::EIGVALS => {
+            linalg::prepare(id, false, signature)
+        }
         _ => Err(Refusal::Unsupported),
     }
 }

@@ -3,6 +3,7 @@
 //! or by way of the host, and the counts say which.
 
 mod cases;
+mod matrices;
 #[path = "../partial_backend/mod.rs"]
 mod partial_backend;
 

@@ -1,0 +1,110 @@
+//! Matrices and vectors of a batch, and the memory in which they are decomposed.
+
+use crate::kernel::View;
+use ultramarine_linalg::{Scalar, Work, c32};
+
+/// One matrix `(m, n)` of a tensor, or a vector `(m)`, by strides in elements.
+#[derive(Clone, Copy)]
+pub struct Plane {
+    data: *mut u8,
+    size: usize,
+    /// Rows.
+    pub m: usize,
+    /// Columns; 1 for a vector.
+    pub n: usize,
+    row: isize,
+    column: isize,
+}
+
+impl Plane {
+    /// For a tensor that is not there.
+    pub const NONE: Plane =
+        Plane { data: std::ptr::null_mut(), size: 0, m: 0, n: 0, row: 0, column: 0 };
+
+    /// The first one behind `batch` leading axes.
+    pub fn new(view: &View<'_>, batch: usize) -> Plane {
+        let at = |of: &[i64], i: usize, none: i64| of.get(batch + i).copied().unwrap_or(none);
+        Plane {
+            data: view.data,
+            size: view.dtype.size(),
+            m: at(view.shape, 0, 1) as usize,
+            n: at(view.shape, 1, 1) as usize,
+            row: at(view.strides, 0, 0) as isize,
+            column: at(view.strides, 1, 0) as isize,
+        }
+    }
+
+    /// The one `by` elements further on.
+    pub fn moved(self, by: isize) -> Plane {
+        Plane { data: self.data.wrapping_offset(by * self.size as isize), ..self }
+    }
+
+    /// The transposed matrix.
+    pub fn transposed(self) -> Plane {
+        Plane { m: self.n, n: self.m, row: self.column, column: self.row, ..self }
+    }
+
+    fn place<T>(&self, i: usize, j: usize) -> *mut T {
+        debug_assert_eq!(size_of::<T>(), self.size);
+        (self.data as *mut T).wrapping_offset(i as isize * self.row + j as isize * self.column)
+    }
+
+    /// Copies it into columns without gaps.
+    ///
+    /// # Safety
+    /// It is valid, of elements `T`.
+    pub unsafe fn load<T: Copy>(&self, to: &mut [T]) {
+        for (j, column) in to[..self.m * self.n].chunks_exact_mut(self.m.max(1)).enumerate() {
+            for (i, to) in column.iter_mut().enumerate() {
+                // SAFETY: by this function's contract.
+                *to = unsafe { *self.place::<T>(i, j) };
+            }
+        }
+    }
+
+    /// Writes `f(i, j)` to each element.
+    ///
+    /// # Safety
+    /// It is valid, of elements `T`, and nobody else's.
+    pub unsafe fn store<T>(&self, f: impl Fn(usize, usize) -> T) {
+        for i in 0..self.m {
+            for j in 0..self.n {
+                // SAFETY: by this function's contract.
+                unsafe { *self.place::<T>(i, j) = f(i, j) };
+            }
+        }
+    }
+}
+
+/// What a task needs besides; used for one matrix after the other.
+#[derive(Default)]
+pub struct Scratch<T: Scalar> {
+    /// The matrix.
+    pub a: Vec<T>,
+    /// The first factor, or the other operand.
+    pub left: Vec<T>,
+    /// The second factor.
+    pub right: Vec<T>,
+    /// Real values.
+    pub reals: Vec<T::Norm>,
+    /// Complex values.
+    pub complex: Vec<c32>,
+    /// Complex vectors.
+    pub vectors: Vec<c32>,
+    /// Rows.
+    pub indices: [Vec<u32>; 2],
+    /// The decompositions' own.
+    pub work: Work,
+}
+
+/// Room for `n` elements, of any values.
+pub fn room<T: Copy + Default>(of: &mut Vec<T>, n: usize) -> Result<&mut [T], String> {
+    if of.len() < n {
+        let missing = n - of.len();
+        of.try_reserve_exact(missing).map_err(|_| {
+            format!("no memory for a copy of a matrix ({} bytes)", n * size_of::<T>())
+        })?;
+        of.resize(n, T::default());
+    }
+    Ok(&mut of[..n])
+}

@@ -1,0 +1,129 @@
+//! One matrix: from its place to its factors' places.
+
+use super::{
+    TENSORS, What,
+    matrix::{Plane, Scratch, room},
+};
+use ultramarine_linalg::{Scalar, SingularVectors};
+
+/// A decomposition of one matrix: operands, then results.
+pub struct Job<'a> {
+    pub what: What,
+    pub upper: bool,
+    pub full: bool,
+    pub planes: &'a [Plane; TENSORS],
+}
+
+impl Job<'_> {
+    /// Does it.
+    ///
+    /// # Safety
+    /// The planes are valid, of the decomposition's shapes, and of the dtypes that belong to `T`.
+    pub unsafe fn run<T: Scalar>(&self, scratch: &mut Scratch<T>) -> Result<(), String> {
+        let [plane, first, second, third] = self.planes;
+        let (m, n) = (plane.m, plane.n);
+        let Scratch { a, left, right, reals, complex, vectors, indices, work } = scratch;
+        let a = room(a, m * n)?;
+        // An upper triangle is read as the lower one of the adjoint, of which factors and eigenvectors are the same.
+        let flipped =
+            self.upper && matches!(self.what, What::Cholesky | What::Eigh | What::EigvalsH);
+        // SAFETY: by this function's contract, here and in all that follows.
+        unsafe { if flipped { plane.transposed().load(a) } else { plane.load(a) } };
+        if flipped {
+            a.iter_mut().for_each(|v| *v = v.conjugate());
+        }
+        match self.what {
+            What::Cholesky => {
+                let fine = T::cholesky(a, n, work)?;
+                let to = if self.upper { first.transposed() } else { *first };
+                let factor = |i: usize, j: usize| match (i >= j, fine) {
+                    (false, _) => T::default(),
+                    (true, false) => {
+                        T::of_parts([f64::NAN, if T::IS_COMPLEX { f64::NAN } else { 0.0 }])
+                    }
+                    (true, true) if self.upper => a[i + j * n].conjugate(),
+                    (true, true) => a[i + j * n],
+                };
+                // SAFETY: as above.
+                unsafe { to.store(factor) };
+            }
+            What::Lu => {
+                let [pivots, rows] = indices;
+                let (pivots, rows) = (room(pivots, m.min(n))?, room(rows, m)?);
+                T::lu(a, m, n, pivots, rows)?;
+                // SAFETY: as above.
+                unsafe {
+                    first.store(|i, j| a[i + j * m]);
+                    second.store(|i, _| pivots[i]);
+                    third.store(|i, _| rows[i]);
+                }
+            }
+            What::Qr => {
+                let q = room(left, m * m.min(n))?;
+                T::qr(a, m, n, q, work)?;
+                // SAFETY: as above.
+                unsafe {
+                    first.store(|i, j| q[i + j * m]);
+                    second.store(|i, j| a[i + j * m]);
+                }
+            }
+            What::Svd => {
+                let s = room(reals, m.min(n))?;
+                let (u, v) = (room(left, m * first.n)?, room(right, n * third.m)?);
+                let wanted = SingularVectors { u, v, full: self.full };
+                T::svd(a, m, n, s, Some(wanted), work)?;
+                let (u, v) = (&left[..], &right[..]);
+                // SAFETY: as above.
+                unsafe {
+                    first.store(|i, j| u[i + j * m]);
+                    second.store(|i, _| s[i]);
+                    third.store(|i, j| v[j + i * n].conjugate());
+                }
+            }
+            What::SingularValues => {
+                let s = room(reals, m.min(n))?;
+                T::svd(a, m, n, s, None, work)?;
+                // SAFETY: as above.
+                unsafe { first.store(|i, _| s[i]) };
+            }
+            What::Eigh | What::EigvalsH => {
+                let w = room(reals, n)?;
+                let with = self.what == What::Eigh;
+                let v = room(left, if with { n * n } else { 0 })?;
+                T::eigh(a, n, w, with.then_some(v), work)?;
+                let v = &left[..];
+                // SAFETY: as above; without vectors there is no second result.
+                unsafe {
+                    first.store(|i, _| w[i]);
+                    if with {
+                        second.store(|i, j| v[i + j * n]);
+                    }
+                }
+            }
+            What::Eig | What::Eigvals => {
+                let w = room(complex, n)?;
+                let with = self.what == What::Eig;
+                let v = room(vectors, if with { n * n } else { 0 })?;
+                T::eig(a, n, w, with.then_some(v), work)?;
+                let v = &vectors[..];
+                // SAFETY: as above.
+                unsafe {
+                    first.store(|i, _| w[i]);
+                    if with {
+                        second.store(|i, j| v[i + j * n]);
+                    }
+                }
+            }
+            What::Solve => {
+                let k = first.n;
+                let b = room(left, n * k)?;
+                // SAFETY: as above.
+                unsafe { first.load(b) };
+                T::solve_triangular(a, n, self.upper, b, k)?;
+                // SAFETY: as above.
+                unsafe { second.store(|i, j| b[i + j * n]) };
+            }
+        }
+        Ok(())
+    }
+}

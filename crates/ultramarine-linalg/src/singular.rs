@@ -1,0 +1,83 @@
+//! Singular values and vectors.
+
+use crate::{
+    Number, Real, SingularVectors, Work,
+    work::{matrix, matrix_mut, scale, zeros},
+};
+use faer::{
+    Par,
+    diag::DiagMut,
+    linalg::svd::{ComputeSvdVectors, svd as decompose, svd_scratch},
+};
+
+pub(crate) fn svd<T: Number>(
+    a: &mut [T],
+    m: usize,
+    n: usize,
+    s: &mut [T::Norm],
+    mut vectors: Option<SingularVectors<'_, T>>,
+    work: &mut Work,
+) -> Result<(), String> {
+    let k = m.min(n);
+    let (a, s) = (&mut a[..m * n], &mut s[..k]);
+    if k == 0 {
+        if let Some(SingularVectors { u, v, full: true }) = vectors {
+            identity(u, m);
+            identity(v, n);
+        }
+        return Ok(());
+    }
+    let by = scale(a, T::LARGE)?;
+    if by != 1.0 {
+        a.iter_mut().for_each(|v| *v = v.times(by));
+    }
+    let kind = match &vectors {
+        None => ComputeSvdVectors::No,
+        Some(vectors) if vectors.full => ComputeSvdVectors::Full,
+        Some(_) => ComputeSvdVectors::Thin,
+    };
+    let stack = work.stack(svd_scratch::<T>(m, n, kind, kind, Par::Seq, Default::default()))?;
+    let (u, v) = match &mut vectors {
+        None => (None, None),
+        Some(SingularVectors { u, v, full }) => {
+            let (left, right) = if *full { (m, n) } else { (k, k) };
+            // A part of all singular vectors is taken to be zero.
+            u[..m * left].fill(T::default());
+            v[..n * right].fill(T::default());
+            (Some(matrix_mut(u, m, left)), Some(matrix_mut(v, n, right)))
+        }
+    };
+    let mut values = zeros::<T>(k)?;
+    let diagonal = DiagMut::from_slice_mut(&mut values);
+    decompose(matrix(a, m, n), diagonal, u, v, Par::Seq, stack, Default::default())
+        .map_err(|_| "the iteration for the singular values did not converge")?;
+    for (s, value) in s.iter_mut().zip(values) {
+        *s = Real::from_f64(value.parts()[0] / by);
+    }
+    sort(s, vectors, m, n);
+    Ok(())
+}
+
+/// Descending order: values of almost 0 do not always come in it.
+fn sort<T: Number>(s: &mut [T::Norm], vectors: Option<SingularVectors<'_, T>>, m: usize, n: usize) {
+    if s.is_sorted_by(|a, b| a >= b) {
+        return;
+    }
+    let mut order: Vec<usize> = (0..s.len()).collect();
+    order.sort_by(|a, b| s[*b].to_f64().total_cmp(&s[*a].to_f64()));
+    let sorted: Vec<T::Norm> = order.iter().map(|i| s[*i]).collect();
+    s.copy_from_slice(&sorted);
+    let columns = |of: &mut [T], m: usize| {
+        let moved: Vec<T> = order.iter().flat_map(|j| &of[j * m..][..m]).copied().collect();
+        of[..moved.len()].copy_from_slice(&moved);
+    };
+    if let Some(SingularVectors { u, v, .. }) = vectors {
+        columns(u, m);
+        columns(v, n);
+    }
+}
+
+fn identity<T: Number>(a: &mut [T], n: usize) {
+    a[..n * n].fill(T::default());
+    (0..n).for_each(|i| a[i + i * n] = T::ONE);
+}

@@ -1,0 +1,15 @@
+//! Linear algebra: decompositions of matrices.
+//!
+//! Matrices stand in the last two axes, and leading axes are a batch. Decompositions take float32,
+//! float64 and complex64. They run on any device: where a backend has no kernel the CPU computes
+//! them, by way of the host, which [`crate::op_counts`] counts.
+
+pub use crate::ops::{
+    cholesky::cholesky,
+    eig::{eig, eigvals},
+    eigh::{eigh, eigvalsh},
+    lu::lu_factor,
+    qr::qr,
+    svd::{svd, svdvals},
+    triangular::solve_triangular,
+};
