@@ -63,6 +63,11 @@ Foreign: TypeAlias = SupportsDLPack | SupportsBuffer | SupportsArray | SupportsM
 ArrayLike: TypeAlias = array | scalar | Foreign
 StreamOrDevice: TypeAlias = Stream | ThreadLocalStream | Device | DeviceType | None
 _Path: TypeAlias = str | PathLike[str] | Any
+
+__version__: str
+
+def __array_namespace_info__() -> Any:
+    """What the arrays can do, as the Python array API standard tells it."""
 '''
 
 RANDOM_HEADER = '''\
@@ -445,6 +450,7 @@ SPECIAL = {
         "def __buffer__(self, flags: int, /) -> memoryview: ...",
         "def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...",
         "def __array_namespace__(self, api_version: str | None = None) -> ModuleType: ...",
+        "def to_device(self, device: Device | DeviceType, /, *, stream: None = None) -> array: ...",
         "def reshape(self, *shape: int | Sequence[int], stream: StreamOrDevice = None) -> array: ...",
         "def transpose(self, *axes: int | Sequence[int], stream: StreamOrDevice = None) -> array: ...",
     ],

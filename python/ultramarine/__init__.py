@@ -47,3 +47,11 @@ def disable_compile():
 
 def enable_compile():
     """Has no effect: see `compile`."""
+
+
+def __array_namespace_info__():
+    """What the arrays can do, as the Python array API standard's inspection functions tell it; see
+    `ultramarine.array_api`."""
+    from ultramarine import array_api
+
+    return array_api.__array_namespace_info__()

@@ -3,6 +3,7 @@
 use super::{PyArray, evaluate, item};
 use crate::dtype::{PyDtype, object};
 use crate::error::{Res, type_, value};
+use crate::stream::DeviceArg;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
 use ultramarine::Array;
@@ -120,15 +121,58 @@ impl PyArray {
         PyArray::new(self.get(py))
     }
 
-    /// The module with the functions over arrays.
+    /// The array on a device: itself, if it is there already, else a copy.
+    ///
+    /// Args:
+    ///     device (Device): The device.
+    ///     stream: Only None: copies are ordered by the arrays.
+    ///
+    /// Returns:
+    ///     array: The array there.
+    #[pyo3(signature = (device, /, *, stream=None))]
+    fn to_device<'py>(
+        slf: &Bound<'py, Self>,
+        device: DeviceArg,
+        stream: Option<Bound<'py, PyAny>>,
+    ) -> Res<Bound<'py, Self>> {
+        if stream.is_some() {
+            return Err(value("[to_device] Streams of others are not supported."));
+        }
+        let py = slf.py();
+        let array = slf.get().get(py);
+        if array.device() == device.0 {
+            return Ok(slf.clone());
+        }
+        // The first need of a device loads the backends.
+        let there = py.detach(|| array.copy_to(device.0))?;
+        Ok(Bound::new(py, PyArray::new(there))?)
+    }
+
+    /// The namespace of the Python array API standard: `ultramarine.array_api`.
+    ///
+    /// Args:
+    ///     api_version (str, optional): A version of the standard, such as '2025.12', which is
+    ///         also the latest; the namespace fulfils all of them.
+    ///
+    /// Returns:
+    ///     module: The namespace.
+    ///
+    /// Raises:
+    ///     ValueError: For a version that there is not.
     #[pyo3(signature = (api_version=None))]
     fn __array_namespace__<'py>(
         &self,
         py: Python<'py>,
         api_version: Option<&str>,
-    ) -> PyResult<Bound<'py, PyModule>> {
-        let _ = api_version;
-        py.import("ultramarine")
+    ) -> Res<Bound<'py, PyModule>> {
+        const VERSIONS: [&str; 5] = ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"];
+        if let Some(version) = api_version.filter(|v| !VERSIONS.contains(v)) {
+            return Err(value(format!(
+                "[__array_namespace__] There is no version {version:?} of the standard: {}.",
+                VERSIONS.join(", ")
+            )));
+        }
+        Ok(py.import("ultramarine.array_api")?)
     }
 }
 

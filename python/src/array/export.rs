@@ -123,6 +123,19 @@ impl PyArray {
         Ok((load, state))
     }
 
+    /// Elements, shape and name of the dtype, for `__setstate__`.
+    fn __getstate__<'py>(&self, py: Python<'py>) -> Res<State<'py>> {
+        let array = self.get(py);
+        Ok((self.__bytes__(py)?, array.shape().to_vec(), array.dtype().name().to_owned()))
+    }
+
+    /// Makes the array what `__getstate__` told. Pickles of ours do not need it.
+    fn __setstate__(&self, py: Python<'_>, state: State<'_>) -> Res<()> {
+        let (bytes, shape, dtype) = state;
+        self.set(py, Array::from_bytes(bytes.as_bytes(), &shape, by_name(&dtype)?)?);
+        Ok(())
+    }
+
     /// # Safety
     /// Called by the interpreter with a view to fill.
     unsafe fn __getbuffer__(
@@ -203,6 +216,9 @@ impl PyArray {
         unsafe { drop(Box::from_raw((*view).internal as *mut View)) }
     }
 }
+
+/// What an array is made of: elements, shape, name of the dtype.
+type State<'py> = (Bound<'py, PyBytes>, Vec<usize>, String);
 
 /// What a pickle holds: class, elements, shape, name of the dtype.
 type Pickled<'py> = (Bound<'py, PyType>, Bound<'py, PyBytes>, Vec<usize>, String);

@@ -103,6 +103,16 @@ impl PyArray {
         Ok(PyArray::new(apply(slf, other, "division", true, Array::divide)?))
     }
 
+    /// Division, under its name in Python 2, as mlx has it.
+    fn __div__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+        PyArray::__truediv__(slf, other)
+    }
+
+    /// Reflected division, under its name in Python 2, as mlx has it.
+    fn __rdiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
+        PyArray::__rtruediv__(slf, other)
+    }
+
     fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
         let dtype = slf.get().get(slf.py()).dtype();
         if !dtype.is_inexact() && !dtype.is_storage() {
