@@ -305,7 +305,10 @@ pub fn integers(object: &Bound<'_, PyAny>) -> PyResult<Vec<isize>> {
     let wrong = || -> PyErr {
         type_(format!("expected an int or a sequence of ints, got {}", type_name(object))).into()
     };
-    if object.is_instance_of::<pyo3::types::PyString>() {
+    if object.is_instance_of::<pyo3::types::PyString>()
+        || object.is_instance_of::<pyo3::types::PyBytes>()
+        || object.is_instance_of::<pyo3::types::PyDict>()
+    {
         return Err(wrong());
     }
     let items = object.try_iter().map_err(|_| wrong())?;

@@ -287,7 +287,7 @@ fn isdtype(dtype: DtypeArg, kind: &Bound<'_, PyAny>) -> Res<bool> {
         return Ok(false);
     }
     let Ok(name) = kind.cast::<PyString>() else {
-        return Err(type_("isdtype: kind must be a Dtype, a str or a tuple of these"));
+        return Err(value("[isdtype] kind must be a Dtype, a str or a tuple of these."));
     };
     let category = match name.to_str()? {
         "bool" => return Ok(*dtype == Dtype::Bool),

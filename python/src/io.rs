@@ -89,6 +89,9 @@ fn target<'a, 'py>(
     if let Ok(path) = file.extract::<PathBuf>() {
         return Ok(Target::Path(path));
     }
+    if file.is_none() {
+        return Err(type_(format!("[{op}] Input must be a path or a file-like object, got None.")));
+    }
     for method in methods {
         if !file.hasattr(*method)? {
             return Err(value(format!(

@@ -153,6 +153,12 @@ class Layout:
     name: str
     base: Callable[[tuple[int, ...]], tuple[int, ...]]
     view: Callable[[Any, Any, tuple[int, ...]], Any]
+    # The view as text after the base, for a shape.
+    text: Callable[[tuple[int, ...]], str] = lambda s: ""
+
+
+def _index(part: str) -> Callable[[tuple[int, ...]], str]:
+    return lambda s: f"[{', '.join([part] * len(s))}]" if s else ""
 
 
 def _all(*part: int | None) -> Callable[[Any, Any, tuple[int, ...]], Any]:
@@ -161,12 +167,21 @@ def _all(*part: int | None) -> Callable[[Any, Any, tuple[int, ...]], Any]:
 
 LAYOUTS = [
     Layout("dense", lambda s: s, lambda mx, x, s: x),
-    Layout("stepped", lambda s: tuple(2 * n for n in s), _all(None, None, 2)),
-    Layout("reversed", lambda s: s, _all(None, None, -1)),
-    Layout("reversed by two", lambda s: tuple(2 * n for n in s), _all(None, None, -2)),
-    Layout("inner", lambda s: tuple(n + 3 for n in s), _all(2, -1)),
-    Layout("transposed", lambda s: s[::-1], lambda mx, x, s: mx.transpose(x)),
-    Layout("broadcast", lambda s: (1, *s[1:]) if s else s, lambda mx, x, s: mx.broadcast_to(x, s)),
+    Layout("stepped", lambda s: tuple(2 * n for n in s), _all(None, None, 2), _index("::2")),
+    Layout("reversed", lambda s: s, _all(None, None, -1), _index("::-1")),
+    Layout(
+        "reversed by two",
+        lambda s: tuple(2 * n for n in s),
+        _all(None, None, -2),
+        _index("::-2"),
+    ),
+    Layout("inner", lambda s: tuple(n + 3 for n in s), _all(2, -1), _index("2:-1")),
+    Layout("transposed", lambda s: s[::-1], lambda mx, x, s: mx.transpose(x), lambda s: ".T"),
+    Layout(
+        "broadcast",
+        lambda s: (1, *s[1:]) if s else s,
+        lambda mx, x, s: mx.broadcast_to(x, s),
+    ),
 ]
 
 
@@ -181,6 +196,16 @@ class Input:
 
     def make(self, mx: Any) -> Any:
         return self.layout.view(mx, array(mx, self.data, self.dtype), self.shape)
+
+    def source(self) -> str:
+        """Python that makes it."""
+        if self.data.size == 0:
+            base = f"mx.zeros({self.data.shape}, mx.{self.dtype})"
+        else:
+            base = f"mx.array({self.data.tolist()}, mx.{self.dtype})"
+        if self.layout.name == "broadcast":
+            return f"mx.broadcast_to({base}, {self.shape})"
+        return base + self.layout.text(self.shape)
 
 
 def given(
@@ -242,8 +267,8 @@ def problem(
     if isinstance(want, mlx.Dtype):
         same = name_of(want) == name_of(got)
     else:
-        nan = isinstance(want, float) and math.isnan(want)
-        same = type(want) is type(got) and (want == got or (nan and math.isnan(got)))
+        # What is no number is unequal to itself; its text is not.
+        same = type(want) is type(got) and (want == got or repr(want) == repr(got))
     return "" if same else f"{where}: {got!r}, mlx has {want!r}"
 
 

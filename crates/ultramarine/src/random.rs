@@ -11,6 +11,7 @@ use crate::{
     ops::{
         lean::{bin, like, slice_axis, un},
         random::bits_of,
+        select::where_,
     },
     placement::follow,
     scalar::Scalar,
@@ -314,6 +315,25 @@ pub fn categorical(
     let classes = logits.shape()[at];
     let mut rest = Shape::from_slice(logits.shape());
     rest.remove(at);
+    let mut out = rest.clone();
+    match samples {
+        Samples::One => {}
+        Samples::Count(count) => out.push(count),
+        Samples::Shape(shape) => {
+            if shape::broadcast_shapes(shape, &rest)?[..] != *shape {
+                let text = format!(
+                    "Requested shape {} is not compatible with logits of shape {}.",
+                    Show(shape),
+                    Show(logits.shape())
+                );
+                return Err(Error::value("categorical", text));
+            }
+            out = Shape::from_slice(shape);
+        }
+    }
+    if shape::size(&rest) == 1 && !out.is_empty() && classes > 0 {
+        return inverted(logits, &out, key);
+    }
     let (logits, noise, at) = match samples {
         Samples::One => (logits.clone(), Shape::from_slice(logits.shape()), at),
         Samples::Count(count) => {
@@ -324,14 +344,6 @@ pub fn categorical(
             (logits, wide, at)
         }
         Samples::Shape(shape) => {
-            if shape::broadcast_shapes(shape, &rest)?[..] != *shape {
-                let text = format!(
-                    "Requested shape {} is not compatible with logits of shape {}.",
-                    Show(shape),
-                    Show(logits.shape())
-                );
-                return Err(Error::value("categorical", text));
-            }
             let at = shape.len() - (rest.len() - at);
             let mut noise = Shape::from_slice(shape);
             noise.insert(at, classes);
@@ -340,6 +352,28 @@ pub fn categorical(
     };
     let noise = gumbel(&noise, Dtype::Float32, key)?;
     logits.add(&noise)?.argmax(Some(at as isize), false)
+}
+
+/// Indices drawn from one distribution, by looking uniform numbers up among the sums of the
+/// probabilities, as MLX does: no noise for every class and sample.
+fn inverted(logits: &Array, out: &[usize], key: Option<&Array>) -> Result<Array> {
+    let classes = logits.size();
+    let logits = logits.reshape(&[classes])?.astype(Dtype::Float32);
+    let below = logits.softmax(Some(&[0]), false)?.cumsum(Some(0), false, true)?;
+    let u = unit_interval(0.0, out, Dtype::Float32, key)?;
+    // How many sums are below: a binary search of all samples at once.
+    let mut found = Array::zeros(out, Dtype::Uint32)?;
+    let mut step = classes.next_power_of_two();
+    while step > 0 {
+        let further = found.add(&like(&found, step as f64))?;
+        let last = further.minimum(&like(&found, classes as f64))?;
+        let sum = below.take(&last.subtract(&like(&found, 1.0))?, Some(0))?;
+        let fits = further.less_equal(&like(&found, classes as f64))?;
+        found = where_(&fits.logical_and(&sum.less(&u)?)?, &further, &found)?;
+        step /= 2;
+    }
+    // Where rounding leaves the last sum short of one.
+    found.minimum(&like(&found, (classes - 1) as f64))
 }
 
 /// Laplace's distribution: `loc + scale * sign(u) * log(1 - |u|)` for `u` in (-1, 1).

@@ -65,11 +65,14 @@ impl Scalar {
         }
     }
 
-    /// From a complex number; real dtypes drop the imaginary part.
+    /// From a complex number; real dtypes drop the imaginary part, and bool is whether it is other than 0.
     pub fn from_complex(dtype: Dtype, v: Complex32) -> Self {
         if dtype == Dtype::Complex64 {
             let bits = v.re.to_bits() as u64 | (v.im.to_bits() as u64) << 32;
             return Scalar { dtype, bits };
+        }
+        if dtype == Dtype::Bool {
+            return Scalar { dtype, bits: (v.re != 0.0 || v.im != 0.0) as u64 };
         }
         Scalar::from_f64(dtype, v.re as f64)
     }

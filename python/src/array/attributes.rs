@@ -89,8 +89,8 @@ impl PyArray {
 
     fn __index__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
         let array = self.get(py);
-        if array.dtype().is_inexact() || array.size() != 1 {
-            return Err(type_("only integer arrays of one element can be converted to an index"));
+        if array.dtype().is_inexact() || array.ndim() != 0 {
+            return Err(type_("only integer arrays without axes can be converted to an index"));
         }
         self.__int__(py)
     }

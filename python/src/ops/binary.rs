@@ -1,14 +1,24 @@
 //! Elementwise functions of two arrays, and comparisons of whole arrays.
 
 use crate::array::PyArray;
-use crate::convert::{ArrayArg, operands, pair};
+use crate::convert::{ArrayArg, operand, operands, pair};
 use crate::error::Res;
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use ultramarine::Array;
 
+/// The operands: as a pair, unless something else is said.
+macro_rules! taken {
+    ($a:ident, $b:ident) => {
+        pair($a, $b)
+    };
+    ($a:ident, $b:ident, $how:ident) => {
+        $how($a, $b)
+    };
+}
+
 macro_rules! binary {
-    ($($(#[doc = $doc:literal])* $name:ident = $f:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $f:expr $(, by $how:ident)?;)*) => {
         $(
         $(#[doc = $doc])*
         ///
@@ -20,7 +30,7 @@ macro_rules! binary {
             b: &Bound<'_, PyAny>,
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
-            let (a, b) = pair(a, b)?;
+            let (a, b) = taken!(a, b $(, $how)?)?;
             Ok(PyArray::new(on(stream, || $f(&a, &b))?))
         }
         )*
@@ -70,11 +80,11 @@ binary! {
     /// a >= b, elementwise.
     greater_equal = Array::greater_equal;
     /// Whether both are non-zero, elementwise.
-    logical_and = Array::logical_and;
+    logical_and = Array::logical_and, by apart;
     /// Whether either is non-zero, elementwise.
-    logical_or = Array::logical_or;
+    logical_or = Array::logical_or, by apart;
     /// Whether exactly one is non-zero, elementwise.
-    logical_xor = Array::logical_xor;
+    logical_xor = Array::logical_xor, by apart;
     /// a & b, elementwise, for integers and bools.
     bitwise_and = Array::bitwise_and;
     /// a | b, elementwise, for integers and bools.
@@ -85,6 +95,12 @@ binary! {
     left_shift = Array::left_shift;
     /// a >> b, elementwise, for integers.
     right_shift = Array::right_shift;
+}
+
+/// Two operands, each by itself: what is asked is whether they are zero, so a number needs no
+/// dtype that the other has.
+fn apart(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Res<(Array, Array)> {
+    Ok((operand(a, None)?, operand(b, None)?))
 }
 
 /// The rounded-down quotient and the remainder, elementwise, as a list of two arrays.

@@ -231,7 +231,8 @@ fn tri(
     dtype: Option<DtypeArg>,
     stream: Option<StreamArg>,
 ) -> Res<PyArray> {
-    let (n, m) = sides("tri", n, m)?;
+    // Fewer than none are none, as in mlx; `eye` refuses them.
+    let (n, m) = (n.max(0) as usize, m.unwrap_or(n).max(0) as usize);
     Ok(PyArray::new(on(stream, || Array::tri(n, m, k, or_float(dtype)))?))
 }
 

@@ -1,7 +1,7 @@
 //! Elementwise functions of one array.
 
 use crate::array::PyArray;
-use crate::convert::{exact, operand};
+use crate::convert::{ArrayArg, exact, operand};
 use crate::dtype::DtypeArg;
 use crate::error::{Res, value};
 use crate::stream::{StreamArg, on};
@@ -29,7 +29,16 @@ macro_rules! unary {
     (
         both { $($(#[doc = $bdoc:literal])* $both:ident = $bf:expr;)* }
         functions { $($(#[doc = $doc:literal])* $name:ident = $f:expr;)* }
+        of_arrays { $($(#[doc = $adoc:literal])* $array:ident = $af:expr;)* }
     ) => {
+        $(
+        $(#[doc = $adoc])*
+        #[pyfunction]
+        #[pyo3(signature = (a, /, *, stream=None))]
+        fn $array(a: ArrayArg, stream: Option<StreamArg>) -> Res<PyArray> {
+            Ok(PyArray::new(on(stream, || ($af)(&a.0))?))
+        }
+        )*
         $(
         $(#[doc = $bdoc])*
         #[pyfunction]
@@ -59,7 +68,7 @@ macro_rules! unary {
         }
 
         pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            crate::functions!(m: $($both)* $($name)* round nan_to_num view astype);
+            crate::functions!(m: $($both)* $($name)* $($array)* round nan_to_num view astype);
             Ok(())
         }
     };
@@ -99,12 +108,8 @@ unary! {
         conjugate = Array::conjugate;
         /// The sign of each element: -1, 0 or 1.
         sign = Array::sign;
-        /// The array itself.
-        positive = Array::positive;
         /// The negative of each element.
         negative = Array::negative;
-        /// Each element rounded towards zero.
-        trunc = Array::trunc;
         /// The largest integer not above each element.
         floor = Array::floor;
         /// The smallest integer not below each element.
@@ -159,8 +164,14 @@ unary! {
         real = Array::real;
         /// The imaginary part of each element.
         imag = Array::imag;
+    }
+    of_arrays {
+        /// Each element rounded towards zero.
+        trunc = Array::trunc;
+        /// The array itself.
+        positive = Array::positive;
         /// The array, as a constant to transforms: no gradient flows through it.
-        stop_gradient = |a: &Array| Ok(a.stop_gradient());
+        stop_gradient = |a: &Array| Ok::<_, ultramarine::Error>(a.stop_gradient());
     }
 }
 
@@ -198,8 +209,8 @@ fn view(a: &Bound<'_, PyAny>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res
 /// The array converted to a dtype.
 #[pyfunction]
 #[pyo3(signature = (a, dtype, /, *, stream=None))]
-fn astype(a: &Bound<'_, PyAny>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
-    apply(a, stream, |a| a.try_astype(*dtype))
+fn astype(a: ArrayArg, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
+    Ok(PyArray::new(on(stream, || a.0.try_astype(*dtype))?))
 }
 
 #[pymethods]
@@ -207,7 +218,7 @@ impl PyArray {
     /// The array converted to a dtype.
     #[pyo3(signature = (dtype, stream=None))]
     fn astype(slf: &Bound<'_, Self>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
-        astype(slf, dtype, stream)
+        apply(slf, stream, |a| a.try_astype(*dtype))
     }
 
     /// The same bytes as elements of another dtype.

@@ -113,7 +113,7 @@ pub enum Update {
     Subtract,
     /// Multiplies.
     Multiply,
-    /// Multiplies by the reciprocal (which integers round to zero, as in MLX).
+    /// Multiplies by the reciprocal (which integers truncate, as in MLX: of 2 it is 0).
     Divide,
     /// Keeps the smaller.
     Minimum,
@@ -132,11 +132,8 @@ impl Update {
                 let zero = Array::scalar(Scalar::from_i64(dtype, 0));
                 (kind::SUM, bin(binary::SUBTRACT, &zero, &updates)?)
             }
-            Update::Multiply => (kind::PROD, updates),
-            Update::Divide => {
-                let one = Array::scalar(Scalar::from_i64(dtype.to_inexact(), 1));
-                (kind::PROD, bin(binary::DIVIDE, &one, &updates)?.astype(dtype))
-            }
+            // The updates of a division are reciprocals by now.
+            Update::Multiply | Update::Divide => (kind::PROD, updates),
             Update::Minimum => (kind::MIN, updates),
             Update::Maximum => (kind::MAX, updates),
         })
@@ -430,7 +427,13 @@ impl Array {
         let _home = follow(&[self, updates]);
         self.computable("scatter")?;
         updates.computable("scatter")?;
-        let updates = updates.astype(self.dtype());
+        let updates = if kind == Update::Divide {
+            // Before integers lose what is behind the point.
+            let one = Array::scalar(Scalar::from_i64(updates.dtype().to_inexact(), 1));
+            bin(binary::DIVIDE, &one, updates)?.astype(self.dtype())
+        } else {
+            updates.astype(self.dtype())
+        };
         if let [Index::Mask(mask)] = entries {
             return self.masked_update(mask, &updates, kind);
         }

@@ -223,6 +223,13 @@ impl Array {
         if at >= least {
             return Err(Error::value("vecdot", "axis is out of bounds."));
         }
+        // Counted from the end, where shapes are aligned.
+        let along = |x: &Array| x.shape().get((x.ndim() + at).wrapping_sub(n)).copied();
+        if along(self) != along(other) {
+            let (a, b) = (Show(self.shape()), Show(other.shape()));
+            let text = format!("axis {axis} must have one size in both, got shapes {a} and {b}.");
+            return Err(Error::value("vecdot", text));
+        }
         let a = if self.dtype().is_complex() { un(unary::CONJUGATE, self) } else { self.clone() };
         a.multiply(other)?.sum(Some(&[at as isize]), false)
     }

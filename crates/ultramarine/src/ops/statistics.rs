@@ -103,7 +103,7 @@ impl Array {
     /// As [`Array::sum`]; [`Error::Value`] when there is nothing to take it of.
     pub fn median(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
         let named = axes_of(self, axes)?;
-        if named.is_empty() && axes.is_some() {
+        if named.is_empty() && axes.is_some() && self.ndim() > 0 {
             return Err(Error::value("median", "No axes to take the median over."));
         }
         let n = count(self, &named);

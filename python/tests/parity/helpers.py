@@ -1,0 +1,56 @@
+"""Functions that cases call beside the library's own, where a call is no expression."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from typing import Any
+
+
+def assigned(x: Any, index: Any, value: Any) -> Any:
+    """x after x[index] = value."""
+    x[index] = value
+    return x
+
+
+def updated(x: Any, change: Any, value: Any) -> Any:
+    """The name after an augmented assignment, and another name of the array before."""
+    other = x
+    x = change(x, value)
+    return x, other, x is other
+
+
+def facts(x: Any, *names: str) -> Any:
+    """Attributes."""
+    return tuple(getattr(x, n) for n in names)
+
+
+def stored(save: Any, load: Any, ending: str) -> Any:
+    """What comes back from a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, f"file{ending}")
+        save(path)
+        if not os.path.exists(path):
+            return sorted(os.listdir(folder))
+        return load(path)
+
+
+def streamed(save: Any, load: Any) -> Any:
+    """What comes back from an open file in memory."""
+    file = io.BytesIO()
+    save(file)
+    file.seek(0)
+    return load(file)
+
+
+def restored(get: Any, put: Any, work: Any) -> Any:
+    """What `work` gives; a setting that it changes is put back."""
+    before = get()
+    try:
+        return work()
+    finally:
+        put(before)
+
+
+HELPERS = {f.__name__: f for f in (assigned, updated, facts, stored, streamed, restored)}

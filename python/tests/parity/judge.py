@@ -1,0 +1,147 @@
+"""Running one case in both libraries, and what comes of it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+import pickle
+from typing import Any
+
+import numpy as np
+from differences import ACCIDENTS, CRASHES, LACKS, PARITY
+from harness import (
+    ROUNDED,
+    mlx,
+    name_of,
+    problem,
+    refused_as,
+    to_numpy,
+    um,
+    unequal,
+)
+
+from . import reference
+from .draw import Case
+from .helpers import HELPERS
+
+GLOBALS = {
+    "np": np,
+    "nan": math.nan,
+    "inf": math.inf,
+    "operator": operator,
+    "copy": copy,
+    "pickle": pickle,
+    "math": math,
+    **HELPERS,
+}
+
+
+def run_in(mx: Any, case: Case) -> tuple[str, Any]:
+    """What the case comes to in a library: ("value", tree) or ("raises", exception)."""
+    space = {**GLOBALS, "mx": mx}
+    *first, last = case.code.split("\n")
+    try:
+        for name, given in case.inputs.items():
+            space[name] = given.make(mx)
+        for line in first:
+            exec(line, space)
+        result = settled(mx, eval(last, space))
+        return "value", result
+    except Exception as error:
+        return "raises", error
+
+
+def settled(mx: Any, result: Any) -> Any:
+    """The result, its arrays evaluated, other objects of the library as their text."""
+    if isinstance(result, mx.array):
+        mx.eval(result)
+        return result
+    if isinstance(result, (list, tuple)):
+        return type(result)(settled(mx, r) for r in result)
+    if isinstance(result, dict):
+        return {k: settled(mx, r) for k, r in result.items()}
+    if isinstance(result, (mx.Device, mx.DeviceType, mx.DtypeCategory)):
+        return str(result)
+    if isinstance(result, np.ndarray):
+        return (str(result.dtype), result.shape, result.tolist() if result.size < 5000 else 0)
+    if isinstance(result, np.generic):
+        return (str(result.dtype), result.item())
+    return result
+
+
+def accident(want: BaseException) -> bool:
+    """Whether mlx's error is none that it means."""
+    return any(words in str(want) for words in ACCIDENTS + LACKS)
+
+
+def judge(case: Case, step: Any = lambda library: None) -> tuple[str, str]:
+    """("same" | "error" | "judged" | "accident" | "purpose" | "crash" | "differs", detail).
+
+    `step` hears which library runs next, so that a crash has an author.
+    """
+    row = next((r for r in CRASHES if r.covers(case)), None)
+    if row is not None:
+        # Ours must survive, at least.
+        step("ours")
+        run_in(um, case)
+        return "crash", row.reason
+    step("mlx")
+    kind, want = run_in(mlx, case)
+    step("ours")
+    our_kind, got = run_in(um, case)
+    told = ""
+    if kind == "raises":
+        if accident(want):
+            return "accident", ""
+        if our_kind != "raises":
+            told = f"gives a value, mlx raises {type(want).__name__}: {str(want)[:150]}"
+        elif type(want) is type(got) or refused_as(type(want), got):
+            return "error", ""
+        else:
+            told = f"raises {got!r}, mlx {type(want).__name__}: {str(want)[:150]}"
+    elif our_kind == "raises":
+        told = f"raises {got!r}, mlx gives {shown(want)}"
+    else:
+        scale = case.entry.scale if isinstance(case.entry.scale, str) else case.entry.scale(case)
+        told = problem(want, got, case.entry.ulps, scale=scale)
+        if told and case.entry.judge and nearer(case, got, scale):
+            return "judged", told
+    if not told:
+        return "same", ""
+    for row in PARITY:
+        if row.covers(case) and row.tells(told):
+            return "purpose", row.reason
+    return "differs", told
+
+
+def shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 100 else f"{text[:100]}..."
+
+
+def nearer(case: Case, got: Any, scale: str | float) -> bool:
+    """Whether ours is what NumPy has in float64."""
+    if not isinstance(got, um.array):
+        return False
+    try:
+        want = reference.answer(case, GLOBALS)
+    except Exception:
+        return False
+    ours = to_numpy(got)
+    if want.shape != ours.shape:
+        return False
+    dtype = name_of(got.dtype)
+    if dtype not in ("float16", "bfloat16", "float32", "float64", "complex64"):
+        return False
+    if dtype == "complex64":
+        want = want.astype(np.complex128)
+    elif np.iscomplexobj(want):
+        return False
+    else:
+        # What the dtype cannot hold is infinite in it.
+        limit = {"float16": 65520.0, "bfloat16": 3.3962e38, "float32": 3.4028236e38}.get(dtype)
+        want = want.astype(np.float64)
+        if limit is not None:
+            want = np.where(np.abs(want) >= limit, np.copysign(np.inf, want), want)
+    return not unequal(want, ours, dtype, max(case.entry.ulps, ROUNDED), "", scale)

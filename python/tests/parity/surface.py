@@ -1,0 +1,102 @@
+"""The names of mlx.core, in groups; which of them are for later, and which are none of ours."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import mlx.core as mlx
+
+from .table import TABLE
+
+# What is not there yet, by what it waits for.
+LATER: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "quantize",
+            "dequantize",
+            "quantized_matmul",
+            "qqmm",
+            "gather_qmm",
+            "gather_qqmm",
+            "to_fp8",
+            "from_fp8",
+        ],
+        "quantized numbers",
+    ),
+    **dict.fromkeys(
+        ["gather_mm", "segmented_mm", "block_masked_mm"], "gathered and masked products of matrices"
+    ),
+    "hadamard_transform": "the Hadamard transform",
+    **dict.fromkeys(
+        ["export_function", "import_function", "exporter", "FunctionExporter", "export_to_dot"],
+        "exported functions",
+    ),
+    "save_gguf": "the GGUF format, in load, too",
+    "fast": "the module",
+    "distributed": "the module",
+}
+
+# Names that only mlx's own machinery has.
+INNER = {
+    "ArrayLike": "a type of annotations",
+    "get_array_buffer_size": "of arrays in mlx's own memory; x.nbytes is there",
+    "array.__div__": "of Python 2",
+    "array.__rdiv__": "of Python 2",
+    "array.__setstate__": "part of pickling, which is compared as a whole",
+    "array.__init__": "compared as array",
+    **dict.fromkeys(
+        [
+            "array.__class__",
+            "array.__delattr__",
+            "array.__dir__",
+            "array.__doc__",
+            "array.__getattribute__",
+            "array.__init_subclass__",
+            "array.__module__",
+            "array.__new__",
+            "array.__reduce__",
+            "array.__reduce_ex__",
+            "array.__setattr__",
+            "array.__sizeof__",
+            "array.__subclasshook__",
+        ],
+        "of every object",
+    ),
+    "array.__array_namespace__": "the array API's, with a suite of its own",
+    "array.__bytes__": "of the buffer protocol, which is compared",
+}
+
+GROUPS = {
+    "": "Functions, types and constants",
+    "random": "Random numbers",
+    "linalg": "Linear algebra",
+    "fft": "Fourier transforms",
+    "array": "The array class",
+}
+
+
+def all_names() -> list[str]:
+    """Every public name of mlx.core, its modules and its array class."""
+    out: list[str] = []
+    for prefix in ("", "random.", "linalg.", "fft.", "array."):
+        space: Any = getattr(mlx, prefix.rstrip(".")) if prefix else mlx
+        for name in dir(space):
+            special = prefix == "array." and name.startswith("__")
+            if (name.startswith("_") and not special) or isinstance(
+                getattr(space, name), ModuleType
+            ):
+                continue
+            out.append(prefix + name)
+    return [*out, "fast", "distributed", "metal.is_available", "cuda.is_available"]
+
+
+def unlisted() -> list[str]:
+    """Names of mlx that nothing here speaks of."""
+    known = {e.name for e in TABLE} | LATER.keys() | INNER.keys()
+    return [n for n in all_names() if n not in known]
+
+
+def group_of(name: str) -> str:
+    head = name.split(".")[0]
+    return head if head in GROUPS and "." in name else ""

@@ -1,0 +1,36 @@
+"""All entries, and the names that are left for later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ultramarine
+
+from . import arrays, elementwise, linear, others, reductions, shapes
+from .draw import Entry
+
+TABLE: list[Entry] = [
+    *elementwise.ENTRIES,
+    *reductions.ENTRIES,
+    *shapes.ENTRIES,
+    *linear.ENTRIES,
+    *arrays.ENTRIES,
+    *others.ENTRIES,
+]
+
+
+def found(module: Any, name: str) -> bool:
+    """Whether a module has a dotted name; what an array's `at` gives counts as its."""
+    if name.startswith("array.at."):
+        return hasattr(module.ones(1).at[0], name.removeprefix("array.at."))
+    for part in name.split("."):
+        # memoryview() works before CPython 3.12, which gave it a name.
+        if not hasattr(module, part) and part != "__buffer__":
+            return False
+        module = getattr(module, part, None)
+    return True
+
+
+def present(name: str) -> bool:
+    """Whether ultramarine has it."""
+    return found(ultramarine, name)
