@@ -83,6 +83,8 @@ LACKS = (
     "Unsupported type",
     "Currently only supports",
     "Does not yet support",
+    "Can only handle",
+    "got unsupported data type",
     "boolean indices are not yet supported",
     "Cannot vmap over the sorted sequence",
 )
@@ -278,6 +280,25 @@ PARITY: list[Row] = [
         "device types and categories of dtypes are no Enum: they cannot be listed or called",
         told="not iterable|instances",
     ),
+    Row(
+        "conv1d conv2d conv3d conv_general conv_transpose*",
+        "convolutions of complex numbers have an imaginary part; mlx drops it",
+        of("complex"),
+        "imag",
+    ),
+    Row(
+        "conv1d conv2d conv3d conv_general",
+        "a kernel that is longer than the input is an error; with a stride, mlx divides a "
+        "negative length, truncates to one and reads beyond the input",
+        told="Spatial dimensions",
+    ),
+    Row(
+        "conv_transpose1d conv_transpose2d conv_transpose3d",
+        "padding beyond the kernel cuts the result, as in torch; mlx cuts the input before its "
+        "stride is applied",
+        written("padding|, [0-9(]"),
+        "shape|Spatial",
+    ),
     Row("addmm", "NaN times a complex number is NaN in both parts", of("complex"), "nan"),
     Row(
         "broadcast_shapes array.transpose",
@@ -334,6 +355,7 @@ CRASHES: list[Row] = [
         "with alpha of 0 it leaves the product out, and reads c as if it had the result's shape",
         written(r"alpha=0\b|\b[a-z], [a-z], [a-z], 0\b"),
     ),
+    Row("conv*", "it divides by a number of groups of 0", written(r"groups=0|, 0\)$")),
     Row(
         "slice slice_update",
         "a slice that begins too late reads and writes what is behind the array",

@@ -58,7 +58,7 @@ def draw_matmul(g: Gen) -> str:
 def draw_addmm(g: Gen) -> str:
     a, b = matrices(g)
     try:
-        out = np.matmul(np.empty(g.size(a)), np.empty(g.size(b))).shape
+        out = np.matmul(np.zeros(g.size(a)), np.zeros(g.size(b))).shape
     except ValueError:
         out = (2, 2)
     c = g.arr([g.dtype_of(a)] if g.chance(0.7) else MOSTLY_FLOATS, g.partner(out), "few", 0)

@@ -100,10 +100,16 @@ def run_shard(total: int, only: str, shard: int, shards: int, into: Outcome) -> 
     cases = plan(total, only)[shard::shards]
     skip = 0
     here = Path(__file__).resolve().parent.parent
+    # The package that the parent has, wherever it was found.
+    paths = [str(Path(p).resolve()) for p in sys.path if p]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     while skip < len(cases):
         command = [sys.executable, "-m", "parity", "child", str(total), only]
         process = subprocess.Popen(
-            [*command, str(shard), str(shards), str(skip)], stdout=subprocess.PIPE, cwd=here
+            [*command, str(shard), str(shards), str(skip)],
+            stdout=subprocess.PIPE,
+            cwd=here,
+            env=environment,
         )
         library, finished, silent = "start", skip, False
         for line in lines_of(process):
