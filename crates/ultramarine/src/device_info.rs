@@ -28,6 +28,13 @@ pub struct DeviceInfo {
 
 /// What a device is.
 ///
+/// ```
+/// use ultramarine::{Device, device_info};
+/// let info = device_info(Device::CPU)?;
+/// assert_eq!((info.architecture.as_str(), info.backend.as_str()), (std::env::consts::ARCH, "cpu"));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
 pub fn device_info(device: Device) -> Result<DeviceInfo> {

@@ -1,6 +1,10 @@
 //! Ultramarine: lazy arrays with streams, composable transforms, and backends
 //! found and loaded while the program runs.
 
+// Test devices are written for the crate's users.
+#[cfg(test)]
+extern crate self as ultramarine;
+
 mod array;
 mod backend;
 pub mod backends;

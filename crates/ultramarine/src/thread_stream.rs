@@ -13,6 +13,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A stream of each thread's own on a device: threads that use it do not wait for each other.
 ///
 /// A thread gets its stream at the first use. When it ends, another thread may have it.
+///
+/// ```
+/// use ultramarine::{Array, Device, ThreadLocalStream, with_stream};
+/// let local = ThreadLocalStream::new(Device::CPU)?;
+/// let here = local.stream();
+/// assert_eq!(local.stream(), here);
+/// let there = std::thread::spawn(move || local.stream()).join();
+/// assert!(there.is_ok_and(|stream| stream != here));
+/// let x = Array::scalar(2.0f32);
+/// let y = with_stream(here, || x.square())?;
+/// assert_eq!((y.stream(), y.item::<f32>()?), (here, 4.0));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadLocalStream {
     /// Index, unique among these in the process.

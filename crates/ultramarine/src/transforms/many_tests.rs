@@ -17,9 +17,14 @@ use crate::{
     shape::Shape,
     stream::{lock, new_stream},
 };
+use mock_device::BUFFERS;
 use smallvec::smallvec;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[path = "../../tests/mock_device/mod.rs"]
+#[allow(dead_code, reason = "the other tests' needs")]
+mod mock_device;
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 /// Tests that look at what all share: runs, memory.
@@ -45,6 +50,9 @@ impl ManyRules for Pair {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        if !exec.device.is_host() {
+            return Err(exec.refuse(ManyRules::name(self)));
+        }
         RUNS.fetch_add(1, Ordering::Relaxed);
         if self.fails {
             return Err(Error::value("pair", "fails."));
@@ -283,6 +291,41 @@ fn other_streams() -> Result<()> {
     crate::async_eval(&[total.clone(), parts[1].clone()])?;
     assert_eq!(total.item::<f32>()?, 78.0 + 14.0);
     assert_eq!(parts[1].item::<f32>()?, 14.0);
+    Ok(())
+}
+
+/// A device with memory of its own and without a kernel for it: the CPU runs it, and all results are on
+/// the device.
+#[test]
+fn another_device() -> Result<()> {
+    let _alone = lock(&ALONE);
+    // SAFETY: the mock keeps to the contract.
+    let device = unsafe { crate::register(mock_device::init) }?[0];
+    let gpu = crate::default_stream(device)?;
+    let (x, y) = operands()?;
+    let [product, sum] = crate::with_stream(gpu, || pair(&x, &y, false))?;
+    let twice = crate::with_stream(gpu, || product.add(&product))?;
+    assert_eq!(twice.to_vec::<f32>()?, [8.0, 20.0, 36.0]);
+    assert_eq!(sum.item::<f32>()?, 6.0);
+    for part in [&product, &sum] {
+        assert_eq!(part.value()?.buffer.device(), device);
+    }
+    let count = crate::op_counts().into_iter().find(|c| c.device == device && c.op == "pair");
+    assert_eq!(count.map(|c| (c.native, c.decomposed, c.cpu)), Some((0, 0, 1)));
+
+    let f = |x: &Array| pair(x, &y, false)?[0].sum(None, false);
+    let gradient = crate::with_stream(gpu, || grad(f)(&x))?;
+    assert_eq!(gradient.to_vec::<f32>()?, [4.0, 5.0, 6.0]);
+
+    crate::set_strict(true, &[]);
+    let parts = crate::with_stream(gpu, || pair(&x, &y, false))?;
+    for part in &parts {
+        let error = part.eval().err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.contains("[pair] backend mock on gpu:0"), "{error}");
+    }
+    crate::set_strict(false, &[]);
+    drop((product, sum, twice, gradient, parts, x, y));
+    assert_eq!(BUFFERS.load(Ordering::SeqCst), 0, "buffers of the device are left over");
     Ok(())
 }
 
