@@ -28,6 +28,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Cast", Here(&["astype"])),
     ("Concatenate", Here(&["concatenate"])),
     ("Contiguous", Here(&["contiguous"])),
+    ("Convolve", Python(&["conv_general", "conv1d", "conv2d", "conv_transpose2d"])),
     ("Enclosed", Not("tests/custom_function.rs")),
     ("Fill", Not("no operands")),
     ("Fresh", Python(&["copy"])),
