@@ -19,6 +19,8 @@ enum Where {
 }
 use Where::{Here, Not, Python};
 
+const DECOMPOSITION: Where = Not("batching in tests/linalg.rs; derivative rules are not there yet");
+
 /// By the type that implements `Rules` or `ManyRules`.
 const OPERATIONS: &[(&str, Where)] = &[
     ("Arange", Not("no operands")),
@@ -26,19 +28,26 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Bad", Not("of tests")),
     ("Binary", Here(&["add", "power"])), // all: the_table_names_every_op
     ("Cast", Here(&["astype"])),
+    ("Cholesky", DECOMPOSITION),
     ("Concatenate", Here(&["concatenate"])),
     ("Contiguous", Here(&["contiguous"])),
     ("Convolve", Python(&["conv_general", "conv1d", "conv2d", "conv_transpose2d"])),
+    ("Eig", DECOMPOSITION),
+    ("Eigh", DECOMPOSITION),
+    ("Eigvals", DECOMPOSITION),
+    ("EigvalsH", DECOMPOSITION),
     ("Enclosed", Not("tests/custom_function.rs")),
     ("Fill", Not("no operands")),
     ("Fresh", Python(&["copy"])),
     ("Gather", Here(&["take", "index"])),
     ("GatherAxis", Here(&["take_along_axis"])),
     ("Identity", Not("stop_gradient_stops in main.rs; depends in tests/custom_function.rs")),
+    ("Lu", DECOMPOSITION),
     ("Many", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
     ("Matmul", Here(&["matmul"])),
     ("Pair", Not("of tests")),
     ("Part", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
+    ("Qr", DECOMPOSITION),
     ("RandomBits", Not("no derivatives; keys are mapped in tests/random.rs")),
     ("Recode", Not("storage dtypes: tests/storage.rs")),
     ("Reduce", Here(&["sum", "prod", "min", "max"])),
@@ -46,7 +55,10 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Scatter", Here(&["index_update", "index_update, add", "index_update, multiply"])),
     ("ScatterAxis", Python(&["put_along_axis", "put_along_axis, mapped indices"])),
     ("Select", Here(&["where"])),
+    ("SingularValues", DECOMPOSITION),
+    ("SolveTriangular", DECOMPOSITION),
     ("Sort", Here(&["sort"])),
+    ("Svd", DECOMPOSITION),
     ("Transfer", Not("tests/devices.rs")),
     ("Unary", Here(&["exp", "sin"])), // all: the_table_names_every_op
     ("Update", Here(&["slice_update"])),
