@@ -12,7 +12,7 @@
 //! backends.rs  the loaded backends, and what they ran
 //! ops/         functions over arrays, by subject, as tables
 //! tree.rs      trees of arrays
-//! transforms.rs, custom.rs (functions with transforms of their own), io.rs, random.rs, print.rs
+//! transforms.rs, custom.rs (functions with transforms of their own), io.rs, random.rs, fft.rs, print.rs
 //! ```
 
 // Everything public is so for the sake of Python; the documentation is its docstrings.
@@ -27,6 +27,7 @@ mod dlpack;
 mod dlpack_lab;
 mod dtype;
 mod error;
+mod fft;
 mod io;
 mod memory;
 mod ops;
@@ -101,6 +102,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     transforms::register(m)?;
     custom::register(m)?;
     random::register(m)?;
+    fft::register(m)?;
     memory::register(m)?;
     transfer::register(m)?;
     backends::register(m)?;

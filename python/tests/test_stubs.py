@@ -11,6 +11,7 @@ import ultramarine as mx
 
 MODULES = [
     "ultramarine",
+    "ultramarine.fft",
     "ultramarine.random",
     "ultramarine.backends",
     "ultramarine.cuda",

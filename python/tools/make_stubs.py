@@ -32,6 +32,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ultramarine import backends as backends
 from ultramarine import cuda as cuda
+from ultramarine import fft as fft
 from ultramarine import metal as metal
 from ultramarine import random as random
 
@@ -85,6 +86,18 @@ class _RandomState:
     def __setitem__(self, index: int, key: array) -> None: ...
 
 state: _RandomState
+'''
+
+FFT_HEADER = '''\
+"""Discrete Fourier transforms. They are computed in float32 and complex64, whatever the dtype of
+their operands."""
+
+# Made by python/tools/make_stubs.py: change the tables there.
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ultramarine import StreamOrDevice, array
 '''
 
 AXES = "int | Sequence[int] | None"
@@ -286,7 +299,27 @@ ARGUMENTS = {
     "fill_value": "ArrayLike | None",
     "conv_general.padding": "int | Sequence[int] | tuple[Sequence[int], Sequence[int]]",
     "convolve.mode": 'Literal["full", "valid", "same"]',
+    "diff.axis": "int",
+    "M": "int",
+    "d": "float",
+    "norm": "str",
+    "fftshift.axes": AXES,
+    "ifftshift.axes": AXES,
+    "n_fft": "int",
+    "hop_length": "int | None",
+    "win_length": "int | None",
+    "window": "array | None",
+    "center": "bool",
+    "pad_mode": 'Literal["reflect", "constant", "edge", "symmetric"]',
+    "onesided": "bool | None",
+    "length": "int | None",
+    "stft_matrix": "array",
+    "istft.n_fft": "int | None",
 }
+for name in ("fft", "ifft", "rfft", "irfft"):
+    ARGUMENTS[f"{name}.n"] = "int | None"
+    ARGUMENTS[f"{name}.axis"] = "int"
+    ARGUMENTS[f"{name}2.s"] = ARGUMENTS[f"{name}n.s"] = "Sequence[int] | None"
 for name in [
     "squeeze",
     "flip",
@@ -625,6 +658,7 @@ def module_stub(module: ModuleType, header: str) -> str:
 def main() -> None:
     (PACKAGE / "__init__.pyi").write_text(module_stub(mx, HEADER))
     (PACKAGE / "random.pyi").write_text(module_stub(mx.random, RANDOM_HEADER))
+    (PACKAGE / "fft.pyi").write_text(module_stub(mx.fft, FFT_HEADER))
     (PACKAGE / "backends.pyi").write_text(BACKENDS)
     (PACKAGE / "cuda.pyi").write_text(module_stub(mx.cuda, CUDA_HEADER))
     (PACKAGE / "metal.pyi").write_text(module_stub(mx.metal, METAL_HEADER))

@@ -9,13 +9,14 @@
 //! * `fused`: runs programs of tile functions over strided tensors, and
 //!   reductions, copies and fills, which are programs too;
 //! * `gemm`: matrix products; `conv`: convolutions; `index`: gather and scatter; `order`: sort, scans
-//!   and arg-reductions; `random`: Threefry bits.
+//!   and arg-reductions; `fft`: Fourier transforms; `random`: Threefry bits.
 
 #[macro_use]
 pub mod dtype;
 
 mod arith;
 mod conv;
+mod fft;
 mod fused;
 pub mod gemm;
 mod index;

@@ -13,6 +13,7 @@ mod device_info;
 mod dtype;
 mod error;
 mod eval;
+pub mod fft;
 pub mod interchange;
 pub mod io;
 pub mod linalg;
@@ -67,6 +68,7 @@ pub use ops::{
     select::where_,
     unique::Unique,
     view::{Dim, broadcast_arrays},
+    window_functions::{bartlett, blackman, hamming, hanning},
 };
 pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};
 pub use scalar::Scalar;

@@ -8,6 +8,7 @@ mod linear;
 mod pick;
 mod reduce;
 pub mod shape;
+mod signal;
 mod sort;
 mod unary;
 
@@ -29,5 +30,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     shape::register(m)?;
     pick::register(m)?;
     linear::register(m)?;
-    conv::register(m)
+    conv::register(m)?;
+    signal::register(m)
 }

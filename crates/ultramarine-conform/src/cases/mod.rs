@@ -3,6 +3,7 @@
 pub mod elementwise;
 pub mod order;
 pub mod places;
+pub mod transforms;
 
 use crate::compare::Want;
 use crate::device::words;

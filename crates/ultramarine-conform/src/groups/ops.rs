@@ -1,7 +1,7 @@
 //! Every op against the kit's reference.
 
 use super::{op_name, with_device};
-use crate::cases::{Case, Scope, Subject, elementwise, order, places};
+use crate::cases::{Case, Scope, Subject, elementwise, order, places, transforms};
 use crate::compare;
 use crate::device::{Device, Handle, Prepared};
 use crate::options::Options;
@@ -14,7 +14,7 @@ use ultramarine_abi::{device_flag, layout, schema::op};
 pub type Cases = fn(&Scope) -> Vec<Subject>;
 
 /// A group for each family.
-pub const GROUPS: [(&str, Cases); 17] = [
+pub const GROUPS: [(&str, Cases); 18] = [
     ("ops.copy", elementwise::copy),
     ("ops.fill", elementwise::fill),
     ("ops.arange", elementwise::arange),
@@ -32,6 +32,7 @@ pub const GROUPS: [(&str, Cases); 17] = [
     ("ops.sort", |scope| order::sort(scope, op::SORT)),
     ("ops.arg_sort", |scope| order::sort(scope, op::ARG_SORT)),
     ("ops.random_bits", elementwise::random_bits),
+    ("ops.fft", transforms::fft),
 ];
 
 /// The epsilon of a product with TF32's mantissa.

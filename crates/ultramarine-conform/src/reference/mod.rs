@@ -5,6 +5,7 @@ pub mod elementwise;
 pub mod order;
 pub mod places;
 pub mod threefry;
+pub mod transforms;
 
 use crate::compare::Want;
 use crate::dtype::{DType, Num};

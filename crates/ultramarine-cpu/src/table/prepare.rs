@@ -2,7 +2,7 @@
 
 use super::{Plan, no_device, state};
 use crate::{
-    conv, fused as fused_kernels,
+    conv, fft, fused as fused_kernels,
     index::{gather, gather_axis, scatter, scatter_axis},
     kernel::{Desc, Prepared, Refusal, Signature, read_attrs},
     level::Level,
@@ -45,6 +45,7 @@ fn prepare_op(
         op::SCAN => scan::prepare(attrs!(), signature, level),
         op::ARG_REDUCE => arg_reduce::prepare(attrs!(), signature, level),
         op::CONVOLVE => conv::prepare(attrs!(), signature, level),
+        op::FFT => fft::prepare(attrs!(), signature, level),
         op::RANDOM_BITS => random::prepare(signature, level),
         op::CHOLESKY | op::EIGH | op::EIGVALSH | op::SOLVE_TRIANGULAR => {
             let attrs: TriangleAttrs = attrs!();

@@ -60,6 +60,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Sort", Here(&["sort"])),
     ("Svd", DECOMPOSITION),
     ("Transfer", Not("tests/devices.rs")),
+    ("Transform", Python(&["diff", "fft.fftshift"])), // tests/fft.rs, and all of fft in Python
     ("Unary", Here(&["exp", "sin"])), // all: the_table_names_every_op
     ("Update", Here(&["slice_update"])),
     ("View", Here(&["reshape", "broadcast_to", "swapaxes", "slice", "diagonal", "as_strided"])),

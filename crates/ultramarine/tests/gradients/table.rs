@@ -147,6 +147,7 @@ fn shapes() -> Vec<Case> {
         case("tile", &[X], |x| x[0].tile(&[2, 1])),
         case("roll", &[X], |x| x[0].roll(&[1], Some(&[1]))),
         case("tril", &[(&[3, 3], -1.0, 1.0)], |x| x[0].tril(0)),
+        case("diff", &[X], |x| x[0].diff(2, 1)),
         case("meshgrid", &[(&[2], -1.0, 1.0), (&[3], -1.0, 1.0)], |x| {
             let grids = meshgrid(x, false, "xy")?;
             grids[0].multiply(&grids[1])

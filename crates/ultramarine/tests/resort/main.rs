@@ -11,6 +11,7 @@ use cases::{Case, agree, cases};
 use partial_backend::{Like, PLAIN, Partial, Request, register};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use ultramarine::fft::{self, Norm};
 use ultramarine::{
     Array, Device, Dtype, Error, OpCount, Result, default_stream, op_counts, set_fusion,
     set_strict, with_stream,
@@ -183,6 +184,54 @@ fn one_family_refused() {
         assert_agrees(op::NAMES[id as usize], gpu.device, &cases);
         let resorted: u64 = counts(gpu.device).values().map(|c| c.decomposed + c.cpu).sum();
         assert!(resorted > 0, "{}", op::NAMES[id as usize]);
+    }
+}
+
+/// Fourier transforms are matrix products on the device, unless their length has a large prime factor.
+#[test]
+fn transforms_refused() {
+    let _alone = alone();
+    let refuses = || {
+        Box::new(|r: &Request| match r.op {
+            op::FFT => status::UNSUPPORTED,
+            _ => status::OK,
+        })
+    };
+    for (lengths, on_device) in
+        [(&[1, 2, 3, 5, 12, 64, 256, 258, 300, 1000, 2048][..], true), (&[257, 526], false)]
+    {
+        let gpu = register(PLAIN, refuses());
+        let mut cases = Vec::new();
+        for &n in lengths {
+            let half = n / 2 + 1;
+            let numbers = |n: usize| -> Array {
+                let parts: Vec<f32> =
+                    (0..12 * n).map(|i| ((i * i + 3 * i) % 101) as f32 / 50.0 - 1.0).collect();
+                let flat = Array::from_slice(&parts, &[6, n, 2]).expect("12 n elements");
+                flat.view(Dtype::Complex64).and_then(|a| a.reshape(&[2, 3, n])).expect("pairs")
+            };
+            let mut case =
+                |name: &str, input: Array, make: fn(&Array, usize, isize) -> Result<Array>| {
+                    for axis in [-1, 1] {
+                        let input = input.swapaxes(-1, axis).expect("3 axes");
+                        input.eval().expect("a view");
+                        cases.push(Case {
+                            name: format!("{name} of {n} along {axis}"),
+                            inputs: vec![input],
+                            make: Box::new(move |i| make(&i[0], n, axis)),
+                            exact: false,
+                        });
+                    }
+                };
+            case("fft", numbers(n), |x, _, axis| fft::fft(x, None, axis, Norm::Ortho));
+            case("ifft", numbers(n), |x, _, axis| fft::ifft(x, None, axis, Norm::Ortho));
+            let real = numbers(n).real().expect("complex");
+            case("rfft", real, |x, _, axis| fft::rfft(x, None, axis, Norm::Ortho));
+            case("irfft", numbers(half), |x, n, axis| fft::irfft(x, Some(n), axis, Norm::Ortho));
+        }
+        assert_agrees("transforms", gpu.device, &cases);
+        let count = &counts(gpu.device)["fft"];
+        assert_eq!((count.native, count.decomposed > 0, count.cpu > 0), (0, on_device, !on_device));
     }
 }
 

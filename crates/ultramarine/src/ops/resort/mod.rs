@@ -10,6 +10,7 @@ pub(super) mod binary;
 pub(super) mod cast;
 pub(super) mod convolve;
 pub(super) mod create;
+pub(super) mod fft;
 pub(super) mod index;
 pub(super) mod matmul;
 pub(super) mod reduce;

@@ -1,0 +1,78 @@
+//! Frequencies that elements of a spectrum stand for, and their order.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{assemble::concatenate, lean::like},
+    shape::normalize_axis,
+};
+use smallvec::SmallVec;
+
+/// Moves elements so that the zero frequency comes to the middle, along `axes` (`None`: all).
+///
+/// # Errors
+/// [`Error::Index`] for an axis out of range.
+pub fn fftshift(a: &Array, axes: Option<&[isize]>) -> Result<Array> {
+    shifted("fftshift", a, axes, |n| n / 2)
+}
+
+/// The inverse of [`fftshift`], from which it differs for axes of odd length.
+///
+/// # Errors
+/// [`Error::Index`] for an axis out of range.
+pub fn ifftshift(a: &Array, axes: Option<&[isize]>) -> Result<Array> {
+    shifted("ifftshift", a, axes, |n| -(n / 2))
+}
+
+fn shifted(
+    op: &str,
+    a: &Array,
+    axes: Option<&[isize]>,
+    by: impl Fn(isize) -> isize,
+) -> Result<Array> {
+    a.computable(op)?;
+    let all: SmallVec<[isize; 4]> = (0..a.ndim() as isize).collect();
+    let axes = axes.unwrap_or(&all);
+    let shifts = axes
+        .iter()
+        .map(|axis| Ok(by(a.shape()[normalize_axis(op, *axis, a.ndim())?] as isize)))
+        .collect::<Result<SmallVec<[isize; 4]>>>()?;
+    a.roll(&shifts, Some(axes))
+}
+
+/// Checks arguments; the step between frequencies.
+fn step(op: &str, n: usize, d: f64) -> Result<f64> {
+    if n == 0 {
+        return Err(Error::value(op, "`n` must be greater than 0."));
+    }
+    if d == 0.0 {
+        return Err(Error::value(op, "`d` must be non-zero."));
+    }
+    Ok(1.0 / (n as f64 * d))
+}
+
+fn numbers(from: f64, to: f64, step: f64) -> Result<Array> {
+    let all = Array::arange(from, to, 1.0, Dtype::Float32)?;
+    all.multiply(&like(&all, step))
+}
+
+/// The frequency of each element of a transform of `n` samples that are `d` apart, as float32: first those from
+/// 0 on, then the negative ones.
+///
+/// # Errors
+/// [`Error::Value`] for no samples, or a distance of 0.
+pub fn fftfreq(n: usize, d: f64) -> Result<Array> {
+    let step = step("fftfreq", n, d)?;
+    let negative = numbers(-((n / 2) as f64), 0.0, step)?;
+    concatenate(&[numbers(0.0, n.div_ceil(2) as f64, step)?, negative], 0)
+}
+
+/// The frequencies of [`rfft`](crate::fft::rfft)'s n / 2 + 1 elements, as float32; see [`fftfreq`].
+///
+/// # Errors
+/// As [`fftfreq`].
+pub fn rfftfreq(n: usize, d: f64) -> Result<Array> {
+    let step = step("rfftfreq", n, d)?;
+    numbers(0.0, (n / 2 + 1) as f64, step)
+}

@@ -1,0 +1,301 @@
+//! Discrete Fourier transforms.
+//!
+//! All of them are computed in float32 and complex64: other real dtypes are converted to float32, and what
+//! becomes a spectrum is complex64. `float64` loses precision so, as in MLX.
+//!
+//! The forward transform of n elements is `y[k] = sum over j of x[j] e^(-2 pi i j k / n)`; the inverse one has
+//! the other sign and, unless a [`Norm`] says otherwise, a factor of 1 / n. Transforms of real numbers
+//! (`rfft` and its family) give the first n / 2 + 1 elements (rounded down) of the last transformed axis, as the others are
+//! their complex conjugates in reverse.
+//!
+//! An axis is cut off at the end, or zeros are appended to it, where another size than its own is asked for.
+//!
+//! # Example
+//! ```
+//! use ultramarine::{Array, fft};
+//!
+//! // Two waves in a second of 64 samples, of 5 and 12 hertz.
+//! let wave = |t: f32, hertz: f32| (std::f32::consts::TAU * hertz * t).sin();
+//! let samples: Vec<f32> = (0..64).map(|i| i as f32 / 64.0).map(|t| wave(t, 5.0) + wave(t, 12.0)).collect();
+//! let signal = Array::from_slice(&samples, &[64])?;
+//!
+//! let spectrum = fft::rfft(&signal, None, -1, fft::Norm::Backward)?;
+//! assert_eq!(spectrum.shape(), [33]);
+//! let frequencies = fft::rfftfreq(64, 1.0 / 64.0)?;
+//! let strongest = spectrum.abs()?.argsort(None)?.slice(&[31], &[33], &[1])?;
+//! let mut found = frequencies.take(&strongest, None)?.to_vec::<f32>()?;
+//! found.sort_by(f32::total_cmp);
+//! assert_eq!(found, [5.0, 12.0]);
+//!
+//! let back = fft::irfft(&spectrum, Some(64), -1, fft::Norm::Backward)?;
+//! let off = back.subtract(&signal)?.abs()?.max(None, false)?;
+//! assert!(off.item::<f32>()? < 1e-5);
+//! # Ok::<(), ultramarine::Error>(())
+//! ```
+
+mod frequencies;
+mod short_time;
+
+pub use frequencies::{fftfreq, fftshift, ifftshift, rfftfreq};
+pub use short_time::{IstftOptions, StftOptions, istft, stft};
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{
+        assemble::PadMode,
+        fft::{Transform, half},
+        lean::{like, slice_axis},
+    },
+    shape,
+};
+use smallvec::SmallVec;
+use std::str::FromStr;
+use ultramarine_abi::schema::fft as code;
+
+/// Which transforms have a factor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Norm {
+    /// The inverse ones: 1 / n.
+    #[default]
+    Backward,
+    /// Both: 1 / sqrt(n), so that lengths of vectors stay.
+    Ortho,
+    /// The forward ones: 1 / n.
+    Forward,
+}
+
+impl Norm {
+    /// The factor of a transform of `n` elements.
+    fn factor(self, n: usize, inverse: bool) -> f64 {
+        match (self, inverse) {
+            (Norm::Backward, false) | (Norm::Forward, true) => 1.0,
+            (Norm::Ortho, _) => 1.0 / (n as f64).sqrt(),
+            _ => 1.0 / n as f64,
+        }
+    }
+}
+
+impl FromStr for Norm {
+    type Err = Error;
+
+    /// By its name: `backward`, `ortho` or `forward`.
+    fn from_str(name: &str) -> Result<Norm> {
+        match name {
+            "backward" => Ok(Norm::Backward),
+            "ortho" => Ok(Norm::Ortho),
+            "forward" => Ok(Norm::Forward),
+            _ => Err(Error::value(
+                "fft",
+                format!(
+                    "Invalid norm '{name}'. Expected one of {{'backward', 'ortho', 'forward'}}."
+                ),
+            )),
+        }
+    }
+}
+
+/// A family of transforms.
+#[derive(Clone, Copy)]
+struct Family {
+    name: &'static str,
+    real: bool,
+    inverse: bool,
+}
+
+impl Family {
+    /// Sizes and axes as they were asked for, checked; `None`: there is nothing to do.
+    fn plan(
+        self,
+        a: &Array,
+        s: Option<&[usize]>,
+        axes: Option<&[isize]>,
+    ) -> Result<Option<Vec<(usize, usize)>>> {
+        let (op, ndim) = (self.name, a.ndim());
+        if s.is_some() && axes.is_none() {
+            return Err(Error::value(op, "`axes` should not be `None` if `s` is not `None`."));
+        }
+        let out_of_range = |axis: isize| {
+            Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions."))
+        };
+        let place = |axis: isize| shape::from_start(axis, ndim);
+        if s.is_none() {
+            axes.unwrap_or_default()
+                .iter()
+                .try_for_each(|axis| place(*axis).map(drop).ok_or_else(|| out_of_range(*axis)))?;
+        }
+        if ndim == 0 {
+            return Err(Error::value(op, "Requires array with at least one dimension."));
+        }
+        let all: SmallVec<[isize; 4]> = (0..ndim as isize).collect();
+        let axes = axes.unwrap_or(&all);
+        if s.is_some_and(|s| s.len() != axes.len()) {
+            return Err(Error::value(op, "Shape and axes have different sizes."));
+        }
+        // Those that are out of range may be twice there too.
+        let same = |a: isize, b: isize| match (place(a), place(b)) {
+            (None, None) => a == b,
+            (a, b) => a == b,
+        };
+        if (1..axes.len()).any(|i| axes[..i].iter().any(|a| same(*a, axes[i]))) {
+            return Err(Error::value(op, format!("Duplicated axis received {axes:?}.")));
+        }
+        let mut plan = Vec::with_capacity(axes.len());
+        for (i, &axis) in axes.iter().enumerate() {
+            let at = place(axis).ok_or_else(|| out_of_range(axis))?;
+            let own = a.shape()[at];
+            let whole = if self.real && self.inverse && i + 1 == axes.len() {
+                2 * own.saturating_sub(1)
+            } else {
+                own
+            };
+            plan.push((at, s.map_or(whole, |s| s[i])));
+        }
+        if plan.iter().any(|(_, n)| *n == 0) {
+            let sizes: Vec<usize> = plan.iter().map(|(_, n)| *n).collect();
+            return Err(Error::value(op, format!("Invalid FFT output size requested {sizes:?}.")));
+        }
+        Ok(if plan.is_empty() { None } else { Some(plan) })
+    }
+
+    /// Transforms along several axes; of a family of real numbers, the last one is that of the real transform.
+    fn run(
+        self,
+        a: &Array,
+        s: Option<&[usize]>,
+        axes: Option<&[isize]>,
+        norm: Norm,
+    ) -> Result<Array> {
+        a.computable(self.name)?;
+        let Some(plan) = self.plan(a, s, axes)? else { return Ok(a.clone()) };
+        let Some((&(last_axis, last), rest)) = plan.split_last() else { return Ok(a.clone()) };
+        let last_in = if self.real && self.inverse { half(last) } else { last };
+        let dtype = if self.real && !self.inverse { Dtype::Float32 } else { Dtype::Complex64 };
+        let mut a = fitted(a, rest, (last_axis, last_in))?.try_astype(dtype)?;
+        let one = |a: &Array, axis: usize, n: usize, code: u32| {
+            Transform { code, axis, n, scale: norm.factor(n, self.inverse) }.of(a)
+        };
+        let plain = if self.inverse { code::BACKWARD } else { code::FORWARD };
+        if !self.inverse {
+            a = one(&a, last_axis, last, if self.real { code::REAL } else { plain })?;
+        }
+        for &(axis, n) in rest.iter().rev() {
+            a = one(&a, axis, n, plain)?;
+        }
+        if self.inverse {
+            a = one(&a, last_axis, last, if self.real { code::REAL_BACKWARD } else { plain })?;
+        }
+        Ok(a)
+    }
+}
+
+/// The array with its axes cut off or filled up with zeros to these sizes.
+fn fitted(a: &Array, axes: &[(usize, usize)], last: (usize, usize)) -> Result<Array> {
+    let mut a = a.clone();
+    let mut widths: SmallVec<[(usize, usize); 4]> = SmallVec::from_elem((0, 0), a.ndim());
+    for &(axis, n) in axes.iter().chain([&last]) {
+        let own = a.shape()[axis];
+        if n < own {
+            a = slice_axis(&a, axis, 0, n)?;
+        }
+        widths[axis].1 = n.saturating_sub(own);
+    }
+    a.pad(&widths, PadMode::Constant, &like(&a, 0.0))
+}
+
+macro_rules! transforms {
+    ($real:literal $inverse:literal;
+     $(#[$one_doc:meta])* $one:ident
+     $(#[$two_doc:meta])* $two:ident
+     $(#[$many_doc:meta])* $many:ident) => {
+        $(#[$one_doc])*
+        ///
+        /// `n` is the transform's length (`None`: the axis' own).
+        ///
+        /// # Errors
+        /// [`Error::Index`] for an axis out of range, [`Error::Value`] for a length of 0.
+        pub fn $one(a: &Array, n: Option<usize>, axis: isize, norm: Norm) -> Result<Array> {
+            let family = Family { name: stringify!($one), real: $real, inverse: $inverse };
+            family.run(a, n.as_ref().map(std::slice::from_ref), Some(&[axis]), norm)
+        }
+
+        $(#[$two_doc])*
+        ///
+        /// `s` are the transforms' lengths (`None`: the axes' own), `axes` the axes (`None`: the last two).
+        ///
+        /// # Errors
+        #[doc = concat!("As [`", stringify!($many), "`].")]
+        pub fn $two(
+            a: &Array,
+            s: Option<&[usize]>,
+            axes: Option<&[isize]>,
+            norm: Norm,
+        ) -> Result<Array> {
+            let family = Family { name: stringify!($two), real: $real, inverse: $inverse };
+            family.run(a, s, Some(axes.unwrap_or(&[-2, -1])), norm)
+        }
+
+        $(#[$many_doc])*
+        ///
+        /// `s` are the transforms' lengths (`None`: the axes' own), `axes` the axes (`None`: all; not with `s`).
+        /// Without any axis the array is given back as it is.
+        ///
+        /// # Errors
+        /// [`Error::Index`] for an axis out of range; [`Error::Value`] for one that is there twice, a length of
+        /// 0, lengths that are not as many as the axes, or a 0-d array.
+        pub fn $many(
+            a: &Array,
+            s: Option<&[usize]>,
+            axes: Option<&[isize]>,
+            norm: Norm,
+        ) -> Result<Array> {
+            let family = Family { name: stringify!($many), real: $real, inverse: $inverse };
+            family.run(a, s, axes, norm)
+        }
+    };
+}
+
+transforms! { false false;
+    /// The transform along an axis: complex64 of the operand's shape.
+    ///
+    /// ```
+    /// use ultramarine::{Array, Complex32, fft};
+    /// let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[4])?;
+    /// let y = fft::fft(&x, None, -1, fft::Norm::Backward)?;
+    /// let [a, b] = [(10.0, 0.0), (-2.0, 2.0)].map(|(re, im)| Complex32::new(re, im));
+    /// assert_eq!(y.to_vec::<Complex32>()?[..2], [a, b]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    fft
+    /// The transform along two axes.
+    fft2
+    /// The transform along several axes.
+    fftn
+}
+transforms! { false true;
+    /// The inverse of [`fft`] along an axis.
+    ifft
+    /// The inverse of [`fft2`].
+    ifft2
+    /// The inverse of [`fftn`].
+    ifftn
+}
+transforms! { true false;
+    /// The transform of real numbers along an axis, which gets n / 2 + 1 elements. Of complex numbers only
+    /// the real parts are seen.
+    rfft
+    /// The transform of real numbers along two axes, of which the last one gets n / 2 + 1 elements.
+    rfft2
+    /// The transform of real numbers along several axes, of which the last one gets n / 2 + 1 elements.
+    rfftn
+}
+transforms! { true true;
+    /// The inverse of [`rfft`]: `n` real numbers (by default 2 (m - 1) for m elements, so an odd length must
+    /// be told). Imaginary parts that no transform of real numbers has are ignored.
+    irfft
+    /// The inverse of [`rfft2`].
+    irfft2
+    /// The inverse of [`rfftn`].
+    irfftn
+}
