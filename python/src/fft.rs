@@ -17,14 +17,9 @@ fn norm_of(name: &str) -> Res<Norm> {
     Ok(name.parse::<Norm>()?)
 }
 
-/// Sizes of transforms, none of which is negative.
-fn sizes(op: &str, s: Option<&[isize]>) -> Res<Option<Vec<usize>>> {
-    let one = |n: &isize| usize::try_from(*n).ok();
-    let all = s.map(|s| s.iter().map(one).collect::<Option<Vec<_>>>());
-    match all {
-        Some(None) => Err(value(format!("[{op}] Invalid FFT output size requested ({s:?})."))),
-        other => Ok(other.flatten()),
-    }
+/// Sizes of transforms. A negative one is as wrong as 0.
+fn sizes(s: &[isize]) -> Vec<usize> {
+    s.iter().map(|n| usize::try_from(*n).unwrap_or(0)).collect()
 }
 
 macro_rules! transforms {
@@ -54,9 +49,8 @@ macro_rules! transforms {
             norm: &str,
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
-            let op = stringify!($one);
             let norm = norm_of(norm)?;
-            let n = sizes(op, n.as_ref().map(std::slice::from_ref))?.map(|n| n[0]);
+            let n = n.map(|n| sizes(&[n])[0]);
             made(stream, || core::$one(&a.0, n, axis, norm))
         }
 
@@ -104,9 +98,8 @@ macro_rules! transforms {
             norm: &str,
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
-            let op = stringify!($many);
             let norm = norm_of(norm)?;
-            let s = sizes(op, s.as_ref().map(|s| &s.0[..]))?;
+            let s = s.map(|s| sizes(&s.0));
             let axes = axes.as_ref().map(|axes| &axes.0[..]);
             made(stream, || core::$many(&a.0, s.as_deref(), axes, norm))
         }

@@ -49,7 +49,11 @@ windows! {
 #[pyfunction]
 #[pyo3(signature = (a, /, n=1, axis=-1, *, stream=None))]
 fn diff(a: ArrayArg, n: isize, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
-    let n = usize::try_from(n).map_err(|_| value("[diff] Order `n` must be non-negative."))?;
+    let Ok(n) = usize::try_from(n) else {
+        // An axis out of range goes first.
+        a.0.diff(0, axis)?;
+        return Err(value("[diff] Order `n` must be non-negative."));
+    };
     Ok(PyArray::new(on(stream, || a.0.diff(n, axis))?))
 }
 
