@@ -31,7 +31,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Cholesky", DECOMPOSITION),
     ("Concatenate", Here(&["concatenate"])),
     ("Contiguous", Here(&["contiguous"])),
-    ("Convolve", Python(&["conv_general", "conv1d", "conv2d", "conv_transpose2d"])),
+    ("Convolve", Here(&["conv2d", "conv_general", "depthwise", "conv_transpose1d", "convolve"])),
     ("Eig", DECOMPOSITION),
     ("Eigh", DECOMPOSITION),
     ("Eigvals", DECOMPOSITION),

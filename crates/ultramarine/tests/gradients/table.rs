@@ -1,7 +1,8 @@
 //! The table: each differentiable function with operands where it is smooth.
 
 use ultramarine::{
-    Array, Dtype, PadMode, Result, Update, addmm, concatenate, index, meshgrid, stack, where_,
+    Array, Convolution, ConvolveMode, Dtype, PadMode, Result, Update, addmm, concatenate,
+    conv_general, conv_transpose1d, conv2d, convolve, index, meshgrid, stack, where_,
 };
 
 /// An operand: its shape and the interval that its elements are drawn from.
@@ -108,6 +109,7 @@ pub fn cases() -> Vec<Case> {
     out.extend(shapes());
     out.extend(reductions());
     out.extend(products());
+    out.extend(convolutions());
     out.extend(indices());
     out.extend(super::linalg::cases());
     out
@@ -190,6 +192,44 @@ fn reductions() -> Vec<Case> {
         case("sort", &[X], |x| x[0].sort(Some(1))),
         case("partition", &[X], |x| x[0].partition(1, Some(1))),
         case("topk", &[X], |x| x[0].topk(2, Some(1))),
+    ]
+}
+
+fn convolutions() -> Vec<Case> {
+    vec![
+        case("conv2d", &[(&[1, 4, 3, 2], -1.0, 1.0), (&[2, 2, 3, 2], -1.0, 1.0)], |x| {
+            conv2d(&x[0], &x[1], [1, 2], [1, 1], [2, 1], 1)
+        }),
+        case("conv_general", &[(&[2, 4, 4], -1.0, 1.0), (&[4, 2, 2], -1.0, 1.0)], |x| {
+            let how = Convolution {
+                stride: vec![2],
+                padding_low: vec![-1],
+                padding_high: vec![3],
+                kernel_dilation: vec![3],
+                input_dilation: vec![2],
+                groups: 2,
+                flip: true,
+            };
+            conv_general(&x[0], &x[1], &how)
+        }),
+        case("depthwise", &[(&[1, 4, 3], -1.0, 1.0), (&[3, 3, 1], -1.0, 1.0)], |x| {
+            let how = Convolution {
+                padding_low: vec![2],
+                padding_high: vec![-1],
+                groups: 3,
+                ..Convolution::default()
+            };
+            conv_general(&x[0], &x[1], &how)
+        }),
+        case("conv_transpose1d", &[(&[1, 3, 2], -1.0, 1.0), (&[2, 2, 2], -1.0, 1.0)], |x| {
+            conv_transpose1d(&x[0], &x[1], 2, 1, 2, 1, 1)
+        }),
+        case("conv3d", &[(&[1, 2, 2, 3, 1], -1.0, 1.0), (&[1, 2, 1, 2, 1], -1.0, 1.0)], |x| {
+            conv_general(&x[0], &x[1], &Convolution::default())
+        }),
+        case("convolve", &[(&[4], -1.0, 1.0), (&[3], -1.0, 1.0)], |x| {
+            convolve(&x[0], &x[1], ConvolveMode::Same)
+        }),
     ]
 }
 

@@ -1,7 +1,14 @@
 //! Computations of every family of operations, with operands of each dtype, and the comparison of results.
 
 use half::{bf16, f16};
-use ultramarine::{Array, Complex32, Dtype, Index, Result, Update, concatenate, random, where_};
+use ultramarine::{
+    Array, Complex32, Convolution, Dtype, Index, Result, Update, concatenate, conv_general, conv1d,
+    random, where_,
+};
+
+fn shaped(a: &Array, shape: &[usize]) -> Array {
+    a.reshape(shape).expect("as many elements")
+}
 
 /// An element as numbers that can be compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -312,6 +319,22 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
             false,
             Box::new(|i| i[0].transpose_axes(&[0, 2, 1])?.matmul(&i[1])),
         );
+    }
+    if dtype.is_inexact() && !dtype.is_complex() {
+        let (line, kernel) = (shaped(&small, &[2, 4, 3]), shaped(&small, &[4, 2, 3]));
+        case("conv1d", &[&line, &kernel], false, Box::new(|i| conv1d(&i[0], &i[1], 1, 1, 1, 1)));
+        let (image, kernel) = (shaped(&small, &[1, 4, 3, 2]), shaped(&small, &[4, 3, 2, 1]));
+        let how = Convolution {
+            stride: vec![2, 1],
+            padding_low: vec![2, -1],
+            padding_high: vec![-1, 3],
+            kernel_dilation: vec![1, 2],
+            input_dilation: vec![2, 3],
+            groups: 2,
+            flip: true,
+        };
+        let general = move |i: &[Array]| conv_general(&i[0], &i[1], &how);
+        case("conv_general", &[&image, &kernel], false, Box::new(general));
     }
     if dtype != Dtype::Bool {
         case("arange", &[], true, Box::new(move |_| Array::arange(3.0, 40.0, 2.0, dtype)));

@@ -136,6 +136,7 @@ fn decomposable() -> Vec<(u32, u32, &'static str)> {
         (op::SCAN, reduce::MAX, "cummax"),
         (op::SCAN, reduce::LOGADDEXP, "logcumsumexp"),
         (op::MATMUL, 0, "matmul"),
+        (op::CONVOLVE, 0, "convolve"),
         (op::GATHER_AXIS, 0, "take_along_axis"),
         (op::SCATTER_AXIS, 0, "put_along_axis"),
         (op::SORT, 0, "sort"),
