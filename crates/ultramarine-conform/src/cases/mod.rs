@@ -1,5 +1,6 @@
 //! The cases of every op: tensors, and what must come out.
 
+pub mod convolve;
 pub mod elementwise;
 pub mod order;
 pub mod places;

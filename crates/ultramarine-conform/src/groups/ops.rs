@@ -1,7 +1,7 @@
 //! Every op against the kit's reference.
 
 use super::{op_name, with_device};
-use crate::cases::{Case, Scope, Subject, elementwise, order, places, transforms};
+use crate::cases::{Case, Scope, Subject, convolve, elementwise, order, places, transforms};
 use crate::compare;
 use crate::device::{Device, Handle, Prepared};
 use crate::options::Options;
@@ -14,7 +14,7 @@ use ultramarine_abi::{device_flag, layout, schema::op};
 pub type Cases = fn(&Scope) -> Vec<Subject>;
 
 /// A group for each family.
-pub const GROUPS: [(&str, Cases); 18] = [
+pub const GROUPS: [(&str, Cases); 19] = [
     ("ops.copy", elementwise::copy),
     ("ops.fill", elementwise::fill),
     ("ops.arange", elementwise::arange),
@@ -33,6 +33,7 @@ pub const GROUPS: [(&str, Cases); 18] = [
     ("ops.arg_sort", |scope| order::sort(scope, op::ARG_SORT)),
     ("ops.random_bits", elementwise::random_bits),
     ("ops.fft", transforms::fft),
+    ("ops.convolve", convolve::convolve),
 ];
 
 /// The epsilon of a product with TF32's mantissa.
@@ -190,7 +191,8 @@ fn try_case(
     })?;
     cell.ulp = cell.ulp.max(worst);
     let floats = dtype.is_float() || dtype.is_complex();
-    let sums = matches!(subject.family, op::REDUCE | op::SCAN | op::MATMUL | op::SCATTER);
+    let sums =
+        matches!(subject.family, op::REDUCE | op::SCAN | op::MATMUL | op::SCATTER | op::CONVOLVE);
     if floats && sums && device.flag(device_flag::DETERMINISTIC) {
         let again = run::submit(device, stream, plan, &case.request)?;
         let bits = |values: &[crate::dtype::Num]| {

@@ -1,6 +1,7 @@
 //! What the contract's ops mean, written once more: naive, in float64 and 128-bit
 //! integers, from the schema's words.
 
+pub mod convolve;
 pub mod elementwise;
 pub mod order;
 pub mod places;

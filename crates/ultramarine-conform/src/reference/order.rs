@@ -28,14 +28,14 @@ pub fn lanes(array: &Array, axis: usize, mut f: impl FnMut(&[i64], &[Num])) {
 /// A floating sum of `n` terms whose magnitudes sum to `size`: whatever the order, within
 /// the errors of a careless one. Those of a few equal terms may all have one sign; of many
 /// terms they are asked to cancel.
-fn sum_slack(dtype: DType, n: usize, size: f64) -> f64 {
+pub(super) fn sum_slack(dtype: DType, n: usize, size: f64) -> f64 {
     let terms = if n <= 4096 { n as f64 / 2.0 } else { (n as f64).sqrt() } + 3.0;
     let own = if dtype.is_complex() { 2.0 } else { 1.0 };
     if n <= 1 { 0.0 } else { own * terms * working(dtype).epsilon() * size }
 }
 
 /// A floating sum whose terms have magnitudes that sum to `size`.
-fn sum(value: Num, slack: f64, size: f64) -> Want {
+pub(super) fn sum(value: Num, slack: f64, size: f64) -> Want {
     Want { at: size, ..Want::near(value, slack) }
 }
 

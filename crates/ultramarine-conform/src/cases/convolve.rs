@@ -1,0 +1,110 @@
+//! CONVOLVE.
+
+use super::{Scope, Subject, case};
+use crate::device::words;
+use crate::dtype::{DType, Num};
+use crate::reference::convolve::Convolution;
+use crate::tensor::{Array, Layout};
+use crate::values::{Rng, ordinary};
+use ultramarine_abi::schema::{ConvolveAttrs, op};
+
+/// Shapes of input, weight and output.
+type Shapes = [[i64; 5]; 3];
+
+const PLAIN: Convolution = Convolution {
+    flip: false,
+    stride: [1; 3],
+    low: [0; 3],
+    kernel_dilation: [1; 3],
+    input_dilation: [1; 3],
+};
+
+const CASES: [(&str, Shapes, Convolution); 11] = [
+    ("one axis", [[2, 1, 1, 9, 3], [4, 1, 1, 3, 3], [2, 1, 1, 7, 4]], PLAIN),
+    ("one tap", [[2, 1, 3, 4, 5], [6, 1, 1, 1, 5], [2, 1, 3, 4, 6]], PLAIN),
+    (
+        "two axes with padding",
+        [[1, 1, 5, 6, 4], [3, 1, 3, 3, 4], [1, 1, 5, 6, 3]],
+        Convolution { low: [0, 1, 1], ..PLAIN },
+    ),
+    (
+        "three axes, strides and dilation",
+        [[1, 4, 5, 7, 2], [2, 2, 3, 2, 2], [1, 2, 2, 3, 2]],
+        Convolution { stride: [2, 1, 2], kernel_dilation: [1, 2, 3], ..PLAIN },
+    ),
+    (
+        "groups",
+        [[2, 1, 4, 4, 6], [9, 1, 2, 2, 2], [2, 1, 3, 3, 9]],
+        Convolution { flip: true, ..PLAIN },
+    ),
+    ("depthwise", [[1, 1, 4, 5, 37], [37, 1, 3, 2, 1], [1, 1, 2, 4, 37]], PLAIN),
+    (
+        "input dilation",
+        [[1, 1, 3, 4, 2], [3, 1, 3, 2, 2], [1, 1, 6, 9, 3]],
+        Convolution { low: [0, 1, 2], input_dilation: [1, 2, 3], flip: true, ..PLAIN },
+    ),
+    (
+        "negative padding, and outputs behind the input",
+        [[1, 1, 1, 6, 2], [2, 1, 1, 2, 2], [1, 1, 1, 8, 2]],
+        Convolution { low: [0, 0, -2], ..PLAIN },
+    ),
+    (
+        "dilations and strides that share a factor",
+        [[1, 1, 1, 5, 1], [2, 1, 1, 4, 1], [1, 1, 1, 5, 2]],
+        Convolution {
+            stride: [1, 1, 2],
+            low: [0, 0, 3],
+            kernel_dilation: [1, 1, 2],
+            input_dilation: [1, 1, 4],
+            ..PLAIN
+        },
+    ),
+    (
+        "outputs that no tap meets",
+        [[1, 1, 1, 3, 2], [1, 1, 1, 1, 2], [1, 1, 1, 7, 1]],
+        Convolution { input_dilation: [1, 1, 3], ..PLAIN },
+    ),
+    (
+        "larger",
+        [[1, 1, 9, 10, 24], [20, 1, 3, 3, 24], [1, 1, 9, 10, 20]],
+        Convolution { low: [0, 1, 1], ..PLAIN },
+    ),
+];
+
+/// CONVOLVE.
+pub fn convolve(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(20);
+    let subject = |dtype: DType| {
+        let mut cases = Vec::new();
+        for (i, (what, [xs, ws, ys], how)) in CASES.into_iter().enumerate() {
+            for layout in scope.layouts(i) {
+                // Only a batch is worth broadcasting.
+                if layout == Layout::Broadcast && xs[0] == 1 {
+                    continue;
+                }
+                let mut array = |shape: &[i64]| {
+                    let n: i64 = shape.iter().product();
+                    Array::cycle(dtype, shape, &ordinary(dtype, n as usize, rng))
+                };
+                let (x, w) = (array(&xs), array(&ws));
+                let epsilon = if dtype == DType::F32 { scope.product_epsilon } else { 0.0 };
+                let mut made = case(
+                    format!("{what}: {how:?} of {xs:?} and {ws:?} {}", layout.name()),
+                    (op::CONVOLVE, words(&ConvolveAttrs::new(how.flip.into()))),
+                    vec![(x, layout), (w, layout)],
+                    (dtype, ys.to_vec()),
+                    |arrays| how.of(&arrays[0], &arrays[1], &ys, epsilon),
+                );
+                let lists = [how.stride, how.low, how.kernel_dilation, how.input_dilation];
+                made.request.scalars = lists
+                    .iter()
+                    .flatten()
+                    .map(|v| DType::I64.scalar(Num::Int((*v).into())))
+                    .collect();
+                cases.push(made);
+            }
+        }
+        Subject::new(scope, op::CONVOLVE, None, dtype, cases)
+    };
+    scope.dtypes(op::CONVOLVE, None).into_iter().map(subject).collect()
+}
