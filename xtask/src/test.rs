@@ -39,7 +39,7 @@ pub fn run() -> Result<()> {
     sh::say("types: examples and stubs");
     // The backends' own build scripts subclass what has no types.
     let examples = ["--exclude", "examples/backends", "examples", "python/tests/typing_check.py"];
-    let package = ["python/ultramarine/dlpack_check"];
+    let package = ["python/ultramarine/dlpack_check", "python/ultramarine/array_api"];
     let mypy = [&["-m", "mypy", "--strict"][..], &examples, &package].concat();
     let right = sh::follow(venv.python(&mypy), |_| {})?;
     report.note("mypy", right, if right { "no errors" } else { "errors" });
