@@ -137,15 +137,24 @@ pub fn run(
     level: Level,
     threads: bool,
 ) -> Result<(), String> {
+    run_with(prepare, inputs, output, (level, threads), &[])
+}
+
+/// The same with scalars.
+pub fn run_with(
+    prepare: impl Fn(&Signature<'_>, Level) -> Prepared,
+    inputs: &[View<'_>],
+    output: &View<'_>,
+    (level, threads): (Level, bool),
+    scalars: &[[u64; 2]],
+) -> Result<(), String> {
     let (ins, outs): (Vec<_>, _) = (inputs.iter().map(desc).collect(), [desc(output)]);
     let kernel: Box<dyn Kernel> = prepare(&Signature { inputs: &ins, outputs: &outs }, level)
         .map_err(|r| format!("{r:?}"))?;
     let par = if threads { Par::new(host()) } else { Par::default() };
     let outputs = [*output];
     // SAFETY: the arrays behind the views are valid, and outputs are arrays of their own.
-    unsafe {
-        kernel.run(&Context { par, level }, &Args { inputs, outputs: &outputs, scalars: &[] })
-    }
+    unsafe { kernel.run(&Context { par, level }, &Args { inputs, outputs: &outputs, scalars }) }
 }
 
 /// A host that runs loops backwards on two threads.

@@ -1,4 +1,4 @@
-//! REDUCE, ARG_REDUCE, SCAN, SORT, ARG_SORT, MATMUL.
+//! REDUCE, ARG_REDUCE, SCAN, SORT, ARG_SORT, PARTITION, ARG_PARTITION, MATMUL.
 
 use super::{Scope, Subject, case, none};
 use crate::device::words;
@@ -192,6 +192,43 @@ pub fn sort(scope: &Scope, family: OpId) -> Vec<Subject> {
         Subject::new(scope, family, None, dtype, cases)
     };
     dtypes.into_iter().map(subject).collect()
+}
+
+/// PARTITION or ARG_PARTITION, of lively values and, so that all places are known, of two.
+pub fn partition(scope: &Scope, family: OpId) -> Vec<Subject> {
+    let rng = &mut Rng::new(10);
+    let indices = family == op::ARG_PARTITION;
+    if indices && !DType::U32.in_mask(scope.storage) {
+        return Vec::new();
+    }
+    let subject = |dtype: DType| {
+        let to = if indices { DType::U32 } else { dtype };
+        let mut cases = Vec::new();
+        for (n, (shape, axis)) in with_long(dtype, &LANES, &[LONG_LANE]).into_iter().enumerate() {
+            for (i, layout) in scope.layouts(n).into_iter().enumerate() {
+                let size: i64 = shape.iter().product();
+                let values = match (n + i) % 2 {
+                    0 => lively(dtype, size as usize, scope, rng),
+                    _ => (0..size).map(|i| dtype.value(Num::Int((i % 5 / 3).into()))).collect(),
+                };
+                let input = Array::cycle(dtype, shape, &values);
+                let last = shape[axis] - 1;
+                for k in [0, last * 3 / 5, last] {
+                    let mut made = case(
+                        format!("rank {k} along axis {axis} of {shape:?} {}", layout.name()),
+                        (family, words(&AxisAttrs::new(axis as u32))),
+                        vec![(input.clone(), layout)],
+                        (to, shape.to_vec()),
+                        |arrays| order::partition(axis, k as usize, indices, &arrays[0]),
+                    );
+                    made.request.scalars = vec![[k as u64, 0]];
+                    cases.push(made);
+                }
+            }
+        }
+        Subject::new(scope, family, None, dtype, cases)
+    };
+    scope.dtypes(family, None).into_iter().map(subject).collect()
 }
 
 /// MATMUL.

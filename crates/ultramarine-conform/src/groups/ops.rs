@@ -14,7 +14,7 @@ use ultramarine_abi::{device_flag, layout, schema::op};
 pub type Cases = fn(&Scope) -> Vec<Subject>;
 
 /// A group for each family.
-pub const GROUPS: [(&str, Cases); 19] = [
+pub const GROUPS: [(&str, Cases); 21] = [
     ("ops.copy", elementwise::copy),
     ("ops.fill", elementwise::fill),
     ("ops.arange", elementwise::arange),
@@ -31,6 +31,8 @@ pub const GROUPS: [(&str, Cases); 19] = [
     ("ops.scatter_axis", places::scatter_axis),
     ("ops.sort", |scope| order::sort(scope, op::SORT)),
     ("ops.arg_sort", |scope| order::sort(scope, op::ARG_SORT)),
+    ("ops.partition", |scope| order::partition(scope, op::PARTITION)),
+    ("ops.arg_partition", |scope| order::partition(scope, op::ARG_PARTITION)),
     ("ops.random_bits", elementwise::random_bits),
     ("ops.fft", transforms::fft),
     ("ops.convolve", convolve::convolve),

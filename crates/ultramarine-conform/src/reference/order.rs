@@ -223,6 +223,28 @@ pub fn sort(axis: usize, indices: bool, input: &Array) -> Vec<Want> {
     })
 }
 
+/// PARTITION or ARG_PARTITION along an axis: what rank `k` says about each place. A place
+/// before it is known if all elements up to that rank are equal, one behind it if all from there on are.
+pub fn partition(axis: usize, k: usize, indices: bool, input: &Array) -> Vec<Want> {
+    by_lanes(input, axis, Want::ANY, |lane| {
+        let mut order: Vec<usize> = (0..lane.len()).collect();
+        order.sort_by(|a, b| compare(lane[*a], lane[*b]));
+        let equal = |a: usize, b: usize| compare(lane[order[a]], lane[order[b]]).is_eq();
+        let (lowest, highest) = (equal(0, k), equal(k, lane.len() - 1));
+        let alone = (k == 0 || !equal(k - 1, k)) && (k + 1 == lane.len() || !equal(k, k + 1));
+        (0..lane.len())
+            .map(|i| match indices {
+                true if i == k && alone => Want::exact(Num::Int(order[k] as i128)),
+                true => Want::ANY,
+                false if i == k || (i < k && lowest) || (i > k && highest) => {
+                    Want::exact(lane[order[k]])
+                }
+                false => Want::ANY,
+            })
+            .collect()
+    })
+}
+
 /// MATMUL. `reduced` is the precision of the products: 0, or an epsilon.
 pub fn matmul(a: &Array, b: &Array, reduced: f64) -> (Vec<i64>, Vec<Want>) {
     let dtype = a.dtype;

@@ -2,9 +2,12 @@
 
 pub mod arg_reduce;
 mod keys;
+mod lane;
 mod radix;
 pub mod scan;
 pub mod sort;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 
 #[cfg(test)]
 mod tests;

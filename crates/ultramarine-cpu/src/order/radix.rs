@@ -1,5 +1,8 @@
-//! Sorting by keys: least-significant-digit radix sort, and comparison sort for
-//! short runs.
+//! Sorting by keys: in vectors where the level has them, else least-significant-digit
+//! radix sort, and comparison sort for short runs.
+
+use crate::{level::Level, par::Par};
+use std::ops::Range;
 
 /// Runs up to this length are sorted by comparison.
 const SHORT: usize = 256;
@@ -12,20 +15,73 @@ pub trait Item: Copy + Ord + Default + Send + Sync + 'static {
     const BITS: u32;
     /// A digit of the key.
     fn digit(self, shift: u32, mask: usize) -> usize;
+    /// Whether a level sorts these items in vectors.
+    #[inline(always)]
+    fn in_vectors(_level: Level) -> bool {
+        false
+    }
+    /// Sorts items in vectors, or moves the one of rank `kth` to its place; `false`
+    /// where they are not sorted so.
+    fn arrange(_level: Level, _items: &mut [Self], _kth: Option<usize>) -> bool {
+        false
+    }
+    /// Sorts `n` keys on several threads: `make` gives those from a number on, `finish` is
+    /// told the ranges that are sorted.
+    ///
+    /// # Safety
+    /// The level has [`Item::in_vectors`]; there is room for the keys at `to`.
+    unsafe fn sort_long(
+        _par: Par,
+        _n: usize,
+        _to: *mut Self,
+        _make: &Make<'_, Self>,
+        _finish: &(dyn Fn(Range<usize>) + Sync),
+    ) {
+        unreachable!("only asked for where keys are sorted in vectors")
+    }
 }
 
+/// Gives the keys from a number on.
+pub type Make<'a, I> = dyn Fn(usize, &mut [I]) + Sync + 'a;
+
 macro_rules! items {
-    ($($t:ty)*) => {$(
+    ($($t:ty $(, $vectors:ident)?;)*) => {$(
         impl Item for $t {
             const BITS: u32 = <$t>::BITS;
             #[inline(always)]
             fn digit(self, shift: u32, mask: usize) -> usize {
                 (self >> shift) as usize & mask
             }
+            $(
+                #[inline(always)]
+                fn in_vectors(level: Level) -> bool {
+                    cfg!(target_arch = "x86_64") && level == Level::V4
+                }
+                #[cfg(target_arch = "x86_64")]
+                fn arrange(level: Level, items: &mut [Self], kth: Option<usize>) -> bool {
+                    super::$vectors::arrange(level, items, kth)
+                }
+                #[cfg(target_arch = "x86_64")]
+                unsafe fn sort_long(
+                    par: Par,
+                    n: usize,
+                    to: *mut Self,
+                    make: &Make<'_, Self>,
+                    finish: &(dyn Fn(Range<usize>) + Sync),
+                ) {
+                    // SAFETY: by this function's contract.
+                    unsafe { super::$vectors::sort_long(par, n, to, make, finish) }
+                }
+            )?
         }
     )*};
 }
-items!(u8 u16 u32 u64);
+items! {
+    u8;
+    u16;
+    u32, vector;
+    u64, vector;
+}
 
 /// A key of up to 32 bits above its place.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +93,15 @@ impl Item for Placed {
     #[inline(always)]
     fn digit(self, shift: u32, mask: usize) -> usize {
         Item::digit(self.0, shift + 32, mask)
+    }
+    #[inline(always)]
+    fn in_vectors(level: Level) -> bool {
+        u64::in_vectors(level)
+    }
+    fn arrange(level: Level, items: &mut [Self], kth: Option<usize>) -> bool {
+        // SAFETY: a transparent wrapper, whose order is its content's.
+        let items = unsafe { &mut *(&raw mut *items as *mut [u64]) };
+        u64::arrange(level, items, kth)
     }
 }
 
@@ -53,11 +118,17 @@ impl Item for WidePlaced {
     }
 }
 
-/// Sorts `items` stably by key, using `scratch` of the same length; `true` when
-/// the result lies in `scratch`.
-pub fn sort<I: Item>(items: &mut [I], scratch: &mut [I]) -> bool {
+/// Sorts `items` stably by key (or moves the one of rank `kth` to its place), using
+/// `scratch` of the same length; `true` when the result lies in `scratch`.
+pub fn sort<I: Item>(level: Level, items: &mut [I], scratch: &mut [I], kth: Option<usize>) -> bool {
+    if I::arrange(level, items, kth) {
+        return false;
+    }
     assert!(items.len() == scratch.len() && items.len() <= u32::MAX as usize);
-    if items.len() <= SHORT {
+    if let Some(k) = kth {
+        items.select_nth_unstable(k);
+        false
+    } else if items.len() <= SHORT {
         // Items of equal keys are the same, or ordered by place: stable.
         items.sort_unstable();
         false

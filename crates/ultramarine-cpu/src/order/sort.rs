@@ -1,9 +1,7 @@
-//! SORT and ARG_SORT: ascending and stable, NaN last.
+//! SORT and ARG_SORT: ascending and stable, NaN last. PARTITION and ARG_PARTITION: as
+//! far as to have one element in its place.
 
-use super::{
-    keys::{Key, Sortable},
-    radix::{self, Item, Placed, WidePlaced},
-};
+use super::lane::{Functions, Job};
 use crate::{
     dtype::DType,
     kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
@@ -11,27 +9,38 @@ use crate::{
     par::Shared,
     strided::{Nest, TASK, for_size, move_run, ranges},
 };
-use std::cell::RefCell;
 use ultramarine_abi::schema::AxisAttrs;
-
-/// Sorts one lane: source, its step, target, its step, length.
-///
-/// Safety: both lanes are valid, of the dtype the function was chosen for (the
-/// target of an arg-sort: uint32), and do not overlap.
-type SortLane = unsafe fn(*const u8, isize, *mut u8, isize, usize);
 
 struct Sort {
     axis: usize,
-    lane: SortLane,
+    functions: Functions,
+    /// Up to the element whose rank is scalar 0.
+    partition: bool,
 }
 
-/// Prepares SORT (`indices` false) or ARG_SORT (`indices` true).
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// SORT, PARTITION.
+    Values,
+    /// ARG_SORT, ARG_PARTITION.
+    Indices,
+}
+
+/// Lanes from which on each is left to one thread.
+const MANY: usize = 16;
+/// From this length on, lanes of which there are few are each sorted on several threads.
+const LONG: usize = 1 << 18;
+
+/// Prepares SORT or ARG_SORT, with `partition` PARTITION or ARG_PARTITION.
 pub fn prepare(
     attrs: AxisAttrs,
     signature: &Signature<'_>,
-    indices: bool,
+    goal: Goal,
+    partition: bool,
     _level: Level,
 ) -> Prepared {
+    let indices = goal == Goal::Indices;
     let ([source], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("sort takes one input".into()));
     };
@@ -40,12 +49,8 @@ pub fn prepare(
     {
         return Err(Refusal::Invalid("sort: rank, dtype or axis does not fit".into()));
     }
-    let lane: SortLane = for_dtype!(source.dtype, T => match indices {
-        false => sort_lane::<T>,
-        true if size_of::<T>() == 8 => arg_sort_lane::<T, WidePlaced>,
-        true => arg_sort_lane::<T, Placed>,
-    });
-    Ok(Box::new(Sort { axis: attrs.axis as usize, lane }))
+    let functions = for_dtype!(source.dtype, T => Functions::new::<T>(indices));
+    Ok(Box::new(Sort { axis: attrs.axis as usize, functions, partition }))
 }
 
 impl Kernel for Sort {
@@ -59,6 +64,11 @@ impl Kernel for Sort {
         if length > u32::MAX as usize {
             return Err("an axis of 2**32 or more elements cannot be sorted".into());
         }
+        let kth = match (self.partition, args.scalars) {
+            (false, _) => None,
+            (true, [[k, _], ..]) if (*k as usize) < length => Some(*k as usize),
+            (true, _) => return Err("partition: the rank is not one of the axis".into()),
+        };
         let lanes = Nest::new(
             (0..source.shape.len())
                 .filter(|a| *a != axis)
@@ -68,6 +78,32 @@ impl Kernel for Sort {
         let along = [source.strides[axis] as isize, output.strides[axis] as isize];
         let bytes = [source.dtype.size() as isize, output.dtype.size() as isize];
         let (from, to) = (Shared(source.data), Shared(output.data));
+        let job = |from: *const u8, from_step: isize, to: *mut u8, to_step: isize| Job {
+            level: cx.level,
+            from,
+            from_step,
+            to,
+            to_step,
+            n: length,
+            kth,
+        };
+        if length >= LONG
+            && kth.is_none()
+            && lanes.size() < MANY
+            && let Some(long) = self.functions.long(cx.level)
+        {
+            lanes.rows(0..lanes.size(), |_, at, count| {
+                for lane in 0..count as isize {
+                    let [from, to] = [0, 1].map(|k| {
+                        let data = [from, to][k].get();
+                        data.wrapping_offset((at[k] + lane * steps[k]) * bytes[k])
+                    });
+                    // SAFETY: the lane is the tensors', whose dtypes the functions were chosen for.
+                    unsafe { long(cx.par, &job(from, along[0], to, along[1])) };
+                }
+            });
+            return Ok(());
+        }
         // Lanes that lie side by side are sorted in a buffer, several at a time: to
         // step along one of them would use one element of each cache line.
         let grouped = along[0].unsigned_abs() > 1 && steps[0].unsigned_abs() == 1 && length > 1;
@@ -87,7 +123,8 @@ impl Kernel for Sort {
                         // SAFETY: the lane's elements are the tensors', whose dtypes the
                         // function was chosen for; tasks have lanes of their own.
                         unsafe {
-                            (self.lane)(place(0, lane), along[0], place(1, lane), along[1], length)
+                            let (from, to) = (place(0, lane), place(1, lane));
+                            (self.functions.lane)(&job(from, along[0], to, along[1]))
                         };
                     }
                     return;
@@ -104,7 +141,7 @@ impl Kernel for Sort {
                         for lane in 0..group as isize {
                             let [from, to] =
                                 [0, 1].map(|k| buffer[k].offset(lane * inside[1] * bytes[k]));
-                            (self.lane)(from, 1, to, 1, length);
+                            (self.functions.lane)(&job(from, 1, to, 1));
                         }
                         let outside = [along[1], steps[1]];
                         move_lanes(bytes[1], buffer[1], inside, place(1, first), outside, shape);
@@ -139,176 +176,6 @@ unsafe fn move_lanes(
             let to = to.wrapping_offset(i * to_steps[0]);
             // SAFETY: by this function's contract.
             unsafe { move_run(from, from_steps[1], to, to_steps[1], shape[1]) };
-        }
-    });
-}
-
-/// Scratch memory up to this size (in 16 bytes) stays with its thread.
-const KEPT: usize = 1 << 17;
-
-/// Calls `f` with two buffers of `n` zero or left-over items.
-fn with_scratch<I: Item, R>(n: usize, f: impl FnOnce(&mut [I], &mut [I]) -> R) -> R {
-    thread_local! {
-        // Kept, as fresh memory for every lane would cost as much as the sorting.
-        static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
-    }
-    let half = (n * size_of::<I>()).div_ceil(16);
-    let mut room = SCRATCH.with(|s| std::mem::take(&mut *s.borrow_mut()));
-    if room.len() < 2 * half {
-        room = vec![0; 2 * half];
-    }
-    let (a, b) = room[..2 * half].split_at_mut(half);
-    let items = |part: &mut [u128]| {
-        debug_assert!(size_of_val(part) >= n * size_of::<I>());
-        part.as_mut_ptr() as *mut I
-    };
-    // SAFETY: both parts hold `n` items; items are plain integers, for which any
-    // bits are valid, of an alignment of at most 16; the parts are disjoint.
-    let result = unsafe {
-        f(std::slice::from_raw_parts_mut(items(a), n), std::slice::from_raw_parts_mut(items(b), n))
-    };
-    if room.len() <= KEPT {
-        SCRATCH.with(|s| *s.borrow_mut() = room);
-    }
-    result
-}
-
-/// Calls `f(i, element)` for the elements of a lane.
-///
-/// # Safety
-/// The lane is valid.
-#[inline(always)]
-unsafe fn each<T: Copy>(data: *const u8, step: isize, n: usize, mut f: impl FnMut(usize, T)) {
-    let data = data as *const T;
-    if step == 1 {
-        // SAFETY: by this function's contract; elements are aligned.
-        unsafe { std::slice::from_raw_parts(data, n) }
-            .iter()
-            .enumerate()
-            .for_each(|(i, v)| f(i, *v));
-    } else {
-        for i in 0..n {
-            // SAFETY: by this function's contract.
-            f(i, unsafe { *data.wrapping_offset(i as isize * step) });
-        }
-    }
-}
-
-/// # Safety
-/// See [`SortLane`].
-unsafe fn sort_lane<T: Sortable>(
-    from: *const u8,
-    from_step: isize,
-    to: *mut u8,
-    to_step: isize,
-    n: usize,
-) {
-    with_scratch::<T::Key, _>(n, |keys, scratch| {
-        let mut ambiguous = false;
-        // SAFETY: by this function's contract, here and below.
-        unsafe {
-            each(from, from_step, n, |i, value: T| {
-                keys[i] = value.key();
-                ambiguous |= value.is_ambiguous();
-            })
-        };
-        let sorted = if radix::sort(keys, scratch) { scratch } else { keys };
-        let to = to as *mut T;
-        let place = |i: usize| to.wrapping_offset(i as isize * to_step);
-        if to_step == 1 {
-            // SAFETY: as above.
-            let to = unsafe { std::slice::from_raw_parts_mut(to, n) };
-            to.iter_mut().zip(&*sorted).for_each(|(to, key)| *to = T::value(*key));
-        } else {
-            for (i, key) in sorted.iter().enumerate() {
-                // SAFETY: as above.
-                unsafe { *place(i) = T::value(*key) };
-            }
-        }
-        if ambiguous {
-            restore::<T>(from, from_step, n, sorted, |i, value| {
-                // SAFETY: as above; `i` is below `n`.
-                unsafe { *place(i) = value }
-            });
-        }
-    });
-}
-
-/// Puts elements that are not what their key says (such as -0.0) where they
-/// belong: in the order of the source among those of the same key.
-fn restore<T: Sortable>(
-    from: *const u8,
-    from_step: isize,
-    n: usize,
-    sorted: &[T::Key],
-    mut put: impl FnMut(usize, T),
-) {
-    // Keys that stand for more than one element, each with the next free place.
-    let mut next = std::collections::HashMap::new();
-    // SAFETY: the caller's lane.
-    unsafe {
-        each(from, from_step, n, |_, value: T| {
-            if value.is_ambiguous() {
-                let key = value.key();
-                next.entry(key.wide()).or_insert_with(|| sorted.partition_point(|k| *k < key));
-            }
-        });
-        each(from, from_step, n, |_, value: T| {
-            if value.shares_key()
-                && let Some(place) = next.get_mut(&value.key().wide())
-            {
-                put(*place, value);
-                *place += 1;
-            }
-        });
-    }
-}
-
-/// An item of an arg-sort.
-trait PlacedItem: Item {
-    fn new(key: u64, place: u32) -> Self;
-    fn place(self) -> u32;
-}
-impl PlacedItem for Placed {
-    #[inline(always)]
-    fn new(key: u64, place: u32) -> Self {
-        Placed(key << 32 | place as u64)
-    }
-    #[inline(always)]
-    fn place(self) -> u32 {
-        self.0 as u32
-    }
-}
-impl PlacedItem for WidePlaced {
-    #[inline(always)]
-    fn new(key: u64, place: u32) -> Self {
-        WidePlaced(key, place)
-    }
-    #[inline(always)]
-    fn place(self) -> u32 {
-        self.1
-    }
-}
-
-/// # Safety
-/// See [`SortLane`].
-unsafe fn arg_sort_lane<T: Sortable, I: PlacedItem>(
-    from: *const u8,
-    from_step: isize,
-    to: *mut u8,
-    to_step: isize,
-    n: usize,
-) {
-    with_scratch::<I, _>(n, |items, scratch| {
-        // SAFETY: by this function's contract, here and below.
-        unsafe {
-            each(from, from_step, n, |i, value: T| items[i] = I::new(value.key().wide(), i as u32))
-        };
-        let sorted = if radix::sort(items, scratch) { scratch } else { items };
-        let to = to as *mut u32;
-        for (i, item) in sorted.iter().enumerate() {
-            // SAFETY: as above.
-            unsafe { *to.wrapping_offset(i as isize * to_step) = item.place() };
         }
     });
 }

@@ -1,11 +1,14 @@
 //! Against references that are written the plain way.
 
-use super::{arg_reduce, scan, sort};
+use super::{
+    arg_reduce, scan,
+    sort::{self, Goal},
+};
 use crate::{
     dtype::{DType, c64},
     kernel::{Signature, View},
     level::Level,
-    testing::{Array, Rng, Sample, dtypes, ravel, run, shape, unravel},
+    testing::{Array, Rng, Sample, dtypes, ravel, run, run_with, shape, unravel},
 };
 use half::{bf16, f16};
 use std::cmp::Ordering;
@@ -118,17 +121,28 @@ fn same<T: Value>(given: &[T], expected: &[T]) -> bool {
     })
 }
 
-fn sort_with(
-    indices: bool,
-    axis: usize,
-) -> impl Fn(&Signature<'_>, Level) -> crate::kernel::Prepared {
-    move |s, l| sort::prepare(AxisAttrs::new(axis as u32), s, indices, l)
+fn sort_with(goal: Goal, axis: usize) -> impl Fn(&Signature<'_>, Level) -> crate::kernel::Prepared {
+    move |s, l| sort::prepare(AxisAttrs::new(axis as u32), s, goal, false, l)
+}
+
+/// How elements are ordered.
+fn order<T: Value>(a: T, b: T) -> Ordering {
+    let ((ar, ai), (br, bi)) = (a.parts(), b.parts());
+    let nan = |re: f64, im: f64| re.is_nan() || im.is_nan();
+    match (nan(ar, ai), nan(br, bi)) {
+        (false, false) => (ar, ai).partial_cmp(&(br, bi)).unwrap_or(Ordering::Equal),
+        (a, b) => a.cmp(&b),
+    }
 }
 
 #[test]
 fn sorts() {
-    fn check<T: Value>(rng: &mut Rng, round: usize) {
-        let (shape, axis) = any_shape(rng, round);
+    fn check<T: Value>(rng: &mut Rng, round: usize, level: Level) {
+        let (mut shape, mut axis) = any_shape(rng, round);
+        if round == 5 {
+            // Sorted on several threads.
+            (shape, axis) = (vec![2, 300_001], 1);
+        }
         let source = sampled::<T>(&shape, true, round.is_multiple_of(2), rng);
         let values = source.values();
         let sorted = sampled::<T>(&shape, false, round.is_multiple_of(3), rng);
@@ -136,19 +150,12 @@ fn sorts() {
         let places = Array::new(&shape, &zeros, round.is_multiple_of(4), rng);
         let threads = round.is_multiple_of(2);
         let view = [source.view()];
-        run(sort_with(false, axis), &view, &sorted.view(), Level::Baseline, threads).unwrap();
-        run(sort_with(true, axis), &view, &places.view(), Level::Baseline, threads).unwrap();
+        run(sort_with(Goal::Values, axis), &view, &sorted.view(), level, threads).unwrap();
+        run(sort_with(Goal::Indices, axis), &view, &places.view(), level, threads).unwrap();
         let mut expected = (values.clone(), zeros);
         for lane in lanes(&shape, axis) {
             let mut order: Vec<usize> = (0..lane.len()).collect();
-            order.sort_by(|a, b| {
-                let ((ar, ai), (br, bi)) = (values[lane[*a]].parts(), values[lane[*b]].parts());
-                let nan = |re: f64, im: f64| re.is_nan() || im.is_nan();
-                match (nan(ar, ai), nan(br, bi)) {
-                    (false, false) => (ar, ai).partial_cmp(&(br, bi)).unwrap_or(Ordering::Equal),
-                    (a, b) => a.cmp(&b),
-                }
-            });
+            order.sort_by(|a, b| self::order(values[lane[*a]], values[lane[*b]]));
             for (to, from) in lane.iter().zip(order) {
                 expected.0[*to] = values[lane[from]];
                 expected.1[*to] = from as u32;
@@ -158,22 +165,78 @@ fn sorts() {
         assert_eq!(places.values(), expected.1, "{:?} {shape:?} {axis}", T::DTYPE);
     }
     let mut rng = Rng(21);
-    for dtype in dtypes() {
-        (0..40).for_each(|round| for_dtype!(dtype, T => check::<T>(&mut rng, round)));
+    for level in [Level::Baseline, Level::detected()] {
+        for dtype in dtypes() {
+            (0..40).for_each(|round| for_dtype!(dtype, T => check::<T>(&mut rng, round, level)));
+        }
+    }
+}
+
+#[test]
+fn partitions() {
+    fn check<T: Value>(rng: &mut Rng, round: usize, level: Level) {
+        let (shape, axis) = any_shape(rng, round);
+        let source = sampled::<T>(&shape, true, round.is_multiple_of(2), rng);
+        let values = source.values();
+        let parted = sampled::<T>(&shape, false, round.is_multiple_of(3), rng);
+        let places = Array::new(&shape, &vec![0u32; values.len()], round.is_multiple_of(4), rng);
+        let k = rng.below(shape[axis] as usize);
+        for (goal, output) in [(Goal::Values, parted.view()), (Goal::Indices, places.view())] {
+            let prepare =
+                |s: &Signature<'_>, l| sort::prepare(AxisAttrs::new(axis as u32), s, goal, true, l);
+            let how = (level, round.is_multiple_of(2));
+            run_with(prepare, &[source.view()], &output, how, &[[k as u64, 0]]).unwrap();
+            let beyond = [[shape[axis] as u64, 0]];
+            assert!(run_with(prepare, &[source.view()], &output, how, &beyond).is_err());
+            assert!(run_with(prepare, &[source.view()], &output, how, &[]).is_err());
+        }
+        let (parted, places) = (parted.values(), places.values());
+        for lane in lanes(&shape, axis) {
+            let given: Vec<T> = lane.iter().map(|i| values[*i]).collect();
+            let mut order: Vec<usize> = (0..given.len()).collect();
+            order.sort_by(|a, b| self::order(given[*a], given[*b]));
+            let sorted: Vec<T> = order.iter().map(|i| given[*i]).collect();
+            let what = format!("{:?} {shape:?} {axis} {k}", T::DTYPE);
+            let found: Vec<T> = lane.iter().map(|i| parted[*i]).collect();
+            assert!(same(&found[k..=k], &sorted[k..=k]), "{what}");
+            let picked: Vec<T> = lane.iter().map(|i| given[places[*i] as usize]).collect();
+            assert_eq!(places[lane[k]] as usize, order[k], "{what}");
+            for mut found in [found, picked] {
+                assert!(found[..k].iter().all(|v| self::order(*v, sorted[k]).is_le()), "{what}");
+                assert!(found[k..].iter().all(|v| self::order(*v, sorted[k]).is_ge()), "{what}");
+                // Nothing is lost, and the sign of zeros is kept.
+                let bits = |v: &T| if v.parts().0.is_nan() { u64::MAX } else { v.bits() };
+                let mut sorted: Vec<u64> = sorted.iter().map(bits).collect();
+                sorted.sort();
+                found.sort_by_key(bits);
+                assert_eq!(found.iter().map(bits).collect::<Vec<_>>(), sorted, "{what}");
+            }
+        }
+    }
+    let mut rng = Rng(22);
+    for level in [Level::Baseline, Level::detected()] {
+        for dtype in dtypes() {
+            (0..40).for_each(|round| for_dtype!(dtype, T => check::<T>(&mut rng, round, level)));
+        }
     }
 }
 
 #[test]
 fn sorts_bits_of_all_kinds() {
     fn check<T: Value>(from: fn(u64) -> T) {
+        for level in [Level::Baseline, Level::detected()] {
+            check_at(from, level);
+        }
+    }
+    fn check_at<T: Value>(from: fn(u64) -> T, level: Level) {
         let rng = &mut Rng(4);
-        for n in [1, 2, 256, 257, 5000, 70_000] {
+        for n in [1, 2, 256, 257, 5000, 70_000, 270_000] {
             let values: Vec<T> =
                 (0..n).map(|_| from((rng.next() as u64) << 32 | rng.next() as u64)).collect();
             let source = Array::new(&[n], &values, true, rng);
             let sorted = source.clone();
-            run(sort_with(false, 0), &[source.view()], &sorted.view(), Level::Baseline, true)
-                .unwrap();
+            let view = sorted.view();
+            run(sort_with(Goal::Values, 0), &[source.view()], &view, level, true).unwrap();
             let sorted = sorted.values();
             let ordered = |w: &[T]| w[1].parts().0.is_nan() || w[0].parts() <= w[1].parts();
             assert!(sorted.windows(2).all(ordered), "{:?} {n}", T::DTYPE);
@@ -450,6 +513,7 @@ fn zero_strides() {
     };
     go(&output.view()).unwrap();
     assert_eq!(output.values()[300..303], [750.0, 747.5, 745.0]);
-    run(sort_with(false, 1), &[flat.view()], &output.view(), Level::Baseline, false).unwrap();
+    run(sort_with(Goal::Values, 1), &[flat.view()], &output.view(), Level::Baseline, false)
+        .unwrap();
     assert!(output.values().iter().all(|v| *v == 2.5));
 }

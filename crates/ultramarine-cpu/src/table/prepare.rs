@@ -7,7 +7,10 @@ use crate::{
     kernel::{Desc, Prepared, Refusal, Signature, read_attrs},
     level::Level,
     linalg,
-    order::{arg_reduce, scan, sort},
+    order::{
+        arg_reduce, scan,
+        sort::{self, Goal},
+    },
     random,
 };
 use core::ffi::c_void;
@@ -40,8 +43,10 @@ fn prepare_op(
         op::SCATTER => scatter::prepare(attrs!(), signature, level),
         op::GATHER_AXIS => gather_axis::prepare(attrs!(), signature, level),
         op::SCATTER_AXIS => scatter_axis::prepare(attrs!(), signature, level),
-        op::SORT => sort::prepare(attrs!(), signature, false, level),
-        op::ARG_SORT => sort::prepare(attrs!(), signature, true, level),
+        op::SORT => sort::prepare(attrs!(), signature, Goal::Values, false, level),
+        op::ARG_SORT => sort::prepare(attrs!(), signature, Goal::Indices, false, level),
+        op::PARTITION => sort::prepare(attrs!(), signature, Goal::Values, true, level),
+        op::ARG_PARTITION => sort::prepare(attrs!(), signature, Goal::Indices, true, level),
         op::SCAN => scan::prepare(attrs!(), signature, level),
         op::ARG_REDUCE => arg_reduce::prepare(attrs!(), signature, level),
         op::CONVOLVE => conv::prepare(attrs!(), signature, level),

@@ -12,16 +12,28 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
+    scalar::Scalar,
     shape::{Shape, Show},
 };
 use smallvec::smallvec;
 use ultramarine_abi::schema::{AxisAttrs, op};
 
 impl Array {
-    fn sorted(&self, name: &str, axis: Option<isize>, arg: bool) -> Result<Array> {
+    fn sorted(
+        &self,
+        name: &str,
+        axis: Option<isize>,
+        arg: bool,
+        kth: Option<isize>,
+    ) -> Result<Array> {
+        let of = |axis: usize, a: &Array| {
+            // Checked before, by `check_kth`.
+            let kth = kth.map(|k| k.rem_euclid(a.shape()[axis] as isize) as usize);
+            Sort { arg, axis, kth }.of(a).placed()
+        };
         match axis {
-            None => Sort { arg, axis: 0 }.of(&flat(self)?).placed(),
-            Some(axis) => Sort { arg, axis: axis_of(name, axis, self)? }.of(self).placed(),
+            None => of(0, &flat(self)?),
+            Some(axis) => of(axis_of(name, axis, self)?, self),
         }
     }
 
@@ -31,7 +43,7 @@ impl Array {
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
     pub fn sort(&self, axis: Option<isize>) -> Result<Array> {
-        self.sorted("sort", axis, false)
+        self.sorted("sort", axis, false, None)
     }
 
     /// Indices (uint32) that sort; see [`Array::sort`].
@@ -39,7 +51,7 @@ impl Array {
     /// # Errors
     /// [`Error::Index`] for an axis out of range.
     pub fn argsort(&self, axis: Option<isize>) -> Result<Array> {
-        self.sorted("argsort", axis, true)
+        self.sorted("argsort", axis, true, None)
     }
 
     fn check_kth(&self, name: &str, space: &str, kth: isize, axis: Option<isize>) -> Result<()> {
@@ -66,7 +78,7 @@ impl Array {
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for `kth` out of range.
     pub fn partition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
         self.check_kth("partition", "", kth, axis)?;
-        self.sorted("partition", axis, false)
+        self.sorted("partition", axis, false, Some(kth))
     }
 
     /// Indices (uint32) that partition; see [`Array::partition`].
@@ -75,7 +87,7 @@ impl Array {
     /// As [`Array::partition`].
     pub fn argpartition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
         self.check_kth("argpartition", " ", kth, axis)?;
-        self.sorted("argpartition", axis, true)
+        self.sorted("argpartition", axis, true, Some(kth))
     }
 
     /// The `k` largest elements along `axis` (`None`: of the flattened array), in
@@ -97,15 +109,24 @@ impl Array {
             );
             return Err(Error::value("topk", text));
         }
-        slice_axis(&Sort { arg: false, axis: at }.of(&a), at, n - k as usize, k as usize)
+        let (first, k) = (n - k as usize, k as usize);
+        let sort = Sort { arg: false, axis: at, kth: None };
+        // The largest are parted from the others, and sorted alone, where they are few.
+        if k > n / 2 || k == 0 {
+            return slice_axis(&sort.of(&a), at, first, k);
+        }
+        let parted = Sort { kth: Some(first), ..sort.clone() }.of(&a);
+        Ok(sort.of(&slice_axis(&parted, at, first, k)?))
     }
 }
 
-/// Sorts along an axis, or gives the indices that do.
+/// Sorts along an axis, or gives the indices that do; with `kth` only as far as to have the
+/// element of that rank in its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Sort {
     pub arg: bool,
     pub axis: usize,
+    pub kth: Option<usize>,
 }
 
 impl Sort {
@@ -117,18 +138,36 @@ impl Sort {
 
     /// The indices that sort.
     pub fn order(&self, x: &Array) -> Array {
-        Sort { arg: true, axis: self.axis }.of(x)
+        Sort { arg: true, axis: self.axis, kth: None }.of(x)
     }
+}
+
+/// Elements of a lane that belong together: those at the first indices of a result, and those at
+/// the second ones of the operand.
+fn moves(sort: &Sort, x: &Array, output: &Array) -> (Option<Array>, Array) {
+    // A partition has its elements in an order of its own.
+    let to = sort.kth.map(|_| sort.order(output));
+    (to, sort.order(x))
 }
 
 impl Rules for Sort {
     fn name(&self) -> &'static str {
-        if self.arg { "argsort" } else { "sort" }
+        match (self.kth, self.arg) {
+            (None, false) => "sort",
+            (None, true) => "argsort",
+            (Some(_), false) => "partition",
+            (Some(_), true) => "argpartition",
+        }
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let code = if self.arg { op::ARG_SORT } else { op::SORT };
-        call.run(exec, code, &AxisAttrs::new(self.axis as u32), &[])
+        let attrs = AxisAttrs::new(self.axis as u32);
+        let Some(kth) = self.kth else {
+            let code = if self.arg { op::ARG_SORT } else { op::SORT };
+            return call.run(exec, code, &attrs, &[]);
+        };
+        let code = if self.arg { op::ARG_PARTITION } else { op::PARTITION };
+        call.run(exec, code, &attrs, &[Scalar::from_i64(Dtype::Int64, kth as i64)])
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
@@ -136,16 +175,22 @@ impl Rules for Sort {
             return Ok(Cotangents::new());
         }
         let x = &v.primals[0];
-        let zeros = Array::zeros(x.shape(), v.cotangent.dtype())?;
-        Ok(smallvec![Some(zeros.scatter_add_axis(&self.order(x), v.cotangent, self.axis)?)])
+        let (from, to) = moves(self, x, v.output);
+        let cotangent = match from {
+            Some(from) => v.cotangent.gather_axis(&from, self.axis),
+            None => v.cotangent.clone(),
+        };
+        let zeros = Array::zeros(x.shape(), cotangent.dtype())?;
+        Ok(smallvec![Some(zeros.scatter_add_axis(&to, &cotangent, self.axis)?)])
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
-        if self.arg {
-            return Ok(None);
-        }
-        let order = self.order(&j.primals[0]);
-        Ok(j.tangents[0].as_ref().map(|t| t.gather_axis(&order, self.axis)))
+        let Some(t) = j.tangents[0].as_ref().filter(|_| !self.arg) else { return Ok(None) };
+        let (to, from) = moves(self, &j.primals[0], j.output);
+        let sorted = t.gather_axis(&from, self.axis);
+        let Some(to) = to else { return Ok(Some(sorted)) };
+        let zeros = Array::zeros(sorted.shape(), sorted.dtype())?;
+        Ok(Some(zeros.scatter_add_axis(&to, &sorted, self.axis)?))
     }
 
     fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
@@ -154,6 +199,6 @@ impl Rules for Sort {
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let axis = v.axes[0].map_or(self.axis, |at| self.axis + (at <= self.axis) as usize);
-        Ok((Sort { arg: self.arg, axis }.of(&v.inputs[0]), v.axes[0]))
+        Ok((Sort { axis, ..self.clone() }.of(&v.inputs[0]), v.axes[0]))
     }
 }

@@ -261,6 +261,10 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
         case("argmax", &[&x], true, Box::new(move |i| i[0].argmax(Some(axis), true)));
         case("sort", &[&x], true, Box::new(move |i| i[0].sort(Some(axis))));
         case("argsort", &[&x], true, Box::new(move |i| i[0].argsort(Some(axis))));
+        let parted = move |x: &Array| x.partition(1, Some(axis))?.sort(Some(axis));
+        case("partition", &[&x], true, Box::new(move |i| parted(&i[0])));
+        let places = move |x: &Array| x.argpartition(1, Some(axis))?.sort(Some(axis));
+        case("argpartition", &[&x], true, Box::new(move |i| places(&i[0])));
         for (reverse, inclusive) in [(false, true), (true, true), (false, false), (true, false)] {
             let scan = move |f: fn(&Array, Option<isize>, bool, bool) -> Result<Array>| -> Make {
                 Box::new(move |i| f(&i[0], Some(axis), reverse, inclusive))

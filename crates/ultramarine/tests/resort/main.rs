@@ -140,6 +140,8 @@ fn decomposable() -> Vec<(u32, u32, &'static str)> {
         (op::GATHER_AXIS, 0, "take_along_axis"),
         (op::SCATTER_AXIS, 0, "put_along_axis"),
         (op::SORT, 0, "sort"),
+        (op::PARTITION, 0, "partition"),
+        (op::ARG_PARTITION, 0, "argpartition"),
         (op::RANDOM_BITS, 0, "random_bits"),
         (op::ARANGE, 0, "arange"),
     ]);

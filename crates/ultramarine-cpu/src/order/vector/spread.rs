@@ -1,0 +1,165 @@
+//! Sorting a long run on several threads: its keys are spread over buckets, which are sorted apart.
+
+use super::{lanes::Lane, quick};
+use crate::{
+    par::{Par, Shared},
+    strided::TASK,
+};
+use std::ops::Range;
+
+/// Into how many parts a run is cut.
+const BUCKETS: usize = 16;
+/// Keys of a sample for each bucket.
+const SAMPLE: usize = 64;
+/// Keys that are made at a time.
+const BLOCK: usize = 1024;
+
+/// The largest key of each bucket but the last.
+type Bounds<L> = [L; BUCKETS - 1];
+
+/// Sorts `n` keys, of which `make(i, keys)` gives those from number `i` on, into `to`; `finish` gets
+/// each part of them when it is sorted. What is called is called on several threads.
+///
+/// # Safety
+/// The instructions of [`Lane`] are available; `to` has room for `n` keys, which nothing else uses.
+pub unsafe fn sort_long<L: Lane>(
+    par: Par,
+    n: usize,
+    to: *mut L,
+    make: impl Fn(usize, &mut [L]) + Sync,
+    finish: impl Fn(Range<usize>) + Sync,
+) {
+    let bounds = bounds(n, &make);
+    let blocks = n.div_ceil(TASK);
+    let mut places = vec![[0usize; BUCKETS]; blocks];
+    let shared = Shared(places.as_mut_ptr());
+    let each = |task: usize, work: &mut dyn FnMut(&[L])| {
+        let mut keys = [L::MAX; BLOCK];
+        let end = ((task + 1) * TASK).min(n);
+        for start in (task * TASK..end).step_by(BLOCK) {
+            let keys = &mut keys[..BLOCK.min(end - start)];
+            make(start, keys);
+            work(keys);
+        }
+    };
+    par.run(blocks, |task| {
+        // SAFETY: each task has a place of its own.
+        let counts = unsafe { &mut *shared.get().add(task) };
+        // SAFETY: by this function's contract.
+        each(task, &mut |keys| unsafe { count(keys, &bounds, counts) });
+    });
+    // Counts become the places of each block's keys.
+    let mut starts = [0; BUCKETS + 1];
+    let mut total = 0;
+    for bucket in 0..BUCKETS {
+        starts[bucket] = total;
+        for counts in &mut places {
+            total += std::mem::replace(&mut counts[bucket], total);
+        }
+    }
+    starts[BUCKETS] = total;
+    let shared = Shared(places.as_mut_ptr());
+    let to = Shared(to);
+    par.run(blocks, |task| {
+        // SAFETY: as above.
+        let places = unsafe { &mut *shared.get().add(task) };
+        // SAFETY: the keys are those that were counted, so their places are theirs alone.
+        each(task, &mut |keys| unsafe { spread(keys, &bounds, to.get(), places) });
+    });
+    par.run(BUCKETS, |bucket| {
+        let range = starts[bucket]..starts[bucket + 1];
+        // SAFETY: the bucket's keys, which were all written.
+        unsafe {
+            let keys = std::slice::from_raw_parts_mut(to.get().add(range.start), range.len());
+            quick::sort(keys);
+        }
+        finish(range);
+    });
+}
+
+/// Bounds that are likely to cut a run into equal parts.
+fn bounds<L: Lane>(n: usize, make: &impl Fn(usize, &mut [L])) -> Bounds<L> {
+    let mut sample = [L::MAX; BUCKETS * SAMPLE];
+    for (i, key) in sample.iter_mut().enumerate() {
+        // Places that look random: multiples of the golden ratio.
+        let place = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        make(((place * n as u64) >> 32) as usize, std::slice::from_mut(key));
+    }
+    sample.sort_unstable();
+    std::array::from_fn(|i| sample[(i + 1) * SAMPLE])
+}
+
+/// Calls `f` for each vector of keys, with the lanes that count.
+///
+/// # Safety
+/// The instructions of [`Lane`] are available.
+#[inline(always)]
+unsafe fn vectors<L: Lane>(keys: &[L], mut f: impl FnMut(L::V, u32)) {
+    let (whole, rest) = keys.split_at(keys.len() / L::N * L::N);
+    // SAFETY: by this function's contract; keys of the slice.
+    unsafe {
+        for keys in whole.chunks_exact(L::N) {
+            f(L::load(keys.as_ptr()), L::ALL);
+        }
+        if !rest.is_empty() {
+            f(L::load_some(rest.as_ptr(), rest.len()), (1 << rest.len()) - 1);
+        }
+    }
+}
+
+/// Adds to the counts of the buckets' keys.
+///
+/// # Safety
+/// The instructions of [`Lane`] are available.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn count<L: Lane>(keys: &[L], bounds: &Bounds<L>, counts: &mut [usize; BUCKETS]) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let bounds = bounds.map(|b| b.splat());
+        // Of the keys that are at most the bound.
+        let mut up_to = [0u32; BUCKETS];
+        vectors::<L>(keys, |v, lanes| {
+            for (count, bound) in up_to.iter_mut().zip(bounds) {
+                *count += (L::at_most(v, bound) & lanes).count_ones();
+            }
+        });
+        up_to[BUCKETS - 1] = keys.len() as u32;
+        let mut below = 0;
+        for (count, up_to) in counts.iter_mut().zip(up_to) {
+            *count += (up_to - below) as usize;
+            below = up_to;
+        }
+    }
+}
+
+/// Writes keys to the places of their buckets, which move on.
+///
+/// # Safety
+/// The instructions of [`Lane`] are available, and the places are the keys' own.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn spread<L: Lane>(
+    keys: &[L],
+    bounds: &Bounds<L>,
+    to: *mut L,
+    places: &mut [usize; BUCKETS],
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let bounds = bounds.map(|b| b.splat());
+        let mut at = *places;
+        vectors::<L>(keys, |v, lanes| {
+            let mut below = 0;
+            for bucket in 0..BUCKETS {
+                let up_to = match bounds.get(bucket) {
+                    Some(bound) => L::at_most(v, *bound) & lanes,
+                    None => lanes,
+                };
+                let mask = up_to & !below;
+                L::pack(to.add(at[bucket]), v, mask);
+                at[bucket] += mask.count_ones() as usize;
+                below = up_to;
+            }
+        });
+        *places = at;
+    }
+}
