@@ -35,7 +35,7 @@ pub unsafe fn sort_few<L: Lane>(keys: &mut [L]) {
 unsafe fn sort_rows<L: Lane, const R: usize>(keys: &mut [L]) {
     debug_assert!(keys.len() <= R * L::N);
     let (data, n) = (keys.as_mut_ptr(), keys.len());
-    // SAFETY (all of it): the keys are the slice's; the lengths of partial rows are below `N`.
+    // SAFETY: all of it: the keys are the slice's, the lengths of partial rows are below `N`.
     unsafe {
         let mut v = [L::splat(L::MAX); R];
         for (row, v) in v.iter_mut().enumerate() {

@@ -125,7 +125,7 @@ unsafe fn partition<L: Lane, const OR_EQUAL: bool>(keys: &mut [L], pivot: L) -> 
     let data = keys.as_mut_ptr();
     let n = keys.len();
     debug_assert!(n >= 2 * STEP * L::N);
-    // SAFETY (all of it): what is unread lies in [left, right), what is written outside of [low, high),
+    // SAFETY: all of it: what is unread lies in [left, right), what is written outside of [low, high),
     // both within the slice. The vectors held from both ends leave room for what is written: after a
     // read from the end that has less, each end has at least as much room as was read.
     unsafe {

@@ -149,14 +149,14 @@ unsafe fn spread<L: Lane>(
         let mut at = *places;
         vectors::<L>(keys, |v, lanes| {
             let mut below = 0;
-            for bucket in 0..BUCKETS {
+            for (bucket, at) in at.iter_mut().enumerate() {
                 let up_to = match bounds.get(bucket) {
                     Some(bound) => L::at_most(v, *bound) & lanes,
                     None => lanes,
                 };
                 let mask = up_to & !below;
-                L::pack(to.add(at[bucket]), v, mask);
-                at[bucket] += mask.count_ones() as usize;
+                L::pack(to.add(*at), v, mask);
+                *at += mask.count_ones() as usize;
                 below = up_to;
             }
         });
