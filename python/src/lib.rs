@@ -12,7 +12,8 @@
 //! backends.rs  the loaded backends, and what they ran
 //! ops/         functions over arrays, by subject, as tables
 //! tree.rs      trees of arrays
-//! transforms.rs, custom.rs (functions with transforms of their own), io.rs, random.rs, fft.rs, print.rs
+//! transforms.rs, custom.rs (functions with transforms of their own), io.rs, random.rs, fft.rs,
+//! linalg.rs, print.rs
 //! ```
 
 // Everything public is so for the sake of Python; the documentation is its docstrings.
@@ -29,6 +30,7 @@ mod dtype;
 mod error;
 mod fft;
 mod io;
+mod linalg;
 mod memory;
 mod ops;
 mod print;
@@ -103,6 +105,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     custom::register(m)?;
     random::register(m)?;
     fft::register(m)?;
+    linalg::register(m)?;
     memory::register(m)?;
     transfer::register(m)?;
     backends::register(m)?;

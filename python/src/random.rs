@@ -264,10 +264,28 @@ fn _state() -> Res<PyArray> {
 fn _set_state(key: ArrayArg) -> Res<()> {
     Ok(random::set_state(&key.0)?)
 }
+/// Jointly normally distributed vectors of a mean and a covariance, whose batches are broadcast with
+/// `shape`; float32.
+#[pyfunction]
+#[pyo3(signature = (mean, cov, shape=None, dtype=None, key=None, stream=None),
+    text_signature = "(mean, cov, shape=[], dtype=float32, key=None, stream=None)")]
+fn multivariate_normal(
+    mean: ArrayArg,
+    cov: ArrayArg,
+    shape: Option<Sequence>,
+    dtype: Option<DtypeArg>,
+    key: Option<ArrayArg>,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let shape = sizes("multivariate_normal", shape)?;
+    let dtype = or(dtype, Dtype::Float32);
+    made(stream, || random::multivariate_normal(&mean.0, &cov.0, &shape, dtype, key_of(&key)))
+}
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = &PyModule::new(parent.py(), "ultramarine.random")?;
     crate::functions!(m: seed key bits split uniform normal randint bernoulli truncated_normal gumbel
-        laplace categorical permutation _state _set_state);
+        laplace categorical permutation
+        multivariate_normal _state _set_state);
     parent.add("_random", m)
 }

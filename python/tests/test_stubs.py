@@ -12,6 +12,7 @@ import ultramarine as mx
 MODULES = [
     "ultramarine",
     "ultramarine.fft",
+    "ultramarine.linalg",
     "ultramarine.random",
     "ultramarine.backends",
     "ultramarine.cuda",

@@ -33,6 +33,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 from ultramarine import backends as backends
 from ultramarine import cuda as cuda
 from ultramarine import fft as fft
+from ultramarine import linalg as linalg
 from ultramarine import metal as metal
 from ultramarine import random as random
 
@@ -96,6 +97,17 @@ their operands."""
 
 from collections.abc import Sequence
 from typing import Literal
+
+from ultramarine import StreamOrDevice, array
+'''
+
+LINALG_HEADER = '''\
+"""Linear algebra. Matrices stand in the last two axes, and leading axes are a batch."""
+
+# Made by python/tools/make_stubs.py: change the tables there.
+
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from ultramarine import StreamOrDevice, array
 '''
@@ -205,6 +217,11 @@ ARGUMENTS = {
     "arrays_and_dtypes": "array | Dtype",
     "arys": "array",
     "subscripts": "str",
+    "UPLO": 'Literal["L", "U", "l", "u"]',
+    "compute_uv": "bool",
+    "ord": "int | float | str | None",
+    "mean": "array",
+    "cov": "array",
     "operands": "array",
     "args": "Any",
     "kwargs": "Any",
@@ -235,6 +252,12 @@ ARGUMENTS = {
     "groups": "int",
     "flip": "bool",
     # Exceptions to the rows above.
+    "cholesky.upper": "bool",
+    "cholesky_inv.upper": "bool",
+    "tri_inv.upper": "bool",
+    "solve_triangular.upper": "bool",
+    "cross.axis": "int",
+    "norm.axis": "int | Sequence[int] | None",
     "zeros.shape": "int | Sequence[int]",
     "ones.shape": "int | Sequence[int]",
     "empty.shape": "int | Sequence[int]",
@@ -351,6 +374,13 @@ RESULTS = {
     "eval": "None",
     "async_eval": "None",
     "divmod": "list[array]",
+    "slogdet": "tuple[array, array]",
+    "lu": "tuple[array, array, array]",
+    "lu_factor": "tuple[array, array]",
+    "qr": "tuple[array, array]",
+    "eig": "tuple[array, array]",
+    "eigh": "tuple[array, array]",
+    "svd": "Any",
     "einsum_path": "tuple[list[tuple[int, ...]], str]",
     "minmax": "tuple[array, array]",
     "split": "list[array]",
@@ -658,6 +688,7 @@ def module_stub(module: ModuleType, header: str) -> str:
 
 def main() -> None:
     (PACKAGE / "__init__.pyi").write_text(module_stub(mx, HEADER))
+    (PACKAGE / "linalg.pyi").write_text(module_stub(mx.linalg, LINALG_HEADER))
     (PACKAGE / "random.pyi").write_text(module_stub(mx.random, RANDOM_HEADER))
     (PACKAGE / "fft.pyi").write_text(module_stub(mx.fft, FFT_HEADER))
     (PACKAGE / "backends.pyi").write_text(BACKENDS)

@@ -9,6 +9,7 @@ __all__ = [
     "gumbel",
     "key",
     "laplace",
+    "multivariate_normal",
     "normal",
     "permutation",
     "randint",
@@ -25,6 +26,7 @@ categorical = _core._random.categorical
 gumbel = _core._random.gumbel
 key = _core._random.key
 laplace = _core._random.laplace
+multivariate_normal = _core._random.multivariate_normal
 normal = _core._random.normal
 permutation = _core._random.permutation
 randint = _core._random.randint

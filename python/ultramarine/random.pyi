@@ -48,6 +48,14 @@ def laplace(
     key: array | None = None,
     stream: StreamOrDevice = None,
 ) -> array: ...
+def multivariate_normal(
+    mean: array,
+    cov: array,
+    shape: Sequence[int] = ...,
+    dtype: Dtype | None = ...,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+) -> array: ...
 def normal(
     shape: Sequence[int] = ...,
     dtype: Dtype | None = None,

@@ -6,9 +6,13 @@
 
 pub use crate::ops::{
     cholesky::cholesky,
+    cross::cross,
+    determinant::{det, slogdet},
     eig::{eig, eigvals},
     eigh::{eigh, eigvalsh},
+    inverse::{cholesky_inv, inv, lu, pinv, solve, tri_inv},
     lu::lu_factor,
+    norm::{NormOrder, norm},
     qr::qr,
     svd::{svd, svdvals},
     triangular::solve_triangular,

@@ -447,3 +447,43 @@ pub fn permute(a: &Array, axis: isize, key: Option<&Array>) -> Result<Array> {
     let at = shape::normalize_axis("permutation", axis, a.ndim())?;
     a.take(&permutation(a.shape()[at], key)?, Some(at as isize))
 }
+
+/// Jointly normally distributed vectors `(..., n)` of a mean `(..., n)` and a covariance `(..., n, n)`, which is
+/// symmetric and positive semidefinite: standard normal ones times its root, by singular values. Batches of both are
+/// broadcast with `shape`.
+///
+/// # Errors
+/// [`Error::Value`] for a dtype other than float32, shapes that do not fit, or when `key` is no key.
+pub fn multivariate_normal(
+    mean: &Array,
+    covariance: &Array,
+    shape: &[usize],
+    dtype: Dtype,
+    key: Option<&Array>,
+) -> Result<Array> {
+    const OP: &str = "multivariate_normal";
+    let refuse = |text: &str| Err(Error::value(OP, text));
+    if dtype != Dtype::Float32 {
+        return refuse("dtype must be float32.");
+    }
+    let Some((n, batch)) = mean.shape().split_last() else {
+        return refuse("mean must have at least one dimension.");
+    };
+    let [others @ .., rows, columns] = covariance.shape() else {
+        return refuse("cov must have at least two dimensions.");
+    };
+    if rows != columns {
+        return refuse("last two dimensions of cov must be equal.");
+    }
+    if n != columns {
+        return refuse("mean and cov must have compatible shapes.");
+    }
+    [mean, covariance].into_iter().try_for_each(|a| a.computable(OP))?;
+    let _home = follow(&[mean, covariance]);
+    let mut out = shape::broadcast_shapes(shape, &shape::broadcast_shapes(batch, others)?)?;
+    out.push(*n);
+    let (u, s, vt) = crate::linalg::svd(&covariance.astype(dtype))?;
+    let root = u.multiply(&un(unary::SQRT, &s).expand_dims(&[-2])?)?.matmul(&vt)?;
+    let z = normal(&out, dtype, None, None, key)?.expand_dims(&[-2])?;
+    mean.add(&z.matmul(&root)?.squeeze(Some(&[-2]))?)
+}

@@ -1,6 +1,6 @@
 //! Cholesky's decomposition.
 
-use super::{Call, Rules, Vmap, matrices};
+use super::{Cotangents, Jvp, Vjp, linalg_rules, Call, Rules, Vmap, matrices};
 use crate::{array::Array, backend::Exec, error::Result, node::Value, shape::Shape};
 use ultramarine_abi::schema::{TriangleAttrs, op};
 
@@ -45,6 +45,14 @@ impl Rules for Cholesky {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         call.run(exec, op::CHOLESKY, &TriangleAttrs::new(self.upper as u32), &[])
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        linalg_rules::cholesky_vjp(v, self.upper)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        linalg_rules::cholesky_jvp(j, self.upper)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

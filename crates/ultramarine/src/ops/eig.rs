@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors of square matrices.
 
-use super::{Call, Rules, Vmap, many::ManyRules, matrices};
+use super::{Cotangents, Jvp, Vjp, linalg_rules, Call, Rules, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape,
 };
@@ -69,6 +69,14 @@ impl ManyRules for Eig {
         call.run_many(exec, op::EIG, &NoAttrs::new(), &[], results)
     }
 
+    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        linalg_rules::eig_vjp(v)
+    }
+
+    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        linalg_rules::eig_jvp(j)
+    }
+
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
         Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
     }
@@ -93,6 +101,14 @@ impl Rules for Eigvals {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         call.run(exec, op::EIGVALS, &NoAttrs::new(), &[])
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        linalg_rules::eigvals_vjp(v)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        linalg_rules::eigvals_jvp(j)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

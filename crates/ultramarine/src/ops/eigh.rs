@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 
-use super::{Call, Rules, Vmap, many::ManyRules, matrices};
+use super::{Cotangents, Jvp, Vjp, linalg_rules, Call, Rules, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape,
 };
@@ -71,6 +71,14 @@ impl ManyRules for Eigh {
         call.run_many(exec, op::EIGH, &TriangleAttrs::new(self.upper as u32), &[], results)
     }
 
+    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        linalg_rules::eigh_vjp(v)
+    }
+
+    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        linalg_rules::eigh_jvp(j)
+    }
+
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
         Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
     }
@@ -97,6 +105,14 @@ impl Rules for EigvalsH {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         call.run(exec, op::EIGVALSH, &TriangleAttrs::new(self.upper as u32), &[])
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        linalg_rules::eigvalsh_vjp(v, self.upper)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        linalg_rules::eigvalsh_jvp(j, self.upper)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

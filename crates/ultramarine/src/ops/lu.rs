@@ -1,6 +1,6 @@
 //! LU factors with partial pivoting.
 
-use super::{Call, Vmap, many::ManyRules, matrices};
+use super::{Cotangents, linalg_rules, Call, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
 use crate::{
     array::Array,
     backend::Exec,
@@ -75,6 +75,14 @@ impl ManyRules for Lu {
         results: &[(Shape, Dtype)],
     ) -> Result<Vec<Value>> {
         call.run_many(exec, op::LU, &NoAttrs::new(), &[], results)
+    }
+
+    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        linalg_rules::lu_vjp(v)
+    }
+
+    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        linalg_rules::lu_jvp(j)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {

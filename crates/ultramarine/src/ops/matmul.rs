@@ -240,7 +240,7 @@ impl Array {
 pub(crate) struct Matmul;
 
 /// The transposed matrices, conjugated if complex.
-fn adjoint(a: &Array) -> Result<Array> {
+pub(crate) fn adjoint(a: &Array) -> Result<Array> {
     let t = transposed(a)?;
     Ok(if t.dtype().is_complex() { un(unary::CONJUGATE, &t) } else { t })
 }

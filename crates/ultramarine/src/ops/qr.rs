@@ -1,6 +1,6 @@
 //! QR decomposition.
 
-use super::{Call, Vmap, many::ManyRules, matrices};
+use super::{Cotangents, linalg_rules, Call, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape,
 };
@@ -58,6 +58,14 @@ impl ManyRules for Qr {
         results: &[(Shape, Dtype)],
     ) -> Result<Vec<Value>> {
         call.run_many(exec, op::QR, &NoAttrs::new(), &[], results)
+    }
+
+    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        linalg_rules::qr_vjp(v)
+    }
+
+    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        linalg_rules::qr_jvp(j)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {

@@ -1,6 +1,6 @@
 //! Singular value decomposition.
 
-use super::{Call, Rules, Vmap, many::ManyRules, matrices};
+use super::{Cotangents, Jvp, Vjp, linalg_rules, Call, Rules, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
 use crate::{
     array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape,
 };
@@ -86,6 +86,14 @@ impl ManyRules for Svd {
         call.run_many(exec, op::SVD, &NoAttrs::new(), &[], results)
     }
 
+    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        linalg_rules::svd_vjp(v)
+    }
+
+    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        linalg_rules::svd_jvp(j)
+    }
+
     fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
         Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
     }
@@ -111,6 +119,14 @@ impl Rules for SingularValues {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         call.run(exec, op::SINGULAR_VALUES, &NoAttrs::new(), &[])
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        linalg_rules::singular_values_vjp(v)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        linalg_rules::singular_values_jvp(j)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -1,6 +1,6 @@
 //! Systems of linear equations with triangular matrices.
 
-use super::{
+use super::{Cotangents, Jvp, Vjp, linalg_rules, 
     Call, Rules, Vmap,
     batch::batched,
     lean::{with_axis, without_axis},
@@ -114,6 +114,14 @@ impl Rules for SolveTriangular {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         call.run(exec, op::SOLVE_TRIANGULAR, &TriangleAttrs::new(self.upper as u32), &[])
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        linalg_rules::solve_triangular_vjp(v, self.upper)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        linalg_rules::solve_triangular_jvp(j, self.upper)
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

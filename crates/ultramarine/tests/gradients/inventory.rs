@@ -19,8 +19,6 @@ enum Where {
 }
 use Where::{Here, Not, Python};
 
-const DECOMPOSITION: Where = Not("batching in tests/linalg.rs; derivative rules are not there yet");
-
 /// By the type that implements `Rules` or `ManyRules`.
 const OPERATIONS: &[(&str, Where)] = &[
     ("Arange", Not("no operands")),
@@ -28,26 +26,26 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Bad", Not("of tests")),
     ("Binary", Here(&["add", "power"])), // all: the_table_names_every_op
     ("Cast", Here(&["astype"])),
-    ("Cholesky", DECOMPOSITION),
+    ("Cholesky", Python(&["linalg.cholesky", "linalg.cholesky, upper"])),
     ("Concatenate", Here(&["concatenate"])),
     ("Contiguous", Here(&["contiguous"])),
     ("Convolve", Here(&["conv2d", "conv_general", "depthwise", "conv_transpose1d", "convolve"])),
-    ("Eig", DECOMPOSITION),
-    ("Eigh", DECOMPOSITION),
-    ("Eigvals", DECOMPOSITION),
-    ("EigvalsH", DECOMPOSITION),
+    ("Eig", Python(&["linalg.eig"])),
+    ("Eigh", Python(&["linalg.eigh"])),
+    ("Eigvals", Python(&["linalg.eigvals"])),
+    ("EigvalsH", Python(&["linalg.eigvalsh"])),
     ("Enclosed", Not("tests/custom_function.rs")),
     ("Fill", Not("no operands")),
     ("Fresh", Python(&["copy"])),
     ("Gather", Here(&["take", "index"])),
     ("GatherAxis", Here(&["take_along_axis"])),
     ("Identity", Not("stop_gradient_stops in main.rs; depends in tests/custom_function.rs")),
-    ("Lu", DECOMPOSITION),
+    ("Lu", Python(&["linalg.lu", "linalg.lu, tall", "linalg.lu, wide"])),
     ("Many", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
     ("Matmul", Here(&["matmul"])),
     ("Pair", Not("of tests")),
     ("Part", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
-    ("Qr", DECOMPOSITION),
+    ("Qr", Python(&["linalg.qr", "linalg.qr, tall", "linalg.qr, wide"])),
     ("RandomBits", Not("no derivatives; keys are mapped in tests/random.rs")),
     ("Recode", Not("storage dtypes: tests/storage.rs")),
     ("Reduce", Here(&["sum", "prod", "min", "max"])),
@@ -55,10 +53,10 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Scatter", Here(&["index_update", "index_update, add", "index_update, multiply"])),
     ("ScatterAxis", Python(&["put_along_axis", "put_along_axis, mapped indices"])),
     ("Select", Here(&["where"])),
-    ("SingularValues", DECOMPOSITION),
-    ("SolveTriangular", DECOMPOSITION),
+    ("SingularValues", Python(&["linalg.svd, values"])),
+    ("SolveTriangular", Python(&["linalg.solve_triangular", "linalg.solve_triangular, upper"])),
     ("Sort", Here(&["sort"])),
-    ("Svd", DECOMPOSITION),
+    ("Svd", Python(&["linalg.svd", "linalg.svd, tall", "linalg.svd, wide"])),
     ("Transfer", Not("tests/devices.rs")),
     ("Transform", Python(&["fft.rfft, real parts"])), // and tests/fft.rs
     ("Unary", Here(&["exp", "sin"])),                 // all: the_table_names_every_op
