@@ -60,6 +60,7 @@ def tolerance(entry: Entry) -> str:
             "mass": "the sum of magnitudes",
             "average": "the mean magnitude",
             "spread": "the largest square" if "var" in entry.name else "the largest",
+            "one": "1",
             "product_size": "the terms' sum",
             "size_of_sum": "the sum of magnitudes",
         }[entry.scale.__name__]

@@ -6,7 +6,7 @@ import math
 
 from harness import ALL, FLOATS, UNSIGNED
 
-from .draw import Entry, Gen
+from .draw import Case, Entry, Gen
 
 METHOD = "array."
 
@@ -479,6 +479,11 @@ def draw_window(g: Gen) -> str:
     return g.call([g.of("0", "1", "2", "3", "5", "8", "12", "33", "-1", "100")])
 
 
+def one(case: Case) -> float:
+    """The size of a window's terms, which cancel at its ends."""
+    return 1.0
+
+
 def draw_depends(g: Gen) -> str:
     x, y = g.arr(), g.arr()
     return g.call([g.of(x, f"[{x}]", f"[{x}, {y}]"), g.of(y, f"[{y}]", "[]")], stream="")
@@ -555,7 +560,7 @@ ENTRIES = [
     e("identity", draw_eye, 0.5),
     e("tri", draw_eye, 0.6),
     *(
-        e(n, draw_window, 0.2, ulps=64, scale="largest")
+        e(n, draw_window, 0.2, ulps=64, scale=one)
         for n in ("bartlett", "blackman", "hamming", "hanning")
     ),
     e("depends", draw_depends, 0.3),
