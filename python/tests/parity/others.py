@@ -314,7 +314,7 @@ ENTRIES: list[Entry] = [
     e("random.uniform", draw_uniform),
     e("random.randint", draw_randint),
     e("random.bernoulli", draw_bernoulli, 0.8),
-    e("random.normal", draw_normal, **R),
+    e("random.normal", draw_normal, ulps=64, scale=shapes.one),
     e("random.laplace", draw_laplace, 0.8, **R),
     e("random.gumbel", draw_gumbel, 0.8, **R),
     e("random.truncated_normal", draw_truncated, 0.8, ulps=512, scale="largest"),
