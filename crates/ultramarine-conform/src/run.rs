@@ -20,9 +20,18 @@ pub struct Request {
     pub attributes: Vec<u64>,
     pub inputs: Vec<Placed>,
     pub output: Placed,
+    /// Outputs behind the first.
+    pub more: Vec<Placed>,
     pub scalars: Vec<[u64; 2]>,
     /// The output takes over the buffer of this input, which lies as it does.
     pub donated: Option<usize>,
+}
+
+impl Request {
+    /// All outputs.
+    pub fn outputs(&self) -> impl Iterator<Item = &Placed> {
+        std::iter::once(&self.output).chain(&self.more)
+    }
 }
 
 /// What a backend did with a request.
@@ -94,8 +103,9 @@ impl Drop for Buffers<'_> {
 pub fn prepare(device: &Device<'_>, request: &Request) -> Result<Prepared, Failure> {
     let inputs: Vec<_> =
         request.inputs.iter().map(|t| desc(t.dtype, t.shape.len(), t.class)).collect();
-    let output = desc(request.output.dtype, request.output.shape.len(), request.output.class);
-    device.prepare(request.op, &request.attributes, &inputs, &[output])
+    let outputs: Vec<_> =
+        request.outputs().map(|t| desc(t.dtype, t.shape.len(), t.class)).collect();
+    device.prepare(request.op, &request.attributes, &inputs, &outputs)
 }
 
 /// Prepares, submits and reads back.
@@ -115,30 +125,45 @@ pub fn run(device: &Device<'_>, stream: Handle, request: &Request) -> Result<Ans
     values.map(Answer::Values)
 }
 
-/// Runs a plan on a request's tensors and reads the output.
+/// Runs a plan on a request's tensors and reads the first output.
 pub fn submit(
     device: &Device<'_>,
     stream: Handle,
     plan: Handle,
     request: &Request,
 ) -> Result<Vec<Num>, String> {
+    submit_all(device, stream, plan, request).map(|mut all| all.swap_remove(0))
+}
+
+/// Runs a plan on a request's tensors and reads all outputs.
+pub fn submit_all(
+    device: &Device<'_>,
+    stream: Handle,
+    plan: Handle,
+    request: &Request,
+) -> Result<Vec<Vec<Num>>, String> {
     let mut buffers = Buffers::new(device);
     let mut given = Vec::new();
     for input in &request.inputs {
         given.push(buffers.upload(stream, input)?);
     }
-    let target = match request.donated.and_then(|d| given.get(d)) {
-        Some(donated) => *donated,
-        None => buffers.upload(stream, &request.output)?,
-    };
+    let mut targets = Vec::new();
+    match request.donated.and_then(|d| given.get(d)) {
+        Some(donated) => targets.push(*donated),
+        None => targets.push(buffers.upload(stream, &request.output)?),
+    }
+    for output in &request.more {
+        targets.push(buffers.upload(stream, output)?);
+    }
     let inputs: Vec<Tensor> =
         request.inputs.iter().zip(&given).map(|(t, b)| tensor(device, t, *b)).collect();
-    let outputs = [tensor(device, &request.output, target)];
+    let outputs: Vec<Tensor> =
+        request.outputs().zip(&targets).map(|(t, b)| tensor(device, t, *b)).collect();
     let mut command = Command {
         inputs: inputs.as_ptr(),
         n_inputs: inputs.len() as u32,
         outputs: outputs.as_ptr(),
-        n_outputs: 1,
+        n_outputs: outputs.len() as u32,
         scalars: request.scalars.as_ptr(),
         n_scalars: request.scalars.len() as u32,
         ..empty_command(plan)
@@ -155,10 +180,14 @@ pub fn submit(
     submitted.map_err(|f| format!("a plan was made, but {f}"))?;
     finished?;
 
-    let mut bytes = vec![0; request.output.bytes.len()];
-    device.read(stream, target, 0, &mut bytes)?;
-    if request.output.is_spilled(&bytes) {
-        return Err("bytes outside the output were written".into());
+    let mut values = Vec::new();
+    for (output, target) in request.outputs().zip(targets) {
+        let mut bytes = vec![0; output.bytes.len()];
+        device.read(stream, target, 0, &mut bytes)?;
+        if output.is_spilled(&bytes) {
+            return Err("bytes outside the output were written".into());
+        }
+        values.push(output.load(&bytes));
     }
     for (i, (input, buffer)) in request.inputs.iter().zip(&given).enumerate() {
         if request.donated == Some(i) {
@@ -170,5 +199,5 @@ pub fn submit(
             return Err(format!("input {i} was written to"));
         }
     }
-    Ok(request.output.load(&bytes))
+    Ok(values)
 }

@@ -28,8 +28,11 @@ pub(crate) fn eigh<T: Number>(
         return Ok(());
     }
     let (a, w) = (&mut a[..n * n], &mut w[..n]);
-    // Nothing of the other triangle counts, NaN included.
-    (1..n).for_each(|j| a[j * n..][..j].fill(T::default()));
+    // Nothing of the other triangle counts, NaN included, nor do the diagonal's imaginary parts.
+    for j in 0..n {
+        a[j * n..][..j].fill(T::default());
+        a[j + j * n] = T::of_parts([a[j + j * n].parts()[0], 0.0]);
+    }
     let by = scale(a, T::LARGE)?;
     if by != 1.0 {
         a.iter_mut().for_each(|v| *v = v.times(by));

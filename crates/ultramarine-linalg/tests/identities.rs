@@ -130,6 +130,7 @@ fn eigh<T: Scalar>() {
         let mut lower: Vec<T> = symmetric.to();
         // Must not be read.
         (0..n).for_each(|j| (0..j).for_each(|i| lower[i + j * n] = T::of_parts([f64::NAN; 2])));
+        (0..n).for_each(|i| lower[i + i * n] = T::of_parts([symmetric.at(i, i).re, 7.0]));
         let (mut w, mut v) = (vec![T::Norm::default(); n], vec![T::of_parts([f64::NAN; 2]); n * n]);
         T::eigh(&mut lower.clone(), n, &mut w, Some(&mut v), &mut work).unwrap();
         let mut alone = vec![T::Norm::default(); n];

@@ -191,6 +191,7 @@ fn donated(case: &Case) -> Case {
             ..case.request.clone()
         },
         wants: case.wants.clone(),
+        check: None,
         operands: case.operands.clone(),
         plain: case.plain,
     }

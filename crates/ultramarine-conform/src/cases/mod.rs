@@ -2,6 +2,7 @@
 
 pub mod convolve;
 pub mod elementwise;
+pub mod matrices;
 pub mod order;
 pub mod places;
 pub mod transforms;
@@ -14,12 +15,17 @@ use crate::run::Request;
 use crate::tensor::{Array, Layout, Placed};
 use ultramarine_abi::schema::{NoAttrs, OpId};
 
+/// What must be true of all outputs, given the inputs: the largest error in units of the last place, or what is wrong.
+pub type Check = Box<dyn Fn(&[Array], &[Array]) -> Result<f64, String>>;
+
 /// A request, and its result.
 pub struct Case {
     /// What is special about it: shapes and layouts.
     pub what: String,
     pub request: Request,
     pub wants: Vec<Want>,
+    /// Instead of `wants`, where results are not unique.
+    pub check: Option<Check>,
     /// Values of the inputs, to name the operands of a wrong element.
     pub operands: Vec<Array>,
     /// The request is one that grades count: contiguous inputs, or at least strided ones.
@@ -158,10 +164,12 @@ pub fn case(
             attributes,
             inputs: placed,
             output,
+            more: Vec::new(),
             scalars: Vec::new(),
             donated: None,
         },
         wants,
+        check: None,
         operands,
         plain,
     }

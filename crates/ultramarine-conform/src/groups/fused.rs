@@ -193,6 +193,7 @@ fn program(
         attributes: none(),
         inputs: given.iter().map(|g| g.0.clone()).collect(),
         output,
+        more: Vec::new(),
         scalars: vec![DType::F32.scalar(Num::Real(CONSTANT))],
         donated: None,
     };
@@ -255,6 +256,7 @@ fn single(
         attributes,
         inputs: operands.iter_mut().map(|a| Placed::new(a, Layout::Contiguous)).collect(),
         output: Placed::output(dtype, &shape, Layout::Contiguous),
+        more: Vec::new(),
         scalars: Vec::new(),
         donated: None,
     };

@@ -1,7 +1,9 @@
 //! Every op against the kit's reference.
 
 use super::{op_name, with_device};
-use crate::cases::{Case, Scope, Subject, convolve, elementwise, order, places, transforms};
+use crate::cases::{
+    Case, Scope, Subject, convolve, elementwise, matrices, order, places, transforms,
+};
 use crate::compare;
 use crate::device::{Device, Handle, Prepared};
 use crate::options::Options;
@@ -14,7 +16,7 @@ use ultramarine_abi::{device_flag, layout, schema::op};
 pub type Cases = fn(&Scope) -> Vec<Subject>;
 
 /// A group for each family.
-pub const GROUPS: [(&str, Cases); 21] = [
+pub const GROUPS: [(&str, Cases); 22] = [
     ("ops.copy", elementwise::copy),
     ("ops.fill", elementwise::fill),
     ("ops.arange", elementwise::arange),
@@ -36,6 +38,7 @@ pub const GROUPS: [(&str, Cases); 21] = [
     ("ops.random_bits", elementwise::random_bits),
     ("ops.fft", transforms::fft),
     ("ops.convolve", convolve::convolve),
+    ("ops.matrices", matrices::all),
 ];
 
 /// The epsilon of a product with TF32's mantissa.
@@ -124,7 +127,7 @@ struct Key {
 impl Plans<'_> {
     /// The plan; none if the op is refused. The flag: it needs contiguous inputs.
     fn get(&mut self, request: &Request) -> Result<(Option<Handle>, bool), String> {
-        let tensors = request.inputs.iter().chain([&request.output]);
+        let tensors = request.inputs.iter().chain(request.outputs());
         let key = Key {
             attributes: request.attributes.clone(),
             tensors: tensors.map(|t| (t.dtype.0, t.shape.len(), t.class)).collect(),
@@ -184,6 +187,17 @@ fn try_case(
     };
     if state.is_empty() {
         *state = "native";
+    }
+    if let Some(check) = &case.check {
+        let got = run::submit_all(device, stream, plan, &case.request)?;
+        let outputs: Vec<Array> = case
+            .request
+            .outputs()
+            .zip(got)
+            .map(|(o, values)| Array { dtype: o.dtype, shape: o.shape.clone(), values })
+            .collect();
+        cell.ulp = cell.ulp.max(check(&case.operands, &outputs)?);
+        return Ok(());
     }
     let got = run::submit(device, stream, plan, &case.request)?;
     let flushes = device.flag(device_flag::FLUSHES_SUBNORMALS);

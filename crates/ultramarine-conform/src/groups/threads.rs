@@ -54,6 +54,7 @@ fn sum(n: i64, a: f64, b: f64) -> Request {
         attributes: words(&BinaryAttrs::new(binary::ADD)),
         inputs: arrays.iter_mut().map(|a| Placed::new(a, Layout::Contiguous)).collect(),
         output: Placed::output(DType::F32, &[n], Layout::Contiguous),
+        more: Vec::new(),
         scalars: Vec::new(),
         donated: None,
     }

@@ -3,6 +3,7 @@
 
 pub mod convolve;
 pub mod elementwise;
+pub mod matrices;
 pub mod order;
 pub mod places;
 pub mod threefry;
