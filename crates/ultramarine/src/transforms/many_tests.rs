@@ -23,7 +23,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[path = "../../tests/mock_device/mod.rs"]
-#[allow(dead_code, reason = "the other tests' needs")]
 mod mock_device;
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
