@@ -119,7 +119,7 @@ macro_rules! lane {
                 // SAFETY: as above.
                 unsafe {
                     let x = const { $indices.map_xor(X) };
-                    $permute(core::mem::transmute::<_, __m512i>(x), v)
+                    $permute(core::mem::transmute::<[$key; $n], __m512i>(x), v)
                 }
             }
             #[inline(always)]
@@ -131,8 +131,8 @@ macro_rules! lane {
             unsafe fn riffle(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
                 // SAFETY: as above; the arrays have the size of a vector.
                 unsafe {
-                    let low = core::mem::transmute::<_, __m512i>($low);
-                    let high = core::mem::transmute::<_, __m512i>($high);
+                    let low = core::mem::transmute::<[$key; $n], __m512i>($low);
+                    let high = core::mem::transmute::<[$key; $n], __m512i>($high);
                     ($permute2(a, low, b), $permute2(a, high, b))
                 }
             }
