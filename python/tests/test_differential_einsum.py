@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import ALL, INEXACT, LAYOUTS, Tally, given, rng, sample, um
+from harness import ALL, LAYOUTS, Tally, given, rng, sample, um
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -115,8 +115,8 @@ def named(case: tuple[str, Shapes]) -> str:
 def test_einsum(tally: Tally, dtype: str) -> None:
     cases = [(case, layout) for case in CASES + WRONG for layout in LAYOUTS]
     for (subscripts, shapes), layout in sample(cases, 100, dtype):
-        # mlx's sum of no integers never ends.
-        if dtype not in INEXACT and any(0 in s for s in shapes):
+        # mlx's sum of nothing may never end, but of float32.
+        if dtype != "float32" and any(0 in s for s in shapes):
             continue
         tally.same(
             f"{named((subscripts, shapes))} {layout.name}",
