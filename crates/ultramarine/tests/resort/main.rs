@@ -209,7 +209,7 @@ fn transforms_refused() {
             let half = n / 2 + 1;
             let numbers = |n: usize| -> Array {
                 let parts: Vec<f32> =
-                    (0..12 * n).map(|i| ((i * i + 3 * i) % 101) as f32 / 50.0 - 1.0).collect();
+                    (0..12 * n).map(|i| ((i * i + 3 * i) % 101) as f32 / 1000.0 - 0.05).collect();
                 let flat = Array::from_slice(&parts, &[6, n, 2]).expect("12 n elements");
                 flat.view(Dtype::Complex64).and_then(|a| a.reshape(&[2, 3, n])).expect("pairs")
             };
