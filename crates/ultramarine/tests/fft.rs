@@ -20,7 +20,7 @@ fn dft(x: &[C], sign: f64) -> Vec<C> {
         let (sin, cos) = (sign * TAU * (k % n) as f64 / n as f64).sin_cos();
         (cos, sin)
     };
-    if n > 8 && n % 2 == 0 {
+    if n > 8 && n.is_multiple_of(2) {
         let part = |first: usize| -> Vec<C> {
             dft(&x.iter().skip(first).step_by(2).copied().collect::<Vec<_>>(), sign)
         };
@@ -122,7 +122,7 @@ impl Kind {
                     all[k] = x[k];
                     all[n - k] = (x[k].0, -x[k].1);
                 }
-                if n % 2 == 0 {
+                if n.is_multiple_of(2) {
                     all[n / 2].1 = 0.0;
                 }
                 scaled(dft(&all, 1.0).into_iter().map(|v| (v.0, 0.0)).collect())
