@@ -102,13 +102,6 @@ def of_sklearn(kinds: Any) -> dict[str, Call]:
     }
 
 
-# What is called by way of a module that a build may lack.
-NEEDS = {
-    **dict.fromkeys(["signal.fftconvolve", "signal.hilbert", "fft.rfft"], "fft"),
-    **dict.fromkeys(["PCA", "LinearDiscriminantAnalysis", "Ridge"], "linalg"),
-}
-
-
 def differences() -> Iterator[tuple[str, bool, float]]:
     """Of each call: its name, whether the result is of our arrays (or a Python number), and the largest
     difference from that of NumPy's, as a part of the largest element."""
@@ -116,10 +109,6 @@ def differences() -> Iterator[tuple[str, bool, float]]:
     for calls in (of_scipy, of_sklearn):
         plain, own = calls(kinds), calls(mx.array(kinds))
         for name, call in plain.items():
-            missing = NEEDS.get(name)
-            if missing and not hasattr(mx, missing):
-                print(f"{name:28} left out: it needs ultramarine.{missing}")
-                continue
             with sklearn.config_context(array_api_dispatch=True):
                 want = np.asarray(call(lengths))
                 got = own[name](mx.array(lengths))

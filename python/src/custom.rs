@@ -20,8 +20,6 @@ struct Call {
     function: Py<PyAny>,
     /// Of a tuple: positional arguments, keyword arguments.
     arguments: Structure,
-    /// Arrays among the positional arguments.
-    positional: usize,
     /// Of what the function returned.
     returned: Mutex<Option<Structure>>,
 }
@@ -38,13 +36,10 @@ impl Call {
     ) -> Res<(Arc<Call>, Vec<Array>)> {
         let py = function.py();
         let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
-        let mut positional = Vec::new();
-        tree::arrays_among(args, &mut positional)?;
         let both = PyTuple::new(py, [args.clone().into_any(), kwargs.into_any()])?;
         let (arguments, arrays) = Structure::of(&both)?;
         let function = function.clone().unbind();
-        let (positional, returned) = (positional.len(), Mutex::new(None));
-        Ok((Arc::new(Call { function, arguments, positional, returned }), arrays))
+        Ok((Arc::new(Call { function, arguments, returned: Mutex::new(None) }), arrays))
     }
 
     fn arguments<'py>(&self, py: Python<'py>, arrays: &[Array]) -> Res<Arguments<'py>> {

@@ -322,6 +322,11 @@ PARITY: list[Row] = [
         "result",
     ),
     Row(
+        "linalg.norm matrix_norm",
+        "of a wrong axis and a wrong dtype, either may be told",
+        told="raises IndexError.* mlx ValueError: .linalg::svd",
+    ),
+    Row(
         "linalg.solve",
         "a vector is one right-hand side for all matrices, as in NumPy",
         told="take_along_axis",

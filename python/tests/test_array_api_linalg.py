@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from itertools import product
 from typing import Any
@@ -14,13 +13,6 @@ from array_api_data import OF, data, ours, same
 import ultramarine as um
 import ultramarine.array_api as xp
 
-# The namespace finds the modules that compute when it is called.
-decomposes = pytest.mark.skipif(
-    importlib.util.find_spec("ultramarine.linalg") is None, reason="no ultramarine.linalg"
-)
-transforms = pytest.mark.skipif(
-    importlib.util.find_spec("ultramarine.fft") is None, reason="no ultramarine.fft"
-)
 FLOATING = ["float32", "float64", "complex64"]
 BATCHES: list[tuple[int, ...]] = [(), (2,), (2, 1)]
 
@@ -45,7 +37,6 @@ SQUARE = {
 }  # fmt: skip
 
 
-@decomposes
 @pytest.mark.parametrize("dtype", FLOATING)
 @pytest.mark.parametrize("name", SQUARE)
 def test_of_square_matrices(name: str, dtype: str) -> None:
@@ -62,7 +53,6 @@ def close(got: Any, want: Any) -> None:
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=2e-4, atol=2e-5)
 
 
-@decomposes
 @pytest.mark.parametrize("dtype", FLOATING)
 def test_decompositions(dtype: str) -> None:
     for batch, (m, n) in product(BATCHES, [(3, 3), (5, 3), (3, 5)]):
@@ -105,7 +95,6 @@ def test_decompositions(dtype: str) -> None:
     close(up, np.conj(np.asarray(low)).T)
 
 
-@decomposes
 def test_eig() -> None:
     for dtype in ("float32", "complex64"):
         x = matrices(dtype, (2, 4, 4))
@@ -117,7 +106,6 @@ def test_eig() -> None:
         close(order(xp.linalg.eigvals(ours(x))[0]), order(np.linalg.eigvals(x[0])))
 
 
-@decomposes
 @pytest.mark.parametrize("dtype", FLOATING)
 def test_solving(dtype: str) -> None:
     for one, other in [
@@ -179,7 +167,6 @@ def near(got: Any, want: np.ndarray) -> None:
     np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-5 * scale)
 
 
-@transforms
 @pytest.mark.parametrize("name", LINES)
 def test_lines(name: str) -> None:
     for dtype in LINES[name]:
@@ -194,7 +181,6 @@ def test_lines(name: str) -> None:
         getattr(xp.fft, name)(xp.ones((4,)), norm="none")
 
 
-@transforms
 @pytest.mark.parametrize("name", BLOCKS)
 def test_blocks(name: str) -> None:
     for dtype in BLOCKS[name]:
@@ -215,7 +201,6 @@ def test_frequencies_and_shifts() -> None:
         xp.fft.fftfreq(4, dtype=xp.int32)
 
 
-@decomposes
 def test_gradients_flow() -> None:
     x = ours(matrices("float32", (3, 3), "well"))
     for name in ("det", "inv", "svdvals", "matrix_norm"):

@@ -258,6 +258,7 @@ ARGUMENTS = {
     "solve_triangular.upper": "bool",
     "cross.axis": "int",
     "norm.axis": "int | Sequence[int] | None",
+    "matrix_norm.axis": "int | Sequence[int] | None",
     "zeros.shape": "int | Sequence[int]",
     "ones.shape": "int | Sequence[int]",
     "empty.shape": "int | Sequence[int]",

@@ -32,6 +32,7 @@ bitwise_right_shift = _core.right_shift
 concat = _core.concatenate
 cumulative_prod = _core.cumprod
 cumulative_sum = _core.cumsum
+matrix_norm = linalg.norm
 pow = _core.power
 
 

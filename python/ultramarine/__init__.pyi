@@ -933,6 +933,15 @@ def logsumexp(
     stream: StreamOrDevice = None,
 ) -> array: ...
 def matmul(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array: ...
+def matrix_norm(
+    a: array,
+    /,
+    ord: int | float | str | None = None,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    *,
+    stream: StreamOrDevice = None,
+) -> array: ...
 def matrix_transpose(a: array, /, *, stream: StreamOrDevice = None) -> array: ...
 def max(
     a: array,

@@ -54,7 +54,7 @@ impl Array {
         self.sorted("argsort", axis, true, None)
     }
 
-    fn check_kth(&self, name: &str, space: &str, kth: isize, axis: Option<isize>) -> Result<()> {
+    fn check_kth(&self, name: &str, kth: isize, axis: Option<isize>) -> Result<()> {
         let (shape, at) = match axis {
             None => (Shape::from_elem(self.size(), 1), 0),
             Some(axis) => (Shape::from_slice(self.shape()), axis_of(name, axis, self)?),
@@ -64,7 +64,7 @@ impl Array {
             return Ok(());
         }
         let text = format!(
-            "Received invalid kth {kth}{space}along axis {} for array with shape: {}",
+            "Received invalid kth {kth} along axis {} for array with shape: {}",
             axis.unwrap_or(0),
             Show(&shape)
         );
@@ -77,7 +77,7 @@ impl Array {
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for `kth` out of range.
     pub fn partition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
-        self.check_kth("partition", "", kth, axis)?;
+        self.check_kth("partition", kth, axis)?;
         self.sorted("partition", axis, false, Some(kth))
     }
 
@@ -86,7 +86,7 @@ impl Array {
     /// # Errors
     /// As [`Array::partition`].
     pub fn argpartition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
-        self.check_kth("argpartition", " ", kth, axis)?;
+        self.check_kth("argpartition", kth, axis)?;
         self.sorted("argpartition", axis, true, Some(kth))
     }
 
