@@ -1,6 +1,6 @@
 """Ultramarine: lazy arrays on the CPU and on accelerators, with MLX's interface."""
 
-# Made by python/tools/make_stubs.py: change the tables there.
+# Made by python/tools/make_stubs.py: change the tables beside it.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike

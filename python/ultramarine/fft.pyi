@@ -1,7 +1,7 @@
 """Discrete Fourier transforms. They are computed in float32 and complex64, whatever the dtype of
 their operands."""
 
-# Made by python/tools/make_stubs.py: change the tables there.
+# Made by python/tools/make_stubs.py: change the tables beside it.
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,6 +1,6 @@
 """Linear algebra. Matrices stand in the last two axes, and leading axes are a batch."""
 
-# Made by python/tools/make_stubs.py: change the tables there.
+# Made by python/tools/make_stubs.py: change the tables beside it.
 
 from collections.abc import Sequence
 from typing import Any, Literal

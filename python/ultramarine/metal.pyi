@@ -1,6 +1,6 @@
 """Whether there is Metal, and old names of functions that are in the package itself."""
 
-# Made by python/tools/make_stubs.py: change the tables there.
+# Made by python/tools/make_stubs.py: change the tables beside it.
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Random numbers. Without a key they come from a global state; see `seed`."""
 
-# Made by python/tools/make_stubs.py: change the tables there.
+# Made by python/tools/make_stubs.py: change the tables beside it.
 
 from collections.abc import Sequence
 
