@@ -144,7 +144,10 @@ fn errors() -> Result<()> {
     assert!(matches!(x.index(&index![.., -4]), Err(Error::Index(_))));
     assert!(value(x.index(&[Index::Slice { start: None, stop: None, step: Some(0) }])));
     let mask = Array::from_slice(&[true, false], &[2])?;
-    assert!(value(x.index(&index![&mask])));
+    assert!(value(x.index(&index![0, &mask])), "a mask stands by itself");
+    assert_eq!(x.index(&index![&mask])?.shape(), [1, 3]);
+    let longer = Array::from_slice(&[true, false, true], &[3])?;
+    assert!(x.index(&index![&longer]).is_err());
     assert!(value(x.index_update(&index![0, &mask], &s, Update::Set)));
     assert!(value(x.index(&index![&x])), "float indices");
     let (two, three) = (counted(&[2], 0, Dtype::Int32)?, counted(&[3], 0, Dtype::Int32)?);

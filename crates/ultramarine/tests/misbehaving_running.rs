@@ -7,11 +7,18 @@ mod support;
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::workshop::{Scratch, Workshop, file_name, panicking, patch};
 use ultramarine::backends::{device_count, load};
 use ultramarine::{Array, Device, DeviceType, default_stream, with_stream};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// One at a time: some count the devices that the others add.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The sum of two arrays on a device, read back.
 fn sum(device: Device) -> ultramarine::Result<Vec<f32>> {
@@ -54,6 +61,7 @@ const RUNNING: &[Case] = &[
 
 #[test]
 fn what_fails_is_an_error_with_the_backends_words() -> Result<()> {
+    let _turn = turn();
     let workshop = Workshop::of_tests()?;
     let scratch = Scratch::new("running")?;
     let good = load(workshop.good("good", &[], scratch.path())?)?.devices[0];
@@ -104,6 +112,7 @@ const THROWS: &[(&str, Then)] = &[
 
 /// What becomes of a backend that panics or throws in a place.
 fn check(place: &str, path: &Path, then: &Then) -> Result<()> {
+    let _turn = turn();
     let before = device_count(DeviceType::Gpu);
     match (load(path), then) {
         (Err(error), Then::Left(words)) => {

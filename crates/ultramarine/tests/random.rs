@@ -190,7 +190,11 @@ fn errors() -> Result<()> {
     assert!(value(random::bernoulli(&two, Some(&[3]), Some(&k))));
     let none = random::categorical(&one, -1, Samples::One, Some(&k));
     assert!(matches!(none, Err(Error::Index(_))));
-    assert!(value(random::categorical(&two, -1, Samples::Count(0), Some(&k))));
+    // As in MLX: of one distribution no samples are none, of several there is nothing to choose from.
+    let none = random::categorical(&two, -1, Samples::Count(0), Some(&k))?;
+    assert_eq!(none.shape(), [0]);
+    let rows = Array::zeros(&[3, 2], Dtype::Float32)?;
+    assert!(value(random::categorical(&rows, -1, Samples::Count(0), Some(&k))));
     assert!(value(random::laplace(&[2], Dtype::Int32, 0.0, 1.0, Some(&k))));
     Ok(())
 }

@@ -94,6 +94,7 @@ mod tests {
             "reduce" => reduce::NAMES,
             "arg_reduce" => arg_reduce::NAMES,
             "scatter" => scatter::NAMES,
+            "fft" => fft::NAMES,
             _ => &[],
         }
     }

@@ -141,6 +141,7 @@ pub fn all() -> Vec<(String, Value)> {
     all.extend(codes("REDUCE", schema::reduce::NAMES));
     all.extend(codes("ARG_REDUCE", schema::arg_reduce::NAMES));
     all.extend(codes("SCATTER", schema::scatter::NAMES));
+    all.extend(codes("FFT", schema::fft::NAMES));
     all.extend(codes("DTYPE", &schema::DTYPES.map(|(name, _)| name)));
     all
 }

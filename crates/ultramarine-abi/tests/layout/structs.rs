@@ -114,6 +114,9 @@ rows! {
     schema::ScatterAttrs um_scatter_attrs: size, op, n_indices, index_ndim, axes;
     schema::AxisAttrs um_axis_attrs: size, axis;
     schema::ScatterAxisAttrs um_scatter_axis_attrs: size, op, axis;
+    schema::FftAttrs um_fft_attrs: size, op, axis;
+    schema::ConvolveAttrs um_convolve_attrs: size, flip;
+    schema::TriangleAttrs um_triangle_attrs: size, upper;
     dlpack::DLDevice DLDevice: device_type, device_id;
     dlpack::DLDataType DLDataType: code, bits, lanes;
     dlpack::DLTensor DLTensor: data, device, ndim, dtype, shape, strides, byte_offset;

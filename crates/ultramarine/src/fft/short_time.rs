@@ -132,7 +132,7 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
 /// # Example
 /// ```
 /// use ultramarine::{Array, Dtype, fft, hanning};
-/// let signal = Array::arange(0.0, 400.0, 1.0, Dtype::Float32)?.multiply(&0.1f32.into())?.sin()?;
+/// let signal = Array::arange(0.0, 400.0, 1.0, Dtype::Float32)?.multiply(&Array::scalar(0.1f32))?.sin()?;
 /// let window = Some(hanning(64)?);
 /// let options = fft::StftOptions { n_fft: 64, window: window.clone(), ..Default::default() };
 /// let spectra = fft::stft(&signal, &options)?;
