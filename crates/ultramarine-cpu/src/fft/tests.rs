@@ -111,7 +111,7 @@ fn check<A: Number, B: Number>(code: u32, n: usize, shape: &[i64], axis: usize, 
     };
     let (shape, to) = (sized(size_in), sized(size_out));
     let scale = [1.0, 1.0 / n as f64, -2.5][round % 3];
-    let source = random::<A>(&shape, round % 2 == 0, rng);
+    let source = random::<A>(&shape, round.is_multiple_of(2), rng);
     let output = random::<B>(&to, round % 3 != 1, rng);
     let levels = Level::available();
     let level = levels[round % levels.len()];
