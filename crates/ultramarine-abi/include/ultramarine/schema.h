@@ -28,7 +28,7 @@
 #define UM_OP_FFT 19u /* Discrete Fourier transforms along an axis, times scalar 0. The length n is the axis' size, for REAL the input's, for REAL_BACKWARD the output's. FftAttrs. */
 #define UM_OP_CONVOLVE 20u /* Cross-correlation (or convolution, see flip) over three spatial axes: input (n, d, h, w, c), weight (o, kd, kh, kw, c / groups), output (n, od, oh, ow, o). Scalars, three each: strides, zeros before the first element (may be negative), kernel dilation, input dilation. What is read outside of the input, and between its dilated elements, is 0. Group g of the outputs reads group g of the channels. ConvolveAttrs. */
 #define UM_OP_CHOLESKY 21u /* The triangular factor L of a = L L^H of matrices (..., n, n), or U of a = U^H U; zeros in the other triangle. Only the named triangle of a is read. Not positive definite: NaN. TriangleAttrs. */
-#define UM_OP_LU 22u /* LU factors with partial pivoting of (..., m, n), L (unit diagonal) and U in one matrix; pivots (..., k), k = min(m, n): row i was swapped with row pivots[i]; rows (..., m): row i of L U is row rows[i] of a. NoAttrs. */
+#define UM_OP_LU 22u /* LU factors with partial pivoting of (..., m, n), L (unit diagonal) and U in one matrix; pivots (..., k), k = min(m, n): row i was swapped with the row that element i names; rows (..., m): row i of L U is the row of a that element i names. NoAttrs. */
 #define UM_OP_QR 23u /* a = q r of (..., m, n): q (..., m, k) with orthonormal columns, r (..., k, n) upper triangular, k = min(m, n). NoAttrs. */
 #define UM_OP_SVD 24u /* a = u diag(s) vt of (..., m, n): u (..., m, m) or (..., m, k), s (..., k) descending, vt (..., n, n) or (..., k, n), k = min(m, n), as the outputs' shapes say. NoAttrs. */
 #define UM_OP_SINGULAR_VALUES 25u /* s of SVD. NoAttrs. */
@@ -134,8 +134,8 @@
 #define UM_SCATTER_COUNT 5u
 
 /* Codes of op. */
-#define UM_FFT_FORWARD 0u /* y[k] = sum over j of x[j] e^(-2 pi i j k / n). */
-#define UM_FFT_BACKWARD 1u /* y[k] = sum over j of x[j] e^(2 pi i j k / n). */
+#define UM_FFT_FORWARD 0u /* y_k = sum over j of x_j e^(-2 pi i j k / n). */
+#define UM_FFT_BACKWARD 1u /* y_k = sum over j of x_j e^(2 pi i j k / n). */
 #define UM_FFT_REAL 2u /* The first n / 2 + 1 (rounded down) elements of the forward transform of real numbers. */
 #define UM_FFT_REAL_BACKWARD 3u /* The backward transform, of n real numbers, of its first n / 2 + 1 elements; the imaginary parts of element 0 and, for an even n, of the last are ignored. */
 #define UM_FFT_COUNT 4u

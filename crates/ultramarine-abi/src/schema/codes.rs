@@ -67,8 +67,9 @@ code_module! {
         /// definite: NaN. [`super::TriangleAttrs`].
         CHOLESKY = 21 "cholesky",
         /// LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one
-        /// matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with row pivots[i]; rows
-        /// `(..., m)`: row i of L U is row rows[i] of `a`. [`super::NoAttrs`].
+        /// matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with the row that element i
+        /// names; rows `(..., m)`: row i of L U is the row of `a` that element i names.
+        /// [`super::NoAttrs`].
         LU = 22 "lu",
         /// `a = q r` of `(..., m, n)`: q `(..., m, k)` with orthonormal columns, r `(..., k, n)`
         /// upper triangular, k = min(m, n). [`super::NoAttrs`].
@@ -291,9 +292,9 @@ code_module! {
 code_module! {
     /// Codes of [`FftAttrs::op`].
     pub mod fft: u32 {
-        /// y[k] = sum over j of x[j] e^(-2 pi i j k / n).
+        /// y_k = sum over j of x_j e^(-2 pi i j k / n).
         FORWARD = 0 "forward",
-        /// y[k] = sum over j of x[j] e^(2 pi i j k / n).
+        /// y_k = sum over j of x_j e^(2 pi i j k / n).
         BACKWARD = 1 "backward",
         /// The first n / 2 + 1 (rounded down) elements of the forward transform of real numbers.
         REAL = 2 "real",

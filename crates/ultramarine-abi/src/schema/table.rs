@@ -136,8 +136,8 @@ code_rows! { SCATTER_AXIS_CODES
 }
 
 code_rows! { FFT_CODES
-    "forward" 0 [dtypes::COMPLEX] [Output::Main] 0.0 true Any Extra "y[k] = sum over j of x[j] e^(-2 pi i j k / n).";
-    "backward" 1 [dtypes::COMPLEX] [Output::Main] 0.0 true Any Extra "y[k] = sum over j of x[j] e^(2 pi i j k / n).";
+    "forward" 0 [dtypes::COMPLEX] [Output::Main] 0.0 true Any Extra "y_k = sum over j of x_j e^(-2 pi i j k / n).";
+    "backward" 1 [dtypes::COMPLEX] [Output::Main] 0.0 true Any Extra "y_k = sum over j of x_j e^(2 pi i j k / n).";
     "real" 2 [dtypes::SINGLE] [Output::Any(dtypes::COMPLEX)] 0.0 true Any Extra "The first n / 2 + 1 (rounded down) elements of the forward transform of real numbers.";
     "real_backward" 3 [dtypes::COMPLEX] [Output::Real] 0.0 true Any Extra "The backward transform, of n real numbers, of its first n / 2 + 1 elements; the imaginary parts of element 0 and, for an even n, of the last are ignored.";
 }
@@ -447,7 +447,7 @@ op_rows! {
         ulps: 0.0, sums: false;
         codes: None, &[];
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
-        doc: "LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with row pivots[i]; rows `(..., m)`: row i of L U is row rows[i] of `a`.";
+        doc: "LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with the row that element i names; rows `(..., m)`: row i of L U is the row of `a` that element i names.";
     }
     "qr" 23 1 Extra Own NoAttrs {
         inputs: "a" [InputDtype::Main] false;
