@@ -264,11 +264,12 @@ fn _state() -> Res<PyArray> {
 fn _set_state(key: ArrayArg) -> Res<()> {
     Ok(random::set_state(&key.0)?)
 }
+
 /// Jointly normally distributed vectors of a mean and a covariance, whose batches are broadcast with
 /// `shape`; float32.
 #[pyfunction]
 #[pyo3(signature = (mean, cov, shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(mean, cov, shape=[], dtype=float32, key=None, stream=None)")]
+    text_signature = "(mean, cov, shape=[], dtype=None, key=None, stream=None)")]
 fn multivariate_normal(
     mean: ArrayArg,
     cov: ArrayArg,

@@ -342,7 +342,7 @@ fn jvp(fun: &Bound<'_, PyAny>, primals: Arrays, tangents: Arrays) -> Res<Pair> {
 /// The same arrays as `inputs` (an array, or a list or tuple of arrays), each of which is computed only when
 /// all of `dependencies` are. Derivatives flow through to `inputs`.
 #[pyfunction]
-#[pyo3(signature = (inputs, dependencies, /))]
+#[pyo3(signature = (inputs, dependencies))]
 fn depends<'py>(
     inputs: &Bound<'py, PyAny>,
     dependencies: &Bound<'py, PyAny>,

@@ -226,7 +226,7 @@ def test_transforms(name: str) -> None:
 SHOWS = {
     "array", "as_strided", "asarray", "astype", "async_eval", "at", "atleast_1d", "atleast_2d",
     "atleast_3d", "broadcast_arrays", "broadcast_to", "contiguous", "copy", "depends", "device",
-    "diag", "diagonal", "empty_like", "eval", "expand_dims", "flatten", "flip", "from_dlpack",
+    "diag", "diagonal", "einsum_path", "empty_like", "eval", "expand_dims", "flatten", "flip", "from_dlpack",
     "full", "full_like", "identity", "item", "matrix_transpose", "meshgrid", "moveaxis",
     "ones_like", "permute_dims", "repeat", "reshape", "result_type", "save", "savez",
     "savez_compressed", "split", "squeeze", "stop_gradient", "swapaxes", "take", "tile", "tolist",

@@ -52,7 +52,7 @@ def multivariate_normal(
     mean: array,
     cov: array,
     shape: Sequence[int] = ...,
-    dtype: Dtype | None = ...,
+    dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
 ) -> array: ...
