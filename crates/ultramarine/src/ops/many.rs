@@ -117,10 +117,12 @@ impl Many {
 
     /// An array for each result of `node`, whose operation this is.
     pub fn parts(&self, node: &Arc<Node>) -> Vec<Array> {
-        let part = |(i, (shape, dtype)): (usize, &(Shape, Dtype))| {
+        let of = self.0.rules.name();
+        let part = |(index, (shape, dtype)): (usize, &(Shape, Dtype))| {
             let inputs: Inputs = std::iter::once(node.clone()).collect();
-            let place = self.0.places.get(i).copied().unwrap_or_else(|| node.place());
-            Array::from_node(Node::new(Part(i).into(), inputs, shape.clone(), *dtype, place))
+            let place = self.0.places.get(index).copied().unwrap_or_else(|| node.place());
+            let op = Part { index, of }.into();
+            Array::from_node(Node::new(op, inputs, shape.clone(), *dtype, place))
         };
         self.0.results.iter().enumerate().map(part).collect()
     }
@@ -184,7 +186,12 @@ impl Rules for Many {
 
 /// One result: the node's only operand is the node that runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part(pub usize);
+pub(crate) struct Part {
+    /// Which one.
+    pub index: usize,
+    /// Name of the operation, for errors.
+    pub of: &'static str,
+}
 
 impl Part {
     /// The value, of the evaluated node that ran.
@@ -193,7 +200,7 @@ impl Part {
             Op::Many(many) => many.0.values.get(),
             _ => None,
         };
-        let value = values.and_then(|v| v.get(self.0)).cloned();
+        let value = values.and_then(|v| v.get(self.index)).cloned();
         value.ok_or_else(|| Error::runtime("eval", "a result without the operation that makes it"))
     }
 }
@@ -201,7 +208,7 @@ impl Part {
 /// The evaluator and the transforms know parts themselves; see [`Op::Part`].
 impl Rules for Part {
     fn name(&self) -> &'static str {
-        "result"
+        self.of
     }
 
     fn eval(&self, _: &Exec, _: &Call<'_>) -> Result<Value> {

@@ -69,7 +69,7 @@ pub(super) fn push_forward(
         let primals = operands(node);
         if let Op::Part(part) = &node.op {
             let all = bundles.get(&Arc::as_ptr(primals[0].node()));
-            if let Some(tangent) = all.and_then(|a| a.get(part.0).cloned().flatten()) {
+            if let Some(tangent) = all.and_then(|a| a.get(part.index).cloned().flatten()) {
                 known.insert(Arc::as_ptr(node), tangent);
             }
             continue;

@@ -94,7 +94,7 @@ pub(super) fn pull_back(
             let bundle = primals[0].node();
             let Op::Many(many) = &bundle.op else { continue };
             let all = bundles.entry(Arc::as_ptr(bundle)).or_insert_with(|| vec![None; many.len()]);
-            all[part.0] = Some(match all[part.0].take() {
+            all[part.index] = Some(match all[part.index].take() {
                 Some(before) => before.add(cotangent)?,
                 None => cotangent.clone(),
             });

@@ -113,7 +113,7 @@ pub(super) fn batch(
         let Some(rules) = node.op.rules() else { continue };
         if let Op::Part(part) = &node.op {
             let bundle = node.with_inputs(|inputs| Arc::as_ptr(&inputs[0]));
-            if let Some(mapped) = bundles.get(&bundle).and_then(|all| all.get(part.0)) {
+            if let Some(mapped) = bundles.get(&bundle).and_then(|all| all.get(part.index)) {
                 known.insert(Arc::as_ptr(node), mapped.clone());
             }
             continue;
