@@ -10,6 +10,7 @@ use std::path::Path;
 const BELOW: &[&str] = &[
     "ultramarine-dlpack",
     "ultramarine-abi",
+    "ultramarine-linalg",
     "ultramarine-cpu",
     "ultramarine-cpu-plugin",
     "ultramarine-conform",
