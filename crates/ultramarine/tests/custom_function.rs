@@ -272,15 +272,24 @@ fn checkpoints_take_less_memory() -> Result<()> {
     let (less, gradient) = peak(&recomputed)?;
     let (all, want) = peak(&block)?;
     assert_eq!(gradient, want);
-    // Without: some four arrays a block. With: one a block, and those of the block at work.
-    assert!(all >= 4 * BLOCKS * BYTES, "{} arrays", all / BYTES);
+    // Without: some four arrays a block. With: one a block, and those of the block at work. (What other
+    // tests hold or let go of meanwhile is less than an array.)
+    assert!(all >= (4 * BLOCKS - 1) * BYTES, "{} arrays", all / BYTES);
     assert!(less <= (BLOCKS + 12) * BYTES, "{} arrays, {} without", less / BYTES, all / BYTES);
     // Nothing of it stays. (Other tests have small arrays meanwhile.)
     let before = memory::active();
     let (value, gradient) = value_and_grad(|x: &Array| recomputed(x)?.sum(None, false))(&x)?;
     eval(&[value.clone(), gradient.clone()])?;
     drop((value, gradient));
-    assert!(memory::active() < before + BYTES / 2);
+    // A stream that other tests keep busy lets go a moment later.
+    let gone = || memory::active() < before + BYTES / 2;
+    for _ in 0..1000 {
+        if gone() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(gone(), "{} bytes stay", memory::active().saturating_sub(before));
     Ok(())
 }
 
