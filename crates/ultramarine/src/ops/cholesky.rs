@@ -1,6 +1,6 @@
 //! Cholesky's decomposition.
 
-use super::{Cotangents, Jvp, Vjp, linalg_rules, Call, Rules, Vmap, matrices};
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, linalg_rules, matrices};
 use crate::{array::Array, backend::Exec, error::Result, node::Value, shape::Shape};
 use ultramarine_abi::schema::{TriangleAttrs, op};
 

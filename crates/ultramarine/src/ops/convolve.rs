@@ -214,8 +214,7 @@ pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
             (kernel_dilation[i], input_dilation[i]);
         let (input, kernel) = (x.shape()[1 + i] as i128, w.shape()[1 + i] as i128);
         let seen = |n: i128, by: i64| 1 + by as i128 * (n - 1);
-        let room =
-            seen(input, input_dilation[i]) + low[i] as i128 + high[i] as i128;
+        let room = seen(input, input_dilation[i]) + low[i] as i128 + high[i] as i128;
         let room = room - seen(kernel, kernel_dilation[i]);
         if room < 0 {
             return wrong(format!(
@@ -391,8 +390,12 @@ fn transposed(x: &Array, w: &Array, lists: [&[i64]; 4], groups: i64) -> Result<A
     let [stride, padding, dilation, more] = lists;
     let (stride, dilation) = (spread(stride, 1, n), spread(dilation, 1, n));
     let (padding, more) = (spread(padding, 0, n), spread(more, 0, n));
-    let named =
-        [("strides", &stride), ("padding", &padding), ("dilation", &dilation), ("output padding", &more)];
+    let named = [
+        ("strides", &stride),
+        ("padding", &padding),
+        ("dilation", &dilation),
+        ("output padding", &more),
+    ];
     for (name, list) in named {
         if list.len() != n {
             let text = format!("Invalid {name} {} for {n}D convolution.", List(list));

@@ -18,8 +18,10 @@ use ultramarine_abi::schema::{binary, unary};
 /// The diagonal of U, and the sign of the permutation, in the dtype in which they are computed.
 fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
     if a.ndim() < 2 {
-        let text =
-            format!("Arrays must have >= 2 dimensions. Received array with {} dimensions.", a.ndim());
+        let text = format!(
+            "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
+            a.ndim()
+        );
         return Err(Error::value(op, text));
     }
     let (m, n) = sizes(a);

@@ -1,9 +1,7 @@
 //! Eigenvalues and eigenvectors of square matrices.
 
-use super::{Cotangents, Jvp, Vjp, linalg_rules, Call, Rules, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
-use crate::{
-    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape,
-};
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, linalg_rules, matrices};
+use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -55,31 +53,8 @@ impl Eig {
     }
 }
 
-impl ManyRules for Eig {
-    fn name(&self) -> &'static str {
-        "eig"
-    }
-
-    fn eval(
-        &self,
-        exec: &Exec,
-        call: &Call<'_>,
-        results: &[(Shape, Dtype)],
-    ) -> Result<Vec<Value>> {
-        call.run_many(exec, op::EIG, &NoAttrs::new(), &[], results)
-    }
-
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
-        linalg_rules::eig_vjp(v)
-    }
-
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
-        linalg_rules::eig_jvp(j)
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
-    }
+matrices::decomposition! {
+    impl ManyRules for Eig = "eig": EIG, |_| NoAttrs::new(), eig_vjp, eig_jvp
 }
 
 /// Eigenvalues alone.

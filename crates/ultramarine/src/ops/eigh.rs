@@ -1,9 +1,7 @@
 //! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 
-use super::{Cotangents, Jvp, Vjp, linalg_rules, Call, Rules, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
-use crate::{
-    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape,
-};
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, linalg_rules, matrices};
+use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{TriangleAttrs, op};
 
@@ -57,31 +55,8 @@ impl Eigh {
     }
 }
 
-impl ManyRules for Eigh {
-    fn name(&self) -> &'static str {
-        "eigh"
-    }
-
-    fn eval(
-        &self,
-        exec: &Exec,
-        call: &Call<'_>,
-        results: &[(Shape, Dtype)],
-    ) -> Result<Vec<Value>> {
-        call.run_many(exec, op::EIGH, &TriangleAttrs::new(self.upper as u32), &[], results)
-    }
-
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
-        linalg_rules::eigh_vjp(v)
-    }
-
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
-        linalg_rules::eigh_jvp(j)
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
-    }
+matrices::decomposition! {
+    impl ManyRules for Eigh = "eigh": EIGH, |by| TriangleAttrs::new(by.upper as u32), eigh_vjp, eigh_jvp
 }
 
 /// Eigenvalues alone, from one triangle.

@@ -182,9 +182,9 @@ fn sizes(op: &str, inputs: &[Vec<Label>], operands: &[Array]) -> Result<[usize; 
 impl Parsed {
     /// The number of elements over some indices.
     fn size(&self, bits: u128) -> u64 {
-        (0..128).filter(|l| bits >> l & 1 == 1).fold(1, |n: u64, l| {
-            n.saturating_mul(self.sizes[l] as u64)
-        })
+        (0..128)
+            .filter(|l| bits >> l & 1 == 1)
+            .fold(1, |n: u64, l| n.saturating_mul(self.sizes[l] as u64))
     }
 
     /// What a step over `all` indices of `terms` operands costs, of which `keep` are left.
@@ -223,7 +223,8 @@ impl Parsed {
                 if size > largest || total.count.saturating_add(cost.count) > limit {
                     return None;
                 }
-                let freed = self.size(terms[x]) as i128 + self.size(terms[y]) as i128 - size as i128;
+                let freed =
+                    self.size(terms[x]) as i128 + self.size(terms[y]) as i128 - size as i128;
                 Some(Pair { x, y, freed, keep, cost })
             };
             // Outer products come last.

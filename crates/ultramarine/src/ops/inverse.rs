@@ -126,7 +126,9 @@ pub fn pinv(a: &Array) -> Result<Array> {
             let forward = |t: &Array| pinv_jvp(&x[0], &pinv(&x[0])?, t);
             Ok(vec![tangents[0].as_ref().map(forward).transpose()?])
         })
-        .with_vjp(|x, cotangents, _| Ok(vec![Some(pinv_vjp(&x[0], &pinv(&x[0])?, &cotangents[0])?)]));
+        .with_vjp(|x, cotangents, _| {
+            Ok(vec![Some(pinv_vjp(&x[0], &pinv(&x[0])?, &cotangents[0])?)])
+        });
     Ok(function.call(std::slice::from_ref(a))?.swap_remove(0))
 }
 

@@ -1,15 +1,7 @@
 //! LU factors with partial pivoting.
 
-use super::{Cotangents, linalg_rules, Call, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    placement::follow,
-    shape::Shape,
-};
+use super::matrices;
+use crate::{array::Array, dtype::Dtype, error::Result, placement::follow, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -63,29 +55,6 @@ impl Lu {
     }
 }
 
-impl ManyRules for Lu {
-    fn name(&self) -> &'static str {
-        "lu"
-    }
-
-    fn eval(
-        &self,
-        exec: &Exec,
-        call: &Call<'_>,
-        results: &[(Shape, Dtype)],
-    ) -> Result<Vec<Value>> {
-        call.run_many(exec, op::LU, &NoAttrs::new(), &[], results)
-    }
-
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
-        linalg_rules::lu_vjp(v)
-    }
-
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
-        linalg_rules::lu_jvp(j)
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
-    }
+matrices::decomposition! {
+    impl ManyRules for Lu = "lu": LU, |_| NoAttrs::new(), lu_vjp, lu_jvp
 }

@@ -52,12 +52,7 @@ pub(crate) trait ManyRules: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Evaluates it: the value of each result. `call.shape` and `call.dtype` are the first one's.
-    fn eval(
-        &self,
-        exec: &Exec,
-        call: &Call<'_>,
-        results: &[(Shape, Dtype)],
-    ) -> Result<Vec<Value>>;
+    fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>>;
 
     /// Reverse rule: one cotangent for each operand.
     fn vjp(&self, _: &ManyVjp<'_>) -> Result<Cotangents> {
@@ -101,7 +96,11 @@ impl Debug for Many {
 }
 
 impl Many {
-    fn new(rules: impl ManyRules + 'static, results: Results, places: SmallVec<[Place; 1]>) -> Many {
+    fn new(
+        rules: impl ManyRules + 'static,
+        results: Results,
+        places: SmallVec<[Place; 1]>,
+    ) -> Many {
         Many(Arc::new(Inner { rules: Box::new(rules), results, places, values: OnceLock::new() }))
     }
 
@@ -236,14 +235,19 @@ impl Array {
 
     /// The lazy results of an operation that hands on its last operands, which are where they are
     /// and of whatever dtype.
-    pub(crate) fn handed_on(rules: impl ManyRules + 'static, inputs: &[&Array], results: &[Array]) -> Vec<Array> {
+    pub(crate) fn handed_on(
+        rules: impl ManyRules + 'static,
+        inputs: &[&Array],
+        results: &[Array],
+    ) -> Vec<Array> {
         let Some(first) = results.first() else { return Vec::new() };
         let places = results.iter().map(|r| r.node().place()).collect();
         let kinds = results.iter().map(|r| (Shape::from_slice(r.shape()), r.dtype())).collect();
         let many = Many::new(rules, kinds, places);
         let inputs = inputs.iter().copied().chain(results).map(|a| a.node().clone()).collect();
         let shape = Shape::from_slice(first.shape());
-        let bundle = Node::new(many.clone().into(), inputs, shape, first.dtype(), first.node().place());
+        let bundle =
+            Node::new(many.clone().into(), inputs, shape, first.dtype(), first.node().place());
         many.parts(&bundle)
     }
 }
@@ -258,8 +262,7 @@ impl Call<'_> {
         scalars: &[Scalar],
         results: &[(Shape, Dtype)],
     ) -> Result<Vec<Value>> {
-        let values =
-            results.iter().map(|(s, d)| exec.alloc(s, *d)).collect::<Result<Vec<_>>>()?;
+        let values = results.iter().map(|(s, d)| exec.alloc(s, *d)).collect::<Result<Vec<_>>>()?;
         let inputs: SmallVec<[Operand<'_>; 4]> =
             (0..self.inputs.len()).map(|i| self.operand(i)).collect();
         let outputs: SmallVec<[Operand<'_>; 3]> = values

@@ -100,3 +100,41 @@ pub(crate) fn first<const N: usize>(results: [Array; N]) -> Vec<(Array, Option<u
 pub(crate) fn exactly<const N: usize>(op: &str, results: Vec<Array>) -> Result<[Array; N]> {
     <[Array; N]>::try_from(results).map_err(|_| Error::runtime(op, "other results than expected"))
 }
+
+/// The rules of a decomposition of several results: its kernel with these attributes, its
+/// derivatives from `linalg_rules`, and a mapped axis as one more of the batch.
+macro_rules! decomposition {
+    (
+        impl ManyRules for $rules:ident = $name:literal: $op:ident,
+        $attributes:expr, $vjp:ident, $jvp:ident
+    ) => {
+        impl crate::ops::many::ManyRules for $rules {
+            fn name(&self) -> &'static str {
+                $name
+            }
+
+            fn eval(
+                &self,
+                exec: &crate::backend::Exec,
+                call: &crate::ops::Call<'_>,
+                results: &[(Shape, Dtype)],
+            ) -> Result<Vec<crate::node::Value>> {
+                let attributes: fn(&$rules) -> _ = $attributes;
+                call.run_many(exec, op::$op, &attributes(self), &[], results)
+            }
+
+            fn vjp(&self, v: &crate::ops::many::ManyVjp<'_>) -> Result<crate::ops::Cotangents> {
+                crate::ops::linalg_rules::$vjp(v)
+            }
+
+            fn jvp(&self, j: &crate::ops::many::ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+                crate::ops::linalg_rules::$jvp(j)
+            }
+
+            fn vmap(&self, v: &crate::ops::Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+                Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
+            }
+        }
+    };
+}
+pub(crate) use decomposition;

@@ -1,9 +1,7 @@
 //! QR decomposition.
 
-use super::{Cotangents, linalg_rules, Call, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
-use crate::{
-    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape,
-};
+use super::matrices;
+use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -46,29 +44,6 @@ impl Qr {
     }
 }
 
-impl ManyRules for Qr {
-    fn name(&self) -> &'static str {
-        "qr"
-    }
-
-    fn eval(
-        &self,
-        exec: &Exec,
-        call: &Call<'_>,
-        results: &[(Shape, Dtype)],
-    ) -> Result<Vec<Value>> {
-        call.run_many(exec, op::QR, &NoAttrs::new(), &[], results)
-    }
-
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
-        linalg_rules::qr_vjp(v)
-    }
-
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
-        linalg_rules::qr_jvp(j)
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
-    }
+matrices::decomposition! {
+    impl ManyRules for Qr = "qr": QR, |_| NoAttrs::new(), qr_vjp, qr_jvp
 }

@@ -1,9 +1,7 @@
 //! Singular value decomposition.
 
-use super::{Cotangents, Jvp, Vjp, linalg_rules, Call, Rules, Vmap, many::{ManyJvp, ManyRules, ManyVjp}, matrices};
-use crate::{
-    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape,
-};
+use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, linalg_rules, matrices};
+use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -59,7 +57,8 @@ impl Svd {
                 0 => matrices::nothing(a, &[n, k], a.dtype()),
                 _ => matrices::identities(a, n),
             };
-            let vt = if right == 0 { matrices::nothing(a, &[0, n], a.dtype()) } else { vectors(n, n) };
+            let vt =
+                if right == 0 { matrices::nothing(a, &[0, n], a.dtype()) } else { vectors(n, n) };
             return Ok([vectors(m, left)?, matrices::nothing(a, &[0], real)?, vt?]);
         }
         let results = smallvec![
@@ -71,32 +70,9 @@ impl Svd {
     }
 }
 
-impl ManyRules for Svd {
-    fn name(&self) -> &'static str {
-        "svd"
-    }
-
-    fn eval(
-        &self,
-        exec: &Exec,
-        call: &Call<'_>,
-        results: &[(Shape, Dtype)],
-    ) -> Result<Vec<Value>> {
-        // The results' shapes tell the kernel whether to make all singular vectors.
-        call.run_many(exec, op::SVD, &NoAttrs::new(), &[], results)
-    }
-
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
-        linalg_rules::svd_vjp(v)
-    }
-
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
-        linalg_rules::svd_jvp(j)
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
-        Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
-    }
+// The results' shapes tell the kernel whether to make all singular vectors.
+matrices::decomposition! {
+    impl ManyRules for Svd = "svd": SVD, |_| NoAttrs::new(), svd_vjp, svd_jvp
 }
 
 /// The singular values alone.

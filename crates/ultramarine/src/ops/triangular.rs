@@ -1,10 +1,10 @@
 //! Systems of linear equations with triangular matrices.
 
-use super::{Cotangents, Jvp, Vjp, linalg_rules, 
-    Call, Rules, Vmap,
+use super::{
+    Call, Cotangents, Jvp, Rules, Vjp, Vmap,
     batch::batched,
     lean::{with_axis, without_axis},
-    matrices,
+    linalg_rules, matrices,
 };
 use crate::{
     array::Array,

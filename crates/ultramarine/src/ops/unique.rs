@@ -1,10 +1,6 @@
 //! The elements without their repetitions.
 
-use super::{
-    lean::flat,
-    search::packed,
-    select::where_,
-};
+use super::{lean::flat, search::packed, select::where_};
 use crate::{
     array::Array,
     dtype::Dtype,
@@ -85,7 +81,8 @@ impl Ordered {
         };
         let counts = where_(&there, &ends.subtract(&begins)?, &Array::scalar(0u32))?;
         let most = Array::scalar(size.saturating_sub(1) as i64).astype(Dtype::Uint32);
-        let rank = self.rank.subtract(&Array::scalar(1i32))?.astype(Dtype::Uint32).minimum(&most)?;
+        let rank =
+            self.rank.subtract(&Array::scalar(1i32))?.astype(Dtype::Uint32).minimum(&most)?;
         let inverse = Array::zeros(&[n], Dtype::Uint32)?
             .put_along_axis(&self.order, &rank, Some(0))?
             .reshape(a.shape())?;

@@ -83,7 +83,8 @@ impl Rules for Xlogy {
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         let (dx, dy) = slopes(&j.primals[0], &j.primals[1])?;
-        let part = |i: usize, by: &Array| j.tangents[i].as_ref().map(|t| t.multiply(by)).transpose();
+        let part =
+            |i: usize, by: &Array| j.tangents[i].as_ref().map(|t| t.multiply(by)).transpose();
         plus(part(0, &dx)?, part(1, &dy)?)
     }
 

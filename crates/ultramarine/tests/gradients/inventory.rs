@@ -86,6 +86,10 @@ fn implemented() -> BTreeSet<String> {
         for line in text.lines().map(str::trim).filter(|l| l.starts_with("impl")) {
             for of in [" Rules for ", " ManyRules for "] {
                 let Some((_, name)) = line.split_once(of) else { continue };
+                // In a macro the name is a parameter.
+                if name.starts_with('$') {
+                    continue;
+                }
                 let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
                 found.insert(name[..end.unwrap_or(name.len())].to_owned());
             }
