@@ -16,6 +16,7 @@
 //! takes, [`helper`] helps to write one in Rust. `include/ultramarine/backend.h` says
 //! the same in C.
 
+pub mod extension;
 pub mod helper;
 mod info;
 pub mod interface;

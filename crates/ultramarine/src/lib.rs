@@ -13,6 +13,7 @@ mod device_info;
 mod dtype;
 mod error;
 mod eval;
+pub mod extension;
 pub mod fft;
 pub mod interchange;
 pub mod io;

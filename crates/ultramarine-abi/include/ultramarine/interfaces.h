@@ -92,6 +92,14 @@ typedef struct um_kernel_launch {
   uint32_t block[3];                   /* threads (work items) of a block in x, y, z */
 } um_kernel_launch;
 
+/* What a device says of a compiled kernel. The host sets size; what is not known stays 0. */
+typedef struct um_kernel_info {
+  uint32_t size;
+  uint32_t max_threads;     /* most threads of a block of this kernel */
+  uint32_t thread_multiple; /* numbers of threads that suit the device are multiples of this */
+  uint32_t max_shared;      /* bytes of shared memory of a block, dynamic and static */
+} um_kernel_info;
+
 typedef struct um_kernel_interface {
   uint32_t size;
   uint32_t flags; /* 0 */
@@ -100,6 +108,7 @@ typedef struct um_kernel_interface {
   /* (stream) Launches. */
   um_status (*launch)(void *device, void *stream, void *kernel, const um_kernel_launch *launch, um_error **error);
   void (*release)(void *device, void *kernel); /* (any) no stream runs it any more */
+  um_status (*info)(void *device, void *kernel, um_kernel_info *info, um_error **error); /* (any) */
 } um_kernel_interface;
 
 /* ---- ultramarine.memory/1: memory of other libraries as buffers and the reverse, without a copy -------------- */

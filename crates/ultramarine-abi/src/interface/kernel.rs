@@ -78,6 +78,20 @@ pub struct KernelLaunch {
     pub block: [u32; 3],
 }
 
+/// What a device says of a compiled kernel. The host sets `size`; what is not known stays zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KernelInfo {
+    /// `size_of::<KernelInfo>()` of the host.
+    pub size: u32,
+    /// Most threads of a block of this kernel.
+    pub max_threads: u32,
+    /// Numbers of threads that suit the device are multiples of this.
+    pub thread_multiple: u32,
+    /// Bytes of shared memory of a block, dynamic and static.
+    pub max_shared: u32,
+}
+
 /// The interface's table.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -107,4 +121,13 @@ pub struct KernelInterface {
     >,
     /// (any) Frees a kernel that no stream runs any more.
     pub release: Option<unsafe extern "C" fn(device: *mut c_void, kernel: *mut c_void)>,
+    /// (any) Facts about a kernel.
+    pub info: Option<
+        unsafe extern "C" fn(
+            device: *mut c_void,
+            kernel: *mut c_void,
+            info: *mut KernelInfo,
+            error: *mut *mut Error,
+        ) -> Status,
+    >,
 }

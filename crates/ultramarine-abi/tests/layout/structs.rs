@@ -92,7 +92,8 @@ rows! {
     kernel::KernelArgument um_kernel_argument: size, kind, tensor, scalar, dtype, written;
     kernel::KernelLaunch um_kernel_launch: size, n_arguments, arguments, argument_stride,
         shared_bytes, grid, block;
-    kernel::KernelInterface um_kernel_interface: size, flags, compile, launch, release;
+    kernel::KernelInfo um_kernel_info: size, max_threads, thread_multiple, max_shared;
+    kernel::KernelInterface um_kernel_interface: size, flags, compile, launch, release, info;
     memory::ForeignMemory um_foreign_memory: size, kind, flags, reserved, handle, offset, bytes,
         release, context, ready;
     memory::MemoryInterface um_memory_interface: size, imports, exports, flags,

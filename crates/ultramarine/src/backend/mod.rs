@@ -22,6 +22,7 @@ mod start;
 mod strict;
 mod transfer;
 mod turn;
+mod user_kernel;
 mod validate;
 
 pub(crate) use call::{Exec, Operand};
@@ -35,6 +36,8 @@ pub(crate) use registry::{device_count, get, gpus, host};
 pub(crate) use strict::may_resort;
 pub use strict::{set_strict, strict};
 pub(crate) use transfer::copy_buffer;
+#[allow(unused_imports)]
+pub(crate) use user_kernel::{Argument, KernelFacts, KernelSource, UserKernel};
 pub use validate::{validated, validation_findings};
 
 use crate::{

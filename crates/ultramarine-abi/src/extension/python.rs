@@ -1,0 +1,42 @@
+//! What a Python extension gets.
+
+use super::{ArrayHandle, ExtensionHost, PlaceCode};
+use crate::Error;
+use core::ffi::{CStr, c_void};
+
+/// Name of the capsule, which is also where it is found.
+pub const PYTHON_CAPSULE: &CStr = c"ultramarine._C_API";
+
+/// What the capsule points at. All functions want the interpreter lock; objects are CPython's `PyObject *`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PythonApi {
+    /// `size_of::<PythonApi>()` of the host.
+    pub size: u32,
+    /// As in the host table.
+    pub major: u16,
+    /// As in the host table.
+    pub minor: u16,
+    /// The host table.
+    pub host: *const ExtensionHost,
+    /// 1 if the object is an array.
+    pub is_array: Option<unsafe extern "C" fn(object: *mut c_void) -> i32>,
+    /// The array of an `ultramarine.array`: borrowed, good while the object lives and no Python code runs. NULL and a
+    /// TypeError for anything else.
+    pub array_borrow: Option<unsafe extern "C" fn(object: *mut c_void) -> *mut ArrayHandle>,
+    /// An array of your own of whatever `ultramarine.asarray` takes. NULL and an exception.
+    pub array_from_object: Option<unsafe extern "C" fn(object: *mut c_void) -> *mut ArrayHandle>,
+    /// A new `ultramarine.array`. Takes the handle over, also when it fails (NULL and an exception).
+    pub array_to_object: Option<unsafe extern "C" fn(array: *mut ArrayHandle) -> *mut c_void>,
+    /// What `stream=` takes. 0, or -1 and a TypeError.
+    pub place_from_object:
+        Option<unsafe extern "C" fn(object: *mut c_void, place: *mut PlaceCode) -> i32>,
+    /// Sets the exception of an error, which it takes over, and returns NULL.
+    pub raise: Option<unsafe extern "C" fn(error: *mut Error) -> *mut c_void>,
+}
+
+// SAFETY: the table is plain data, and its functions are callable from any thread that holds the
+// interpreter lock, by contract.
+unsafe impl Send for PythonApi {}
+// SAFETY: as above.
+unsafe impl Sync for PythonApi {}
