@@ -12,6 +12,9 @@
  *    (it says so) it takes over also when it fails.
  *  - Rules are called without a lock of the host's, from any thread, at once for different arrays. They may call the host.
  *  - A rule that is not there is a NULL function, or returns UM_UNSUPPORTED without an error object.
+ *  - A struct that is to be filled comes with its `size` set by whoever asks. A rule's results are NULL before the call.
+ *  - A rule may hand out one of its inputs as a result, by `array_retain`. If it fails it releases what it made itself.
+ *  - `error` may be NULL where you call and is never NULL where you are called. Dtypes have one lane; bool is kDLBool of 8 bits.
  *
  * `extension.hpp` helps in C++, where exceptions must not cross. The guide is docs/write-an-operation.md. */
 #ifndef ULTRAMARINE_EXTENSION_H
@@ -66,7 +69,7 @@ typedef struct um_tensor_type {
 typedef struct um_view {
   uint32_t size;
   uint32_t flags;         /* UM_VIEW_... */
-  void *data;             /* the first element; NULL on devices, and for outputs without memory yet */
+  void *data;             /* the element with index 0; NULL on devices, and for outputs without memory yet */
   const int64_t *shape;   /* ndim sizes */
   const int64_t *strides; /* ndim strides, in elements; any sign, 0 where broadcast */
   int64_t elements;
@@ -157,7 +160,8 @@ typedef struct um_primitive {
   uint64_t attribute_bytes;
   void *context;            /* first argument of the rules */
 
-  /* Shapes and dtypes of the outputs (whose `size` the host has set); the place for errors about operands. */
+  /* Shapes and dtypes of the outputs (whose `size` the host has set); the place for errors about operands. It is called
+   * again for other shapes, and must give the same answer to the same question. */
   um_status (*infer)(void *context, const um_tensor_type *inputs, uint32_t n_inputs, um_tensor_type *outputs,
                      um_error **error);
   /* On the CPU, in the stream's order. Outputs count as written when it has returned and enqueued tasks are done. */
@@ -166,8 +170,8 @@ typedef struct um_primitive {
   um_status (*eval_gpu)(void *context, const um_call *call, um_error **error);
   /* The outputs, of the types that infer gave, by other operations. */
   um_status (*compose)(void *context, um_array *const *inputs, uint32_t n_inputs, um_array **outputs, um_error **error);
-  /* Cotangents of the inputs: `results` has an entry for each, NULL means zero, and those that are not `wanted` need not
-   * be made. `cotangents` has an entry for each output, NULL means zero. */
+  /* Cotangents of the inputs, of their shapes: `results` and `wanted` have an entry for each, NULL means zero, and those that are
+   * not `wanted` need not be made. `cotangents` has an entry for each output, NULL means zero. */
   um_status (*vjp)(void *context, um_array *const *inputs, uint32_t n_inputs, um_array *const *outputs,
                    um_array *const *cotangents, const uint8_t *wanted, um_array **results, um_error **error);
   /* Tangents of the outputs: `results` has an entry for each, NULL means zero, as in `tangents`, with one for each input. */
@@ -237,8 +241,8 @@ typedef struct um_extension_host {
   /* A copy of `bytes` bytes, row-major. */
   um_status (*array_from_bytes)(void *host, const um_tensor_type *type, const void *data, uint64_t bytes, um_array **array,
                                 um_error **error);
-  /* A constant of a shape, from the little-endian bits of a value of its dtype. Scalars (ndim 0) have no home: they
-   * follow what they meet. */
+  /* A constant of a shape, from the little-endian bits of a value of its dtype: two words, of which short dtypes use the low bytes of
+   * the first. Scalars (ndim 0) have no home: they follow what they meet. */
   um_status (*array_full)(void *host, const um_tensor_type *type, const uint64_t *bits, um_array **array,
                           um_error **error);
 
@@ -253,7 +257,8 @@ typedef struct um_extension_host {
   um_status (*broadcast_arrays)(void *host, um_array *const *arrays, uint32_t n, um_array **results, um_error **error);
 
   /* An operation of Ultramarine by its name: "add", "sum", "astype", "reshape" ... (docs/write-an-operation.md has the
-   * table). `results` has room for `n_results`; an operation of another number of results is an error. */
+   * table of names and attributes). `results` has room for `n_results`; an operation of another number of results is an
+   * error. `place` may be NULL, as everywhere: rules leave it so, and their operations run where the operands are. */
   um_status (*operation)(void *host, const char *name, um_array *const *inputs, uint32_t n_inputs,
                          const um_attribute *attributes, uint32_t n_attributes, const um_place *place,
                          um_array **results, uint32_t n_results, um_error **error);
@@ -293,8 +298,9 @@ typedef struct um_extension_host {
 
 /* ---- Python ------------------------------------------------------------------------------------------------- */
 
-/* What the capsule `ultramarine._C_API` (its name is "ultramarine._C_API") points at. All functions want the interpreter
- * lock. Objects are CPython's `PyObject *`. */
+/* What the capsule `ultramarine._C_API` points at: `PyCapsule_Import(UM_PYTHON_CAPSULE, 0)`, when the module starts, imports the package
+ * and gives it. Look at `major` before anything else: with another one than UM_EXTENSION_MAJOR raise an ImportError that says
+ * both. All functions want the interpreter lock. Objects are CPython's `PyObject *`. */
 #define UM_PYTHON_CAPSULE "ultramarine._C_API"
 
 typedef struct um_python_api {

@@ -9,6 +9,10 @@
 //! * A function that fails writes no output. What it was to take over (it says so) it takes over also when it fails.
 //! * Rules are called without a lock of the host's, from any thread. They may call the host.
 //! * A rule that is not there is a NULL function, or returns [`crate::status::UNSUPPORTED`] without an error object.
+//! * A struct that is to be filled comes with its `size` set by whoever asks. A rule's results are NULL before the call.
+//! * A rule may hand out one of its inputs as a result, by [`ExtensionHost::array_retain`]. If it fails it releases what it
+//!   made itself.
+//! * `error` may be NULL where the host is called and is never NULL where a rule is called.
 //!
 //! `include/ultramarine/extension.h` says the same in C.
 
