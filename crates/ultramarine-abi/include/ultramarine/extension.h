@@ -15,6 +15,7 @@
  *  - A struct that is to be filled comes with its `size` set by whoever asks. A rule's results are NULL before the call.
  *  - A rule may hand out one of its inputs as a result, by `array_retain`. If it fails it releases what it made itself.
  *  - `error` may be NULL where you call and is never NULL where you are called. Dtypes have one lane; bool is kDLBool of 8 bits.
+ *  - In arrays of structs without a stride of their own, elements lie `size` bytes apart, the first one's.
  *
  * `extension.hpp` helps in C++, where exceptions must not cross. The guide is docs/write-an-operation.md. */
 #ifndef ULTRAMARINE_EXTENSION_H
@@ -140,7 +141,9 @@ typedef struct um_dispatch {
   uint32_t group[3];
 } um_dispatch;
 
-typedef void (*um_task)(void *context);
+/* Work for a stream. Its failure is that of the evaluation that enqueued it. */
+typedef um_status (*um_task)(void *context, um_error **error);
+typedef void (*um_task_drop)(void *context);
 
 /* ---- primitives --------------------------------------------------------------------------------------------- */
 
@@ -181,7 +184,8 @@ typedef struct um_primitive {
    * where each has the axis (-1: it is the same for all). */
   um_status (*vmap)(void *context, um_array *const *inputs, uint32_t n_inputs, const int32_t *axes, int64_t batch,
                     um_array **outputs, int32_t *output_axes, um_error **error);
-  /* Asked when name, version and attributes are equal: 0 if they are different operations nevertheless. May be NULL. */
+  /* Asked when name, version, attributes and this function are equal: 0 if they are different operations nevertheless.
+   * May be NULL. */
   int32_t (*equivalent)(void *context, void *other_context);
   /* Writes what errors and graphs show, at most `room` bytes without NUL, and returns the full length. May be NULL. */
   uint64_t (*print)(void *context, char *text, uint64_t room);
@@ -257,8 +261,9 @@ typedef struct um_extension_host {
   um_status (*broadcast_arrays)(void *host, um_array *const *arrays, uint32_t n, um_array **results, um_error **error);
 
   /* An operation of Ultramarine by its name: "add", "sum", "astype", "reshape" ... (docs/write-an-operation.md has the
-   * table of names and attributes). `results` has room for `n_results`; an operation of another number of results is an
-   * error. `place` may be NULL, as everywhere: rules leave it so, and their operations run where the operands are. */
+   * table). Attributes have the names of mlx.core's keyword arguments: "axis", "keepdims", "shape", "dtype" ...
+   * `results` has room for `n_results`; an operation of another number of results is an error. `place` may be NULL, as
+   * everywhere: rules leave it so, and their operations run where the operands are. */
   um_status (*operation)(void *host, const char *name, um_array *const *inputs, uint32_t n_inputs,
                          const um_attribute *attributes, uint32_t n_attributes, const um_place *place,
                          um_array **results, uint32_t n_results, um_error **error);
@@ -281,8 +286,8 @@ typedef struct um_extension_host {
 
   /* On the CPU: a task that runs on the stream behind the evaluation and before whatever needs the outputs, in order.
    * Memory of inputs and outputs stays valid until then; views do not. `drop` (may be NULL) ends the context, once, also
-   * when the task never runs. */
-  um_status (*enqueue)(void *host_call, um_task task, um_task drop, void *context, um_error **error);
+   * when the task never runs, and when enqueueing fails. */
+  um_status (*enqueue)(void *host_call, um_task task, um_task_drop drop, void *context, um_error **error);
 
   /* On devices. A failed compilation's error holds the compiler's log and the source's lines. */
   um_status (*kernel)(void *host_call, const um_kernel_text *text, um_kernel **kernel, um_error **error);

@@ -1,6 +1,7 @@
 //! What evaluations get and give: views, kernels, launches.
 
 use super::View;
+use crate::{Error, Status};
 use core::ffi::{c_char, c_void};
 use ultramarine_dlpack::DLDataType;
 
@@ -120,5 +121,7 @@ pub struct Dispatch {
     pub group: [u32; 3],
 }
 
-/// Work for a stream.
-pub type Task = unsafe extern "C" fn(context: *mut c_void);
+/// Work for a stream. Its failure is that of the evaluation that enqueued it.
+pub type Task = unsafe extern "C" fn(context: *mut c_void, error: *mut *mut Error) -> Status;
+/// Ends the context of a [`Task`].
+pub type TaskDrop = unsafe extern "C" fn(context: *mut c_void);

@@ -2,7 +2,7 @@
 
 use super::{
     ArrayHandle, Dispatch, KernelFacts, KernelHandle, KernelText, PlaceCode, Primitive, Task,
-    TensorType, View,
+    TaskDrop, TensorType, View,
 };
 use crate::{Error, ParallelBody, Status};
 use core::ffi::{c_char, c_void};
@@ -180,7 +180,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// An operation of Ultramarine by its name.
+    /// An operation of Ultramarine by its name. Attributes have the names of mlx.core's keyword arguments.
     pub operation: Option<
         unsafe extern "C" fn(
             host: *mut c_void,
@@ -250,12 +250,12 @@ pub struct ExtensionHost {
         ) -> Status,
     >,
     /// On the CPU: a task that runs on the stream behind the evaluation and before whatever needs the outputs. `drop` ends
-    /// the context, once, also when the task never runs.
+    /// the context, once, also when the task never runs, and when enqueueing fails.
     pub enqueue: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
             task: Task,
-            drop: Option<Task>,
+            drop: Option<TaskDrop>,
             context: *mut c_void,
             error: *mut *mut Error,
         ) -> Status,

@@ -13,6 +13,7 @@
 //! * A rule may hand out one of its inputs as a result, by [`ExtensionHost::array_retain`]. If it fails it releases what it
 //!   made itself.
 //! * `error` may be NULL where the host is called and is never NULL where a rule is called.
+//! * In arrays of structs without a stride of their own, elements lie `size` bytes apart, the first one's.
 //!
 //! `include/ultramarine/extension.h` says the same in C.
 

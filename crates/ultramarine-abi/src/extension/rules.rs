@@ -94,7 +94,7 @@ pub struct Primitive {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// Asked when name, version and attributes are equal: 0 if they are different nevertheless.
+    /// Asked when name, version, attributes and this function are equal: 0 if they are different nevertheless.
     pub equivalent: Option<unsafe extern "C" fn(context: *mut c_void, other: *mut c_void) -> i32>,
     /// Writes at most `room` bytes of what errors and graphs show; returns the full length.
     pub print:

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 use ultramarine_abi::{
     dlpack::{self, device_type, flag, type_code},
+    extension::{self, attribute, bind, place, primitive, view},
     interface::{self, kernel, memory, statistics},
     *,
 };
@@ -88,6 +89,26 @@ pub fn all() -> Vec<(String, Value)> {
         UM_LIMIT_MEMORY = statistics::limit::MEMORY;
         UM_LIMIT_CACHE = statistics::limit::CACHE;
         UM_LIMIT_WIRED = statistics::limit::WIRED;
+        UM_EXTENSION_MAJOR = extension::EXTENSION_MAJOR;
+        UM_EXTENSION_MINOR = extension::EXTENSION_MINOR;
+        UM_PLACE_DEFAULT = place::DEFAULT;
+        UM_PLACE_DEVICE = place::DEVICE;
+        UM_PLACE_STREAM = place::STREAM;
+        UM_DEVICE_CPU = place::CPU;
+        UM_DEVICE_GPU = place::GPU;
+        UM_VIEW_ROW_CONTIGUOUS = view::ROW_CONTIGUOUS;
+        UM_VIEW_MAY_TAKE = view::MAY_TAKE;
+        UM_BIND_INPUT = bind::INPUT;
+        UM_BIND_OUTPUT = bind::OUTPUT;
+        UM_BIND_TEMPORARY = bind::TEMPORARY;
+        UM_BIND_SCALAR = bind::SCALAR;
+        UM_BIND_CONSTANTS = bind::CONSTANTS;
+        UM_PRIMITIVE_ALLOCATES = primitive::ALLOCATES;
+        UM_ATTRIBUTE_INT = attribute::INT;
+        UM_ATTRIBUTE_FLOAT = attribute::FLOAT;
+        UM_ATTRIBUTE_INTS = attribute::INTS;
+        UM_ATTRIBUTE_DTYPE = attribute::DTYPE;
+        UM_ATTRIBUTE_TEXT = attribute::TEXT;
         kDLCPU = device_type::CPU;
         kDLCUDA = device_type::CUDA;
         kDLCUDAHost = device_type::CUDA_HOST;
@@ -133,6 +154,7 @@ pub fn all() -> Vec<(String, Value)> {
         let name = name.split('/').next().unwrap().to_uppercase();
         all.push((format!("UM_{name}_INTERFACE"), text(id)));
     }
+    all.push(("UM_PYTHON_CAPSULE".into(), text(extension::PYTHON_CAPSULE)));
     let owner = String::from_utf8(note::OWNER.to_vec()).unwrap();
     all.push(("UM_NOTE_OWNER".into(), Value::Text(owner.trim_end_matches('\0').to_owned())));
     all.extend(codes("OP", schema::op::NAMES));
@@ -149,7 +171,7 @@ pub fn all() -> Vec<(String, Value)> {
 /// Names of the constants that the headers of the contract define (not the helper's).
 pub fn defined(folder: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for file in ["backend.h", "interfaces.h", "schema.h"] {
+    for file in ["backend.h", "interfaces.h", "schema.h", "extension.h"] {
         for line in std::fs::read_to_string(folder.join(file)).unwrap().lines() {
             let Some(rest) = line.strip_prefix("#define UM_") else { continue };
             let Some((name, value)) = rest.split_once(' ') else { continue };
@@ -187,7 +209,7 @@ pub fn lines(table: &[(String, Value)]) -> String {
 /// A program that prints what C says.
 pub fn c(table: &[(String, Value)]) -> String {
     let mut out =
-        String::from("#include <stdio.h>\n#include <ultramarine/backend.h>\nint main(void) {\n");
+        String::from("#include <stdio.h>\n#include <ultramarine/extension.h>\nint main(void) {\n");
     for (name, value) in table {
         match value {
             Value::Number(_) => {

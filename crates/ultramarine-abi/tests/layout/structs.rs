@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use ultramarine_abi::{
     dlpack::exchange,
+    extension,
     interface::{fused, kernel, memory, peer, profile, replay, statistics},
     *,
 };
@@ -118,6 +119,29 @@ rows! {
     schema::FftAttrs um_fft_attrs: size, op, axis;
     schema::ConvolveAttrs um_convolve_attrs: size, flip;
     schema::TriangleAttrs um_triangle_attrs: size, upper;
+    extension::PlaceCode um_place: size, kind, device_type, device_index, stream_index, reserved;
+    extension::TensorType um_tensor_type: size, ndim, dtype, reserved, shape;
+    extension::View um_view: size, flags, data, shape, strides, elements, ndim, dtype;
+    extension::EvalCall um_call: size, n_inputs, n_outputs, view_stride, inputs, outputs,
+        languages, host_call;
+    extension::KernelText um_kernel_text: size, n_template_arguments, language, source, entry,
+        template_arguments, options;
+    extension::KernelFacts um_kernel_facts: size, max_group, group_multiple, max_shared;
+    extension::Binding um_binding: size, kind, index, dtype, scalar, constants, bytes;
+    extension::Dispatch um_dispatch: size, n_bindings, bindings, binding_stride, shared_bytes,
+        grid, group;
+    extension::Primitive um_primitive: size, flags, name, version, n_outputs, attributes,
+        attribute_bytes, context, infer, eval_cpu, eval_gpu, compose, vjp, jvp, vmap, equivalent,
+        print, release;
+    extension::Attribute um_attribute: size, kind, name, integer, real, integers, count, text,
+        dtype, reserved;
+    extension::ExtensionHost um_extension_host: size, major, minor, host, version, error_new,
+        error_code, error_text, error_free, array_retain, array_release, array_type, array_place,
+        array_eval, array_view, array_from_bytes, array_full, promote_types, issubdtype,
+        broadcast_types, broadcast_arrays, operation, apply, parallel_for, thread_count, allocate,
+        take, share, enqueue, kernel, kernel_facts, temporary, contiguous, launch, prelude;
+    extension::PythonApi um_python_api: size, major, minor, host, is_array, array_borrow,
+        array_from_object, array_to_object, place_from_object, raise;
     dlpack::DLDevice DLDevice: device_type, device_id;
     dlpack::DLDataType DLDataType: code, bits, lanes;
     dlpack::DLTensor DLTensor: data, device, ndim, dtype, shape, strides, byte_offset;
@@ -147,7 +171,7 @@ pub fn rust() -> String {
 pub fn c() -> String {
     let mut out = String::from(
         "#include <stdio.h>
-#include <ultramarine/backend.h>
+#include <ultramarine/extension.h>
 #ifdef __cplusplus
 #define UM_ALIGNOF alignof
 #else
