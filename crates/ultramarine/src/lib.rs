@@ -14,6 +14,7 @@ mod dtype;
 mod error;
 mod eval;
 pub mod extension;
+pub mod fast;
 pub mod fft;
 pub mod interchange;
 pub mod io;

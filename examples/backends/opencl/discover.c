@@ -150,6 +150,7 @@ um_status device_info(void *handle, uint32_t index, um_device_info *info, um_err
   told.max_inputs = MAX_TENSORS - 1;
   told.alignment = ask_uint(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
   told.max_buffer = ask_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  UM_SET_TEXT(told.kernel_languages, "opencl-c");
   um_write_sized(info, &told, sizeof told);
   return UM_OK;
 }

@@ -21,6 +21,7 @@ static const um_memory_interface *memory;
 static const void *interface(void *handle, const char *id) {
   (void)handle;
   if (id && strcmp(id, UM_FUSED_INTERFACE) == 0) return &fused_interface;
+  if (id && strcmp(id, UM_KERNEL_INTERFACE) == 0) return &kernel_interface;
   if (id && strcmp(id, UM_MEMORY_INTERFACE) == 0) return memory;
   return NULL;
 }

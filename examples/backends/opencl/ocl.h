@@ -293,6 +293,8 @@ um_status check_axes(const struct request *request);
 /* The interface ultramarine.fused/1. Whether the host is told of it: compiling each program anew does not pay on CPUs,
  * unless ULTRAMARINE_OPENCL_FUSE is set. */
 extern const um_fused_interface fused_interface;
+/* The interface ultramarine.kernel/1. */
+extern const um_kernel_interface kernel_interface;
 /* The interface ultramarine.memory/1. */
 const um_memory_interface *memory_interface(const struct backend *backend);
 bool fuses(const struct found *found);

@@ -69,8 +69,8 @@ typedef struct um_kernel_source {
   const char *options;                    /* for the compiler, NUL-terminated, or NULL */
 } um_kernel_source;
 
-#define UM_ARGUMENT_TENSOR 0u /* `tensor` */
-#define UM_ARGUMENT_SCALAR 1u /* `scalar` of `dtype` */
+#define UM_ARGUMENT_TENSOR 0u /* `tensor`: a pointer to its first element, or a binding of memory that begins there */
+#define UM_ARGUMENT_SCALAR 1u /* `scalar` of `dtype`, by value; bool is a byte */
 
 typedef struct um_kernel_argument {
   uint32_t size;
@@ -87,7 +87,7 @@ typedef struct um_kernel_launch {
   uint32_t n_arguments;
   const um_kernel_argument *arguments; /* in the order of the kernel's parameters */
   uint32_t argument_stride;            /* bytes between the elements of arguments */
-  uint32_t shared_bytes;               /* dynamic shared memory */
+  uint32_t shared_bytes;               /* dynamic shared memory; where that is a parameter (opencl-c), the last one */
   uint32_t grid[3];                    /* blocks (work groups) in x, y, z */
   uint32_t block[3];                   /* threads (work items) of a block in x, y, z */
 } um_kernel_launch;

@@ -34,9 +34,9 @@ pub struct KernelSource {
 
 /// Values of [`KernelArgument::kind`].
 pub mod argument {
-    /// `tensor`.
+    /// `tensor`: a pointer to its first element, or a binding of memory that begins there.
     pub const TENSOR: u32 = 0;
-    /// `scalar` of `dtype`.
+    /// `scalar` of `dtype`, by value; bool is a byte.
     pub const SCALAR: u32 = 1;
 }
 
@@ -70,7 +70,7 @@ pub struct KernelLaunch {
     pub arguments: *const KernelArgument,
     /// Bytes between the elements of `arguments`.
     pub argument_stride: u32,
-    /// Bytes of dynamic shared memory.
+    /// Bytes of dynamic shared memory; where that is a parameter (opencl-c), the last one.
     pub shared_bytes: u32,
     /// Blocks (work groups) in x, y, z.
     pub grid: [u32; 3],

@@ -193,6 +193,14 @@ impl Exec {
         self.ran.set(self.device.kernels.get().last().copied());
     }
 
+    /// Counts a launch of a user's kernel.
+    pub(super) fn launched(&self, reads: &[&Operand<'_>], writes: &[&Operand<'_>]) {
+        self.ran_here();
+        bump(&self.local.commands, 1);
+        bump(&self.local.bytes_read, reads.iter().map(|t| distinct_bytes(t)).sum());
+        bump(&self.local.bytes_written, writes.iter().map(|t| distinct_bytes(t)).sum());
+    }
+
     /// Counts a graph operation that ran in another way than by the device's kernels.
     pub fn count(&self, name: &'static str, way: Way) {
         self.ran.set(None);
@@ -396,7 +404,7 @@ impl Exec {
     }
 
     /// Has a command wait for what another stream writes.
-    fn wait_in_command(&self, tensor: &mut Tensor, buffer: &Buffer) {
+    pub(super) fn wait_in_command(&self, tensor: &mut Tensor, buffer: &Buffer) {
         let Some(written) = buffer.written() else { return };
         let same = self.stream.is_some_and(|s| std::ptr::eq(s, written.stream));
         if !same && std::ptr::eq(written.stream.device, self.device) {
@@ -421,7 +429,7 @@ fn address(buffer: &Buffer) -> *mut c_void {
 }
 
 /// A tensor as it crosses the boundary.
-fn tensor(kernels: &Kernels, t: &Operand<'_>) -> Tensor {
+pub(super) fn tensor(kernels: &Kernels, t: &Operand<'_>) -> Tensor {
     let buffer = &t.value.buffer;
     Tensor {
         size: size_of::<Tensor>() as u32,

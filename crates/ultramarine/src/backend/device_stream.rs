@@ -11,7 +11,7 @@
 //! A device without events is waited for after each task instead, and one whose
 //! `submit` returns only when all is done needs none of this.
 
-use super::{DeviceState, host, kernels::Kernels, life};
+use super::{DeviceState, host, kernels::Kernels, life, user_kernel::Compiled};
 use crate::{
     error::{Error, Result},
     memory::buffer::{Buffer, Use},
@@ -78,16 +78,18 @@ pub(crate) enum Grave {
     Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 1]>),
     /// A plan.
     Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 1]>),
+    /// A user's kernel.
+    Kernel(Compiled, SmallVec<[Use; 1]>),
 }
 
-// SAFETY: handles of buffers and plans may be freed by any thread.
+// SAFETY: handles of buffers, plans and kernels may be freed by any thread.
 unsafe impl Send for Grave {}
 
 impl Grave {
     /// Gives it back now if every use is passed, else when the first that is not has been.
     pub fn close(mut self) {
         let uses = match &mut self {
-            Grave::Buffer(_, _, _, uses) | Grave::Plan(_, _, uses) => uses,
+            Grave::Buffer(_, _, _, uses) | Grave::Plan(_, _, uses) | Grave::Kernel(_, uses) => uses,
         };
         uses.retain(|u| !u.stream.knows_passed(u.number));
         if let Some(last) = uses.pop() {
@@ -100,6 +102,7 @@ impl Grave {
         match self {
             Grave::Buffer(device, handle, bytes, _) => device.free(handle, bytes),
             Grave::Plan(kernels, raw, _) => release_plan(kernels, raw),
+            Grave::Kernel(kernel, _) => kernel.release(),
         }
     }
 }
@@ -436,6 +439,18 @@ impl DeviceState {
         outcome
     }
 
+    /// The last submission of every stream, where these run ahead.
+    fn all_uses(&self) -> SmallVec<[Use; 1]> {
+        match self.info.synchronous {
+            0 => {
+                let last =
+                    |stream: &'static DeviceStream| Use { stream, number: stream.last(), op: "" };
+                self.all_streams().into_iter().map(last).collect()
+            }
+            _ => SmallVec::new(),
+        }
+    }
+
     /// Gives back what the device has passed.
     pub(crate) fn retire(&self) {
         if life::ended().is_none() {
@@ -457,14 +472,15 @@ pub(super) fn bury_plan(kernels: &'static Kernels, raw: *mut c_void) {
     }
     let device =
         super::gpus().iter().find(|d| d.kernels.get().iter().any(|k| std::ptr::eq(*k, kernels)));
-    let last = |stream: &'static DeviceStream| Use { stream, number: stream.last(), op: "" };
-    let uses = match device {
-        Some(device) if device.info.synchronous == 0 => {
-            device.all_streams().into_iter().map(last).collect()
-        }
-        _ => SmallVec::new(),
-    };
+    let uses = device.map_or_else(SmallVec::new, |d| d.all_uses());
     Grave::Plan(kernels, raw, uses).close();
+}
+
+/// Likewise a user's kernel.
+pub(super) fn bury_kernel(device: &'static DeviceState, kernel: Compiled) {
+    if life::ended().is_none() {
+        Grave::Kernel(kernel, device.all_uses()).close();
+    }
 }
 
 fn release_plan(kernels: &Kernels, raw: *mut c_void) {

@@ -37,7 +37,7 @@ pub(crate) use strict::may_resort;
 pub use strict::{set_strict, strict};
 pub(crate) use transfer::copy_buffer;
 #[allow(unused_imports)]
-pub(crate) use user_kernel::{Argument, KernelFacts, KernelSource, UserKernel};
+pub(crate) use user_kernel::{Argument, KernelFacts, KernelSource, UserKernel, show_languages};
 pub use validate::{validated, validation_findings};
 
 use crate::{
@@ -77,6 +77,8 @@ pub struct DeviceState {
     /// Whether fused programs are taken.
     fused: bool,
     plans: PlanCache,
+    /// Kernels that users gave, in source form.
+    user_kernels: user_kernel::UserKernels,
     memory: MemoryCounters,
 }
 
@@ -137,6 +139,7 @@ impl DeviceState {
             kernels: KernelList::new(own),
             fused: own.fused.is_some(),
             plans: PlanCache::default(),
+            user_kernels: user_kernel::UserKernels::default(),
             memory: MemoryCounters::default(),
         }))
     }

@@ -91,15 +91,25 @@ fn to_host(from: &Buffer) -> Result<BufferRef> {
 
 /// `from` is host memory.
 fn to_device(from: &Buffer, device: &'static DeviceState) -> Result<BufferRef> {
-    let to = Buffer::new(from.bytes(), device)?;
-    if from.bytes() == 0 {
+    // SAFETY: host memory of that many bytes, or none.
+    let bytes = match from.bytes() {
+        0 => &[],
+        n => unsafe { std::slice::from_raw_parts(from.as_ptr(), n) },
+    };
+    bytes_to_device(bytes, device)
+}
+
+/// New memory of a device with these bytes in it.
+pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Result<BufferRef> {
+    let to = Buffer::new(bytes.len(), device)?;
+    if bytes.is_empty() {
         return Ok(to);
     }
     life::check(device)?;
     let Some(copy) = device.table.copy_to_device else {
         return Err(device.lacks("copy_to_device"));
     };
-    let (source, bytes) = (from.as_ptr() as *const c_void, from.bytes() as u64);
+    let (source, bytes) = (bytes.as_ptr() as *const c_void, bytes.len() as u64);
     let mut error = std::ptr::null_mut();
     let turn = lock(&device.copies);
     // SAFETY: both blocks have `bytes` bytes; the handle is the device's, and the buffer is

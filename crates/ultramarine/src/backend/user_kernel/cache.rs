@@ -1,0 +1,73 @@
+//! A map of bounded size, which forgets what was not used for longest.
+
+use crate::backend::WordHasher;
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash};
+
+pub(super) struct Bounded<K, V> {
+    map: HashMap<K, (V, u64), BuildHasherDefault<WordHasher>>,
+    most: usize,
+    clock: u64,
+}
+
+impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
+    /// A map of `most` entries at most, one at least.
+    pub fn new(most: usize) -> Self {
+        Bounded { map: HashMap::default(), most, clock: 0 }
+    }
+
+    /// What is known of `key`.
+    pub fn get<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        self.clock += 1;
+        let (value, used) = self.map.get_mut(key)?;
+        *used = self.clock;
+        Some(value.clone())
+    }
+
+    /// Adds an entry, and returns the one that had to go for it: it is dropped without the lock.
+    #[must_use]
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let oldest = match self.map.len() >= self.most && !self.map.contains_key(&key) {
+            true => self.map.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone()),
+            false => None,
+        };
+        let gone = oldest.and_then(|key| self.map.remove(&key));
+        self.clock += 1;
+        let before = self.map.insert(key, (value, self.clock));
+        gone.or(before).map(|(value, _)| value)
+    }
+
+    /// Forgets an entry if it is the one that `which` tells.
+    pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q, which: impl FnOnce(&V) -> bool)
+    where
+        K: Borrow<Q>,
+    {
+        if self.map.get(key).is_some_and(|(value, _)| which(value)) {
+            self.map.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bounded;
+
+    #[test]
+    fn the_longest_unused_goes_first() {
+        let mut map = Bounded::new(2);
+        assert_eq!(map.insert("a", 1), None);
+        assert_eq!(map.insert("b", 2), None);
+        assert_eq!(map.get("a"), Some(1));
+        assert_eq!(map.insert("c", 3), Some(2));
+        assert_eq!((map.get("a"), map.get("b"), map.get("c")), (Some(1), None, Some(3)));
+        assert_eq!(map.insert("a", 4), Some(1), "replaced, nothing else went");
+        map.remove("a", |v| *v == 1);
+        assert_eq!(map.get("a"), Some(4));
+        map.remove("a", |v| *v == 4);
+        assert_eq!(map.get("a"), None);
+    }
+}
