@@ -176,6 +176,23 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
     Ok(())
 }
 
+/// An array that a transform made up has no value.
+#[cold]
+fn without_value() -> Error {
+    if node::Tracing::active() {
+        return Error::value(
+            "eval",
+            "Attempting to eval an array during function transformations like compile or vmap \
+             is not allowed.",
+        );
+    }
+    Error::runtime(
+        "eval",
+        "Attempting to eval an array of a transform that is over; a compiled function has to name what it \
+         changes as its inputs and outputs.",
+    )
+}
+
 struct Claimed {
     /// Claimed nodes, operands before what uses them.
     tape: Vec<Arc<Node>>,
@@ -210,11 +227,7 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
         if matches!(node.op, Op::Given) {
             tape.iter().for_each(|n| n.release_claim());
             stack.iter().filter(|(_, e)| *e).for_each(|(n, _)| n.release_claim());
-            return Err(Error::value(
-                "eval",
-                "Attempting to eval an array during function transformations like compile or vmap \
-                 is not allowed.",
-            ));
+            return Err(without_value());
         }
         if !node.claim() {
             // Ours already, or an earlier evaluation's, which will finish it.

@@ -78,7 +78,7 @@ pub(crate) trait ManyRules: Debug + Send + Sync {
 }
 
 struct Inner {
-    rules: Box<dyn ManyRules>,
+    rules: Arc<dyn ManyRules>,
     results: Results,
     /// Where each result is, if not where the bundle is.
     places: SmallVec<[Place; 1]>,
@@ -101,12 +101,24 @@ impl Many {
         results: Results,
         places: SmallVec<[Place; 1]>,
     ) -> Many {
-        Many(Arc::new(Inner { rules: Box::new(rules), results, places, values: OnceLock::new() }))
+        Many(Arc::new(Inner { rules: Arc::new(rules), results, places, values: OnceLock::new() }))
     }
 
     /// The rules.
     pub fn rules(&self) -> &dyn ManyRules {
         &*self.0.rules
+    }
+
+    /// The same operation for a node of its own, which keeps its own values.
+    pub fn again(&self) -> Many {
+        self.with_results(self.0.results.clone())
+    }
+
+    /// The same, with results of these shapes.
+    pub fn with_results(&self, results: Results) -> Many {
+        let Inner { rules, places, .. } = &*self.0;
+        let (rules, places) = (rules.clone(), places.clone());
+        Many(Arc::new(Inner { rules, results, places, values: OnceLock::new() }))
     }
 
     /// Number of results.

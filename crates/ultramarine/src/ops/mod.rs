@@ -271,6 +271,14 @@ impl Op {
         Op::Open(Open(Arc::new(rules)))
     }
 
+    /// The operation for another node.
+    pub fn again(&self) -> Op {
+        match self {
+            Op::Many(many) => many.again().into(),
+            _ => self.clone(),
+        }
+    }
+
     /// MLX's name of the operation.
     pub fn name(&self) -> &'static str {
         self.rules().map_or("array", |r| r.name())

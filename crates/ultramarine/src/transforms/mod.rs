@@ -4,6 +4,7 @@
 //! Since the rules build ordinary lazy arrays, transforms nest in any order.
 
 mod checkpoint;
+pub mod compile;
 mod custom;
 mod enclosed;
 mod grad;
@@ -16,6 +17,7 @@ mod vjp;
 mod vmap;
 
 pub use checkpoint::{checkpoint, checkpointed};
+pub use compile::{Compiled, compile, compile_enabled, set_compile};
 pub use custom::CustomFunction;
 pub use grad::{grad, value_and_grad};
 pub use jvp::jvp;

@@ -1,0 +1,109 @@
+//! What a function did when it was traced: steps, each of which uses earlier ones.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    node::{Inputs, Node},
+    ops::Op,
+    placement::Place,
+    shape::Shape,
+};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Numbers of the steps that a step uses.
+pub(crate) type Operands = SmallVec<[u32; 2]>;
+
+/// Where a step's array comes from.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// The argument of that number.
+    Input(u32),
+    /// An array that was there before the call, or does not depend on the arguments.
+    Constant(Array),
+    /// An operation.
+    Op(Op),
+}
+
+/// One array of the graph.
+#[derive(Clone)]
+pub(crate) struct Step {
+    pub source: Source,
+    pub operands: Operands,
+    pub shape: Shape,
+    pub dtype: Dtype,
+    pub place: Place,
+    /// Transforms do not see it: it is inside of a call that is one operation to them.
+    pub hidden: bool,
+}
+
+impl Step {
+    /// The operation, if it is one.
+    pub fn op(&self) -> Option<&Op> {
+        match &self.source {
+            Source::Op(op) => Some(op),
+            _ => None,
+        }
+    }
+
+    /// The node of an operation, for such operands.
+    pub fn node(&self, op: Op, operands: Inputs, shape: Shape) -> Arc<Node> {
+        let node = Node::new(op, operands, shape, self.dtype, self.place);
+        if self.hidden {
+            node.set_traced(false);
+        }
+        node
+    }
+}
+
+/// A recorded function: steps in an order in which they can run.
+#[derive(Clone)]
+pub(crate) struct Graph {
+    pub steps: Vec<Step>,
+    /// The step of each result.
+    pub outputs: Vec<u32>,
+}
+
+impl Graph {
+    /// Lazy results for other arguments, of the same shapes, dtypes and homes.
+    pub fn replay(&self, inputs: &[Array]) -> Vec<Array> {
+        let mut made: Vec<Arc<Node>> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let node = match &step.source {
+                Source::Input(i) => inputs[*i as usize].node().clone(),
+                Source::Constant(array) => array.node().clone(),
+                Source::Op(op) => {
+                    let operands = step.operands.iter().map(|i| made[*i as usize].clone());
+                    step.node(op.again(), operands.collect(), step.shape.clone())
+                }
+            };
+            made.push(node);
+        }
+        self.results(&made)
+    }
+
+    /// The results, of a node for each step.
+    pub fn results(&self, made: &[Arc<Node>]) -> Vec<Array> {
+        self.outputs.iter().map(|o| Array::from_node(made[*o as usize].clone())).collect()
+    }
+
+    /// Rebuilds the graph step by step. `f` is given the new graph's steps and a step whose operands are numbers
+    /// of these, and says which step stands for it: an earlier one, or (`None`) itself.
+    pub fn rewrite(&mut self, mut f: impl FnMut(&mut Vec<Step>, &mut Step) -> Option<u32>) {
+        let before = std::mem::take(&mut self.steps);
+        let mut now: Vec<u32> = Vec::with_capacity(before.len());
+        let mut steps = Vec::with_capacity(before.len());
+        for mut step in before {
+            step.operands.iter_mut().for_each(|i| *i = now[*i as usize]);
+            now.push(match f(&mut steps, &mut step) {
+                Some(other) => other,
+                None => {
+                    steps.push(step);
+                    steps.len() as u32 - 1
+                }
+            });
+        }
+        self.steps = steps;
+        self.outputs.iter_mut().for_each(|o| *o = now[*o as usize]);
+    }
+}

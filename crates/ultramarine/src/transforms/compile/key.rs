@@ -1,0 +1,38 @@
+//! What a trace depends on, as words.
+
+use crate::{array::Array, device::DeviceType, stream};
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+
+/// What a trace depends on: the scope's stream, what the caller says, and of each argument dtype,
+/// home and shape (or only the number of its dimensions).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key(SmallVec<[u64; 24]>);
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.iter().for_each(|word| state.write_u64(*word));
+    }
+}
+
+impl Key {
+    /// The key of a call, with the caller's own words in front. (Words and arguments cannot be mistaken for each
+    /// other as long as the words say how many arguments there are.)
+    pub fn new(words: &[u64], inputs: &[Array], shapeless: bool) -> Key {
+        let mut key = SmallVec::new();
+        let (stream, scoped) = stream::current();
+        key.push((stream.index as u64) << 2 | (scoped as u64) << 1 | shapeless as u64);
+        key.extend_from_slice(words);
+        for input in inputs {
+            let home = input.node().home().map_or(0, |d| {
+                debug_assert!(d.kind == DeviceType::Gpu);
+                1 + d.index as u64
+            });
+            key.push(home << 32 | (input.ndim() as u64) << 16 | input.dtype() as u64);
+            if !shapeless {
+                key.extend(input.shape().iter().map(|n| *n as u64));
+            }
+        }
+        Key(key)
+    }
+}

@@ -1,0 +1,273 @@
+//! Compilation: a function is traced once for each set of shapes and dtypes; later calls build its graph
+//! again without calling it, merged and trimmed.
+//!
+//! ```text
+//! call -> key of the arguments -> graph, recorded at the first call     record.rs
+//!      -> as it was recorded, where a transform traces the arguments    graph.rs
+//!      -> else after the passes, which are functions over the graph     passes/
+//! ```
+//!
+//! Either way the results are ordinary lazy arrays.
+
+mod graph;
+mod key;
+mod passes;
+mod record;
+mod shapeless;
+
+pub use key::Key;
+
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    stream::lock,
+};
+use graph::Graph;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// 0: not asked yet, 1: off, 2: on.
+static ENABLED: AtomicU8 = AtomicU8::new(0);
+
+/// Whether compiled functions use their graphs. If not, they are the functions themselves. On, unless the
+/// environment variable `ULTRAMARINE_DISABLE_COMPILE` is set or [`set_compile`] said otherwise.
+pub fn compile_enabled() -> bool {
+    match ENABLED.load(Ordering::Relaxed) {
+        0 => {
+            let on = std::env::var_os("ULTRAMARINE_DISABLE_COMPILE").is_none();
+            ENABLED.store(1 + on as u8, Ordering::Relaxed);
+            on
+        }
+        state => state == 2,
+    }
+}
+
+/// Switches compilation on or off for the process, also of functions that are compiled already.
+pub fn set_compile(on: bool) {
+    ENABLED.store(1 + on as u8, Ordering::Relaxed);
+}
+
+/// A function that was traced, for one key.
+pub struct Traced {
+    /// As it was recorded: what transforms see.
+    recorded: Graph,
+    /// After the passes, from the first call on that no transform traces.
+    merged: OnceLock<Graph>,
+}
+
+impl fmt::Debug for Traced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Traced").field("steps", &self.recorded.steps.len()).finish_non_exhaustive()
+    }
+}
+
+impl Traced {
+    /// Calls `f` once, on stand-ins for `inputs` that have no values.
+    ///
+    /// The second part says whether it is of use after this call: not if `f` closes over arrays of
+    /// another transform that is under way.
+    ///
+    /// # Errors
+    /// What `f` returns.
+    pub fn new<E: From<Error>>(
+        f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
+        inputs: &[Array],
+    ) -> Result<(Traced, bool), E> {
+        let recorded = record::record(f, inputs)?;
+        let traced = Traced { recorded: recorded.graph, merged: OnceLock::new() };
+        Ok((traced, !recorded.once))
+    }
+
+    fn merged(&self) -> &Graph {
+        self.merged.get_or_init(|| passes::merged(&self.recorded))
+    }
+
+    fn graph(&self, inputs: &[Array]) -> &Graph {
+        match inputs.iter().any(|a| a.node().is_traced()) {
+            true => &self.recorded,
+            false => self.merged(),
+        }
+    }
+
+    /// The results for other arguments with the same key: lazy arrays.
+    pub fn call(&self, inputs: &[Array]) -> Vec<Array> {
+        self.graph(inputs).replay(inputs)
+    }
+
+    /// The results for arguments of other shapes; `None` if an operation cannot tell the shape of its
+    /// result from those of its operands.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shapes do not fit an operation.
+    pub fn call_reshaped(&self, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
+        shapeless::replay(self.graph(inputs), inputs)
+    }
+}
+
+type KeyMap<T> = HashMap<Key, T, BuildHasherDefault<crate::backend::WordHasher>>;
+
+/// What was traced of a function, by key, with whatever the caller keeps of each trace.
+pub struct Traces<T> {
+    all: Mutex<KeyMap<Arc<(Traced, T)>>>,
+}
+
+impl<T> Default for Traces<T> {
+    fn default() -> Self {
+        Traces { all: Mutex::default() }
+    }
+}
+
+impl<T> fmt::Debug for Traces<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Traces").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<T> Traces<T> {
+    /// The trace of that key.
+    pub fn get(&self, key: &Key) -> Option<Arc<(Traced, T)>> {
+        lock(&self.all).get(key).cloned()
+    }
+
+    /// Keeps a trace.
+    pub fn insert(&self, key: Key, trace: Arc<(Traced, T)>) {
+        let _before = lock(&self.all).insert(key, trace);
+    }
+
+    /// Number of traces.
+    pub fn len(&self) -> usize {
+        lock(&self.all).len()
+    }
+
+    /// Whether nothing was traced yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `f` with what is kept of each trace, unless another thread is at the traces.
+    pub fn try_each<E>(&self, mut f: impl FnMut(&T) -> Result<(), E>) -> Result<(), E> {
+        match self.all.try_lock() {
+            Ok(all) => all.values().try_for_each(|t| f(&t.1)),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+type Function = dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync;
+
+/// A compiled function of arrays; see [`compile`].
+pub struct Compiled {
+    f: Box<Function>,
+    shapeless: bool,
+    traces: Traces<()>,
+}
+
+impl fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compiled")
+            .field("shapeless", &self.shapeless)
+            .field("traces", &self.traces.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Compiles a function of arrays.
+///
+/// The function is called once for each set of shapes and dtypes (and, where there are accelerators, homes) of
+/// its arguments, and each default stream, on arrays that have no values. Later calls build the graph that it built
+/// without calling it, with equal operations merged and what leads to no result left out. So it should be pure: what it closes
+/// over is constant, and what else it does is done once.
+///
+/// ```
+/// use ultramarine::{Array, transforms::compile};
+/// let f = compile(|x: &[Array]| Ok(vec![x[0].exp()?.add(&x[0].exp()?)?]));
+/// let x = Array::from_slice(&[0.0f32, 1.0], &[2])?;
+/// let y = f.call(&[x.clone()])?;
+/// assert_eq!(y[0].to_vec::<f32>()?, (&x.exp()? * 2.0)?.to_vec::<f32>()?);
+/// assert_eq!(f.traces(), 1);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub fn compile(f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static) -> Compiled {
+    Compiled { f: Box::new(f), shapeless: false, traces: Traces::default() }
+}
+
+impl Compiled {
+    /// Has the function traced once for each set of dtypes and numbers of dimensions, whatever the sizes
+    /// are. So it must not do anything else for other sizes. Where an operation cannot tell the shape of its result from its
+    /// operands', it is traced for each set of shapes nevertheless.
+    pub fn shapeless(mut self) -> Compiled {
+        self.shapeless = true;
+        self
+    }
+
+    /// How often the function was traced and its graph kept.
+    pub fn traces(&self) -> usize {
+        self.traces.len()
+    }
+
+    /// The function's results: lazy arrays.
+    ///
+    /// # Errors
+    /// What the function returns where it is traced; [`Error::Value`] if it evaluates what depends on an
+    /// argument.
+    pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        if !compile_enabled() {
+            return (self.f)(inputs);
+        }
+        call_through(&self.traces, &[], inputs, self.shapeless, |inputs| {
+            Ok(((self.f)(inputs)?, ()))
+        })
+        .map(|(outputs, _)| outputs)
+    }
+}
+
+/// Results, and what is kept of the trace that they are from.
+pub type Called<T> = (Vec<Array>, Arc<(Traced, T)>);
+
+/// Calls a function by its traces: the one of `inputs` and `constants` (what else its results depend on, in the
+/// caller's own words), or a new one.
+///
+/// # Errors
+/// What `f` returns.
+pub fn call_through<T, E: From<Error>>(
+    traces: &Traces<T>,
+    constants: &[u64],
+    inputs: &[Array],
+    shapeless: bool,
+    f: impl FnOnce(&[Array]) -> Result<(Vec<Array>, T), E>,
+) -> Result<Called<T>, E> {
+    if shapeless {
+        let key = Key::new(constants, inputs, true);
+        if let Some(trace) = traces.get(&key)
+            && let Some(outputs) = trace.0.call_reshaped(inputs)?
+        {
+            return Ok((outputs, trace));
+        }
+    }
+    let key = Key::new(constants, inputs, false);
+    if let Some(trace) = traces.get(&key) {
+        return Ok((trace.0.call(inputs), trace));
+    }
+    let mut kept = None;
+    let (traced, reusable) = Traced::new(
+        |inputs| {
+            let (outputs, more) = f(inputs)?;
+            kept = Some(more);
+            Ok::<_, E>(outputs)
+        },
+        inputs,
+    )?;
+    let kept = kept.ok_or_else(|| Error::runtime("compile", "the function was not called"))?;
+    let trace = Arc::new((traced, kept));
+    let outputs = trace.0.call(inputs);
+    if reusable {
+        if shapeless {
+            traces.insert(Key::new(constants, inputs, true), trace.clone());
+        }
+        traces.insert(key, trace.clone());
+    }
+    Ok((outputs, trace))
+}

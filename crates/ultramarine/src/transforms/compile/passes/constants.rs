@@ -1,0 +1,107 @@
+//! Constants: what does not depend on the arguments is not computed at each call.
+
+use super::{Graph, escaping};
+use crate::{
+    array::Array,
+    device::{Device, Scope},
+    node::{Inputs, Node},
+    ops::{
+        Op,
+        fill::{Fill, filled},
+        identity::Identity,
+        view_rules::View,
+    },
+    placement,
+    scalar::Scalar,
+    shape::{self, Shape},
+    stream,
+    transforms::compile::graph::{Operands, Source, Step},
+};
+use std::sync::Arc;
+
+/// Bytes of the largest array that is kept instead of computed at each call.
+const MOST_KEPT: usize = 1 << 20;
+
+fn filled_with(step: &Step) -> Option<Scalar> {
+    match step.op() {
+        Some(Op::Fill(fill)) => Some(fill.value),
+        _ => None,
+    }
+}
+
+/// Has elementwise operations of constants, and views of one, be constants: they travel with a fused
+/// program.
+pub(super) fn fold(graph: &mut Graph) {
+    graph.rewrite(|steps, step| {
+        let op = step.op()?;
+        if step.operands.is_empty() || step.place.stream.device != Device::CPU {
+            return None;
+        }
+        let values: Option<Vec<Scalar>> =
+            step.operands.iter().map(|i| filled_with(&steps[*i as usize])).collect();
+        let values = values?;
+        let value = match op {
+            Op::View(View::Bits | View::Strided { .. }) => return None,
+            Op::View(_) => values[0],
+            op if op.rules().is_some_and(|r| r.elementwise().is_some()) => {
+                computed(op, &values, step)?
+            }
+            _ => return None,
+        };
+        if value.dtype() == step.dtype {
+            step.source = Source::Op(Fill { value }.into());
+            step.operands = Operands::new();
+        }
+        None
+    });
+}
+
+/// What the operation makes of numbers, by the same kernel. (An element does not depend on those
+/// around it.)
+fn computed(op: &Op, values: &[Scalar], step: &Step) -> Option<Scalar> {
+    if step.dtype.is_storage() || values.iter().any(|v| v.dtype().is_storage()) {
+        return None;
+    }
+    let _host = Scope::new(stream::default_of(Device::CPU));
+    let operands: Inputs = values.iter().map(|v| filled(Shape::new(), *v).node().clone()).collect();
+    let place = placement::place(op, &[]).ok()?;
+    let node = Node::new(op.clone(), operands, Shape::new(), step.dtype, place);
+    Array::from_node(node).item_scalar().ok()
+}
+
+/// Keeps small arrays that do not depend on the arguments: they are computed by the first call.
+pub(super) fn keep(graph: &mut Graph) {
+    let escapes = escaping(graph);
+    let mut fixed: Vec<Option<Arc<Node>>> = Vec::with_capacity(graph.steps.len());
+    for step in &graph.steps {
+        let operands: Option<Inputs> =
+            step.operands.iter().map(|i| fixed[*i as usize].clone()).collect();
+        fixed.push(match (&step.source, operands) {
+            (Source::Constant(array), _) => Some(array.node().clone()),
+            // These do something besides.
+            (Source::Op(Op::Identity(Identity::Enough { .. } | Identity::After)), _) => None,
+            (Source::Op(Op::Transfer(_)), _) => None,
+            (Source::Op(op), Some(operands)) => {
+                Some(step.node(op.again(), operands, step.shape.clone()))
+            }
+            _ => None,
+        });
+    }
+    let mut wanted = vec![false; graph.steps.len()];
+    graph.outputs.iter().for_each(|o| wanted[*o as usize] = true);
+    for i in (0..graph.steps.len()).rev() {
+        let step = &mut graph.steps[i];
+        let kept = match step.op() {
+            // Lighter than any array.
+            None | Some(Op::Fill(_) | Op::Many(_)) => false,
+            Some(_) => step.dtype.bytes_of(shape::size(&step.shape)) <= MOST_KEPT,
+        };
+        if let (true, true, false, Some(node)) = (wanted[i], kept, escapes[i], &fixed[i]) {
+            step.source = Source::Constant(Array::from_node(node.clone()));
+            step.operands = Operands::new();
+        }
+        if wanted[i] {
+            step.operands.iter().for_each(|x| wanted[*x as usize] = true);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Passes: functions that make a graph smaller, none of which changes a bit of any result.
+
+mod common;
+mod constants;
+mod dead;
+mod dissolve;
+
+use super::graph::Graph;
+use crate::ops::Op;
+
+/// In the order in which they run.
+const PASSES: &[fn(&mut Graph)] =
+    &[dissolve::dissolve, constants::fold, common::merge, constants::keep, dead::drop_unused];
+
+/// The graph after all passes. Transforms would not find their way through it: calls with rules of their
+/// own, and barriers to derivatives, are gone.
+pub(super) fn merged(recorded: &Graph) -> Graph {
+    let mut graph = recorded.clone();
+    PASSES.iter().for_each(|pass| pass(&mut graph));
+    graph
+}
+
+/// Of each step whether its memory may be that of a result, whose owner may export it and write to it.
+fn escaping(graph: &Graph) -> Vec<bool> {
+    let mut escapes = vec![false; graph.steps.len()];
+    graph.outputs.iter().for_each(|o| escapes[*o as usize] = true);
+    for i in (0..graph.steps.len()).rev() {
+        let step = &graph.steps[i];
+        let hands_on = step.op().is_some_and(|op| {
+            matches!(
+                op,
+                Op::View(_)
+                    | Op::Identity(_)
+                    | Op::Contiguous(_)
+                    | Op::Transfer(_)
+                    | Op::Cast(_)
+                    | Op::Many(_)
+                    | Op::Part(_)
+                    | Op::Open(_)
+            )
+        });
+        if escapes[i] && hands_on {
+            step.operands.iter().for_each(|x| escapes[*x as usize] = true);
+        }
+    }
+    escapes
+}

@@ -1,0 +1,157 @@
+//! Tracing: the function is called once on stand-ins, which have shapes and dtypes but no values, and
+//! the graph behind its results is written down.
+
+use super::graph::{Graph, Source, Step};
+use crate::{
+    array::Array,
+    error::Error,
+    node::{Inputs, Node, Tracing},
+    ops::Op,
+    shape::Shape,
+    transforms::trace::NodeMap,
+};
+use std::sync::{Arc, atomic::Ordering};
+
+/// A recorded function.
+pub(super) struct Recorded {
+    pub graph: Graph,
+    /// It closes over an array of a transform that is under way: it is of no use after this call.
+    pub once: bool,
+}
+
+/// Calls `f` on stand-ins for `inputs`.
+pub(super) fn record<E: From<Error>>(
+    f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
+    inputs: &[Array],
+) -> Result<Recorded, E> {
+    let outside = Tracing::active();
+    let _tracing = Tracing::new();
+    let arguments: Vec<Array> = inputs.iter().map(stand_in).collect();
+    let outputs = f(&arguments)?;
+    Ok(written(&arguments, &outputs, outside))
+}
+
+/// What the function sees of an argument.
+fn stand_in(input: &Array) -> Array {
+    let shape = Shape::from_slice(input.shape());
+    let node = Node::new(Op::Given, Inputs::new(), shape, input.dtype(), input.node().place());
+    node.set_traced(true);
+    Array::from_node(node)
+}
+
+/// What a node is to the graph.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Input(u32),
+    Constant,
+    /// An operation, which depends on an argument or does not.
+    Op(bool),
+}
+
+struct Reached {
+    node: Arc<Node>,
+    operands: Inputs,
+    role: Role,
+}
+
+/// All nodes that `outputs` lead to, operands first. Iterative: graphs may be deep.
+fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>) {
+    let mut all: Vec<Reached> = Vec::new();
+    let mut number: NodeMap<u32> = NodeMap::default();
+    for (i, argument) in arguments.iter().enumerate() {
+        let node = argument.node().clone();
+        number.insert(Arc::as_ptr(&node), all.len() as u32);
+        all.push(Reached { node, operands: Inputs::new(), role: Role::Input(i as u32) });
+    }
+    let mut stack: Vec<(Arc<Node>, Option<Inputs>)> =
+        outputs.iter().rev().map(|o| (o.node().clone(), None)).collect();
+    while let Some((node, expanded)) = stack.pop() {
+        if number.contains_key(&Arc::as_ptr(&node)) {
+            continue;
+        }
+        let (operands, role) = match expanded {
+            Some(operands) => {
+                let depends = operands.iter().any(|x| {
+                    let role = number.get(&Arc::as_ptr(x)).map(|n| all[*n as usize].role);
+                    matches!(role, Some(Role::Input(_) | Role::Op(true)))
+                });
+                (operands, Role::Op(depends))
+            }
+            None => {
+                let operands = node.inputs();
+                // Looked at after the operands, which whoever evaluates it takes away.
+                let there = node.is_done() || node.is_claimed() || matches!(node.op, Op::Given);
+                if !there || node.constant().is_some() {
+                    let below: Vec<_> = operands.iter().rev().map(|x| (x.clone(), None)).collect();
+                    stack.push((node, Some(operands)));
+                    stack.extend(below);
+                    continue;
+                }
+                (Inputs::new(), Role::Constant)
+            }
+        };
+        number.insert(Arc::as_ptr(&node), all.len() as u32);
+        all.push(Reached { node, operands, role });
+    }
+    (all, number)
+}
+
+fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Recorded {
+    let (mut all, number) = reach(arguments, outputs);
+    // Handles of the results that are ours.
+    let mut own = vec![0; all.len()];
+    let of = |node: &Arc<Node>| number[&Arc::as_ptr(node)] as usize;
+    let mut wanted = vec![false; all.len()];
+    for output in outputs {
+        let i = of(output.node());
+        wanted[i] = true;
+        own[i] += 1;
+    }
+    for i in (0..all.len()).rev() {
+        let Reached { node, operands, role } = &mut all[i];
+        if !wanted[i] {
+            continue;
+        }
+        // What somebody holds, or another transform traces, is not computed at each call.
+        let held = node.handles.load(Ordering::Acquire) > own[i] || node.is_traced();
+        if *role == Role::Op(false) && held && node.constant().is_none() {
+            *role = Role::Constant;
+            *operands = Inputs::new();
+        }
+        operands.iter().for_each(|x| wanted[of(x)] = true);
+    }
+    let mut graph = Graph { steps: Vec::new(), outputs: Vec::new() };
+    let mut now = vec![0; all.len()];
+    let mut once = false;
+    for (i, Reached { node, operands, role }) in all.iter().enumerate() {
+        if !wanted[i] {
+            continue;
+        }
+        let source = match role {
+            Role::Input(i) => Source::Input(*i),
+            Role::Op(_) => Source::Op(node.op.again()),
+            Role::Constant => {
+                once |= is_foreign(node, outside);
+                Source::Constant(Array::from_node(node.clone()))
+            }
+        };
+        now[i] = graph.steps.len() as u32;
+        graph.steps.push(Step {
+            source,
+            operands: operands.iter().map(|x| now[of(x)]).collect(),
+            shape: node.shape.clone(),
+            dtype: node.dtype,
+            place: node.place(),
+            hidden: *role == Role::Op(true) && !node.is_traced(),
+        });
+    }
+    graph.outputs = outputs.iter().map(|o| now[of(o.node())]).collect();
+    Recorded { graph, once }
+}
+
+/// Whether an array belongs to another transform (that is under way `outside`).
+fn is_foreign(node: &Node, outside: bool) -> bool {
+    let stand_in = matches!(node.op, Op::Given) && !node.is_done();
+    let traced = || node.is_traced() && !(node.is_done() && node.with_inputs(|i| i.is_empty()));
+    stand_in || (outside && traced())
+}
