@@ -1,21 +1,85 @@
 //! Operations for Ultramarine that are built outside of it, in Rust.
+//!
+//! An operation is a [`Primitive`]: its name, its attributes, how the types of its results follow from those of its
+//! operands, and how it is computed: by a kernel of its own on the CPU ([`CpuCall`]) or on accelerators ([`GpuCall`]), or
+//! written with other operations ([`Primitive::compose`]). From the latter, derivatives and batching follow where the
+//! primitive has no rules of its own. [`apply`] makes arrays of it, as lazy as all others.
+//!
+//! The same code serves inside of a program that uses the crate `ultramarine` (whose `extension` module is this crate)
+//! and in a library of its own, such as a Python extension (feature `python`). It reaches Ultramarine through a table of
+//! C functions, so one binary works with every build of the same contract.
+//!
+//! ```no_run
+//! use ultramarine_extension::{Array, CpuCall, Place, Primitive, Result, TensorType, apply_one};
+//!
+//! /// x^2 + 1
+//! struct SquarePlusOne;
+//!
+//! impl Primitive for SquarePlusOne {
+//!     fn name(&self) -> &str {
+//!         "square_plus_one"
+//!     }
+//!
+//!     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
+//!         Ok(vec![inputs[0].clone()])
+//!     }
+//!
+//!     fn eval_cpu(&self, call: &mut CpuCall<'_>) -> Result<()> {
+//!         call.map1(|x: f32| x * x + 1.0)
+//!     }
+//!
+//!     fn compose(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+//!         Ok(vec![(&inputs[0].square()? + 1.0)?])
+//!     }
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let x = Array::from_slice(&[1f32, 2.0, 3.0], &[3])?;
+//! let y = apply_one(SquarePlusOne, &[&x], Place::Default)?;
+//! assert_eq!(y.to_vec::<f32>()?, [2.0, 5.0, 10.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`Array`], [`Dtype`], [`TensorType`], [`Place`]: what operations are about;
+//! * [`Primitive`], [`Attributes`], [`apply`]: what an operation is;
+//! * [`CpuCall`], [`View`], [`ViewMut`], [`parallel`]: kernels on the CPU;
+//! * [`GpuCall`]: kernels in source form, for accelerators;
+//! * [`connect`]: whom the primitives belong to;
+//! * [`python`]: arrays as arguments and results of functions made with PyO3.
+//!
+//! Rules may panic: the panic ends at the boundary and becomes an error that carries its text. The library must be built
+//! with unwinding panics for that, as is the default.
 
-use std::sync::OnceLock;
-use ultramarine_abi::extension::{EXTENSION_MAJOR, ExtensionHost};
+mod array;
+mod cpu;
+mod dtype;
+mod error;
+mod gpu;
+mod host;
+mod operations;
+mod operators;
+mod place;
+mod primitive;
+#[cfg(feature = "python")]
+pub mod python;
+mod table;
+mod tensor;
 
-static HOST: OnceLock<&'static ExtensionHost> = OnceLock::new();
-
-/// Says whom this library's primitives belong to. The first call counts.
-///
-/// # Errors
-/// A text that says both versions, if the host's contract has another major.
-pub fn connect(host: &'static ExtensionHost) -> Result<(), String> {
-    if host.major != EXTENSION_MAJOR {
-        return Err(format!(
-            "The extension was built for contract {EXTENSION_MAJOR} of Ultramarine, which here has {}.{}.",
-            host.major, host.minor
-        ));
-    }
-    HOST.get_or_init(|| host);
-    Ok(())
-}
+pub use array::{
+    Array, broadcast_arrays, broadcast_shapes, broadcast_types, eval, issubdtype, promote_types,
+};
+pub use cpu::{
+    CpuCall, Half, Rows, RowsMut, Taken, View, ViewMut, copy_past_cache, parallel, thread_count,
+};
+pub use dtype::{Dtype, Element, Kind, Number};
+pub use error::{Error, Result};
+pub use gpu::{GpuCall, GpuTensor, Kernel, KernelBuilder, Launch, Temporary, prelude};
+pub use half::{bf16, f16};
+pub use host::{connect, connected, version};
+pub use num_complex::Complex32;
+pub use operations::{Attribute, concatenate, operation, stack, where_};
+pub use place::{DeviceKind, Place};
+pub use primitive::{Attributes, Jvp, Primitive, Vjp, Vmap, apply, apply_one};
+pub use tensor::TensorType;
+pub use ultramarine_abi as abi;

@@ -169,7 +169,8 @@ typedef struct um_primitive {
                      um_error **error);
   /* On the CPU, in the stream's order. Outputs count as written when it has returned and enqueued tasks are done. */
   um_status (*eval_cpu)(void *context, const um_call *call, um_error **error);
-  /* On a device that takes kernels: gives launches to its stream. */
+  /* On a device that takes kernels: gives launches to its stream. UM_UNSUPPORTED with an error object says why it cannot
+   * serve this device: compose follows, or that is the error. */
   um_status (*eval_gpu)(void *context, const um_call *call, um_error **error);
   /* The outputs, of the types that infer gave, by other operations. */
   um_status (*compose)(void *context, um_array *const *inputs, uint32_t n_inputs, um_array **outputs, um_error **error);

@@ -1,0 +1,469 @@
+//! Arrays: handles of the host.
+
+use crate::{
+    cpu::View,
+    dtype::{Dtype, Element, Number},
+    error::{Error, Result},
+    host::{self, asked, lent},
+    place::Place,
+    tensor::{Show, Tensor, TensorType, empty_type, refused},
+};
+use std::ffi::CString;
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
+use ultramarine_abi::{
+    dlpack::DLDataType,
+    extension::{self as raw, ArrayHandle, PlaceCode},
+    status,
+};
+
+/// An array of Ultramarine. A clone is another handle of the same array.
+///
+/// Operations are methods, lazy as everywhere: [`Array::eval`] or reading the elements computes them.
+///
+/// ```no_run
+/// use ultramarine_extension::Array;
+///
+/// # fn main() -> ultramarine_extension::Result<()> {
+/// let x = Array::from_slice(&[1f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// let rows = x.sum(&[1], false)?;
+/// assert_eq!(rows.shape(), [2]);
+/// assert_eq!(rows.to_vec::<f32>()?, [3.0, 7.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Array {
+    handle: NonNull<ArrayHandle>,
+    /// Whether dropping it releases the handle. Operands that a rule is called with are the host's.
+    owned: bool,
+    /// Asked once.
+    kind: OnceLock<(Vec<usize>, DLDataType)>,
+}
+
+// SAFETY: handles may be used and released from any thread, by contract.
+unsafe impl Send for Array {}
+// SAFETY: as above; nothing is changed through a shared one.
+unsafe impl Sync for Array {}
+
+impl Array {
+    /// Takes over a handle.
+    ///
+    /// # Safety
+    /// It is an owned handle of the host that this library is connected to, or NULL.
+    ///
+    /// # Errors
+    /// It is NULL.
+    pub unsafe fn from_raw(handle: *mut ArrayHandle) -> Result<Self> {
+        Self::of(handle, true)
+    }
+
+    /// A handle of one's own of one that is only borrowed.
+    ///
+    /// # Safety
+    /// It is a handle of the host that this library is connected to, good during the call, or NULL.
+    ///
+    /// # Errors
+    /// It is NULL, or the host has no memory.
+    pub unsafe fn retain_raw(handle: *const ArrayHandle) -> Result<Self> {
+        if handle.is_null() {
+            return Self::of(null_mut(), true);
+        }
+        let retain = lent!(array_retain);
+        // SAFETY: the host's function with the host's pointer; the handle by this function's contract.
+        Self::of(unsafe { retain(host::here()?.host, handle) }, true)
+    }
+
+    /// One that is released by whoever lent it.
+    ///
+    /// # Safety
+    /// It is a handle, good as long as what is returned.
+    pub(crate) unsafe fn lent(handle: *mut ArrayHandle) -> Result<Self> {
+        Self::of(handle, false)
+    }
+
+    fn of(handle: *mut ArrayHandle, owned: bool) -> Result<Self> {
+        let handle = NonNull::new(handle)
+            .ok_or_else(|| Error::runtime("Ultramarine gave no array where there must be one."))?;
+        Ok(Self { handle, owned, kind: OnceLock::new() })
+    }
+
+    /// The handle, which stays this array's.
+    pub fn as_raw(&self) -> *mut ArrayHandle {
+        self.handle.as_ptr()
+    }
+
+    /// The handle, which is the caller's from now on.
+    pub fn into_raw(self) -> *mut ArrayHandle {
+        if !self.owned {
+            return self.clone().into_raw();
+        }
+        let mut this = self;
+        this.owned = false;
+        this.handle.as_ptr()
+    }
+
+    /// An array of elements in row-major order, which are copied.
+    ///
+    /// # Errors
+    /// Their number is not that of the shape; there is no memory.
+    pub fn from_slice<T: Element>(elements: &[T], shape: &[usize]) -> Result<Self> {
+        let of = TensorType::new(shape, T::DTYPE);
+        if of.size() != elements.len() {
+            return Err(Error::value(format!(
+                "[from_slice] {} elements cannot have the shape {}.",
+                elements.len(),
+                Show(shape)
+            )));
+        }
+        let (make, of, bytes) = (lent!(array_from_bytes), of.to_raw()?, size_of_val(elements));
+        // SAFETY: the host's function with the host's pointer; the elements are that many bytes.
+        Self::made("array_from_bytes", |host, array, error| unsafe {
+            make(host, &of, elements.as_ptr().cast(), bytes as u64, array, error)
+        })
+    }
+
+    /// An array of one value.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn full<T: Element>(shape: &[usize], value: T) -> Result<Self> {
+        Self::constant(shape, T::DTYPE, value.bits())
+    }
+
+    /// An array of no dimensions. It follows its place from what it meets.
+    ///
+    /// # Errors
+    /// As [`Array::full`].
+    pub fn scalar<T: Element>(value: T) -> Result<Self> {
+        Self::full(&[], value)
+    }
+
+    /// An array of one value, in a dtype that is known when the program runs: see [`Dtype::bits_of`].
+    ///
+    /// # Errors
+    /// As [`Array::full`].
+    pub fn full_of(shape: &[usize], dtype: Dtype, value: f64) -> Result<Self> {
+        Self::constant(shape, dtype, dtype.bits_of(value))
+    }
+
+    /// Zeros.
+    ///
+    /// # Errors
+    /// As [`Array::full`].
+    pub fn zeros(of: &TensorType) -> Result<Self> {
+        Self::constant(&of.shape, of.dtype, [0, 0])
+    }
+
+    /// A number as an array of no dimensions that adopts this one's dtype, or float32 if that is an integer or bool.
+    ///
+    /// # Errors
+    /// As [`Array::full`]; and the array's dtype only stores numbers.
+    pub fn scalar_like(&self, value: f64) -> Result<Self> {
+        let dtype = self.dtype()?;
+        Self::full_of(&[], if dtype.is_inexact() { dtype } else { Dtype::Float32 }, value)
+    }
+
+    fn constant(shape: &[usize], dtype: Dtype, bits: [u64; 2]) -> Result<Self> {
+        let (make, of) = (lent!(array_full), TensorType::new(shape, dtype).to_raw()?);
+        // SAFETY: the host's function with the host's pointer; two words, as it wants.
+        Self::made("array_full", |host, array, error| unsafe {
+            make(host, &of, bits.as_ptr(), array, error)
+        })
+    }
+
+    /// What a function of the host makes.
+    fn made(
+        function: &str,
+        make: impl FnOnce(
+            *mut std::ffi::c_void,
+            *mut *mut ArrayHandle,
+            *mut *mut ultramarine_abi::Error,
+        ) -> ultramarine_abi::Status,
+    ) -> Result<Self> {
+        let (mut array, host) = (null_mut(), host::here()?.host);
+        asked(function, |error| make(host, &mut array, error))?;
+        Self::of(array, true)
+    }
+
+    fn kind(&self) -> &(Vec<usize>, DLDataType) {
+        self.kind.get_or_init(|| {
+            let mut of = empty_type();
+            // A handle has a type by contract; `connect` has seen the function.
+            if let Some((get, host)) = host::table().and_then(|t| Some((t.array_type?, t.host))) {
+                // SAFETY: the host's function with the host's pointer and handle, and a struct of that size.
+                unsafe { get(host, self.as_raw(), &mut of) };
+            }
+            TensorType::parts(&of)
+        })
+    }
+
+    /// Sizes of the axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.kind().0
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// Element type.
+    ///
+    /// # Errors
+    /// There is no arithmetic with the array's elements, such as float8: [`Array::dl_dtype`] says what they are.
+    pub fn dtype(&self) -> Result<Dtype> {
+        Dtype::from_dl(self.kind().1).ok_or_else(|| refused(self.kind().1))
+    }
+
+    /// Element type, as DLPack has it.
+    pub fn dl_dtype(&self) -> DLDataType {
+        self.kind().1
+    }
+
+    /// Shape and dtype.
+    ///
+    /// # Errors
+    /// As [`Array::dtype`].
+    pub fn tensor_type(&self) -> Result<TensorType> {
+        Ok(TensorType::new(self.shape(), self.dtype()?))
+    }
+
+    /// The stream that computes it.
+    ///
+    /// # Errors
+    /// The host does not tell.
+    pub fn place(&self) -> Result<Place> {
+        let get = lent!(array_place);
+        let mut code =
+            PlaceCode { size: size_of::<PlaceCode>() as u32, ..Place::Default.to_code() };
+        // SAFETY: the host's function with the host's pointer and handle, and a struct of that size.
+        match unsafe { get(host::here()?.host, self.as_raw(), &mut code) } {
+            status::OK => Ok(Place::from_code(&code)),
+            code => Err(Error::of_host("array_place", code, null_mut())),
+        }
+    }
+
+    /// Computes it and waits. Not inside of an evaluation.
+    ///
+    /// # Errors
+    /// Whatever fails on the way.
+    pub fn eval(&self) -> Result<()> {
+        eval(&[self])
+    }
+
+    /// The elements in host memory, with their strides. Computes them, if need be.
+    ///
+    /// # Errors
+    /// As [`Array::eval`]; and `T` is not the array's type.
+    pub fn view<T: Number>(&self) -> Result<View<'_, T>> {
+        let get = lent!(array_view);
+        let mut view = raw::View {
+            size: size_of::<raw::View>() as u32,
+            flags: 0,
+            data: null_mut(),
+            shape: std::ptr::null(),
+            strides: std::ptr::null(),
+            elements: 0,
+            ndim: 0,
+            dtype: self.dl_dtype(),
+        };
+        // SAFETY: the host's function with the host's pointer and handle, and a struct of that size.
+        asked("array_view", |error| unsafe {
+            get(host::here().map_or(null_mut(), |t| t.host), self.as_raw(), &mut view, error)
+        })?;
+        // SAFETY: the elements stay, unchanged, as long as the handle, which is borrowed.
+        unsafe { View::new(Tensor::of(&view)) }
+    }
+
+    /// The elements in row-major order.
+    ///
+    /// # Errors
+    /// As [`Array::view`].
+    pub fn to_vec<T: Number>(&self) -> Result<Vec<T>> {
+        let view = self.view::<T>()?;
+        Ok(match view.as_slice() {
+            Some(slice) => slice.to_vec(),
+            None => view.iter().collect(),
+        })
+    }
+
+    /// The only element of an array of size 1.
+    ///
+    /// # Errors
+    /// As [`Array::view`]; and it has another size.
+    pub fn item<T: Number>(&self) -> Result<T> {
+        match self.to_vec::<T>()?[..] {
+            [one] => Ok(one),
+            _ => Err(Error::value(format!(
+                "[item] Array of shape {} has not one element.",
+                Show(self.shape())
+            ))),
+        }
+    }
+}
+
+impl Clone for Array {
+    fn clone(&self) -> Self {
+        // SAFETY: the handle is good as long as this.
+        match unsafe { Self::retain_raw(self.as_raw()) } {
+            Ok(array) => {
+                if let Some(kind) = self.kind.get() {
+                    _ = array.kind.set(kind.clone());
+                }
+                array
+            }
+            // As with memory of one's own: there is no other answer.
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
+        if let Some((release, host)) = host::table().and_then(|t| Some((t.array_release?, t.host)))
+        {
+            // SAFETY: the host's function with the host's pointer and a handle that is this array's.
+            unsafe { release(host, self.as_raw()) };
+        }
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dtype() {
+            Ok(dtype) => write!(f, "Array({dtype} {})", Show(self.shape())),
+            Err(_) => write!(f, "Array({:?} {})", self.dl_dtype(), Show(self.shape())),
+        }
+    }
+}
+
+/// Handles that stay their arrays'.
+pub(crate) fn handles(arrays: &[&Array]) -> Vec<*mut ArrayHandle> {
+    arrays.iter().map(|a| a.as_raw()).collect()
+}
+
+/// Takes over handles. All of them are released if one is missing.
+///
+/// # Safety
+/// Owned handles or NULL.
+pub(crate) unsafe fn owned(handles: Vec<*mut ArrayHandle>) -> Result<Vec<Array>> {
+    // SAFETY: by this function's contract.
+    let all: Vec<_> = handles.into_iter().map(|h| unsafe { Array::from_raw(h) }).collect();
+    all.into_iter().collect()
+}
+
+/// Computes arrays and waits. Not inside of an evaluation.
+///
+/// # Errors
+/// Whatever fails on the way.
+pub fn eval(arrays: &[&Array]) -> Result<()> {
+    let (compute, host, arrays) = (lent!(array_eval), host::here()?.host, handles(arrays));
+    // SAFETY: the host's function with the host's pointer and handles.
+    asked("array_eval", |error| unsafe {
+        compute(host, arrays.as_ptr(), arrays.len() as u32, error)
+    })
+}
+
+/// The dtype that operands of both are converted to.
+///
+/// # Errors
+/// The host does not tell.
+pub fn promote_types(a: Dtype, b: Dtype) -> Result<Dtype> {
+    let (promote, host, mut to) = (lent!(promote_types), host::here()?.host, a.to_dl());
+    // SAFETY: the host's function with the host's pointer; the place is writable.
+    asked("promote_types", |error| unsafe { promote(host, a.to_dl(), b.to_dl(), &mut to, error) })?;
+    Dtype::from_dl(to).ok_or_else(|| refused(to))
+}
+
+/// Whether a dtype is of a category, such as "floating", "inexact", "integer", or of another dtype's name.
+///
+/// # Errors
+/// There is no such category.
+pub fn issubdtype(dtype: Dtype, category: &str) -> Result<bool> {
+    let (ask, host) = (lent!(issubdtype), host::here()?.host);
+    let unknown = || Error::value(format!("[issubdtype] There is no category \"{category}\"."));
+    let text = CString::new(category).map_err(|_| unknown())?;
+    // SAFETY: the host's function with the host's pointer; the text is NUL-terminated.
+    match unsafe { ask(host, dtype.to_dl(), text.as_ptr()) } {
+        0 => Ok(false),
+        1.. => Ok(true),
+        _ => Err(unknown()),
+    }
+}
+
+/// The shape that types broadcast to, and the dtype that they promote to.
+///
+/// # Errors
+/// The shapes cannot be broadcast.
+pub fn broadcast_types(types: &[TensorType]) -> Result<TensorType> {
+    let (ask, host, mut to) = (lent!(broadcast_types), host::here()?.host, empty_type());
+    let types = types.iter().map(TensorType::to_raw).collect::<Result<Vec<_>>>()?;
+    // SAFETY: the host's function with the host's pointer and structs of that size.
+    asked("broadcast_types", |error| unsafe {
+        ask(host, types.as_ptr(), types.len() as u32, &mut to, error)
+    })?;
+    TensorType::from_raw(&to)
+}
+
+/// Arrays of one shape.
+///
+/// # Errors
+/// The shapes cannot be broadcast.
+pub fn broadcast_arrays(arrays: &[&Array]) -> Result<Vec<Array>> {
+    let (broadcast, host) = (lent!(broadcast_arrays), host::here()?.host);
+    let (inputs, mut results) = (handles(arrays), vec![null_mut(); arrays.len()]);
+    // SAFETY: the host's function with the host's pointer and handles; as many places.
+    asked("broadcast_arrays", |error| unsafe {
+        broadcast(host, inputs.as_ptr(), inputs.len() as u32, results.as_mut_ptr(), error)
+    })?;
+    // SAFETY: what it gives is the caller's.
+    unsafe { owned(results) }
+}
+
+/// The shape that shapes broadcast to, by NumPy's rule.
+///
+/// ```
+/// use ultramarine_extension::broadcast_shapes;
+///
+/// assert_eq!(broadcast_shapes(&[&[3, 1], &[4]])?, [3, 4]);
+/// let error = broadcast_shapes(&[&[2], &[3]]).unwrap_err();
+/// assert_eq!(error.to_string(), "[broadcast_shapes] Shapes (2) and (3) cannot be broadcast.");
+/// # Ok::<(), ultramarine_extension::Error>(())
+/// ```
+///
+/// # Errors
+/// They cannot be broadcast.
+pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>> {
+    let mut all: Vec<usize> = Vec::new();
+    for shape in shapes {
+        let (longer, shorter) =
+            if all.len() >= shape.len() { (&all[..], *shape) } else { (*shape, &all[..]) };
+        let mut next = longer.to_vec();
+        let offset = longer.len() - shorter.len();
+        for (to, &n) in next[offset..].iter_mut().zip(shorter) {
+            match (*to, n) {
+                (_, 1) => {}
+                (1, _) => *to = n,
+                (a, b) if a == b => {}
+                _ => {
+                    return Err(Error::value(format!(
+                        "[broadcast_shapes] Shapes {} and {} cannot be broadcast.",
+                        Show(&all),
+                        Show(shape)
+                    )));
+                }
+            }
+        }
+        all = next;
+    }
+    Ok(all)
+}

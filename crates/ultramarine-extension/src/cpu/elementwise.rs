@@ -1,0 +1,201 @@
+//! Functions that work element by element.
+
+use super::{
+    CpuCall,
+    blocks::{BLOCK, Lanes, Part},
+    store,
+};
+use crate::{
+    dtype::Number,
+    error::{Error, Result},
+    tensor::{Show, Tensor},
+};
+
+/// Room for a block.
+struct Room<T>([T; BLOCK]);
+
+impl<T: Number> Room<T> {
+    fn new() -> Self {
+        Self([T::default(); BLOCK])
+    }
+
+    /// An operand's elements: where they are, if they lie side by side, else gathered here.
+    ///
+    /// # Safety
+    /// `length` elements of T, at most [`BLOCK`], are at `data` with that stride in bytes, unchanged as long as what is
+    /// returned.
+    #[inline]
+    unsafe fn gather(&mut self, data: *const u8, stride: isize, length: usize) -> &[T] {
+        // SAFETY: by this function's contract.
+        unsafe {
+            if stride == size_of::<T>() as isize {
+                return std::slice::from_raw_parts(data.cast(), length);
+            }
+            if stride == 0 {
+                self.0[..length].fill(data.cast::<T>().read());
+            } else {
+                for (i, to) in self.0[..length].iter_mut().enumerate() {
+                    *to = data.offset(i as isize * stride).cast::<T>().read();
+                }
+            }
+        }
+        &self.0[..length]
+    }
+}
+
+/// Writes results to the output.
+///
+/// # Safety
+/// The output has that many elements at `to`, with that stride in bytes, and `from` is elsewhere.
+#[inline]
+unsafe fn put<T: Number>(from: &[T], to: *mut u8, stride: isize, way: Way) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        if stride != size_of::<T>() as isize {
+            for (i, from) in from.iter().enumerate() {
+                to.offset(i as isize * stride).cast::<T>().write(*from);
+            }
+        } else if way == Way::Streamed {
+            store::copy(from.as_ptr().cast(), to, size_of_val(from));
+        } else {
+            std::ptr::copy_nonoverlapping(from.as_ptr(), to.cast(), from.len());
+        }
+    }
+}
+
+/// How results get to the output.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// The function writes them there.
+    Direct,
+    /// By way of room on the stack: there are gaps, or an operand lies there.
+    Copied,
+    /// By way of room on the stack, past the caches.
+    Streamed,
+}
+
+/// Where an output lies, and the way there.
+struct Target {
+    tensor: Tensor,
+    way: Way,
+}
+
+impl CpuCall<'_> {
+    /// The tensors of an elementwise evaluation: operands are broadcast to the output, which may be in the memory of one.
+    fn tensors<const N: usize, R: Number>(&mut self) -> Result<([Tensor; N], Target)> {
+        if self.n_inputs() != N || self.n_outputs() != 1 {
+            return Err(Error::runtime(format!(
+                "A function of {N} operands and one result for {} and {}.",
+                self.n_inputs(),
+                self.n_outputs()
+            )));
+        }
+        let all: [usize; N] = std::array::from_fn(|i| i);
+        let taken = self.output_taking::<R>(0, &all)?;
+        let tensor = taken.output.tensor().clone();
+        let mut inputs = Vec::with_capacity(N);
+        for i in 0..N {
+            let from = &self.input_at(i)?.tensor;
+            let Some(strides) = broadcast(from, &tensor.shape) else {
+                return Err(Error::runtime(format!(
+                    "Operand {i} of shape {} for a result of {}.",
+                    Show(&from.shape),
+                    Show(&tensor.shape)
+                )));
+            };
+            inputs.push(Tensor { strides, shape: tensor.shape.clone(), ..from.clone() });
+        }
+        let bytes = tensor.elements() * size_of::<R>();
+        let way = match taken.from {
+            Some(_) => Way::Copied,
+            None if bytes >= store::FROM => Way::Streamed,
+            None => Way::Direct,
+        };
+        let inputs = inputs.try_into().map_err(|_| Error::runtime("There are no operands."))?;
+        Ok((inputs, Target { tensor, way }))
+    }
+}
+
+/// Strides of a tensor that is seen in a larger shape.
+fn broadcast(from: &Tensor, shape: &[usize]) -> Option<Vec<isize>> {
+    let new = shape.len().checked_sub(from.shape.len())?;
+    let stride = |i: usize| match (from.shape[i], shape[i + new]) {
+        (n, m) if n == m => Some(from.strides[i]),
+        (1, _) => Some(0),
+        _ => None,
+    };
+    let old = (0..from.shape.len()).map(stride);
+    std::iter::repeat_n(Some(0), new).chain(old).collect()
+}
+
+/// Whether a tensor's elements are `T`; bool's are u8.
+fn check<T: Number>(call: &CpuCall<'_>, i: usize) -> Result<()> {
+    let got = call.input_dtype(i)?;
+    if got == T::DTYPE || (got == crate::Dtype::Bool && T::DTYPE == crate::Dtype::Uint8) {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("A function of {} for an operand of {got}.", T::DTYPE)))
+}
+
+macro_rules! arities {
+    ($($map:ident $blocks:ident $n:literal: $($x:ident $t:ident $i:literal),*; $what:literal)*) => {$(
+        /// Elementwise evaluations. Operands are broadcast to the output and may have any strides; where the primitive
+        /// [`allocates`](crate::Primitive::allocates) and nobody else needs an operand, the output gets its memory; large
+        /// outputs are written past the caches. All threads work on it.
+        impl CpuCall<'_> {
+            #[doc = concat!("Output 0 is a function of ", $what, ", one by one.")]
+            ///
+            /// # Errors
+            /// Dtypes and numbers of operands and results are others; the function panicked.
+            pub fn $map<$($t: Number,)* R: Number>(
+                &mut self,
+                function: impl Fn($($t),*) -> R + Sync,
+            ) -> Result<()> {
+                self.$blocks(|$($x: &[$t],)* to: &mut [R]| {
+                    // Of one length, which the compiler learns here.
+                    let n = to.len();
+                    $(let $x = &$x[..n];)*
+                    for i in 0..n {
+                        to[i] = function($($x[i]),*);
+                    }
+                })
+            }
+
+            #[doc = concat!("Output 0 is a function of ", $what, ", block by block: it gets slices of one length and writes the \
+                results to the last one, all of it. Each thread calls it many times.")]
+            ///
+            /// # Errors
+            /// Dtypes and numbers of operands and results are others; the function panicked.
+            pub fn $blocks<$($t: Number,)* R: Number>(
+                &mut self,
+                function: impl Fn($(&[$t],)* &mut [R]) + Sync,
+            ) -> Result<()> {
+                $(check::<$t>(self, $i)?;)*
+                let (inputs, target) = self.tensors::<$n, R>()?;
+                let [$($x),*] = &inputs;
+                let lanes = Lanes::new([$($x,)* &target.tensor]);
+                let way = if lanes.is_dense($n) { target.way } else { Way::Copied };
+                let rooms = || ($(Room::<$t>::new(),)* Room::<R>::new());
+                lanes.run(rooms, |($($x,)* room), Part { data, strides, length }| {
+                    // SAFETY: the parts lie in the tensors, whose dtypes were looked at. Operands do not change
+                    // while they are read: the output is elsewhere, or (Copied) is written afterwards.
+                    unsafe {
+                        $(let $x = $x.gather(data[$i], strides[$i], length);)*
+                        if way == Way::Direct {
+                            return function($($x,)* std::slice::from_raw_parts_mut(data[$n].cast(), length));
+                        }
+                        let results = &mut room.0[..length];
+                        function($($x,)* results);
+                        put(results, data[$n], strides[$n], way);
+                    }
+                })
+            }
+        }
+    )*};
+}
+
+arities! {
+    map1 blocks1 1: x A 0; "an operand's elements"
+    map2 blocks2 2: x A 0, y B 1; "two operands' elements"
+    map3 blocks3 3: x A 0, y B 1, z C 2; "three operands' elements"
+}

@@ -1,0 +1,360 @@
+//! Evaluations on the CPU.
+
+mod blocks;
+mod elementwise;
+mod half;
+mod parallel;
+mod store;
+mod view;
+
+pub use half::Half;
+pub use parallel::{parallel, thread_count};
+pub use store::copy_past_cache;
+pub use view::{Rows, RowsMut, View, ViewMut};
+
+use crate::{
+    dtype::{Dtype, Number},
+    error::{Error, Result, guard},
+    host::{self, asked},
+    tensor::{Show, Tensor, structs},
+};
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr::null_mut;
+use ultramarine_abi::{
+    Error as Raw, Status,
+    extension::{self as raw, EvalCall, view as flag},
+    status,
+};
+
+/// What an evaluation on the CPU gets: its operands, its outputs, and what the host lends.
+///
+/// Views may be kept as long as the call's lifetime, tasks of [`CpuCall::enqueue`] included. Each output is handed out
+/// once, so that nothing is written from two sides.
+///
+/// Functions that work element by element are shortest with [`CpuCall::map2`] and its like, which serve any strides, use all
+/// threads and write large outputs past the caches. Others take views:
+///
+/// ```
+/// use ultramarine_extension::{CpuCall, Result};
+///
+/// /// The sum of each row.
+/// fn row_sums(call: &mut CpuCall<'_>) -> Result<()> {
+///     let x = call.input::<f32>(0)?;
+///     let mut sums = call.output::<f32>(0)?;
+///     let sums = sums.rows_mut().flat_map(|row| row);
+///     for (row, sum) in x.rows().zip(sums) {
+///         *sum = row.sum();
+///     }
+///     Ok(())
+/// }
+/// ```
+pub struct CpuCall<'a> {
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+    host_call: *mut c_void,
+    /// Nothing else may stand for the call's lifetime: tasks rely on it.
+    life: PhantomData<fn(&'a ()) -> &'a ()>,
+}
+
+struct Input {
+    tensor: Tensor,
+    /// Somebody reads it.
+    lent: bool,
+    /// Its memory is an output's now.
+    taken: bool,
+}
+
+struct Output {
+    tensor: Tensor,
+    lent: bool,
+}
+
+/// An output, and whose memory it has.
+pub struct Taken<'a, T> {
+    /// The output.
+    pub output: ViewMut<'a, T>,
+    /// The operand whose elements are in it, if its memory was an operand's.
+    pub from: Option<usize>,
+}
+
+impl<'a> CpuCall<'a> {
+    /// # Safety
+    /// A call by contract, valid for `'a`.
+    pub(crate) unsafe fn new(call: &EvalCall) -> Result<Self> {
+        let stride = Some(call.view_stride);
+        // SAFETY: as many views as the call says.
+        unsafe {
+            let inputs = structs(call.inputs, call.n_inputs, stride)?;
+            let outputs = structs(call.outputs, call.n_outputs, stride)?;
+            let input = |v| Input { tensor: Tensor::of(v), lent: false, taken: false };
+            let output = |v| Output { tensor: Tensor::of(v), lent: false };
+            Ok(Self {
+                inputs: inputs.iter().map(input).collect(),
+                outputs: outputs.iter().map(output).collect(),
+                host_call: call.host_call,
+                life: PhantomData,
+            })
+        }
+    }
+
+    /// Number of operands.
+    pub fn n_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Number of outputs.
+    pub fn n_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    fn input_at(&self, i: usize) -> Result<&Input> {
+        let n = self.inputs.len();
+        self.inputs.get(i).ok_or_else(|| Error::runtime(format!("There is no input {i} of {n}.")))
+    }
+
+    fn output_at(&mut self, i: usize) -> Result<&mut Output> {
+        let n = self.outputs.len();
+        let missing = || Error::runtime(format!("There is no output {i} of {n}."));
+        self.outputs.get_mut(i).ok_or_else(missing)
+    }
+
+    /// Dtype of an operand.
+    ///
+    /// # Errors
+    /// There is no such operand, or it only stores numbers.
+    pub fn input_dtype(&self, i: usize) -> Result<Dtype> {
+        self.input_at(i)?.tensor.dtype()
+    }
+
+    /// Shape of an operand.
+    ///
+    /// # Errors
+    /// There is no such operand.
+    pub fn input_shape(&self, i: usize) -> Result<&[usize]> {
+        Ok(&self.input_at(i)?.tensor.shape)
+    }
+
+    /// Dtype of an output.
+    ///
+    /// # Errors
+    /// There is no such output.
+    pub fn output_dtype(&self, i: usize) -> Result<Dtype> {
+        let n = self.outputs.len();
+        let missing = || Error::runtime(format!("There is no output {i} of {n}."));
+        self.outputs.get(i).ok_or_else(missing)?.tensor.dtype()
+    }
+
+    /// Shape of an output.
+    ///
+    /// # Errors
+    /// There is no such output.
+    pub fn output_shape(&self, i: usize) -> Result<&[usize]> {
+        let n = self.outputs.len();
+        let missing = || Error::runtime(format!("There is no output {i} of {n}."));
+        Ok(&self.outputs.get(i).ok_or_else(missing)?.tensor.shape)
+    }
+
+    /// An operand's elements. Those of bool arrays are `u8`.
+    ///
+    /// # Errors
+    /// There is no such operand; it has another dtype; its memory has become an output's.
+    pub fn input<T: Number>(&mut self, i: usize) -> Result<View<'a, T>> {
+        let input = self.input_at(i)?;
+        if input.taken {
+            return Err(Error::runtime(format!("Input {i} has become an output.")));
+        }
+        // SAFETY: the operand's memory is valid and unchanged as long as the call, as `take` is refused from here on.
+        let view = unsafe { View::new(input.tensor.clone()) }?;
+        self.inputs[i].lent = true;
+        Ok(view)
+    }
+
+    /// An output's elements, to be written. Those of bool arrays are `u8`. New memory is made for it where the primitive
+    /// [`allocates`](crate::Primitive::allocates).
+    ///
+    /// # Errors
+    /// There is no such output; it has another dtype; it was handed out before; there is no memory.
+    pub fn output<T: Number>(&mut self, i: usize) -> Result<ViewMut<'a, T>> {
+        let output = self.output_at(i)?;
+        if !output.lent && output.tensor.data.is_null() && output.tensor.elements() > 0 {
+            return self.allocate(i, None);
+        }
+        self.hand_out(i)
+    }
+
+    fn hand_out<T: Number>(&mut self, i: usize) -> Result<ViewMut<'a, T>> {
+        let output = self.output_at(i)?;
+        if output.lent {
+            return Err(Error::runtime(format!("Output {i} was handed out before.")));
+        }
+        if output.tensor.data.is_null() && output.tensor.elements() > 0 {
+            return Err(Error::runtime(format!("Output {i} has no memory.")));
+        }
+        // SAFETY: the output's memory is valid as long as the call, and nobody else's: it is handed out once.
+        let view = unsafe { ViewMut::new(output.tensor.clone()) }?;
+        output.lent = true;
+        Ok(view)
+    }
+
+    /// An output with new memory, for primitives that [`allocate`](crate::Primitive::allocates). `strides`, in elements,
+    /// are dense in some order of the axes; row-major if there are none.
+    ///
+    /// # Errors
+    /// As [`CpuCall::output`]; and the primitive does not allocate.
+    pub fn allocate<T: Number>(
+        &mut self,
+        i: usize,
+        strides: Option<&[isize]>,
+    ) -> Result<ViewMut<'a, T>> {
+        let (host_call, output) = (self.host_call, self.output_at(i)?);
+        let strides = wide_strides(&output.tensor, strides)?;
+        let give = host::here()?.allocate.ok_or_else(|| Error::absent("allocate"))?;
+        let mut view = empty_view(&output.tensor);
+        let strides = strides.as_ref().map_or(std::ptr::null(), Vec::as_ptr);
+        // SAFETY: the host's function with the call's pointer, as many strides as axes and a struct of that size.
+        asked("allocate", |error| unsafe { give(host_call, i as u32, strides, &mut view, error) })?;
+        // SAFETY: a view by contract.
+        output.tensor = unsafe { Tensor::of(&view) };
+        self.hand_out(i)
+    }
+
+    /// An output in the memory of the first of these operands that nobody else needs, which is then no longer to be read
+    /// by itself; in new memory if there is none. For primitives that [`allocate`](crate::Primitive::allocates).
+    ///
+    /// # Errors
+    /// As [`CpuCall::allocate`].
+    pub fn output_taking<T: Number>(&mut self, i: usize, inputs: &[usize]) -> Result<Taken<'a, T>> {
+        let from = self.take_any(i, inputs)?;
+        let output = if from.is_some() { self.hand_out(i)? } else { self.output(i)? };
+        Ok(Taken { output, from })
+    }
+
+    /// Gives output `i` the memory of one of the operands that have elements of its size, lie as it would, and that nobody reads.
+    fn take_any(&mut self, i: usize, inputs: &[usize]) -> Result<Option<usize>> {
+        let host_call = self.host_call;
+        let output = self.output_at(i)?;
+        if output.lent || !output.tensor.data.is_null() {
+            return Ok(None);
+        }
+        let (bits, shape) = (output.tensor.dl.bits, output.tensor.shape.clone());
+        let Some(take) = host::here()?.take else { return Ok(None) };
+        for &from in inputs {
+            let input = self.input_at(from)?;
+            let suits = !input.lent
+                && !input.taken
+                && input.tensor.flags & flag::MAY_TAKE != 0
+                && input.tensor.dl.bits == bits
+                && input.tensor.shape == shape
+                && input.tensor.is_row_contiguous();
+            if !suits {
+                continue;
+            }
+            let mut view = empty_view(&self.output_at(i)?.tensor);
+            let mut error = null_mut();
+            // SAFETY: the host's function with the call's pointer and a struct of that size.
+            let code = unsafe { take(host_call, i as u32, from as u32, &mut view, &mut error) };
+            match code {
+                status::OK => {
+                    // SAFETY: a view by contract.
+                    self.output_at(i)?.tensor = unsafe { Tensor::of(&view) };
+                    self.inputs[from].taken = true;
+                    return Ok(Some(from));
+                }
+                status::UNSUPPORTED if error.is_null() => {}
+                code => return Err(Error::of_host("take", code, error)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes an output a view of an operand's elements, from `offset` elements on. Nothing may be written to it. For
+    /// primitives that [`allocate`](crate::Primitive::allocates).
+    ///
+    /// # Errors
+    /// The view leaves the operand's memory; the output was handed out before; the primitive does not allocate.
+    pub fn share(
+        &mut self,
+        output: usize,
+        input: usize,
+        offset: isize,
+        strides: &[isize],
+    ) -> Result<()> {
+        let host_call = self.host_call;
+        self.input_at(input)?;
+        let to = self.output_at(output)?;
+        if to.lent {
+            return Err(Error::runtime(format!("Output {output} was handed out before.")));
+        }
+        let strides = wide_strides(&to.tensor, Some(strides))?.unwrap_or_default();
+        let share = host::here()?.share.ok_or_else(|| Error::absent("share"))?;
+        let (i, from, offset) = (output as u32, input as u32, offset as i64);
+        // SAFETY: the host's function with the call's pointer, and as many strides as axes.
+        asked("share", |error| unsafe {
+            share(host_call, i, from, offset, strides.as_ptr(), error)
+        })?;
+        to.lent = true;
+        self.inputs[input].lent = true;
+        Ok(())
+    }
+
+    /// Gives the stream work that runs behind the evaluation and before whatever needs the outputs. Its error, or its
+    /// panic, is the evaluation's.
+    ///
+    /// # Errors
+    /// The host takes none.
+    pub fn enqueue(&mut self, task: impl FnOnce() -> Result<()> + Send + 'a) -> Result<()> {
+        type Boxed = Option<Box<dyn FnOnce() -> Result<()> + Send + 'static>>;
+        unsafe extern "C" fn run(context: *mut c_void, error: *mut *mut Raw) -> Status {
+            // SAFETY: `enqueue` made the context; only this call has it.
+            unsafe {
+                guard(error, || match (*context.cast::<Boxed>()).take() {
+                    Some(task) => task(),
+                    None => Err(Error::runtime("A task was run twice.")),
+                })
+            }
+        }
+        unsafe extern "C" fn end(context: *mut c_void) {
+            // SAFETY: `enqueue` made it of a box; the contract has it ended once.
+            let boxed = unsafe { Box::from_raw(context.cast::<Boxed>()) };
+            crate::error::guard_value((), || drop(boxed));
+        }
+        let enqueue = host::here()?.enqueue.ok_or_else(|| Error::absent("enqueue"))?;
+        let task: Box<dyn FnOnce() -> Result<()> + Send + 'a> = Box::new(task);
+        // SAFETY: the only things of this lifetime are views (CpuCall is invariant in it, and rules are called with any),
+        // and their memory is valid until the task has run, by contract.
+        let task: Box<dyn FnOnce() -> Result<()> + Send + 'static> =
+            unsafe { std::mem::transmute(task) };
+        let context = Box::into_raw(Box::new(Some(task) as Boxed)).cast();
+        let host_call = self.host_call;
+        // SAFETY: the host's function with the call's pointer; it takes the context over.
+        asked("enqueue", |error| unsafe { enqueue(host_call, run, Some(end), context, error) })
+    }
+}
+
+/// Strides as they cross the boundary.
+fn wide_strides(of: &Tensor, strides: Option<&[isize]>) -> Result<Option<Vec<i64>>> {
+    let Some(strides) = strides else { return Ok(None) };
+    if strides.len() != of.shape.len() {
+        return Err(Error::runtime(format!(
+            "{} strides for an output of shape {}.",
+            strides.len(),
+            Show(&of.shape)
+        )));
+    }
+    Ok(Some(strides.iter().map(|&s| s as i64).collect()))
+}
+
+/// One that is to be filled.
+fn empty_view(like: &Tensor) -> raw::View {
+    raw::View {
+        size: size_of::<raw::View>() as u32,
+        flags: 0,
+        data: null_mut(),
+        shape: std::ptr::null(),
+        strides: std::ptr::null(),
+        elements: 0,
+        ndim: 0,
+        dtype: like.dl,
+    }
+}

@@ -1,0 +1,381 @@
+//! Typed views of tensors in host memory.
+
+use crate::{
+    dtype::{Dtype, Number},
+    error::{Error, Result},
+    tensor::{Show, Tensor},
+};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The elements of a tensor, to be read: any strides, negative and zero ones too.
+#[derive(Clone)]
+pub struct View<'a, T> {
+    tensor: Tensor,
+    life: PhantomData<&'a [T]>,
+}
+
+/// The elements of a tensor, to be written.
+pub struct ViewMut<'a, T> {
+    tensor: Tensor,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a view is a shared slice with gaps, of elements that are Sync.
+unsafe impl<T: Number> Send for View<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Number> Sync for View<'_, T> {}
+// SAFETY: it is an exclusive slice with gaps, of elements that are Send.
+unsafe impl<T: Number> Send for ViewMut<'_, T> {}
+// SAFETY: through a shared one nothing can be written.
+unsafe impl<T: Number> Sync for ViewMut<'_, T> {}
+
+/// Whether a tensor's elements are `T`; bool's are u8.
+fn check<T: Number>(tensor: &Tensor) -> Result<()> {
+    let dtype = tensor.dtype()?;
+    if dtype == T::DTYPE || (dtype == Dtype::Bool && T::DTYPE == Dtype::Uint8) {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("A view of {} of a tensor of {dtype}.", T::DTYPE)))
+}
+
+impl<'a, T: Number> View<'a, T> {
+    /// # Safety
+    /// The tensor's elements are readable and unchanged for `'a`.
+    pub(crate) unsafe fn new(tensor: Tensor) -> Result<Self> {
+        check::<T>(&tensor)?;
+        Ok(Self { tensor, life: PhantomData })
+    }
+
+    /// Sizes of the axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.tensor.shape
+    }
+
+    /// Strides of the axes, in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.tensor.strides
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.tensor.elements()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element with index 0 in all axes.
+    pub fn as_ptr(&self) -> *const T {
+        self.tensor.data.cast()
+    }
+
+    /// Whether the elements are row-major without gaps.
+    pub fn is_row_contiguous(&self) -> bool {
+        self.tensor.is_row_contiguous()
+    }
+
+    /// The elements, if they are row-major without gaps.
+    pub fn as_slice(&self) -> Option<&'a [T]> {
+        if self.is_empty() {
+            return Some(&[]);
+        }
+        // SAFETY: that many elements lie there, by the constructor's contract; any bytes are a T.
+        self.is_row_contiguous()
+            .then(|| unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) })
+    }
+
+    /// The element at an index in each axis.
+    pub fn get(&self, index: &[usize]) -> Option<T> {
+        let fits =
+            index.len() == self.shape().len() && index.iter().zip(self.shape()).all(|(i, n)| i < n);
+        let at =
+            || -> isize { index.iter().zip(self.strides()).map(|(&i, &s)| i as isize * s).sum() };
+        // SAFETY: an element of the tensor, as the index is within its shape.
+        fits.then(|| unsafe { self.as_ptr().offset(at()).read() })
+    }
+
+    /// The same elements seen in a larger shape, repeated where sizes are 1 or axes are missing.
+    ///
+    /// # Errors
+    /// They cannot be broadcast to it.
+    pub fn broadcast_to(&self, shape: &[usize]) -> Result<View<'a, T>> {
+        let refuse = || {
+            Error::value(format!(
+                "[broadcast_to] {} cannot be broadcast to {}.",
+                Show(self.shape()),
+                Show(shape)
+            ))
+        };
+        let new = shape.len().checked_sub(self.shape().len()).ok_or_else(refuse)?;
+        let mut tensor = Tensor { strides: vec![0; shape.len()], ..self.tensor.clone() };
+        for (i, &n) in shape.iter().enumerate().skip(new) {
+            match self.shape()[i - new] {
+                same if same == n => tensor.strides[i] = self.strides()[i - new],
+                1 => {}
+                _ => return Err(refuse()),
+            }
+        }
+        tensor.shape = shape.to_vec();
+        Ok(Self { tensor, life: PhantomData })
+    }
+
+    /// The elements in row-major order.
+    pub fn iter(&self) -> impl Iterator<Item = T> + 'a {
+        self.rows().flatten()
+    }
+
+    /// The last axes, in row-major order of the others; a tensor without axes is one row of one element.
+    pub fn rows(&self) -> Rows<'a, T> {
+        Rows { walk: Walk::new(&self.tensor), life: PhantomData }
+    }
+}
+
+impl<'a, T: Number> ViewMut<'a, T> {
+    /// # Safety
+    /// The tensor's elements are readable, writable and nobody else's for `'a`, and no two are the same.
+    pub(crate) unsafe fn new(tensor: Tensor) -> Result<Self> {
+        check::<T>(&tensor)?;
+        Ok(Self { tensor, life: PhantomData })
+    }
+
+    /// Sizes of the axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.tensor.shape
+    }
+
+    /// Strides of the axes, in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.tensor.strides
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.tensor.elements()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element with index 0 in all axes.
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.tensor.data.cast()
+    }
+
+    /// Whether the elements are row-major without gaps, as outputs that the host allocates are.
+    pub fn is_row_contiguous(&self) -> bool {
+        self.tensor.is_row_contiguous()
+    }
+
+    /// The elements, if they are row-major without gaps.
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        if self.is_empty() {
+            return Some(&mut []);
+        }
+        let n = self.len();
+        // SAFETY: that many elements lie there, nobody else's, by the constructor's contract; any bytes are a T.
+        self.is_row_contiguous()
+            .then(|| unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), n) })
+    }
+
+    /// Writes the element at an index in each axis. False: there is none.
+    pub fn set(&mut self, index: &[usize], value: T) -> bool {
+        let fits =
+            index.len() == self.shape().len() && index.iter().zip(self.shape()).all(|(i, n)| i < n);
+        if fits {
+            let at: isize = index.iter().zip(self.strides()).map(|(&i, &s)| i as isize * s).sum();
+            // SAFETY: an element of the tensor, as the index is within its shape.
+            unsafe { self.as_mut_ptr().offset(at).write(value) };
+        }
+        fits
+    }
+
+    /// The last axes, in row-major order of the others; a tensor without axes is one row of one element.
+    pub fn rows_mut(&mut self) -> RowsMut<'_, T> {
+        RowsMut { walk: Walk::new(&self.tensor), life: PhantomData }
+    }
+
+    /// What it lies on.
+    pub(crate) fn tensor(&self) -> &Tensor {
+        &self.tensor
+    }
+}
+
+impl<T: Number> fmt::Debug for View<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "View({} {})", T::DTYPE, Show(self.shape()))
+    }
+}
+
+impl<T: Number> fmt::Debug for ViewMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ViewMut({} {})", T::DTYPE, Show(self.shape()))
+    }
+}
+
+/// Goes over the rows of a tensor: bytes are not touched.
+struct Walk {
+    data: *mut u8,
+    item: usize,
+    /// Size, stride and index of the outer axes.
+    outer: Vec<(usize, isize, usize)>,
+    length: usize,
+    stride: isize,
+    /// Rows that are left.
+    left: usize,
+}
+
+impl Walk {
+    fn new(tensor: &Tensor) -> Self {
+        let axes = tensor.shape.len();
+        let (length, stride) = match axes {
+            0 => (1, 0),
+            _ => (tensor.shape[axes - 1], tensor.strides[axes - 1]),
+        };
+        let outer = axes.saturating_sub(1);
+        let zip = tensor.shape[..outer].iter().zip(&tensor.strides[..outer]);
+        let empty = tensor.elements() == 0;
+        Self {
+            data: tensor.data.cast(),
+            item: usize::from(tensor.dl.bits / 8),
+            outer: zip.map(|(&n, &s)| (n, s, 0)).collect(),
+            length,
+            stride,
+            left: if empty { 0 } else { tensor.shape[..outer].iter().product() },
+        }
+    }
+
+    /// The first element of the next row.
+    fn next(&mut self) -> Option<*mut u8> {
+        self.left = self.left.checked_sub(1)?;
+        let here = self.data;
+        for (n, stride, index) in self.outer.iter_mut().rev() {
+            *index += 1;
+            let bytes = *stride * self.item as isize;
+            self.data = self.data.wrapping_offset(bytes);
+            if *index < *n {
+                break;
+            }
+            self.data = self.data.wrapping_offset(-bytes * *n as isize);
+            *index = 0;
+        }
+        Some(here)
+    }
+}
+
+/// The rows of a [`View`], each an iterator over values.
+pub struct Rows<'a, T> {
+    walk: Walk,
+    life: PhantomData<&'a [T]>,
+}
+
+impl<'a, T: Number> Iterator for Rows<'a, T> {
+    type Item = Row<'a, T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.walk.next()?.cast();
+        Some(Row { at, stride: self.walk.stride, left: self.walk.length, life: PhantomData })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.walk.left, Some(self.walk.left))
+    }
+}
+
+/// The rows of a [`ViewMut`], each an iterator over elements.
+pub struct RowsMut<'a, T> {
+    walk: Walk,
+    life: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T: Number> Iterator for RowsMut<'a, T> {
+    type Item = RowMut<'a, T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.walk.next()?.cast();
+        Some(RowMut { at, stride: self.walk.stride, left: self.walk.length, life: PhantomData })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.walk.left, Some(self.walk.left))
+    }
+}
+
+/// A row, to be read.
+pub struct Row<'a, T> {
+    at: *const T,
+    stride: isize,
+    left: usize,
+    life: PhantomData<&'a [T]>,
+}
+
+impl<'a, T: Number> Row<'a, T> {
+    /// The elements that are left, if they lie side by side.
+    pub fn as_slice(&self) -> Option<&'a [T]> {
+        // SAFETY: that many elements of the row, side by side.
+        (self.stride == 1 || self.left <= 1)
+            .then(|| unsafe { std::slice::from_raw_parts(self.at, self.left) })
+    }
+}
+
+impl<T: Number> Iterator for Row<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        // SAFETY: an element of the row: `left` counts them.
+        let value = unsafe { self.at.read() };
+        self.at = self.at.wrapping_offset(self.stride);
+        Some(value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: Number> ExactSizeIterator for Row<'_, T> {}
+
+/// A row, to be written.
+pub struct RowMut<'a, T> {
+    at: *mut T,
+    stride: isize,
+    left: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T: Number> RowMut<'a, T> {
+    /// The elements that are left, if they lie side by side; else itself.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn into_slice(self) -> std::result::Result<&'a mut [T], Self> {
+        if self.stride != 1 && self.left > 1 {
+            return Err(self);
+        }
+        // SAFETY: that many elements of the row, side by side, which nobody else has.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.at, self.left) })
+    }
+}
+
+impl<'a, T: Number> Iterator for RowMut<'a, T> {
+    type Item = &'a mut T;
+
+    fn next(&mut self) -> Option<&'a mut T> {
+        self.left = self.left.checked_sub(1)?;
+        // SAFETY: an element of the row (`left` counts them), handed out once.
+        let element = unsafe { &mut *self.at };
+        self.at = self.at.wrapping_offset(self.stride);
+        Some(element)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: Number> ExactSizeIterator for RowMut<'_, T> {}

@@ -1,0 +1,181 @@
+//! Errors, and how they cross the boundary.
+
+use crate::{dtype::Dtype, host};
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use ultramarine_abi::{Error as Raw, Status, status};
+
+/// What rules and functions give.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why something failed: a text, and which Python exception it is.
+///
+/// ```
+/// use ultramarine_extension::Error;
+///
+/// let error = Error::value("[axpby] the dtype int8 is not supported.");
+/// assert_eq!(error.to_string(), "[axpby] the dtype int8 is not supported.");
+/// assert!(!error.is_missing());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    code: Status,
+    /// None: a rule that is not there.
+    text: Option<String>,
+}
+
+impl Error {
+    /// The rule is not there: what follows from [`compose`](crate::Primitive::compose) is used instead. Every rule's
+    /// default gives this.
+    pub fn missing() -> Self {
+        Self { code: status::UNSUPPORTED, text: None }
+    }
+
+    /// An argument is wrong: Python's ValueError. The usual form is `[operation] what was asked, what came.`
+    pub fn value(text: impl Into<String>) -> Self {
+        Self::with_code(status::INVALID, text)
+    }
+
+    /// Something failed: Python's RuntimeError.
+    pub fn runtime(text: impl Into<String>) -> Self {
+        Self::with_code(status::ERROR, text)
+    }
+
+    /// There is no memory: Python's MemoryError.
+    pub fn out_of_memory(text: impl Into<String>) -> Self {
+        Self::with_code(status::OUT_OF_MEMORY, text)
+    }
+
+    /// An evaluation that cannot serve this device or these dtypes and says why. The composed form is used where there is
+    /// one; else this is the error.
+    pub fn unsupported(text: impl Into<String>) -> Self {
+        Self::with_code(status::UNSUPPORTED, text)
+    }
+
+    /// An error with a code of [`ultramarine_abi::status`]. OK is none: it becomes ERROR.
+    pub fn with_code(code: Status, text: impl Into<String>) -> Self {
+        let code = if code == status::OK { status::ERROR } else { code };
+        Self { code, text: Some(text.into()) }
+    }
+
+    /// The dtype is not among those that `operation` takes.
+    pub fn dtype(operation: &str, got: Dtype, takes: &[Dtype]) -> Self {
+        let names: Vec<_> = takes.iter().map(|d| d.name()).collect();
+        Self::value(format!("[{operation}] takes {}, got {got}.", names.join(", ")))
+    }
+
+    /// Whether it is [`Error::missing`].
+    pub fn is_missing(&self) -> bool {
+        self.text.is_none()
+    }
+
+    /// A code of [`ultramarine_abi::status`], not OK.
+    pub fn code(&self) -> Status {
+        self.code
+    }
+
+    /// What people read.
+    pub fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or("the primitive has no such rule")
+    }
+
+    /// The host has no function of that name.
+    pub(crate) fn absent(function: &str) -> Self {
+        Self::with_code(
+            status::UNSUPPORTED,
+            format!("[{function}] This Ultramarine does not offer it to extensions."),
+        )
+    }
+
+    /// What a panic said.
+    pub(crate) fn of_panic(payload: Box<dyn Any + Send>) -> Self {
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("no text");
+        let error = Self::runtime(format!("panicked: {text}"));
+        // The payload's drop may panic as well.
+        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(second);
+        }
+        error
+    }
+
+    /// Takes over an error object of the host; NULL: a status alone.
+    pub(crate) fn of_host(function: &str, code: Status, error: *mut Raw) -> Self {
+        let Some(table) = host::table().filter(|_| !error.is_null()) else {
+            return Self::with_code(
+                code,
+                format!("[{function}] Ultramarine gave status {code} without an error."),
+            );
+        };
+        let mut told = code;
+        let mut text = String::new();
+        // SAFETY: the host's functions with the host's pointer and its error, which is freed once, here.
+        unsafe {
+            if let Some(code_of) = table.error_code {
+                told = code_of(table.host, error);
+            }
+            let mut length = 0;
+            if let Some(text_of) = table.error_text {
+                let bytes = text_of(table.host, error, &mut length);
+                if !bytes.is_null() {
+                    let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize);
+                    text = String::from_utf8_lossy(bytes).into_owned();
+                }
+            }
+            if let Some(free) = table.error_free {
+                free(table.host, error);
+            }
+        }
+        Self::with_code(told, text)
+    }
+
+    /// An error object of the host; NULL for a missing rule, and where the host makes none.
+    pub(crate) fn into_host(self) -> (Status, *mut Raw) {
+        let code = self.code;
+        let new = host::table().and_then(|table| Some((table.error_new?, table.host)));
+        let (Some(text), Some((new, host))) = (self.text, new) else {
+            return (code, std::ptr::null_mut());
+        };
+        // SAFETY: the host's function with the host's pointer; the text is readable.
+        (code, unsafe { new(host, code, text.as_ptr().cast(), text.len() as u64) })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Runs the body of a rule: what it gives or panics with becomes a status and an error object.
+///
+/// # Safety
+/// `error` is NULL or writable.
+pub(crate) unsafe fn guard(error: *mut *mut Raw, body: impl FnOnce() -> Result<()>) -> Status {
+    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => return status::OK,
+        Ok(Err(failure)) => failure,
+        Err(payload) => Error::of_panic(payload),
+    };
+    if error.is_null() {
+        return failure.code;
+    }
+    let (code, object) = failure.into_host();
+    // SAFETY: by this function's contract.
+    unsafe { *error = object };
+    code
+}
+
+/// Runs a body that cannot tell an error.
+pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        Error::of_panic(payload);
+        otherwise
+    })
+}

@@ -1,0 +1,473 @@
+//! Evaluations on devices that take kernels in source form.
+
+use crate::{
+    dtype::{Dtype, Element},
+    error::{Error, Result},
+    host::{self, asked, lent},
+    tensor::{Tensor, structs},
+};
+use std::ffi::{CStr, CString, c_void};
+use std::marker::PhantomData;
+use std::ptr::{null, null_mut};
+use ultramarine_abi::extension::{
+    self as raw, Binding, Dispatch, EvalCall, KernelFacts, KernelHandle, KernelText, bind,
+};
+
+/// What an evaluation on a device gets: its operands and outputs, and an encoder for launches of kernels.
+///
+/// Kernels are text in a language that the device takes, such as `opencl-c`, `cuda-c`, `msl` or `wgsl`; the language's
+/// prelude (docs/kernels.md) stands before them. Each is compiled once for a device.
+///
+/// ```
+/// use ultramarine_extension::{GpuCall, Result};
+///
+/// const SOURCES: &[(&str, &str)] = &[(
+///     "opencl-c",
+///     "__kernel void twice(__global const float *x, __global float *y, uint n) {
+///          size_t i = get_global_id(0);
+///          if (i < n) y[i] = 2 * x[i];
+///      }",
+/// )];
+///
+/// fn eval_gpu(call: &mut GpuCall<'_>) -> Result<()> {
+///     let (language, source) = call.pick("twice", SOURCES)?;
+///     call.contiguous(0)?;
+///     let n = call.output(0)?.len() as u32;
+///     let kernel = call.kernel(language, source, "twice").build()?;
+///     let group = call.facts(&kernel)?.max_group.clamp(1, 256);
+///     let launch = call.launch(&kernel).input(0).output(0).scalar(n);
+///     launch.grid([n.div_ceil(group), 1, 1]).group([group, 1, 1]).run()
+/// }
+/// ```
+pub struct GpuCall<'a> {
+    inputs: Vec<GpuTensor>,
+    outputs: Vec<GpuTensor>,
+    languages: String,
+    host_call: *mut c_void,
+    life: PhantomData<fn(&'a ()) -> &'a ()>,
+}
+
+/// How a tensor lies in the memory of a device.
+#[derive(Clone, Debug)]
+pub struct GpuTensor {
+    tensor: Tensor,
+}
+
+impl GpuTensor {
+    /// Sizes of the axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.tensor.shape
+    }
+
+    /// Strides of the axes, in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.tensor.strides
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.tensor.elements()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Dtype.
+    ///
+    /// # Errors
+    /// It only stores numbers.
+    pub fn dtype(&self) -> Result<Dtype> {
+        self.tensor.dtype()
+    }
+
+    /// Whether the elements are row-major without gaps.
+    pub fn is_row_contiguous(&self) -> bool {
+        self.tensor.is_row_contiguous()
+    }
+
+    /// The sizes as a kernel's constants. At least one, so that kernels may always have the argument.
+    pub fn shape_i32(&self) -> Vec<i32> {
+        ints(self.tensor.shape.iter().map(|&n| n as i32), 1)
+    }
+
+    /// The sizes as a kernel's constants. At least one.
+    pub fn shape_i64(&self) -> Vec<i64> {
+        ints(self.tensor.shape.iter().map(|&n| n as i64), 1)
+    }
+
+    /// The strides, in elements, as a kernel's constants. At least one.
+    pub fn strides_i32(&self) -> Vec<i32> {
+        ints(self.tensor.strides.iter().map(|&n| n as i32), 0)
+    }
+
+    /// The strides, in elements, as a kernel's constants. At least one.
+    pub fn strides_i64(&self) -> Vec<i64> {
+        ints(self.tensor.strides.iter().map(|&n| n as i64), 0)
+    }
+}
+
+fn ints<T>(all: impl Iterator<Item = T>, otherwise: T) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    if all.is_empty() {
+        all.push(otherwise);
+    }
+    all
+}
+
+/// A compiled kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel<'a> {
+    handle: *mut KernelHandle,
+    life: PhantomData<&'a ()>,
+}
+
+/// Memory of the device, until the launches are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Temporary(u32);
+
+impl<'a> GpuCall<'a> {
+    /// # Safety
+    /// A call by contract, valid for `'a`.
+    pub(crate) unsafe fn new(call: &EvalCall) -> Result<Self> {
+        let stride = Some(call.view_stride);
+        // SAFETY: as many views as the call says; the languages are NUL-terminated.
+        unsafe {
+            let one = |v| GpuTensor { tensor: Tensor::of(v) };
+            let languages = match call.languages.is_null() {
+                true => String::new(),
+                false => CStr::from_ptr(call.languages).to_string_lossy().into_owned(),
+            };
+            Ok(Self {
+                inputs: structs(call.inputs, call.n_inputs, stride)?.iter().map(one).collect(),
+                outputs: structs(call.outputs, call.n_outputs, stride)?.iter().map(one).collect(),
+                languages,
+                host_call: call.host_call,
+                life: PhantomData,
+            })
+        }
+    }
+
+    /// Number of operands.
+    pub fn n_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Number of outputs.
+    pub fn n_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// An operand.
+    ///
+    /// # Errors
+    /// There is no such operand.
+    pub fn input(&self, i: usize) -> Result<&GpuTensor> {
+        self.inputs.get(i).ok_or_else(|| Error::runtime(format!("There is no input {i}.")))
+    }
+
+    /// An output. It has memory, row-major.
+    ///
+    /// # Errors
+    /// There is no such output.
+    pub fn output(&self, i: usize) -> Result<&GpuTensor> {
+        self.outputs.get(i).ok_or_else(|| Error::runtime(format!("There is no output {i}.")))
+    }
+
+    /// Languages of kernels that the device takes.
+    pub fn languages(&self) -> impl Iterator<Item = &str> {
+        self.languages.split_ascii_whitespace()
+    }
+
+    /// The first of these texts (language and source) that the device takes.
+    ///
+    /// # Errors
+    /// It takes none of them: an error that lists both sides, upon which `compose` is tried.
+    pub fn pick<'s>(
+        &self,
+        primitive: &str,
+        sources: &[(&'s str, &'s str)],
+    ) -> Result<(&'s str, &'s str)> {
+        let known = |language: &str| self.languages().any(|l| l == language);
+        sources.iter().copied().find(|(language, _)| known(language)).ok_or_else(|| {
+            let has: Vec<_> = sources.iter().map(|s| s.0).collect();
+            let takes: Vec<_> = self.languages().collect();
+            Error::unsupported(format!(
+                "[{primitive}] has kernels in {}; the device takes {}.",
+                has.join(", "),
+                if takes.is_empty() { "none".into() } else { takes.join(", ") }
+            ))
+        })
+    }
+
+    /// A kernel of that entry in a source.
+    pub fn kernel<'s>(
+        &mut self,
+        language: &'s str,
+        source: &'s str,
+        entry: &'s str,
+    ) -> KernelBuilder<'_, 'a, 's> {
+        let (template, options) = (Vec::new(), String::new());
+        KernelBuilder { call: self, language, source, entry, template, options }
+    }
+
+    /// What the device says of a kernel.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn facts(&self, kernel: &Kernel<'a>) -> Result<KernelFacts> {
+        let ask = lent!(kernel_facts);
+        let mut facts = KernelFacts { size: size_of::<KernelFacts>() as u32, ..Default::default() };
+        // SAFETY: the host's function with the call's pointer and its kernel, and a struct of that size.
+        asked("kernel_facts", |error| unsafe {
+            ask(self.host_call, kernel.handle, &mut facts, error)
+        })?;
+        Ok(facts)
+    }
+
+    /// Memory of the device until the launches are done.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn temporary(&mut self, bytes: usize) -> Result<Temporary> {
+        let (make, mut number) = (lent!(temporary), 0);
+        // SAFETY: the host's function with the call's pointer; the place is writable.
+        asked("temporary", |error| unsafe {
+            make(self.host_call, bytes as u64, &mut number, error)
+        })?;
+        Ok(Temporary(number))
+    }
+
+    /// Makes an operand row-major for the launches that follow, if it is not.
+    ///
+    /// # Errors
+    /// There is no such operand; the device fails.
+    pub fn contiguous(&mut self, i: usize) -> Result<()> {
+        if self.input(i)?.is_row_contiguous() {
+            return Ok(());
+        }
+        let make = lent!(contiguous);
+        let mut view = raw::View {
+            size: size_of::<raw::View>() as u32,
+            flags: 0,
+            data: null_mut(),
+            shape: null(),
+            strides: null(),
+            elements: 0,
+            ndim: 0,
+            dtype: self.input(i)?.tensor.dl,
+        };
+        // SAFETY: the host's function with the call's pointer and a struct of that size.
+        asked("contiguous", |error| unsafe { make(self.host_call, i as u32, &mut view, error) })?;
+        // SAFETY: a view by contract.
+        self.inputs[i] = GpuTensor { tensor: unsafe { Tensor::of(&view) } };
+        Ok(())
+    }
+
+    /// A launch of a kernel: its arguments in the order of the kernel's parameters, then [`Launch::run`].
+    pub fn launch<'s>(&mut self, kernel: &Kernel<'a>) -> Launch<'_, 'a, 's> {
+        Launch {
+            call: self,
+            kernel: *kernel,
+            bindings: Vec::new(),
+            grid: [1; 3],
+            group: [1; 3],
+            shared: 0,
+            failed: None,
+            life: PhantomData,
+        }
+    }
+}
+
+/// The text that stands before kernels of a language.
+///
+/// # Errors
+/// The host has none for it.
+pub fn prelude(language: &str) -> Result<String> {
+    let (ask, host) = (lent!(prelude), host::here()?.host);
+    let missing = || Error::value(format!("[prelude] There is no prelude for \"{language}\"."));
+    let name = CString::new(language).map_err(|_| missing())?;
+    // SAFETY: the host's function with the host's pointer; what it gives is NUL-terminated.
+    unsafe {
+        let text = ask(host, name.as_ptr());
+        if text.is_null() {
+            return Err(missing());
+        }
+        Ok(CStr::from_ptr(text).to_string_lossy().into_owned())
+    }
+}
+
+/// A kernel that is to be compiled, or found.
+pub struct KernelBuilder<'c, 'a, 's> {
+    call: &'c mut GpuCall<'a>,
+    language: &'s str,
+    source: &'s str,
+    entry: &'s str,
+    template: Vec<String>,
+    options: String,
+}
+
+impl<'a> KernelBuilder<'_, 'a, '_> {
+    /// With template arguments, as text.
+    pub fn template(mut self, arguments: &[&str]) -> Self {
+        self.template.extend(arguments.iter().map(|&a| a.to_owned()));
+        self
+    }
+
+    /// With options for the compiler, such as `-DT=float`.
+    pub fn options(mut self, options: &str) -> Self {
+        if !self.options.is_empty() {
+            self.options.push(' ');
+        }
+        self.options.push_str(options);
+        self
+    }
+
+    /// Compiles it, unless it is there already.
+    ///
+    /// # Errors
+    /// It does not compile: the compiler's log and the source's lines. The device does not take the language.
+    pub fn build(self) -> Result<Kernel<'a>> {
+        let make = lent!(kernel);
+        let text = |text: &str| {
+            CString::new(text)
+                .map_err(|_| Error::value(format!("[{}] A text has a NUL in it.", self.entry)))
+        };
+        let template = self.template.iter().map(|t| text(t)).collect::<Result<Vec<_>>>()?;
+        let template: Vec<_> = template.iter().map(|t| t.as_ptr()).collect();
+        let (language, source) = (text(self.language)?, text(self.source)?);
+        let (entry, options) = (text(self.entry)?, text(&self.options)?);
+        let text = KernelText {
+            size: size_of::<KernelText>() as u32,
+            n_template_arguments: template.len() as u32,
+            language: language.as_ptr(),
+            source: source.as_ptr(),
+            entry: entry.as_ptr(),
+            template_arguments: if template.is_empty() { null() } else { template.as_ptr() },
+            options: if self.options.is_empty() { null() } else { options.as_ptr() },
+        };
+        let mut handle = null_mut();
+        // SAFETY: the host's function with the call's pointer; texts and the place are there.
+        asked("kernel", |error| unsafe { make(self.call.host_call, &text, &mut handle, error) })?;
+        Ok(Kernel { handle, life: PhantomData })
+    }
+}
+
+/// A launch that is to be given to the stream.
+pub struct Launch<'c, 'a, 's> {
+    call: &'c mut GpuCall<'a>,
+    kernel: Kernel<'a>,
+    bindings: Vec<Binding>,
+    grid: [u32; 3],
+    group: [u32; 3],
+    shared: u32,
+    failed: Option<Error>,
+    life: PhantomData<&'s [u8]>,
+}
+
+impl<'s> Launch<'_, '_, 's> {
+    fn bound(mut self, kind: u32, index: usize, there: usize) -> Self {
+        if index >= there {
+            let text = format!("A launch names argument {index} of {there}.");
+            self.failed.get_or_insert(Error::runtime(text));
+        }
+        self.bindings.push(Binding { kind, index: index as u32, ..empty_binding() });
+        self
+    }
+
+    /// With operand `i`.
+    pub fn input(self, i: usize) -> Self {
+        let n = self.call.inputs.len();
+        self.bound(bind::INPUT, i, n)
+    }
+
+    /// With output `i`, which is written.
+    pub fn output(self, i: usize) -> Self {
+        let n = self.call.outputs.len();
+        self.bound(bind::OUTPUT, i, n)
+    }
+
+    /// With a temporary, which is written.
+    pub fn temporary(self, temporary: Temporary) -> Self {
+        let index = temporary.0 as usize;
+        self.bound(bind::TEMPORARY, index, index + 1)
+    }
+
+    /// With a number, by value.
+    pub fn scalar<T: Element>(self, value: T) -> Self {
+        self.scalar_bits(T::DTYPE, value.bits())
+    }
+
+    /// With a number in a dtype that is known when the program runs: see [`Dtype::bits_of`].
+    pub fn scalar_of(self, dtype: Dtype, value: f64) -> Self {
+        self.scalar_bits(dtype, dtype.bits_of(value))
+    }
+
+    fn scalar_bits(mut self, dtype: Dtype, scalar: [u64; 2]) -> Self {
+        let dtype = dtype.to_dl();
+        self.bindings.push(Binding { kind: bind::SCALAR, dtype, scalar, ..empty_binding() });
+        self
+    }
+
+    /// With a read-only array: sizes, strides, tables.
+    pub fn constants<T: Element>(mut self, values: &'s [T]) -> Self {
+        let (constants, bytes) = (values.as_ptr().cast(), size_of_val(values) as u64);
+        self.bindings.push(Binding { kind: bind::CONSTANTS, constants, bytes, ..empty_binding() });
+        self
+    }
+
+    /// Groups in x, y, z. 1 in each, if it is not called.
+    pub fn grid(mut self, groups: [u32; 3]) -> Self {
+        self.grid = groups;
+        self
+    }
+
+    /// Threads of a group in x, y, z. 1 in each, if it is not called.
+    pub fn group(mut self, threads: [u32; 3]) -> Self {
+        self.group = threads;
+        self
+    }
+
+    /// Bytes of a group's dynamic shared memory.
+    pub fn shared(mut self, bytes: u32) -> Self {
+        self.shared = bytes;
+        self
+    }
+
+    /// Gives it to the stream.
+    ///
+    /// # Errors
+    /// An argument is not there; the device refuses the grid or fails.
+    pub fn run(self) -> Result<()> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let launch = lent!(launch);
+        let dispatch = Dispatch {
+            size: size_of::<Dispatch>() as u32,
+            n_bindings: self.bindings.len() as u32,
+            bindings: self.bindings.as_ptr(),
+            binding_stride: size_of::<Binding>() as u32,
+            shared_bytes: self.shared,
+            grid: self.grid,
+            group: self.group,
+        };
+        // SAFETY: the host's function with the call's pointer and its kernel; bindings and constants are there.
+        asked("launch", |error| unsafe {
+            launch(self.call.host_call, self.kernel.handle, &dispatch, error)
+        })
+    }
+}
+
+fn empty_binding() -> Binding {
+    Binding {
+        size: size_of::<Binding>() as u32,
+        kind: bind::INPUT,
+        index: 0,
+        dtype: Dtype::Bool.to_dl(),
+        scalar: [0; 2],
+        constants: null(),
+        bytes: 0,
+    }
+}

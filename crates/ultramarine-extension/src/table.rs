@@ -1,0 +1,375 @@
+//! The functions of the contract around a primitive.
+//!
+//! The context of a primitive is a box with its type's identity before it.
+
+use crate::{
+    array::Array,
+    cpu::CpuCall,
+    error::{Error, Result, guard, guard_value},
+    gpu::GpuCall,
+    primitive::{Jvp, Primitive, Vjp, Vmap},
+    tensor::{TensorType, structs},
+};
+use std::any::TypeId;
+use std::ffi::{CString, c_char, c_void};
+use std::fmt;
+use ultramarine_abi::{
+    Error as Raw, Status,
+    extension::{self as raw, ArrayHandle, EvalCall, primitive},
+    read_sized,
+};
+
+/// What a context points at.
+#[repr(C)]
+struct Cell<P> {
+    /// First in all cells of this library: [`Primitive::equivalent`] looks at no other type.
+    kind: TypeId,
+    primitive: P,
+}
+
+/// A primitive as it crosses the boundary, with what its struct points at.
+pub(crate) struct Table<P> {
+    cell: Box<Cell<P>>,
+    name: CString,
+    attributes: Vec<u8>,
+    n_outputs: u32,
+    flags: u32,
+    version: u32,
+}
+
+impl<P: Primitive> Table<P> {
+    pub fn new(primitive: P) -> Result<Self> {
+        let name = CString::new(primitive.name())
+            .map_err(|_| Error::value("[apply] A primitive's name has a NUL in it."))?;
+        let n_outputs = primitive.outputs();
+        if n_outputs == 0 || n_outputs > 1 << 16 {
+            return Err(Error::value(format!(
+                "[{}] A primitive cannot have {n_outputs} outputs.",
+                primitive.name()
+            )));
+        }
+        Ok(Self {
+            name,
+            attributes: primitive.attributes().as_bytes().to_vec(),
+            n_outputs: n_outputs as u32,
+            flags: if primitive.allocates() { primitive::ALLOCATES } else { 0 },
+            version: primitive.version(),
+            cell: Box::new(Cell { kind: TypeId::of::<P>(), primitive }),
+        })
+    }
+
+    pub fn n_outputs(&self) -> usize {
+        self.n_outputs as usize
+    }
+
+    /// Calls `give` with the struct, whose context it takes over.
+    pub fn with<R>(self, give: impl FnOnce(&raw::Primitive) -> R) -> R {
+        let Self { cell, name, attributes, n_outputs, flags, version } = self;
+        give(&raw::Primitive {
+            size: size_of::<raw::Primitive>() as u32,
+            flags,
+            name: name.as_ptr(),
+            version,
+            n_outputs,
+            attributes: attributes.as_ptr().cast(),
+            attribute_bytes: attributes.len() as u64,
+            context: Box::into_raw(cell).cast(),
+            infer: Some(infer::<P>),
+            eval_cpu: Some(eval_cpu::<P>),
+            eval_gpu: Some(eval_gpu::<P>),
+            compose: Some(compose::<P>),
+            vjp: Some(vjp::<P>),
+            jvp: Some(jvp::<P>),
+            vmap: Some(vmap::<P>),
+            equivalent: Some(equivalent::<P>),
+            print: Some(print::<P>),
+            release: Some(release::<P>),
+        })
+    }
+}
+
+/// The primitive behind a context.
+///
+/// # Safety
+/// A context of a table of `P`, not yet released.
+unsafe fn of<'a, P: Primitive>(context: *mut c_void) -> Result<&'a P> {
+    // SAFETY: by this function's contract.
+    unsafe { context.cast::<Cell<P>>().as_ref() }
+        .map(|cell| &cell.primitive)
+        .ok_or_else(|| Error::runtime("A primitive's context is NULL."))
+}
+
+/// Arrays that are the host's.
+///
+/// # Safety
+/// `n` handles, good as long as what is returned.
+unsafe fn lent(handles: *const *mut ArrayHandle, n: usize) -> Result<Vec<Array>> {
+    // SAFETY: by this function's contract.
+    unsafe { lent_or_zero(handles, n) }?
+        .into_iter()
+        .map(|a| a.ok_or_else(|| Error::runtime("An operand is NULL.")))
+        .collect()
+}
+
+/// Arrays that are the host's, of which NULL is zero.
+///
+/// # Safety
+/// As [`lent`].
+unsafe fn lent_or_zero(handles: *const *mut ArrayHandle, n: usize) -> Result<Vec<Option<Array>>> {
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    if handles.is_null() {
+        return Err(Error::runtime("There are no operands."));
+    }
+    // SAFETY: by this function's contract.
+    let handles = unsafe { std::slice::from_raw_parts(handles, n) };
+    // SAFETY: as above.
+    let one = |&h: &*mut ArrayHandle| unsafe { Array::lent(h) };
+    handles.iter().map(|h| if h.is_null() { Ok(None) } else { one(h).map(Some) }).collect()
+}
+
+/// Hands out results, as many as there is place for. None is handed out when their number is another.
+///
+/// # Safety
+/// `n` places.
+unsafe fn hand_out<T>(
+    rule: &str,
+    results: Vec<T>,
+    places: *mut *mut ArrayHandle,
+    n: usize,
+    mut handle: impl FnMut(usize, T) -> *mut ArrayHandle,
+) -> Result<()> {
+    if results.len() != n || places.is_null() {
+        return Err(Error::runtime(format!(
+            "{rule} gave {} arrays where there must be {n}.",
+            results.len()
+        )));
+    }
+    for (i, result) in results.into_iter().enumerate() {
+        let handle = handle(i, result);
+        // SAFETY: by this function's contract.
+        unsafe { places.add(i).write(handle) };
+    }
+    Ok(())
+}
+
+fn raw_or_zero(_: usize, array: Option<Array>) -> *mut ArrayHandle {
+    array.map_or(std::ptr::null_mut(), Array::into_raw)
+}
+
+// The functions below are the table's; their safety is the contract's: contexts are those of the table and not yet
+// released, arrays have the lengths that are said, places are writable.
+
+unsafe extern "C" fn infer<P: Primitive>(
+    context: *mut c_void,
+    inputs: *const raw::TensorType,
+    n_inputs: u32,
+    outputs: *mut raw::TensorType,
+    error: *mut *mut Raw,
+) -> Status {
+    // SAFETY: the contract's; outputs begin with their size, which the host has set.
+    unsafe {
+        guard(error, || {
+            let primitive = of::<P>(context)?;
+            let inputs = structs(inputs, n_inputs, None)?;
+            let inputs: Vec<_> = inputs.iter().map(TensorType::from_raw).collect::<Result<_>>()?;
+            let made = primitive.infer(&inputs)?;
+            let n = primitive.outputs();
+            if made.len() != n || outputs.is_null() {
+                return Err(Error::runtime(format!(
+                    "infer gave {} types where there must be {n}.",
+                    made.len()
+                )));
+            }
+            let made = made.iter().map(TensorType::to_raw).collect::<Result<Vec<_>>>()?;
+            let stride = outputs.cast::<u32>().read_unaligned() as usize;
+            for (i, one) in made.iter().enumerate() {
+                let at = outputs.cast::<u8>().add(stride * i).cast::<raw::TensorType>();
+                if !ultramarine_abi::write_sized(at, one) {
+                    return Err(Error::runtime("There is no place for a type."));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+unsafe extern "C" fn eval_cpu<P: Primitive>(
+    context: *mut c_void,
+    call: *const EvalCall,
+    error: *mut *mut Raw,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        guard(error, || {
+            let call = read_sized(call).ok_or_else(|| Error::runtime("There is no call."))?;
+            of::<P>(context)?.eval_cpu(&mut CpuCall::new(&call)?)
+        })
+    }
+}
+
+unsafe extern "C" fn eval_gpu<P: Primitive>(
+    context: *mut c_void,
+    call: *const EvalCall,
+    error: *mut *mut Raw,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        guard(error, || {
+            let call = read_sized(call).ok_or_else(|| Error::runtime("There is no call."))?;
+            of::<P>(context)?.eval_gpu(&mut GpuCall::new(&call)?)
+        })
+    }
+}
+
+unsafe extern "C" fn compose<P: Primitive>(
+    context: *mut c_void,
+    inputs: *const *mut ArrayHandle,
+    n_inputs: u32,
+    outputs: *mut *mut ArrayHandle,
+    error: *mut *mut Raw,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        guard(error, || {
+            let primitive = of::<P>(context)?;
+            let made = primitive.compose(&lent(inputs, n_inputs as usize)?)?;
+            hand_out("compose", made, outputs, primitive.outputs(), |_, a| a.into_raw())
+        })
+    }
+}
+
+unsafe extern "C" fn vjp<P: Primitive>(
+    context: *mut c_void,
+    inputs: *const *mut ArrayHandle,
+    n_inputs: u32,
+    outputs: *const *mut ArrayHandle,
+    cotangents: *const *mut ArrayHandle,
+    wanted: *const u8,
+    results: *mut *mut ArrayHandle,
+    error: *mut *mut Raw,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        guard(error, || {
+            let primitive = of::<P>(context)?;
+            let (n, m) = (n_inputs as usize, primitive.outputs());
+            let all = n == 0 || wanted.is_null();
+            let wanted = (0..n).map(|i| all || *wanted.add(i) != 0).collect::<Vec<_>>();
+            let made = primitive.vjp(&Vjp {
+                inputs: &lent(inputs, n)?,
+                outputs: &lent(outputs, m)?,
+                cotangents: &lent_or_zero(cotangents, m)?,
+                wanted: &wanted,
+            })?;
+            hand_out("vjp", made, results, n, raw_or_zero)
+        })
+    }
+}
+
+unsafe extern "C" fn jvp<P: Primitive>(
+    context: *mut c_void,
+    inputs: *const *mut ArrayHandle,
+    n_inputs: u32,
+    tangents: *const *mut ArrayHandle,
+    results: *mut *mut ArrayHandle,
+    error: *mut *mut Raw,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        guard(error, || {
+            let primitive = of::<P>(context)?;
+            let n = n_inputs as usize;
+            let made = primitive
+                .jvp(&Jvp { inputs: &lent(inputs, n)?, tangents: &lent_or_zero(tangents, n)? })?;
+            hand_out("jvp", made, results, primitive.outputs(), raw_or_zero)
+        })
+    }
+}
+
+unsafe extern "C" fn vmap<P: Primitive>(
+    context: *mut c_void,
+    inputs: *const *mut ArrayHandle,
+    n_inputs: u32,
+    axes: *const i32,
+    batch: i64,
+    outputs: *mut *mut ArrayHandle,
+    output_axes: *mut i32,
+    error: *mut *mut Raw,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        guard(error, || {
+            let primitive = of::<P>(context)?;
+            let n = n_inputs as usize;
+            if (n > 0 && axes.is_null()) || output_axes.is_null() {
+                return Err(Error::runtime("There are no axes."));
+            }
+            let axes: Vec<_> = (0..n).map(|i| usize::try_from(*axes.add(i)).ok()).collect();
+            let size = usize::try_from(batch).unwrap_or(0);
+            let made = primitive.vmap(&Vmap { inputs: &lent(inputs, n)?, axes: &axes, size })?;
+            hand_out("vmap", made, outputs, primitive.outputs(), |i, (array, axis)| {
+                let axis = axis.map_or(-1, |axis| i32::try_from(axis).unwrap_or(i32::MAX));
+                output_axes.add(i).write(axis);
+                array.into_raw()
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn equivalent<P: Primitive>(context: *mut c_void, other: *mut c_void) -> i32 {
+    // SAFETY: both are contexts of tables with this function; the identity is the first field of all of them.
+    unsafe {
+        guard_value(0, || {
+            if context.is_null() || other.is_null() {
+                return 0;
+            }
+            if *other.cast::<TypeId>() != TypeId::of::<P>() {
+                return 0;
+            }
+            let (this, other) = (&*context.cast::<Cell<P>>(), &*other.cast::<Cell<P>>());
+            i32::from(this.primitive.equivalent(&other.primitive))
+        })
+    }
+}
+
+/// What a primitive prints.
+struct Printed<'a, P>(&'a P);
+
+impl<P: Primitive> fmt::Display for Printed<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.print(f)
+    }
+}
+
+unsafe extern "C" fn print<P: Primitive>(
+    context: *mut c_void,
+    text: *mut c_char,
+    room: u64,
+) -> u64 {
+    // SAFETY: the contract's.
+    unsafe {
+        guard_value(0, || {
+            let Ok(primitive) = of::<P>(context) else { return 0 };
+            let all = Printed(primitive).to_string();
+            if !text.is_null() {
+                let mut n = all.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+                // A character is written whole or not at all.
+                while !all.is_char_boundary(n) {
+                    n -= 1;
+                }
+                std::ptr::copy_nonoverlapping(all.as_ptr(), text.cast(), n);
+            }
+            all.len() as u64
+        })
+    }
+}
+
+unsafe extern "C" fn release<P: Primitive>(context: *mut c_void) {
+    if !context.is_null() {
+        // SAFETY: `Table::with` made it of a box; the contract has it released once.
+        let cell = unsafe { Box::from_raw(context.cast::<Cell<P>>()) };
+        guard_value((), || drop(cell));
+    }
+}

@@ -1,0 +1,202 @@
+//! Shapes and dtypes, and how tensors lie in memory.
+
+use crate::{
+    dtype::Dtype,
+    error::{Error, Result},
+};
+use std::ffi::c_void;
+use std::fmt;
+use ultramarine_abi::{MAX_NDIM, dlpack::DLDataType, extension as raw, read_sized};
+
+/// Shape and dtype.
+///
+/// ```
+/// use ultramarine_extension::{Dtype, TensorType};
+///
+/// let matrix = TensorType::new(&[2, 3], Dtype::Float32);
+/// assert_eq!((matrix.ndim(), matrix.size()), (2, 6));
+/// assert_eq!(matrix.to_string(), "float32 (2,3)");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// Sizes of the axes.
+    pub shape: Vec<usize>,
+    /// Element type.
+    pub dtype: Dtype,
+}
+
+impl TensorType {
+    /// Of a shape and a dtype.
+    pub fn new(shape: &[usize], dtype: Dtype) -> Self {
+        Self { shape: shape.to_vec(), dtype }
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// What crossed the boundary.
+    pub(crate) fn from_raw(of: &raw::TensorType) -> Result<Self> {
+        let (shape, dl) = Self::parts(of);
+        let dtype = Dtype::from_dl(dl).ok_or_else(|| refused(dl))?;
+        Ok(Self { shape, dtype })
+    }
+
+    pub(crate) fn parts(of: &raw::TensorType) -> (Vec<usize>, DLDataType) {
+        let ndim = of.ndim.clamp(0, MAX_NDIM as i32) as usize;
+        (of.shape[..ndim].iter().map(|&n| n.max(0) as usize).collect(), of.dtype)
+    }
+
+    /// As it crosses the boundary.
+    pub(crate) fn to_raw(&self) -> Result<raw::TensorType> {
+        if self.shape.len() > MAX_NDIM {
+            return Err(Error::value(format!(
+                "An array of {} axes: at most {MAX_NDIM} are possible.",
+                self.shape.len()
+            )));
+        }
+        let mut of = empty_type();
+        of.ndim = self.shape.len() as i32;
+        of.dtype = self.dtype.to_dl();
+        for (to, &from) in of.shape.iter_mut().zip(&self.shape) {
+            *to = i64::try_from(from)
+                .map_err(|_| Error::value(format!("An axis cannot have {from} elements.")))?;
+        }
+        Ok(of)
+    }
+}
+
+/// One that is to be filled.
+pub(crate) fn empty_type() -> raw::TensorType {
+    raw::TensorType {
+        size: size_of::<raw::TensorType>() as u32,
+        ndim: 0,
+        dtype: Dtype::Bool.to_dl(),
+        reserved: 0,
+        shape: [0; MAX_NDIM],
+    }
+}
+
+/// There is no arithmetic with it.
+pub(crate) fn refused(dl: DLDataType) -> Error {
+    Error::value(format!(
+        "Arrays of this dtype (DLPack's code {}, {} bits) only store numbers: use astype first.",
+        dl.code, dl.bits
+    ))
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.dtype, Show(&self.shape))
+    }
+}
+
+/// A shape as it is written in messages.
+pub(crate) struct Show<'a>(pub &'a [usize]);
+
+impl fmt::Display for Show<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes: Vec<_> = self.0.iter().map(usize::to_string).collect();
+        write!(f, "({})", sizes.join(","))
+    }
+}
+
+/// A tensor of an evaluation, without a type.
+#[derive(Clone, Debug)]
+pub(crate) struct Tensor {
+    pub data: *mut c_void,
+    pub shape: Vec<usize>,
+    pub strides: Vec<isize>,
+    pub dl: DLDataType,
+    pub flags: u32,
+}
+
+impl Tensor {
+    /// # Safety
+    /// A view by contract.
+    pub unsafe fn of(view: &raw::View) -> Self {
+        let ndim = view.ndim.max(0) as usize;
+        let list = |at: *const i64| -> &[i64] {
+            if ndim == 0 || at.is_null() {
+                return &[];
+            }
+            // SAFETY: `ndim` of them, by contract.
+            unsafe { std::slice::from_raw_parts(at, ndim) }
+        };
+        let shape: Vec<usize> = list(view.shape).iter().map(|&n| n.max(0) as usize).collect();
+        let strides = match view.strides.is_null() {
+            true => row_major(&shape),
+            false => list(view.strides).iter().map(|&s| s as isize).collect(),
+        };
+        Self { data: view.data, shape, strides, dl: view.dtype, flags: view.flags }
+    }
+
+    pub fn dtype(&self) -> Result<Dtype> {
+        Dtype::from_dl(self.dl).ok_or_else(|| refused(self.dl))
+    }
+
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub fn is_row_contiguous(&self) -> bool {
+        is_row_major(&self.shape, &self.strides)
+    }
+}
+
+/// Strides of row-major elements.
+pub(crate) fn row_major(shape: &[usize]) -> Vec<isize> {
+    let mut strides = vec![0; shape.len()];
+    let mut next = 1isize;
+    for (stride, &n) in strides.iter_mut().zip(shape).rev() {
+        *stride = next;
+        next = next.saturating_mul(n.max(1) as isize);
+    }
+    strides
+}
+
+/// Whether elements are row-major without gaps; strides of axes of one element do not count.
+pub(crate) fn is_row_major(shape: &[usize], strides: &[isize]) -> bool {
+    if shape.contains(&0) {
+        return true;
+    }
+    let mut next = 1;
+    for (&n, &stride) in shape.iter().zip(strides).rev() {
+        if n != 1 && stride != next {
+            return false;
+        }
+        next *= n as isize;
+    }
+    true
+}
+
+/// Elements of an array of structs, by `min(size)`, that lie as far apart as the first one is long (or `stride`).
+///
+/// # Safety
+/// `first` has `n` of them by contract.
+pub(crate) unsafe fn structs<T: Copy>(
+    first: *const T,
+    n: u32,
+    stride: Option<u32>,
+) -> Result<Vec<T>> {
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    if first.is_null() {
+        return Err(Error::value("An array of structs is NULL."));
+    }
+    // SAFETY: there is a first one, which begins with its size.
+    let stride = stride.unwrap_or_else(|| unsafe { first.cast::<u32>().read_unaligned() });
+    if stride < 4 {
+        return Err(Error::value("Structs have no size."));
+    }
+    let at = |i: u32| first.cast::<u8>().wrapping_add(stride as usize * i as usize).cast::<T>();
+    // SAFETY: `n` of them, by this function's contract; zero is a value of those that the contract has.
+    Ok((0..n).filter_map(|i| unsafe { read_sized(at(i)) }).collect())
+}
