@@ -187,7 +187,8 @@ fn an_operand_that_nobody_needs_becomes_the_output() {
 #[test]
 fn outputs_are_handed_out_once_and_types_are_looked_at() {
     let fake = || call(vec![tensor(&[1f32], &[1], &[1])], vec![tensor(&[0f32], &[1], &[1])]);
-    let failing: [(&str, fn(&mut CpuCall<'_>) -> Result<()>); 5] = [
+    type Failing = (&'static str, fn(&mut CpuCall<'_>) -> Result<()>);
+    let failing: [Failing; 5] = [
         ("handed out before", |c| {
             let _first = c.output::<f32>(0)?;
             c.output::<f32>(0).map(drop)
