@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     host::{self, asked, lent},
     place::Place,
-    tensor::{Show, Tensor, TensorType, empty_type, refused},
+    tensor::{Show, Tensor, TensorType, empty_type, name_of, refused},
 };
 use std::ffi::CString;
 use std::fmt;
@@ -226,6 +226,11 @@ impl Array {
         self.kind().1
     }
 
+    /// Name of the element type, for messages: also of those that only store numbers.
+    pub fn dtype_name(&self) -> String {
+        name_of(self.dl_dtype())
+    }
+
     /// Shape and dtype.
     ///
     /// # Errors
@@ -341,7 +346,7 @@ impl fmt::Debug for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.dtype() {
             Ok(dtype) => write!(f, "Array({dtype} {})", Show(self.shape())),
-            Err(_) => write!(f, "Array({:?} {})", self.dl_dtype(), Show(self.shape())),
+            Err(_) => write!(f, "Array({} {})", self.dtype_name(), Show(self.shape())),
         }
     }
 }

@@ -169,10 +169,11 @@ impl Dtype {
             Dtype::Int16 => (value as i16).bits(),
             Dtype::Int32 => (value as i32).bits(),
             Dtype::Int64 => (value as i64).bits(),
-            Dtype::Float16 => f16::from_f64(value).bits(),
+            // By way of float32, as Ultramarine converts numbers.
+            Dtype::Float16 => f16::from_f32(value as f32).bits(),
             Dtype::Float32 => (value as f32).bits(),
             Dtype::Float64 => value.bits(),
-            Dtype::Bfloat16 => bf16::from_f64(value).bits(),
+            Dtype::Bfloat16 => bf16::from_f32(value as f32).bits(),
             Dtype::Complex64 => Complex32::new(value as f32, 0.0).bits(),
         }
     }

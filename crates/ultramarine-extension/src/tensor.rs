@@ -83,12 +83,33 @@ pub(crate) fn empty_type() -> raw::TensorType {
     }
 }
 
+/// Names of DLPack's codes from 7 on: floats of less than 16 bits.
+const SHORT_FLOATS: [&str; 11] = [
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+];
+
+/// The name of a dtype as DLPack describes it.
+pub(crate) fn name_of(dl: DLDataType) -> String {
+    let short = || SHORT_FLOATS.get(usize::from(dl.code).checked_sub(7)?).map(|n| (*n).to_owned());
+    let known = Dtype::from_dl(dl).map(|dtype| dtype.name().to_owned());
+    known
+        .or_else(short)
+        .unwrap_or_else(|| format!("a dtype of DLPack's code {}, {} bits", dl.code, dl.bits))
+}
+
 /// There is no arithmetic with it.
 pub(crate) fn refused(dl: DLDataType) -> Error {
-    Error::value(format!(
-        "Arrays of this dtype (DLPack's code {}, {} bits) only store numbers: use astype first.",
-        dl.code, dl.bits
-    ))
+    Error::value(format!("There is no arithmetic with {}: use astype first.", name_of(dl)))
 }
 
 impl fmt::Display for TensorType {

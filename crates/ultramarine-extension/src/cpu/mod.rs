@@ -79,6 +79,9 @@ pub struct Taken<'a, T> {
 }
 
 impl<'a> CpuCall<'a> {
+    /// Most elements of the slices that functions of [`CpuCall::blocks2`] and its like get.
+    pub const BLOCK: usize = blocks::BLOCK;
+
     /// # Safety
     /// A call by contract, valid for `'a`.
     pub(crate) unsafe fn new(call: &EvalCall) -> Result<Self> {

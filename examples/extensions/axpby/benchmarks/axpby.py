@@ -1,0 +1,66 @@
+"""How long composed and custom take, how far that is from what memory gives, and their ratio.
+
+    python benchmarks/axpby.py [--size 4096] [--runs 40] [--dtype float32]
+
+Runs alternate, so that a change of the machine's pace meets all of them; medians count. A result's memory is let go
+before the next one is made, as in a training loop.
+"""
+
+import argparse
+import statistics
+import time
+
+from ultramarine_axpby import axpby
+from ultramarine_axpby._native import bandwidth
+
+import ultramarine as um
+
+
+def measure(functions, runs):
+    """Median seconds of each, by name."""
+    times = {name: [] for name in functions}
+    for run in range(runs + 3):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            um.eval(function())
+            if run >= 3:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def main():
+    """Prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", type=int, default=4096)
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "gpu"])
+    given = parser.parse_args()
+
+    um.set_default_device(getattr(um, given.device))
+    dtype = getattr(um, given.dtype)
+    x = um.random.normal((given.size, given.size)).astype(dtype)
+    y = um.random.normal((given.size, given.size)).astype(dtype)
+    um.eval(x, y)
+    alpha, beta = 4.0, 2.0
+    functions = {
+        "composed": lambda: alpha * x + beta * y,
+        "custom": lambda: axpby(x, y, alpha, beta),
+    }
+    times = measure(functions, given.runs)
+    limit = bandwidth(x.nbytes) if given.device == "cpu" else None
+
+    print(f"{given.size} x {given.size} of {given.dtype}, median of {given.runs} runs")
+    for name, seconds in times.items():
+        rate = 3 * x.nbytes / seconds
+        share = "" if limit is None else f"  {100 * rate / limit:5.1f} % of the limit"
+        print(f"{name:9} {1e3 * seconds:8.3f} ms  {rate / 1e9:6.2f} GB/s{share}")
+    if limit is not None:
+        print(
+            f"{'limit':9} {3e3 * x.nbytes / limit:8.3f} ms  {limit / 1e9:6.2f} GB/s  (three streams, past the caches)"
+        )
+    print(f"composed / custom: {times['composed'] / times['custom']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
