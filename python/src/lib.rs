@@ -12,6 +12,7 @@
 //! backends.rs  the loaded backends, and what they ran
 //! ops/         functions over arrays, by subject, as tables
 //! tree.rs      trees of arrays
+//! compile/     compiled functions: keys, captured state
 //! transforms.rs, custom.rs (functions with transforms of their own), io.rs, random.rs, fft.rs,
 //! linalg.rs, print.rs
 //! ```
@@ -21,6 +22,7 @@
 
 mod array;
 mod backends;
+mod compile;
 mod convert;
 mod custom;
 mod dlpack;
@@ -103,6 +105,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     io::register(m)?;
     transforms::register(m)?;
     custom::register(m)?;
+    compile::register(m)?;
     random::register(m)?;
     fft::register(m)?;
     linalg::register(m)?;

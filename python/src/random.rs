@@ -6,6 +6,7 @@ use crate::dtype::DtypeArg;
 use crate::error::{Res, type_, value};
 use crate::ops::shape::Sequence;
 use crate::stream::{StreamArg, on};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use ultramarine::random::{self, Samples};
 use ultramarine::{Array, Dtype, Result, Scalar};
@@ -253,16 +254,39 @@ fn permutation(
     made(stream, || random::permutation(n, key_of(&key)))
 }
 
-/// The key that is used where none is given.
-#[pyfunction]
-fn _state() -> Res<PyArray> {
-    made(None, random::state)
+/// The global state, as a list of one key.
+#[pyclass(name = "_RandomState", module = "ultramarine.random", frozen, sequence)]
+pub struct RandomState;
+
+#[pymethods]
+impl RandomState {
+    fn __len__(&self) -> usize {
+        1
+    }
+
+    fn __getitem__(&self, index: isize) -> Res<PyArray> {
+        RandomState::check(index)?;
+        made(None, random::state)
+    }
+
+    fn __setitem__(&self, index: isize, key: ArrayArg) -> Res<()> {
+        RandomState::check(index)?;
+        Ok(random::set_state(&key.0)?)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Res<String> {
+        let key = Bound::new(py, made(None, random::state)?)?;
+        Ok(format!("[{}]", key.repr()?))
+    }
 }
 
-/// Sets the key that is used where none is given.
-#[pyfunction]
-fn _set_state(key: ArrayArg) -> Res<()> {
-    Ok(random::set_state(&key.0)?)
+impl RandomState {
+    fn check(index: isize) -> Res<()> {
+        match index {
+            0 | -1 => Ok(()),
+            _ => Err(PyIndexError::new_err("the state is a list of one key").into()),
+        }
+    }
 }
 
 /// Jointly normally distributed vectors of a mean and a covariance, whose batches are broadcast with
@@ -287,6 +311,7 @@ pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = &PyModule::new(parent.py(), "ultramarine.random")?;
     crate::functions!(m: seed key bits split uniform normal randint bernoulli truncated_normal gumbel
         laplace categorical permutation
-        multivariate_normal _state _set_state);
+        multivariate_normal);
+    m.add("state", RandomState)?;
     parent.add("_random", m)
 }

@@ -3,10 +3,11 @@
 use crate::array::PyArray;
 use crate::convert::as_array;
 use crate::error::{Fail, Res, value};
-use pyo3::BoundObject;
 use pyo3::exceptions::PyRecursionError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{BoundObject, PyTraverseError};
 use ultramarine::Array;
 
 /// How deep trees may be nested.
@@ -74,7 +75,15 @@ pub fn map<'py>(
         }
         Kind::Tuple(tuple) => {
             let made = tuple.iter().map(|item| map(&item, f)).collect::<Res<Vec<_>>>()?;
-            Ok(PyTuple::new(py, made)?.into_any())
+            let made = PyTuple::new(py, made)?;
+            if tuple.is_exact_instance_of::<PyTuple>() {
+                return Ok(made.into_any());
+            }
+            // A named tuple stays one.
+            match tuple.get_type().getattr_opt("_make")? {
+                Some(make) => Ok(make.call1((made,))?),
+                None => Ok(made.into_any()),
+            }
         }
         Kind::Dict(dict) => {
             let made = PyDict::new(py);
@@ -172,6 +181,16 @@ pub fn axes(
 #[pyclass(name = "_Hole", module = "ultramarine", frozen)]
 struct Hole;
 
+/// A place for an array.
+pub fn hole(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
+    Ok(Bound::new(py, Hole)?.into_any())
+}
+
+/// Whether an object is such a place.
+pub fn is_hole(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<Hole>()
+}
+
 /// A tree without its arrays: what else it holds stays where it is.
 pub struct Structure(Py<PyAny>);
 
@@ -181,7 +200,7 @@ impl Structure {
         let mut arrays = Vec::new();
         arrays_among(tree, &mut arrays)?;
         let holes = map(tree, &mut |leaf| match as_array(leaf) {
-            Some(_) => Ok(Bound::new(leaf.py(), Hole)?.into_any()),
+            Some(_) => hole(leaf.py()),
             None => Ok(leaf.clone()),
         })?;
         Ok((Structure(holes.unbind()), arrays))
@@ -192,11 +211,16 @@ impl Structure {
         Structure(self.0.clone_ref(py))
     }
 
+    /// For the garbage collector.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.0)
+    }
+
     /// For each leaf whether it is an array, in order.
     pub fn leaves(&self, py: Python<'_>) -> Res<Vec<bool>> {
         let mut all = Vec::new();
         visit(self.0.bind(py), &mut |leaf| {
-            all.push(leaf.is_instance_of::<Hole>());
+            all.push(is_hole(leaf));
             Ok(())
         })?;
         Ok(all)
@@ -206,7 +230,7 @@ impl Structure {
     pub fn filled<'py>(&self, py: Python<'py>, arrays: &[Array]) -> Res<Bound<'py, PyAny>> {
         let mut arrays = arrays.iter();
         map(self.0.bind(py), &mut |leaf| {
-            if !leaf.is_instance_of::<Hole>() {
+            if !is_hole(leaf) {
                 return Ok(leaf.clone());
             }
             let array = arrays
@@ -226,7 +250,7 @@ impl Structure {
         T::Error: Into<PyErr>,
     {
         let mut values = values.into_iter();
-        map(self.0.bind(py), &mut |leaf| match leaf.is_instance_of::<Hole>() {
+        map(self.0.bind(py), &mut |leaf| match is_hole(leaf) {
             true => match values.next() {
                 Some(v) => Ok(v.into_pyobject(py).map_err(Into::into)?.into_bound().into_any()),
                 None => Ok(py.None().into_bound(py)),

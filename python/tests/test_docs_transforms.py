@@ -1,17 +1,21 @@
-"""The examples of docs/transforms.md are true."""
+"""The examples of docs/transforms.md and docs/compile.md are true."""
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "transforms.md"
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_examples() -> None:
+@pytest.mark.parametrize("name", ["transforms", "compile"])
+def test_examples(name: str) -> None:
     """All in one namespace, from top to bottom, as a reader would."""
-    text = PAGE.read_text()
+    page = DOCS / f"{name}.md"
+    text = page.read_text()
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     assert len(blocks) >= 5
     names: dict[str, object] = {}
     for block in blocks:
         line = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * line + block[1], str(PAGE), "exec"), names)
+        exec(compile("\n" * line + block[1], str(page), "exec"), names)

@@ -135,7 +135,6 @@ def page(counts: Counts) -> str:
     for name, reason in surface.LATER.items():
         by_reason[reason].append(f"`{name}`")
     text += "".join(f"- {reason}: {', '.join(names)}\n" for reason, names in by_reason.items())
-    text += "- `compile` gives its function back: chains of operations are fused when they are evaluated\n"
     text += "\n## Names that have no entry\n\n"
     by_reason = defaultdict(list)
     for name, reason in surface.INNER.items():

@@ -36,22 +36,6 @@ matrix_norm = linalg.norm
 pow = _core.power
 
 
-def compile(fun, inputs=None, outputs=None, shapeless=False):
-    """Returns `fun` itself: chains of operations are fused when they are evaluated, so there
-    is nothing to compile ahead. The other arguments are accepted and have no effect."""
-    if not callable(fun):
-        raise TypeError("compile: expected a callable")
-    return fun
-
-
-def disable_compile():
-    """Has no effect: see `compile`."""
-
-
-def enable_compile():
-    """Has no effect: see `compile`."""
-
-
 def __array_namespace_info__():
     """What the arrays can do, as the Python array API standard's inspection functions tell it; see
     `ultramarine.array_api`."""

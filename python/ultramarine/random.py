@@ -35,21 +35,5 @@ split = _core._random.split
 truncated_normal = _core._random.truncated_normal
 uniform = _core._random.uniform
 
-
-class _RandomState:
-    """The global state, as a list of one key."""
-
-    def __len__(self):
-        return 1
-
-    def __getitem__(self, index):
-        return [_core._random._state()][index]
-
-    def __setitem__(self, index, key):
-        if index not in (0, -1):
-            raise IndexError("the state is a list of one key")
-        _core._random._set_state(key)
-
-
-state = _RandomState()
+state = _core._random.state
 """The global state: `state[0]` is its key, which may be read and set."""

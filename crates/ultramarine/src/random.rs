@@ -19,6 +19,7 @@ use crate::{
     stream::{self, lock},
 };
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::f64::consts::SQRT_2;
 use std::sync::Mutex;
 use ultramarine_abi::schema::{binary, unary};
@@ -46,7 +47,10 @@ pub fn seed(seed: u64) -> Result<()> {
 /// # Errors
 /// As [`key`].
 pub fn state() -> Result<Array> {
-    current(&mut lock(&STATE))
+    match scoped() {
+        Some(state) => Ok(state),
+        None => current(&mut lock(&STATE)),
+    }
 }
 
 /// Sets the global state.
@@ -55,8 +59,47 @@ pub fn state() -> Result<Array> {
 /// [`Error::Value`] when it is no key.
 pub fn set_state(state: &Array) -> Result<()> {
     check_key(state)?;
-    *lock(&STATE) = Some(state.clone());
+    if scoped().is_some() {
+        SCOPED.set(Some(state.clone()));
+    } else {
+        *lock(&STATE) = Some(state.clone());
+    }
     Ok(())
+}
+
+thread_local! {
+    static SCOPED: RefCell<Option<Array>> = const { RefCell::new(None) };
+}
+
+fn scoped() -> Option<Array> {
+    SCOPED.with_borrow(Clone::clone)
+}
+
+/// While it lives, this thread has a state of its own in place of the global one. Scopes nest; drop them in
+/// the reverse order.
+#[derive(Debug)]
+pub struct StateScope {
+    before: Option<Array>,
+    // Belongs to the thread that made it.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl StateScope {
+    /// Enters a scope whose state begins as `state`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when it is no key.
+    pub fn new(state: &Array) -> Result<StateScope> {
+        check_key(state)?;
+        let before = SCOPED.replace(Some(state.clone()));
+        Ok(StateScope { before, _thread: std::marker::PhantomData })
+    }
+}
+
+impl Drop for StateScope {
+    fn drop(&mut self) {
+        SCOPED.set(self.before.take());
+    }
 }
 
 fn current(state: &mut Option<Array>) -> Result<Array> {
@@ -76,11 +119,20 @@ fn key_or_next(key: Option<&Array>) -> Result<Array> {
     }
     // The state stays on the host: it is at home nowhere, for whatever device comes next.
     let _host = Scope::new(stream::default_of(Device::CPU));
+    let halves = |of: &Array| -> Result<[Array; 2]> {
+        let halves = split(of, 2)?;
+        let half = |i: usize| slice_axis(&halves, 0, i, 1)?.reshape(&[2]);
+        Ok([half(0)?, half(1)?])
+    };
+    if let Some(state) = scoped() {
+        let [next, key] = halves(&state)?;
+        SCOPED.set(Some(next));
+        return Ok(key);
+    }
     let mut state = lock(&STATE);
-    let halves = split(&current(&mut state)?, 2)?;
-    let half = |i: usize| slice_axis(&halves, 0, i, 1)?.reshape(&[2]);
-    *state = Some(half(0)?);
-    half(1)
+    let [next, key] = halves(&current(&mut state)?)?;
+    *state = Some(next);
+    Ok(key)
 }
 
 fn check_key(key: &Array) -> Result<()> {

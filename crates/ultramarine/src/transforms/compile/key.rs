@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 /// What a trace depends on: the scope's stream, what the caller says, and of each argument dtype,
 /// home and shape (or only the number of its dimensions).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key(SmallVec<[u64; 24]>);
+pub(super) struct Key(SmallVec<[u64; 24]>);
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -15,7 +15,7 @@ mod passes;
 mod record;
 mod shapeless;
 
-pub use key::Key;
+use key::Key;
 
 use crate::{
     array::Array,
@@ -81,6 +81,11 @@ impl Traced {
         Ok((traced, !recorded.once))
     }
 
+    /// Runs the passes, which the first call would else do. They may compute numbers, for which they wait.
+    pub fn prepare(&self) {
+        self.merged();
+    }
+
     fn merged(&self) -> &Graph {
         self.merged.get_or_init(|| passes::merged(&self.recorded))
     }
@@ -127,13 +132,11 @@ impl<T> fmt::Debug for Traces<T> {
 }
 
 impl<T> Traces<T> {
-    /// The trace of that key.
-    pub fn get(&self, key: &Key) -> Option<Arc<(Traced, T)>> {
+    fn get(&self, key: &Key) -> Option<Arc<(Traced, T)>> {
         lock(&self.all).get(key).cloned()
     }
 
-    /// Keeps a trace.
-    pub fn insert(&self, key: Key, trace: Arc<(Traced, T)>) {
+    fn insert(&self, key: Key, trace: Arc<(Traced, T)>) {
         let _before = lock(&self.all).insert(key, trace);
     }
 
@@ -217,57 +220,48 @@ impl Compiled {
         if !compile_enabled() {
             return (self.f)(inputs);
         }
-        call_through(&self.traces, &[], inputs, self.shapeless, |inputs| {
-            Ok(((self.f)(inputs)?, ()))
-        })
-        .map(|(outputs, _)| outputs)
+        if let Some((outputs, _)) = self.traces.call(&[], inputs, self.shapeless)? {
+            return Ok(outputs);
+        }
+        let (traced, reusable) = Traced::new(&self.f, inputs)?;
+        let outputs = traced.call(inputs);
+        if reusable {
+            self.traces.keep(&[], inputs, self.shapeless, Arc::new((traced, ())));
+        }
+        Ok(outputs)
     }
 }
 
-/// Results, and what is kept of the trace that they are from.
-pub type Called<T> = (Vec<Array>, Arc<(Traced, T)>);
-
-/// Calls a function by its traces: the one of `inputs` and `constants` (what else its results depend on, in the
-/// caller's own words), or a new one.
-///
-/// # Errors
-/// What `f` returns.
-pub fn call_through<T, E: From<Error>>(
-    traces: &Traces<T>,
-    constants: &[u64],
-    inputs: &[Array],
-    shapeless: bool,
-    f: impl FnOnce(&[Array]) -> Result<(Vec<Array>, T), E>,
-) -> Result<Called<T>, E> {
-    if shapeless {
-        let key = Key::new(constants, inputs, true);
-        if let Some(trace) = traces.get(&key)
+impl<T> Traces<T> {
+    /// The results for these arguments by a trace that is there already, and that trace. `words` say what else
+    /// the results depend on, and how many arguments there are.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shapes do not fit the operations of a trace without shapes.
+    pub fn call(
+        &self,
+        words: &[u64],
+        inputs: &[Array],
+        shapeless: bool,
+    ) -> Result<Option<Called<T>>> {
+        if shapeless
+            && let Some(trace) = self.get(&Key::new(words, inputs, true))
             && let Some(outputs) = trace.0.call_reshaped(inputs)?
         {
-            return Ok((outputs, trace));
+            return Ok(Some((outputs, trace)));
         }
+        let found = self.get(&Key::new(words, inputs, false));
+        Ok(found.map(|trace| (trace.0.call(inputs), trace)))
     }
-    let key = Key::new(constants, inputs, false);
-    if let Some(trace) = traces.get(&key) {
-        return Ok((trace.0.call(inputs), trace));
-    }
-    let mut kept = None;
-    let (traced, reusable) = Traced::new(
-        |inputs| {
-            let (outputs, more) = f(inputs)?;
-            kept = Some(more);
-            Ok::<_, E>(outputs)
-        },
-        inputs,
-    )?;
-    let kept = kept.ok_or_else(|| Error::runtime("compile", "the function was not called"))?;
-    let trace = Arc::new((traced, kept));
-    let outputs = trace.0.call(inputs);
-    if reusable {
+
+    /// Keeps a trace for [`Traces::call`] with the same words and arguments like these.
+    pub fn keep(&self, words: &[u64], inputs: &[Array], shapeless: bool, trace: Arc<(Traced, T)>) {
         if shapeless {
-            traces.insert(Key::new(constants, inputs, true), trace.clone());
+            self.insert(Key::new(words, inputs, true), trace.clone());
         }
-        traces.insert(key, trace.clone());
+        self.insert(Key::new(words, inputs, false), trace);
     }
-    Ok((outputs, trace))
 }
+
+/// Results, and the trace that they are from.
+pub type Called<T> = (Vec<Array>, Arc<(Traced, T)>);

@@ -4,7 +4,7 @@
 use super::graph::{Graph, Source, Step};
 use crate::{
     array::Array,
-    error::Error,
+    error::{Error, Result},
     node::{Inputs, Node, Tracing},
     ops::Op,
     shape::Shape,
@@ -28,7 +28,7 @@ pub(super) fn record<E: From<Error>>(
     let _tracing = Tracing::new();
     let arguments: Vec<Array> = inputs.iter().map(stand_in).collect();
     let outputs = f(&arguments)?;
-    Ok(written(&arguments, &outputs, outside))
+    Ok(written(&arguments, &outputs, outside)?)
 }
 
 /// What the function sees of an argument.
@@ -96,7 +96,7 @@ fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>)
     (all, number)
 }
 
-fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Recorded {
+fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Recorded> {
     let (mut all, number) = reach(arguments, outputs);
     // Handles of the results that are ours.
     let mut own = vec![0; all.len()];
@@ -131,7 +131,7 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Recorded {
             Role::Input(i) => Source::Input(*i),
             Role::Op(_) => Source::Op(node.op.again()),
             Role::Constant => {
-                once |= is_foreign(node, outside);
+                once |= is_foreign(node, outside)?;
                 Source::Constant(Array::from_node(node.clone()))
             }
         };
@@ -146,12 +146,16 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Recorded {
         });
     }
     graph.outputs = outputs.iter().map(|o| now[of(o.node())]).collect();
-    Recorded { graph, once }
+    Ok(Recorded { graph, once })
 }
 
 /// Whether an array belongs to another transform (that is under way `outside`).
-fn is_foreign(node: &Node, outside: bool) -> bool {
-    let stand_in = matches!(node.op, Op::Given) && !node.is_done();
-    let traced = || node.is_traced() && !(node.is_done() && node.with_inputs(|i| i.is_empty()));
-    stand_in || (outside && traced())
+fn is_foreign(node: &Node, outside: bool) -> Result<bool> {
+    let has_value = node.is_done();
+    if matches!(node.op, Op::Given) && !has_value && !outside {
+        let text = "Attempting to compile a function with uncaptured inputs is not allowed.";
+        return Err(Error::value("compile", text));
+    }
+    let alone = has_value && node.with_inputs(|inputs| inputs.is_empty());
+    Ok(outside && node.is_traced() && !alone)
 }

@@ -1,0 +1,207 @@
+//! Compiled functions.
+
+mod key;
+mod state;
+
+use crate::array::PyArray;
+use crate::error::{Fail, Res};
+use crate::transforms::callable;
+use crate::tree::Structure;
+use key::Words;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use state::{State, Template};
+use std::sync::Arc;
+use ultramarine::Array;
+use ultramarine::transforms::{
+    self,
+    compile::{Traced, Traces},
+};
+
+/// What is kept of a trace, besides the graph.
+struct Kept {
+    /// Positional and keyword arguments: keeps alive what the key knows by identity.
+    arguments: Structure,
+    /// What the function returned.
+    returned: Structure,
+    /// How many of the results are in there; the others are in `outputs`.
+    own: usize,
+    /// What was in the captured outputs after the call.
+    outputs: Option<Template>,
+}
+
+// A function that is compiled. (Its documentation is the function's.)
+#[pyclass(name = "_Compiled", module = "ultramarine", frozen, weakref)]
+pub struct Compiled {
+    function: Py<PyAny>,
+    inputs: State,
+    outputs: State,
+    shapeless: bool,
+    traces: Traces<Kept>,
+}
+
+#[pymethods]
+impl Compiled {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Res<Bound<'py, PyAny>> {
+        if !transforms::compile_enabled() {
+            return Ok(self.function.bind(py).call(args, kwargs)?);
+        }
+        let (mut words, mut arrays) = (Words::new(), Vec::new());
+        key::arguments(args, kwargs, &mut words, &mut arrays)?;
+        self.inputs.read(py, &mut words, &mut arrays)?;
+        let called = match self.traces.call(&words, &arrays, self.shapeless)? {
+            Some(called) => called,
+            None => self.trace(py, args, kwargs, &words, &arrays)?,
+        };
+        let (results, trace) = called;
+        let kept = &trace.1;
+        let (own, state) = results.split_at(kept.own);
+        if let Some(outputs) = &kept.outputs {
+            self.outputs.write(py, outputs, state)?;
+        }
+        kept.returned.filled(py, own)
+    }
+
+    /// The function itself.
+    #[getter]
+    fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
+        self.function.clone_ref(py)
+    }
+
+    #[getter]
+    fn __doc__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.function.bind(py).getattr("__doc__")
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<compile of {}>", self.function.bind(py).repr()?))
+    }
+
+    /// Name and so on are those of the function.
+    fn __getattr__<'py>(
+        &self,
+        py: Python<'py>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.function.bind(py).getattr(name)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        self.inputs.traverse(&visit)?;
+        self.outputs.traverse(&visit)?;
+        self.traces.try_each(|kept| {
+            let Kept { arguments, returned, outputs, .. } = kept;
+            arguments.traverse(&visit)?;
+            returned.traverse(&visit)?;
+            outputs.iter().try_for_each(|o| o.traverse(&visit))
+        })
+    }
+}
+
+type Called = (Vec<Array>, Arc<(Traced, Kept)>);
+
+impl Compiled {
+    /// Calls the function on arrays without values, and then the graph that it built.
+    #[cold]
+    fn trace<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        words: &[u64],
+        arrays: &[Array],
+    ) -> Res<Called> {
+        let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
+        let both = PyTuple::new(py, [args.clone().into_any(), kwargs.into_any()])?;
+        let (arguments, given) = Structure::of(&both)?;
+        let given = given.len();
+        let mut kept = None;
+        let call = |stand_ins: &[Array]| -> Res<Vec<Array>> {
+            let (own, captured) = stand_ins.split_at(given);
+            let both = arguments.filled(py, own)?;
+            let args = both.get_item(0)?.cast_into::<PyTuple>().map_err(PyErr::from)?;
+            let kwargs = both.get_item(1)?.cast_into::<PyDict>().map_err(PyErr::from)?;
+            drop(both);
+            let (inputs, outputs) = (&self.inputs, &self.outputs);
+            let ((returned, mut results), after) =
+                state::within(py, inputs, outputs, captured, || {
+                    Structure::of(&self.function.bind(py).call(args, Some(&kwargs))?)
+                })?;
+            let own = results.len();
+            let outputs = after.map(|(template, arrays)| {
+                results.extend(arrays);
+                template
+            });
+            kept = Some((returned, own, outputs));
+            Ok(results)
+        };
+        let (traced, reusable) = Traced::new::<Fail>(call, arrays)?;
+        let (returned, own, outputs) =
+            kept.ok_or_else(|| crate::error::value("[compile] The function was not called."))?;
+        // It may compute numbers, on a stream whose work needs the interpreter.
+        py.detach(|| traced.prepare());
+        let results = traced.call(arrays);
+        let trace = Arc::new((traced, Kept { arguments, returned, own, outputs }));
+        if reusable {
+            self.traces.keep(words, arrays, self.shapeless, trace.clone());
+        }
+        Ok((results, trace))
+    }
+}
+
+/// A function that does what `fun` does, by a graph that is recorded at the first call and merged.
+///
+/// `fun` is called once for each set of shapes and dtypes of the arrays among its arguments and each set of constants (numbers,
+/// strings, None) among them, on arrays that have no values; later calls build its graph again without calling
+/// it. So it should be pure: arrays that it closes over are constants. Those in `inputs` (a list or dictionary, whatever
+/// nested) are arguments, too, and those in `outputs` are results, which each call puts there; `random.state` may be
+/// among either. A function that is `shapeless` is not traced again for other sizes.
+#[pyfunction]
+#[pyo3(signature = (fun, inputs=None, outputs=None, shapeless=false))]
+fn compile(
+    fun: &Bound<'_, PyAny>,
+    inputs: Option<Py<PyAny>>,
+    outputs: Option<Py<PyAny>>,
+    shapeless: bool,
+) -> Res<Compiled> {
+    Ok(Compiled {
+        function: callable("compile", fun)?,
+        inputs: State(inputs),
+        outputs: State(outputs),
+        shapeless,
+        traces: Traces::default(),
+    })
+}
+
+/// Has compiled functions use their graphs, which they do unless the environment variable
+/// `ULTRAMARINE_DISABLE_COMPILE` is set.
+#[pyfunction]
+fn enable_compile() {
+    transforms::set_compile(true);
+}
+
+/// Has compiled functions be the functions themselves, everywhere.
+#[pyfunction]
+fn disable_compile() {
+    transforms::set_compile(false);
+}
+
+/// An array as Python has it.
+fn wrapped<'py>(py: Python<'py>, array: &Array) -> Res<Bound<'py, PyAny>> {
+    Ok(Bound::new(py, PyArray::new(array.clone()))?.into_any())
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Compiled>()?;
+    crate::functions!(m: compile enable_compile disable_compile);
+    Ok(())
+}
