@@ -247,6 +247,11 @@ pub(crate) fn all_idle() -> bool {
     read(|r| Some(r.streams.iter().all(|s| idle(&s.1)))).unwrap_or(true)
 }
 
+/// Whether there is such a stream.
+pub(crate) fn exists(stream: Stream) -> bool {
+    read(|r| r.streams.get(stream.index as usize).map(|s| s.0 == stream)).unwrap_or(false)
+}
+
 pub(crate) fn state(stream: Stream) -> Option<Arc<StreamState>> {
     read(|r| r.streams.get(stream.index as usize).map(|s| s.1.clone()))
 }

@@ -51,6 +51,13 @@ pub(super) fn is_nested() -> bool {
 /// Runs an operation that was refused. `values` are its operands on the device.
 pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -> Result<Value> {
     let name = node.op.name();
+    if let Some(value) = in_its_own_way(exec, node, inputs, values) {
+        let value = value?;
+        if !is_nested() {
+            exec.count(name, Way::Decomposed);
+        }
+        return Ok(value);
+    }
     if let Some(value) = decomposed(exec, node, inputs, values)? {
         if !is_nested() {
             exec.count(name, Way::Decomposed);
@@ -72,6 +79,24 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     let value = on_cpu(exec, node, inputs)?;
     exec.count(name, Way::Cpu);
     Ok(value)
+}
+
+/// The result of a primitive from outside, which goes by ordinary operations or not at all: their ways are their own.
+fn in_its_own_way(
+    exec: &Exec,
+    node: &Node,
+    inputs: &Inputs,
+    values: &[Value],
+) -> Option<Result<Value>> {
+    let Op::Many(many) = &node.op else { return None };
+    let _scope = Scope::new(node.stream);
+    many.resort(exec, &given(inputs, values))
+}
+
+/// Operands with their values, as arrays.
+fn given(inputs: &Inputs, values: &[Value]) -> SmallVec<[Array; 3]> {
+    let each = inputs.iter().zip(values);
+    each.map(|(i, v)| Array::given(v.clone(), i.shape.clone(), i.dtype)).collect()
 }
 
 /// The words about an operation that cannot run.
@@ -178,11 +203,7 @@ fn decomposed(
     let nested = is_nested();
     let Some(_entered) = Entered::new(key) else { return Ok(None) };
     let _scope = Scope::new(node.stream);
-    let operands: SmallVec<[Array; 3]> = inputs
-        .iter()
-        .zip(values)
-        .map(|(i, v)| Array::given(v.clone(), i.shape.clone(), i.dtype))
-        .collect();
+    let operands = given(inputs, values);
     let what = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
     let mut memory = true;
     for way in known.unwrap_or(0).. {

@@ -11,6 +11,7 @@ use crate::{
     backend::{Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
+    extension::Outside,
     node::{Inputs, Node, Value},
     placement::Place,
     scalar::Scalar,
@@ -68,6 +69,17 @@ pub(crate) trait ManyRules: Debug + Send + Sync {
     /// operations only hand operands on, wherever those are.
     fn hands_on(&self) -> bool {
         false
+    }
+
+    /// Evaluates it by other operations on the device of `exec`, which refused it; `None` if it has no such way of its own.
+    /// The operands have values.
+    fn resort(&self, _exec: &Exec, _operands: &[Array]) -> Option<Result<Vec<Value>>> {
+        None
+    }
+
+    /// The primitive from outside that it is, if it is one.
+    fn primitive(&self) -> Option<&Outside> {
+        None
     }
 
     /// Batching rule: each mapped result with its mapped axis. `shape` and `dtype` of the
@@ -174,6 +186,11 @@ impl Many {
     /// Evaluates on `exec`, and keeps the values as they are on the device of `to`.
     pub fn run(&self, exec: &Exec, to: &Exec, call: &Call<'_>) -> Result<Value> {
         let values = self.0.rules.eval(exec, call, &self.0.results)?;
+        self.keep(to, values)
+    }
+
+    /// Keeps what an evaluation gave, on the device of `to`.
+    fn keep(&self, to: &Exec, values: Vec<Value>) -> Result<Value> {
         self.one_each(values.len())?;
         let values = match self.rules().hands_on() {
             true => values,
@@ -182,6 +199,22 @@ impl Many {
         let first = values[0].clone();
         let _ = self.0.values.set(values);
         Ok(first)
+    }
+
+    /// Evaluates it where it was refused in its own way, if it has one.
+    pub fn resort(&self, exec: &Exec, operands: &[Array]) -> Option<Result<Value>> {
+        let values = self.rules().resort(exec, operands)?;
+        Some(values.and_then(|values| self.keep(exec, values)))
+    }
+
+    #[allow(dead_code, reason = "for common subexpressions")]
+    /// Whether another one is the same operation, so that with the same operands it has the same results.
+    pub fn same(&self, other: &Many) -> bool {
+        match (self.rules().primitive(), other.rules().primitive()) {
+            (Some(a), Some(b)) => a.same(b),
+            (None, None) => !self.rules().hands_on() && format!("{self:?}") == format!("{other:?}"),
+            _ => false,
+        }
     }
 }
 

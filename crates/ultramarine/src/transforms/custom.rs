@@ -224,7 +224,7 @@ impl Enclosing for CustomFunction {
 }
 
 /// The cotangents of arguments and closed-over arrays by the function's own operations.
-pub(super) fn reverse(
+pub(crate) fn reverse(
     f: &Function,
     arguments: &[Array],
     captured: &[Array],
@@ -237,7 +237,7 @@ pub(super) fn reverse(
 }
 
 /// The tangents of the outputs by the function's own operations.
-pub(super) fn forward(
+pub(crate) fn forward(
     f: &Function,
     arguments: &[Array],
     captured: &[Array],

@@ -21,7 +21,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 /// A function of arrays.
-pub(super) type Function = Arc<dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync>;
+pub(crate) type Function = Arc<dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync>;
 
 /// The rules of such an operation. All are told how many of the operands are arguments and, behind
 /// them, arrays that the function closes over.

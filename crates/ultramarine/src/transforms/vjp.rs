@@ -140,7 +140,7 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
 }
 
 /// A lazy zero of an array's shape, in the dtype of its derivatives.
-pub(super) fn zeros_like(a: &Array) -> Array {
+pub(crate) fn zeros_like(a: &Array) -> Array {
     let zero = Scalar::from_i64(a.dtype().derivative(), 0);
     crate::ops::fill::filled(Shape::from_slice(a.shape()), zero)
 }

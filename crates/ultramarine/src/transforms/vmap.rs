@@ -76,7 +76,7 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
 }
 
 /// What the function sees of a mapped input: its shape without the axis, no value.
-pub(super) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
+pub(crate) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
@@ -87,7 +87,7 @@ pub(super) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
 
 /// The outputs for the whole batch, each with its batch axis (`None`: it does not depend on the
 /// batch). `arguments` stand for `inputs` in the outputs' graph.
-pub(super) fn batch(
+pub(crate) fn batch(
     arguments: &[Array],
     inputs: &[Array],
     axes: &[Option<usize>],

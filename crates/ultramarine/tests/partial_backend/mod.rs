@@ -15,6 +15,7 @@ pub struct Request {
     /// The op's id.
     pub op: u32,
     /// First attribute: the code of a unary, binary ... function; 0 if there is none.
+    #[allow(dead_code, reason = "not every test asks")]
     pub code: u32,
     /// Names of the dtypes of inputs and outputs.
     #[allow(dead_code, reason = "not every test asks")]

@@ -1,0 +1,89 @@
+//! A primitive becomes a node of the graph.
+
+use super::{
+    boundary::guard,
+    derive, evaluate,
+    handles::{arrays, hand_out},
+    primitive::{Applied, Primitive},
+    types::enter,
+};
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Vmap,
+        many::{ManyJvp, ManyRules, ManyVjp},
+    },
+    shape::Shape,
+};
+use core::ffi::c_void;
+use std::sync::Arc;
+use ultramarine_abi::{
+    self as abi, Status,
+    extension::{self, ArrayHandle, PlaceCode},
+};
+
+pub(super) unsafe extern "C" fn apply(
+    _: *mut c_void,
+    primitive: *const extension::Primitive,
+    inputs: *const *mut ArrayHandle,
+    n_inputs: u32,
+    place: *const PlaceCode,
+    outputs: *mut *mut ArrayHandle,
+    error: *mut *mut abi::Error,
+) -> Status {
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        guard("apply", error, || {
+            let primitive = Primitive::new(primitive)?;
+            let name = primitive.name;
+            let inputs = arrays(name, inputs, n_inputs)?;
+            if outputs.is_null() {
+                return Err(Error::value(name, "NULL for the outputs.").into());
+            }
+            let _scope = enter(name, place)?;
+            Ok(hand_out(name, applied(primitive, &inputs)?, outputs)?)
+        })
+    }
+}
+
+/// The lazy outputs of a primitive.
+fn applied(primitive: Primitive, inputs: &[Array]) -> Result<Vec<Array>> {
+    let results = primitive.infer(inputs)?;
+    let applied = Applied { primitive: Arc::new(primitive), results: Arc::new(results.clone()) };
+    let inputs: Vec<&Array> = inputs.iter().collect();
+    Array::many(applied, &inputs, results)
+}
+
+impl ManyRules for Applied {
+    fn name(&self) -> &'static str {
+        self.primitive.name
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        evaluate::run(&self.primitive, exec, call, results)
+    }
+
+    fn resort(&self, exec: &Exec, operands: &[Array]) -> Option<Result<Vec<Value>>> {
+        Some(evaluate::composed(self, exec, operands))
+    }
+
+    fn primitive(&self) -> Option<&Primitive> {
+        Some(&self.primitive)
+    }
+
+    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        derive::vjp(self, v)
+    }
+
+    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        derive::jvp(self, j)
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        derive::vmap(self, v)
+    }
+}

@@ -1,0 +1,216 @@
+//! What functions of the table have in common: nothing unwinds, and what comes in is judged before it is used.
+
+use super::errors::give_error;
+use crate::error::{Error, Result};
+use core::ffi::{CStr, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use ultramarine_abi::{self as abi, Status, status};
+
+/// Why a function gives no answer.
+pub(super) enum Failure {
+    /// With an error.
+    Error(Error),
+    /// It is not to be had, which is no error.
+    Unsupported,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Error(error)
+    }
+}
+
+/// The text of a panic.
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown panic").to_owned()
+}
+
+/// Runs a function of the table; what goes wrong goes into `error`, if there is room.
+///
+/// # Safety
+/// `error` is NULL or the caller's pointer.
+pub(super) unsafe fn guard(
+    function: &str,
+    error: *mut *mut abi::Error,
+    f: impl FnOnce() -> Result<(), Failure>,
+) -> Status {
+    let failure = match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(Ok(())) => return status::OK,
+        Ok(Err(failure)) => failure,
+        Err(panic) => {
+            let text = format!("panicked: {}", panic_text(&*panic));
+            // A payload may panic when it is dropped.
+            std::mem::forget(panic);
+            Failure::Error(Error::runtime(function, text))
+        }
+    };
+    let found = match failure {
+        Failure::Unsupported => return status::UNSUPPORTED,
+        Failure::Error(found) => found,
+    };
+    let object = give_error(found);
+    let mut code = status::ERROR;
+    // SAFETY: a live object; `error` is NULL or the caller's.
+    unsafe {
+        let known = super::errors::error_code(std::ptr::null_mut(), object);
+        if known != status::OK {
+            code = known;
+        }
+        match error.as_mut() {
+            Some(error) => *error = object,
+            None => super::errors::error_free(std::ptr::null_mut(), object),
+        }
+    }
+    code
+}
+
+/// A struct of the contract: `#[repr(C)]`, and its first field is `size: u32`.
+///
+/// # Safety
+/// That is so.
+pub(super) unsafe trait Sized32: Copy {
+    /// Its name in C, for errors.
+    const NAME: &'static str;
+}
+
+macro_rules! sized {
+    ($($t:ident $name:literal)*) => {
+        $(
+            // SAFETY: as defined in the contract.
+            unsafe impl Sized32 for ultramarine_abi::extension::$t {
+                const NAME: &'static str = $name;
+            }
+        )*
+    };
+}
+
+sized! {
+    PlaceCode "um_place"
+    TensorType "um_tensor_type"
+    View "um_view"
+    KernelText "um_kernel_text"
+    KernelFacts "um_kernel_facts"
+    Binding "um_binding"
+    Dispatch "um_dispatch"
+    Primitive "um_primitive"
+    Attribute "um_attribute"
+}
+
+/// The `size` of a struct, if it is no shorter than this contract's.
+///
+/// # Safety
+/// `at` is NULL or points at a struct whose size is what it says.
+unsafe fn judged<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
+    if at.is_null() {
+        return Err(Error::value(function, format!("NULL for {}.", T::NAME)));
+    }
+    if !at.is_aligned() {
+        return Err(Error::value(function, format!("{} is misaligned.", T::NAME)));
+    }
+    // SAFETY: not NULL; begins with its size.
+    let size = unsafe { at.cast::<u32>().read() };
+    if (size as usize) < size_of::<T>() {
+        let text = format!("{} says it has {size} bytes; it has {}.", T::NAME, size_of::<T>());
+        return Err(Error::value(function, text));
+    }
+    Ok(size)
+}
+
+/// A struct that somebody passed in.
+///
+/// # Safety
+/// `at` is NULL or points at a struct whose size is what it says.
+pub(super) unsafe fn read<T: Sized32>(function: &str, at: *const T) -> Result<T> {
+    // SAFETY: by this function's contract; then it is long enough.
+    unsafe { judged(function, at).map(|_| at.read()) }
+}
+
+/// A struct that somebody wants filled: it keeps its `size`.
+///
+/// # Safety
+/// `at` is NULL or points at a struct of the caller's whose size is what it says.
+pub(super) unsafe fn fill<T: Sized32>(function: &str, at: *mut T, value: T) -> Result<()> {
+    // SAFETY: by this function's contract; then it is long enough.
+    unsafe {
+        let size = judged(function, at)?;
+        at.write(value);
+        at.cast::<u32>().write(size);
+    }
+    Ok(())
+}
+
+/// As [`fill`], if it is wanted at all.
+///
+/// # Safety
+/// As [`fill`].
+pub(super) unsafe fn fill_if<T: Sized32>(function: &str, at: *mut T, value: T) -> Result<()> {
+    // SAFETY: by this function's contract.
+    if at.is_null() { Ok(()) } else { unsafe { fill(function, at, value) } }
+}
+
+/// Checks a struct that is to be filled later.
+///
+/// # Safety
+/// As [`fill`].
+pub(super) unsafe fn check_if<T: Sized32>(function: &str, at: *mut T) -> Result<()> {
+    // SAFETY: by this function's contract.
+    if at.is_null() { Ok(()) } else { unsafe { judged(function, at.cast_const()) }.map(drop) }
+}
+
+/// The structs of an array, `stride` bytes apart (0: as far as the first one's `size`).
+///
+/// # Safety
+/// `at` is NULL or points at `n` structs of that stride.
+pub(super) unsafe fn read_all<T: Sized32>(
+    function: &str,
+    at: *const T,
+    n: u32,
+    stride: u32,
+) -> Result<Vec<T>> {
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: by this function's contract there is a first one.
+    let size = unsafe { judged(function, at)? };
+    let stride = if stride == 0 { size } else { stride } as usize;
+    if stride < size_of::<T>() || !stride.is_multiple_of(align_of::<T>()) {
+        return Err(Error::value(function, format!("{} with a stride of {stride}.", T::NAME)));
+    }
+    // SAFETY: by this function's contract.
+    (0..n as usize).map(|i| unsafe { read(function, at.byte_add(i * stride)) }).collect()
+}
+
+/// A list of plain values.
+///
+/// # Safety
+/// `at` is NULL or points at `n` values that live as long as `'a`.
+pub(super) unsafe fn list<'a, T: Copy>(
+    function: &str,
+    what: &str,
+    at: *const T,
+    n: u64,
+) -> Result<&'a [T]> {
+    if n == 0 {
+        return Ok(&[]);
+    }
+    let bytes = n.checked_mul(size_of::<T>() as u64);
+    if at.is_null() || !at.is_aligned() || bytes.is_none_or(|b| b > isize::MAX as u64) {
+        return Err(Error::value(function, format!("NULL or a misaligned pointer for {what}.")));
+    }
+    // SAFETY: not NULL, aligned; `n` values by this function's contract.
+    Ok(unsafe { std::slice::from_raw_parts(at, n as usize) })
+}
+
+/// A NUL-terminated text.
+///
+/// # Safety
+/// `at` is NULL or NUL-terminated, and lives as long as `'a`.
+pub(super) unsafe fn text<'a>(function: &str, what: &str, at: *const c_char) -> Result<&'a str> {
+    if at.is_null() {
+        return Err(Error::value(function, format!("NULL for {what}.")));
+    }
+    // SAFETY: not NULL; NUL-terminated by this function's contract.
+    let text = unsafe { CStr::from_ptr(at) };
+    text.to_str().map_err(|_| Error::value(function, format!("{what} is not UTF-8.")))
+}

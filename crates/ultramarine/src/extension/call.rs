@@ -1,0 +1,514 @@
+//! A call of an evaluation: memory of outputs, tasks, kernels. Functions with a `host_call` look for it in the thread's
+//! own call, so one that is kept too long, or used by another thread, is an error and no more.
+
+use super::{
+    boundary::{Failure, check_if, fill_if, guard, list},
+    poison::Pattern,
+    primitive::Primitive,
+};
+use crate::{
+    backend::{Exec, UserKernel},
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::Call,
+    shape::{self, Shape, Show, Strides},
+};
+use core::ffi::c_void;
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::sync::Arc;
+use ultramarine_abi::{
+    self as abi, Status,
+    extension::{self, Task, TaskDrop, View, view},
+};
+
+pub(super) use super::launch::{contiguous, kernel, kernel_facts, launch, temporary};
+
+thread_local! {
+    static CURRENT: Cell<*const State<'static>> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Work that a call enqueued. Its context is ended once, whether it ran or not.
+pub(super) struct Queued {
+    task: Task,
+    drop: Option<TaskDrop>,
+    context: *mut c_void,
+}
+
+impl Queued {
+    /// Runs it.
+    pub fn run(self, name: &str) -> Result<()> {
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the extension's task with its context, once.
+        unsafe {
+            let code = (self.task)(self.context, &raw mut error);
+            match super::errors::answer(name, "a task", code, error)? {
+                true => Ok(()),
+                false => Err(Error::runtime(name, "A task says that it is unsupported.")),
+            }
+        }
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        if let Some(drop) = self.drop {
+            // SAFETY: the extension's function with its context, once.
+            unsafe { drop(self.context) }
+        }
+    }
+}
+
+/// An output and where its memory comes from.
+pub(super) struct Output {
+    pub value: Value,
+    /// Written by this evaluation, not by an earlier one.
+    pub own: bool,
+}
+
+/// What the functions of the table know of a call.
+pub(super) struct State<'a> {
+    pub primitive: &'a Primitive,
+    pub exec: &'a Exec,
+    pub call: &'a Call<'a>,
+    pub results: &'a [(Shape, Dtype)],
+    /// Outputs are filled with it, and no memory is given away.
+    pub poison: Option<Pattern>,
+    /// As the primitive sees them. Only its own thread does.
+    inputs: UnsafeCell<Vec<View>>,
+    outputs_seen: UnsafeCell<Vec<View>>,
+    /// Of fixed length: views point at their strides.
+    outputs: RefCell<Vec<Option<Output>>>,
+    /// Row-major copies of inputs, of fixed length.
+    pub copies: RefCell<Vec<Option<Value>>>,
+    /// Inputs whose memory an output has.
+    taken: RefCell<Vec<usize>>,
+    pub tasks: RefCell<Vec<Queued>>,
+    pub temporaries: RefCell<Vec<Value>>,
+    pub kernels: RefCell<Vec<Arc<UserKernel>>>,
+}
+
+/// How a tensor looks. The view points at `shape` and at the value's strides.
+pub(super) fn seen(value: &Value, shape: &[usize], dtype: Dtype, host: bool) -> View {
+    let row_major = shape::is_contiguous(shape, &value.strides);
+    View {
+        size: size_of::<View>() as u32,
+        flags: if row_major { view::ROW_CONTIGUOUS } else { 0 },
+        data: if host { value.data().cast() } else { std::ptr::null_mut() },
+        // usize and isize are 64 bits wide on every target that is supported.
+        shape: shape.as_ptr().cast(),
+        strides: value.strides.as_ptr().cast(),
+        elements: shape::size(shape) as i64,
+        ndim: shape.len() as i32,
+        dtype: dtype.to_dl(),
+    }
+}
+
+impl<'a> State<'a> {
+    pub fn new(
+        primitive: &'a Primitive,
+        exec: &'a Exec,
+        call: &'a Call<'a>,
+        results: &'a [(Shape, Dtype)],
+        poison: Option<Pattern>,
+    ) -> Result<State<'a>> {
+        let host = exec.device.is_host();
+        let copy = |i| if host { Ok(None) } else { exec.reachable(&call.operand(i)) };
+        let copies = (0..call.inputs.len()).map(copy).collect::<Result<_>>()?;
+        let state = State {
+            primitive,
+            exec,
+            call,
+            results,
+            poison,
+            inputs: UnsafeCell::default(),
+            outputs_seen: UnsafeCell::default(),
+            outputs: RefCell::new(results.iter().map(|_| None).collect()),
+            copies: RefCell::new(copies),
+            taken: RefCell::default(),
+            tasks: RefCell::default(),
+            temporaries: RefCell::default(),
+            kernels: RefCell::default(),
+        };
+        let input = |i: usize| {
+            let (shape, dtype) = call.descs[i];
+            let copies = state.copies.borrow();
+            let value = copies[i].as_ref().unwrap_or(&call.inputs[i]);
+            let mut view = seen(value, shape, dtype, host);
+            if primitive.allocates && state.may_take(i) {
+                view.flags |= view::MAY_TAKE;
+            }
+            view
+        };
+        let inputs: Vec<View> = (0..call.inputs.len()).map(input).collect();
+        let output = |(shape, dtype): &(Shape, Dtype)| View {
+            size: size_of::<View>() as u32,
+            flags: 0,
+            data: std::ptr::null_mut(),
+            shape: shape.as_ptr().cast(),
+            strides: shape.as_ptr().cast(),
+            elements: shape::size(shape) as i64,
+            ndim: shape.len() as i32,
+            dtype: dtype.to_dl(),
+        };
+        let outputs: Vec<View> = results.iter().map(output).collect();
+        let mut state = state;
+        *state.inputs.get_mut() = inputs;
+        *state.outputs_seen.get_mut() = outputs;
+        for (i, (shape, _)) in results.iter().enumerate() {
+            // Nothing can be written to what is empty.
+            if !primitive.allocates || shape.contains(&0) {
+                let value = state.memory(i, shape::contiguous_strides(shape))?;
+                state.give(i, value, true);
+            } else {
+                let mut outputs = state.outputs_seen.get_mut()[i];
+                outputs.strides = UNKNOWN.as_ptr();
+                state.outputs_seen.get_mut()[i] = outputs;
+            }
+        }
+        Ok(state)
+    }
+
+    /// The views of inputs and outputs.
+    pub fn views(&self) -> (*const View, *const View) {
+        // SAFETY: the lists are never resized, and only this thread changes their elements.
+        unsafe { ((*self.inputs.get()).as_ptr(), (*self.outputs_seen.get()).as_ptr()) }
+    }
+
+    /// What the views of input `i` say from here on.
+    pub fn see_input(&self, i: usize, view: View) {
+        // SAFETY: as `views`; nobody holds a reference into the list.
+        unsafe { (&mut *self.inputs.get())[i] = view }
+    }
+
+    /// The view of output `i`.
+    fn output_view(&self, i: usize) -> View {
+        // SAFETY: as `views`.
+        unsafe { (&*self.outputs_seen.get())[i] }
+    }
+
+    /// New memory for output `i`.
+    fn memory(&self, i: usize, strides: Strides) -> Result<Value> {
+        let (shape, dtype) = &self.results[i];
+        let mut value = match &self.poison {
+            Some(pattern) => pattern.memory(self.exec, shape, *dtype)?,
+            None => self.exec.alloc(shape, *dtype)?,
+        };
+        value.strides = strides;
+        Ok(value)
+    }
+
+    /// Gives output `i` row-major memory if it has none.
+    pub fn give_memory(&self, i: usize) -> Result<()> {
+        if self.outputs.borrow()[i].is_none() {
+            let strides = shape::contiguous_strides(&self.results[i].0);
+            self.give(i, self.memory(i, strides)?, true);
+        }
+        Ok(())
+    }
+
+    /// Gives output `i` its memory.
+    fn give(&self, i: usize, value: Value, own: bool) {
+        let mut outputs = self.outputs.borrow_mut();
+        let output = outputs[i].insert(Output { value, own });
+        let (shape, dtype) = &self.results[i];
+        let view = seen(&output.value, shape, *dtype, self.exec.device.is_host());
+        // SAFETY: as `views`; nobody holds a reference into the list.
+        unsafe { (&mut *self.outputs_seen.get())[i] = view }
+    }
+
+    /// Whether an output of its size can have the memory of input `i`.
+    fn may_take(&self, i: usize) -> bool {
+        let (shape, dtype) = self.call.descs[i];
+        let value = &self.call.inputs[i];
+        self.poison.is_none()
+            && i < 32
+            && self.call.donatable >> i & 1 == 1
+            && value.offset == 0
+            && value.buffer.bytes() == dtype.bytes_of(shape::size(shape))
+            && shape::is_contiguous(shape, &value.strides)
+            && !self.taken.borrow().contains(&i)
+            && self.copies.borrow()[i].is_none()
+    }
+
+    /// Whether an input's memory was given away.
+    pub fn has_taken(&self) -> bool {
+        !self.taken.borrow().is_empty()
+    }
+
+    /// Looks at the outputs.
+    pub fn outputs<T>(&self, f: impl FnOnce(&[Option<Output>]) -> T) -> T {
+        f(&self.outputs.borrow())
+    }
+
+    /// The outputs, all of which must have memory.
+    pub fn finish(self, rule: &str) -> Result<Vec<Output>> {
+        let name = self.primitive.name;
+        let each = self.outputs.into_inner().into_iter().enumerate();
+        each.map(|(i, output)| {
+            let missing = || Error::runtime(name, format!("{rule} gave output {i} no memory."));
+            output.ok_or_else(missing)
+        })
+        .collect()
+    }
+
+    /// Index of an output that has no memory yet.
+    fn bare(&self, function: &str, output: u32) -> Result<usize> {
+        let name = self.primitive.name;
+        let i = output as usize;
+        let wrong = |text: String| Err(Error::value(name, format!("{function}: {text}")));
+        if !self.primitive.allocates {
+            return wrong(
+                "the primitive is not one that allocates (UM_PRIMITIVE_ALLOCATES).".into(),
+            );
+        }
+        match self.outputs.borrow().get(i) {
+            Some(None) => Ok(i),
+            Some(Some(_)) if self.results[i].0.contains(&0) => Ok(i),
+            Some(Some(_)) => wrong(format!("output {i} has memory already.")),
+            None => wrong(format!("there is no output {i}.")),
+        }
+    }
+
+    /// Index of an input.
+    pub fn input(&self, function: &str, input: u32) -> Result<usize> {
+        let i = input as usize;
+        if i < self.call.inputs.len() {
+            return Ok(i);
+        }
+        Err(Error::value(self.primitive.name, format!("{function}: there is no input {i}.")))
+    }
+}
+
+/// Strides of an output without memory: there are none yet.
+static UNKNOWN: [i64; abi::MAX_NDIM] = [0; abi::MAX_NDIM];
+
+/// While it lives, a call is the thread's own.
+pub(super) struct Current(*const State<'static>);
+
+impl Current {
+    pub fn enter(state: &State<'_>) -> Current {
+        Current(CURRENT.replace(std::ptr::from_ref(state).cast()))
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+/// Runs a function of the table that has a call.
+///
+/// # Safety
+/// `error` is NULL or the caller's pointer.
+pub(super) unsafe fn with_call(
+    function: &str,
+    host_call: *mut c_void,
+    error: *mut *mut abi::Error,
+    f: impl FnOnce(&State<'_>) -> Result<(), Failure>,
+) -> Status {
+    // SAFETY: by this function's contract.
+    unsafe {
+        guard(function, error, || {
+            let current = CURRENT.get();
+            if current.is_null() || current.cast::<c_void>() != host_call.cast_const() {
+                let text = "host_call is not that of an evaluation that this thread is in.";
+                return Err(Error::value(function, text).into());
+            }
+            // SAFETY: what is current lives until it is not; shared access only.
+            f(&*current)
+        })
+    }
+}
+
+/// The strides of an output, if they are dense in some order of the axes.
+fn dense(shape: &[usize], strides: &[i64]) -> Option<Strides> {
+    if shape.contains(&0) {
+        return Some(shape::contiguous_strides(shape));
+    }
+    let mut order: Vec<usize> = (0..shape.len()).filter(|i| shape[*i] != 1).collect();
+    order.sort_by_key(|i| strides[*i]);
+    let mut expected = 1;
+    for i in &order {
+        if strides[*i] != expected {
+            return None;
+        }
+        expected *= shape[*i] as i64;
+    }
+    // Strides that lead nowhere may be anything, and later overflow.
+    let mut own = shape::contiguous_strides(shape);
+    order.iter().for_each(|i| own[*i] = strides[*i] as isize);
+    Some(own)
+}
+
+pub(super) unsafe extern "C" fn allocate(
+    host_call: *mut c_void,
+    output: u32,
+    strides: *const i64,
+    view: *mut View,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "allocate";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            let i = state.bare(NAME, output)?;
+            check_if(NAME, view)?;
+            let shape = &state.results[i].0;
+            let strides = match strides.is_null() {
+                true => shape::contiguous_strides(shape),
+                false => {
+                    let given = list(NAME, "the strides", strides, shape.len() as u64)?;
+                    dense(shape, given).ok_or_else(|| {
+                        let text = format!(
+                            "allocate: strides {given:?} do not fill shape {} without gaps.",
+                            Show(shape)
+                        );
+                        Error::value(state.primitive.name, text)
+                    })?
+                }
+            };
+            let value = state.memory(i, strides)?;
+            state.give(i, value, true);
+            Ok(fill_if(NAME, view, state.output_view(i))?)
+        })
+    }
+}
+
+pub(super) unsafe extern "C" fn take(
+    host_call: *mut c_void,
+    output: u32,
+    input: u32,
+    view: *mut View,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "take";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            let (i, from) = (state.bare(NAME, output)?, state.input(NAME, input)?);
+            check_if(NAME, view)?;
+            let (shape, dtype) = &state.results[i];
+            let value = &state.call.inputs[from];
+            let fits = value.buffer.bytes() == dtype.bytes_of(shape::size(shape));
+            if !fits || !state.may_take(from) {
+                return Err(Failure::Unsupported);
+            }
+            let strides = shape::contiguous_strides(shape);
+            let value = Value { strides, ..state.exec.donate(value) };
+            state.taken.borrow_mut().push(from);
+            state.give(i, value, true);
+            Ok(fill_if(NAME, view, state.output_view(i))?)
+        })
+    }
+}
+
+/// The lowest and the highest element that strides lead to, from the first one.
+fn reach(shape: &[usize], strides: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
+    shape.iter().zip(strides).try_fold((0i64, 0i64), |(low, high), (&n, s)| {
+        let far = s.checked_mul(n as i64 - 1)?;
+        Some((low.checked_add(far.min(0))?, high.checked_add(far.max(0))?))
+    })
+}
+
+pub(super) unsafe extern "C" fn share(
+    host_call: *mut c_void,
+    output: u32,
+    input: u32,
+    offset: i64,
+    strides: *const i64,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "share";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            let (i, from) = (state.bare(NAME, output)?, state.input(NAME, input)?);
+            let (shape, dtype) = &state.results[i];
+            let (its, of) = state.call.descs[from];
+            let name = state.primitive.name;
+            if of != *dtype {
+                let text = format!("share: output {i} is of {dtype}, input {from} of {of}.");
+                return Err(Error::value(name, text).into());
+            }
+            if shape.contains(&0) {
+                return Ok(());
+            }
+            let copies = state.copies.borrow();
+            let value = copies[from].as_ref().unwrap_or(&state.call.inputs[from]);
+            let own = shape::contiguous_strides(shape);
+            let own: Vec<i64> = match strides.is_null() {
+                true => own.iter().map(|s| *s as i64).collect(),
+                false => list(NAME, "the strides", strides, shape.len() as u64)?.to_vec(),
+            };
+            let inside = || {
+                let (low, high) = reach(shape, own.iter().copied())?;
+                let (first, last) = reach(its, value.strides.iter().map(|s| *s as i64))?;
+                let inside = offset.checked_add(low)? >= first && offset.checked_add(high)? <= last;
+                Some(inside && !its.contains(&0))
+            };
+            if inside() != Some(true) {
+                let text = format!(
+                    "share: shape {} with strides {own:?} and offset {offset} leaves input {from}.",
+                    Show(shape)
+                );
+                return Err(Error::value(name, text).into());
+            }
+            // Strides that lead nowhere may be anything, and later overflow.
+            let mut strides = shape::contiguous_strides(shape);
+            for ((to, from), n) in strides.iter_mut().zip(&own).zip(shape) {
+                *to = if *n == 1 { *to } else { *from as isize };
+            }
+            let offset = value.offset as i64 + offset * dtype.size() as i64;
+            let value = Value { buffer: value.buffer.clone(), offset: offset as usize, strides };
+            drop(copies);
+            state.give(i, value, false);
+            Ok(())
+        })
+    }
+}
+
+pub(super) unsafe extern "C" fn enqueue(
+    host_call: *mut c_void,
+    task: Task,
+    drop: Option<TaskDrop>,
+    context: *mut c_void,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "enqueue";
+    // Taken over also when it fails.
+    let queued = Queued { task, drop, context };
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            if !state.exec.device.is_host() {
+                let text = "enqueue: on devices there are launches, not tasks.";
+                return Err(Error::value(state.primitive.name, text).into());
+            }
+            state.tasks.borrow_mut().push(queued);
+            Ok(())
+        })
+    }
+}
+
+/// Languages of kernels, in the words of [`extension::EvalCall::languages`].
+pub(super) fn languages(exec: &Exec) -> std::ffi::CString {
+    let all = if exec.device.is_host() { String::new() } else { exec.languages().join(" ") };
+    std::ffi::CString::new(all).unwrap_or_default()
+}
+
+/// The call as the primitive gets it.
+pub(super) fn described(state: &State<'_>, languages: &core::ffi::CStr) -> extension::EvalCall {
+    let (inputs, outputs) = state.views();
+    extension::EvalCall {
+        size: size_of::<extension::EvalCall>() as u32,
+        n_inputs: state.call.inputs.len() as u32,
+        n_outputs: state.results.len() as u32,
+        view_stride: size_of::<View>() as u32,
+        inputs,
+        outputs,
+        languages: languages.as_ptr(),
+        host_call: std::ptr::from_ref(state).cast_mut().cast(),
+    }
+}

@@ -1,0 +1,281 @@
+//! Transforms of primitives: by a rule of their own, else by `compose`. What rules return is judged before it is used.
+
+use super::{
+    errors::answer,
+    handles::{Returned, lent, lent_some},
+    primitive::Applied,
+};
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{
+        Cotangents, Vmap,
+        many::{ManyJvp, ManyVjp},
+    },
+    shape::{Shape, Show},
+    transforms::{Function, batch, forward, reverse, stand_in, zeros_like},
+};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// How deep compositions may lead into each other.
+const MAX_DEPTH: usize = 64;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While it lives, this thread is one composition deeper.
+pub(super) struct Deeper(());
+
+impl Deeper {
+    /// An error if a composition comes back to itself for ever.
+    pub fn new(name: &str) -> Result<Deeper> {
+        let depth = DEPTH.get();
+        if depth >= MAX_DEPTH {
+            let text = format!("compose leads to itself: {MAX_DEPTH} of them are nested.");
+            return Err(Error::runtime(name, text));
+        }
+        DEPTH.set(depth + 1);
+        Ok(Deeper(()))
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+impl Applied {
+    /// The outputs by other operations; `None` if there is no such rule.
+    pub fn compose(&self, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
+        let primitive = &*self.primitive;
+        let Some(rule) = primitive.rules.compose else { return Ok(None) };
+        let name = primitive.name;
+        let handles = lent(inputs);
+        let mut returned = Returned::room(self.results.len());
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the primitive's rule with its context; inputs are alive, and there is room for each output.
+        let found = unsafe {
+            let n = handles.len() as u32;
+            let code =
+                rule(primitive.context(), handles.as_ptr(), n, returned.at(), &raw mut error);
+            if !answer(name, "compose", code, error)? {
+                return Ok(None);
+            }
+            returned.take(name, "compose", &[&handles])?
+        };
+        let fit = |(i, (array, (shape, dtype))): (usize, (Option<Array>, &(Shape, Dtype)))| {
+            let array = there(name, "compose", array, i)?;
+            if array.shape() == &shape[..] && array.dtype() == *dtype {
+                return Ok(array);
+            }
+            let text = format!(
+                "compose returned {} of shape {} for output {i}, which infer says is {dtype} of shape {}.",
+                array.dtype(),
+                Show(array.shape()),
+                Show(shape)
+            );
+            Err(Error::value(name, text))
+        };
+        let each = found.into_iter().zip(self.results.iter()).enumerate();
+        each.map(fit).collect::<Result<_>>().map(Some)
+    }
+
+    /// `compose` as a function, for the transform that has no rule.
+    fn function(&self, rule: &'static str) -> Function {
+        let own = self.clone();
+        Arc::new(move |inputs: &[Array]| own.compose(inputs)?.ok_or_else(|| own.missing(rule)))
+    }
+
+    #[cold]
+    fn missing(&self, rule: &str) -> Error {
+        let name = self.primitive.name;
+        Error::value(rule, format!("{name} has no {rule} rule, and no compose to derive it from."))
+    }
+
+    /// Before a transform goes by `compose`.
+    fn deeper(&self, rule: &str) -> Result<Deeper> {
+        match self.primitive.rules.compose {
+            Some(_) => Deeper::new(self.primitive.name),
+            None => Err(self.missing(rule)),
+        }
+    }
+}
+
+/// An output that a rule has to give.
+fn there(name: &str, rule: &str, array: Option<Array>, i: usize) -> Result<Array> {
+    array.ok_or_else(|| Error::value(name, format!("{rule} returned NULL for output {i}.")))
+}
+
+/// A derivative that a rule returned, in the dtype that it has to have.
+fn checked(
+    name: &str,
+    rule: &str,
+    given: Option<Array>,
+    of: &Array,
+    (what, i): (&str, usize),
+) -> Result<Option<Array>> {
+    let Some(given) = given else { return Ok(None) };
+    if given.shape() == of.shape() {
+        return given.try_astype(of.dtype().derivative()).map(Some);
+    }
+    let text = format!(
+        "{rule} returned an array of shape {} for {what} {i}, whose shape is {}.",
+        Show(given.shape()),
+        Show(of.shape())
+    );
+    Err(Error::value(name, text))
+}
+
+/// Cotangents of the inputs.
+pub(super) fn vjp(own: &Applied, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    let primitive = &*own.primitive;
+    let name = primitive.name;
+    if let Some(rule) = primitive.rules.vjp {
+        let (inputs, outputs) = (lent(v.primals), lent(v.outputs));
+        let cotangents = lent_some(v.cotangents);
+        let wanted: Vec<u8> = v.wanted.iter().map(|w| *w as u8).collect();
+        let mut returned = Returned::room(inputs.len());
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the primitive's rule with its context; all arrays are alive, lists are as long as the rule expects.
+        let found = unsafe {
+            let code = rule(
+                primitive.context(),
+                inputs.as_ptr(),
+                inputs.len() as u32,
+                outputs.as_ptr(),
+                cotangents.as_ptr(),
+                wanted.as_ptr(),
+                returned.at(),
+                &raw mut error,
+            );
+            match answer(name, "vjp", code, error)? {
+                true => Some(returned.take(name, "vjp", &[&inputs, &outputs, &cotangents])?),
+                false => None,
+            }
+        };
+        if let Some(found) = found {
+            let each = found.into_iter().zip(v.primals).enumerate();
+            return each.map(|(i, (c, x))| checked(name, "vjp", c, x, ("input", i))).collect();
+        }
+    }
+    let _deeper = own.deeper("vjp")?;
+    let given = v.cotangents.iter().zip(v.outputs);
+    let cotangents = given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect();
+    reverse(&own.function("vjp"), v.primals, &[], cotangents)
+}
+
+/// Tangents of the outputs.
+pub(super) fn jvp(own: &Applied, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    let primitive = &*own.primitive;
+    let name = primitive.name;
+    if let Some(rule) = primitive.rules.jvp {
+        let (inputs, tangents) = (lent(j.primals), lent_some(j.tangents));
+        let mut returned = Returned::room(j.outputs.len());
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the primitive's rule with its context; all arrays are alive, lists are as long as the rule expects.
+        let found = unsafe {
+            let code = rule(
+                primitive.context(),
+                inputs.as_ptr(),
+                inputs.len() as u32,
+                tangents.as_ptr(),
+                returned.at(),
+                &raw mut error,
+            );
+            match answer(name, "jvp", code, error)? {
+                true => Some(returned.take(name, "jvp", &[&inputs, &tangents])?),
+                false => None,
+            }
+        };
+        if let Some(found) = found {
+            let each = found.into_iter().zip(j.outputs).enumerate();
+            return each.map(|(i, (t, o))| checked(name, "jvp", t, o, ("output", i))).collect();
+        }
+    }
+    let _deeper = own.deeper("jvp")?;
+    forward(&own.function("jvp"), j.primals, &[], j.tangents)
+}
+
+/// Outputs for a batch, each with its mapped axis.
+pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+    let primitive = &*own.primitive;
+    let name = primitive.name;
+    if let Some(rule) = primitive.rules.vmap {
+        const UNSET: i32 = i32::MIN;
+        let inputs = lent(v.inputs);
+        let axes: Vec<i32> = v.axes.iter().map(|a| a.map_or(-1, |a| a as i32)).collect();
+        let mut returned = Returned::room(own.results.len());
+        let mut output_axes = vec![UNSET; own.results.len()];
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the primitive's rule with its context; all arrays are alive, lists are as long as the rule expects.
+        let found = unsafe {
+            let code = rule(
+                primitive.context(),
+                inputs.as_ptr(),
+                inputs.len() as u32,
+                axes.as_ptr(),
+                v.size as i64,
+                returned.at(),
+                output_axes.as_mut_ptr(),
+                &raw mut error,
+            );
+            match answer(name, "vmap", code, error)? {
+                true => Some(returned.take(name, "vmap", &[&inputs])?),
+                false => None,
+            }
+        };
+        if let Some(found) = found {
+            let each = found.into_iter().zip(output_axes).enumerate();
+            return each.map(|(i, (array, axis))| mapped(own, v.size, i, array, axis)).collect();
+        }
+    }
+    let _deeper = own.deeper("vmap")?;
+    let seen: Vec<Array> =
+        v.inputs.iter().zip(v.axes).map(|(a, axis)| stand_in(a, *axis)).collect();
+    let outputs = own.function("vmap")(&seen)?;
+    batch(&seen, v.inputs, v.axes, v.size, &outputs)
+}
+
+/// Output `i` of a batch as its rule returned it.
+fn mapped(
+    own: &Applied,
+    size: usize,
+    i: usize,
+    array: Option<Array>,
+    axis: i32,
+) -> Result<(Array, Option<usize>)> {
+    let name = own.primitive.name;
+    let array = there(name, "vmap", array, i)?;
+    let (wanted, dtype) = &own.results[i];
+    let axis = match axis {
+        -1 => None,
+        axis => match usize::try_from(axis).ok().filter(|a| *a < array.ndim()) {
+            Some(axis) => Some(axis),
+            None => {
+                let text = format!(
+                    "vmap returned an array of shape {} for output {i}, which has no axis {axis}.",
+                    Show(array.shape())
+                );
+                return Err(Error::value(name, text));
+            }
+        },
+    };
+    let mut shape = Shape::from_slice(array.shape());
+    let batch = axis.map_or(size, |a| shape.remove(a));
+    if shape == *wanted && batch == size && array.dtype() == *dtype {
+        return Ok((array, axis));
+    }
+    let axis = axis.map_or("none".to_owned(), |a| a.to_string());
+    let text = format!(
+        "vmap returned {} of shape {} with mapped axis {axis} for output {i}, which is {dtype} of shape {} in a batch \
+         of {size}.",
+        array.dtype(),
+        Show(array.shape()),
+        Show(wanted)
+    );
+    Err(Error::value(name, text))
+}

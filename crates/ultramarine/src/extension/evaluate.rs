@@ -1,0 +1,156 @@
+//! Evaluation of primitives: on the CPU by `eval_cpu`, on a device that takes kernels by `eval_gpu`, else by `compose` on
+//! the same device. Never by a journey to the CPU that nobody asked for.
+
+use super::{
+    call::{Current, Output, State, described, languages},
+    derive::Deeper,
+    errors::{answer, named, take_error},
+    poison::{self, PATTERNS, Pattern},
+    primitive::{Applied, Primitive},
+};
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    eval,
+    node::Value,
+    ops::Call,
+    shape::Shape,
+};
+use ultramarine_abi::{extension::Evaluate, status};
+
+/// The evaluation for a device, with its name.
+fn rule(primitive: &Primitive, exec: &Exec) -> Option<(Evaluate, &'static str)> {
+    if exec.device.is_host() {
+        return primitive.rules.eval_cpu.map(|rule| (rule, "eval_cpu"));
+    }
+    let takes_kernels = !exec.languages().is_empty();
+    primitive.rules.eval_gpu.filter(|_| takes_kernels).map(|rule| (rule, "eval_gpu"))
+}
+
+/// The values of a primitive's outputs; refused if there is no evaluation for the device.
+pub(super) fn run(
+    primitive: &Primitive,
+    exec: &Exec,
+    call: &Call<'_>,
+    results: &[(Shape, Dtype)],
+) -> Result<Vec<Value>> {
+    if results.iter().all(|r| r.0.contains(&0)) {
+        return results.iter().map(|(shape, dtype)| exec.alloc(shape, *dtype)).collect();
+    }
+    let Some(rule) = rule(primitive, exec) else { return Err(exec.refuse(primitive.name)) };
+    let once = |pattern| attempt(primitive, rule, exec, call, results, pattern);
+    let pattern = poison::poison().then_some(PATTERNS[0]);
+    let Some(mut outputs) = once(pattern)? else { return Err(exec.refuse(primitive.name)) };
+    if let Some(pattern) = pattern {
+        let before = pattern.left(exec, &outputs, results)?;
+        if before.iter().flatten().any(|left| *left) {
+            let Some(again) = once(Some(PATTERNS[1]))? else {
+                return Err(exec.refuse(primitive.name));
+            };
+            let after = PATTERNS[1].left(exec, &again, results)?;
+            poison::judge(primitive.name, &before, &after)?;
+            outputs = again;
+        }
+    }
+    exec.ran_here();
+    Ok(outputs.into_iter().map(|o| o.value).collect())
+}
+
+/// Calls the rule, and then the tasks that it enqueued; `None` if it says that it is unsupported.
+fn attempt(
+    primitive: &Primitive,
+    (rule, name): (Evaluate, &str),
+    exec: &Exec,
+    call: &Call<'_>,
+    results: &[(Shape, Dtype)],
+    pattern: Option<Pattern>,
+) -> Result<Option<Vec<Output>>> {
+    let state = State::new(primitive, exec, call, results, pattern)?;
+    let languages = languages(exec);
+    let described = described(&state, &languages);
+    let mut error = std::ptr::null_mut();
+    let answered = {
+        let _current = Current::enter(&state);
+        // SAFETY: the primitive's rule with its context; the call and all that it points at live until it returns.
+        unsafe {
+            let code = rule(primitive.context(), &described, &raw mut error);
+            if code == status::UNSUPPORTED && primitive.rules.compose.is_some() {
+                // Why is of interest only where there is no other way.
+                drop(take_error(std::mem::replace(&mut error, std::ptr::null_mut())));
+            }
+            answer(primitive.name, name, code, error)
+        }
+    };
+    // Something that the rule tried may have been refused; what counts is the rule's answer.
+    exec.take_refusal();
+    if !answered? {
+        if state.has_taken() {
+            let text =
+                format!("{name} took an input's memory and then said that it is unsupported.");
+            return Err(Error::runtime(primitive.name, text));
+        }
+        return Ok(None);
+    }
+    // Behind the call, on its stream and in order; one that fails drops the others.
+    let tasks = state.tasks.take();
+    tasks.into_iter().try_for_each(|task| task.run(primitive.name))?;
+    state.finish(name).map(Some)
+}
+
+/// The values by other operations on the same device.
+pub(super) fn composed(own: &Applied, exec: &Exec, operands: &[Array]) -> Result<Vec<Value>> {
+    let name = own.primitive.name;
+    let _deeper = Deeper::new(name)?;
+    let Some(arrays) = own.compose(operands)? else {
+        return Err(neither(&own.primitive, exec, operands));
+    };
+    eval::compute(&arrays).map_err(|e| named(name, "compose", e.root().clone()))?;
+    let value = |a: &Array| match a.node().value() {
+        Some(value) => exec.local(value),
+        None => Err(Error::runtime(name, "an output of compose has no value")),
+    };
+    arrays.iter().map(value).collect()
+}
+
+/// The error of a primitive that has no way to be evaluated on a device.
+#[cold]
+fn neither(primitive: &Primitive, exec: &Exec, operands: &[Array]) -> Error {
+    let dtypes: Vec<_> = operands.iter().map(|a| a.dtype().name()).collect();
+    let dtypes = dtypes.join(", ");
+    let has = |there: bool, rule: &str| match there {
+        true => format!("{rule} does not support ({dtypes})"),
+        false => format!("it has no {rule}"),
+    };
+    let no_compose = match primitive.rules.compose {
+        Some(_) => "compose does not support them either",
+        None => "there is no compose",
+    };
+    if exec.device.is_host() {
+        let cpu = has(primitive.rules.eval_cpu.is_some(), "eval_cpu");
+        return Error::runtime(
+            primitive.name,
+            format!("It cannot run on the CPU: {cpu}, and {no_compose}."),
+        );
+    }
+    let takes = match exec.languages() {
+        [] => "takes no kernels".to_owned(),
+        languages => format!("takes kernels in {}", languages.join(", ")),
+    };
+    let asked = primitive.languages();
+    let own = match (primitive.rules.eval_gpu.is_some(), &asked[..]) {
+        (true, []) if !exec.languages().is_empty() => has(true, "eval_gpu"),
+        (true, []) => "it has kernels, in languages that it was not asked for".to_owned(),
+        (true, asked) => format!("it has kernels in {}", asked.join(", ")),
+        (false, _) => "it has no eval_gpu".to_owned(),
+    };
+    let device = exec.device;
+    Error::runtime(
+        primitive.name,
+        format!(
+            "It cannot run on {} (backend {}), which {takes}: {own}, and {no_compose}. Run it on a stream of the CPU.",
+            device.device, device.backend
+        ),
+    )
+}

@@ -1,0 +1,280 @@
+//! Kernels of a call on a device: compiled, asked, launched.
+
+use super::{
+    boundary::{Failure, fill, fill_if, list, read, read_all, text},
+    call::{Output, State, seen, with_call},
+    types,
+};
+use crate::{
+    backend::{Argument, KernelSource, Operand, UserKernel},
+    dtype::Dtype,
+    error::{Error, Result},
+    fast,
+    node::Value,
+    scalar::Scalar,
+};
+use core::ffi::c_void;
+use std::sync::Arc;
+use ultramarine_abi::{
+    self as abi, Status,
+    extension::{Binding, Dispatch, KernelFacts, KernelHandle, KernelText, View, bind},
+};
+
+/// Kernels are a matter of devices.
+fn on_device(state: &State<'_>, function: &str) -> Result<()> {
+    if !state.exec.device.is_host() {
+        return Ok(());
+    }
+    Err(Error::value(state.primitive.name, format!("{function}: the CPU takes no kernels.")))
+}
+
+/// The kernel of a handle.
+fn known(state: &State<'_>, function: &str, handle: *mut KernelHandle) -> Result<Arc<UserKernel>> {
+    let kernels = state.kernels.borrow();
+    let found = kernels.iter().find(|k| std::ptr::eq(Arc::as_ptr(k).cast(), handle.cast_const()));
+    found.cloned().ok_or_else(|| {
+        let text = format!("{function}: the kernel is none of this call's.");
+        Error::value(state.primitive.name, text)
+    })
+}
+
+pub(in super::super) unsafe extern "C" fn kernel(
+    host_call: *mut c_void,
+    at: *const KernelText,
+    to: *mut *mut KernelHandle,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "kernel";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            on_device(state, NAME)?;
+            let given = read(NAME, at)?;
+            let language = text(NAME, "the language", given.language)?;
+            if !state.exec.languages().iter().any(|l| l == language) {
+                state.primitive.asked_for(language);
+                return Err(Failure::Unsupported);
+            }
+            let n = given.n_template_arguments as u64;
+            let arguments = list(NAME, "template arguments", given.template_arguments, n)?;
+            let arguments = arguments.iter().map(|a| text(NAME, "a template argument", *a));
+            let arguments: Vec<String> =
+                arguments.map(|a| a.map(str::to_owned)).collect::<Result<_>>()?;
+            let options = match given.options.is_null() {
+                true => None,
+                false => Some(text(NAME, "the options", given.options)?),
+            };
+            let source = KernelSource {
+                op: state.primitive.name,
+                language,
+                head: fast::prelude(language).unwrap_or(""),
+                tail: "",
+                source: text(NAME, "the source", given.source)?,
+                entry: text(NAME, "the entry", given.entry)?,
+                template_arguments: &arguments,
+                options,
+            };
+            if to.is_null() {
+                return Err(Error::value(NAME, "NULL for the result.").into());
+            }
+            let found = state.exec.user_kernel(&source)?;
+            to.write(Arc::as_ptr(&found).cast_mut().cast());
+            state.kernels.borrow_mut().push(found);
+            Ok(())
+        })
+    }
+}
+
+pub(in super::super) unsafe extern "C" fn kernel_facts(
+    host_call: *mut c_void,
+    handle: *mut KernelHandle,
+    to: *mut KernelFacts,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "kernel_facts";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            let kernel = known(state, NAME, handle)?;
+            let facts = state.exec.kernel_facts(&kernel)?;
+            let facts = KernelFacts {
+                size: size_of::<KernelFacts>() as u32,
+                max_group: facts.max_group,
+                group_multiple: facts.group_multiple,
+                max_shared: facts.max_shared,
+            };
+            Ok(fill(NAME, to, facts)?)
+        })
+    }
+}
+
+pub(in super::super) unsafe extern "C" fn temporary(
+    host_call: *mut c_void,
+    bytes: u64,
+    to: *mut u32,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "temporary";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            on_device(state, NAME)?;
+            if to.is_null() {
+                return Err(Error::value(NAME, "NULL for the result.").into());
+            }
+            let n = usize::try_from(bytes).ok().filter(|n| *n <= isize::MAX as usize);
+            let no_memory = || Error::Memory(format!("no memory for {bytes} bytes"));
+            let value = state.exec.alloc(&[n.ok_or_else(no_memory)?], Dtype::Uint8)?;
+            let mut all = state.temporaries.borrow_mut();
+            to.write(all.len() as u32);
+            all.push(value);
+            Ok(())
+        })
+    }
+}
+
+pub(in super::super) unsafe extern "C" fn contiguous(
+    host_call: *mut c_void,
+    input: u32,
+    to: *mut View,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "contiguous";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            let i = state.input(NAME, input)?;
+            let (shape, dtype) = state.call.descs[i];
+            let mut copies = state.copies.borrow_mut();
+            if copies[i].is_none() {
+                // A copy is row-major.
+                copies[i] = state.exec.contiguous(&state.call.operand(i))?;
+            }
+            let host = state.exec.device.is_host();
+            let view = match &copies[i] {
+                Some(copy) => {
+                    let view = seen(copy, shape, dtype, host);
+                    state.see_input(i, view);
+                    view
+                }
+                None => *state.views().0.add(i),
+            };
+            Ok(fill_if(NAME, to, view)?)
+        })
+    }
+}
+
+/// A parameter of a launch, before it has an operand.
+enum Wanted<'a> {
+    Input(usize),
+    Output(usize),
+    Temporary(usize),
+    Scalar(Scalar),
+    Constants(&'a [u8]),
+}
+
+/// What a binding says.
+///
+/// # Safety
+/// Its constants are NULL or as long as it says, and live as long as `'a`.
+unsafe fn wanted<'a>(state: &State<'_>, at: usize, b: &Binding) -> Result<Wanted<'a>> {
+    let name = state.primitive.name;
+    let wrong = |text: String| Error::value(name, format!("launch: binding {at} {text}"));
+    let i = b.index as usize;
+    Ok(match b.kind {
+        bind::INPUT if i < state.call.inputs.len() => Wanted::Input(i),
+        bind::OUTPUT if i < state.results.len() => Wanted::Output(i),
+        bind::TEMPORARY if i < state.temporaries.borrow().len() => Wanted::Temporary(i),
+        bind::INPUT | bind::OUTPUT | bind::TEMPORARY => {
+            let what = match b.kind {
+                bind::INPUT => "input",
+                bind::OUTPUT => "output",
+                _ => "temporary",
+            };
+            return Err(wrong(format!("names {what} {i}, which there is not.")));
+        }
+        bind::SCALAR => {
+            Wanted::Scalar(Scalar::from_bits(types::dtype(name, b.dtype)?, b.scalar[0]))
+        }
+        // SAFETY: by this function's contract.
+        bind::CONSTANTS => Wanted::Constants(unsafe {
+            list(name, "constants of a launch", b.constants.cast::<u8>(), b.bytes)?
+        }),
+        other => return Err(wrong(format!("is of a kind {other}, which there is not."))),
+    })
+}
+
+pub(in super::super) unsafe extern "C" fn launch(
+    host_call: *mut c_void,
+    handle: *mut KernelHandle,
+    at: *const Dispatch,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "launch";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        with_call(NAME, host_call, error, |state| {
+            on_device(state, NAME)?;
+            let name = state.primitive.name;
+            let kernel = known(state, NAME, handle)?;
+            let dispatch = read(NAME, at)?;
+            if dispatch.group.contains(&0) {
+                let text = format!("launch: a group of {:?} threads.", dispatch.group);
+                return Err(Error::value(name, text).into());
+            }
+            let (n, stride) = (dispatch.n_bindings, dispatch.binding_stride);
+            let bindings = read_all(NAME, dispatch.bindings, n, stride)?;
+            let each = bindings.iter().enumerate();
+            let wanted: Vec<Wanted<'_>> =
+                each.map(|(i, b)| wanted(state, i, b)).collect::<Result<_>>()?;
+            if dispatch.grid.contains(&0) {
+                return Ok(());
+            }
+            for w in &wanted {
+                // Where the primitive allocates but has not said how.
+                if let Wanted::Output(i) = w {
+                    state.give_memory(*i)?;
+                }
+            }
+            let (copies, temporaries) = (state.copies.borrow(), state.temporaries.borrow());
+            let lengths: Vec<[usize; 1]> = temporaries.iter().map(|t| [t.buffer.bytes()]).collect();
+            state.outputs(|outputs| {
+                let arguments: Vec<Argument<'_>> = wanted
+                    .iter()
+                    .map(|w| match w {
+                        Wanted::Input(i) => {
+                            let (shape, dtype) = state.call.descs[*i];
+                            let value = copies[*i].as_ref().unwrap_or(&state.call.inputs[*i]);
+                            Ok(Argument::Read(Operand { value, shape, dtype }))
+                        }
+                        Wanted::Output(i) => {
+                            let (shape, dtype) = &state.results[*i];
+                            let value = writable(name, *i, outputs[*i].as_ref())?;
+                            Ok(Argument::Write(Operand { value, shape, dtype: *dtype }))
+                        }
+                        Wanted::Temporary(i) => {
+                            let (value, shape) = (&temporaries[*i], &lengths[*i][..]);
+                            Ok(Argument::Write(Operand { value, shape, dtype: Dtype::Uint8 }))
+                        }
+                        Wanted::Scalar(scalar) => Ok(Argument::Scalar(*scalar)),
+                        Wanted::Constants(bytes) => Ok(Argument::Constants(bytes)),
+                    })
+                    .collect::<Result<_>>()?;
+                let (grid, group) = (dispatch.grid, dispatch.group);
+                Ok(state.exec.launch(&kernel, &arguments, grid, group, dispatch.shared_bytes)?)
+            })
+        })
+    }
+}
+
+/// The memory of an output that a launch may write.
+fn writable<'a>(name: &str, i: usize, output: Option<&'a Output>) -> Result<&'a Value> {
+    match output {
+        Some(output) if output.own => Ok(&output.value),
+        Some(_) => {
+            let text = format!("launch: output {i} is a view of an input and may not be written.");
+            Err(Error::value(name, text))
+        }
+        None => Err(Error::value(name, format!("launch: output {i} has no memory yet."))),
+    }
+}

@@ -1,0 +1,73 @@
+//! Extensions of the program itself: the library of primitives that is linked in belongs to this core.
+
+use super::{errors::code_of, handles, table::host_table};
+use crate::{array::Array, device::DeviceType, error::Error, stream::Stream};
+use std::sync::Once;
+use ultramarine_abi::status;
+use ultramarine_extension as library;
+
+/// Connects the library of primitives that is linked into the program to this core. Conversions of arrays do it by
+/// themselves, so only a program that begins with arrays of the library's own needs it.
+pub fn connect_here() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // It is built with this contract, so there is nothing that it could refuse.
+        let connected = library::connect(host_table());
+        debug_assert!(connected.is_ok(), "{connected:?}");
+    });
+}
+
+/// An array for rules of primitives: the same one, computed once.
+impl From<Array> for library::Array {
+    fn from(array: Array) -> library::Array {
+        connect_here();
+        // SAFETY: a new handle of this core, which the library is connected to.
+        match unsafe { library::Array::from_raw(handles::own_handle(array)) } {
+            Ok(array) => array,
+            Err(error) => unreachable!("a handle that is not NULL: {error}"),
+        }
+    }
+}
+
+impl From<&Array> for library::Array {
+    fn from(array: &Array) -> library::Array {
+        array.clone().into()
+    }
+}
+
+/// The array of a rule's: the same one.
+impl From<library::Array> for Array {
+    fn from(array: library::Array) -> Array {
+        // SAFETY: an owned handle of the host that the library is connected to, which is this one: a
+        // process has one core, and the library is linked to it.
+        unsafe { handles::take_handle(array.into_raw()) }
+    }
+}
+
+/// An error of the library's as one of the core's: `apply(..).map_err(from_library)?`. (As a `From` it would
+/// take from closures that end in `Ok(..)` the only error type that they can have.)
+pub fn from_library(error: library::Error) -> Error {
+    let text = error.text().to_owned();
+    match error.code() {
+        status::INVALID => Error::Value(text),
+        status::OUT_OF_MEMORY => Error::Memory(text),
+        _ => Error::Runtime(text),
+    }
+}
+
+impl From<Error> for library::Error {
+    fn from(error: Error) -> library::Error {
+        library::Error::with_code(code_of(&error), error.to_string())
+    }
+}
+
+impl From<Stream> for library::Place {
+    fn from(stream: Stream) -> library::Place {
+        let kind = match stream.device.kind {
+            DeviceType::Cpu => library::DeviceKind::Cpu,
+            DeviceType::Gpu => library::DeviceKind::Gpu,
+        };
+        let index = stream.device.index as u32;
+        library::Place::Stream { kind, index, stream: stream.index }
+    }
+}

@@ -1,0 +1,150 @@
+//! Ordinary operations for extensions, by their names in `mlx.core`. `list.rs` is the table of them, of which the
+//! documentation is made as well.
+
+mod list;
+mod values;
+
+use super::{
+    boundary::{guard, list as slice, read_all, text},
+    handles::{arrays, hand_out},
+    types::enter,
+};
+use crate::{
+    array::Array,
+    error::{Error, Result},
+};
+use core::ffi::{c_char, c_void};
+use std::fmt::Write;
+use ultramarine_abi::{
+    self as abi, Status,
+    extension::{ArrayHandle, Attribute, PlaceCode},
+};
+use values::{Spec, Values};
+
+/// An operation of the table.
+struct Operation {
+    name: &'static str,
+    /// Fewest and most operands.
+    operands: (usize, usize),
+    attributes: &'static [Spec],
+    run: fn(&[Array], &Values<'_>) -> Result<Vec<Array>>,
+}
+
+impl Operation {
+    fn named(name: &str) -> Result<&'static Operation> {
+        // The table is short, and in no order that a program could rely on.
+        list::OPERATIONS.iter().find(|o| o.name == name).ok_or_else(|| {
+            let text = format!("There is no operation of this name{}.", alike(name));
+            Error::value(name, text)
+        })
+    }
+
+    /// Words on how many operands it has.
+    fn count(&self) -> String {
+        match self.operands {
+            (a, b) if a == b => a.to_string(),
+            (a, usize::MAX) => format!("{a} or more"),
+            (a, b) => format!("{a} to {b}"),
+        }
+    }
+
+    fn run(&self, inputs: &[Array], attributes: &[Attribute]) -> Result<Vec<Array>> {
+        let (fewest, most) = self.operands;
+        if inputs.len() < fewest || inputs.len() > most {
+            let text = format!("{} operands are wanted, {} came.", self.count(), inputs.len());
+            return Err(Error::value(self.name, text));
+        }
+        (self.run)(inputs, &Values::new(self, attributes)?)
+    }
+}
+
+/// A name that begins alike, as a hint.
+fn alike(name: &str) -> String {
+    let start: String = name.chars().take(3).collect();
+    let found = list::OPERATIONS.iter().map(|o| o.name).filter(|n| n.starts_with(&start));
+    let found: Vec<_> = found.take(4).collect();
+    if found.is_empty() { String::new() } else { format!("; there are {}", found.join(", ")) }
+}
+
+/// The table of operations that extensions may call, as Markdown: names, numbers of operands, attributes with
+/// their kinds and defaults.
+///
+/// ```
+/// assert!(ultramarine::extension::operations().contains("| `matmul` | 2 |"));
+/// ```
+pub fn operations() -> String {
+    let mut page = String::from("| operation | operands | attributes |\n| --- | --- | --- |\n");
+    for operation in list::OPERATIONS {
+        let attributes: Vec<_> = operation.attributes.iter().map(Spec::markdown).collect();
+        let (name, count, all) = (operation.name, operation.count(), attributes.join(", "));
+        let _ = writeln!(page, "| `{name}` | {count} | {all} |");
+    }
+    page
+}
+
+/// Calls an operation of the table.
+///
+/// # Errors
+/// As the operation; [`Error::Value`] for a name that is none, or another number of operands than it takes.
+#[cfg(test)]
+fn call(name: &str, inputs: &[Array], attributes: &[Attribute]) -> Result<Vec<Array>> {
+    Operation::named(name)?.run(inputs, attributes)
+}
+
+#[allow(clippy::too_many_arguments, reason = "the contract's")]
+pub(super) unsafe extern "C" fn operation(
+    _: *mut c_void,
+    name: *const c_char,
+    inputs: *const *mut ArrayHandle,
+    n_inputs: u32,
+    attributes: *const Attribute,
+    n_attributes: u32,
+    place: *const PlaceCode,
+    results: *mut *mut ArrayHandle,
+    n_results: u32,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "operation";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        guard(NAME, error, || {
+            let operation = Operation::named(text(NAME, "the name", name)?)?;
+            let name = operation.name;
+            let inputs = arrays(name, inputs, n_inputs)?;
+            let attributes = read_all(name, attributes, n_attributes, 0)?;
+            // Before anything is made.
+            slice(name, "the results", results.cast_const(), n_results as u64)?;
+            let _scope = enter(name, place)?;
+            let found = operation.run(&inputs, &attributes)?;
+            if found.len() != n_results as usize {
+                let text = format!("It has {} results, not {n_results}.", found.len());
+                return Err(Error::value(name, text).into());
+            }
+            Ok(hand_out(name, found, results)?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_different() {
+        let mut names: Vec<_> = list::OPERATIONS.iter().map(|o| o.name).collect();
+        names.sort_unstable();
+        assert_eq!(names.windows(2).find(|w| w[0] == w[1]), None);
+    }
+
+    #[test]
+    fn one_needs_its_operands() {
+        let x = Array::scalar(2.0f32);
+        let y = call("multiply", &[x.clone(), x.clone()], &[]).unwrap();
+        assert_eq!(y[0].item::<f32>().unwrap(), 4.0);
+        let error = call("multiply", &[x], &[]).unwrap_err().to_string();
+        assert_eq!(error, "[multiply] 2 operands are wanted, 1 came.");
+        let error = call("multiplication", &[], &[]).unwrap_err().to_string();
+        assert!(error.contains("There is no operation of this name"), "{error}");
+        assert!(error.contains("multiply"), "{error}");
+    }
+}

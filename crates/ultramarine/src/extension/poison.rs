@@ -1,0 +1,91 @@
+//! Finding outputs that a primitive leaves unwritten: their memory is filled with a pattern before the evaluation,
+//! and what still holds it afterwards was not written. Where that is found, the evaluation runs once more with another
+//! pattern, so that nobody is accused for a value that happens to look like the pattern.
+
+use super::call::Output;
+use crate::{
+    backend::{self, Exec},
+    dtype::Dtype,
+    error::{Error, Result},
+    memory::buffer::Buffer,
+    node::Value,
+    shape::{self, Shape},
+};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// 0: not asked yet, 1: off, 2: on.
+static POISON: AtomicU8 = AtomicU8::new(0);
+
+/// Whether outputs of primitives are filled with a pattern before evaluations, to find those that are left unwritten.
+/// Off, unless the environment variable `ULTRAMARINE_POISON` is set to something other than `0`, or [`set_poison`]
+/// said otherwise.
+pub fn poison() -> bool {
+    match POISON.load(Ordering::Relaxed) {
+        0 => {
+            let on =
+                std::env::var_os("ULTRAMARINE_POISON").is_some_and(|v| v != "0" && !v.is_empty());
+            set_poison(on);
+            on
+        }
+        state => state == 2,
+    }
+}
+
+/// Switches [`poison`] on or off for the process: a debug mode that costs time, and memory that would be reused.
+pub fn set_poison(on: bool) {
+    POISON.store(1 + on as u8, Ordering::Relaxed);
+}
+
+/// What outputs are filled with.
+#[derive(Clone, Copy)]
+pub(super) struct Pattern(u8);
+
+/// The patterns of the two runs.
+pub(super) const PATTERNS: [Pattern; 2] = [Pattern(0xa5), Pattern(0x5b)];
+
+impl Pattern {
+    /// Memory of the device of `exec`, filled.
+    pub fn memory(&self, exec: &Exec, shape: &[usize], dtype: Dtype) -> Result<Value> {
+        let bytes = dtype.bytes_of(shape::size(shape));
+        let host = Buffer::new(bytes, backend::host())?;
+        // SAFETY: new memory of that many bytes, which nobody else sees.
+        unsafe { host.as_ptr().write_bytes(self.0, bytes) };
+        let buffer = match exec.device.is_host() {
+            true => host,
+            false => backend::copy_buffer(&host, exec.device, Some(exec))?,
+        };
+        Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
+    }
+
+    /// For each output, in the order of its memory, which elements hold the pattern still.
+    pub fn left(
+        &self,
+        exec: &Exec,
+        outputs: &[Output],
+        results: &[(Shape, Dtype)],
+    ) -> Result<Vec<Vec<bool>>> {
+        let of = |(output, (shape, dtype)): (&Output, &(Shape, Dtype))| {
+            if !output.own || shape.contains(&0) {
+                return Ok(Vec::new());
+            }
+            let value = exec.on_host(&output.value)?;
+            let bytes = value.buffer.bytes();
+            // SAFETY: that many bytes of an output, which is written, or was filled.
+            let bytes = unsafe { std::slice::from_raw_parts(value.buffer.as_ptr(), bytes) };
+            Ok(bytes.chunks(dtype.size()).map(|e| e.iter().all(|b| *b == self.0)).collect())
+        };
+        outputs.iter().zip(results).map(of).collect()
+    }
+}
+
+/// An error if there are elements that were left both times.
+pub(super) fn judge(name: &str, before: &[Vec<bool>], after: &[Vec<bool>]) -> Result<()> {
+    for (i, (a, b)) in before.iter().zip(after).enumerate() {
+        let left = a.iter().zip(b).filter(|(a, b)| **a && **b).count();
+        if left > 0 {
+            let text = format!("left {left} of {} elements of output {i} unwritten.", a.len());
+            return Err(Error::runtime(name, text));
+        }
+    }
+    Ok(())
+}

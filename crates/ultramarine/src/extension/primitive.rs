@@ -1,0 +1,264 @@
+//! A primitive from outside: its table of rules, what says who it is, and its context, which ends with it.
+
+use super::{
+    boundary::{list, read, text},
+    errors::answer,
+    types::{judged, tensor_type},
+};
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    memory::late,
+    ops::many::Results,
+    stream::lock,
+};
+use core::ffi::c_void;
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::{self, Debug, Formatter};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex};
+use ultramarine_abi::{
+    MAX_NDIM,
+    dlpack::DLDataType,
+    extension::{self as abi, TensorType, primitive as flag},
+};
+
+/// Most outputs; more are a mistake.
+const MAX_OUTPUTS: u32 = 4096;
+/// Attribute bytes that `Debug` shows; of more it shows a hash.
+const SHOWN: usize = 64;
+
+/// A context of the extension's, ended once.
+struct Release {
+    context: *mut c_void,
+    release: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+// SAFETY: by contract a context is ended on any thread.
+unsafe impl Send for Release {}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        if let Some(release) = self.release.take() {
+            // SAFETY: the primitive's own function with its context, once.
+            unsafe { release(self.context) }
+        }
+    }
+}
+
+/// An operation with its attributes.
+pub(crate) struct Primitive {
+    pub name: &'static str,
+    pub version: u32,
+    pub allocates: bool,
+    n_outputs: u32,
+    attributes: Box<[u8]>,
+    /// The rules. Its pointers to name and attributes are not good any more.
+    pub rules: abi::Primitive,
+    release: Option<Release>,
+    /// Languages of kernels that it asked devices for in vain.
+    asked: Mutex<BTreeSet<String>>,
+}
+
+// SAFETY: by contract rules are called from any thread, at once too, with the same context.
+unsafe impl Send for Primitive {}
+// SAFETY: as above.
+unsafe impl Sync for Primitive {}
+
+impl Drop for Primitive {
+    fn drop(&mut self) {
+        if let Some(release) = self.release.take() {
+            // Strangers' code, which may wait for locks of its own.
+            late::drop_outside(release);
+        }
+    }
+}
+
+impl Debug for Primitive {
+    /// Says who it is: resorts and graphs tell primitives apart by it.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.name, self.version)?;
+        let shown = self.print();
+        if !shown.is_empty() {
+            write!(f, " {shown}")?;
+        }
+        if self.attributes.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" [")?;
+        self.attributes.iter().take(SHOWN).try_for_each(|b| write!(f, "{b:02x}"))?;
+        if self.attributes.len() > SHOWN {
+            let mut hasher = DefaultHasher::new();
+            self.attributes.hash(&mut hasher);
+            write!(f, "... {} bytes, {:016x}", self.attributes.len(), hasher.finish())?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// The name as one that lives for ever: errors keep names of operations. There are as many as there are operations.
+fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+    let mut names = lock(&NAMES);
+    let names = names.get_or_insert_default();
+    match names.get(name) {
+        Some(known) => known,
+        None => {
+            let name: &'static str = Box::leak(name.into());
+            names.insert(name);
+            name
+        }
+    }
+}
+
+impl Primitive {
+    /// A primitive of a table, whose context it takes over whatever comes of it.
+    ///
+    /// # Safety
+    /// NULL or a table whose size is what it says, with rules that keep to the contract.
+    pub unsafe fn new(at: *const abi::Primitive) -> Result<Primitive> {
+        const OP: &str = "apply";
+        // SAFETY: by this function's contract.
+        let rules = unsafe { read(OP, at)? };
+        let release = Release { context: rules.context, release: rules.release };
+        // SAFETY: pointers of the table, good for the call by contract.
+        let (name, attributes) = unsafe {
+            let name = text(OP, "the primitive's name", rules.name)?;
+            let at = rules.attributes.cast::<u8>();
+            (name, list(OP, "attributes", at, rules.attribute_bytes)?)
+        };
+        let wrong = |text: &str| Err(Error::value(if name.is_empty() { OP } else { name }, text));
+        if name.is_empty() {
+            return wrong("A primitive without a name.");
+        }
+        if rules.n_outputs == 0 || rules.n_outputs > MAX_OUTPUTS {
+            return wrong(&format!(
+                "A primitive has 1 to {MAX_OUTPUTS} outputs, not {}.",
+                rules.n_outputs
+            ));
+        }
+        if rules.infer.is_none() {
+            return wrong("The primitive has no infer.");
+        }
+        if rules.eval_cpu.is_none() && rules.eval_gpu.is_none() && rules.compose.is_none() {
+            return wrong("The primitive has neither an evaluation nor compose.");
+        }
+        Ok(Primitive {
+            name: interned(name),
+            version: rules.version,
+            allocates: rules.flags & flag::ALLOCATES != 0,
+            n_outputs: rules.n_outputs,
+            attributes: attributes.into(),
+            rules,
+            release: Some(release),
+            asked: Mutex::default(),
+        })
+    }
+
+    /// First argument of the rules.
+    pub fn context(&self) -> *mut c_void {
+        self.rules.context
+    }
+
+    /// Number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.n_outputs as usize
+    }
+
+    /// Shapes and dtypes of the outputs.
+    pub fn infer(&self, inputs: &[Array]) -> Result<Results> {
+        const UNSET: i32 = i32::MIN;
+        let Some(rule) = self.rules.infer else { return Ok(Results::new()) };
+        let types: Vec<TensorType> =
+            inputs.iter().map(|a| tensor_type(a.shape(), a.dtype())).collect();
+        let blank = TensorType {
+            size: size_of::<TensorType>() as u32,
+            ndim: UNSET,
+            dtype: DLDataType { code: u8::MAX, bits: 0, lanes: 0 },
+            reserved: 0,
+            shape: [-1; MAX_NDIM],
+        };
+        let mut outputs = vec![blank; self.outputs()];
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the primitive's rule with its context, and as many types as it is told.
+        let found = unsafe {
+            let n = types.len() as u32;
+            let code =
+                rule(self.context(), types.as_ptr(), n, outputs.as_mut_ptr(), &raw mut error);
+            answer(self.name, "infer", code, error)?
+        };
+        if !found {
+            return Err(Error::value(self.name, "infer says that it is unsupported."));
+        }
+        let judge = |(i, of): (usize, &TensorType)| {
+            if of.ndim == UNSET {
+                return Err(Error::value(self.name, format!("infer left output {i} unset.")));
+            }
+            judged(self.name, &format!("infer's output {i}"), of)
+        };
+        outputs.iter().enumerate().map(judge).collect()
+    }
+
+    /// What the primitive shows of itself.
+    pub fn print(&self) -> String {
+        let Some(print) = self.rules.print else { return String::new() };
+        let mut room = vec![0u8; 256];
+        for _ in 0..2 {
+            // SAFETY: the primitive's function with its context; it writes no more than there is room for.
+            let length = unsafe {
+                print(self.context(), room.as_mut_ptr().cast(), room.len() as u64) as usize
+            };
+            if length <= room.len() {
+                room.truncate(length);
+                return String::from_utf8_lossy(&room).into_owned();
+            }
+            room.resize(length.min(1 << 16), 0);
+        }
+        String::from_utf8_lossy(&room).into_owned()
+    }
+
+    /// Whether another one is the same operation: of the same name, version and attributes, and not different for what
+    /// it says itself.
+    pub fn same(&self, other: &Primitive) -> bool {
+        if std::ptr::eq(self, other) {
+            return true;
+        }
+        let alike = self.name == other.name
+            && self.version == other.version
+            && self.n_outputs == other.n_outputs
+            && self.attributes == other.attributes;
+        match (self.rules.equivalent, other.rules.equivalent) {
+            _ if !alike => false,
+            (None, None) => true,
+            (Some(a), Some(b)) if a as usize == b as usize => {
+                // SAFETY: both contexts belong to primitives with this function.
+                unsafe { a(self.context(), other.context()) != 0 }
+            }
+            _ => false,
+        }
+    }
+
+    /// Notes a language of kernels that a device does not take.
+    pub fn asked_for(&self, language: &str) {
+        lock(&self.asked).insert(language.to_owned());
+    }
+
+    /// The languages of kernels that it asked for in vain.
+    pub fn languages(&self) -> Vec<String> {
+        lock(&self.asked).iter().cloned().collect()
+    }
+}
+
+/// A primitive that was applied: what stands in the graph.
+#[derive(Clone)]
+pub(crate) struct Applied {
+    pub primitive: Arc<Primitive>,
+    /// Of a single example, where it is mapped over.
+    pub results: Arc<Results>,
+}
+
+impl Debug for Applied {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.primitive.fmt(f)
+    }
+}

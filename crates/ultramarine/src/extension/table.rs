@@ -1,0 +1,90 @@
+//! The table that extensions get.
+
+use super::{apply, boundary::text, call, errors, handles, operations, types};
+use crate::{fast, pool, stream::lock};
+use core::ffi::{CStr, c_char, c_void};
+use std::{ffi::CString, sync::Mutex};
+use ultramarine_abi::{
+    ParallelBody,
+    extension::{EXTENSION_MAJOR, EXTENSION_MINOR, ExtensionHost},
+};
+
+/// What Ultramarine lends to extensions: one table, for as long as the process lives.
+pub fn host_table() -> &'static ExtensionHost {
+    static TABLE: ExtensionHost = ExtensionHost {
+        size: size_of::<ExtensionHost>() as u32,
+        major: EXTENSION_MAJOR,
+        minor: EXTENSION_MINOR,
+        host: std::ptr::null_mut(),
+        version: concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast(),
+        error_new: Some(errors::error_new),
+        error_code: Some(errors::error_code),
+        error_text: Some(errors::error_text),
+        error_free: Some(errors::error_free),
+        array_retain: Some(handles::array_retain),
+        array_release: Some(handles::array_release),
+        array_type: Some(handles::array_type),
+        array_place: Some(handles::array_place),
+        array_eval: Some(handles::array_eval),
+        array_view: Some(handles::array_view),
+        array_from_bytes: Some(handles::array_from_bytes),
+        array_full: Some(handles::array_full),
+        promote_types: Some(types::promote_types),
+        issubdtype: Some(types::issubdtype),
+        broadcast_types: Some(types::broadcast_types),
+        broadcast_arrays: Some(handles::broadcast_arrays),
+        operation: Some(operations::operation),
+        apply: Some(apply::apply),
+        parallel_for: Some(parallel_for),
+        thread_count: Some(thread_count),
+        allocate: Some(call::allocate),
+        take: Some(call::take),
+        share: Some(call::share),
+        enqueue: Some(call::enqueue),
+        kernel: Some(call::kernel),
+        kernel_facts: Some(call::kernel_facts),
+        temporary: Some(call::temporary),
+        contiguous: Some(call::contiguous),
+        launch: Some(call::launch),
+        prelude: Some(prelude),
+    };
+    &TABLE
+}
+
+unsafe extern "C" fn parallel_for(
+    _: *mut c_void,
+    count: u64,
+    body: ParallelBody,
+    context: *mut c_void,
+) {
+    let context = context as usize;
+    pool::parallel_for(count as usize, &move |i| {
+        // SAFETY: the caller's body with the caller's context, for each index; the contract says that it may
+        // run on any thread and does not unwind.
+        unsafe { body(context as *mut c_void, i as u64) }
+    });
+}
+
+unsafe extern "C" fn thread_count(_: *mut c_void) -> u32 {
+    pool::threads() as u32
+}
+
+/// The preludes that were asked for, NUL-terminated.
+static PRELUDES: Mutex<Vec<(&'static str, &'static CStr)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn prelude(_: *mut c_void, language: *const c_char) -> *const c_char {
+    // SAFETY: NULL or a NUL-terminated text, by contract.
+    let Ok(language) = (unsafe { text("prelude", "the language", language) }) else {
+        return std::ptr::null();
+    };
+    let Some(text) = fast::prelude(language) else { return std::ptr::null() };
+    let mut known = lock(&PRELUDES);
+    if let Some((_, text)) = known.iter().find(|(t, _)| *t == text) {
+        return text.as_ptr();
+    }
+    // There are as many as there are languages.
+    let Ok(made) = CString::new(text) else { return std::ptr::null() };
+    let made: &'static CStr = Box::leak(made.into_boxed_c_str());
+    known.push((text, made));
+    made.as_ptr()
+}

@@ -1,0 +1,200 @@
+//! Shapes, dtypes and places as they cross the boundary.
+
+use super::boundary::{fill, guard, read, read_all, text};
+use crate::{
+    device::{Device, DeviceType, Scope},
+    dtype::{Category, Dtype},
+    error::{Error, Result},
+    shape::{self, Shape},
+    stream::{self, Stream},
+};
+use core::ffi::{c_char, c_void};
+use ultramarine_abi::{
+    self as abi, MAX_NDIM, Status,
+    dlpack::DLDataType,
+    extension::{PlaceCode, TensorType, place},
+};
+
+/// The contract's words for shape and dtype.
+pub(super) fn tensor_type(shape: &[usize], dtype: Dtype) -> TensorType {
+    let mut sizes = [0; MAX_NDIM];
+    for (to, n) in sizes.iter_mut().zip(shape) {
+        *to = *n as i64;
+    }
+    TensorType {
+        size: size_of::<TensorType>() as u32,
+        ndim: shape.len() as i32,
+        dtype: dtype.to_dl(),
+        reserved: 0,
+        shape: sizes,
+    }
+}
+
+/// A dtype that operations know.
+pub(super) fn dtype(function: &str, dl: DLDataType) -> Result<Dtype> {
+    Dtype::from_dl(dl).ok_or_else(|| {
+        let text = format!(
+            "There is no dtype of code {}, {} bits and {} lanes.",
+            dl.code, dl.bits, dl.lanes
+        );
+        Error::value(function, text)
+    })
+}
+
+/// Shape and dtype, if an array may have them. `what` begins errors: "output 0", say.
+pub(super) fn judged(function: &str, what: &str, of: &TensorType) -> Result<(Shape, Dtype)> {
+    let ndim = usize::try_from(of.ndim).ok().filter(|n| *n <= MAX_NDIM);
+    let Some(ndim) = ndim else {
+        let text = format!("{what} has {} dimensions; 0 to {MAX_NDIM} are possible.", of.ndim);
+        return Err(Error::value(function, text));
+    };
+    let sizes = of.shape[..ndim].iter().map(|n| usize::try_from(*n).ok());
+    let Some(sizes) = sizes.collect::<Option<Shape>>() else {
+        let text = format!("{what} has a negative size: {:?}.", &of.shape[..ndim]);
+        return Err(Error::value(function, text));
+    };
+    let in_words = |error: Error| match error {
+        Error::Value(t) => Error::Value(t.replacen("] ", &format!("] {what}: "), 1)),
+        other => other,
+    };
+    shape::check(function, &sizes).map_err(in_words)?;
+    Ok((sizes, dtype(function, of.dtype).map_err(in_words)?))
+}
+
+/// Where a place code leads; `None`: wherever the operands are.
+///
+/// # Errors
+/// [`Error::Value`] for a device or a stream that is not there.
+pub fn stream_of(code: &PlaceCode) -> Result<Option<Stream>> {
+    const OP: &str = "place";
+    if code.kind == place::DEFAULT {
+        return Ok(None);
+    }
+    let kind = match code.device_type {
+        place::CPU => DeviceType::Cpu,
+        place::GPU => DeviceType::Gpu,
+        other => return Err(Error::value(OP, format!("There is no device type {other}."))),
+    };
+    let missing = || Error::value(OP, format!("There is no {kind}:{}.", code.device_index));
+    let index = u16::try_from(code.device_index).map_err(|_| missing())?;
+    let device = Device { kind, index };
+    match code.kind {
+        place::DEVICE => stream::default_stream(device).map(Some),
+        place::STREAM => {
+            let found = Stream { index: code.stream_index, device };
+            if !stream::exists(found) {
+                return Err(Error::value(OP, format!("There is no {found:?}.")));
+            }
+            Ok(Some(found))
+        }
+        other => Err(Error::value(OP, format!("There is no kind {other} of places."))),
+    }
+}
+
+/// The code of a stream.
+pub fn place_of(stream: Stream) -> PlaceCode {
+    PlaceCode {
+        size: size_of::<PlaceCode>() as u32,
+        kind: place::STREAM,
+        device_type: match stream.device.kind {
+            DeviceType::Cpu => place::CPU,
+            DeviceType::Gpu => place::GPU,
+        },
+        device_index: stream.device.index as u32,
+        stream_index: stream.index,
+        reserved: 0,
+    }
+}
+
+/// Enters the scope of a place; NULL and the default enter none.
+///
+/// # Safety
+/// `at` is NULL or points at a place whose size is what it says.
+pub(super) unsafe fn enter(function: &str, at: *const PlaceCode) -> Result<Option<Scope>> {
+    if at.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: by this function's contract.
+    let code = unsafe { read(function, at)? };
+    Ok(stream_of(&code)?.map(Scope::new))
+}
+
+pub(super) unsafe extern "C" fn promote_types(
+    _: *mut c_void,
+    a: DLDataType,
+    b: DLDataType,
+    promoted: *mut DLDataType,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "promote_types";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        guard(NAME, error, || {
+            let found = dtype(NAME, a)?.promote(dtype(NAME, b)?);
+            match promoted.as_mut() {
+                Some(promoted) => *promoted = found.to_dl(),
+                None => return Err(Error::value(NAME, "NULL for the result.").into()),
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The category of that name.
+fn category(name: &str) -> Option<Category> {
+    Some(match name {
+        "generic" => Category::Generic,
+        "number" => Category::Number,
+        "integer" => Category::Integer,
+        "signedinteger" => Category::SignedInteger,
+        "unsignedinteger" => Category::UnsignedInteger,
+        "inexact" => Category::Inexact,
+        "floating" => Category::Floating,
+        "complexfloating" => Category::ComplexFloating,
+        _ => return None,
+    })
+}
+
+pub(super) unsafe extern "C" fn issubdtype(
+    _: *mut c_void,
+    of: DLDataType,
+    name: *const c_char,
+) -> i32 {
+    // SAFETY: NULL or a NUL-terminated text, by contract.
+    let Ok(name) = (unsafe { text("issubdtype", "the category", name) }) else { return -1 };
+    let found = Dtype::from_dl_with(of, 0);
+    match (category(name), Dtype::from_name(name)) {
+        (Some(category), _) => found.is_some_and(|d| d.is_subtype(category)).into(),
+        (None, Some(other)) => (found == Some(other)).into(),
+        (None, None) => -1,
+    }
+}
+
+pub(super) unsafe extern "C" fn broadcast_types(
+    _: *mut c_void,
+    types: *const TensorType,
+    n: u32,
+    broadcast: *mut TensorType,
+    error: *mut *mut abi::Error,
+) -> Status {
+    const NAME: &str = "broadcast_types";
+    // SAFETY: the caller's pointers, by contract.
+    unsafe {
+        guard(NAME, error, || {
+            let types = read_all(NAME, types, n, 0)?;
+            let mut all =
+                types.iter().enumerate().map(|(i, t)| judged(NAME, &format!("type {i}"), t));
+            let Some(first) = all.next() else {
+                return Err(Error::value(NAME, "There is no type to broadcast.").into());
+            };
+            let (mut shape, mut dtype) = first?;
+            for next in all {
+                let next = next?;
+                shape = shape::broadcast_shapes(&shape, &next.0)?;
+                dtype = dtype.promote(next.1);
+            }
+            shape::check(NAME, &shape)?;
+            Ok(fill(NAME, broadcast, tensor_type(&shape, dtype))?)
+        })
+    }
+}

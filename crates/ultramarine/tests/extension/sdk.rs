@@ -1,0 +1,205 @@
+//! Primitives of the library that is linked into the program: its arrays are this core's, and what panics is an error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use ultramarine::extension::{
+    self as ext, CpuCall, Error, Place, Primitive, Result, TensorType, Vjp, apply, apply_one,
+    from_library,
+};
+use ultramarine::transforms::{grad, jvp, vjp, vmap};
+use ultramarine::{Array, Dtype};
+
+/// alpha x + beta y.
+struct Axpby(f32, f32);
+
+impl Primitive for Axpby {
+    fn name(&self) -> &str {
+        "axpby"
+    }
+
+    fn attributes(&self) -> ext::Attributes {
+        ext::Attributes::new().float(self.0 as f64).float(self.1 as f64)
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn eval_cpu(&self, call: &mut CpuCall<'_>) -> Result<()> {
+        let (alpha, beta) = (self.0, self.1);
+        call.map2(|x: f32, y: f32| alpha * x + beta * y)
+    }
+
+    fn compose(&self, inputs: &[ext::Array]) -> Result<Vec<ext::Array>> {
+        let (x, y) = ((&inputs[0] * self.0 as f64)?, (&inputs[1] * self.1 as f64)?);
+        Ok(vec![(&x + &y)?])
+    }
+}
+
+fn axpby(x: &Array, y: &Array) -> ultramarine::Result<Array> {
+    let z = apply_one(Axpby(2.0, -3.0), &[&x.into(), &y.into()], Place::Default);
+    Ok(z.map_err(from_library)?.into())
+}
+
+fn values(a: &Array) -> Vec<f32> {
+    a.to_vec::<f32>().unwrap()
+}
+
+fn xy() -> (Array, Array) {
+    let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap();
+    (x.clone(), x.transpose().unwrap())
+}
+
+#[test]
+fn a_primitive_in_a_program() {
+    let (x, y) = xy();
+    let z = axpby(&x, &y).unwrap();
+    assert_eq!(values(&z), [-1.0, -5.0, 0.0, -4.0]);
+    let d = grad(|x: &Array| axpby(x, &y)?.square()?.sum(None, false))(&x).unwrap();
+    let want = (&z * 4.0).unwrap();
+    assert_eq!(values(&d), values(&want));
+    let f = |a: &[Array]| Ok::<_, ultramarine::Error>(vec![axpby(&a[0], &a[1])?]);
+    let t = jvp(f, &[x.clone(), y.clone()], &[x.clone(), y.clone()]).unwrap().1;
+    assert_eq!(values(&t[0]), values(&z));
+    for axes in [[Some(0), Some(0)], [Some(1), Some(1)], [Some(1), Some(0)]] {
+        let b = vmap(f, &[x.clone(), y.clone()], &axes, |_| Ok(vec![Some(0)])).unwrap();
+        let part = |a: &Array, axis: Option<isize>| a.moveaxis(axis.unwrap(), 0).unwrap();
+        let want = axpby(&part(&x, axes[0]), &part(&y, axes[1])).unwrap();
+        assert_eq!(values(&b[0]), values(&want), "{axes:?}");
+    }
+}
+
+/// Panics where it is told to.
+struct Panics {
+    at: &'static str,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl Drop for Panics {
+    fn drop(&mut self) {
+        self.dropped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Panics {
+    fn come(&self, at: &str) {
+        if self.at == at {
+            panic!("told to in {at}");
+        }
+    }
+}
+
+impl Primitive for Panics {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
+        self.come("infer");
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn eval_cpu(&self, call: &mut CpuCall<'_>) -> Result<()> {
+        self.come("eval_cpu");
+        if self.at == "compose" {
+            return Err(Error::unsupported("by compose, please."));
+        }
+        if self.at == "task" {
+            call.enqueue(|| panic!("told to in task"))?;
+        }
+        call.map1(|x: f32| x)
+    }
+
+    fn compose(&self, inputs: &[ext::Array]) -> Result<Vec<ext::Array>> {
+        self.come("compose");
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn vjp(&self, of: &Vjp<'_>) -> Result<Vec<Option<ext::Array>>> {
+        self.come("vjp");
+        Ok(vec![of.cotangents[0].clone()])
+    }
+
+    fn jvp(&self, of: &ext::Jvp<'_>) -> Result<Vec<Option<ext::Array>>> {
+        self.come("jvp");
+        Ok(vec![of.tangents[0].clone()])
+    }
+
+    fn vmap(&self, of: &ext::Vmap<'_>) -> Result<Vec<(ext::Array, Option<usize>)>> {
+        self.come("vmap");
+        Ok(vec![(of.inputs[0].clone(), of.axes[0])])
+    }
+}
+
+#[test]
+fn panics_are_errors_that_name_the_primitive() {
+    let (x, _) = xy();
+    for at in ["infer", "eval_cpu", "compose", "task", "vjp", "jvp", "vmap"] {
+        let dropped = Arc::<AtomicUsize>::default();
+        let f = |a: &[Array]| -> ultramarine::Result<Vec<Array>> {
+            let primitive = Panics { at, dropped: dropped.clone() };
+            let y = apply_one(primitive, &[&(&a[0]).into()], Place::Default);
+            Ok(vec![y.map_err(from_library)?.into()])
+        };
+        let one = std::slice::from_ref(&x);
+        let outcome = match at {
+            "vjp" => vjp(f, one, one).map(drop),
+            "jvp" => jvp(f, one, one).map(drop),
+            "vmap" => vmap(f, one, &[Some(0)], |_| Ok(vec![Some(0)])).map(drop),
+            _ => f(one).and_then(|y| y[0].eval()),
+        };
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.starts_with("[panics] "), "{at}: {error}");
+        assert!(error.contains(&format!("told to in {at}")), "{at}: {error}");
+        assert_eq!(dropped.load(Ordering::SeqCst), 1, "{at}");
+    }
+}
+
+#[test]
+fn threads_apply_at_once() {
+    std::thread::scope(|s| {
+        for t in 0..8 {
+            s.spawn(move || {
+                for i in 0..50 {
+                    let x = Array::full(&[64], (t * 100 + i) as f32).unwrap();
+                    let z = axpby(&x, &(&x + 1.0).unwrap()).unwrap();
+                    assert_eq!(values(&z), [-(t as f32 * 100.0 + i as f32) - 3.0; 64]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn several_results_and_places() {
+    struct Both;
+    impl Primitive for Both {
+        fn name(&self) -> &str {
+            "both"
+        }
+        fn outputs(&self) -> usize {
+            2
+        }
+        fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
+            Ok(vec![inputs[0].clone(), inputs[0].clone()])
+        }
+        fn compose(&self, inputs: &[ext::Array]) -> Result<Vec<ext::Array>> {
+            Ok(vec![(&inputs[0] + 1.0)?, (&inputs[0] - 1.0)?])
+        }
+    }
+    let stream = ultramarine::new_stream(ultramarine::Device::CPU).unwrap();
+    let (x, _) = xy();
+    let all = apply(Both, &[&(&x).into()], stream.into()).unwrap();
+    let all: Vec<Array> = all.into_iter().map(Array::from).collect();
+    assert_eq!(all[0].stream(), stream);
+    assert_eq!(values(&all[1]), [0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(values(&all[0]), [2.0, 3.0, 4.0, 5.0]);
+    let f = |x: &Array| {
+        let all = apply(Both, &[&x.into()], Place::Default).map_err(from_library)?;
+        let (a, b): (Array, Array) = (all[0].clone().into(), all[1].clone().into());
+        a.multiply(&b)?.sum(None, false)
+    };
+    // (x + 1)(x - 1)' = 2 x; with one result unused, its cotangent is zero.
+    assert_eq!(values(&grad(f)(&x).unwrap()), [2.0, 4.0, 6.0, 8.0]);
+    assert_eq!(x.dtype(), Dtype::Float32);
+}
