@@ -245,6 +245,48 @@ fn _reset_op_counts() {
     ultramarine::reset_op_counts();
 }
 
+/// What evaluation did, by name of the count.
+#[pyfunction]
+fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let ultramarine::Stats {
+        commands,
+        fused,
+        fused_operations,
+        bytes_read,
+        bytes_written,
+        donations,
+        contiguous_copies,
+        mirrors,
+        transfers,
+    } = ultramarine::stats();
+    let out = PyDict::new(py);
+    out.set_item("commands", commands)?;
+    out.set_item("fused", fused)?;
+    out.set_item("fused_operations", fused_operations)?;
+    out.set_item("bytes_read", bytes_read)?;
+    out.set_item("bytes_written", bytes_written)?;
+    out.set_item("donations", donations)?;
+    out.set_item("contiguous_copies", contiguous_copies)?;
+    out.set_item("mirrors", mirrors)?;
+    out.set_item("transfers", transfers)?;
+    Ok(out)
+}
+
+#[pyfunction]
+fn _reset_stats() {
+    ultramarine::reset_stats();
+}
+
+#[pyfunction]
+fn _set_fusion(on: bool) {
+    ultramarine::set_fusion(on);
+}
+
+#[pyfunction]
+fn _fusion() -> bool {
+    ultramarine::fusion()
+}
+
 #[pyfunction]
 fn _set_strict(on: bool, allow: Vec<String>) {
     let allow: Vec<&str> = allow.iter().map(String::as_str).collect();
@@ -264,6 +306,6 @@ fn _validation_findings() -> u64 {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::functions!(m: _load _load_best _load_all _report_json _report_table _search_paths
         _set_search_paths _backends _backend_of _backend_named _op_counts _reset_op_counts
-        _set_strict _is_strict _probe _validation_findings);
+        _set_strict _is_strict _probe _validation_findings _stats _reset_stats _set_fusion _fusion);
     Ok(())
 }

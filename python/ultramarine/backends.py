@@ -20,10 +20,12 @@ __all__ = [
     "Offer",
     "OpCount",
     "Report",
+    "Stats",
     "device_count",
     "get",
     "include_dir",
     "is_available",
+    "is_fusing",
     "is_strict",
     "list",
     "load",
@@ -33,9 +35,12 @@ __all__ = [
     "report",
     "report_json",
     "reset_op_counts",
+    "reset_stats",
     "search_paths",
+    "set_fusion",
     "set_search_paths",
     "set_strict",
+    "stats",
     "validation_findings",
 ]
 
@@ -204,6 +209,34 @@ class OpCount(_Record):
 def reset_op_counts():
     """Sets the counts of `op_counts` to zero."""
     _core._reset_op_counts()
+
+
+class Stats(_Record):
+    """What evaluation did, in the whole process: `commands` given to backends, the `fused` programs among them and
+    the `fused_operations` in these; `bytes_read` and `bytes_written` by all commands (what is broadcast counts once, what
+    stays in registers not at all); `donations` of operands' memory to results, `contiguous_copies` that a
+    backend asked for, `mirrors` copied between the host and a device, and `transfers` between accelerators."""
+
+
+def stats():
+    """Counts of what evaluation did, since the start or `reset_stats`."""
+    return Stats(**_core._stats())
+
+
+def reset_stats():
+    """Sets the counts of `stats` to zero."""
+    _core._reset_stats()
+
+
+def set_fusion(on):
+    """Switches the fusion of elementwise operations on or off. It is on, unless the environment variable
+    `ULTRAMARINE_FUSION` is `0`. Results are the same to the bit; off is for comparisons."""
+    _core._set_fusion(bool(on))
+
+
+def is_fusing():
+    """Whether elementwise operations are fused, see `set_fusion`."""
+    return _core._fusion()
 
 
 def set_strict(on, allow=()):

@@ -12,6 +12,8 @@ pub fn run(names: &[String]) -> Result<()> {
     venv.require("bench")?;
     // The exchange of arrays is measured by itself, on one core, in one process.
     let exchange_only = matches!(names, [name] if name == "dlpack");
+    let axpby_only = matches!(names, [name] if name == "axpby");
+    let axpby = names.is_empty() || names.iter().any(|name| name == "axpby");
     let exchange = names.is_empty() || names.iter().any(|name| name == "dlpack");
     let peers = ["bench-mlx", "bench-jax", "bench-torch-cpu", "bench-torch", "bench-tvm-ffi"];
     for peer in peers {
@@ -48,6 +50,26 @@ pub fn run(names: &[String]) -> Result<()> {
     print!("{told}");
     std::fs::write(sh::root().join(Path::new(limits)), told)?;
 
+    if axpby {
+        sh::say("axpby: one expression, and a kernel of one's own");
+        for folder in ["examples/extensions/axpby"] {
+            // In a release build of its own, as a user installs it.
+            let installed = match sh::root().join(folder).is_dir() {
+                true => venv.pip_install(&["--no-build-isolation", "--no-deps", folder]),
+                false => Ok(()),
+            };
+            if let Err(error) = installed {
+                eprintln!("left out: {folder}: {error:#}");
+            }
+        }
+        let limits = sh::root().join("target/release/examples/limits");
+        let limits = limits.to_string_lossy().into_owned();
+        sh::run(venv.python(&["bench/axpby.py", "--limits", &limits]))?;
+    }
+    if axpby_only {
+        return Ok(());
+    }
+
     sh::say("the boundary to backends");
     for example in ["boundary", "plugins"] {
         let args = ["run", "--quiet", "--release", "-p", "ultramarine", "--example", example];
@@ -56,6 +78,8 @@ pub fn run(names: &[String]) -> Result<()> {
 
     sh::say("workloads");
     let mut args = vec!["bench/run.py", "--limits", limits];
-    args.extend(names.iter().map(String::as_str).filter(|name| *name != "dlpack"));
+    args.extend(
+        names.iter().map(String::as_str).filter(|name| !matches!(*name, "dlpack" | "axpby")),
+    );
     sh::run(venv.python(&args))
 }

@@ -1,7 +1,7 @@
 //! Where the extremes are.
 
 use super::{
-    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
+    Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
     lean::flat,
     no_derivatives,
     reduce::{axes_of, dropped, kept},
@@ -77,6 +77,16 @@ impl Rules for ArgReduce {
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let attrs = ArgReduceAttrs::new(self.code, self.axis as u32);
         call.run(exec, op::ARG_REDUCE, &attrs, &[])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let mut shape = Shape::from_slice(r.inputs[0]);
+        if shape.contains(&0) {
+            let text = format!("Cannot {} reduce zero size array.", self.name());
+            return Err(Error::value(self.name(), text));
+        }
+        shape[self.axis] = 1;
+        r.same(shape)
     }
 
     no_derivatives!();

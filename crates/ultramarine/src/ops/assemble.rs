@@ -1,8 +1,8 @@
 //! Arrays put together from others: they run as copies into parts of the output.
 
 use super::{
-    Call, Cotangents, Jvp, Rules, Vjp, Vmap, batch, fill, select::where_, slice::slice_view,
-    view::out_of_bounds, view_rules::View,
+    Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, batch, fill, select::where_,
+    shapeless, slice::slice_view, view::out_of_bounds, view_rules::View,
 };
 use crate::{
     array::Array,
@@ -351,7 +351,7 @@ impl Array {
 /// A constant as one element that is broadcast: copying it reads nothing else. (As a
 /// constant of its full shape it would be written out first.)
 fn lean_constant(a: &Array) -> Array {
-    match a.node().constant() {
+    match a.node().constant().filter(|_| !shapeless::shapeless()) {
         Some(value) if a.size() > 1 => {
             let one = fill::filled(Shape::new(), value);
             Array::of(View::Broadcast, &[&one], Shape::from_slice(a.shape()), a.dtype())
@@ -412,6 +412,17 @@ impl Rules for Update {
         Ok(out)
     }
 
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let traced = [r.traced[0]];
+        let part = Refit { traced: &traced, shape: r.traced[1], constants: &[], ..*r };
+        let fitted = self.0.refit(&part)?;
+        if fitted.shape[..] != *r.inputs[1] {
+            return Err(shapeless::cannot(self.name()));
+        }
+        let Op::View(view) = fitted.op else { return Err(shapeless::cannot(self.name())) };
+        Ok(Fitted { op: Update(view).into(), ..r.first()? })
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let (c, region) = (v.cotangent, Shape::from_slice(v.primals[1].shape()));
         let zeros = || fill::filled(region.clone(), Scalar::from_i64(c.dtype(), 0));
@@ -463,6 +474,13 @@ impl Rules for Concatenate {
             at += shape[self.axis];
         }
         Ok(out)
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.agree_but(self.axis)?;
+        let mut shape = Shape::from_slice(r.inputs[0]);
+        shape[self.axis] = r.inputs.iter().map(|s| s[self.axis]).sum();
+        r.same(shape)
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

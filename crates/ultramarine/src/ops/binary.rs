@@ -2,7 +2,7 @@
 
 use super::{
     Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, batch, resort,
-    select::where_,
+    select::where_, shapeless::broadcast_with,
 };
 use crate::{
     array::Array,
@@ -27,7 +27,8 @@ fn operands(a: &Array, b: &Array, dtype: Dtype) -> Result<(Array, Array, Shape)>
         return Ok((a, b, shape));
     }
     let shape = shape::broadcast_shapes(a.shape(), b.shape())?;
-    Ok((a.broadcast_to(&shape)?, b.broadcast_to(&shape)?, shape))
+    let (x, y) = (broadcast_with(&a, &shape, &[&b])?, broadcast_with(&b, &shape, &[&a])?);
+    Ok((x, y, shape))
 }
 
 /// What an op does with the promoted dtype of its operands.

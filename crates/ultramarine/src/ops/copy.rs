@@ -1,6 +1,6 @@
 //! Row-major copies.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
+use super::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap};
 use crate::{
     array::Array,
     backend::Exec,
@@ -41,6 +41,10 @@ impl Array {
 /// The rules of an identity, all but its value.
 macro_rules! identity {
     ($make:ident) => {
+        fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+            r.first()
+        }
+
         fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
             Ok(smallvec![Some(v.cotangent.clone())])
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways, no_derivatives, resort,
-    select::where_,
+    select::where_, shapeless::filled_like,
 };
 use crate::{
     array::Array,
@@ -56,7 +56,7 @@ impl Array {
     /// `value` in the shape and dtype of this array, beside it.
     pub fn full_like(&self, value: impl Into<Scalar>) -> Array {
         let _home = follow(&[self]);
-        filled(Shape::from_slice(self.shape()), value.into().cast(self.dtype()))
+        filled_like(self, value.into().cast(self.dtype()))
     }
 
     /// Zeros in the shape and dtype of this array.

@@ -1,12 +1,13 @@
 //! Reading through index arrays, and the user's functions that do.
 
 use super::{
-    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
+    Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
     batch::batched,
     lean::{flat, move_axis, without_axis},
     resort,
     scan::axis_of,
     scatter::scatter,
+    shapeless::{self, Extent, broadcast_by, broadcast_with, shapeless, zeros_like},
 };
 use crate::{
     array::Array,
@@ -39,7 +40,9 @@ pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
     }
     // uint64 with a signed type: the indices that make sense fit int64.
     let dtype = dtype.filter(|d| d.is_integer()).unwrap_or(Dtype::Int64);
-    indices.iter().map(|i| i.astype(dtype).broadcast_to(&shape)).collect()
+    let indices: Vec<Array> = indices.iter().map(|i| i.astype(dtype)).collect();
+    let partners: Vec<&Array> = indices.iter().collect();
+    indices.iter().map(|i| broadcast_with(i, &shape, &partners)).collect()
 }
 
 /// Shape of what `indices` (of one shape) select along `axes` of a source.
@@ -85,7 +88,8 @@ pub(crate) fn gather(source: &Array, indices: &[Array], axes: &[u8]) -> Result<A
 pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<Option<Array>> {
     const RUN: usize = 16;
     let (before, after) = (shape::size(&source[..axis]), shape::size(&source[axis + 1..]));
-    if before <= 1 || after >= RUN || indices.size() == 0 || shape::size(source) == 0 {
+    if shapeless() || before <= 1 || after >= RUN || indices.size() == 0 || shape::size(source) == 0
+    {
         return Ok(None);
     }
     let mut line = Shape::from_elem(1, source.len());
@@ -177,9 +181,18 @@ impl Array {
             s.insert(at, n);
             s
         };
-        let source = self.broadcast_to(&with(self.shape()[at]))?;
-        let indices = indices.broadcast_to(&with(indices.shape()[at]))?;
-        Ok((source, indices, at))
+        let common = |a: &Array, b: &Array| {
+            let shape = with(a.shape()[at]);
+            let size = |i: usize| match i != at && a.shape()[i] != shape[i] {
+                true => Extent::partner(i),
+                false => Extent::own(i),
+            };
+            if shape[..] == *a.shape() {
+                return Ok(a.clone());
+            }
+            broadcast_by(a, (0..shape.len()).map(size).collect(), &[b])
+        };
+        Ok((common(self, indices)?, common(indices, self)?, at))
     }
 
     /// GATHER_AXIS of operands that agree but for the axis.
@@ -214,10 +227,21 @@ impl Rules for Gather {
         call.run(exec, op::GATHER, &attrs, &[])
     }
 
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let shape = gathered(r.inputs[0], r.inputs[1], &self.axes);
+        if r.inputs[2..].iter().any(|s| *s != r.inputs[1]) {
+            return Err(shapeless::cannot(self.name()));
+        }
+        if r.inputs[0].contains(&0) && !shape.contains(&0) {
+            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+        }
+        r.same(shape)
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let mut out = Cotangents::new();
         if v.wanted[0] {
-            let zeros = Array::zeros(v.primals[0].shape(), v.cotangent.dtype())?;
+            let zeros = zeros_like(&v.primals[0], v.cotangent.dtype());
             let sum = scatter(&zeros, &v.primals[1..], v.cotangent, &self.axes, kind::SUM)?;
             out.push(Some(sum));
         }
@@ -273,8 +297,16 @@ impl Rules for GatherAxis {
         call.run(exec, op::GATHER_AXIS, &AxisAttrs::new(self.axis as u32), &[])
     }
 
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.agree_but(self.axis)?;
+        if r.inputs[0].contains(&0) && !r.inputs[1].contains(&0) {
+            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+        }
+        r.same(Shape::from_slice(r.inputs[1]))
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
-        let zeros = Array::zeros(v.primals[0].shape(), v.cotangent.dtype())?;
+        let zeros = zeros_like(&v.primals[0], v.cotangent.dtype());
         Ok(smallvec![Some(zeros.scatter_add_axis(&v.primals[1], v.cotangent, self.axis)?)])
     }
 

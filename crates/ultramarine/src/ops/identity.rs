@@ -1,7 +1,7 @@
 //! Identities: what transforms see (the stand-in of a traced argument, and
 //! `stop_gradient`), a check at evaluation, and an order of it.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
+use super::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap};
 use crate::{
     array::Array,
     backend::Exec,
@@ -106,6 +106,10 @@ impl Rules for Identity {
             }
         }
         Ok(call.inputs[0].clone())
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

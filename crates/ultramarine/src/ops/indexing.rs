@@ -9,6 +9,7 @@ use super::{
     lean::bin,
     scatter::scatter,
     select::where_,
+    shapeless::{Extent, reshaped, shapeless},
 };
 use crate::{
     array::Array,
@@ -180,6 +181,18 @@ fn too_many(ndim: usize) -> Error {
     Error::Value(format!("Too many indices for array with {ndim} dimensions."))
 }
 
+/// A position counted from the start.
+fn within(i: i64, axis: usize, n: usize) -> Result<i64> {
+    let at = if i < 0 { i.saturating_add(n as i64) } else { i };
+    match (0..n as i64).contains(&at) {
+        true => Ok(at),
+        false => {
+            let text = format!("Index {i} is out of bounds for axis {axis} with size {n}.");
+            Err(Error::Index(text))
+        }
+    }
+}
+
 impl Plan {
     fn new(of: &[usize], entries: &[Index], op: &str) -> Result<Plan> {
         let ndim = of.len();
@@ -223,15 +236,16 @@ impl Plan {
                     p.order.push(Some(axis));
                     axis += 1;
                 }
+                // Of the sizes of the moment a position from the end would become one from the start.
+                Index::Int(i) if *i < 0 && shapeless() => {
+                    within(*i, axis, of[axis])?;
+                    p.arrays.push(Array::scalar(*i));
+                    p.axes.push(axis as u8);
+                    places.push(p.order.len());
+                    axis += 1;
+                }
                 Index::Int(i) => {
-                    let n = of[axis] as i64;
-                    let at = if *i < 0 { i.saturating_add(n) } else { *i };
-                    if !(0..n).contains(&at) {
-                        return Err(Error::Index(format!(
-                            "Index {i} is out of bounds for axis {axis} with size {n}."
-                        )));
-                    }
-                    p.ints.push((axis, at));
+                    p.ints.push((axis, within(*i, axis, of[axis])?));
                     places.push(p.order.len());
                     axis += 1;
                 }
@@ -390,7 +404,12 @@ impl Array {
         let part = plan.sliced(self, true)?;
         let shape = plan.result(part.shape());
         if plan.arrays.is_empty() {
-            return part.reshape(&shape);
+            let sizes = plan.order.iter().map(|o| o.map_or(Extent::Fixed(1), Extent::own));
+            return if part.shape() == &shape[..] {
+                Ok(part)
+            } else {
+                reshaped(&part, sizes.collect(), &[])
+            };
         }
         if let Some(axis) = plan.axes.iter().find(|a| part.shape()[**a as usize] == 0)
             && shape::size(plan.index_shape()) > 0

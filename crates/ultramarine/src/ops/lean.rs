@@ -1,6 +1,10 @@
 //! Short ways to build elementwise nodes inside of rules.
 
-use super::{binary::Binary, unary::Unary};
+use super::{
+    binary::Binary,
+    shapeless::{Extent, Extents, broadcast_with, reshaped},
+    unary::Unary,
+};
 use crate::{
     array::Array,
     dtype::Dtype,
@@ -18,7 +22,8 @@ pub(crate) fn bin(code: u32, a: &Array, b: &Array) -> Result<Array> {
         binary::EQUAL..=binary::LOGICAL_OR | binary::EQUAL_NAN => Dtype::Bool,
         _ => dtype,
     };
-    let (a, b) = (a.promoted(dtype).broadcast_to(&shape)?, b.promoted(dtype).broadcast_to(&shape)?);
+    let (x, y) = (a.promoted(dtype), b.promoted(dtype));
+    let (a, b) = (broadcast_with(&x, &shape, &[b])?, broadcast_with(&y, &shape, &[a])?);
     Array::try_of(Binary { code }, &[&a, &b], shape, out)
 }
 
@@ -47,21 +52,21 @@ pub(crate) fn move_axis(a: &Array, from: usize, to: usize) -> Result<Array> {
 
 /// The array flattened.
 pub(crate) fn flat(a: &Array) -> Result<Array> {
-    a.reshape(&[a.size()])
+    reshaped(a, Extents::from_elem(Extent::Product(0, a.ndim() as u8), 1), &[])
 }
 
 /// The array with a new axis of size 1 at `axis`.
 pub(crate) fn with_axis(a: &Array, axis: usize) -> Result<Array> {
-    let mut shape = Shape::from_slice(a.shape());
-    shape.insert(axis, 1);
-    a.reshape(&shape)
+    let mut sizes: Extents = (0..a.ndim()).map(Extent::own).collect();
+    sizes.insert(axis, Extent::Fixed(1));
+    reshaped(a, sizes, &[])
 }
 
 /// The array without the axis, which has size 1.
 pub(crate) fn without_axis(a: &Array, axis: usize) -> Result<Array> {
-    let mut shape = Shape::from_slice(a.shape());
-    shape.remove(axis);
-    a.reshape(&shape)
+    let mut sizes: Extents = (0..a.ndim()).map(Extent::own).collect();
+    sizes.remove(axis);
+    reshaped(a, sizes, &[])
 }
 
 /// `len` elements from `start` on along an axis.

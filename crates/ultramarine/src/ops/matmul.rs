@@ -1,11 +1,12 @@
 //! Matrix products.
 
 use super::{
-    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
+    Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
     batch::batched,
     lean::{flat, plus, un, with_axis, without_axis},
     reduce::axes_of,
     resort,
+    shapeless::{Extent, Extents, broadcast_by, reshaped},
 };
 use crate::{
     array::Array,
@@ -25,23 +26,35 @@ fn product(a: &Array, b: &Array) -> Result<Array> {
     let (m, k, n) = (a.shape()[ra - 2], a.shape()[ra - 1], b.shape()[rb - 1]);
     if rb == 2 && ra > 2 {
         // One product with all rows, instead of a small one for each matrix.
-        let rows = shape::size(&a.shape()[..ra - 1]);
-        let mut shape = Shape::from_slice(&a.shape()[..ra - 1]);
-        shape.push(n);
-        return product(&a.reshape(&[rows, k])?, b)?.reshape(&shape);
+        let rows = smallvec![Extent::Product(0, ra as u8 - 1), Extent::own(ra - 1)];
+        let rows = product(&reshaped(a, rows, &[])?, b)?;
+        let sizes = (0..ra - 1).map(Extent::partner).chain([Extent::own(1)]).collect();
+        return reshaped(&rows, sizes, &[a]);
     }
     let mut shape = shape::broadcast_shapes(&a.shape()[..ra - 2], &b.shape()[..rb - 2])?;
     let batch = shape.len();
     shape.extend([m, k]);
-    let a = a.broadcast_to(&shape)?;
+    let (left, right) = (a, b);
+    let a = broadcast_by(left, leading(&shape, left, right), &[right])?;
     (shape[batch], shape[batch + 1]) = (k, n);
-    let b = b.broadcast_to(&shape)?;
+    let b = broadcast_by(right, leading(&shape, right, left), &[left])?;
     shape[batch] = m;
     shape::check("matmul", &shape)?;
     if k == 0 {
         return Array::full(&shape, Scalar::from_i64(a.dtype(), 0));
     }
     Array::try_of(Matmul, &[&a, &b], shape, a.dtype())
+}
+
+/// The sizes of `a`'s matrices broadcast to those of leading dimensions of `shape`, which may be `b`'s.
+fn leading(shape: &[usize], a: &Array, b: &Array) -> Extents {
+    let of = |x: &Array, i: usize| (i + x.ndim()).checked_sub(shape.len());
+    let size = |i: usize| match (of(a, i), of(b, i)) {
+        (Some(own), _) if i + 2 >= shape.len() || a.shape()[own] == shape[i] => Extent::own(own),
+        (_, Some(other)) => Extent::partner(other),
+        _ => Extent::Fixed(shape[i]),
+    };
+    (0..shape.len()).map(size).collect()
 }
 
 /// Matrix product with MLX's rules for the operands' ranks; errors name `op`.
@@ -259,6 +272,23 @@ impl Rules for Matmul {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         call.run(exec, op::MATMUL, &NoAttrs::new(), &[])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let (a, b, n) = (r.inputs[0], r.inputs[1], r.shape.len());
+        if a[n - 1] != b[n - 2] || a[..n - 2] != b[..n - 2] {
+            return Err(Error::value(
+                "matmul",
+                format!(
+                    "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+                    Show(a),
+                    Show(b)
+                ),
+            ));
+        }
+        let mut shape = Shape::from_slice(a);
+        shape[n - 1] = b[n - 1];
+        r.same(shape)
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

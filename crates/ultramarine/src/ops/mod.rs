@@ -21,6 +21,7 @@ use crate::{
     shape::Shape,
 };
 pub(crate) use resort::{Decompose, Ways};
+pub(crate) use shapeless::{Fitted, Refit};
 use smallvec::SmallVec;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -178,6 +179,16 @@ pub(crate) trait Rules: Debug {
     /// kernel for this one. A way may come back to an operation that is being decomposed: it
     /// then counts as one that fails.
     fn decompose(&self, _: &Decompose<'_>, _: &mut Ways) {}
+
+    /// The operation among operands of other sizes, for graphs that were traced shapeless. By
+    /// default only elementwise operations, and those without operands, can follow.
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        match self.elementwise() {
+            Some(_) => r.elementwise(),
+            None if r.inputs.is_empty() => r.first(),
+            None => Err(shapeless::cannot(self.name())),
+        }
+    }
 
     /// Reverse rule.
     fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {

@@ -1,9 +1,10 @@
 //! Reductions over axes.
 
 use super::{
-    Call, Closing, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
+    Call, Closing, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
     lean::{bin, flat, move_axis, without_axis},
     resort,
+    shapeless::{Extent, broadcast_by, reshaped},
 };
 use crate::{
     array::Array,
@@ -29,8 +30,8 @@ pub(crate) fn axes_of(a: &Array, axes: Option<&[isize]>) -> Result<SmallVec<[usi
 
 /// The array with the axes (each of size 1) taken out.
 pub(crate) fn squeezed(a: &Array, axes: &[usize]) -> Result<Array> {
-    let left: Shape = (0..a.ndim()).filter(|i| !axes.contains(i)).map(|i| a.shape()[i]).collect();
-    a.reshape(&left)
+    let left = (0..a.ndim()).filter(|i| !axes.contains(i)).map(Extent::own).collect();
+    reshaped(a, left, &[])
 }
 
 fn reduced(a: &Array, code: u32, axes: &[usize], keepdims: bool, dtype: Dtype) -> Result<Array> {
@@ -222,11 +223,28 @@ impl Rules for Reduce {
         call.run(exec, op::REDUCE, &ReduceAttrs::new(self.code, self.axes), &[])
     }
 
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let mut shape = Shape::from_slice(r.inputs[0]);
+        let empty = shape.contains(&0);
+        for (i, n) in shape.iter_mut().enumerate() {
+            if self.axes >> i & 1 == 1 {
+                *n = 1;
+            }
+        }
+        if empty && !shape.contains(&0) {
+            self.identity(Dtype::Bool)?;
+        }
+        r.same(shape)
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let x = &v.primals[0];
         Ok(match self.code {
             reduce::ALL | reduce::ANY => Cotangents::new(),
-            reduce::SUM => smallvec![Some(v.cotangent.broadcast_to(x.shape())?)],
+            reduce::SUM => {
+                let sizes = (0..x.ndim()).map(Extent::partner).collect();
+                smallvec![Some(broadcast_by(v.cotangent, sizes, &[x])?)]
+            }
             _ => {
                 let mut w = self.weights(x, v.output)?;
                 if self.code == reduce::PROD && x.dtype().is_complex() {
@@ -282,9 +300,8 @@ pub(crate) fn kept(out: &Array, of: &Array, axes: &[usize], keepdims: bool) -> R
     if !keepdims {
         return Ok(out.clone());
     }
-    let mut shape = Shape::from_slice(of.shape());
-    axes.iter().for_each(|a| shape[*a] = 1);
-    out.reshape(&shape)
+    let size = |i| if axes.contains(&i) { Extent::Fixed(1) } else { Extent::partner(i) };
+    reshaped(out, (0..of.ndim()).map(size).collect(), &[of])
 }
 
 /// A result whose only reduced axis has size 1: without it unless `keepdims`.

@@ -1,8 +1,9 @@
 //! Running reductions along an axis.
 
 use super::select::where_;
+use super::shapeless::zeros_like;
 use super::{
-    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
+    Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
     lean::{bin, flat, like, un},
     resort,
 };
@@ -154,6 +155,10 @@ impl Rules for Scan {
         call.run(exec, op::SCAN, &attrs, &[])
     }
 
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let (x, y, ct) = (&v.primals[0], v.output, v.cotangent);
         Ok(smallvec![Some(match self.code {
@@ -168,7 +173,7 @@ impl Rules for Scan {
                 plain.add(&sums.of(&ct.multiply(&z.product)?).multiply(&z.first)?)?
             }
             reduce::MAX | reduce::MIN => {
-                let zeros = Array::zeros(x.shape(), ct.dtype())?;
+                let zeros = zeros_like(x, ct.dtype());
                 zeros.scatter_add_axis(&self.positions(x)?, ct, self.axis)?
             }
             _ => {

@@ -1,13 +1,20 @@
 //! Writing through index arrays, and the user's functions that do.
 
 use super::{
-    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
+    Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
     batch::batched,
     gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered},
     lean::{bin, flat, like, move_axis, plus, un, with_axis},
     resort,
+    shapeless::{self, zeros_like},
 };
-use crate::{array::Array, backend::Exec, error::Result, node::Value, shape::Shape};
+use crate::{
+    array::Array,
+    backend::Exec,
+    error::{Error, Result},
+    node::Value,
+    shape::Shape,
+};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{ScatterAttrs, ScatterAxisAttrs, binary, op, scatter as kind, unary};
 
@@ -161,12 +168,21 @@ impl Rules for Scatter {
 
     /// A product's updates get their derivative by division: an update of zero gets
     /// NaN. (MLX has no rule for products.)
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let last = r.inputs.len() - 1;
+        let shape = gathered(r.inputs[0], r.inputs[1.min(last - 1)], &self.axes);
+        if last > 1 && shape[..] != *r.inputs[last] {
+            return Err(shapeless::cannot(self.name()));
+        }
+        r.first()
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let p = self.parts(v.primals);
         let ct = v.cotangent;
         let (source, updates) = match self.kind {
             kind::SET => {
-                let zeros = Array::zeros(p.updates.shape(), ct.dtype())?;
+                let zeros = zeros_like(p.updates, ct.dtype());
                 (self.with(ct, &p, &zeros, kind::SET)?, self.read(ct, &p)?)
             }
             kind::SUM => (ct.clone(), self.read(ct, &p)?),
@@ -195,7 +211,7 @@ impl Rules for Scatter {
         if ts.is_none() && tu.is_none() {
             return Ok(None);
         }
-        let zeros = |a: &Array| Array::zeros(a.shape(), a.dtype());
+        let zeros = |a: &Array| -> Result<Array> { Ok(zeros_like(a, a.dtype())) };
         let or = |t: &Option<Array>, a: &Array| match t {
             Some(t) => Ok(t.clone()),
             None => zeros(a),
@@ -282,6 +298,14 @@ impl Rules for ScatterAxis {
         call.run_into(exec, output(exec, call)?, op::SCATTER_AXIS, &attrs, &[])
     }
 
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.agree_but(self.axis)?;
+        if r.inputs[1] != r.inputs[2] {
+            return Err(shapeless::cannot(self.name()));
+        }
+        r.first()
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let (indices, ct) = (&v.primals[1], v.cotangent);
         let source = match self.kind {
@@ -301,7 +325,7 @@ impl Rules for ScatterAxis {
         }
         let or = |t: &Option<Array>, a: &Array| match t {
             Some(t) => Ok(t.clone()),
-            None => Array::zeros(a.shape(), a.dtype()),
+            None => Ok::<_, Error>(zeros_like(a, a.dtype())),
         };
         let (source, updates) = (or(ts, &j.primals[0])?, or(tu, &j.primals[2])?);
         source.put_axis(&j.primals[1], &updates, self.axis, self.kind).map(Some)

@@ -1,6 +1,9 @@
 //! Choice between two arrays, element by element.
 
-use super::{Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, batch, resort};
+use super::{
+    Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, batch, resort,
+    shapeless::broadcast_with,
+};
 use crate::{
     array::Array,
     backend::Exec,
@@ -27,9 +30,10 @@ pub fn where_(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
         shape = shape::broadcast_shapes(&shape, y.shape())?;
     }
     condition.computable("where")?;
-    let condition = condition.astype(Dtype::Bool).broadcast_to(&shape)?;
-    let x = x.promoted(dtype).broadcast_to(&shape)?;
-    let y = y.promoted(dtype).broadcast_to(&shape)?;
+    let (c, p, q) = (condition.astype(Dtype::Bool), x.promoted(dtype), y.promoted(dtype));
+    let condition = broadcast_with(&c, &shape, &[&p, &q])?;
+    let x = broadcast_with(&p, &shape, &[&c, &q])?;
+    let y = broadcast_with(&q, &shape, &[&c, &p])?;
     Array::try_of(Select, &[&condition, &x, &y], shape, dtype)
 }
 

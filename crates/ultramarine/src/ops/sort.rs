@@ -1,7 +1,8 @@
 //! Sorting and partitioning.
 
+use super::shapeless::zeros_like;
 use super::{
-    Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
+    Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
     lean::{flat, slice_axis},
     resort,
     scan::axis_of,
@@ -170,6 +171,10 @@ impl Rules for Sort {
         call.run(exec, code, &attrs, &[Scalar::from_i64(Dtype::Int64, kth as i64)])
     }
 
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         if self.arg {
             return Ok(Cotangents::new());
@@ -180,7 +185,7 @@ impl Rules for Sort {
             Some(from) => v.cotangent.gather_axis(&from, self.axis),
             None => v.cotangent.clone(),
         };
-        let zeros = Array::zeros(x.shape(), cotangent.dtype())?;
+        let zeros = zeros_like(x, cotangent.dtype());
         Ok(smallvec![Some(zeros.scatter_add_axis(&to, &cotangent, self.axis)?)])
     }
 
@@ -189,7 +194,7 @@ impl Rules for Sort {
         let (to, from) = moves(self, &j.primals[0], j.output);
         let sorted = t.gather_axis(&from, self.axis);
         let Some(to) = to else { return Ok(Some(sorted)) };
-        let zeros = Array::zeros(sorted.shape(), sorted.dtype())?;
+        let zeros = zeros_like(&sorted, sorted.dtype());
         Ok(Some(zeros.scatter_add_axis(&to, &sorted, self.axis)?))
     }
 

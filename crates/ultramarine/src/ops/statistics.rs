@@ -3,6 +3,7 @@
 use super::{
     lean::{bin, like, slice_axis, un, without_axis},
     reduce::{axes_of, joined, kept, squeezed},
+    shapeless::share,
 };
 use crate::{
     array::Array,
@@ -61,9 +62,8 @@ impl Array {
     pub fn mean(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
         let named = axes_of(self, axes)?;
         let a = self.astype(self.dtype().to_inexact());
-        let share = 1.0 / count(self, &named) as f64;
         let sum = a.sum(Some(&signed(&named)), keepdims)?;
-        sum.multiply(&like(&sum, share))
+        sum.multiply(&share(&a, &named, 0, sum.dtype()))
     }
 
     /// The variance over `axes`: the sum of squared distances from the mean, divided
@@ -84,8 +84,7 @@ impl Array {
             un(unary::SQUARE, &away)
         };
         let sum = squares.sum(Some(&signed(&named)), keepdims)?;
-        let share = 1.0 / count(self, &named).saturating_sub(ddof) as f64;
-        sum.multiply(&like(&sum, share))
+        sum.multiply(&share(&a, &named, ddof, sum.dtype()))
     }
 
     /// The square root of the variance; see [`Array::var`].

@@ -1,6 +1,6 @@
 //! Copies to another device.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap};
+use super::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap};
 use crate::{
     array::Array,
     backend::Exec,
@@ -45,6 +45,10 @@ impl Rules for Transfer {
     fn eval(&self, _: &Exec, call: &Call<'_>) -> Result<Value> {
         // Operands are brought to the device of the op.
         Ok(call.inputs[0].clone())
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

@@ -1,6 +1,9 @@
 //! Elementwise functions of one array.
 
-use super::{Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, batch, resort};
+use super::{
+    Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, batch, resort,
+    shapeless::filled_like,
+};
 use crate::{
     array::Array,
     backend::Exec,
@@ -186,7 +189,7 @@ impl Array {
         if self.dtype().is_inexact() {
             return node(code, self).placed();
         }
-        Array::full(self.shape(), code == unary::ISFINITE)
+        Ok(filled_like(self, (code == unary::ISFINITE).into()))
     }
 
     /// True where an element (or either part of it) is NaN.
@@ -217,7 +220,7 @@ impl Array {
     fn is_exactly(&self, value: f64) -> Result<Array> {
         self.computable("isinf")?;
         if !self.dtype().is_inexact() {
-            return Array::full(self.shape(), false);
+            return Ok(filled_like(self, false.into()));
         }
         self.equal(&self.like(value))
     }

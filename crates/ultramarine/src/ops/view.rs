@@ -1,17 +1,22 @@
 //! Views that rearrange axes; those that pick elements stand in `slice.rs`, and what
 //! a view is for the evaluator and the transforms in `view_rules.rs`.
 
-use super::view_rules::View;
+use super::{
+    fill,
+    shapeless::{Extent, Extents, aligned, broadcast_with, literal, reshaped, shapeless},
+    view_rules::View,
+};
 use crate::{
     array::Array,
     error::{Error, Result},
-    ops::fill,
     shape::{self, Shape, Show},
 };
 use smallvec::SmallVec;
 
 /// A dimension of a shape to be: non-negative, or -1 where it is to be inferred.
 pub trait Dim: Copy {
+    /// Whether the type has negative numbers.
+    const SIGNED: bool;
     /// The number; one that is too large saturates, and is refused later.
     fn get(self) -> isize;
 }
@@ -19,6 +24,7 @@ pub trait Dim: Copy {
 macro_rules! dims {
     ($($t:ty)*) => {$(
         impl Dim for $t {
+            const SIGNED: bool = <$t>::MIN != 0;
             fn get(self) -> isize {
                 isize::try_from(self).unwrap_or(isize::MAX)
             }
@@ -29,7 +35,7 @@ dims! { usize isize i32 i64 }
 
 /// A view of `a`; every view of a constant is a constant.
 pub(super) fn view(view: View, a: &Array, shape: Shape) -> Result<Array> {
-    if let Some(value) = a.node().constant() {
+    if let Some(value) = a.node().constant().filter(|_| !shapeless()) {
         return Ok(fill::filled(shape, value));
     }
     Array::try_of(view, &[a], shape, a.dtype())
@@ -100,10 +106,13 @@ impl Array {
     /// The elements in row-major order under another shape. One dimension may be -1:
     /// it is inferred.
     ///
+    /// In a function that is compiled shapeless, signed dimensions mean these very numbers, as in
+    /// Python; of unsigned ones, those of axes that stay as they are or are merged follow the array's.
+    ///
     /// # Errors
     /// [`Error::Value`] when the sizes differ.
-    pub fn reshape<D: Dim>(&self, shape: &[D]) -> Result<Array> {
-        let shape = infer("reshape", self.size(), shape, |shape| {
+    pub fn reshape<D: Dim>(&self, sizes: &[D]) -> Result<Array> {
+        let shape = infer("reshape", self.size(), sizes, |shape| {
             let size = self.size();
             Error::value(
                 "reshape",
@@ -114,6 +123,14 @@ impl Array {
             return Ok(self.clone());
         }
         shape::check("reshape", &shape)?;
+        if shapeless() {
+            let inferred = sizes.iter().position(|n| n.get() == -1);
+            let sizes = match D::SIGNED {
+                true => literal(&shape, inferred),
+                false => aligned(self.shape(), &shape),
+            };
+            return reshaped(self, sizes, &[]);
+        }
         view(View::Reshape, self, shape)
     }
 
@@ -136,10 +153,10 @@ impl Array {
             ));
         }
         let (start, end) = (start as usize, end as usize);
-        let mut shape = Shape::from_slice(&self.shape()[..start]);
-        shape.push(shape::size(&self.shape()[start..=end]));
-        shape.extend_from_slice(&self.shape()[end + 1..]);
-        self.reshape(&shape)
+        let merged = Extent::Product(start as u8, end as u8 + 1);
+        let axes = |axes: std::ops::Range<usize>| axes.map(Extent::own);
+        let sizes = axes(0..start).chain([merged]).chain(axes(end + 1..self.ndim())).collect();
+        reshaped(self, sizes, &[])
     }
 
     /// One axis cut into the dimensions of `shape`, of which one may be -1.
@@ -158,10 +175,10 @@ impl Array {
                 format!("Cannot unflatten axis {axis} with size {size} into shape {shape}."),
             )
         })?;
-        let mut out = Shape::from_slice(self.shape());
-        out.remove(at);
-        out.insert_many(at, cut);
-        self.reshape(&out)
+        let mut sizes: Extents = (0..self.ndim()).map(Extent::own).collect();
+        sizes.remove(at);
+        sizes.insert_many(at, literal(&cut, shape.iter().position(|n| n.get() == -1)));
+        reshaped(self, sizes, &[])
     }
 
     /// The axes in reverse order.
@@ -232,10 +249,10 @@ impl Array {
     pub fn expand_dims(&self, axes: &[isize]) -> Result<Array> {
         let ndim = self.ndim() + axes.len();
         let axes = named_axes("expand_dims", axes, ndim)?;
-        let mut shape = Shape::from_slice(self.shape());
+        let mut sizes: Extents = (0..self.ndim()).map(Extent::own).collect();
         // Ascending, so that each lands where it will stay.
-        axes.iter().for_each(|a| shape.insert(*a, 1));
-        self.reshape(&shape)
+        axes.iter().for_each(|a| sizes.insert(*a, Extent::Fixed(1)));
+        reshaped(self, sizes, &[])
     }
 
     /// Axes of size 1 removed: those named, or all (`None`).
@@ -255,8 +272,8 @@ impl Array {
                 format!("Cannot squeeze axis {a} with size {} which is not equal to 1.", own[*a]),
             ));
         }
-        let shape: Shape = (0..own.len()).filter(|i| !axes.contains(i)).map(|i| own[i]).collect();
-        self.reshape(&shape)
+        let left = (0..own.len()).filter(|i| !axes.contains(i)).map(Extent::own).collect();
+        reshaped(self, left, &[])
     }
 
     /// A 0-d array as one of shape (1,).
@@ -301,7 +318,8 @@ pub fn broadcast_arrays(arrays: &[Array]) -> Result<Vec<Array>> {
     let shape = arrays
         .iter()
         .try_fold(Shape::new(), |shape, a| shape::broadcast_shapes(&shape, a.shape()))?;
-    arrays.iter().map(|a| a.broadcast_to(&shape)).collect()
+    let partners: Vec<&Array> = arrays.iter().collect();
+    arrays.iter().map(|a| broadcast_with(a, &shape, &partners)).collect()
 }
 
 fn no_such_axis(op: &str, axis: isize, ndim: usize) -> Error {

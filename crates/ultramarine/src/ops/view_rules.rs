@@ -1,7 +1,13 @@
 //! What views are: strides for the evaluator, linear maps for the transforms. They
 //! never reach a backend, but for those that no strides can express, which copy first.
 
-use super::{Call, Cotangents, Jvp, Rules, Vjp, Vmap, assemble::Update, batch, fill, view::view};
+use super::{
+    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    assemble::Update,
+    batch, shapeless,
+    shapeless::{filled_like, reshaped_like},
+    view::view,
+};
 use crate::{
     array::Array,
     backend::{Exec, Operand},
@@ -146,6 +152,49 @@ impl Rules for View {
             .ok_or_else(|| Error::runtime(self.name(), "no strides for a contiguous array"))
     }
 
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let (before, now) = (r.traced[0], r.inputs[0]);
+        let shape = match self {
+            View::Broadcast | View::Reshape => {
+                let shape = Shape::from_slice(r.shape);
+                let fits = match self {
+                    View::Reshape => shape::size(now) == shape::size(&shape),
+                    _ => shape::broadcast_shapes(now, &shape)? == shape,
+                };
+                if !fits {
+                    let (from, to) = (shape::Show(now), shape::Show(r.shape));
+                    let text = format!("An array of shape {from} does not fit shape {to}.");
+                    return Err(Error::value(self.name(), text));
+                }
+                shape
+            }
+            View::Transpose(order) => order.iter().map(|a| now[*a as usize]).collect(),
+            View::Slice { start, step } => return refit_slice(r, start, step),
+            View::Diagonal { offset, a, b } => {
+                let mut shape: Shape =
+                    (0..now.len()).filter(|i| i != a && i != b).map(|i| now[i]).collect();
+                let (down, along) = (offset.min(&0).unsigned_abs(), offset.max(&0).unsigned_abs());
+                shape.push(now[*a].saturating_sub(down).min(now[*b].saturating_sub(along)));
+                shape
+            }
+            View::Bits if before.len() == r.shape.len() => {
+                let mut shape = Shape::from_slice(now);
+                if let (Some(n), Some(m)) = (before.last(), r.shape.last())
+                    && let Some(last) = shape.last_mut()
+                    && n != m
+                {
+                    if *n == 0 || *last * m % n != 0 {
+                        return Err(shapeless::cannot(self.name()));
+                    }
+                    *last = *last * m / n;
+                }
+                shape
+            }
+            View::Bits | View::Strided { .. } => return Err(shapeless::cannot(self.name())),
+        };
+        r.same(shape)
+    }
+
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let (x, c) = (&v.primals[0], v.cotangent);
         let from = x.shape();
@@ -156,9 +205,9 @@ impl Rules for View {
                     .filter(|i| *i < lead || from[i - lead] != c.shape()[*i])
                     .map(|i| i as isize)
                     .collect();
-                c.sum(Some(&summed), true)?.reshape(from)?
+                reshaped_like(&c.sum(Some(&summed), true)?, x)?
             }
-            View::Reshape => c.reshape(from)?,
+            View::Reshape => reshaped_like(c, x)?,
             View::Transpose(order) => {
                 let mut inverse: SmallVec<[isize; 8]> = smallvec![0; order.len()];
                 order.iter().enumerate().for_each(|(i, a)| inverse[*a as usize] = i as isize);
@@ -167,7 +216,7 @@ impl Rules for View {
             View::Slice { .. } | View::Diagonal { .. } => {
                 // In the dtype of derivatives.
                 let _home = follow(&[x]);
-                let zeros = fill::filled(Shape::from_slice(from), Scalar::from_i64(c.dtype(), 0));
+                let zeros = filled_like(x, Scalar::from_i64(c.dtype(), 0));
                 Update(self.clone()).apply(&zeros, c)
             }
             View::Strided { strides, offset } => {
@@ -213,6 +262,28 @@ impl Rules for View {
         };
         Ok((out, Some(0)))
     }
+}
+
+/// A slice of an operand of other sizes. Whole axes follow (in either direction), and one element is that element
+/// still; where another slice ends when the axis is longer, nobody can tell.
+fn refit_slice(r: &Refit<'_>, start: &[usize], step: &[isize]) -> Result<Fitted> {
+    let (before, now) = (r.traced[0], r.inputs[0]);
+    let (mut shape, mut start) = (Shape::from_slice(r.shape), SmallVec::from_slice(start));
+    for i in 0..shape.len() {
+        let whole = shape[i] == before[i] && step[i].abs() == 1;
+        if whole && (before[i] != 1 || now[i] != 1) {
+            shape[i] = now[i];
+            start[i] = if step[i] < 0 { now[i].saturating_sub(1) } else { 0 };
+        } else if shape[i] != 1 {
+            return Err(shapeless::cannot("slice"));
+        } else if start[i] >= now[i] {
+            let text =
+                format!("Index {} is out of bounds for axis {i} with size {}.", start[i], now[i]);
+            return Err(Error::Index(text));
+        }
+    }
+    let view = View::Slice { start, step: Strides::from_slice(step) };
+    Ok(Fitted { op: view.into(), ..r.same(shape)? })
 }
 
 /// Strides of the same memory under another dtype; `None` where the last axis does

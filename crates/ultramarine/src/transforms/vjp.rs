@@ -7,7 +7,7 @@ use crate::{
     node::Tracing,
     ops::{Op, Vjp, many::ManyVjp},
     scalar::Scalar,
-    shape::{Shape, Show},
+    shape::Show,
 };
 use std::sync::Arc;
 
@@ -142,5 +142,5 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
 /// A lazy zero of an array's shape, in the dtype of its derivatives.
 pub(crate) fn zeros_like(a: &Array) -> Array {
     let zero = Scalar::from_i64(a.dtype().derivative(), 0);
-    crate::ops::fill::filled(Shape::from_slice(a.shape()), zero)
+    crate::ops::shapeless::filled_like(a, zero)
 }
