@@ -51,13 +51,15 @@ impl Compiled {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Res<Bound<'py, PyAny>> {
-        if !transforms::compile_enabled() {
+        if !transforms::compiles_here() {
             return Ok(self.function.bind(py).call(args, kwargs)?);
         }
         let (mut words, mut arrays) = (Words::new(), Vec::new());
         key::arguments(args, kwargs, &mut words, &mut arrays)?;
         self.inputs.read(py, &mut words, &mut arrays)?;
-        let called = match self.traces.call(&words, &arrays, self.shapeless)? {
+        let call = || self.traces.call(&words, &arrays, self.shapeless);
+        // New sizes have passes run, which may compute numbers on a stream whose work needs the interpreter.
+        let called = match if self.shapeless { py.detach(call) } else { call() }? {
             Some(called) => called,
             None => self.trace(py, args, kwargs, &words, &arrays)?,
         };
@@ -144,12 +146,12 @@ impl Compiled {
             kept = Some((returned, own, outputs));
             Ok(results)
         };
-        let (traced, reusable) = Traced::new::<Fail>(call, arrays)?;
+        let (traced, reusable) = Traced::new::<Fail>(call, arrays, self.shapeless)?;
         let (returned, own, outputs) =
             kept.ok_or_else(|| crate::error::value("[compile] The function was not called."))?;
         // It may compute numbers, on a stream whose work needs the interpreter.
         py.detach(|| traced.prepare());
-        let results = traced.call(arrays);
+        let results = py.detach(|| traced.call(arrays))?;
         let trace = Arc::new((traced, Kept { arguments, returned, own, outputs }));
         if reusable {
             self.traces.keep(words, arrays, self.shapeless, trace.clone());

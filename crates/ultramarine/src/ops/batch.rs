@@ -1,6 +1,9 @@
 //! Helpers of the vmap rules: operands with the mapped axis in one place.
 
-use super::{Op, Vmap};
+use super::{
+    Op, Vmap,
+    shapeless::{Extent, broadcast_by},
+};
 use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::SmallVec;
 
@@ -24,7 +27,17 @@ pub(crate) fn batched(a: &Array, axis: Option<usize>, size: usize) -> Result<Arr
 
 /// All operands with the mapped axis first.
 pub(crate) fn all_batched(v: &Vmap<'_>) -> Result<SmallVec<[Array; 3]>> {
-    v.inputs.iter().zip(v.axes).map(|(a, axis)| batched(a, *axis, v.size)).collect()
+    let mapped = v.axes.iter().position(Option::is_some);
+    let first = mapped.map(|k| batched(&v.inputs[k], v.axes[k], v.size)).transpose()?;
+    let operand = |a: &Array, axis: Option<usize>| match (&first, axis) {
+        // As long as the mapped operands are.
+        (Some(first), None) => {
+            let sizes = std::iter::once(Extent::partner(0)).chain((0..a.ndim()).map(Extent::own));
+            broadcast_by(a, sizes.collect(), &[first])
+        }
+        _ => batched(a, axis, v.size),
+    };
+    v.inputs.iter().zip(v.axes).map(|(a, axis)| operand(a, *axis)).collect()
 }
 
 /// The mapped result's shape when the mapped axis is first.

@@ -5,7 +5,7 @@
 //! computed yet, or a trace, needs it. Its own shape, dtype and value are the first result's. Transforms hand
 //! its rules what belongs to all results at once.
 
-use super::{Call, Cotangents, Op, Rules, Vmap};
+use super::{Call, Cotangents, Op, Refit, Rules, Vmap};
 use crate::{
     array::Array,
     backend::{Exec, Operand},
@@ -54,6 +54,12 @@ pub(crate) trait ManyRules: Debug + Send + Sync {
 
     /// Evaluates it: the value of each result. `call.shape` and `call.dtype` are the first one's.
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>>;
+
+    /// Shapes and dtypes of the results among operands of other sizes, for graphs that were traced
+    /// shapeless; `results` are those of the trace, whose shapes are the only thing that may change.
+    fn refit(&self, _: &Refit<'_>, _results: &[(Shape, Dtype)]) -> Result<Results> {
+        Err(super::shapeless::cannot(self.name()))
+    }
 
     /// Reverse rule: one cotangent for each operand.
     fn vjp(&self, _: &ManyVjp<'_>) -> Result<Cotangents> {

@@ -17,7 +17,7 @@ mod vjp;
 mod vmap;
 
 pub use checkpoint::{checkpoint, checkpointed};
-pub use compile::{Compiled, compile, compile_enabled, set_compile};
+pub use compile::{Compiled, compile, compile_enabled, compiles_here, set_compile};
 pub use custom::CustomFunction;
 pub(crate) use custom::{forward, reverse};
 pub(crate) use enclosed::Function;

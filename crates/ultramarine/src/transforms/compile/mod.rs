@@ -20,6 +20,7 @@ use key::Key;
 use crate::{
     array::Array,
     error::{Error, Result},
+    ops::shapeless::{Shapeless, shapeless as shapeless_now},
     stream::lock,
 };
 use graph::Graph;
@@ -45,6 +46,12 @@ pub fn compile_enabled() -> bool {
     }
 }
 
+/// Whether a compiled function that is called here uses its graph: if compilation is on, and not inside of another
+/// one's shapeless trace, which is to know how shapes come about.
+pub fn compiles_here() -> bool {
+    compile_enabled() && !shapeless_now()
+}
+
 /// Switches compilation on or off for the process, also of functions that are compiled already.
 pub fn set_compile(on: bool) {
     ENABLED.store(1 + on as u8, Ordering::Relaxed);
@@ -56,6 +63,10 @@ pub struct Traced {
     recorded: Graph,
     /// After the passes, from the first call on that no transform traces.
     merged: OnceLock<Graph>,
+    /// Shapes in it follow those of the arguments.
+    shapeless: bool,
+    /// Of a shapeless trace: the same for the sizes that were asked for.
+    fitted: Mutex<KeyMap<Arc<Traced>>>,
 }
 
 impl fmt::Debug for Traced {
@@ -75,15 +86,23 @@ impl Traced {
     pub fn new<E: From<Error>>(
         f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
         inputs: &[Array],
+        shapeless: bool,
     ) -> Result<(Traced, bool), E> {
+        let _shapes = Shapeless::begin(shapeless);
         let recorded = record::record(f, inputs)?;
-        let traced = Traced { recorded: recorded.graph, merged: OnceLock::new() };
-        Ok((traced, !recorded.once))
+        Ok((Traced::of(recorded.graph, shapeless), !recorded.once))
     }
 
-    /// Runs the passes, which the first call would else do. They may compute numbers, for which they wait.
+    fn of(recorded: Graph, shapeless: bool) -> Traced {
+        Traced { recorded, shapeless, merged: OnceLock::new(), fitted: Mutex::default() }
+    }
+
+    /// Runs the passes, which the first call would else do (that of a shapeless trace: with each set of sizes). They may
+    /// compute numbers, for which they wait.
     pub fn prepare(&self) {
-        self.merged();
+        if !self.shapeless {
+            self.merged();
+        }
     }
 
     fn merged(&self) -> &Graph {
@@ -98,17 +117,15 @@ impl Traced {
     }
 
     /// The results for other arguments with the same key: lazy arrays.
-    pub fn call(&self, inputs: &[Array]) -> Vec<Array> {
-        self.graph(inputs).replay(inputs)
-    }
-
-    /// The results for arguments of other shapes; `None` if an operation cannot tell the shape of its
-    /// result from those of its operands.
     ///
     /// # Errors
-    /// [`Error::Value`] when the shapes do not fit an operation.
-    pub fn call_reshaped(&self, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
-        shapeless::replay(self.graph(inputs), inputs)
+    /// [`Error::Value`] of a shapeless trace, when an operation cannot tell the shape of its result from those of its operands,
+    /// or these do not fit each other.
+    pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        match self.shapeless {
+            true => self.call_reshaped(inputs),
+            false => Ok(self.graph(inputs).replay(inputs)),
+        }
     }
 }
 
@@ -199,8 +216,8 @@ pub fn compile(f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'stati
 
 impl Compiled {
     /// Has the function traced once for each set of dtypes and numbers of dimensions, whatever the sizes
-    /// are. So it must not do anything else for other sizes. Where an operation cannot tell the shape of its result from its
-    /// operands', it is traced for each set of shapes nevertheless.
+    /// are. So it must not do anything else for other sizes: a size that it reads is a number like any other. An operation
+    /// that cannot tell the shape of its result from its operands' is an error at the first call.
     pub fn shapeless(mut self) -> Compiled {
         self.shapeless = true;
         self
@@ -217,14 +234,14 @@ impl Compiled {
     /// What the function returns where it is traced; [`Error::Value`] if it evaluates what depends on an
     /// argument.
     pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
-        if !compile_enabled() {
+        if !compiles_here() {
             return (self.f)(inputs);
         }
         if let Some((outputs, _)) = self.traces.call(&[], inputs, self.shapeless)? {
             return Ok(outputs);
         }
-        let (traced, reusable) = Traced::new(&self.f, inputs)?;
-        let outputs = traced.call(inputs);
+        let (traced, reusable) = Traced::new(&self.f, inputs, self.shapeless)?;
+        let outputs = traced.call(inputs)?;
         if reusable {
             self.traces.keep(&[], inputs, self.shapeless, Arc::new((traced, ())));
         }
@@ -244,22 +261,15 @@ impl<T> Traces<T> {
         inputs: &[Array],
         shapeless: bool,
     ) -> Result<Option<Called<T>>> {
-        if shapeless
-            && let Some(trace) = self.get(&Key::new(words, inputs, true))
-            && let Some(outputs) = trace.0.call_reshaped(inputs)?
-        {
-            return Ok(Some((outputs, trace)));
+        match self.get(&Key::new(words, inputs, shapeless)) {
+            Some(trace) => Ok(Some((trace.0.call(inputs)?, trace))),
+            None => Ok(None),
         }
-        let found = self.get(&Key::new(words, inputs, false));
-        Ok(found.map(|trace| (trace.0.call(inputs), trace)))
     }
 
     /// Keeps a trace for [`Traces::call`] with the same words and arguments like these.
     pub fn keep(&self, words: &[u64], inputs: &[Array], shapeless: bool, trace: Arc<(Traced, T)>) {
-        if shapeless {
-            self.insert(Key::new(words, inputs, true), trace.clone());
-        }
-        self.insert(Key::new(words, inputs, false), trace);
+        self.insert(Key::new(words, inputs, shapeless), trace);
     }
 }
 

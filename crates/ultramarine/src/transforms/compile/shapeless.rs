@@ -1,9 +1,108 @@
-//! Replaying a graph for arguments of other shapes.
+//! Fitting a graph that was traced shapeless to arguments of other sizes.
 
-use super::graph::Graph;
-use crate::{array::Array, error::Result};
+use super::{
+    Traced,
+    graph::{Graph, Source, Step},
+    key::Key,
+};
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::Result,
+    ops::{Fitted, Op, Refit, many::Results, shapeless::cannot},
+    scalar::Scalar,
+    shape::Shape,
+    stream::lock,
+};
+use smallvec::SmallVec;
+use std::sync::Arc;
 
-/// The results; `None` if an operation cannot tell the shape of its result from its operands.
-pub(super) fn replay(_: &Graph, _: &[Array]) -> Result<Option<Vec<Array>>> {
-    Ok(None)
+/// Sizes that a trace keeps fitted graphs for; with more, it starts again.
+const MOST_FITTED: usize = 256;
+
+impl Traced {
+    /// The results for arguments of other sizes: lazy arrays. The trace was made shapeless.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::Error::Value) when an operation cannot tell the shape of its result from those of its
+    /// operands, or these do not fit each other.
+    pub(super) fn call_reshaped(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        // What else is in a key was the same when the trace was found.
+        let key = Key::new(&[], inputs, false);
+        let known = lock(&self.fitted).get(&key).cloned();
+        if let Some(fitted) = known {
+            return fitted.call(inputs);
+        }
+        let shapes: Vec<&[usize]> = inputs.iter().map(Array::shape).collect();
+        let fitted = Arc::new(Traced::of(fitted(&self.recorded, &shapes)?, false));
+        let outputs = fitted.call(inputs)?;
+        let mut all = lock(&self.fitted);
+        let before = (all.len() >= MOST_FITTED).then(|| std::mem::take(&mut *all));
+        all.insert(key, fitted);
+        drop(all);
+        // Arrays that these keep are let go without the lock.
+        drop(before);
+        Ok(outputs)
+    }
+}
+
+/// The graph for arguments of these shapes. Its steps have the numbers that they had.
+fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
+    let mut steps: Vec<Step> = Vec::with_capacity(graph.steps.len());
+    for step in &graph.steps {
+        let mut now = step.clone();
+        match &step.source {
+            Source::Input(i) => now.shape = Shape::from_slice(shapes[*i as usize]),
+            Source::Constant(_) => (),
+            Source::Op(op) => refit(op, step, graph, &steps, &mut now)?,
+        }
+        steps.push(now);
+    }
+    Ok(Graph { steps, outputs: graph.outputs.clone() })
+}
+
+/// Fits one operation; `steps` are those before it, fitted.
+fn refit(op: &Op, step: &Step, graph: &Graph, steps: &[Step], now: &mut Step) -> Result<()> {
+    let operands = || step.operands.iter().map(|i| *i as usize);
+    if let Op::Part(part) = op {
+        if let Some(Op::Many(many)) = steps[step.operands[0] as usize].op() {
+            now.shape = many.results()[part.index].0.clone();
+        }
+        return Ok(());
+    }
+    let traced: SmallVec<[&[usize]; 4]> = operands().map(|i| &graph.steps[i].shape[..]).collect();
+    let inputs: SmallVec<[&[usize]; 4]> = operands().map(|i| &steps[i].shape[..]).collect();
+    let constants: SmallVec<[Option<Scalar>; 4]> = operands().map(|i| value(&steps[i])).collect();
+    let r =
+        Refit { op, traced: &traced, inputs: &inputs, constants: &constants, shape: &step.shape };
+    if let Op::Many(many) = op {
+        let results: Results = match many.rules().hands_on() {
+            // Its last operands.
+            true => {
+                let first =
+                    inputs.len().checked_sub(many.len()).ok_or_else(|| cannot(op.name()))?;
+                let dtypes = many.results().iter().map(|r| r.1);
+                let sizes = inputs[first..].iter().map(|s| Shape::from_slice(s));
+                sizes.zip(dtypes).collect::<SmallVec<[(Shape, Dtype); 3]>>()
+            }
+            false => many.rules().refit(&r, many.results())?,
+        };
+        now.shape = results.first().map(|r| r.0.clone()).ok_or_else(|| cannot(op.name()))?;
+        now.source = Source::Op(many.with_results(results).into());
+        return Ok(());
+    }
+    let Fitted { op, operands, shape } = op.refit(&r)?;
+    (now.source, now.shape) = (Source::Op(op), shape);
+    if let Some(kept) = operands {
+        now.operands = kept.iter().map(|i| step.operands[*i]).collect();
+    }
+    Ok(())
+}
+
+/// The value of each element, of a constant.
+fn value(step: &Step) -> Option<Scalar> {
+    match step.op() {
+        Some(Op::Fill(fill)) => Some(fill.value),
+        _ => None,
+    }
 }

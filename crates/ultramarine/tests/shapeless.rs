@@ -1,0 +1,153 @@
+//! Functions compiled shapeless: traced once, right for every size.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use ultramarine::transforms::{compile, grad, vmap};
+use ultramarine::{Array, Dtype, Error, Result, addmm, concatenate, index, stack, where_};
+
+type Function = fn(&Array) -> Result<Array>;
+
+fn of_shape(shape: &[usize]) -> Array {
+    let n: usize = shape.iter().product();
+    let data: Vec<f32> = (0..n).map(|i| ((i * 37) % 23) as f32 * 0.25 - 2.0).collect();
+    Array::from_slice(&data, shape).unwrap()
+}
+
+fn gradient(f: Function) -> impl Fn(&Array) -> Result<Array> + Send + Sync + Clone + 'static {
+    move |x| grad(move |a: &Array| f(a))(x)
+}
+
+/// Compiles `f` shapeless and compares it with `f` itself, to the bit, for several shapes with one trace.
+fn check(name: &str, f: impl Fn(&Array) -> Result<Array> + Send + Sync + Clone + 'static) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let (own, traced) = (count.clone(), f.clone());
+    let compiled = compile(move |x: &[Array]| {
+        own.fetch_add(1, Ordering::Relaxed);
+        Ok(vec![traced(&x[0])?])
+    })
+    .shapeless();
+    for shape in [[4, 4], [8, 8], [2, 6], [6, 2], [1, 4], [3, 1], [4, 4]] {
+        let x = of_shape(&shape);
+        let want = f(&x).unwrap_or_else(|e| panic!("{name} {shape:?}: {e}"));
+        let got = compiled.call(&[x]).unwrap_or_else(|e| panic!("{name} {shape:?}: {e}"));
+        assert_eq!(got[0].shape(), want.shape(), "{name} {shape:?}");
+        assert_eq!(got[0].dtype(), want.dtype(), "{name} {shape:?}");
+        let bits = |a: &Array| -> Vec<u32> {
+            let a = a.astype(Dtype::Float32).to_vec::<f32>().unwrap();
+            a.into_iter().map(f32::to_bits).collect()
+        };
+        assert_eq!(bits(&got[0]), bits(&want), "{name} {shape:?}");
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 1, "{name} is traced once");
+}
+
+#[test]
+fn what_follows_is_right_for_every_size() {
+    let all: &[(&str, Function)] = &[
+        ("elementwise", |x| x.exp()?.add(&x.abs()?)),
+        ("numbers", |x| &(x * 2.0)? + 1.0),
+        ("cast", |x| Ok(x.astype(Dtype::Float16))),
+        ("sum", |x| x.sum(None, false)),
+        ("sum over an axis", |x| x.sum(Some(&[1]), false)),
+        ("sum, kept", |x| x.sum(Some(&[0]), true)),
+        ("max", |x| x.max(Some(&[1]), false)),
+        ("mean", |x| x.mean(None, false)),
+        ("mean over an axis", |x| x.mean(Some(&[0]), false)),
+        ("variance", |x| x.var(Some(&[1]), false, 0)),
+        ("less its mean", |x| x.subtract(&x.mean(Some(&[1]), true)?)),
+        ("less its first row", |x| x.subtract(&x.index(&index![0])?)),
+        ("less its last column", |x| x.subtract(&x.index(&index![.., -1])?.expand_dims(&[1])?)),
+        ("argmax", |x| x.argmax(Some(1), false)),
+        ("argmax of all", |x| x.argmax(None, true)),
+        ("softmax", |x| x.softmax(Some(&[-1]), false)),
+        ("logsumexp", |x| x.logsumexp(Some(&[0]), false)),
+        ("x xT", |x| x.matmul(&x.transpose()?)),
+        ("stacks of products", |x| {
+            let a = stack(&[x.clone(), x.clone()], 0)?;
+            a.matmul(&x.transpose()?)
+        }),
+        ("vector", |x| x.matmul(&x.index(&index![0])?)),
+        ("addmm", |x| addmm(x, &x.matmul(&x.transpose()?)?, x, 2.0, 0.5)),
+        ("expand and squeeze", |x| x.expand_dims(&[0, 2])?.squeeze(Some(&[0]))),
+        ("flatten", |x| x.flatten(0, -1)),
+        ("reshape to a row", |x| x.reshape(&[1isize, -1])),
+        ("reshape by its sizes", |x| x.reshape(&[x.shape()[0], 1, x.shape()[1]])),
+        ("merged by its sizes", |x| x.expand_dims(&[0])?.reshape(&[x.shape()[0], x.shape()[1]])),
+        ("concatenate", |x| concatenate(&[x.clone(), (x * 2.0)?], 1)),
+        ("stack", |x| stack(&[x.clone(), x.exp()?], 1)),
+        ("take", |x| x.take(&Array::from_slice(&[0i32, -1], &[2])?, Some(0))),
+        ("take along", |x| x.take_along_axis(&x.argsort(Some(1))?, Some(1))),
+        ("sort", |x| x.sort(Some(0))),
+        ("sort of all", |x| x.sort(None)),
+        ("cumsum", |x| x.cumsum(Some(0), false, true)),
+        ("flip", |x| x.flip(Some(&[1]))),
+        ("zeros like", |x| x.zeros_like().add(&x.ones_like())),
+        ("where", |x| where_(&x.greater(&Array::scalar(0f32))?, x, &Array::scalar(0f32))),
+        ("clip", |x| x.clip(Some(&Array::scalar(0f32)), Some(&Array::scalar(1f32)))),
+        ("outer", |x| x.outer(x)),
+        ("inner", |x| x.inner(x)),
+        ("isfinite of integers", |x| x.astype(Dtype::Int32).isfinite()),
+        ("diagonal", |x| x.diagonal(0, 0, 1)),
+    ];
+    for (name, f) in all {
+        check(name, *f);
+    }
+}
+
+#[test]
+fn derivatives_follow() {
+    let all: &[(&str, Function)] = &[
+        ("squares", |x| x.square()?.sum(None, false)),
+        ("mean of squares", |x| x.square()?.mean(None, false)),
+        ("softmax", |x| x.softmax(Some(&[-1]), false)?.multiply(x)?.sum(None, false)),
+        ("maximum", |x| x.max(Some(&[0]), false)?.sum(None, false)),
+        ("variance", |x| x.var(Some(&[1]), true, 0)?.multiply(x)?.sum(None, false)),
+        ("first row", |x| x.multiply(&x.index(&index![0])?)?.sum(None, false)),
+        ("product", |x| x.matmul(&x.transpose()?)?.square()?.sum(None, false)),
+        ("sorted", |x| x.sort(Some(1))?.multiply(x)?.sum(None, false)),
+        ("cumsum", |x| x.cumsum(Some(1), false, true)?.multiply(x)?.sum(None, false)),
+        ("logsumexp", |x| x.logsumexp(Some(&[1]), false)?.sum(None, false)),
+        ("column", |x| x.sum(Some(&[1]), true)?.multiply(x)?.sum(None, false)),
+    ];
+    for (name, f) in all {
+        check(name, gradient(*f));
+    }
+}
+
+#[test]
+fn mapped_functions_follow() {
+    let row: Function = |r| r.softmax(Some(&[-1]), false)?.subtract(&r.mean(None, false)?);
+    check("rows", move |x| {
+        let f = |a: &[Array]| Ok::<_, Error>(vec![row(&a[0])?]);
+        Ok(vmap(f, std::slice::from_ref(x), &[Some(0)], |n| Ok(vec![Some(0); n]))?.remove(0))
+    });
+}
+
+#[test]
+fn what_cannot_follow_is_an_error_at_the_first_call() {
+    let all: &[(&str, Function)] = &[
+        ("slice", |x| x.index(&index![..2])),
+        ("as_strided", |x| x.as_strided(&[2, 2], &[1, 1], 0)),
+        ("split", |x| Ok(x.split(2, 0)?.remove(0))),
+    ];
+    for (name, f) in all {
+        let f = *f;
+        let compiled = compile(move |x: &[Array]| Ok(vec![f(&x[0])?])).shapeless();
+        let error = compiled.call(&[of_shape(&[4, 4])]).expect_err(name);
+        assert!(matches!(error, Error::Value(_)), "{name}: {error}");
+        assert!(error.to_string().contains("cannot infer output shapes"), "{name}: {error}");
+        assert_eq!(compiled.traces(), 0, "{name}");
+    }
+}
+
+#[test]
+fn operands_that_do_not_fit_are_an_error() -> Result<()> {
+    let f = compile(|x: &[Array]| Ok(vec![x[0].add(&x[1])?])).shapeless();
+    f.call(&[of_shape(&[4, 4]), of_shape(&[4, 4])])?;
+    assert!(f.call(&[of_shape(&[4, 4]), of_shape(&[3, 4])]).is_err());
+    let g = compile(|x: &[Array]| Ok(vec![x[0].matmul(&x[1])?])).shapeless();
+    g.call(&[of_shape(&[4, 3]), of_shape(&[3, 5])])?;
+    assert!(matches!(g.call(&[of_shape(&[4, 3]), of_shape(&[4, 5])]), Err(Error::Value(_))));
+    assert_eq!(g.call(&[of_shape(&[2, 6]), of_shape(&[6, 7])])?[0].shape(), [2, 7]);
+    Ok(())
+}
