@@ -251,23 +251,18 @@ impl Rules for Shaped {
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         let shape = self.shape(r.inputs)?;
         let from = r.inputs[0];
-        match self.view {
-            View::Broadcast => {
-                if shape::broadcast_shapes(from, &shape)? != shape {
-                    return Err(Error::Value(format!(
-                        "Cannot broadcast array of shape {} into shape {}.",
-                        Show(from),
-                        Show(&shape)
-                    )));
-                }
+        if matches!(self.view, View::Broadcast) {
+            if shape::broadcast_shapes(from, &shape)? != shape {
+                return Err(Error::Value(format!(
+                    "Cannot broadcast array of shape {} into shape {}.",
+                    Show(from),
+                    Show(&shape)
+                )));
             }
-            _ if shape::size(from) != shape::size(&shape) => {
-                let size = shape::size(from);
-                let text =
-                    format!("Cannot reshape array of size {size} into shape {}.", Show(&shape));
-                return Err(Error::value("reshape", text));
-            }
-            _ => (),
+        } else if shape::size(from) != shape::size(&shape) {
+            let size = shape::size(from);
+            let text = format!("Cannot reshape array of size {size} into shape {}.", Show(&shape));
+            return Err(Error::value("reshape", text));
         }
         r.view(self.view.clone(), shape)
     }
