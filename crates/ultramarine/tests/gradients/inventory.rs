@@ -53,6 +53,8 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Scatter", Here(&["index_update", "index_update, add", "index_update, multiply"])),
     ("ScatterAxis", Python(&["put_along_axis", "put_along_axis, mapped indices"])),
     ("Select", Here(&["where"])),
+    ("Shaped", Not("only in shapeless traces: tests/shapeless.rs")),
+    ("Share", Not("only in shapeless traces: tests/shapeless.rs")),
     ("SingularValues", Python(&["linalg.svd, values"])),
     ("SolveTriangular", Python(&["linalg.solve_triangular", "linalg.solve_triangular, upper"])),
     ("Sort", Here(&["sort"])),
