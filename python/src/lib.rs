@@ -10,6 +10,7 @@
 //! memory.rs    counters and limits of memory
 //! transfer.rs  copies between devices
 //! backends.rs  the loaded backends, and what they ran
+//! extension.rs arrays for modules in other languages: the capsule `ultramarine._C_API`
 //! ops/         functions over arrays, by subject, as tables
 //! tree.rs      trees of arrays
 //! compile/     compiled functions: keys, captured state
@@ -30,6 +31,7 @@ mod dlpack;
 mod dlpack_lab;
 mod dtype;
 mod error;
+mod extension;
 mod fft;
 mod io;
 mod linalg;
@@ -113,6 +115,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     transfer::register(m)?;
     backends::register(m)?;
     dlpack::register(m)?;
+    extension::register(m)?;
     #[cfg(unix)]
     dlpack_lab::register(m)?;
     Ok(())

@@ -238,6 +238,13 @@ impl PyThreadLocalStream {
 /// The `stream=` of an operation: a stream, or a device's default stream.
 pub struct StreamArg(Stream);
 
+impl StreamArg {
+    /// The stream.
+    pub fn get(&self) -> Stream {
+        self.0
+    }
+}
+
 impl FromPyObject<'_, '_> for StreamArg {
     type Error = PyErr;
 

@@ -288,6 +288,7 @@ RESULTS = {
     "result_type": "Dtype",
     "is_available": "bool",
     "device_count": "int",
+    "get_include": "str",
     "default_device": "Device",
     "set_default_device": "None",
     "default_stream": "Stream",

@@ -12,6 +12,8 @@ from ultramarine._errors import InterchangeDeviceError as InterchangeDeviceError
 from ultramarine._errors import InterchangeError as InterchangeError
 
 __version__ = _core.__version__
+# What extensions in other languages import; see docs/native-arrays.md.
+_C_API = _core._C_API
 
 e = 2.718281828459045
 euler_gamma = 0.5772156649015329
@@ -34,6 +36,12 @@ cumulative_prod = _core.cumprod
 cumulative_sum = _core.cumsum
 matrix_norm = linalg.norm
 pow = _core.power
+
+
+def get_include():
+    """The directory of the C and C++ headers, for a compiler's `-I`: of extensions (`ultramarine/extension.h`) and
+    of backends (`ultramarine/backend.h`). `ultramarine.extension` builds extensions with setuptools."""
+    return backends.include_dir()
 
 
 def __array_namespace_info__():

@@ -1,4 +1,5 @@
-"""`python -m ultramarine backends`: which backends were found, and why others were left out."""
+"""`python -m ultramarine backends`: which backends were found, and why others were left out. `python -m ultramarine
+include`: the directory of the C and C++ headers."""
 
 import argparse
 import sys
@@ -28,7 +29,11 @@ def main(arguments=None):
     command.add_argument(
         "--probe", action="store_true", default=None, help="try each in a child process first"
     )
+    commands.add_parser("include", help="print the directory of the headers, for a compiler's -I")
     given = parser.parse_args(arguments)
+    if given.command == "include":
+        print(backends.include_dir())
+        return 0
     failed = _load(given)
     print(backends.report_json() if given.json else _text())
     return 1 if failed else 0

@@ -26,6 +26,7 @@ __all__ = [
     "include_dir",
     "is_available",
     "is_fusing",
+    "is_poison",
     "is_strict",
     "list",
     "load",
@@ -38,6 +39,7 @@ __all__ = [
     "reset_stats",
     "search_paths",
     "set_fusion",
+    "set_poison",
     "set_search_paths",
     "set_strict",
     "stats",
@@ -249,6 +251,18 @@ def set_strict(on, allow=()):
 def is_strict():
     """Whether strict mode is on, see `set_strict`."""
     return _core._is_strict()
+
+
+def set_poison(on):
+    """Switches a debug mode for operations from outside (docs/native-arrays.md): the memory of their outputs is filled with a pattern
+    before evaluations, and an operation that leaves elements unwritten raises. It costs time and memory.
+    `ULTRAMARINE_POISON=1` in the environment switches it on, too."""
+    _core._set_poison(bool(on))
+
+
+def is_poison():
+    """Whether unwritten outputs are looked for, see `set_poison`."""
+    return _core._is_poison()
 
 
 def validation_findings():

@@ -38,10 +38,11 @@ pub fn run() -> Result<()> {
     if told.trim() != "[2.0, 4.0]" {
         bail!("the installed package computes {}", told.trim());
     }
-    const HEADER: &str = "import ultramarine, pathlib; \
-        print(pathlib.Path(ultramarine.backends.include_dir(), 'ultramarine/backend.h').is_file())";
-    if sh::read(fresh.python(&["-c", HEADER]))?.trim() != "True" {
-        bail!("the installed package has no headers for backends");
+    const HEADERS: &str = "import ultramarine, pathlib; \
+        folder = pathlib.Path(ultramarine.get_include(), 'ultramarine'); \
+        print(all((folder / f'{name}.h').is_file() for name in ('backend', 'extension_python')))";
+    if sh::read(fresh.python(&["-c", HEADERS]))?.trim() != "True" {
+        bail!("the installed package has no headers for backends and extensions");
     }
     sh::run(fresh.python(&["-m", "ultramarine", "backends"]))?;
     let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;

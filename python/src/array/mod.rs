@@ -91,6 +91,13 @@ impl PyArray {
         unsafe { &*self.handle.get() }
     }
 
+    /// Where the array is, for borrowing by other languages: as [`PyArray::borrow`], it is good until Python code
+    /// runs.
+    #[inline]
+    pub fn place(&self) -> *mut Array {
+        self.handle.get()
+    }
+
     /// Makes it another array: what an in-place operation does.
     pub fn set(&self, _: Python<'_>, array: Array) {
         // SAFETY: the interpreter lock is held and `replace` runs no code of others;

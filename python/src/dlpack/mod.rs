@@ -9,7 +9,7 @@
 //! exchange.rs  the table of our class
 //! ```
 
-mod calls;
+pub mod calls;
 mod capsule;
 mod consume;
 mod exchange;
