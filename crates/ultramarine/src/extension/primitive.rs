@@ -125,7 +125,7 @@ impl Primitive {
         let (name, attributes) = unsafe {
             let name = text(OP, "the primitive's name", rules.name)?;
             let at = rules.attributes.cast::<u8>();
-            (name, list(OP, "attributes", at, rules.attribute_bytes)?)
+            (name, list(name, "attributes", at, rules.attribute_bytes)?)
         };
         let wrong = |text: &str| Err(Error::value(if name.is_empty() { OP } else { name }, text));
         if name.is_empty() {
