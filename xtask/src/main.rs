@@ -6,6 +6,7 @@ mod boundaries;
 mod conform;
 mod demo;
 mod drivers;
+mod extensions;
 mod fuzz;
 mod generate;
 mod lint;

@@ -153,6 +153,16 @@ impl Venv {
         })
     }
 
+    /// Runs `work` unless it was done for the files of the tree that `goes_in` picks, as they are now.
+    pub fn once_for(
+        &self,
+        name: &str,
+        goes_in: impl Fn(&Path) -> bool,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        self.once(name, hash(&files(goes_in)?), work)
+    }
+
     /// Runs `work` unless the stamp `name` says that it was done for this very `state`.
     fn once(&self, name: &str, state: u64, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let stamp = self.dir.join(format!("{name}.stamp"));
@@ -171,15 +181,22 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Every file that goes into the Python package, with its size and its time of change.
-fn sources() -> Result<Vec<(PathBuf, u64, u128)>> {
-    let goes_in = |f: &Path| {
+/// A file with its size and its time of change.
+type Seen = (PathBuf, u64, u128);
+
+/// Every file that goes into the Python package.
+fn sources() -> Result<Vec<Seen>> {
+    files(|f| {
         let tests = f.starts_with("python/tests") || f.starts_with("python/requirements");
         let code = f.starts_with("crates") || f.starts_with("python");
         let manifest =
             ["Cargo.toml", "Cargo.lock", "pyproject.toml"].iter().any(|m| f == Path::new(m));
         (code && !tests) || manifest
-    };
+    })
+}
+
+/// The files of the tree that `goes_in` picks.
+fn files(goes_in: impl Fn(&Path) -> bool) -> Result<Vec<Seen>> {
     let mut list = Vec::new();
     for file in sh::tree()?.into_iter().filter(|f| goes_in(f)) {
         let about = std::fs::metadata(sh::root().join(&file))?;

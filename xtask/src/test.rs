@@ -2,6 +2,7 @@
 
 use crate::conform;
 use crate::drivers;
+use crate::extensions;
 use crate::fuzz;
 use crate::plugins::{self, Built};
 use crate::python::Venv;
@@ -38,11 +39,19 @@ pub fn run() -> Result<()> {
 
     sh::say("types: examples and stubs");
     // The backends' own build scripts subclass what has no types.
-    let examples = ["--exclude", "examples/backends", "examples", "python/tests/typing_check.py"];
-    let package = ["python/ultramarine/dlpack_check", "python/ultramarine/array_api"];
+    let examples = ["--exclude", "examples/(backends|extensions)", "examples"];
+    let package = [
+        "python/tests/typing_check.py",
+        "python/ultramarine/dlpack_check",
+        "python/ultramarine/array_api",
+    ];
     let mypy = [&["-m", "mypy", "--strict"][..], &examples, &package].concat();
     let right = sh::follow(venv.python(&mypy), |_| {})?;
     report.note("mypy", right, if right { "no errors" } else { "errors" });
+
+    extensions(&mut report, &venv)?;
+    let other = extensions::other_build(&venv).map(|folder| folder.display().to_string());
+    report.note("a second build", other.is_ok(), &other.unwrap_or_else(|e| format!("{e:#}")));
 
     sh::say("Python tests, and the comparison with mlx, on the built-in CPU backend");
     report.pytest(&venv, "pytest", &["python/tests"])?;
@@ -67,6 +76,39 @@ pub fn run() -> Result<()> {
     sh::say("arrays exchanged with numpy, torch, jax, tvm-ffi, pyarrow and mlx");
     report.pytest(&venv, "interchange", &["python/tests/interchange"])?;
     report.close()
+}
+
+/// The examples of extensions: installed, their types checked, tested on the CPU and on OpenCL.
+fn extensions(report: &mut Report, venv: &Venv) -> Result<()> {
+    let mut tests = Vec::new();
+    for example in extensions::examples()? {
+        let shown = example.display().to_string();
+        if let Err(error) = extensions::install(venv, &example) {
+            report.note(&shown, false, &format!("{error:#}"));
+            continue;
+        }
+        let mypy = ["-m", "mypy", "--strict", "--exclude", "setup.py", &shown];
+        let right = sh::follow(venv.python(&mypy), |_| {})?;
+        report.note(&format!("mypy {shown}"), right, if right { "no errors" } else { "errors" });
+        tests.push(format!("{shown}/tests"));
+    }
+    let tests: Vec<&str> = tests.iter().map(String::as_str).collect();
+    // Each example has files of the same names.
+    let apart = ["--import-mode=importlib"];
+    sh::say("extensions, on the CPU");
+    report.pytest(venv, "extensions", &[&apart[..], &tests].concat())?;
+    sh::say("extensions, on gpu:0: opencl");
+    match plugins::opencl()? {
+        Built::At(path) => {
+            let path = path.to_string_lossy();
+            let device = ["-p", "python.tests.on_device", "--backend", &path, "--device", "gpu:0"];
+            report.pytest(venv, "extensions, opencl", &[&apart[..], &device, &tests].concat())?;
+        }
+        Built::Missing(what) => {
+            report.note("extensions, opencl", true, &format!("SKIPPED: {what}"))
+        }
+    }
+    Ok(())
 }
 
 /// The environment with all packages of the tests. The libraries that arrays are exchanged with
@@ -157,6 +199,10 @@ impl Report {
         let mut python = venv.python(&[&pytest[..], args].concat());
         // Kernels that were compiled once need not be again.
         python.env("POCL_CACHE_DIR", sh::root().join("target/pocl"));
+        let other = sh::root().join("target/other-build");
+        if other.is_dir() {
+            python.env("ULTRAMARINE_OTHER_BUILD", other);
+        }
         let (mut counting, mut counts) = (false, String::new());
         let right = sh::follow(python, |line| {
             counting |= line.contains("by how they ran");

@@ -1,0 +1,72 @@
+//! Operations that are built outside: the examples, installed as their users would, and a second build of our
+//! package, in which an extension that was built against the first has to work.
+
+use crate::python::Venv;
+use crate::sh;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// Where the examples are.
+const EXAMPLES: &str = "examples/extensions";
+
+/// What an example is made of beside its own folder.
+const BELOW: [&str; 3] =
+    ["crates/ultramarine-abi", "crates/ultramarine-extension", "python/ultramarine/extension.py"];
+
+/// The examples: folders with a `pyproject.toml`, relative to the root.
+pub fn examples() -> Result<Vec<PathBuf>> {
+    let projects = sh::tree()?.into_iter().filter(|f| {
+        f.starts_with(EXAMPLES) && f.file_name().is_some_and(|name| name == "pyproject.toml")
+    });
+    Ok(projects.filter_map(|f| f.parent().map(Path::to_path_buf)).collect())
+}
+
+/// Builds an example and installs it, unless nothing that goes into it has changed. What is compiled of Rust
+/// is shared by all, apart from the workspace.
+pub fn install(venv: &Venv, example: &Path) -> Result<()> {
+    let name = example.file_name().unwrap_or_default().to_string_lossy();
+    let goes_in =
+        |f: &Path| f.starts_with(example) || BELOW.iter().any(|below| f.starts_with(below));
+    venv.once_for(&format!("extension-{name}"), goes_in, || {
+        sh::say(&format!("building and installing {}", example.display()));
+        let mut pip = venv.python(&["-m", "pip", "install", "--quiet"]);
+        pip.args(["--disable-pip-version-check", "--no-build-isolation", "--no-deps"]);
+        pip.arg("--force-reinstall").arg(sh::root().join(example));
+        pip.env("CARGO_TARGET_DIR", sh::root().join("target/extensions"));
+        sh::run(pip)
+    })
+}
+
+/// A folder with our package, whose module was compiled otherwise than the installed one.
+pub fn other_build(venv: &Venv) -> Result<PathBuf> {
+    sh::say("building ultramarine once more, with other settings of the compiler");
+    let mut build = sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-python"]);
+    build.args(["--features", "pyo3/extension-module"]);
+    // What is below stays as it is, and is not compiled again.
+    for package in ["ultramarine", "ultramarine-python"] {
+        build.args(["--config", &format!("profile.release.package.{package}.opt-level=1")]);
+    }
+    build.env("PYO3_PYTHON", venv.program("python"));
+    sh::run(build)?;
+    let folder = sh::root().join("target/other-build");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).context("cannot remove target/other-build")?;
+    }
+    let package = Path::new("python/ultramarine");
+    for file in sh::tree()?.iter().filter(|f| f.extension().is_some_and(|e| e == "py")) {
+        if let Ok(inside) = file.strip_prefix(package) {
+            copy(&sh::root().join(file), &folder.join("ultramarine").join(inside))?;
+        }
+    }
+    let built = sh::root().join("target/release/lib_core.so");
+    copy(&built, &folder.join("ultramarine/_core.abi3.so"))?;
+    Ok(folder)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
+    Ok(())
+}
