@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -59,3 +60,17 @@ def python(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def cargo(directory: Path, source: str) -> Path:
+    """The same, of a crate in `extension/`. What it is compiled of is kept for the next time."""
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is not installed")
+    target = ROOT / "target/extensions"
+    manifest = SOURCES / source / "Cargo.toml"
+    command = ["cargo", "build", "--quiet", "--release", f"--manifest-path={manifest}"]
+    environment = {**os.environ, "PYO3_PYTHON": sys.executable, "CARGO_TARGET_DIR": str(target)}
+    subprocess.run(command, check=True, env=environment)
+    module = directory / f"{source}.abi3.so"
+    shutil.copy(target / "release" / f"lib{source}.so", module)
+    return module

@@ -185,3 +185,31 @@ def test_poison_by_the_environment() -> None:
     )
     assert told.strip() == "True"
     assert not mx.backends.is_poison()
+
+
+@pytest.fixture(scope="module")
+def rust(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    return extensions.load(extensions.cargo(tmp_path_factory.mktemp("rust"), "panicking"))
+
+
+PANICS: dict[str, Run] = {
+    "infer": CALL,
+    "eval_cpu": EVAL,
+    "a task of eval_cpu": EVAL,
+    "vjp": GRAD,
+    "jvp": JVP,
+    "vmap": VMAP,
+}
+
+
+@pytest.mark.parametrize("rule", list(PANICS))
+def test_a_panic_is_an_exception(rust: ModuleType, rule: str) -> None:
+    with pytest.raises(RuntimeError, match=rf"(?s)\[panics\].*a panic in {rule}"):
+        PANICS[rule](lambda x: rust.apply(rule, x))
+    with pytest.raises(RuntimeError, match=f"a panic in {rule}"):
+        PANICS[rule](lambda x: rust.apply(rule, x) + 1)
+
+
+def test_a_panic_when_a_primitive_ends(rust: ModuleType) -> None:
+    assert rust.apply("drop", mx.array(X)).tolist() == [2, 4, 6]
+    assert rust.apply("nowhere", mx.array(X)).tolist() == [2, 4, 6]
