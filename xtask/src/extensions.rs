@@ -37,6 +37,14 @@ pub fn install(venv: &Venv, example: &Path) -> Result<()> {
     })
 }
 
+/// A directory with nothing but this backend, for `ULTRAMARINE_BACKEND_PATH`.
+pub fn alone(backend: &Path) -> Result<PathBuf> {
+    let directory = sh::root().join("target/backend-of-extensions");
+    let name = backend.file_name().context("a backend is a file")?;
+    copy(backend, &directory.join(name))?;
+    Ok(directory)
+}
+
 /// A folder with our package, whose module was compiled otherwise than the installed one.
 pub fn other_build(venv: &Venv) -> Result<PathBuf> {
     sh::say("building ultramarine once more, with other settings of the compiler");

@@ -9,6 +9,7 @@ use crate::python::Venv;
 use crate::sanitize;
 use crate::sh;
 use anyhow::{Result, anyhow, bail};
+use std::path::Path;
 
 /// Headers that the fuzzer tries each time; ten million are a matter of minutes by hand.
 const FUZZED: u64 = 300_000;
@@ -50,11 +51,11 @@ pub fn run() -> Result<()> {
     report.note("mypy", right, if right { "no errors" } else { "errors" });
 
     extensions(&mut report, &venv)?;
-    let other = extensions::other_build(&venv).map(|folder| folder.display().to_string());
-    report.note("a second build", other.is_ok(), &other.unwrap_or_else(|e| format!("{e:#}")));
+    let other = extensions::other_build(&venv)?;
 
     sh::say("Python tests, and the comparison with mlx, on the built-in CPU backend");
-    report.pytest(&venv, "pytest", &["python/tests"])?;
+    let other = Some(("ULTRAMARINE_OTHER_BUILD", other.as_path()));
+    report.pytest_with(&venv, "pytest", &["python/tests"], other)?;
     for (name, built, device, strict, operands) in [
         ("overlay", plugins::overlay()?, "cpu:0", "", ""),
         ("opencl, strict", plugins::opencl()?, "gpu:0", "opencl", ""),
@@ -80,33 +81,27 @@ pub fn run() -> Result<()> {
 
 /// The examples of extensions: installed, their types checked, tested on the CPU and on OpenCL.
 fn extensions(report: &mut Report, venv: &Venv) -> Result<()> {
-    let mut tests = Vec::new();
+    let device = match plugins::opencl()? {
+        Built::At(path) => Some(extensions::alone(&path)?),
+        Built::Missing(what) => {
+            report.note("extensions on opencl", true, &format!("SKIPPED: {what}"));
+            None
+        }
+    };
     for example in extensions::examples()? {
         let shown = example.display().to_string();
         if let Err(error) = extensions::install(venv, &example) {
             report.note(&shown, false, &format!("{error:#}"));
             continue;
         }
-        let mypy = ["-m", "mypy", "--strict", "--exclude", "setup.py", &shown];
+        let places = device.as_ref().map_or("", |_| " and on opencl");
+        sh::say(&format!("{shown}, on the CPU{places}"));
+        let settings = format!("{shown}/pyproject.toml");
+        let mypy = ["-m", "mypy", "--config-file", &settings, &shown];
         let right = sh::follow(venv.python(&mypy), |_| {})?;
         report.note(&format!("mypy {shown}"), right, if right { "no errors" } else { "errors" });
-        tests.push(format!("{shown}/tests"));
-    }
-    let tests: Vec<&str> = tests.iter().map(String::as_str).collect();
-    // Each example has files of the same names.
-    let apart = ["--import-mode=importlib"];
-    sh::say("extensions, on the CPU");
-    report.pytest(venv, "extensions", &[&apart[..], &tests].concat())?;
-    sh::say("extensions, on gpu:0: opencl");
-    match plugins::opencl()? {
-        Built::At(path) => {
-            let path = path.to_string_lossy();
-            let device = ["-p", "python.tests.on_device", "--backend", &path, "--device", "gpu:0"];
-            report.pytest(venv, "extensions, opencl", &[&apart[..], &device, &tests].concat())?;
-        }
-        Built::Missing(what) => {
-            report.note("extensions, opencl", true, &format!("SKIPPED: {what}"))
-        }
+        let directory = device.as_deref().map(|d| ("ULTRAMARINE_BACKEND_PATH", d));
+        report.pytest_with(venv, &shown, &[&format!("{shown}/tests")], directory)?;
     }
     Ok(())
 }
@@ -194,15 +189,23 @@ impl Report {
 
     /// The Python tests, with the last line that they print.
     fn pytest(&mut self, venv: &Venv, what: &str, args: &[&str]) -> Result<()> {
+        self.pytest_with(venv, what, args, None)
+    }
+
+    /// The same, with a variable of the environment.
+    fn pytest_with(
+        &mut self,
+        venv: &Venv,
+        what: &str,
+        args: &[&str],
+        variable: Option<(&str, &Path)>,
+    ) -> Result<()> {
         let mut last = String::new();
         let pytest = ["-m", "pytest", "-q", "-rfE", "--durations=5"];
         let mut python = venv.python(&[&pytest[..], args].concat());
         // Kernels that were compiled once need not be again.
         python.env("POCL_CACHE_DIR", sh::root().join("target/pocl"));
-        let other = sh::root().join("target/other-build");
-        if other.is_dir() {
-            python.env("ULTRAMARINE_OTHER_BUILD", other);
-        }
+        python.envs(variable);
         let (mut counting, mut counts) = (false, String::new());
         let right = sh::follow(python, |line| {
             counting |= line.contains("by how they ran");

@@ -223,3 +223,14 @@ def test_mlx_guide() -> None:
     c = axpby(a, b, 4.0, 2.0, stream=mx.cpu)
     assert c.shape == (3, 4) and c.dtype == mx.float32
     assert mx.all(c == 6.0).item()
+
+
+def test_its_own_kernels_run(device: mx.Device) -> None:
+    """Not the composed form, and nothing on the CPU."""
+    mx.backends.reset_op_counts()
+    for dtype in ("float16", "bfloat16", "float32", "complex64"):
+        x = mx.ones((5, 7)).astype(getattr(mx, dtype))
+        mx.eval(axpby(x, x.T.reshape(5, 7), 1.0, 2.0))
+    (row,) = [r for r in mx.backends.op_counts() if r.op == "axpby"]
+    assert row.device == device
+    assert (row.native, row.decomposed, row.cpu) == (4, 0, 0)
