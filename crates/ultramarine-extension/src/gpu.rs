@@ -42,6 +42,8 @@ use ultramarine_abi::extension::{
 pub struct GpuCall<'a> {
     inputs: Vec<GpuTensor>,
     outputs: Vec<GpuTensor>,
+    /// Outputs that have no memory yet.
+    bare: Vec<bool>,
     languages: String,
     host_call: *mut c_void,
     life: PhantomData<fn(&'a ()) -> &'a ()>,
@@ -128,9 +130,11 @@ pub struct Kernel<'a> {
 pub struct Temporary(u32);
 
 impl<'a> GpuCall<'a> {
+    /// `allocates`: outputs come without memory.
+    ///
     /// # Safety
     /// A call by contract, valid for `'a`.
-    pub(crate) unsafe fn new(call: &EvalCall) -> Result<Self> {
+    pub(crate) unsafe fn new(call: &EvalCall, allocates: bool) -> Result<Self> {
         let stride = Some(call.view_stride);
         // SAFETY: as many views as the call says; the languages are NUL-terminated.
         unsafe {
@@ -142,6 +146,7 @@ impl<'a> GpuCall<'a> {
             Ok(Self {
                 inputs: structs(call.inputs, call.n_inputs, stride)?.iter().map(one).collect(),
                 outputs: structs(call.outputs, call.n_outputs, stride)?.iter().map(one).collect(),
+                bare: vec![allocates; call.n_outputs as usize],
                 languages,
                 host_call: call.host_call,
                 life: PhantomData,
@@ -167,7 +172,8 @@ impl<'a> GpuCall<'a> {
         self.inputs.get(i).ok_or_else(|| Error::runtime(format!("There is no input {i}.")))
     }
 
-    /// An output. It has memory, row-major.
+    /// An output, row-major. Where the primitive [`allocates`](crate::Primitive::allocates), the first launch that names it makes
+    /// memory for it.
     ///
     /// # Errors
     /// There is no such output.
@@ -262,6 +268,22 @@ impl<'a> GpuCall<'a> {
         asked("contiguous", |error| unsafe { make(self.host_call, i as u32, &mut view, error) })?;
         // SAFETY: a view by contract.
         self.inputs[i] = GpuTensor { tensor: unsafe { Tensor::of(&view) } };
+        Ok(())
+    }
+
+    /// New memory for an output that has none yet.
+    fn allocate(&mut self, i: usize) -> Result<()> {
+        if !self.bare.get(i).is_some_and(|&bare| bare) {
+            return Ok(());
+        }
+        let give = lent!(allocate);
+        if !self.output(i)?.is_empty() {
+            // SAFETY: the host's function with the call's pointer; row-major strides, and no view is asked for.
+            asked("allocate", |error| unsafe {
+                give(self.host_call, i as u32, null(), null_mut(), error)
+            })?;
+        }
+        self.bare[i] = false;
         Ok(())
     }
 
@@ -442,6 +464,9 @@ impl<'s> Launch<'_, '_, 's> {
     pub fn run(self) -> Result<()> {
         if let Some(error) = self.failed {
             return Err(error);
+        }
+        for binding in self.bindings.iter().filter(|b| b.kind == bind::OUTPUT) {
+            self.call.allocate(binding.index as usize)?;
         }
         let launch = lent!(launch);
         let dispatch = Dispatch {

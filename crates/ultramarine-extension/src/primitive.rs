@@ -42,8 +42,9 @@ pub trait Primitive: Send + Sync + 'static {
         Attributes::new()
     }
 
-    /// Whether evaluations on the CPU give the outputs memory themselves ([`CpuCall::output_taking`],
-    /// [`CpuCall::allocate`], [`CpuCall::share`]) instead of getting new memory for them.
+    /// Whether evaluations give the outputs memory themselves ([`CpuCall::output_taking`], [`CpuCall::allocate`],
+    /// [`CpuCall::share`]) instead of getting new memory for them. Outputs that are asked for without any of these get
+    /// new memory all the same, on devices by the first launch that names them.
     fn allocates(&self) -> bool {
         false
     }

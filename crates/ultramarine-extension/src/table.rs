@@ -218,7 +218,8 @@ unsafe extern "C" fn eval_gpu<P: Primitive>(
     unsafe {
         guard(error, || {
             let call = read_sized(call).ok_or_else(|| Error::runtime("There is no call."))?;
-            of::<P>(context)?.eval_gpu(&mut GpuCall::new(&call)?)
+            let primitive = of::<P>(context)?;
+            primitive.eval_gpu(&mut GpuCall::new(&call, primitive.allocates())?)
         })
     }
 }

@@ -67,6 +67,6 @@ fn axpby(x: Array, y: Array, alpha: f64, beta: f64, stream: Option<Place>) -> Re
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     python::connect_python(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(axpby, module)?)?;
-    module.add_function(wrap_pyfunction!(limit::bandwidth, module)?)
+    module.add_class::<limit::Streams>()?;
+    module.add_function(wrap_pyfunction!(axpby, module)?)
 }

@@ -1,36 +1,94 @@
 //! How fast this machine's memory is: what the benchmark compares with.
 
 use pyo3::prelude::*;
-use std::sync::Barrier;
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Instant;
 use ultramarine_extension::{Error, Result, copy_past_cache, thread_count};
 
-/// Bytes per second of two streams that are read and one that is written past the caches, by all threads, each in its own
-/// part of memory that was written before: what an elementwise function of two operands cannot exceed.
+/// Two streams of float32 that are read and one that is written past the caches, by all threads, each in its own part of memory that
+/// was written before: what an elementwise function of two operands cannot be faster than.
 ///
 /// Args:
 ///     bytes (int): Bytes of each stream.
-///     runs (int): Repetitions, of which the median counts.
-///
-/// Returns:
-///     float: Bytes per second.
-#[pyfunction]
-#[pyo3(signature = (bytes, runs = 15))]
-pub fn bandwidth(py: Python<'_>, bytes: usize, runs: usize) -> Result<f64> {
-    let n = bytes / size_of::<f32>();
-    if n == 0 || runs == 0 {
-        return Err(Error::value("[bandwidth] takes 4 bytes or more, and one run or more."));
+#[pyclass(frozen, module = "ultramarine_axpby._native")]
+pub struct Streams(Mutex<[Stream; 3]>);
+
+/// Elements in memory of large pages, where the system has them, as Ultramarine's arrays are.
+struct Stream {
+    first: NonNull<f32>,
+    n: usize,
+}
+
+// SAFETY: it owns its elements.
+unsafe impl Send for Stream {}
+
+/// Bytes of a large page.
+const PAGE: usize = 2 << 20;
+
+impl Stream {
+    fn layout(n: usize) -> Result<Layout> {
+        let bytes = n.checked_mul(size_of::<f32>()).and_then(|b| b.checked_next_multiple_of(PAGE));
+        bytes
+            .and_then(|bytes| Layout::from_size_align(bytes, PAGE).ok())
+            .ok_or_else(|| Error::out_of_memory(format!("[Streams] no memory for {n} elements.")))
     }
-    py.detach(|| {
-        let (x, y, mut z) = (vec![1f32; n], vec![2f32; n], vec![0f32; n]);
-        let threads = thread_count();
-        let part = n.div_ceil(threads);
-        let mut times = Vec::with_capacity(runs);
-        for run in 0..=runs {
-            let ready = Barrier::new(threads.min(n.div_ceil(part)) + 1);
-            let seconds = std::thread::scope(|scope| {
+
+    /// Elements of one value.
+    fn new(n: usize, value: f32) -> Result<Self> {
+        let layout = Self::layout(n)?;
+        // SAFETY: the layout has a size; what is advised is the memory that was got, all of which is written.
+        unsafe {
+            let first = NonNull::new(std::alloc::alloc(layout).cast::<f32>());
+            let first = first.ok_or_else(|| Error::out_of_memory("[Streams] no memory."))?;
+            #[cfg(target_os = "linux")]
+            libc::madvise(first.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE);
+            (0..n).for_each(|i| first.add(i).write(value));
+            Ok(Self { first, n })
+        }
+    }
+
+    fn all(&mut self) -> &mut [f32] {
+        // SAFETY: that many elements, which were written.
+        unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.n) }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Ok(layout) = Self::layout(self.n) {
+            // SAFETY: of this layout.
+            unsafe { std::alloc::dealloc(self.first.as_ptr().cast(), layout) };
+        }
+    }
+}
+
+#[pymethods]
+impl Streams {
+    #[new]
+    fn new(bytes: usize) -> Result<Self> {
+        let n = bytes / size_of::<f32>();
+        if n == 0 {
+            return Err(Error::value("[Streams] takes 4 bytes or more."));
+        }
+        let streams = [Stream::new(n, 1.0)?, Stream::new(n, 2.0)?, Stream::new(n, 3.0)?];
+        Ok(Self(Mutex::new(streams)))
+    }
+
+    /// Goes over them once.
+    ///
+    /// Returns:
+    ///     float: Seconds.
+    fn run(&self, py: Python<'_>) -> f64 {
+        py.detach(|| {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let [x, y, z] = all.each_mut().map(Stream::all);
+            let part = x.len().div_ceil(thread_count());
+            let ready = Barrier::new(x.len().div_ceil(part) + 1);
+            std::thread::scope(|scope| {
                 let parts = x.chunks(part).zip(y.chunks(part)).zip(z.chunks_mut(part));
-                let all: Vec<_> = parts
+                let threads: Vec<_> = parts
                     .map(|((x, y), z)| {
                         let ready = &ready;
                         scope.spawn(move || {
@@ -41,17 +99,11 @@ pub fn bandwidth(py: Python<'_>, bytes: usize, runs: usize) -> Result<f64> {
                     .collect();
                 ready.wait();
                 let start = Instant::now();
-                all.into_iter().for_each(|thread| _ = thread.join());
+                threads.into_iter().for_each(|thread| _ = thread.join());
                 start.elapsed().as_secs_f64()
-            });
-            // The first run warms up.
-            if run > 0 {
-                times.push(seconds);
-            }
-        }
-        times.sort_by(f64::total_cmp);
-        Ok((3 * n * size_of::<f32>()) as f64 / times[times.len() / 2])
-    })
+            })
+        })
+    }
 }
 
 fn add(x: &[f32], y: &[f32], z: &mut [f32]) {
