@@ -6,7 +6,7 @@ use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
-/// What backends are made of, and the kit that judges them: none of it may depend on the core.
+/// What backends and extensions are made of, and the kit that judges them: none of it may depend on the core.
 const BELOW: &[&str] = &[
     "ultramarine-dlpack",
     "ultramarine-abi",
@@ -14,6 +14,7 @@ const BELOW: &[&str] = &[
     "ultramarine-cpu",
     "ultramarine-cpu-plugin",
     "ultramarine-conform",
+    "ultramarine-extension",
 ];
 
 /// Backends that we know of. The core must do without knowing any.

@@ -33,7 +33,7 @@ impl Primitive for Eval {
 }
 
 /// A tensor with elements, seen with a shape and strides.
-fn tensor<T: Number>(elements: &[T], shape: &[i64], strides: &[i64]) -> FakeArray {
+pub fn tensor<T: Number>(elements: &[T], shape: &[i64], strides: &[i64]) -> FakeArray {
     let mut data = vec![0u64; size_of_val(elements).div_ceil(8).max(1)];
     // SAFETY: there is room for them.
     unsafe {
@@ -91,8 +91,14 @@ fn eval(
     }
 }
 
-fn call(inputs: Vec<FakeArray>, outputs: Vec<FakeArray>) -> FakeCall {
-    FakeCall { takes: vec![false; inputs.len()], inputs, outputs, tasks: Vec::new() }
+pub fn call(inputs: Vec<FakeArray>, outputs: Vec<FakeArray>) -> FakeCall {
+    FakeCall {
+        takes: vec![false; inputs.len()],
+        inputs,
+        outputs,
+        tasks: Vec::new(),
+        languages: c"",
+    }
 }
 
 const DONE: Said = (status::OK, None);

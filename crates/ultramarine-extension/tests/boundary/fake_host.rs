@@ -1,7 +1,7 @@
 //! A fake host: arrays are vectors of bytes, and a primitive that is applied is kept for the test to call its rules. It
 //! counts what is alive, and does no arithmetic.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,8 +9,9 @@ use ultramarine_extension::abi::{
     Error as RawError, MAX_NDIM, ParallelBody, Status,
     dlpack::DLDataType,
     extension::{
-        ArrayHandle, Attribute, EXTENSION_MAJOR, EXTENSION_MINOR, EvalCall, ExtensionHost,
-        PlaceCode, Primitive, Task, TaskDrop, TensorType, View, view,
+        ArrayHandle, Attribute, Dispatch, EXTENSION_MAJOR, EXTENSION_MINOR, EvalCall,
+        ExtensionHost, KernelFacts, KernelHandle, KernelText, PlaceCode, Primitive, Task, TaskDrop,
+        TensorType, View, view,
     },
     status,
 };
@@ -25,6 +26,8 @@ pub struct Counts {
 thread_local! {
     pub static ALIVE: Counts =
         const { Counts { arrays: Cell::new(0), errors: Cell::new(0), enqueued: Cell::new(0) } };
+    /// What was asked of the device, in words.
+    pub static ASKED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     /// What was applied last.
     pub static APPLIED: Cell<Option<Primitive>> = const { Cell::new(None) };
 }
@@ -279,6 +282,8 @@ pub struct FakeCall {
     /// Operands that may be taken.
     pub takes: Vec<bool>,
     pub tasks: Vec<(Task, Option<TaskDrop>, *mut c_void)>,
+    /// Of kernels.
+    pub languages: &'static CStr,
 }
 
 unsafe extern "C" fn allocate(
@@ -290,13 +295,16 @@ unsafe extern "C" fn allocate(
 ) -> Status {
     // SAFETY: the test's own call; strides and place as said.
     unsafe {
+        ask(format!("allocate {output}"));
         let output = &mut (&mut (*call.cast::<FakeCall>()).outputs)[output as usize];
         let elements: i64 = output.shape.iter().product();
         output.data = vec![0; elements as usize];
         if !strides.is_null() {
             output.strides = std::slice::from_raw_parts(strides, output.shape.len()).to_vec();
         }
-        *to = view_of(output, view::ROW_CONTIGUOUS);
+        if !to.is_null() {
+            *to = view_of(output, view::ROW_CONTIGUOUS);
+        }
     }
     status::OK
 }
@@ -332,6 +340,110 @@ unsafe extern "C" fn enqueue(
     status::OK
 }
 
+fn ask(what: String) {
+    ASKED.with(|asked| asked.borrow_mut().push(what));
+}
+
+unsafe extern "C" fn kernel(
+    _: *mut c_void,
+    text: *const KernelText,
+    kernel: *mut *mut KernelHandle,
+    error: *mut *mut RawError,
+) -> Status {
+    // SAFETY: texts and place as said.
+    unsafe {
+        let told = |text: *const c_char| match text.is_null() {
+            true => "-".to_owned(),
+            false => CStr::from_ptr(text).to_str().unwrap().to_owned(),
+        };
+        let t = *text;
+        let arguments: Vec<_> = (0..t.n_template_arguments as usize)
+            .map(|i| told(*t.template_arguments.add(i)))
+            .collect();
+        if told(t.source) == "wrong" {
+            *error = error_new(null_mut(), status::ERROR, c"line 1".as_ptr(), 6);
+            return status::ERROR;
+        }
+        ask(format!("{} {} {arguments:?} {}", told(t.language), told(t.entry), told(t.options)));
+        *kernel = 8 as *mut KernelHandle;
+    }
+    status::OK
+}
+
+unsafe extern "C" fn kernel_facts(
+    _: *mut c_void,
+    _: *mut KernelHandle,
+    facts: *mut KernelFacts,
+    _: *mut *mut RawError,
+) -> Status {
+    // SAFETY: a struct of this size.
+    unsafe {
+        (*facts).max_group = 64;
+    }
+    status::OK
+}
+
+unsafe extern "C" fn temporary(
+    _: *mut c_void,
+    bytes: u64,
+    number: *mut u32,
+    _: *mut *mut RawError,
+) -> Status {
+    ask(format!("temporary of {bytes}"));
+    // SAFETY: a place.
+    unsafe { *number = 5 };
+    status::OK
+}
+
+unsafe extern "C" fn contiguous(
+    call: *mut c_void,
+    input: u32,
+    to: *mut View,
+    _: *mut *mut RawError,
+) -> Status {
+    ask(format!("contiguous {input}"));
+    // SAFETY: the test's own call; a struct of this size.
+    unsafe {
+        let input = &mut (&mut (*call.cast::<FakeCall>()).inputs)[input as usize];
+        for i in (0..input.shape.len()).rev() {
+            input.strides[i] = input.shape[i + 1..].iter().product();
+        }
+        *to = view_of(input, view::ROW_CONTIGUOUS);
+    }
+    status::OK
+}
+
+unsafe extern "C" fn launch(
+    _: *mut c_void,
+    kernel: *mut KernelHandle,
+    dispatch: *const Dispatch,
+    _: *mut *mut RawError,
+) -> Status {
+    // SAFETY: structs as said.
+    unsafe {
+        let d = *dispatch;
+        let bindings = (0..d.n_bindings as usize).map(|i| {
+            let at = d.bindings.wrapping_byte_add(i * d.binding_stride as usize);
+            let b = *at;
+            match b.kind {
+                0 => format!("input {}", b.index),
+                1 => format!("output {}", b.index),
+                2 => format!("temporary {}", b.index),
+                3 => format!("{}/{} {:x}", b.dtype.code, b.dtype.bits, b.scalar[0]),
+                _ => {
+                    let bytes =
+                        std::slice::from_raw_parts(b.constants.cast::<u8>(), b.bytes as usize);
+                    format!("{bytes:?}")
+                }
+            }
+        });
+        let bindings: Vec<_> = bindings.collect();
+        let (kernel, all) = (kernel as usize, bindings.join(", "));
+        ask(format!("launch {kernel}: {all}; {:?} {:?} {}", d.grid, d.group, d.shared_bytes));
+    }
+    status::OK
+}
+
 /// The table, in which functions that no test needs are missing.
 pub fn table() -> ExtensionHost {
     ExtensionHost {
@@ -364,11 +476,11 @@ pub fn table() -> ExtensionHost {
         take: Some(take),
         share: None,
         enqueue: Some(enqueue),
-        kernel: None,
-        kernel_facts: None,
-        temporary: None,
-        contiguous: None,
-        launch: None,
+        kernel: Some(kernel),
+        kernel_facts: Some(kernel_facts),
+        temporary: Some(temporary),
+        contiguous: Some(contiguous),
+        launch: Some(launch),
         prelude: None,
     }
 }
@@ -413,7 +525,7 @@ pub fn with_call<R>(call: &mut FakeCall, run: impl FnOnce(&EvalCall) -> R) -> R 
         view_stride: size_of::<View>() as u32,
         inputs: inputs.as_ptr(),
         outputs: if outputs.is_empty() { null() } else { outputs.as_ptr() },
-        languages: c"".as_ptr(),
+        languages: call.languages.as_ptr(),
         host_call: (&raw mut *call).cast(),
     })
 }

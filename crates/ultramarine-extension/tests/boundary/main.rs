@@ -2,4 +2,5 @@
 
 mod cpu;
 mod fake_host;
+mod gpu;
 mod rules;

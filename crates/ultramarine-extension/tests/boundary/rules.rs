@@ -1,6 +1,6 @@
 //! Rules through the table: what they give, what is missing, what panics, and that all is released once.
 
-use crate::fake_host::{self, ALIVE, APPLIED, FakeCall, raw_type, told, with_call};
+use crate::fake_host::{self, ALIVE, APPLIED, raw_type, told, with_call};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use ultramarine_extension::abi::{
@@ -127,7 +127,7 @@ fn call(rule: impl FnOnce(Place1, *mut *mut RawError) -> Status) -> (Said, usize
 fn all_rules(p: &raw::Primitive, x: &Array) -> Vec<(&'static str, (Said, usize))> {
     let (context, handles) = (p.context, [x.as_raw()]);
     let (inputs, float) = (handles.as_ptr(), Dtype::Float32.to_dl());
-    let mut fake = FakeCall { outputs: vec![], inputs: vec![], takes: vec![], tasks: vec![] };
+    let mut fake = crate::cpu::call(vec![], vec![]);
     // SAFETY: the rules are called as the contract says.
     unsafe {
         let type_ = raw_type(&[2], float);
