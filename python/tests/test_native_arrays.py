@@ -2,9 +2,11 @@
 counted: references to objects, objects alive, and bytes of arrays alive."""
 
 import gc
+import re
 import sys
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -196,6 +198,28 @@ def test_a_handle_is_taken_over_when_there_is_no_object(c: ModuleType) -> None:
 def test_mistakes_are_system_errors(c: ModuleType, how: str) -> None:
     with pytest.raises(SystemError):
         c.wrong(how)
+
+
+def test_the_page_is_true(tmp_path: Path) -> None:
+    """The module of docs/native-arrays.md, and its setup.py."""
+    page = (extensions.ROOT / "docs/native-arrays.md").read_text()
+    blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    (tmp_path / "page.c").write_text(
+        blocks["c"]
+        + """
+        static PyMethodDef methods[] = {{"add", add, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+        static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)start}, {0, NULL}};
+        static struct PyModuleDef definition = {
+          PyModuleDef_HEAD_INIT, "page", NULL, 0, methods, slots, NULL, NULL, NULL};
+        PyMODINIT_FUNC PyInit_page(void) { return PyModuleDef_Init(&definition); }
+        """
+    )
+    page_c = extensions.load(extensions.build(tmp_path, str(tmp_path / "page.c")))
+    assert page_c.add(mx.array([1, 2]), mx.array(3)).tolist() == [4, 5]
+    with pytest.raises(TypeError):
+        page_c.add(1, 2)
+    assert "from ultramarine.extension import BuildExtension, Extension" in blocks["python"]
+    compile(blocks["python"], "setup.py", "exec")
 
 
 def test_conversions(c: ModuleType) -> None:

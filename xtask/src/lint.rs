@@ -13,6 +13,10 @@ const MOST_LINES: usize = 600;
 const LONGER: &[(&str, &str)] =
     &[("python/ultramarine/__init__.pyi", "one stub per module is what type checkers read")];
 
+/// Crates that are workspaces of their own: the fuzz target, which wants flags of its own, and extensions.
+const FUZZ: &str = "crates/ultramarine-dlpack/fuzz";
+const EXTENSIONS: &[&str] = &["examples/extensions/axpby", "python/tests/extension/panicking"];
+
 /// Checks all of it, also after a failure.
 pub fn run() -> Result<()> {
     let mut failed = Vec::new();
@@ -26,14 +30,23 @@ pub fn run() -> Result<()> {
     check("rustfmt", sh::run(sh::cargo(&["fmt", "--all", "--check"])));
     // Modules that a macro finds are not seen from the crate's root.
     check("rustfmt of the operations", operations_formatted());
-    // A workspace of its own.
-    let fuzz = ["fmt", "--check", "--manifest-path", "crates/ultramarine-dlpack/fuzz/Cargo.toml"];
-    check("rustfmt of the fuzz target", sh::run(sh::cargo(&fuzz)));
+    for folder in [&[FUZZ][..], EXTENSIONS].concat() {
+        let manifest = format!("{folder}/Cargo.toml");
+        let fmt = ["fmt", "--check", "--manifest-path", &manifest];
+        check(&format!("rustfmt of {folder}"), sh::run(sh::cargo(&fmt)));
+    }
 
     sh::say("clippy");
     let lints = ["-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"];
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--"];
     check("clippy", sh::run(sh::cargo(&[&clippy[..], &lints].concat())));
+    for folder in EXTENSIONS {
+        let manifest = format!("{folder}/Cargo.toml");
+        let clippy = ["clippy", "--quiet", "--manifest-path", &manifest, "--"];
+        let mut clippy = sh::cargo(&[&clippy[..], &lints].concat());
+        clippy.env("CARGO_TARGET_DIR", sh::root().join("target/extensions"));
+        check(&format!("clippy of {folder}"), sh::run(clippy));
+    }
 
     sh::say("rustdoc");
     let mut doc = sh::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
