@@ -205,6 +205,8 @@ impl Report {
         let mut python = venv.python(&[&pytest[..], args].concat());
         // Kernels that were compiled once need not be again.
         python.env("POCL_CACHE_DIR", sh::root().join("target/pocl"));
+        // The examples of extensions are installed: what wants them is not to be skipped.
+        python.env("ULTRAMARINE_NEEDS_EXTENSIONS", "1");
         python.envs(variable);
         let (mut counting, mut counts) = (false, String::new());
         let right = sh::follow(python, |line| {

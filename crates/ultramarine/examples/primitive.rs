@@ -204,6 +204,7 @@ pub fn interp(x: &Array, xp: &Array, fp: &Array, clamped: bool) -> Result<Array>
     found.map(Array::from).map_err(from_library)
 }
 
+/// Looks numbers up in a table of sines; it asserts what it tells.
 pub fn main() -> Result<()> {
     // A table of sin, and numbers between its points.
     let xp: Vec<f32> = (0..=8).map(|i| i as f32 * 0.5).collect();
