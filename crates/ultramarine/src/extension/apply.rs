@@ -53,7 +53,8 @@ pub(super) unsafe extern "C" fn apply(
 /// The lazy outputs of a primitive.
 fn applied(primitive: Primitive, inputs: &[Array]) -> Result<Vec<Array>> {
     let results = primitive.infer(inputs)?;
-    let applied = Applied { primitive: Arc::new(primitive), results: Arc::new(results.clone()) };
+    let dtypes = inputs.iter().map(Array::dtype).collect();
+    let applied = Applied { primitive: Arc::new(primitive), dtypes };
     let inputs: Vec<&Array> = inputs.iter().collect();
     Array::many(applied, &inputs, results)
 }
@@ -67,8 +68,13 @@ impl ManyRules for Applied {
         evaluate::run(&self.primitive, exec, call, results)
     }
 
-    fn resort(&self, exec: &Exec, operands: &[Array]) -> Option<Result<Vec<Value>>> {
-        Some(evaluate::composed(self, exec, operands))
+    fn resort(
+        &self,
+        exec: &Exec,
+        operands: &[Array],
+        results: &[(Shape, Dtype)],
+    ) -> Option<Result<Vec<Value>>> {
+        Some(evaluate::composed(self, exec, operands, results))
     }
 
     fn primitive(&self) -> Option<&Primitive> {

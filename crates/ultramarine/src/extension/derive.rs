@@ -49,13 +49,17 @@ impl Drop for Deeper {
 }
 
 impl Applied {
-    /// The outputs by other operations; `None` if there is no such rule.
-    pub fn compose(&self, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
+    /// The outputs by other operations; `None` if there is no such rule. `results` is what infer says of them.
+    pub fn compose(
+        &self,
+        inputs: &[Array],
+        results: &[(Shape, Dtype)],
+    ) -> Result<Option<Vec<Array>>> {
         let primitive = &*self.primitive;
         let Some(rule) = primitive.rules.compose else { return Ok(None) };
         let name = primitive.name;
         let handles = lent(inputs);
-        let mut returned = Returned::room(self.results.len());
+        let mut returned = Returned::room(results.len());
         let mut error = std::ptr::null_mut();
         // SAFETY: the primitive's rule with its context; inputs are alive, and there is room for each output.
         let found = unsafe {
@@ -80,14 +84,17 @@ impl Applied {
             );
             Err(Error::value(name, text))
         };
-        let each = found.into_iter().zip(self.results.iter()).enumerate();
+        let each = found.into_iter().zip(results).enumerate();
         each.map(fit).collect::<Result<_>>().map(Some)
     }
 
     /// `compose` as a function, for the transform that has no rule.
     fn function(&self, rule: &'static str) -> Function {
         let own = self.clone();
-        Arc::new(move |inputs: &[Array]| own.compose(inputs)?.ok_or_else(|| own.missing(rule)))
+        Arc::new(move |inputs: &[Array]| {
+            let results = own.primitive.infer(inputs)?;
+            own.compose(inputs, &results)?.ok_or_else(|| own.missing(rule))
+        })
     }
 
     #[cold]
@@ -206,10 +213,12 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
     let name = primitive.name;
     if let Some(rule) = primitive.rules.vmap {
         const UNSET: i32 = i32::MIN;
+        // Of a single example.
+        let results = primitive.infer(v.operands)?;
         let inputs = lent(v.inputs);
         let axes: Vec<i32> = v.axes.iter().map(|a| a.map_or(-1, |a| a as i32)).collect();
-        let mut returned = Returned::room(own.results.len());
-        let mut output_axes = vec![UNSET; own.results.len()];
+        let mut returned = Returned::room(results.len());
+        let mut output_axes = vec![UNSET; results.len()];
         let mut error = std::ptr::null_mut();
         // SAFETY: the primitive's rule with its context; all arrays are alive, lists are as long as the rule expects.
         let found = unsafe {
@@ -229,8 +238,11 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
             }
         };
         if let Some(found) = found {
-            let each = found.into_iter().zip(output_axes).enumerate();
-            return each.map(|(i, (array, axis))| mapped(own, v.size, i, array, axis)).collect();
+            let each = found.into_iter().zip(output_axes).zip(&results).enumerate();
+            let judge = |(i, ((array, axis), wanted))| {
+                mapped(name, v.size, i, there(name, "vmap", array, i)?, axis, wanted)
+            };
+            return each.map(judge).collect();
         }
     }
     let _deeper = own.deeper("vmap")?;
@@ -240,17 +252,15 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
     batch(&seen, v.inputs, v.axes, v.size, &outputs)
 }
 
-/// Output `i` of a batch as its rule returned it.
+/// Output `i` of a batch as its rule returned it; `wanted` is what it is for a single example.
 fn mapped(
-    own: &Applied,
+    name: &str,
     size: usize,
     i: usize,
-    array: Option<Array>,
+    array: Array,
     axis: i32,
+    (wanted, dtype): &(Shape, Dtype),
 ) -> Result<(Array, Option<usize>)> {
-    let name = own.primitive.name;
-    let array = there(name, "vmap", array, i)?;
-    let (wanted, dtype) = &own.results[i];
     let axis = match axis {
         -1 => None,
         axis => match usize::try_from(axis).ok().filter(|a| *a < array.ndim()) {

@@ -100,10 +100,15 @@ fn attempt(
 }
 
 /// The values by other operations on the same device.
-pub(super) fn composed(own: &Applied, exec: &Exec, operands: &[Array]) -> Result<Vec<Value>> {
+pub(super) fn composed(
+    own: &Applied,
+    exec: &Exec,
+    operands: &[Array],
+    results: &[(Shape, Dtype)],
+) -> Result<Vec<Value>> {
     let name = own.primitive.name;
     let _deeper = Deeper::new(name)?;
-    let Some(arrays) = own.compose(operands)? else {
+    let Some(arrays) = own.compose(operands, results)? else {
         return Err(neither(&own.primitive, exec, operands));
     };
     eval::compute(&arrays).map_err(|e| named(name, "compose", e.root().clone()))?;

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     array::Array,
+    dtype::Dtype,
     error::{Error, Result},
     memory::late,
     ops::many::Results,
@@ -167,10 +168,13 @@ impl Primitive {
 
     /// Shapes and dtypes of the outputs.
     pub fn infer(&self, inputs: &[Array]) -> Result<Results> {
+        self.infer_types(inputs.iter().map(|a| tensor_type(a.shape(), a.dtype())).collect())
+    }
+
+    /// The same, of types alone.
+    pub fn infer_types(&self, types: Vec<TensorType>) -> Result<Results> {
         const UNSET: i32 = i32::MIN;
         let Some(rule) = self.rules.infer else { return Ok(Results::new()) };
-        let types: Vec<TensorType> =
-            inputs.iter().map(|a| tensor_type(a.shape(), a.dtype())).collect();
         let blank = TensorType {
             size: size_of::<TensorType>() as u32,
             ndim: UNSET,
@@ -253,8 +257,8 @@ impl Primitive {
 #[derive(Clone)]
 pub(crate) struct Applied {
     pub primitive: Arc<Primitive>,
-    /// Of a single example, where it is mapped over.
-    pub results: Arc<Results>,
+    /// The operands' dtypes, whatever shapes they come in.
+    pub dtypes: Arc<[Dtype]>,
 }
 
 impl Debug for Applied {

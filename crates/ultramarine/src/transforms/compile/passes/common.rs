@@ -44,6 +44,14 @@ fn same(step: &Step) -> Option<Same> {
     })
 }
 
+/// Whether primitives from outside, which look alike, say themselves that they are the same.
+fn agree(a: &Step, b: &Step) -> bool {
+    match (a.op(), b.op()) {
+        (Some(Op::Many(a)), Some(Op::Many(b))) => a.same(b),
+        _ => true,
+    }
+}
+
 /// Merges steps that compute the same. Results keep memory of their own: one may be exported, and
 /// written to.
 pub(super) fn merge(graph: &mut Graph) {
@@ -55,6 +63,7 @@ pub(super) fn merge(graph: &mut Graph) {
         number += 1;
         let same = same(step)?;
         match known.get(&same) {
+            Some((earlier, _)) if !agree(&steps[*earlier as usize], step) => None,
             Some((earlier, other)) if !(escapes && *other) => Some(*earlier),
             Some(_) => None,
             None => {
