@@ -89,7 +89,8 @@ fn derivatives_and_batches_follow_from_compose() {
     let inner = |x: &Array| affine().one(&[x.square()?.multiply(x)?])?.sum(None, false);
     let outer = |x: &Array| {
         let each = |x: &[Array]| Ok::<_, Error>(vec![grad(inner)(&x[0])?]);
-        vmap(each, &[x.clone()], &[Some(0)], |n| Ok(vec![Some(0); n]))?[0].sum(None, false)
+        vmap(each, std::slice::from_ref(x), &[Some(0)], |n| Ok(vec![Some(0); n]))?[0]
+            .sum(None, false)
     };
     assert_eq!(values(&grad(outer)(&x()).unwrap()), [12.0, 24.0, 36.0, 48.0, 60.0, 72.0]);
 }

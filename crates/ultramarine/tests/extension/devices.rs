@@ -127,7 +127,7 @@ fn derivatives_stay_on_the_device() {
         let f = |x: &Array| {
             let table =
                 Table::new("cube").compose(|x| Ok(vec![Some(x[0].square()?.multiply(&x[0])?)]));
-            table.one(&[x.clone()])?.sum(None, false)
+            table.one(std::slice::from_ref(x))?.sum(None, false)
         };
         grad(f)(&x()).unwrap()
     });
