@@ -5,7 +5,7 @@ use super::{
     derive, evaluate,
     handles::{arrays, hand_out},
     primitive::{Applied, Primitive},
-    types::enter,
+    types::{enter, tensor_type},
 };
 use crate::{
     array::Array,
@@ -14,8 +14,9 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Vmap,
-        many::{ManyJvp, ManyRules, ManyVjp},
+        Call, Cotangents, Refit, Vmap,
+        many::{ManyJvp, ManyRules, ManyVjp, Results},
+        shapeless::cannot,
     },
     shape::Shape,
 };
@@ -75,6 +76,16 @@ impl ManyRules for Applied {
         results: &[(Shape, Dtype)],
     ) -> Option<Result<Vec<Value>>> {
         Some(evaluate::composed(self, exec, operands, results))
+    }
+
+    fn refit(&self, r: &Refit<'_>, before: &[(Shape, Dtype)]) -> Result<Results> {
+        let types = r.inputs.iter().zip(&*self.dtypes).map(|(s, d)| tensor_type(s, *d));
+        let now = self.primitive.infer_types(types.collect())?;
+        // What follows was traced for these dtypes.
+        match now.iter().zip(before).all(|(a, b)| a.1 == b.1) {
+            true => Ok(now),
+            false => Err(cannot(self.primitive.name)),
+        }
     }
 
     fn primitive(&self) -> Option<&Primitive> {

@@ -1,19 +1,12 @@
 //! Memory of outputs: allocated, taken, shared; tasks behind the call; outputs that are left unwritten.
 
-use super::raw::{Answer, Call, Outcome, Table, elements, outcome, write, wrong};
+use super::raw::{Answer, Call, Outcome, Table, alone, elements, outcome, poisoned, write, wrong};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use ultramarine::extension::{host_table, set_poison};
 use ultramarine::{Array, Dtype, Result};
 use ultramarine_abi::{self as abi, Status, extension as ext, status};
-
-/// The poison mode is the process'.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 fn x() -> Array {
     Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).unwrap()
@@ -277,17 +270,6 @@ fn contexts_of_tasks_are_dropped_whatever_happens() {
         unsafe { (host_table().enqueue.unwrap())(none, run, Some(end), context, &mut error) };
     assert!(matches!(outcome(code, error), Err(Answer::Error(_))));
     assert_eq!(*log.lock().unwrap(), ["drop d"]);
-}
-
-/// Evaluates with poison on.
-fn poisoned(table: Table, inputs: &[Array]) -> Result<Vec<Array>> {
-    set_poison(true);
-    let outcome = table.apply(inputs).and_then(|all| {
-        ultramarine::eval(&all)?;
-        Ok(all)
-    });
-    set_poison(false);
-    outcome
 }
 
 #[test]

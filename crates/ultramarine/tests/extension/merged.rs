@@ -71,3 +71,24 @@ fn rules_may_be_printed_at_length() {
     let y = table.one(&[x()]).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
 }
+
+#[test]
+fn compiled_without_shapes_they_are_asked_again() {
+    let traced = Arc::new(AtomicUsize::new(0));
+    let own = traced.clone();
+    let f = compile(move |inputs| {
+        own.fetch_add(1, Ordering::SeqCst);
+        let table = Table::new("twice").eval(|call| {
+            write(&call.output(0), elements::<f32>(&call.input(0)).iter().map(|x| 2.0 * x));
+            Ok(())
+        });
+        Ok(vec![table.one(&[inputs[0].square()?])?.sum(None, false)?])
+    })
+    .shapeless();
+    for n in [1usize, 2, 5, 2] {
+        let x = Array::full(&[n, n], 3.0f32).unwrap();
+        let y = f.call(&[x]).unwrap().remove(0);
+        assert_eq!(y.item::<f32>().unwrap(), 18.0 * (n * n) as f32);
+    }
+    assert_eq!(traced.load(Ordering::SeqCst), 1);
+}

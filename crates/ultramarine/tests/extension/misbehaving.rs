@@ -254,7 +254,7 @@ fn what_compose_returns_is_judged() {
     let y = Table::new("bad").compose(circle).one(&[x()]).unwrap();
     let error = y.eval().unwrap_err().to_string();
     assert!(error.contains("[bad] compose leads to itself"), "{error}");
-    let f = |x: &Array| Table::new("bad").compose(circle).one(&[x.clone()])?.sum(None, false);
+    let f = |x: &Array| Table::new("bad").compose(circle).one(std::slice::from_ref(x))?.sum(None, false);
     let error = grad(f)(&x()).unwrap_err().to_string();
     assert!(error.contains("compose leads to itself"), "{error}");
 }

@@ -1,10 +1,11 @@
 //! Primitives made of tables, without the SDK: rules are closures, and may misbehave.
+#![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::ffi::{CString, c_char, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine::extension::{
-    borrow_handle, give_error, host_table, own_handle, take_error, take_handle,
+    borrow_handle, give_error, host_table, own_handle, set_poison, take_error, take_handle,
 };
 use ultramarine::{Array, Dtype, Error, Result};
 use ultramarine_abi::{self as abi, Status, extension as ext, status};
@@ -459,4 +460,22 @@ unsafe extern "C" fn print(context: *mut c_void, text: *mut c_char, room: u64) -
 
 unsafe extern "C" fn release(context: *mut c_void) {
     drop(unsafe { Box::from_raw(context as *mut Table) });
+}
+
+/// The poison mode is the process'.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+pub fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Evaluates with poison on.
+pub fn poisoned(table: Table, inputs: &[Array]) -> Result<Vec<Array>> {
+    set_poison(true);
+    let outcome = table.apply(inputs).and_then(|all| {
+        ultramarine::eval(&all)?;
+        Ok(all)
+    });
+    set_poison(false);
+    outcome
 }
