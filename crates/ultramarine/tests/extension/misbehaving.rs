@@ -1,7 +1,9 @@
 //! Primitives that misbehave: each mistake is an error that names the primitive and, where one is to blame, the rule;
 //! the context is released once, whatever happens.
 
-use super::raw::{Answer, Call, Outcome, Table, elements, outcome, tensor_type, write, wrong};
+use super::raw::{
+    Answer, Call, Outcome, Table, elements, outcome, released_once, tensor_type, write, wrong,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine::extension::{borrow_handle, host_table};
@@ -41,7 +43,7 @@ fn says<T>(outcome: Result<T>, part: &str) {
 fn refused(table: Table, spoil: impl FnOnce(&mut ext::Primitive)) -> Result<Vec<Array>> {
     let released = table.released.clone();
     let outcome = table.apply_with(&[x()], spoil);
-    assert_eq!(released.load(Ordering::SeqCst), 1);
+    released_once(&released);
     outcome
 }
 
@@ -133,7 +135,7 @@ fn operands_that_are_none_are_errors() {
             (p.release, p.name) = (None, std::ptr::null());
         });
         drop(outcome_);
-        assert_eq!(released.load(Ordering::SeqCst), 1);
+        released_once(&released);
         let Err(Answer::Error(error)) = outcome(code, error) else { panic!("no error") };
         assert!(error.to_string().contains("[bad] NULL"), "{error}");
     }
@@ -149,7 +151,7 @@ fn an_error_of_an_evaluation_reaches_whoever_waits() {
     let z = (&y + 1.0).unwrap();
     says(z.eval(), "it is too late");
     drop((y, z));
-    assert_eq!(released.load(Ordering::SeqCst), 1);
+    released_once(&released);
     let mute = Table::new("bad").eval(|_| Err(Answer::Mute(77))).one(&[x()]).unwrap();
     let error = mute.eval().unwrap_err().to_string();
     assert_eq!(error, "[bad] eval_cpu failed without saying why (status 77).");
@@ -254,7 +256,9 @@ fn what_compose_returns_is_judged() {
     let y = Table::new("bad").compose(circle).one(&[x()]).unwrap();
     let error = y.eval().unwrap_err().to_string();
     assert!(error.contains("[bad] compose leads to itself"), "{error}");
-    let f = |x: &Array| Table::new("bad").compose(circle).one(std::slice::from_ref(x))?.sum(None, false);
+    let f = |x: &Array| {
+        Table::new("bad").compose(circle).one(std::slice::from_ref(x))?.sum(None, false)
+    };
     let error = grad(f)(&x()).unwrap_err().to_string();
     assert!(error.contains("compose leads to itself"), "{error}");
 }

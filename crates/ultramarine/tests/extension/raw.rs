@@ -479,3 +479,13 @@ pub fn poisoned(table: Table, inputs: &[Array]) -> Result<Vec<Array>> {
     set_poison(false);
     outcome
 }
+
+/// Waits until a context was released, by whichever thread let go of it last; then it was once.
+#[track_caller]
+pub fn released_once(count: &AtomicUsize) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while count.load(Ordering::SeqCst) == 0 && std::time::Instant::now() < end {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}

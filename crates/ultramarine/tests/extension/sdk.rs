@@ -151,7 +151,7 @@ fn panics_are_errors_that_name_the_primitive() {
         let error = outcome.unwrap_err().to_string();
         assert!(error.starts_with("[panics] "), "{at}: {error}");
         assert!(error.contains(&format!("told to in {at}")), "{at}: {error}");
-        assert_eq!(dropped.load(Ordering::SeqCst), 1, "{at}");
+        super::raw::released_once(&dropped);
     }
 }
 
