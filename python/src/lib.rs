@@ -15,7 +15,7 @@
 //! tree.rs      trees of arrays
 //! compile/     compiled functions: keys, captured state
 //! transforms.rs, custom.rs (functions with transforms of their own), io.rs, random.rs, fft.rs,
-//! linalg.rs, print.rs
+//! linalg.rs, fast.rs (kernels in source form), print.rs
 //! ```
 
 // Everything public is so for the sake of Python; the documentation is its docstrings.
@@ -32,6 +32,7 @@ mod dlpack_lab;
 mod dtype;
 mod error;
 mod extension;
+mod fast;
 mod fft;
 mod io;
 mod linalg;
@@ -111,6 +112,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     random::register(m)?;
     fft::register(m)?;
     linalg::register(m)?;
+    fast::register(m)?;
     memory::register(m)?;
     transfer::register(m)?;
     backends::register(m)?;

@@ -3,6 +3,7 @@
 from ultramarine import _core
 from ultramarine import backends as backends
 from ultramarine import cuda as cuda
+from ultramarine import fast as fast
 from ultramarine import fft as fft
 from ultramarine import linalg as linalg
 from ultramarine import metal as metal

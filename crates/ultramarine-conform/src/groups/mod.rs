@@ -5,6 +5,7 @@ mod errors;
 mod foreign;
 mod fused;
 mod interfaces;
+mod kernels;
 mod large;
 mod longer;
 mod memory;
@@ -22,13 +23,14 @@ use ultramarine_abi::{BackendAbiInfo, schema};
 type Run = fn(&mut Recorder, &Options, &Source);
 
 /// A group that needs no op by name.
-const GROUPS: [(&str, Run); 8] = [
+const GROUPS: [(&str, Run); 9] = [
     ("abi", abi::run),
     ("errors", errors::run),
     ("memory", memory::run),
     ("streams", streams::run),
     ("threads", threads::run),
     ("interfaces", interfaces::run),
+    ("kernels", kernels::run),
     ("fused", fused::run),
     ("large", large::run),
 ];

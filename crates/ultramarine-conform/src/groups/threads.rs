@@ -26,7 +26,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
 }
 
 /// Runs `f` in every thread; the first failure.
-fn together(
+pub(super) fn together(
     f: impl Fn(usize) -> std::result::Result<(), String> + Sync,
 ) -> std::result::Result<(), String> {
     std::thread::scope(|scope| {

@@ -1,8 +1,41 @@
 //! Kernels in source form: operations of your own on devices, without building anything.
+//!
+//! A [`Kernel`] is the body of a function, in one or more languages, with the names of its inputs and outputs. The
+//! signature around it is made of these names and of the dtypes that it is called with; a [`prelude`] with helpers
+//! precedes it. It is compiled once for each device and text.
+//!
+//! The names of a language and what a body finds in it are in `docs/kernels.md`.
+//!
+//! # Example
+//! ```
+//! use ultramarine::{Array, Dtype, fast::{Kernel, Launch}};
+//!
+//! let square = Kernel::new("square", &["x"], &["y"])?
+//!     .source("opencl-c", "uint i = thread_position_in_grid.x; y[i] = x[i] * x[i];")
+//!     .source("cuda-c", "uint i = thread_position_in_grid.x; y[i] = x[i] * x[i];");
+//! let x = Array::from_slice(&[1.0f32, 2.0, 3.0], &[3])?;
+//! let launch = Launch::new([3, 1, 1], [64, 1, 1]).output(&[3], Dtype::Float32);
+//! match square.call(&[&x], &launch) {
+//!     Ok(outputs) => assert_eq!(outputs[0].to_vec::<f32>()?, [1.0, 4.0, 9.0]),
+//!     // On the CPU, which takes no kernels in source form.
+//!     Err(error) => assert!(error.to_string().contains("opencl-c, cuda-c")),
+//! }
+//! # Ok::<(), ultramarine::Error>(())
+//! ```
+
+mod kernel;
+mod op;
+mod text;
+
+use kernel::Definition;
+pub use kernel::{Kernel, Launch, Template};
+
+/// The languages that signatures are made in.
+pub const LANGUAGES: [&str; 4] = ["opencl-c", "cuda-c", "msl", "wgsl"];
 
 /// The text that precedes kernels of a language: helpers whose names begin with `um_`. `None` for a language that has none.
 ///
-/// Languages are `opencl-c`, `cuda-c`, `msl` and `wgsl`; `docs/kernels.md` says what there is in each.
+/// Languages are those of [`LANGUAGES`]; `docs/kernels.md` says what there is in each.
 pub fn prelude(language: &str) -> Option<&'static str> {
     Some(match language {
         "opencl-c" => include_str!("prelude/opencl.cl"),

@@ -1,7 +1,5 @@
 //! Kernels in source form, by the backend's interface `ultramarine.kernel/1`: compiled once for each device, by content.
 
-#![allow(dead_code, reason = "for operations that come with kernels of their own")]
-
 mod cache;
 mod text;
 
@@ -50,6 +48,11 @@ pub(crate) struct KernelSource<'a> {
 }
 
 impl KernelSource<'_> {
+    /// The text that is compiled.
+    pub fn whole(&self) -> String {
+        Text::new(self).whole
+    }
+
     /// What makes two kernels the same.
     fn key(&self, text: &str) -> Box<str> {
         let mut key = String::with_capacity(text.len() + self.entry.len() + 32);
@@ -71,6 +74,7 @@ pub(crate) struct KernelFacts {
     /// Most threads of a group.
     pub max_group: u32,
     /// Sizes of groups that suit the device are multiples of this.
+    #[allow(dead_code, reason = "for whoever chooses a group")]
     pub group_multiple: u32,
     /// Bytes of shared memory of a group.
     pub max_shared: u32,

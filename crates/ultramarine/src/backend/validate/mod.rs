@@ -9,6 +9,7 @@
 
 mod calls;
 mod commands;
+mod kernel;
 mod memory;
 mod signature;
 mod state;
@@ -26,8 +27,11 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::{
-    self as abi, Status, dlpack::device_type, fused::FusedInterface,
-    interface::memory::MemoryInterface, status,
+    self as abi, Status,
+    dlpack::device_type,
+    fused::FusedInterface,
+    interface::{kernel::KernelInterface, memory::MemoryInterface},
+    status,
 };
 
 /// Backends that can be validated in one process.
@@ -44,6 +48,8 @@ struct Context {
     fused: OnceLock<(FusedInterface, FusedInterface)>,
     /// Likewise that for memory of others.
     memory: OnceLock<(MemoryInterface, MemoryInterface)>,
+    /// Likewise that for kernels of users.
+    kernel: OnceLock<(KernelInterface, KernelInterface)>,
 }
 
 static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
@@ -92,6 +98,7 @@ pub fn validated(table: abi::BackendTable) -> abi::BackendTable {
         state: Mutex::default(),
         fused: OnceLock::new(),
         memory: OnceLock::new(),
+        kernel: OnceLock::new(),
     });
     calls::table(slot, &table)
 }

@@ -126,6 +126,8 @@ pub(super) struct State {
     pub events: Live<EventState>,
     /// Signatures of the plans of a handle: a backend may have one handle for several.
     pub plans: Live<Vec<Arc<Signature>>>,
+    /// Users' kernels, with the last launch on each stream.
+    pub kernels: Live<Vec<(Key, u64)>>,
 }
 
 impl Default for State {
@@ -136,6 +138,7 @@ impl Default for State {
             streams: Live::new("stream"),
             events: Live::new("event"),
             plans: Live::new("plan"),
+            kernels: Live::new("kernel"),
         }
     }
 }
@@ -163,6 +166,7 @@ impl State {
             ("streams", self.streams.count_of(at)),
             ("events", self.events.count_of(at)),
             ("plans", self.plans.count_of(at)),
+            ("kernels", self.kernels.count_of(at)),
         ];
         match left.iter().find(|(_, n)| *n > 0) {
             Some((what, n)) => Err(format!("{n} {what} of the device are still alive")),
@@ -312,21 +316,40 @@ impl State {
         Ok(())
     }
 
-    /// A buffer that is given back: nothing may be using it.
-    pub fn buffer_gone(&mut self, key: Key) -> Check {
+    /// The kernel is launched by the stream's last work.
+    pub fn kernel_used(&mut self, kernel: Key, stream: Key) {
+        let number = self.streams.get(stream).map_or(0, |s| s.submitted);
+        if let Ok(uses) = self.kernels.get_mut(kernel) {
+            uses.retain(|u| u.0 != stream);
+            uses.push((stream, number));
+        }
+    }
+
+    /// Nothing may be using what is given back.
+    fn idle(&self, what: &str, key: Key, uses: &[(Key, u64)]) -> Check {
         let runs_ahead = self.devices.get(&key.0).is_some_and(|d| d.info.synchronous == 0);
-        let buffer = self.buffers.remove(key)?;
-        let busy = buffer
-            .uses
+        let busy = uses
             .iter()
             .find(|(stream, number)| self.streams.get(*stream).is_ok_and(|s| s.done < *number));
         match busy {
             Some((stream, _)) if runs_ahead => Err(format!(
-                "buffer {:#x} may still be in use: stream {:#x} is not known to have passed it",
+                "{what} {:#x} may still be in use: stream {:#x} is not known to have passed it",
                 key.1, stream.1
             )),
             _ => Ok(()),
         }
+    }
+
+    /// A buffer that is given back.
+    pub fn buffer_gone(&mut self, key: Key) -> Check {
+        let buffer = self.buffers.remove(key)?;
+        self.idle("buffer", key, &buffer.uses)
+    }
+
+    /// A kernel that is given back.
+    pub fn kernel_gone(&mut self, key: Key) -> Check {
+        let uses = self.kernels.remove(key)?;
+        self.idle("kernel", key, &uses)
     }
 
     pub fn event_gone(&mut self, key: Key) -> Check {

@@ -1,0 +1,420 @@
+//! The interface `ultramarine.kernel/1`: users' kernels in source form.
+
+use super::with_device;
+use crate::device::{Device, Handle};
+use crate::dtype::DType;
+use crate::options::Options;
+use crate::plugin::{Failure, Source, call};
+use crate::record::{Outcome, PASSED, Recorder, Result, skip};
+use crate::run::{self, Buffers};
+use crate::tensor::{Array, Layout, Placed};
+use serde_json::json;
+use std::ffi::{CStr, CString};
+use ultramarine_abi::{
+    Tensor,
+    dlpack::{DLDataType, type_code},
+    inline_str,
+    interface::kernel::{
+        self, KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
+    },
+};
+
+/// Threads of a group.
+const GROUP: u32 = 32;
+
+/// out[i] = a[i] * scale + b[i] for i < n, in each language that has scalars by value.
+const TEXTS: [(&str, &str); 3] = [
+    (
+        "opencl-c",
+        "__kernel void um_test(__global const float *a, __global const float *b, float scale, uint n,
+                      __global float *out) {
+  uint i = get_global_id(0);
+  if (i < n) out[i] = a[i] * scale + b[i];
+}",
+    ),
+    (
+        "cuda-c",
+        "extern \"C\" __global__ void um_test(const float *a, const float *b, float scale, unsigned int n, float *out) {
+  unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = a[i] * scale + b[i];
+}",
+    ),
+    (
+        "msl",
+        "#include <metal_stdlib>
+using namespace metal;
+kernel void um_test(const device float *a [[buffer(0)]], const device float *b [[buffer(1)]],
+                    constant float &scale [[buffer(2)]], constant uint &n [[buffer(3)]],
+                    device float *out [[buffer(4)]], uint i [[thread_position_in_grid]]) {
+  if (i < n) out[i] = a[i] * scale + b[i];
+}",
+    ),
+];
+
+pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
+    with_device(recorder, options, "kernels", |recorder, device| {
+        let mut told = json!(null);
+        recorder.check("kernels/languages", || languages(device));
+        recorder.check("kernels/bad source", || bad_source(device));
+        recorder.check("kernels/unknown name", || unknown_name(device));
+        recorder.check("kernels/info", || info(device, &mut told));
+        recorder.check("kernels/launch", || launched(device));
+        recorder.check("kernels/order on a stream", || in_order(device));
+        recorder.check("kernels/order between streams", || between_streams(device));
+        recorder.check("kernels/many threads", || together(device));
+        recorder.fact("kernel", told);
+    });
+}
+
+/// The interface's functions, on one device.
+struct Kernels<'a> {
+    device: &'a Device<'a>,
+    table: KernelInterface,
+    language: &'static str,
+    text: &'static str,
+}
+
+/// A kernel, given back when it is dropped.
+struct Kernel<'a> {
+    of: &'a Kernels<'a>,
+    handle: Handle,
+}
+
+impl Drop for Kernel<'_> {
+    fn drop(&mut self) {
+        if let Some(release) = self.of.table.release {
+            // SAFETY: a kernel of the device that no stream runs any more: launches are waited for.
+            unsafe { release(self.of.device.handle, self.handle.0) };
+        }
+    }
+}
+
+/// What there is to test, or why there is nothing.
+fn offered<'a>(device: &'a Device<'a>) -> std::result::Result<Kernels<'a>, Result> {
+    // SAFETY: the id is this interface's.
+    let table = unsafe { device.interface::<KernelInterface>(kernel::INTERFACE) };
+    let Some(table) = table else { return Err(skip("not offered")) };
+    let named = inline_str(&device.info.kernel_languages);
+    let ours = TEXTS.iter().find(|(language, _)| named.split(' ').any(|n| n == *language));
+    match ours {
+        Some((language, text)) => Ok(Kernels { device, table, language, text }),
+        None => Err(skip(format!("the kit has no kernel in {named}"))),
+    }
+}
+
+macro_rules! offered {
+    ($device:expr) => {
+        match offered($device) {
+            Ok(kernels) => kernels,
+            Err(end) => return end,
+        }
+    };
+}
+
+impl<'a> Kernels<'a> {
+    fn compile(&'a self, text: &str, entry: &CStr) -> std::result::Result<Kernel<'a>, Failure> {
+        let compile = self.table.compile.ok_or(Failure {
+            call: "compile",
+            code: ultramarine_abi::status::UNSUPPORTED,
+            text: Some("the interface has no such function".into()),
+        })?;
+        let language = CString::new(self.language).unwrap_or_default();
+        let source = KernelSource {
+            size: size_of::<KernelSource>() as u32,
+            n_template_arguments: 0,
+            language: language.as_ptr(),
+            // Not NUL-terminated: it has a length.
+            source: text.as_ptr().cast(),
+            source_bytes: text.len() as u64,
+            entry: entry.as_ptr(),
+            template_arguments: std::ptr::null(),
+            options: std::ptr::null(),
+        };
+        let mut made = std::ptr::null_mut();
+        // SAFETY: a valid source, and a place for the kernel.
+        call("compile", |e| unsafe { compile(self.device.handle, &source, &mut made, e) })?;
+        Ok(Kernel { of: self, handle: Handle(made) })
+    }
+
+    fn ready(&'a self) -> std::result::Result<Kernel<'a>, Failure> {
+        // What follows the text must not be read.
+        let longer = format!("{}\n#error read on", self.text);
+        self.compile(&longer[..self.text.len()], c"um_test")
+    }
+}
+
+impl Kernel<'_> {
+    /// out = a * scale + b.
+    fn launch(
+        &self,
+        stream: Handle,
+        [a, b, out]: [&Tensor; 3],
+        scale: f32,
+        n: u32,
+    ) -> std::result::Result<(), Failure> {
+        let size = size_of::<KernelArgument>() as u32;
+        let number = |code: u8| DLDataType { code, bits: 32, lanes: 1 };
+        let of = |tensor: &Tensor, written: u32| KernelArgument {
+            size,
+            kind: argument::TENSOR,
+            tensor,
+            scalar: [0; 2],
+            dtype: number(type_code::FLOAT),
+            written,
+        };
+        let by_value = |bits: u32, code: u8| KernelArgument {
+            size,
+            kind: argument::SCALAR,
+            tensor: std::ptr::null(),
+            scalar: [bits as u64, 0],
+            dtype: number(code),
+            written: 0,
+        };
+        let arguments = [
+            of(a, 0),
+            of(b, 0),
+            by_value(scale.to_bits(), type_code::FLOAT),
+            by_value(n, type_code::UINT),
+            of(out, 1),
+        ];
+        let launch = KernelLaunch {
+            size: size_of::<KernelLaunch>() as u32,
+            n_arguments: arguments.len() as u32,
+            arguments: arguments.as_ptr(),
+            argument_stride: size,
+            shared_bytes: 0,
+            grid: [n.div_ceil(GROUP), 1, 1],
+            block: [GROUP, 1, 1],
+        };
+        let device = self.of.device.handle;
+        let Some(run) = self.of.table.launch else { return Ok(()) };
+        // SAFETY: a live kernel, whose parameters these are, on a stream of the device.
+        call("launch", |e| unsafe { run(device, stream.0, self.handle.0, &launch, e) })
+    }
+}
+
+/// Numbers from `from` on, somewhere in a buffer.
+fn numbers(from: f64, n: i64, layout: Layout) -> Placed {
+    let values: Vec<_> = (0..n).map(|i| crate::dtype::Num::Real(from + i as f64)).collect();
+    Placed::new(&mut Array::cycle(DType::F32, &[n], &values), layout)
+}
+
+/// Three buffers with numbers in them, and what lies where.
+struct Three<'a> {
+    placed: [Placed; 3],
+    buffers: [crate::device::Buffer; 3],
+    _held: Buffers<'a>,
+}
+
+impl<'a> Three<'a> {
+    fn new(
+        device: &'a Device<'a>,
+        stream: Handle,
+        n: i64,
+        layout: Layout,
+    ) -> std::result::Result<Self, Failure> {
+        let mut held = Buffers::new(device);
+        let placed = [1.0, 1000.0, -1.0].map(|from| numbers(from, n, layout));
+        let [a, b, c] = &placed;
+        let buffers = [held.upload(stream, a)?, held.upload(stream, b)?, held.upload(stream, c)?];
+        Ok(Three { placed, buffers, _held: held })
+    }
+
+    fn tensor(&self, device: &Device<'_>, i: usize) -> Tensor {
+        run::tensor(device, &self.placed[i], self.buffers[i])
+    }
+
+    /// Compares a buffer with what a function gives for every index.
+    fn expect(
+        &self,
+        device: &Device<'_>,
+        stream: Handle,
+        which: usize,
+        f: impl Fn(usize) -> f32,
+    ) -> std::result::Result<(), String> {
+        let placed = &self.placed[which];
+        let mut bytes = vec![0; placed.bytes.len()];
+        device.synchronize(stream)?;
+        device.read(stream, self.buffers[which], 0, &mut bytes)?;
+        let n = placed.shape[0] as usize;
+        let first = placed.offset as usize;
+        for i in 0..n {
+            let at = first + 4 * i;
+            let got = f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+            if got != f(i) {
+                return Err(format!("element {i} of {n} is {got}, expected {}", f(i)));
+            }
+        }
+        let around = |at: usize| at < first || at >= first + 4 * n;
+        match (0..bytes.len()).find(|at| around(*at) && bytes[*at] != placed.bytes[*at]) {
+            Some(at) => Err(format!("byte {at}, which lies around the output, was written")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn languages(device: &Device<'_>) -> Result {
+    let named = inline_str(&device.info.kernel_languages);
+    // SAFETY: the id is this interface's.
+    match unsafe { device.interface::<KernelInterface>(kernel::INTERFACE) } {
+        None if named.is_empty() => skip("not offered"),
+        None => Err(format!("the device takes {named}, but there is no {:?}", kernel::INTERFACE)),
+        Some(_) if named.is_empty() => {
+            Err("kernels are offered, but the device names no language".into())
+        }
+        Some(i) if i.compile.is_none() || i.launch.is_none() || i.release.is_none() => {
+            Err("one of compile, launch and release is missing".into())
+        }
+        Some(_) => PASSED,
+    }
+}
+
+/// An undeclared name is told in the compiler's log, and the next kernel compiles.
+fn bad_source(device: &Device<'_>) -> Result {
+    let kernels = offered!(device);
+    let text = kernels.text.replace("a[i] * scale", "a[i] * nowhere_declared");
+    match kernels.compile(&text, c"um_test") {
+        Ok(_) => return Err("a text with an undeclared name compiles".into()),
+        Err(f) => {
+            let told = f.text.clone().unwrap_or_default();
+            if !told.contains("nowhere_declared") {
+                return Err(format!("the compiler's log is missing: {f}"));
+            }
+        }
+    }
+    kernels.ready()?;
+    PASSED
+}
+
+fn unknown_name(device: &Device<'_>) -> Result {
+    let kernels = offered!(device);
+    match kernels.compile(kernels.text, c"another_name") {
+        Ok(_) => Err("a kernel that the text does not have was made".into()),
+        Err(f) if f.text.is_none() => Err(format!("{f}: it does not say why")),
+        Err(_) => PASSED,
+    }
+}
+
+fn info(device: &Device<'_>, told: &mut serde_json::Value) -> Result {
+    let kernels = offered!(device);
+    let Some(ask) = kernels.table.info else { return skip("no info") };
+    let kernel = kernels.ready()?;
+    let mut info = KernelInfo { size: size_of::<KernelInfo>() as u32, ..KernelInfo::default() };
+    // SAFETY: a live kernel, and a struct that says its size.
+    call("info", |e| unsafe { ask(device.handle, kernel.handle.0, &mut info, e) })?;
+    *told = json!({
+        "language": kernels.language, "max_threads": info.max_threads,
+        "thread_multiple": info.thread_multiple, "max_shared": info.max_shared,
+    });
+    if info.thread_multiple > 0 && info.max_threads > 0 && info.thread_multiple > info.max_threads {
+        return Err(format!(
+            "groups are to be multiples of {}, but have {} threads at most",
+            info.thread_multiple, info.max_threads
+        ));
+    }
+    // A host of an older contract.
+    let mut short = KernelInfo { size: 8, thread_multiple: 77, ..KernelInfo::default() };
+    // SAFETY: as above: it says that it has room for one number.
+    call("info", |e| unsafe { ask(device.handle, kernel.handle.0, &mut short, e) })?;
+    if short.thread_multiple != 77 {
+        return Err("it wrote behind the end of a shorter struct".into());
+    }
+    PASSED
+}
+
+/// Tensors at the beginning of their buffers and within, groups that are not full.
+fn launched(device: &Device<'_>) -> Result {
+    let kernels = offered!(device);
+    let kernel = kernels.ready()?;
+    let stream = device.stream()?;
+    for layout in [Layout::Contiguous, Layout::Offset] {
+        for n in [1i64, 31, 32, 1000] {
+            let three = Three::new(device, stream, n, layout)?;
+            let [a, b, out] = [0, 1, 2].map(|i| three.tensor(device, i));
+            kernel.launch(stream, [&a, &b, &out], 3.0, n as u32)?;
+            let want = |i: usize| 3.0 * (1.0 + i as f32) + 1000.0 + i as f32;
+            three
+                .expect(device, stream, 2, want)
+                .map_err(|e| format!("{n} elements, {layout:?}: {e}"))?;
+        }
+    }
+    device.destroy_stream(stream);
+    PASSED
+}
+
+/// Launches see what the one before wrote.
+fn in_order(device: &Device<'_>) -> Result {
+    let kernels = offered!(device);
+    let kernel = kernels.ready()?;
+    let stream = device.stream()?;
+    let three = Three::new(device, stream, 500, Layout::Contiguous)?;
+    let [a, b, out] = [0, 1, 2].map(|i| three.tensor(device, i));
+    kernel.launch(stream, [&a, &b, &out], 2.0, 500)?;
+    kernel.launch(stream, [&out, &b, &a], 1.0, 500)?;
+    kernel.launch(stream, [&a, &a, &out], 1.0, 500)?;
+    // a + 2b, twice.
+    let want = |i: usize| 2.0 * (2.0 * (1.0 + i as f32) + 2.0 * (1000.0 + i as f32));
+    three.expect(device, stream, 2, want)?;
+    device.destroy_stream(stream);
+    PASSED
+}
+
+/// A launch behind an event of another stream sees what that wrote.
+fn between_streams(device: &Device<'_>) -> Result {
+    let kernels = offered!(device);
+    let table = &device.backend.table;
+    if table.event_create.is_none() || table.event_wait_stream.is_none() {
+        return skip("no events");
+    }
+    let kernel = kernels.ready()?;
+    let (first, second) = (device.stream()?, device.stream()?);
+    let event = device.event()?;
+    let n = 50_000;
+    let three = Three::new(device, first, n, Layout::Contiguous)?;
+    let [a, b, out] = [0, 1, 2].map(|i| three.tensor(device, i));
+    for round in 1..=10u64 {
+        kernel.launch(first, [&a, &b, &out], 1.0, n as u32)?;
+        device.record(first, event, 2 * round - 1)?;
+        device.wait_stream(second, event, 2 * round - 1)?;
+        // A copy.
+        kernel.launch(second, [&out, &out, &a], 0.0, n as u32)?;
+        device.record(second, event, 2 * round)?;
+        device.wait_stream(first, event, 2 * round)?;
+    }
+    device.synchronize(first)?;
+    let want = |i: usize| {
+        let b = 1000.0 + i as f32;
+        1.0 + i as f32 + 10.0 * b
+    };
+    three.expect(device, second, 0, want)?;
+    device.destroy_event(event);
+    device.destroy_stream(first);
+    device.destroy_stream(second);
+    PASSED
+}
+
+/// Kernels compiled and launched in several threads at once, and one that all of them launch.
+fn together(device: &Device<'_>) -> Result {
+    let kernels = offered!(device);
+    let shared = kernels.ready()?;
+    let one = |thread: usize| -> std::result::Result<(), String> {
+        let stream = device.stream()?;
+        for round in 0..5 {
+            let own = kernels.ready()?;
+            let n = 100 + 37 * thread as i64 + 211 * round;
+            let three = Three::new(device, stream, n, Layout::Contiguous)?;
+            let [a, b, out] = [0, 1, 2].map(|i| three.tensor(device, i));
+            let scale = thread as f32 + 1.0;
+            own.launch(stream, [&a, &b, &out], scale, n as u32)?;
+            shared.launch(stream, [&out, &b, &a], scale, n as u32)?;
+            let want = |i: usize| {
+                let (a, b) = (1.0 + i as f32, 1000.0 + i as f32);
+                (a * scale + b) * scale + b
+            };
+            three.expect(device, stream, 0, want)?;
+        }
+        device.destroy_stream(stream);
+        Ok(())
+    };
+    super::threads::together(one).map(|()| Outcome::Passed)
+}

@@ -1,0 +1,163 @@
+//! The interface `ultramarine.kernel/1` of a validated backend: users' kernels live from compile to release, and
+//! launches use buffers as commands do.
+
+use super::{
+    Context,
+    calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    state::{State, key},
+    tensors,
+};
+use core::ffi::c_void;
+use ultramarine_abi::{
+    self as abi, Status, inline_str,
+    interface::kernel::{
+        KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
+    },
+    status,
+};
+
+fn interface(cx: &Context) -> Option<&KernelInterface> {
+    cx.kernel.get().map(|(real, _)| real)
+}
+
+unsafe extern "C" fn compile<const S: usize>(
+    device: Handle,
+    source: *const KernelSource,
+    kernel: Place,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.compile) else { return status::UNSUPPORTED };
+    let before = |s: &mut State| {
+        let languages = inline_str(&s.device(device)?.info.kernel_languages);
+        // SAFETY: the caller's struct says its size; all-zero is a valid one.
+        let source = unsafe { abi::read_sized(source) }.ok_or("no source")?;
+        if source.language.is_null() || source.source.is_null() || source.entry.is_null() {
+            return Err("a kernel without language, source or name".into());
+        }
+        // SAFETY: NUL-terminated by contract.
+        let language = unsafe { std::ffi::CStr::from_ptr(source.language) }.to_string_lossy();
+        match languages.split_whitespace().any(|l| l == language) {
+            true => Ok(()),
+            false => Err(format!("a kernel in {language}, for a device that takes {languages}")),
+        }
+    };
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, source, kernel, e) };
+    let after = |s: &mut State| {
+        // SAFETY: the caller's place, which the backend has filled.
+        let kernel = unsafe { made(kernel, "kernel") }?;
+        if kernel.is_null() {
+            return Err("it gave no kernel".into());
+        }
+        s.kernels.add(key(device, kernel), Vec::new())
+    };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("compile", error, None, before, real, after) }
+}
+
+unsafe extern "C" fn launch<const S: usize>(
+    device: Handle,
+    stream: Handle,
+    kernel: Handle,
+    launch: *const KernelLaunch,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.launch) else { return status::UNSUPPORTED };
+    let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
+    let on = own.then(|| key(device, stream));
+    let before = |s: &mut State| {
+        s.kernels.get(key(device, kernel))?;
+        // SAFETY: the caller's struct says its size; all-zero is a valid one.
+        let launch = unsafe { abi::read_sized(launch) }.ok_or("no launch")?;
+        if launch.grid.contains(&0) || launch.block.contains(&0) {
+            return Err("a launch without threads".into());
+        }
+        let mut buffers = Vec::new();
+        for i in 0..launch.n_arguments as usize {
+            // SAFETY: the caller's arguments lie `argument_stride` bytes apart, and say their size.
+            let one: Option<KernelArgument> = unsafe {
+                let at = launch.arguments.cast::<u8>().add(i * launch.argument_stride as usize);
+                abi::read_sized(at.cast())
+            };
+            let one = one.ok_or("no argument")?;
+            match one.kind {
+                argument::SCALAR => {}
+                argument::TENSOR if !one.tensor.is_null() => {
+                    // SAFETY: a tensor of the caller's, with shape and strides of its rank.
+                    let used = unsafe { tensors::bound(cx, s, device, &*one.tensor) };
+                    buffers.push(used.map_err(|e| format!("argument {i}: {e}"))?);
+                }
+                _ => return Err(format!("argument {i} is nothing that is known")),
+            }
+        }
+        if let Some(on) = on {
+            s.submitted(on, &buffers);
+            s.kernel_used(key(device, kernel), on);
+        }
+        Ok(())
+    };
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, stream, kernel, launch, e) };
+    // SAFETY: the caller's place for the error.
+    let code = unsafe { cx.call("launch", error, on, before, real, |_| Ok(())) };
+    if code != status::OK && !cx.forked() {
+        on.into_iter().for_each(|on| cx.state().not_submitted(on));
+    }
+    code
+}
+
+unsafe extern "C" fn release<const S: usize>(device: Handle, kernel: Handle) {
+    let Some(cx) = open_context(S) else { return };
+    if !cx.forked()
+        && let Err(what) = cx.state().kernel_gone(key(device, kernel))
+    {
+        cx.finding("release", &what);
+        return;
+    }
+    if let Some(real) = interface(cx).and_then(|i| i.release) {
+        // SAFETY: the kernel was alive, and is given back once.
+        unsafe { real(device, kernel) }
+    }
+}
+
+unsafe extern "C" fn info<const S: usize>(
+    device: Handle,
+    kernel: Handle,
+    info: *mut KernelInfo,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.info) else { return status::UNSUPPORTED };
+    let before = |s: &mut State| s.kernels.get(key(device, kernel)).map(|_| ());
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, kernel, info, e) };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("info", error, None, before, real, |_| Ok(())) }
+}
+
+/// The interface of a slot in place of the backend's own.
+///
+/// # Safety
+/// `found` is NULL or the backend's interface.
+pub(super) unsafe fn watched<const S: usize>(
+    cx: &'static Context,
+    found: *const c_void,
+) -> *const c_void {
+    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
+    let Some(real) = (unsafe { abi::read_sized(found.cast::<KernelInterface>()) }) else {
+        return found;
+    };
+    let (_, ours) = cx.kernel.get_or_init(|| {
+        let ours = KernelInterface {
+            compile: real.compile.map(|_| compile::<S> as _),
+            launch: real.launch.map(|_| launch::<S> as _),
+            release: real.release.map(|_| release::<S> as _),
+            info: real.info.map(|_| info::<S> as _),
+            ..real
+        };
+        (real, ours)
+    });
+    (&raw const *ours).cast()
+}

@@ -1,0 +1,409 @@
+//! What a kernel is, and what a call of it must be.
+
+use super::op::Launched;
+use super::text::{Generated, Language, Signature, is_name};
+use crate::{
+    array::Array,
+    backend,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::Op,
+    placement,
+    shape::Shape,
+};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+/// A kernel, as it was defined.
+#[derive(Clone, Debug)]
+pub(super) struct Definition {
+    pub name: &'static str,
+    pub input_names: Vec<String>,
+    pub output_names: Vec<String>,
+    /// Bodies, in the order of preference, if the device has none.
+    pub sources: Vec<(String, String)>,
+    /// Headers of single languages, and of all others.
+    pub headers: Vec<(String, String)>,
+    pub header: String,
+    pub options: Vec<(String, String)>,
+    pub ensure_row_contiguous: bool,
+    pub atomic_outputs: bool,
+    pub shared_memory: u32,
+    /// Whether the names of MLX's own headers are there.
+    pub mlx: bool,
+}
+
+/// A template argument of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// A type.
+    Dtype(Dtype),
+    /// A constant of 32 bits.
+    Int(i32),
+    /// A constant.
+    Bool(bool),
+}
+
+/// How a kernel is called.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub(super) grid: [u32; 3],
+    pub(super) group: [u32; 3],
+    pub(super) outputs: Vec<(Shape, Dtype)>,
+    pub(super) template: Vec<(String, Template)>,
+    pub(super) init_value: Option<f64>,
+    verbose: bool,
+}
+
+impl Launch {
+    /// `grid` threads in all, in groups of `threadgroup`, along x, y and z. Groups that are larger than the grid are cut to it.
+    ///
+    /// Where the grid is no multiple of the group, threads beyond it return at once. A body with barriers, which
+    /// all threads of a group have to reach, wants a grid that is a multiple.
+    pub fn new(grid: [u32; 3], threadgroup: [u32; 3]) -> Launch {
+        Launch {
+            grid,
+            group: threadgroup,
+            outputs: Vec::new(),
+            template: Vec::new(),
+            init_value: None,
+            verbose: false,
+        }
+    }
+
+    /// Adds an output: its shape and dtype.
+    pub fn output(mut self, shape: &[usize], dtype: Dtype) -> Launch {
+        self.outputs.push((Shape::from_slice(shape), dtype));
+        self
+    }
+
+    /// Adds a template argument: a name that stands for a type, an integer or a flag in the body.
+    pub fn template(mut self, name: &str, value: Template) -> Launch {
+        self.template.push((name.to_owned(), value));
+        self
+    }
+
+    /// Fills all outputs with a number first, converted to their dtypes. Otherwise they hold anything at all.
+    pub fn init_value(mut self, value: f64) -> Launch {
+        self.init_value = Some(value);
+        self
+    }
+
+    /// Prints the kernel's text to the standard output.
+    pub fn verbose(mut self, verbose: bool) -> Launch {
+        self.verbose = verbose;
+        self
+    }
+}
+
+/// A kernel whose body is given in source form. See the [module](self).
+///
+/// It runs on devices whose backend takes one of its languages; elsewhere a call is an error that says which
+/// languages there are on either side. It has no derivatives and no batching rule: wrap its call in a
+/// [custom function](crate::transforms::CustomFunction) to give it some.
+#[derive(Clone, Debug)]
+pub struct Kernel(Arc<Definition>);
+
+/// A name that lives as long as the process, as those of operations do.
+fn kept(name: &str) -> &'static str {
+    static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+    let mut names = crate::stream::lock(&NAMES);
+    let names = names.get_or_insert_default();
+    match names.get(name) {
+        Some(known) => known,
+        None => {
+            let name: &'static str = Box::leak(name.into());
+            names.insert(name);
+            name
+        }
+    }
+}
+
+impl Kernel {
+    /// A kernel without a body so far.
+    ///
+    /// # Errors
+    /// [`Error::Value`] without outputs, or for names that are none in a program, begin with `um_`, or come twice.
+    pub fn new(name: &str, input_names: &[&str], output_names: &[&str]) -> Result<Kernel> {
+        Kernel::named("kernel", name, input_names, output_names)
+    }
+
+    /// As [`Kernel::new`]; `of` is what errors say that was called.
+    #[doc(hidden)]
+    pub fn named(of: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> Result<Kernel> {
+        if outputs.is_empty() {
+            return Err(Error::value(of, "Must specify at least one output."));
+        }
+        let mut seen = HashSet::new();
+        for name in inputs.iter().chain(outputs) {
+            if !is_name(name) || name.starts_with("um_") {
+                let why = "begin with a letter, have letters, digits and underscores, and not begin with um_";
+                return Err(Error::value(
+                    of,
+                    format!("Names of arrays must {why}; `{name}` came."),
+                ));
+            }
+            if !seen.insert(*name) {
+                return Err(Error::value(of, format!("The name `{name}` came twice.")));
+            }
+        }
+        if name.is_empty() {
+            return Err(Error::value(of, "A kernel must have a name."));
+        }
+        let all = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+        Ok(Kernel(Arc::new(Definition {
+            name: kept(name),
+            input_names: all(inputs),
+            output_names: all(outputs),
+            sources: Vec::new(),
+            headers: Vec::new(),
+            header: String::new(),
+            options: Vec::new(),
+            ensure_row_contiguous: true,
+            atomic_outputs: false,
+            shared_memory: 0,
+            mlx: false,
+        })))
+    }
+
+    /// Gives the body in a language: `opencl-c`, `cuda-c`, `msl` or `wgsl`. On a device that takes several, the
+    /// device's order decides.
+    pub fn source(mut self, language: &str, body: &str) -> Kernel {
+        let sources = &mut self.edit().sources;
+        sources.retain(|(known, _)| known != language);
+        sources.push((language.to_owned(), body.to_owned()));
+        self
+    }
+
+    /// Text that stands before the function, in every language that has no header of its own.
+    pub fn header(mut self, text: &str) -> Kernel {
+        self.edit().header = text.to_owned();
+        self
+    }
+
+    /// Text that stands before the function, in one language.
+    pub fn header_of(mut self, language: &str, text: &str) -> Kernel {
+        let headers = &mut self.edit().headers;
+        headers.retain(|(known, _)| known != language);
+        headers.push((language.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// Options for the compiler of a language, as it takes them.
+    pub fn options(mut self, language: &str, text: &str) -> Kernel {
+        let options = &mut self.edit().options;
+        options.retain(|(known, _)| known != language);
+        options.push((language.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// Whether inputs are copied so that they are row-major without gaps, if they are not: so it is unless this says
+    /// no. Then the body has to walk them by `NAME_shape`, `NAME_strides` and `NAME_ndim`.
+    pub fn ensure_row_contiguous(mut self, ensure: bool) -> Kernel {
+        self.edit().ensure_row_contiguous = ensure;
+        self
+    }
+
+    /// Whether outputs are for atomic operations.
+    pub fn atomic_outputs(mut self, atomic: bool) -> Kernel {
+        self.edit().atomic_outputs = atomic;
+        self
+    }
+
+    /// Bytes of shared memory of a group whose size is given at the launch: `extern __shared__` in cuda-c, the
+    /// parameter `um_shared` in opencl-c.
+    pub fn shared_memory(mut self, bytes: u32) -> Kernel {
+        self.edit().shared_memory = bytes;
+        self
+    }
+
+    /// Adds the names of MLX's own headers: `elem_to_loc`, `complex64_t` ...
+    #[doc(hidden)]
+    pub fn with_names_of_mlx(mut self) -> Kernel {
+        self.edit().mlx = true;
+        self
+    }
+
+    fn edit(&mut self) -> &mut Definition {
+        Arc::make_mut(&mut self.0)
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// Calls it: the outputs, in the order of their names, not computed yet. It runs where an operation of
+    /// these inputs runs; a [scope](crate::with_stream) chooses another stream.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] on a device that takes none of the kernel's languages. [`Error::Value`] when inputs, outputs
+    /// or template arguments do not fit the definition, [`Error::Type`] for dtypes that are only stored. What the compiler or the device finds wrong comes when an
+    /// output is needed.
+    pub fn call(&self, inputs: &[&Array], launch: &Launch) -> Result<Vec<Array>> {
+        let made = Launched::new(self.0.clone(), launch.clone(), inputs);
+        let outputs = match launch.outputs.len() == self.0.output_names.len() {
+            true => Array::many(made.clone(), inputs, launch.outputs.iter().cloned().collect())?,
+            false => Vec::new(),
+        };
+        let device = self.device_of(&outputs, inputs)?;
+        self.0.language_on(device)?;
+        self.judge(inputs, launch)?;
+        if launch.verbose {
+            println!("{}", made.text(device)?);
+        } else {
+            made.generated(device)?;
+        }
+        Ok(outputs)
+    }
+
+    /// Where a call runs, of which there are the outputs, or only the inputs.
+    fn device_of(
+        &self,
+        outputs: &[Array],
+        inputs: &[&Array],
+    ) -> Result<&'static backend::DeviceState> {
+        let place = match outputs.first() {
+            Some(output) => output.node().place(),
+            None => placement::place(&Op::Given, inputs)?,
+        };
+        backend::get(place.stream.device)
+    }
+
+    /// The whole text that a call would compile where it runs, as [`Launch::verbose`] prints it.
+    ///
+    /// # Errors
+    /// As [`Kernel::call`].
+    pub fn text_here(&self, inputs: &[&Array], launch: &Launch) -> Result<String> {
+        let device = self.device_of(&[], inputs)?;
+        let language = self.0.language_on(device)?;
+        self.text(language.name(), inputs, launch)
+    }
+
+    /// The whole text that a call compiles in one of the kernel's languages.
+    ///
+    /// # Errors
+    /// As [`Kernel::call`]; a language that the kernel is not in is [`Error::Value`].
+    pub fn text(&self, language: &str, inputs: &[&Array], launch: &Launch) -> Result<String> {
+        self.judge(inputs, launch)?;
+        let made = Launched::new(self.0.clone(), launch.clone(), inputs);
+        let found = Language::of(language).filter(|_| self.0.body(language).is_some());
+        let Some(language) = found else {
+            let text = format!(
+                "there is no source in {language}; there is one in {}.",
+                self.0.languages()
+            );
+            return Err(Error::value(self.0.name, text));
+        };
+        made.whole(language)
+    }
+
+    fn judge(&self, inputs: &[&Array], launch: &Launch) -> Result<()> {
+        let d = &self.0;
+        let op = d.name;
+        let refuse = |text: String| Err(Error::value(op, text));
+        if inputs.len() != d.input_names.len() {
+            let (want, got) = (d.input_names.len(), inputs.len());
+            return refuse(format!("Expected `inputs` to have size {want} but got size {got}."));
+        }
+        if launch.outputs.len() != d.output_names.len() {
+            let (want, got) = (d.output_names.len(), launch.outputs.len());
+            return refuse(format!(
+                "Expected `output_shapes` and `output_dtypes` to have size {want} but got size {got}."
+            ));
+        }
+        let mut seen = HashSet::new();
+        for (name, _) in &launch.template {
+            if !is_name(name) || name.starts_with("um_") {
+                return refuse(format!("`{name}` cannot be the name of a template argument."));
+            }
+            let taken = d.input_names.iter().chain(&d.output_names).any(|n| n == name);
+            if taken || !seen.insert(name) {
+                return refuse(format!("The name `{name}` of a template argument came twice."));
+            }
+        }
+        let types = launch.template.iter().filter_map(|(_, t)| match t {
+            Template::Dtype(dtype) => Some(*dtype),
+            _ => None,
+        });
+        let arrays = inputs.iter().map(|i| i.dtype()).chain(launch.outputs.iter().map(|o| o.1));
+        if let Some(dtype) = arrays.chain(types).find(|d| d.is_storage()) {
+            let text =
+                format!("kernels have no type for {dtype}; give them its bytes, by view(uint8).");
+            return Err(Error::type_(op, text));
+        }
+        if launch.group.contains(&0) {
+            let [x, y, z] = launch.group;
+            return refuse(format!("a threadgroup of ({x}, {y}, {z}) has no threads."));
+        }
+        Ok(())
+    }
+}
+
+impl Definition {
+    pub fn body(&self, language: &str) -> Option<&str> {
+        self.sources.iter().find(|(known, _)| known == language).map(|(_, body)| &body[..])
+    }
+
+    /// The languages that it is in, for errors.
+    fn languages(&self) -> String {
+        backend::show_languages(&self.sources.iter().map(|(l, _)| &l[..]).collect::<Vec<_>>())
+    }
+
+    /// The first of the device's languages that the kernel is in.
+    pub fn language_on(&self, device: &'static backend::DeviceState) -> Result<Language> {
+        let theirs = device.languages();
+        let found = theirs.iter().find(|l| self.body(l).is_some()).and_then(|l| Language::of(l));
+        found.ok_or_else(|| {
+            let text = format!(
+                "the kernel is in {}, but the languages of {} (backend {}) are: {}.",
+                self.languages(),
+                device.device,
+                device.backend,
+                backend::show_languages(theirs)
+            );
+            Error::runtime(self.name, text)
+        })
+    }
+
+    pub fn options_of(&self, language: Language) -> Option<&str> {
+        let found = self.options.iter().find(|(known, _)| known == language.name());
+        found.map(|(_, options)| &options[..])
+    }
+
+    /// The text of a call, but for the body.
+    pub fn generate(
+        &self,
+        language: Language,
+        inputs: &[(usize, Dtype)],
+        launch: &Launch,
+    ) -> Result<Generated> {
+        let header = self.headers.iter().find(|(known, _)| known == language.name());
+        let group = launch.real_group();
+        let signature = Signature {
+            definition: self,
+            body: self.body(language.name()).unwrap_or(""),
+            header: header.map_or(&self.header, |(_, header)| header),
+            language,
+            inputs,
+            outputs: &launch.outputs,
+            template: &launch.template,
+            group,
+            guarded: launch.grid.iter().zip(group).any(|(n, group)| n % group != 0),
+        };
+        signature.generate()
+    }
+}
+
+impl Launch {
+    /// The group, cut to the grid.
+    pub(super) fn real_group(&self) -> [u32; 3] {
+        std::array::from_fn(|i| self.group[i].min(self.grid[i]).max(1))
+    }
+
+    /// How many groups.
+    pub(super) fn groups(&self) -> [u32; 3] {
+        let group = self.real_group();
+        std::array::from_fn(|i| self.grid[i].div_ceil(group[i]))
+    }
+}

@@ -1,0 +1,201 @@
+//! A call of a kernel, as an operation.
+
+use super::kernel::{Definition, Launch};
+use super::text::{Generated, Language, Slot};
+use crate::{
+    array::Array,
+    backend::{Argument, DeviceState, Exec, KernelSource, Operand},
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Vmap,
+        many::{ManyJvp, ManyRules, ManyVjp},
+    },
+    scalar::Scalar,
+    shape::Shape,
+};
+use std::fmt::{self, Debug, Formatter};
+use std::sync::{Arc, OnceLock};
+use ultramarine_abi::schema::{NoAttrs, op};
+
+struct Inner {
+    definition: Arc<Definition>,
+    launch: Launch,
+    /// Axes and dtype of each input.
+    inputs: Vec<(usize, Dtype)>,
+    /// For the language of the device that it runs on.
+    generated: OnceLock<(Language, Generated)>,
+}
+
+/// The operation.
+#[derive(Clone)]
+pub(super) struct Launched(Arc<Inner>);
+
+impl Debug for Launched {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Inner { definition, launch, inputs, .. } = &*self.0;
+        (definition, launch, inputs).fmt(f)
+    }
+}
+
+impl Launched {
+    pub fn new(definition: Arc<Definition>, launch: Launch, inputs: &[&Array]) -> Launched {
+        let inputs = inputs.iter().map(|a| (a.shape().len(), a.dtype())).collect();
+        Launched(Arc::new(Inner { definition, launch, inputs, generated: OnceLock::new() }))
+    }
+
+    /// The text around the body, in the language of a device.
+    pub fn generated(&self, device: &'static DeviceState) -> Result<&(Language, Generated)> {
+        if let Some(known) = self.0.generated.get() {
+            return Ok(known);
+        }
+        let language = self.0.definition.language_on(device)?;
+        let made = self.0.definition.generate(language, &self.0.inputs, &self.0.launch)?;
+        Ok(self.0.generated.get_or_init(|| (language, made)))
+    }
+
+    /// The whole text in a language.
+    pub fn whole(&self, language: Language) -> Result<String> {
+        let made = self.0.definition.generate(language, &self.0.inputs, &self.0.launch)?;
+        Ok(self.source(language, &made).whole())
+    }
+
+    /// The whole text, on a device.
+    pub fn text(&self, device: &'static DeviceState) -> Result<String> {
+        let (language, made) = self.generated(device)?;
+        Ok(self.source(*language, made).whole())
+    }
+
+    fn source<'a>(&'a self, language: Language, made: &'a Generated) -> KernelSource<'a> {
+        let d = &*self.0.definition;
+        KernelSource {
+            op: d.name,
+            language: language.name(),
+            head: &made.head,
+            source: d.body(language.name()).unwrap_or(""),
+            tail: &made.tail,
+            entry: &made.entry,
+            template_arguments: &[],
+            options: d.options_of(language),
+        }
+    }
+
+    /// An input as the kernel gets it.
+    fn input(&self, exec: &Exec, operand: &Operand<'_>) -> Result<Value> {
+        let copy = match self.0.definition.ensure_row_contiguous {
+            true => exec.contiguous(operand)?,
+            false => exec.reachable(operand)?,
+        };
+        Ok(copy.unwrap_or_else(|| operand.value.clone()))
+    }
+
+    /// The numbers of a list, as the language has them.
+    fn list(&self, language: Language, slot: Slot, operand: &Operand<'_>) -> Result<Vec<u8>> {
+        let narrow = |v: isize| {
+            i32::try_from(v).map_err(|_| {
+                let text = format!(
+                    "{v} elements along an axis are too many for a kernel in {}.",
+                    language.name()
+                );
+                Error::value(self.0.definition.name, text)
+            })
+        };
+        let mut bytes = Vec::new();
+        match slot {
+            Slot::Shape(_) => {
+                for size in operand.shape {
+                    bytes.extend(narrow(*size as isize)?.to_le_bytes());
+                }
+            }
+            _ if language == Language::Wgsl => {
+                for stride in operand.value.strides.iter() {
+                    bytes.extend(narrow(*stride)?.to_le_bytes());
+                }
+            }
+            _ => {
+                for stride in operand.value.strides.iter() {
+                    bytes.extend((*stride as i64).to_le_bytes());
+                }
+            }
+        }
+        if bytes.is_empty() {
+            // Of an array without axes; nobody reads it.
+            bytes.extend([0; 8]);
+        }
+        Ok(bytes)
+    }
+
+    fn refuse<T>(&self, rule: &str) -> Result<T> {
+        let text = format!(
+            "the kernel {} has no {rule} rule; wrap its call in custom_function and give it one.",
+            self.0.definition.name
+        );
+        Err(Error::value(rule, text))
+    }
+}
+
+impl ManyRules for Launched {
+    fn name(&self) -> &'static str {
+        self.0.definition.name
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
+        let launch = &self.0.launch;
+        let (language, made) = self.generated(exec.device)?;
+        let outputs = results.iter().map(|(s, d)| exec.alloc(s, *d)).collect::<Result<Vec<_>>>()?;
+        let output = |i: usize| {
+            let (shape, dtype) = &results[i];
+            Operand { value: &outputs[i], shape, dtype: *dtype }
+        };
+        if let Some(value) = launch.init_value {
+            for (i, (_, dtype)) in results.iter().enumerate() {
+                let fill = Scalar::from_f64(*dtype, value);
+                exec.run(op::FILL, &NoAttrs::new(), &[], &[output(i)], &[fill])?;
+            }
+        }
+        if launch.grid.contains(&0) {
+            return Ok(outputs);
+        }
+        let inputs = (0..call.inputs.len())
+            .map(|i| self.input(exec, &call.operand(i)))
+            .collect::<Result<Vec<_>>>()?;
+        let input = |i: usize| Operand { value: &inputs[i], ..call.operand(i) };
+        let lists = made.slots.iter().map(|slot| match slot {
+            Slot::Shape(i) | Slot::Strides(i) => self.list(*language, *slot, &input(*i)),
+            Slot::Grids => Ok(launch.grid.iter().flat_map(|n| n.to_le_bytes()).collect()),
+            _ => Ok(Vec::new()),
+        });
+        let lists = lists.collect::<Result<Vec<_>>>()?;
+        let argument = |(slot, list): (&Slot, _)| match slot {
+            Slot::Input(i) => Argument::Read(input(*i)),
+            Slot::Output(i) => Argument::Write(output(*i)),
+            Slot::Ndim(i) => {
+                Argument::Scalar(Scalar::from_i64(Dtype::Int32, call.descs[*i].0.len() as i64))
+            }
+            Slot::Grid(axis) => {
+                Argument::Scalar(Scalar::from_i64(Dtype::Uint32, launch.grid[*axis] as i64))
+            }
+            Slot::Shape(_) | Slot::Strides(_) | Slot::Grids => Argument::Constants(list),
+        };
+        let arguments: Vec<Argument<'_>> =
+            made.slots.iter().zip(lists.iter().map(Vec::as_slice)).map(argument).collect();
+        let kernel = exec.user_kernel(&self.source(*language, made))?;
+        let shared = self.0.definition.shared_memory;
+        exec.launch(&kernel, &arguments, launch.groups(), launch.real_group(), shared)?;
+        drop(arguments);
+        Ok(outputs)
+    }
+
+    fn vjp(&self, _: &ManyVjp<'_>) -> Result<Cotangents> {
+        self.refuse("vjp")
+    }
+
+    fn jvp(&self, _: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        self.refuse("jvp")
+    }
+
+    fn vmap(&self, _: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        self.refuse("vmap")
+    }
+}

@@ -1,0 +1,377 @@
+//! Kernels in source form: the module `ultramarine.fast`.
+
+use crate::array::PyArray;
+use crate::convert::{Operand, integers};
+use crate::dtype::{DtypeArg, PyDtype};
+use crate::error::{Res, type_, type_name, value};
+use crate::stream::{StreamArg, on};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple};
+use ultramarine::fast::{Kernel, LANGUAGES, Launch, Template};
+
+/// A kernel: called with arrays, it gives a list of arrays. Made by `kernel`, `metal_kernel`, `cuda_kernel`.
+#[pyclass(name = "CustomKernel", module = "ultramarine.fast", frozen)]
+pub struct CustomKernel {
+    kernel: Kernel,
+    /// What made it, for errors.
+    of: &'static str,
+}
+
+/// Three numbers of threads.
+fn three(of: &str, what: &str, object: &Bound<'_, PyAny>) -> Res<[u32; 3]> {
+    let wrong = || type_(format!("[{of}] {what} must be three integers."));
+    let all = integers(object).map_err(|_| wrong())?;
+    let all: [isize; 3] = all.try_into().map_err(|_| wrong())?;
+    let mut out = [0; 3];
+    for (to, from) in out.iter_mut().zip(all) {
+        *to = u32::try_from(from)
+            .map_err(|_| value(format!("[{of}] {what} has {from} threads along an axis.")))?;
+    }
+    Ok(out)
+}
+
+fn shape(of: &str, object: &Bound<'_, PyAny>) -> Res<Vec<usize>> {
+    let sizes = integers(object)
+        .map_err(|_| type_(format!("[{of}] a shape must be a sequence of integers.")))?;
+    let size = |n: isize| {
+        usize::try_from(n).map_err(|_| value(format!("[{of}] a shape has the negative size {n}.")))
+    };
+    sizes.into_iter().map(size).collect()
+}
+
+/// What a template argument is; bool first, which Python counts among the integers.
+fn template(of: &str, object: &Bound<'_, PyAny>) -> Res<Template> {
+    if let Ok(flag) = object.cast::<PyBool>() {
+        return Ok(Template::Bool(flag.is_true()));
+    }
+    if let Ok(dtype) = object.cast::<PyDtype>() {
+        return Ok(Template::Dtype(dtype.get().0));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return match object.extract::<i32>() {
+            Ok(v) => Ok(Template::Int(v)),
+            Err(_) => Err(value(format!("[{of}] Template arguments have 32 bits; {object} came."))),
+        };
+    }
+    let words = "Invalid template argument. Must be `Dtype`, `int` or `bool`.";
+    Err(value(format!("[{of}] {words}")))
+}
+
+fn templates(of: &str, object: &Bound<'_, PyAny>) -> Res<Vec<(String, Template)>> {
+    let wrong = || type_(format!("[{of}] template must be a list of pairs: a name and a value."));
+    if object.is_instance_of::<PyDict>() || object.is_instance_of::<PyString>() {
+        return Err(wrong());
+    }
+    let mut all = Vec::new();
+    for pair in object.try_iter().map_err(|_| wrong())? {
+        let pair = pair?;
+        let pair = pair.cast::<PyTuple>().map_err(|_| wrong())?;
+        if pair.len() != 2 {
+            return Err(wrong());
+        }
+        let name = pair.get_item(0)?.extract::<String>().map_err(|_| wrong())?;
+        all.push((name, template(of, &pair.get_item(1)?)?));
+    }
+    Ok(all)
+}
+
+#[pymethods]
+impl CustomKernel {
+    /// Runs the kernel.
+    ///
+    /// Args:
+    ///     inputs (list of array or number): The inputs, in the order of `input_names`.
+    ///     output_shapes (list of sequence of int): The outputs' shapes.
+    ///     output_dtypes (list of Dtype): The outputs' dtypes.
+    ///     grid (tuple of int): The threads in all, along x, y and z. Threads of the last group that lie
+    ///         beyond it return at once, so a body with barriers wants a multiple of the group.
+    ///     threadgroup (tuple of int): The threads of a group; cut to the grid.
+    ///     template (list of tuple, optional): Names and what they stand for in the body: a Dtype, an int or a bool.
+    ///     init_value (float, optional): Fills the outputs first. By default they hold anything at all.
+    ///     verbose (bool, optional): Prints the generated source.
+    ///     stream (Stream or Device, optional): Where it runs.
+    ///
+    /// Returns:
+    ///     list of array: The outputs.
+    ///
+    /// Raises:
+    ///     RuntimeError: If the device takes none of the kernel's languages; when an output is computed, if the
+    ///         source does not compile (with the compiler's log).
+    ///     ValueError: If arguments do not fit the kernel; when an output is computed, if the device does not
+    ///         take groups of that size.
+    #[pyo3(signature = (*, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, init_value=None,
+                        verbose=false, stream=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        inputs: &Bound<'_, PyAny>,
+        output_shapes: Vec<Bound<'_, PyAny>>,
+        output_dtypes: Vec<DtypeArg>,
+        grid: &Bound<'_, PyAny>,
+        threadgroup: &Bound<'_, PyAny>,
+        template: Option<&Bound<'_, PyAny>>,
+        init_value: Option<f64>,
+        verbose: bool,
+        stream: Option<StreamArg>,
+    ) -> Res<Vec<PyArray>> {
+        let of = self.of;
+        let operand = |item: PyResult<Bound<'_, PyAny>>| Ok(item?.extract::<Operand>()?.0);
+        let inputs = inputs.try_iter()?.map(operand).collect::<PyResult<Vec<_>>>()?;
+        let inputs: Vec<_> = inputs.iter().collect();
+        let (shapes, dtypes) = (output_shapes.len(), output_dtypes.len());
+        if shapes != dtypes {
+            let text = format!("{shapes} shapes and {dtypes} dtypes of outputs were given.");
+            return Err(value(format!("[{of}] {text}")));
+        }
+        let (grid, group) = (three(of, "grid", grid)?, three(of, "threadgroup", threadgroup)?);
+        let mut launch = Launch::new(grid, group);
+        for (s, dtype) in output_shapes.iter().zip(&output_dtypes) {
+            launch = launch.output(&shape(of, s)?, **dtype);
+        }
+        for (name, value) in template.map_or(Ok(Vec::new()), |t| templates(of, t))? {
+            launch = launch.template(&name, value);
+        }
+        if let Some(value) = init_value {
+            launch = launch.init_value(value);
+        }
+        let (outputs, text) = on(stream, || -> ultramarine::Result<_> {
+            let outputs = self.kernel.call(&inputs, &launch)?;
+            let text = verbose.then(|| self.kernel.text_here(&inputs, &launch)).transpose()?;
+            Ok((outputs, text))
+        })?;
+        if let Some(text) = text {
+            py.import("builtins")?.call_method1("print", (text,))?;
+        }
+        Ok(outputs.into_iter().map(PyArray::new).collect())
+    }
+
+    /// The kernel's name.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.kernel.name()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ultramarine.fast.CustomKernel '{}'>", self.kernel.name())
+    }
+}
+
+fn start(
+    of: &'static str,
+    name: &str,
+    inputs: &[String],
+    outputs: &[String],
+) -> ultramarine::Result<Kernel> {
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+    Kernel::named(of, name, &inputs, &outputs)
+}
+
+/// Refuses a language in which no signature can be made.
+fn known(of: &str, language: &str) -> Res<()> {
+    if LANGUAGES.contains(&language) {
+        return Ok(());
+    }
+    let all = LANGUAGES.join(", ");
+    Err(value(format!("[{of}] `{language}` is no language of kernels; there are {all}.")))
+}
+
+/// Makes a kernel from its body, in one or more languages. docs/kernels.md is the guide.
+///
+/// Args:
+///     name (str): Its name, for errors.
+///     input_names (list of str): The names of the inputs in the body.
+///     output_names (list of str): The names of the outputs in the body.
+///     source (dict of str to str): The body in each language: "opencl-c", "cuda-c", "msl", "wgsl". The signature
+///         around it is made of the names and of what the kernel is called with.
+///     header (str or dict of str to str): Text before the function, for all languages or for each.
+///     ensure_row_contiguous (bool): Whether inputs are made row-major first.
+///     atomic_outputs (bool): Whether outputs are for atomic operations.
+///     shared_memory (int): Bytes of a group's shared memory that is sized at the launch.
+///
+/// Returns:
+///     CustomKernel: What runs it: `kernel(inputs=..., grid=..., threadgroup=..., output_shapes=..., output_dtypes=...)`.
+///
+/// Raises:
+///     ValueError: If there is no output or no source, a name is none, or a language is unknown.
+#[pyfunction]
+#[pyo3(signature = (name, input_names, output_names, source, header=None, ensure_row_contiguous=true,
+                    atomic_outputs=false, shared_memory=0),
+       text_signature = "(name, input_names, output_names, source, header='', ensure_row_contiguous=True, \
+                         atomic_outputs=False, shared_memory=0)")]
+#[allow(clippy::too_many_arguments)]
+fn kernel(
+    name: &str,
+    input_names: Vec<String>,
+    output_names: Vec<String>,
+    source: &Bound<'_, PyDict>,
+    header: Option<&Bound<'_, PyAny>>,
+    ensure_row_contiguous: bool,
+    atomic_outputs: bool,
+    shared_memory: u32,
+) -> Res<CustomKernel> {
+    let of = "kernel";
+    let mut kernel = start(of, name, &input_names, &output_names)?;
+    if source.is_empty() {
+        return Err(value(format!("[{of}] Must specify a source in at least one language.")));
+    }
+    for (language, body) in source {
+        let (language, body): (String, String) = (language.extract()?, body.extract()?);
+        known(of, &language)?;
+        kernel = kernel.source(&language, &body);
+    }
+    match header {
+        None => {}
+        Some(header) => {
+            if let Ok(all) = header.cast::<PyDict>() {
+                for (language, text) in all {
+                    let (language, text): (String, String) = (language.extract()?, text.extract()?);
+                    known(of, &language)?;
+                    kernel = kernel.header_of(&language, &text);
+                }
+            } else if let Ok(text) = header.extract::<String>() {
+                kernel = kernel.header(&text);
+            } else {
+                let text = format!("header must be a string or a dict, not {}.", type_name(header));
+                return Err(type_(format!("[{of}] {text}")));
+            }
+        }
+    }
+    let kernel = kernel
+        .ensure_row_contiguous(ensure_row_contiguous)
+        .atomic_outputs(atomic_outputs)
+        .shared_memory(shared_memory);
+    Ok(CustomKernel { kernel, of })
+}
+
+/// Options of Metal's compiler, as text for it.
+fn metal_options(object: &Bound<'_, PyAny>) -> Res<String> {
+    let of = "metal_kernel";
+    let Ok(all) = object.cast::<PyDict>() else {
+        return Err(value(format!("[{of}] Expected `compile_options` to be a dict.")));
+    };
+    let mut mode = "safe".to_owned();
+    for (name, wish) in all {
+        if !name.extract::<String>().is_ok_and(|n| n == "math_mode") {
+            return Err(value(format!("[{of}] Unknown compile option `{name}`.")));
+        }
+        mode = wish.extract::<String>().unwrap_or_default();
+        if !["safe", "relaxed", "fast"].contains(&&mode[..]) {
+            let text = "Expected math_mode to be 'safe', 'relaxed', or 'fast'.";
+            return Err(value(format!("[{of}] {text}")));
+        }
+    }
+    Ok(format!("-fmetal-math-mode={mode}"))
+}
+
+/// Makes a kernel from its body in the Metal Shading Language: `kernel` in one language, with the names that MLX's
+/// headers have (`elem_to_loc`, `float16_t`, `bfloat16_t`, `complex64_t`).
+///
+/// Args:
+///     name (str): Its name, for errors.
+///     input_names (list of str): The names of the inputs in the body.
+///     output_names (list of str): The names of the outputs in the body.
+///     source (str): The body.
+///     header (str): Text before the function.
+///     ensure_row_contiguous (bool): Whether inputs are made row-major first.
+///     atomic_outputs (bool): Whether outputs are `device atomic<T>*`.
+///     compile_options (dict, optional): "math_mode": "safe", "relaxed" or "fast".
+///
+/// Returns:
+///     CustomKernel: What runs it. On a device that takes no Metal a call is a RuntimeError.
+#[pyfunction]
+#[pyo3(signature = (name, input_names, output_names, source, header="", ensure_row_contiguous=true,
+                    atomic_outputs=false, compile_options=None))]
+#[allow(clippy::too_many_arguments)]
+fn metal_kernel(
+    name: &str,
+    input_names: Vec<String>,
+    output_names: Vec<String>,
+    source: &str,
+    header: &str,
+    ensure_row_contiguous: bool,
+    atomic_outputs: bool,
+    compile_options: Option<&Bound<'_, PyAny>>,
+) -> Res<CustomKernel> {
+    let of = "metal_kernel";
+    let mut kernel = start(of, name, &input_names, &output_names)?
+        .source("msl", source)
+        .header(header)
+        .ensure_row_contiguous(ensure_row_contiguous)
+        .atomic_outputs(atomic_outputs)
+        .with_names_of_mlx();
+    if let Some(options) = compile_options {
+        kernel = kernel.options("msl", &metal_options(options)?);
+    }
+    Ok(CustomKernel { kernel, of })
+}
+
+/// Makes a kernel from its body in CUDA C++: `kernel` in one language, with the names that MLX's headers have
+/// (`elem_to_loc`, `complex64_t`, `inf`).
+///
+/// Args:
+///     name (str): Its name, for errors.
+///     input_names (list of str): The names of the inputs in the body.
+///     output_names (list of str): The names of the outputs in the body.
+///     source (str): The body.
+///     header (str): Text before the function.
+///     ensure_row_contiguous (bool): Whether inputs are made row-major first.
+///     shared_memory (int): Bytes of dynamic shared memory.
+///
+/// Returns:
+///     CustomKernel: What runs it. On a device that takes no CUDA a call is a RuntimeError.
+#[pyfunction]
+#[pyo3(signature = (name, input_names, output_names, source, header="", ensure_row_contiguous=true, shared_memory=0))]
+fn cuda_kernel(
+    name: &str,
+    input_names: Vec<String>,
+    output_names: Vec<String>,
+    source: &str,
+    header: &str,
+    ensure_row_contiguous: bool,
+    shared_memory: u32,
+) -> Res<CustomKernel> {
+    let of = "cuda_kernel";
+    let kernel = start(of, name, &input_names, &output_names)?
+        .source("cuda-c", source)
+        .header(header)
+        .ensure_row_contiguous(ensure_row_contiguous)
+        .shared_memory(shared_memory)
+        .with_names_of_mlx();
+    Ok(CustomKernel { kernel, of })
+}
+
+/// Would run a kernel of PTX or cubin. Backends take kernels in source form only, so this is always a RuntimeError; its
+/// arguments are MLX's.
+#[pyfunction]
+#[pyo3(signature = (*, name, compiled_source, inputs, output_shapes, output_dtypes, scalars, grid, threadgroup,
+                    shared_memory=0, init_value=None, ensure_row_contiguous=false, stream=None))]
+#[allow(clippy::too_many_arguments, unused_variables)]
+fn precompiled_cuda_kernel(
+    name: &str,
+    compiled_source: &[u8],
+    inputs: Vec<Operand>,
+    output_shapes: Vec<Bound<'_, PyAny>>,
+    output_dtypes: Vec<DtypeArg>,
+    scalars: Vec<Bound<'_, PyAny>>,
+    grid: &Bound<'_, PyAny>,
+    threadgroup: &Bound<'_, PyAny>,
+    shared_memory: u32,
+    init_value: Option<f64>,
+    ensure_row_contiguous: bool,
+    stream: Option<StreamArg>,
+) -> Res<Vec<PyArray>> {
+    let of = "precompiled_cuda_kernel";
+    three(of, "grid", grid)?;
+    three(of, "threadgroup", threadgroup)?;
+    let text = "backends take kernels in source form, not as PTX or cubin; use cuda_kernel.";
+    Err(ultramarine::Error::Runtime(format!("[{of}] {text}")).into())
+}
+
+pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let m = &PyModule::new(parent.py(), "ultramarine.fast")?;
+    m.add_class::<CustomKernel>()?;
+    crate::functions!(m: kernel metal_kernel cuda_kernel precompiled_cuda_kernel);
+    parent.add("_fast", m)
+}
