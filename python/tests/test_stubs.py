@@ -11,6 +11,7 @@ import ultramarine as mx
 
 MODULES = [
     "ultramarine",
+    "ultramarine.fast",
     "ultramarine.fft",
     "ultramarine.linalg",
     "ultramarine.random",

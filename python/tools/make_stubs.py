@@ -16,6 +16,7 @@ from typing import Any
 
 from stub_headers import (
     CUDA_HEADER,
+    FAST_HEADER,
     FFT_HEADER,
     HEADER,
     LINALG_HEADER,
@@ -158,6 +159,7 @@ def main() -> None:
     (PACKAGE / "linalg.pyi").write_text(module_stub(mx.linalg, LINALG_HEADER))
     (PACKAGE / "random.pyi").write_text(module_stub(mx.random, RANDOM_HEADER))
     (PACKAGE / "fft.pyi").write_text(module_stub(mx.fft, FFT_HEADER))
+    (PACKAGE / "fast.pyi").write_text(module_stub(mx.fast, FAST_HEADER))
     (PACKAGE / "backends.pyi").write_text(BACKENDS)
     (PACKAGE / "cuda.pyi").write_text(module_stub(mx.cuda, CUDA_HEADER))
     (PACKAGE / "metal.pyi").write_text(module_stub(mx.metal, METAL_HEADER))

@@ -14,6 +14,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ultramarine import backends as backends
 from ultramarine import cuda as cuda
+from ultramarine import fast as fast
 from ultramarine import fft as fft
 from ultramarine import linalg as linalg
 from ultramarine import metal as metal
@@ -92,6 +93,17 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ultramarine import StreamOrDevice, array
+'''
+
+FAST_HEADER = '''\
+"""Kernels in source form: operations of your own on devices, without building anything."""
+
+# Made by python/tools/make_stubs.py: change the tables beside it.
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
 '''
 
 CUDA_HEADER = '''\

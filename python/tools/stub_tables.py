@@ -231,6 +231,26 @@ ARGUMENTS = {
     "stft_matrix": "array",
     "istft.n_fft": "int | None",
 }
+for name in ("kernel", "metal_kernel", "cuda_kernel", "precompiled_cuda_kernel", "CustomKernel"):
+    ARGUMENTS |= {
+        f"{name}.name": "str",
+        f"{name}.input_names": "Sequence[str]",
+        f"{name}.output_names": "Sequence[str]",
+        f"{name}.source": "Mapping[str, str]" if name == "kernel" else "str",
+        f"{name}.header": "str | Mapping[str, str]" if name == "kernel" else "str",
+        f"{name}.ensure_row_contiguous": "bool",
+        f"{name}.atomic_outputs": "bool",
+        f"{name}.shared_memory": "int",
+        f"{name}.compile_options": "Mapping[str, str] | None",
+        f"{name}.compiled_source": "bytes",
+        f"{name}.inputs": "Sequence[ArrayLike]",
+        f"{name}.output_shapes": "Sequence[Sequence[int]]",
+        f"{name}.output_dtypes": "Sequence[Dtype]",
+        f"{name}.scalars": "Sequence[bool | int | float]",
+        f"{name}.grid": "tuple[int, int, int]",
+        f"{name}.threadgroup": "tuple[int, int, int]",
+        f"{name}.init_value": "float | None",
+    }
 for name in ("fft", "ifft", "rfft", "irfft"):
     ARGUMENTS[f"{name}.n"] = "int | None"
     ARGUMENTS[f"{name}.axis"] = "int"
@@ -262,6 +282,10 @@ for argument in ("stride", "kernel_dilation", "input_dilation"):
     ARGUMENTS[f"conv_general.{argument}"] = "int | Sequence[int]"
 
 RESULTS = {
+    "kernel": "CustomKernel",
+    "metal_kernel": "CustomKernel",
+    "cuda_kernel": "CustomKernel",
+    "precompiled_cuda_kernel": "list[array]",
     "eval": "None",
     "async_eval": "None",
     "divmod": "list[array]",
@@ -343,6 +367,7 @@ RESULTS = {
 
 # Of classes, what the module does not tell.
 PROPERTIES = {
+    "CustomKernel": {"name": "str"},
     "array": {
         "shape": "tuple[int, ...]", "ndim": "int", "size": "int", "itemsize": "int",
         "nbytes": "int", "dtype": "Dtype", "device": "Device", "T": "array", "mT": "array",
@@ -430,6 +455,12 @@ SPECIAL = {
         "def __exit__(self, *args: Any) -> None: ...",
     ],
     "PrintOptions": ["precision: int"],
+    "CustomKernel": [
+        "def __call__(self, *, inputs: Sequence[ArrayLike], output_shapes: Sequence[Sequence[int]], "
+        "output_dtypes: Sequence[Dtype], grid: tuple[int, int, int], threadgroup: tuple[int, int, int], "
+        "template: Sequence[tuple[str, Dtype | int | bool]] | None = None, init_value: float | None = None, "
+        "verbose: bool = False, stream: StreamOrDevice = None) -> list[array]: ...",
+    ],
     "custom_function": [
         "def __init__(self, f: Callable[..., Any]) -> None: ...",
         "def __call__(self, *args: Any, **kwargs: Any) -> Any: ...",

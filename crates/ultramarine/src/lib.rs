@@ -85,3 +85,7 @@ pub struct Interchange;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/transforms.md")]
 pub struct Transforms;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/kernels.md")]
+pub struct Kernels;

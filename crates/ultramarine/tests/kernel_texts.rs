@@ -14,7 +14,7 @@ fn kernel() -> Result<Kernel> {
 }
 
 fn text(kernel: &Kernel, language: &str, launch: &Launch) -> Result<String> {
-    let a = Array::zeros(&[2, 3], Dtype::Float16);
+    let a = Array::zeros(&[2, 3], Dtype::Float16)?;
     let text = kernel.text(language, &[&a, &Array::scalar(1i32)], launch)?;
     let own = prelude(language).unwrap_or("");
     let rest = text.strip_prefix(own);
@@ -238,7 +238,7 @@ fn check(program: &str, arguments: &[&str], text: &str) -> Option<(bool, String)
 #[test]
 fn naga_takes_the_wgsl() -> Result<()> {
     let whole = |launch: &Launch| {
-        let a = Array::zeros(&[2, 3], Dtype::Float16);
+        let a = Array::zeros(&[2, 3], Dtype::Float16)?;
         shader()?.text("wgsl", &[&a, &Array::scalar(1i32)], launch)
     };
     let path = std::env::temp_dir().join(format!("ultramarine-{}.wgsl", std::process::id()));
@@ -315,7 +315,7 @@ fn uses(language: &str, template: bool) -> Result<String> {
             .template("N", Template::Int(3))
             .template("FLAG", Template::Bool(true));
     }
-    k.text(language, &[&Array::zeros(&[5], Dtype::Bfloat16)], &launch)
+    k.text(language, &[&Array::zeros(&[5], Dtype::Bfloat16)?], &launch)
 }
 
 #[test]

@@ -53,4 +53,17 @@ def restored(get: Any, put: Any, work: Any) -> Any:
         put(before)
 
 
-HELPERS = {f.__name__: f for f in (assigned, updated, facts, stored, streamed, restored)}
+def launched(mx: Any, **change: Any) -> Any:
+    """What a call of a Metal kernel gives, of which some arguments are others than usual."""
+    kernel = mx.fast.metal_kernel("k", ["a"], ["o"], "o[0] = a[0];")
+    usual = {
+        "inputs": [mx.array([1.0])],
+        "grid": (1, 1, 1),
+        "threadgroup": (1, 1, 1),
+        "output_shapes": [(1,)],
+        "output_dtypes": [mx.float32],
+    }
+    return kernel(**{**usual, **change})
+
+
+HELPERS = {f.__name__: f for f in (assigned, updated, facts, stored, streamed, restored, launched)}

@@ -33,7 +33,17 @@ LATER: dict[str, str] = {
         "exported functions",
     ),
     "save_gguf": "the GGUF format, in load, too",
-    "fast": "the module",
+    **dict.fromkeys(
+        [
+            "fast.cross_entropy",
+            "fast.gated_delta_update",
+            "fast.layer_norm",
+            "fast.rms_norm",
+            "fast.rope",
+            "fast.scaled_dot_product_attention",
+        ],
+        "fused layers",
+    ),
     "distributed": "the module",
 }
 
@@ -72,6 +82,7 @@ GROUPS = {
     "random": "Random numbers",
     "linalg": "Linear algebra",
     "fft": "Fourier transforms",
+    "fast": "Kernels of your own, and fused layers",
     "array": "The array class",
 }
 
@@ -79,7 +90,7 @@ GROUPS = {
 def all_names() -> list[str]:
     """Every public name of mlx.core, its modules and its array class."""
     out: list[str] = []
-    for prefix in ("", "random.", "linalg.", "fft.", "array."):
+    for prefix in ("", "random.", "linalg.", "fft.", "fast.", "array."):
         space: Any = getattr(mlx, prefix.rstrip(".")) if prefix else mlx
         for name in dir(space):
             special = prefix == "array." and name.startswith("__")
@@ -88,7 +99,7 @@ def all_names() -> list[str]:
             ):
                 continue
             out.append(prefix + name)
-    return [*out, "fast", "distributed", "metal.is_available", "cuda.is_available"]
+    return [*out, "distributed", "metal.is_available", "cuda.is_available"]
 
 
 def unlisted() -> list[str]:

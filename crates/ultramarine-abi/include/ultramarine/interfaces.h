@@ -69,7 +69,9 @@ typedef struct um_kernel_source {
   const char *options;                    /* for the compiler, NUL-terminated, or NULL */
 } um_kernel_source;
 
-#define UM_ARGUMENT_TENSOR 0u /* `tensor`: a pointer to its first element, or a binding of memory that begins there */
+/* `tensor`: a pointer to its first element, or a binding of memory that begins there. It may be empty, unlike tensors of
+ * commands; its buffer may then be NULL. */
+#define UM_ARGUMENT_TENSOR 0u
 #define UM_ARGUMENT_SCALAR 1u /* `scalar` of `dtype`, by value; bool is a byte */
 
 typedef struct um_kernel_argument {

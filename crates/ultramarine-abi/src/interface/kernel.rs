@@ -34,7 +34,8 @@ pub struct KernelSource {
 
 /// Values of [`KernelArgument::kind`].
 pub mod argument {
-    /// `tensor`: a pointer to its first element, or a binding of memory that begins there.
+    /// `tensor`: a pointer to its first element, or a binding of memory that begins there. It may be
+    /// empty, unlike tensors of commands; its buffer may then be NULL.
     pub const TENSOR: u32 = 0;
     /// `scalar` of `dtype`, by value; bool is a byte.
     pub const SCALAR: u32 = 1;

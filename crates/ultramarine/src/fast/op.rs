@@ -25,7 +25,7 @@ struct Inner {
     /// Axes and dtype of each input.
     inputs: Vec<(usize, Dtype)>,
     /// For the language of the device that it runs on.
-    generated: OnceLock<(Language, Generated)>,
+    generated: OnceLock<Arc<Generated>>,
 }
 
 /// The operation.
@@ -46,29 +46,33 @@ impl Launched {
     }
 
     /// The text around the body, in the language of a device.
-    pub fn generated(&self, device: &'static DeviceState) -> Result<&(Language, Generated)> {
-        if let Some(known) = self.0.generated.get() {
-            return Ok(known);
-        }
+    pub fn generated(&self, device: &'static DeviceState) -> Result<Arc<Generated>> {
         let language = self.0.definition.language_on(device)?;
-        let made = self.0.definition.generate(language, &self.0.inputs, &self.0.launch)?;
-        Ok(self.0.generated.get_or_init(|| (language, made)))
+        let make = || -> Result<_> {
+            let made = self.0.definition.generate(language, &self.0.inputs, &self.0.launch)?;
+            Ok(Arc::new(made))
+        };
+        if let Some(known) = self.0.generated.get() {
+            // An operation may be run again elsewhere.
+            return if known.language == language { Ok(known.clone()) } else { make() };
+        }
+        let made = make()?;
+        Ok(self.0.generated.get_or_init(|| made).clone())
     }
 
     /// The whole text in a language.
     pub fn whole(&self, language: Language) -> Result<String> {
         let made = self.0.definition.generate(language, &self.0.inputs, &self.0.launch)?;
-        Ok(self.source(language, &made).whole())
+        Ok(self.source(&made).whole())
     }
 
     /// The whole text, on a device.
     pub fn text(&self, device: &'static DeviceState) -> Result<String> {
-        let (language, made) = self.generated(device)?;
-        Ok(self.source(*language, made).whole())
+        Ok(self.source(&*self.generated(device)?).whole())
     }
 
-    fn source<'a>(&'a self, language: Language, made: &'a Generated) -> KernelSource<'a> {
-        let d = &*self.0.definition;
+    fn source<'a>(&'a self, made: &'a Generated) -> KernelSource<'a> {
+        let (d, language) = (&*self.0.definition, made.language);
         KernelSource {
             op: d.name,
             language: language.name(),
@@ -142,7 +146,7 @@ impl ManyRules for Launched {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
         let launch = &self.0.launch;
-        let (language, made) = self.generated(exec.device)?;
+        let made = &*self.generated(exec.device)?;
         let outputs = results.iter().map(|(s, d)| exec.alloc(s, *d)).collect::<Result<Vec<_>>>()?;
         let output = |i: usize| {
             let (shape, dtype) = &results[i];
@@ -162,7 +166,7 @@ impl ManyRules for Launched {
             .collect::<Result<Vec<_>>>()?;
         let input = |i: usize| Operand { value: &inputs[i], ..call.operand(i) };
         let lists = made.slots.iter().map(|slot| match slot {
-            Slot::Shape(i) | Slot::Strides(i) => self.list(*language, *slot, &input(*i)),
+            Slot::Shape(i) | Slot::Strides(i) => self.list(made.language, *slot, &input(*i)),
             Slot::Grids => Ok(launch.grid.iter().flat_map(|n| n.to_le_bytes()).collect()),
             _ => Ok(Vec::new()),
         });
@@ -180,7 +184,7 @@ impl ManyRules for Launched {
         };
         let arguments: Vec<Argument<'_>> =
             made.slots.iter().zip(lists.iter().map(Vec::as_slice)).map(argument).collect();
-        let kernel = exec.user_kernel(&self.source(*language, made))?;
+        let kernel = exec.user_kernel(&self.source(made))?;
         let shared = self.0.definition.shared_memory;
         exec.launch(&kernel, &arguments, launch.groups(), launch.real_group(), shared)?;
         drop(arguments);

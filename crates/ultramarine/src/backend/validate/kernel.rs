@@ -87,7 +87,7 @@ unsafe extern "C" fn launch<const S: usize>(
                 argument::TENSOR if !one.tensor.is_null() => {
                     // SAFETY: a tensor of the caller's, with shape and strides of its rank.
                     let used = unsafe { tensors::bound(cx, s, device, &*one.tensor) };
-                    buffers.push(used.map_err(|e| format!("argument {i}: {e}"))?);
+                    buffers.extend(used.map_err(|e| format!("argument {i}: {e}"))?);
                 }
                 _ => return Err(format!("argument {i} is nothing that is known")),
             }

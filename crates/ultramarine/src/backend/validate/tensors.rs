@@ -105,7 +105,8 @@ unsafe fn tensors(
     Ok(inputs.iter().chain(&outputs).map(|t| (device as usize, t.buffer)).collect())
 }
 
-/// Checks a tensor that is bound to a user's kernel; its buffer. Unlike those of commands it may be empty.
+/// Checks a tensor that is bound to a user's kernel; its buffer. Unlike those of commands it may be empty, and
+/// then without a buffer.
 ///
 /// # Safety
 /// Shape and strides are readable for `ndim` elements, if they are not NULL.
@@ -114,20 +115,20 @@ pub(super) unsafe fn bound(
     state: &State,
     device: *mut c_void,
     t: &Tensor,
-) -> Result<Key, String> {
+) -> Result<Option<Key>, String> {
     let n = usize::try_from(t.dl.ndim).unwrap_or(0);
     let empty = n > 0
         && !t.dl.shape.is_null()
         // SAFETY: by this function's contract.
         && unsafe { std::slice::from_raw_parts(t.dl.shape, n) }.contains(&0);
     if empty {
-        let buffer = key(device, t.buffer);
-        return state.buffers.get(buffer).map(|_| buffer);
+        let buffer = (!t.buffer.is_null()).then(|| key(device, t.buffer));
+        return buffer.map(|b| state.buffers.get(b).map(|_| b)).transpose();
     }
     let desc = Desc { ndim: t.dl.ndim, dtype: t.dl.dtype, contiguous: false };
     // SAFETY: passed on from the caller.
     let seen = unsafe { tensor(cx, state, device, t, &desc) }?;
-    Ok((device as usize, seen.buffer))
+    Ok(Some((device as usize, seen.buffer)))
 }
 
 /// # Safety

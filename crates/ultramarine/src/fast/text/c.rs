@@ -182,7 +182,7 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
             _ => {}
         }
     }
-    Ok(Generated { head: text, tail, entry, slots })
+    Ok(Generated { language: s.language, head: text, tail, entry, slots })
 }
 
 /// What stands in the function before the body.

@@ -77,6 +77,7 @@ pub(super) struct Signature<'a> {
 /// A kernel's text, but for the body.
 #[derive(Debug)]
 pub(super) struct Generated {
+    pub language: Language,
     pub head: String,
     pub tail: String,
     pub entry: String,

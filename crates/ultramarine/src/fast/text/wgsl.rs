@@ -133,5 +133,5 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
             "  if ({position}.x >= um_grid[0] || {position}.y >= um_grid[1] || {position}.z >= um_grid[2]) {{ return; }}"
         );
     }
-    Ok(Generated { head: text, tail: "}\n".to_owned(), entry, slots })
+    Ok(Generated { language: s.language, head: text, tail: "}\n".to_owned(), entry, slots })
 }
