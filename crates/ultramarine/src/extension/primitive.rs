@@ -98,7 +98,7 @@ impl Debug for Primitive {
 }
 
 /// The name as one that lives for ever: errors keep names of operations. There are as many as there are operations.
-fn interned(name: &str) -> &'static str {
+pub(crate) fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
     let mut names = lock(&NAMES);
     let names = names.get_or_insert_default();

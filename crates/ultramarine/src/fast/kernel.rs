@@ -7,12 +7,13 @@ use crate::{
     backend,
     dtype::Dtype,
     error::{Error, Result},
+    extension::interned,
     ops::Op,
     placement,
     shape::Shape,
 };
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A kernel, as it was defined.
 #[derive(Clone, Debug)]
@@ -104,21 +105,6 @@ impl Launch {
 #[derive(Clone, Debug)]
 pub struct Kernel(Arc<Definition>);
 
-/// A name that lives as long as the process, as those of operations do.
-fn kept(name: &str) -> &'static str {
-    static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-    let mut names = crate::stream::lock(&NAMES);
-    let names = names.get_or_insert_default();
-    match names.get(name) {
-        Some(known) => known,
-        None => {
-            let name: &'static str = Box::leak(name.into());
-            names.insert(name);
-            name
-        }
-    }
-}
-
 impl Kernel {
     /// A kernel without a body so far.
     ///
@@ -152,7 +138,7 @@ impl Kernel {
         }
         let all = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
         Ok(Kernel(Arc::new(Definition {
-            name: kept(name),
+            name: interned(name),
             input_names: all(inputs),
             output_names: all(outputs),
             sources: Vec::new(),
