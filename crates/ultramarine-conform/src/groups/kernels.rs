@@ -54,7 +54,6 @@ kernel void um_test(const device float *a [[buffer(0)]], const device float *b [
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "kernels", |recorder, device| {
         let mut told = json!(null);
-        recorder.check("kernels/languages", || languages(device));
         recorder.check("kernels/bad source", || bad_source(device));
         recorder.check("kernels/unknown name", || unknown_name(device));
         recorder.check("kernels/info", || info(device, &mut told));
@@ -250,22 +249,6 @@ impl<'a> Three<'a> {
             Some(at) => Err(format!("byte {at}, which lies around the output, was written")),
             None => Ok(()),
         }
-    }
-}
-
-fn languages(device: &Device<'_>) -> Result {
-    let named = inline_str(&device.info.kernel_languages);
-    // SAFETY: the id is this interface's.
-    match unsafe { device.interface::<KernelInterface>(kernel::INTERFACE) } {
-        None if named.is_empty() => skip("not offered"),
-        None => Err(format!("the device takes {named}, but there is no {:?}", kernel::INTERFACE)),
-        Some(_) if named.is_empty() => {
-            Err("kernels are offered, but the device names no language".into())
-        }
-        Some(i) if i.compile.is_none() || i.launch.is_none() || i.release.is_none() => {
-            Err("one of compile, launch and release is missing".into())
-        }
-        Some(_) => PASSED,
     }
 }
 

@@ -95,8 +95,12 @@ pub(super) unsafe extern "C" fn interface(_: Handle, id: *const c_char) -> *cons
         signal_foreign: Some(signal),
     };
     // SAFETY: the caller's id.
-    let known = unsafe { CStr::from_ptr(id) } == INTERFACE;
-    if known { (&raw const TABLE).cast() } else { std::ptr::null() }
+    let id = unsafe { CStr::from_ptr(id) };
+    match () {
+        () if id == INTERFACE => (&raw const TABLE).cast(),
+        () if id == kernels::INTERFACE => (&raw const kernels::TABLE).cast(),
+        () => std::ptr::null(),
+    }
 }
 
 #[test]
