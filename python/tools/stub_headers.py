@@ -101,7 +101,6 @@ FAST_HEADER = '''\
 # Made by python/tools/make_stubs.py: change the tables beside it.
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
 '''
