@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import ultramarine_axpby
 from ultramarine_axpby import axpby
 
@@ -32,3 +33,18 @@ def test_it_may_be_imported_before_ultramarine():
     text = "from ultramarine_axpby import axpby; import ultramarine as um; print(axpby(1.0, 2.0, 3.0, 4.0).item())"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "11.0\n"
+
+
+def test_types_are_seen_by_checkers(tmp_path):
+    pytest.importorskip("mypy")
+    lines = [
+        "import ultramarine as um",
+        "from ultramarine_axpby import axpby",
+        "x: um.array = axpby(um.ones((3,)), 1.0, 4.0, 2.0, stream=um.cpu)",
+        "y: int = axpby(x, x, 1.0, 1.0)",
+    ]
+    (tmp_path / "typed.py").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "typed.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.startswith("typed.py:4: error: Incompatible types"), done.stdout
+    assert "Found 1 error" in done.stdout

@@ -116,6 +116,13 @@ def test_the_guides_script():
     assert um.all(z == 6.0).item()
 
 
+def test_it_runs_where_it_is_told():
+    x = um.ones((3, 4))
+    for stream in [um.cpu, um.Device(um.cpu, 0), um.new_stream(um.cpu), um.default_stream(um.cpu)]:
+        same(axpby(x, x, 4.0, 2.0, stream=stream), um.full((3, 4), 6.0))
+    same(axpby(x, x, 4.0, 2.0, stream=um.new_thread_local_stream(um.cpu)), um.full((3, 4), 6.0))
+
+
 def test_other_arrays_and_numbers_are_taken():
     numpy, number = np.arange(6, dtype=np.float32).reshape(2, 3), 2.0
     same(axpby(numpy, number, 2.0, 1.0), um.array(numpy) * 2.0 + 2.0)

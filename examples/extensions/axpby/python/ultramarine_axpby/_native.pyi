@@ -1,15 +1,18 @@
-import ultramarine as um
+from typing import Any
+
+from ultramarine import Device, DeviceType, Stream, ThreadLocalStream, array
 
 __version__: str
 
+# Whatever `ultramarine.asarray` takes is an array here.
 def axpby(
-    x: um.array,
-    y: um.array,
+    x: Any,
+    y: Any,
     alpha: float,
     beta: float,
     *,
-    stream: um.Stream | um.Device | None = None,
-) -> um.array:
+    stream: Stream | ThreadLocalStream | Device | DeviceType | None = None,
+) -> array:
     """alpha * x + beta * y, element by element, in one pass over memory."""
 
 class Streams:
