@@ -14,7 +14,9 @@ use std::ffi::CString;
 use std::sync::OnceLock;
 use ultramarine::extension::host_table;
 use ultramarine::transforms::vmap;
-use ultramarine::{Array, Device, Dtype, Error, Stream, default_stream, with_stream};
+use ultramarine::{
+    Array, Device, Dtype, Error, Stream, default_stream, reset_stats, stats, with_stream,
+};
 use ultramarine_abi::extension::{self as ext, bind};
 
 fn gpu() -> Option<Stream> {
@@ -241,4 +243,42 @@ fn mistakes_of_launches_are_errors() {
     let cpu =
         text(Table::new("bad").eval(|c| kernel(c, "opencl-c", SCALE).map(drop)).apply(&[x()]));
     assert!(cpu.contains("[bad] kernel: the CPU takes no kernels"), "{cpu}");
+}
+
+#[test]
+fn arrays_of_devices_are_seen_by_a_copy() {
+    let Some(gpu) = gpu() else { return };
+    let _alone = alone();
+    let y = with_stream(gpu, || (&x().transpose().unwrap() * 2.0).unwrap());
+    let look = || {
+        let mut view: ext::View = unsafe { std::mem::zeroed() };
+        view.size = size_of::<ext::View>() as u32;
+        let mut error = std::ptr::null_mut();
+        let handle = ultramarine::extension::borrow_handle(&y);
+        let ask = host_table().array_view.unwrap();
+        let code = unsafe { ask(std::ptr::null_mut(), handle, &mut view, &mut error) };
+        assert!(raw::outcome(code, error).is_ok());
+        view
+    };
+    let (first, second) = (look(), look());
+    assert_eq!(raw::elements::<f32>(&first), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]);
+    // One copy, which lives as long as the array.
+    assert_eq!(first.data, second.data);
+}
+
+#[test]
+fn an_evaluation_on_the_cpu_counts_as_a_command() {
+    let _alone = alone();
+    let column = Array::from_slice(&[1.0f32, 2.0], &[2, 1]).unwrap();
+    let table = Table::new("counted").giving(&[(&[2, 3], Dtype::Float32)]).eval(|call| {
+        raw::write(&call.output(0), raw::elements::<f32>(&call.input(1)));
+        Ok(())
+    });
+    let y = table.one(&[x(), column.broadcast_to(&[2, 3]).unwrap()]).unwrap();
+    reset_stats();
+    y.eval().unwrap();
+    let stats = stats();
+    assert_eq!((stats.commands, stats.bytes_written), (1, 24));
+    // What is broadcast counts once.
+    assert_eq!(stats.bytes_read, 24 + 8);
 }

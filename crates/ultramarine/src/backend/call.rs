@@ -193,8 +193,8 @@ impl Exec {
         self.ran.set(self.device.kernels.get().last().copied());
     }
 
-    /// Counts a launch of a user's kernel.
-    pub(super) fn launched(&self, reads: &[&Operand<'_>], writes: &[&Operand<'_>]) {
+    /// Counts a launch of a user's kernel, or a call of one on the host.
+    pub fn launched(&self, reads: &[&Operand<'_>], writes: &[&Operand<'_>]) {
         self.ran_here();
         bump(&self.local.commands, 1);
         bump(&self.local.bytes_read, reads.iter().map(|t| distinct_bytes(t)).sum());

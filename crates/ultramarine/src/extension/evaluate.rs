@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     array::Array,
-    backend::Exec,
+    backend::{Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
     eval,
@@ -54,8 +54,23 @@ pub(super) fn run(
             outputs = again;
         }
     }
-    exec.ran_here();
+    count(exec, call, &outputs, results);
     Ok(outputs.into_iter().map(|o| o.value).collect())
+}
+
+/// Counts an evaluation on the CPU as a command that reads its operands and writes its outputs, views excepted. Those on
+/// devices are counted as they are launched.
+fn count(exec: &Exec, call: &Call<'_>, outputs: &[Output], results: &[(Shape, Dtype)]) {
+    let written = outputs.iter().zip(results).filter(|(output, _)| output.own);
+    let writes: Vec<Operand<'_>> = written
+        .map(|(output, (shape, dtype))| Operand { value: &output.value, shape, dtype: *dtype })
+        .collect();
+    if !exec.device.is_host() || writes.is_empty() {
+        return;
+    }
+    let reads: Vec<Operand<'_>> = (0..call.inputs.len()).map(|i| call.operand(i)).collect();
+    let (reads, writes): (Vec<_>, Vec<_>) = (reads.iter().collect(), writes.iter().collect());
+    exec.launched(&reads, &writes);
 }
 
 /// Calls the rule, and then the tasks that it enqueued; `None` if it says that it is unsupported.

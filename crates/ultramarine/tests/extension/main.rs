@@ -9,6 +9,7 @@ mod devices;
 mod memory;
 mod merged;
 mod misbehaving;
+mod nested;
 #[path = "../partial_backend/mod.rs"]
 mod partial_backend;
 mod raw;
