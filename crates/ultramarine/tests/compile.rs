@@ -234,3 +234,72 @@ fn results_that_do_not_depend_on_arguments_are_new_each_time() -> Result<()> {
     assert_ne!(a.value()?.data(), b.value()?.data());
     Ok(())
 }
+
+#[test]
+fn different_attributes_are_different_operations() -> Result<()> {
+    use ultramarine::fft::{self, Norm};
+    let f = |x: &[Array]| {
+        let of = |norm| fft::fft(&x[0], None, -1, norm)?.abs();
+        let a = of(Norm::Backward)?.add(&of(Norm::Forward)?)?;
+        let b = x[0].sum(Some(&[0]), true)?.add(&x[0].max(Some(&[0]), true)?)?;
+        Ok(vec![a, b])
+    };
+    let c = compile(f);
+    let (found, expected) = (c.call(&[x()])?, f(&[x()])?);
+    assert_eq!(bits(&found[0]), bits(&expected[0]));
+    assert_eq!(bits(&found[1]), bits(&expected[1]));
+    Ok(())
+}
+
+#[test]
+fn numbers_are_folded() -> Result<()> {
+    // Without a program for the numbers, only the product is left.
+    let f = |x: &[Array]| {
+        let two = Array::full(&[3, 3], 2.0f32)?;
+        let k = two.exp()?.sin()?.add(&two.astype(Dtype::Int32).astype(Dtype::Float32))?;
+        Ok(vec![x[0].matmul(&x[0])?, x[0].multiply(&k)?])
+    };
+    let m = Array::ones(&[3, 3], Dtype::Float32)?;
+    let (found, expected) = (compile(f).call(std::slice::from_ref(&m))?, f(&[m])?);
+    assert_eq!(bits(&found[1]), bits(&expected[1]));
+    Ok(())
+}
+
+#[test]
+fn places_are_kept() -> Result<()> {
+    use ultramarine::{Device, new_stream, with_stream};
+    let stream = new_stream(Device::CPU)?;
+    let f = compile(move |x| Ok(vec![with_stream(stream, || x[0].exp())?, x[0].exp()?]));
+    for _ in 0..2 {
+        let y = f.call(&[x()])?;
+        assert_eq!(y[0].stream(), stream);
+        assert_ne!(y[1].stream(), stream);
+        assert_eq!(bits(&y[0]), bits(&y[1]));
+    }
+    // Another default stream is another trace.
+    let y = with_stream(stream, || f.call(&[x()]))?;
+    assert_eq!((y[1].stream(), f.traces()), (stream, 2));
+    Ok(())
+}
+
+#[test]
+fn switched_off_it_is_the_function() -> Result<()> {
+    // Other tests count traces: they run in other processes.
+    if std::env::var_os("ULTRAMARINE_DISABLE_COMPILE").is_none() {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "switched_off_it_is_the_function"])
+            .env("ULTRAMARINE_DISABLE_COMPILE", "1")
+            .status()
+            .unwrap();
+        assert!(child.success());
+        return Ok(());
+    }
+    let (count, f) = counted(|x| Ok(vec![(&x[0] * x[0].sum(None, false)?.item::<f32>()? as f64)?]));
+    let f = compile(f);
+    f.call(&[x()])?;
+    assert_eq!(f.call(&[x()])?.len(), 1);
+    assert_eq!((count.load(Ordering::Relaxed), f.traces()), (2, 0));
+    ultramarine::transforms::set_compile(true);
+    assert!(f.call(&[x()]).is_err());
+    Ok(())
+}

@@ -331,15 +331,18 @@ impl Before<'_> {
     }
 }
 
+/// The template of captured outputs, if there are any, and their arrays.
+pub type After = Option<(Template, Vec<Array>)>;
+
 /// Calls `f` with stand-ins in the place of the captured inputs, which are put back. Of the captured outputs
-/// their template and their arrays after the call.
+/// what they are after the call.
 pub fn within<'py, T>(
     py: Python<'py>,
     inputs: &State,
     outputs: &State,
     stand_ins: &[Array],
     f: impl FnOnce() -> Res<T>,
-) -> Res<(T, Option<(Template, Vec<Array>)>)> {
+) -> Res<(T, After)> {
     let mut before = Vec::new();
     for state in [inputs, outputs] {
         if let Some(object) = state.object(py) {

@@ -72,6 +72,11 @@ impl Rules for Transform {
         "fft"
     }
 
+    fn attributes(&self) -> String {
+        let Transform { code, axis, n, scale } = self;
+        format!("Transform {code} {axis} {n} {:x}", scale.to_bits())
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let attrs = FftAttrs::new(self.code, self.axis as u32);
         call.run(exec, op::FFT, &attrs, &[Scalar::from_f64(Dtype::Float64, self.scale)])

@@ -153,11 +153,16 @@ pub(crate) struct Vmap<'a> {
 /// One cotangent for each operand, `None` where none is wanted or it is zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
-/// What stands with an operation's definition. What `Debug` says tells operations apart, so it
-/// names all attributes that evaluation depends on.
+/// What stands with an operation's definition. What `Debug` says tells ways of evaluation apart, so it
+/// names all attributes that these depend on.
 pub(crate) trait Rules: Debug {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
+
+    /// All attributes: operations of the same text have the same results of the same operands, shape and dtype.
+    fn attributes(&self) -> String {
+        format!("{self:?}")
+    }
 
     /// The instruction that the op is in a fused program, if it is elementwise.
     fn elementwise(&self) -> Option<Elementwise> {

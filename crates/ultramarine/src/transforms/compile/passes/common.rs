@@ -10,8 +10,7 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// What makes two steps the same. Operations are told apart by what `Debug` says, which names all
-/// attributes.
+/// What makes two steps the same. Operations are told apart by their attributes.
 #[derive(PartialEq, Eq, Hash)]
 struct Same {
     op: String,
@@ -32,7 +31,7 @@ fn same(step: &Step) -> Option<Same> {
         Source::Op(Op::Fill(fill)) => format!("fill {:x}", fill.value.bits()),
         // A copy is asked for.
         Source::Op(Op::Fresh(_)) => return None,
-        Source::Op(op) => format!("{op:?}"),
+        Source::Op(op) => format!("{} {}", op.name(), op.rules()?.attributes()),
     };
     Some(Same {
         op,
