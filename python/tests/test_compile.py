@@ -180,11 +180,7 @@ def test_shapeless() -> None:
     check(lambda mx, x: mx.square(x) + 1, (2,), (4,), (1,))
     check(lambda mx, x: x.flatten(), (2, 3), (4, 3))
     check(lambda mx, x: x.sum(axis=0), (2, 3), (4, 3))
-    # mlx cannot tell the shape of a slice; here the function is traced again.
-    f = um.compile(lambda x: x[:, :2] * 2, shapeless=True)
-    for n in (3, 5, 2):
-        x = um.arange(2.0 * n).reshape(2, n)
-        assert f(x).tolist() == (x[:, :2] * 2).tolist()
+    # More in test_shapeless.py.
 
 
 # --- state ----------------------------------------------------------------------------------

@@ -59,6 +59,11 @@ impl Array {
         filled_like(self, value.into().cast(self.dtype()))
     }
 
+    /// `value` in the shape of this array, in the dtype of the value: a number beside it.
+    pub fn filled_like(&self, value: impl Into<Scalar>) -> Array {
+        filled_like(self, value.into())
+    }
+
     /// Zeros in the shape and dtype of this array.
     pub fn zeros_like(&self) -> Array {
         self.full_like(0i32)

@@ -177,7 +177,9 @@ impl Array {
         })?;
         let mut sizes: Extents = (0..self.ndim()).map(Extent::own).collect();
         sizes.remove(at);
-        sizes.insert_many(at, literal(&cut, shape.iter().position(|n| n.get() == -1)));
+        // Of an array without elements nothing can be inferred but from the axis alone, as above.
+        let rest = shape.iter().position(|n| n.get() == -1).filter(|_| self.size() > 0);
+        sizes.insert_many(at, literal(&cut, rest));
         reshaped(self, sizes, &[])
     }
 
