@@ -9,7 +9,7 @@ use example::interp;
 use ultramarine::{
     Array, Dtype,
     extension::{poison, set_poison},
-    transforms::{jvp, vjp, vmap},
+    transforms::{compile, jvp, vjp, vmap},
 };
 
 #[test]
@@ -74,6 +74,50 @@ fn values_slopes_and_batches() {
             close(&found.reshape(&[16]).expect("flat"), &want, bound);
         }
     }
+}
+
+#[test]
+fn batches_of_tables_second_derivatives_and_compiled() {
+    let (x, xp, fp) =
+        (made(&X, Dtype::Float64), made(&XP, Dtype::Float64), made(&FP, Dtype::Float64));
+    let values: Vec<f64> = X.iter().map(|&x| reference(x, false).0).collect();
+    let all = |a: &[Array]| Ok::<_, ultramarine::Error>(vec![interp(&a[0], &a[1], &a[2], false)?]);
+
+    // Tables of their own, for which there is no rule: the heights' batch is behind, the points' in front.
+    let heights = ultramarine::stack(&[fp.clone(), fp.add(&fp).expect("2 fp")], 1).expect("two");
+    let points = ultramarine::stack(&[xp.clone(), xp.clone()], 0).expect("two");
+    let axes = [None, Some(0), Some(1)];
+    let found = vmap(all, &[x.clone(), points, heights], &axes, |n| Ok(vec![Some(0); n]));
+    let found = found.expect("vmap").remove(0).reshape(&[16]).expect("flat");
+    let want: Vec<f64> = values.iter().copied().chain(values.iter().map(|v| 2.0 * v)).collect();
+    close(&found, &want, 1e-12);
+
+    // The slope at x, along a direction of the table: the slope in the table of the direction.
+    let ones = made(&[1.0; 8], Dtype::Float64);
+    let slope = |a: &[Array]| {
+        let by_x =
+            |x: &[Array]| Ok::<_, ultramarine::Error>(vec![interp(&x[0], &xp, &a[0], false)?]);
+        Ok::<_, ultramarine::Error>(vjp(by_x, &[x.clone()], &[ones.clone()])?.1)
+    };
+    let found = jvp(slope, &[fp.clone()], &[fp.clone()]).expect("jvp of vjp").1;
+    let slopes: Vec<f64> = X.iter().map(|&x| reference(x, false).1).collect();
+    close(&found[0], &slopes, 1e-12);
+
+    // Compiled, two looks are one.
+    let twice = compile(move |a: &[Array]| {
+        let (once, again) =
+            (interp(&a[0], &a[1], &a[2], false)?, interp(&a[0], &a[1], &a[2], false)?);
+        Ok(vec![once.add(&again)?])
+    });
+    let want: Vec<f64> = values.iter().map(|v| 2.0 * v).collect();
+    for _ in 0..2 {
+        close(
+            &twice.call(&[x.clone(), xp.clone(), fp.clone()]).expect("compiled")[0],
+            &want,
+            1e-12,
+        );
+    }
+    assert_eq!(twice.traces(), 1);
 }
 
 #[test]

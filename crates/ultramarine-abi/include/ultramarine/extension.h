@@ -11,7 +11,8 @@
  *  - A function that fails writes no output, and takes back nothing that it did not give. What it was to take over
  *    (it says so) it takes over also when it fails.
  *  - Rules are called without a lock of the host's, from any thread, at once for different arrays. They may call the host.
- *  - A rule that is not there is a NULL function, or returns UM_UNSUPPORTED without an error object.
+ *  - A rule that is not there is a NULL function, or returns UM_UNSUPPORTED without an error object. An evaluation may return it with
+ *    words, which are told where there is no `compose` either.
  *  - A struct that is to be filled comes with its `size` set by whoever asks. A rule's results are NULL before the call.
  *  - A rule may hand out one of its inputs as a result, by `array_retain`. If it fails it releases what it made itself.
  *  - `error` may be NULL where you call and is never NULL where you are called. Dtypes have one lane; bool is kDLBool of 8 bits.
