@@ -151,14 +151,37 @@ macro_rules! arities {
                 &mut self,
                 function: impl Fn($($t),*) -> R + Sync,
             ) -> Result<()> {
-                self.$blocks(|$($x: &[$t],)* to: &mut [R]| {
-                    // Of one length, which the compiler learns here.
+                // Slices are arguments, so that the compiler knows that they do not overlap; for wider vectors, too. Products
+                // and sums stay apart: no bit depends on the processor.
+                #[inline(always)]
+                fn each<$($t: Number,)* R: Number>(
+                    function: &impl Fn($($t),*) -> R,
+                    $($x: &[$t],)*
+                    to: &mut [R],
+                ) {
                     let n = to.len();
                     $(let $x = &$x[..n];)*
                     for i in 0..n {
                         to[i] = function($($x[i]),*);
                     }
-                })
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx2")]
+                fn wide<$($t: Number,)* R: Number>(
+                    function: &impl Fn($($t),*) -> R,
+                    $($x: &[$t],)*
+                    to: &mut [R],
+                ) {
+                    each(function, $($x,)* to);
+                }
+                #[cfg(target_arch = "x86_64")]
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the feature is there.
+                    return self.$blocks(|$($x: &[$t],)* to: &mut [R]| unsafe {
+                        wide(&function, $($x,)* to);
+                    });
+                }
+                self.$blocks(|$($x: &[$t],)* to: &mut [R]| each(&function, $($x,)* to))
             }
 
             #[doc = concat!("Output 0 is a function of ", $what, ", block by block: it gets slices of one length and writes the \

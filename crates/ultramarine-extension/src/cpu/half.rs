@@ -20,20 +20,32 @@ pub trait Half: Number {
 
 impl Half for f16 {
     fn widen(from: &[Self], to: &mut [f32]) {
+        assert_eq!(from.len(), to.len(), "slices of one length");
+        #[cfg(target_arch = "x86_64")]
+        if x86::there() {
+            // SAFETY: the features are there.
+            return unsafe { x86::widen(from, to) };
+        }
         from.convert_to_f32_slice(to);
     }
 
     fn narrow(from: &[f32], to: &mut [Self]) {
+        assert_eq!(from.len(), to.len(), "slices of one length");
+        #[cfg(target_arch = "x86_64")]
+        if x86::there() {
+            // SAFETY: the features are there.
+            return unsafe { x86::narrow(from, to) };
+        }
         to.convert_from_f32_slice(from);
     }
 
     fn round(values: &mut [f32]) {
-        let mut short = [f16::ZERO; 128];
-        for part in values.chunks_mut(short.len()) {
-            let short = &mut short[..part.len()];
-            short.convert_from_f32_slice(part);
-            short.convert_to_f32_slice(part);
+        #[cfg(target_arch = "x86_64")]
+        if x86::there() {
+            // SAFETY: the features are there.
+            return unsafe { x86::round(values) };
         }
+        values.iter_mut().for_each(|v| *v = f16::from_f32(*v).to_f32());
     }
 
     fn of(value: f32) -> Self {
@@ -45,9 +57,51 @@ impl Half for f16 {
     }
 }
 
+/// Functions that are compiled for wider vectors, too.
+macro_rules! vectorized {
+    ($(fn $name:ident($($a:ident: $t:ty),*) $body:block)*) => {$(
+        fn $name($($a: $t),*) {
+            #[inline(always)]
+            fn plain($($a: $t),*) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wide($($a: $t),*) {
+                    plain($($a),*);
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the feature is there.
+                    return unsafe { wide($($a),*) };
+                }
+            }
+            plain($($a),*);
+        }
+    )*};
+}
+
+vectorized! {
+    fn widen_upper(from: &[bf16], to: &mut [f32]) {
+        for (from, to) in from.iter().zip(to) {
+            *to = f32::from_bits(u32::from(from.to_bits()) << 16);
+        }
+    }
+
+    fn narrow_upper(from: &[f32], to: &mut [bf16]) {
+        for (from, to) in from.iter().zip(to) {
+            *to = bf16::from_bits(upper(*from) as u16);
+        }
+    }
+
+    fn round_upper(values: &mut [f32]) {
+        for value in values {
+            *value = f32::from_bits(upper(*value) << 16);
+        }
+    }
+}
+
 /// The upper half of a float32, rounded to the nearest, ties to even; NaN stays NaN. Without a branch, so that loops are
 /// vectorised.
-#[inline]
+#[inline(always)]
 fn upper(value: f32) -> u32 {
     let bits = value.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
@@ -58,28 +112,81 @@ fn upper(value: f32) -> u32 {
 
 impl Half for bf16 {
     fn widen(from: &[Self], to: &mut [f32]) {
-        for (from, to) in from.iter().zip(to) {
-            *to = f32::from_bits(u32::from(from.to_bits()) << 16);
-        }
+        widen_upper(from, to);
     }
 
     fn narrow(from: &[f32], to: &mut [Self]) {
-        for (from, to) in from.iter().zip(to) {
-            *to = bf16::from_bits(upper(*from) as u16);
-        }
+        narrow_upper(from, to);
     }
 
     fn round(values: &mut [f32]) {
-        for value in values {
-            *value = f32::from_bits(upper(*value) << 16);
-        }
+        round_upper(values);
     }
 
+    #[inline(always)]
     fn of(value: f32) -> Self {
-        bf16::from_f32(value)
+        bf16::from_bits(upper(value) as u16)
     }
 
+    #[inline(always)]
     fn wide(self) -> f32 {
-        self.to_f32()
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+}
+
+/// Eight at once.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use half::f16;
+    use std::arch::x86_64::{
+        __m128i, _MM_FROUND_TO_NEAREST_INT, _mm_loadu_si128, _mm_storeu_si128, _mm256_cvtph_ps,
+        _mm256_cvtps_ph, _mm256_loadu_ps, _mm256_storeu_ps,
+    };
+
+    const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
+
+    pub fn there() -> bool {
+        is_x86_feature_detected!("avx") && is_x86_feature_detected!("f16c")
+    }
+
+    #[target_feature(enable = "avx,f16c")]
+    pub fn widen(from: &[f16], to: &mut [f32]) {
+        let (eights, rest) = from.as_chunks::<8>();
+        let (into, last) = to.as_chunks_mut::<8>();
+        for (from, to) in eights.iter().zip(into) {
+            // SAFETY: eight of each.
+            unsafe {
+                let bits = _mm_loadu_si128(from.as_ptr().cast::<__m128i>());
+                _mm256_storeu_ps(to.as_mut_ptr(), _mm256_cvtph_ps(bits));
+            }
+        }
+        rest.iter().zip(last).for_each(|(from, to)| *to = from.to_f32());
+    }
+
+    #[target_feature(enable = "avx,f16c")]
+    pub fn narrow(from: &[f32], to: &mut [f16]) {
+        let (eights, rest) = from.as_chunks::<8>();
+        let (into, last) = to.as_chunks_mut::<8>();
+        for (from, to) in eights.iter().zip(into) {
+            // SAFETY: eight of each.
+            unsafe {
+                let bits = _mm256_cvtps_ph::<NEAREST>(_mm256_loadu_ps(from.as_ptr()));
+                _mm_storeu_si128(to.as_mut_ptr().cast::<__m128i>(), bits);
+            }
+        }
+        rest.iter().zip(last).for_each(|(from, to)| *to = f16::from_f32(*from));
+    }
+
+    #[target_feature(enable = "avx,f16c")]
+    pub fn round(values: &mut [f32]) {
+        let (eights, rest) = values.as_chunks_mut::<8>();
+        for values in eights {
+            // SAFETY: eight of them.
+            unsafe {
+                let bits = _mm256_cvtps_ph::<NEAREST>(_mm256_loadu_ps(values.as_ptr()));
+                _mm256_storeu_ps(values.as_mut_ptr(), _mm256_cvtph_ps(bits));
+            }
+        }
+        rest.iter_mut().for_each(|v| *v = f16::from_f32(*v).to_f32());
     }
 }

@@ -17,26 +17,32 @@ pub fn eval(of: &Axpby, call: &mut CpuCall<'_>) -> Result<()> {
             let (a, b) = (Complex32::from(alpha as f32), Complex32::from(beta as f32));
             call.map2(|x: Complex32, y: Complex32| a * x + b * y)
         }
-        Dtype::Float16 => halves::<f16>(alpha, beta, call),
-        Dtype::Bfloat16 => halves::<bf16>(alpha, beta, call),
+        Dtype::Float16 => float16(alpha as f32, beta as f32, call),
+        Dtype::Bfloat16 => {
+            // Computed in float32. The factors have the operands' dtype, as in `alpha * x`.
+            let (a, b) = (bf16::of(alpha as f32).wide(), bf16::of(beta as f32).wide());
+            call.map2(|x: bf16, y: bf16| {
+                let (u, v) = (bf16::of(a * x.wide()), bf16::of(b * y.wide()));
+                bf16::of(u.wide() + v.wide())
+            })
+        }
         other => Err(Error::unsupported(format!("[axpby] has no kernel for {other}."))),
     }
 }
 
-/// Computed in float32, block by block.
-fn halves<H: Half>(alpha: f64, beta: f64, call: &mut CpuCall<'_>) -> Result<()> {
-    // The factors have the operands' dtype, as in `alpha * x`.
-    let (a, b) = (H::of(alpha as f32).wide(), H::of(beta as f32).wide());
-    call.blocks2(|x: &[H], y: &[H], z: &mut [H]| {
+/// Computed in float32, block by block: conversions are fast for many at once only.
+fn float16(alpha: f32, beta: f32, call: &mut CpuCall<'_>) -> Result<()> {
+    let (a, b) = (f16::of(alpha).wide(), f16::of(beta).wide());
+    call.blocks2(|x: &[f16], y: &[f16], z: &mut [f16]| {
         let n = z.len();
         let (mut u, mut v) = ([0f32; CpuCall::BLOCK], [0f32; CpuCall::BLOCK]);
         let (u, v) = (&mut u[..n], &mut v[..n]);
         for (from, to, factor) in [(x, &mut *u, a), (y, &mut *v, b)] {
-            H::widen(from, to);
+            f16::widen(from, to);
             to.iter_mut().for_each(|t| *t *= factor);
-            H::round(to);
+            f16::round(to);
         }
         u.iter_mut().zip(v).for_each(|(u, v)| *u += *v);
-        H::narrow(u, z);
+        f16::narrow(u, z);
     })
 }
