@@ -138,10 +138,27 @@ impl Many {
     }
 
     /// The same, with results of these shapes.
-    pub fn with_results(&self, results: Results) -> Many {
+    fn with_results(&self, results: Results) -> Many {
         let Inner { rules, places, .. } = &*self.0;
         let (rules, places) = (rules.clone(), places.clone());
         Many(Arc::new(Inner { rules, results, places, values: OnceLock::new() }))
+    }
+
+    /// The operation among operands of other sizes.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if it cannot follow, or the sizes do not fit each other.
+    pub fn refit(&self, r: &Refit<'_>) -> Result<Many> {
+        if self.rules().hands_on() {
+            // Its last operands.
+            let last = r.inputs.len().saturating_sub(self.len())..;
+            let shapes = r.inputs[last].iter().map(|s| Shape::from_slice(s));
+            let results = shapes.zip(self.results()).map(|(s, (_, dtype))| (s, *dtype)).collect();
+            return Ok(self.with_results(results));
+        }
+        let results = self.rules().refit(r, self.results())?;
+        self.one_each(results.len())?;
+        Ok(self.with_results(results))
     }
 
     /// Number of results.

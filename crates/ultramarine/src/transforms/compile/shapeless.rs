@@ -7,9 +7,8 @@ use super::{
 };
 use crate::{
     array::Array,
-    dtype::Dtype,
     error::Result,
-    ops::{Fitted, Op, Refit, many::Results, shapeless::cannot},
+    ops::{Fitted, Op, Refit},
     scalar::Scalar,
     shape::Shape,
     stream::lock,
@@ -76,19 +75,9 @@ fn refit(op: &Op, step: &Step, graph: &Graph, steps: &[Step], now: &mut Step) ->
     let r =
         Refit { op, traced: &traced, inputs: &inputs, constants: &constants, shape: &step.shape };
     if let Op::Many(many) = op {
-        let results: Results = match many.rules().hands_on() {
-            // Its last operands.
-            true => {
-                let first =
-                    inputs.len().checked_sub(many.len()).ok_or_else(|| cannot(op.name()))?;
-                let dtypes = many.results().iter().map(|r| r.1);
-                let sizes = inputs[first..].iter().map(|s| Shape::from_slice(s));
-                sizes.zip(dtypes).collect::<SmallVec<[(Shape, Dtype); 3]>>()
-            }
-            false => many.rules().refit(&r, many.results())?,
-        };
-        now.shape = results.first().map(|r| r.0.clone()).ok_or_else(|| cannot(op.name()))?;
-        now.source = Source::Op(many.with_results(results).into());
+        let many = many.refit(&r)?;
+        now.shape = many.results().first().map(|r| r.0.clone()).unwrap_or_default();
+        now.source = Source::Op(many.into());
         return Ok(());
     }
     let Fitted { op, operands, shape } = op.refit(&r)?;

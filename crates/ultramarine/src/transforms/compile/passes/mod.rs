@@ -1,16 +1,31 @@
 //! Passes: functions that make a graph smaller, none of which changes a bit of any result.
 
+mod again;
 mod common;
 mod constants;
 mod dead;
 mod dissolve;
+mod exact;
+mod views;
 
 use super::graph::Graph;
 use crate::ops::Op;
 
 /// In the order in which they run.
-const PASSES: &[fn(&mut Graph)] =
-    &[dissolve::dissolve, constants::fold, common::merge, constants::keep, dead::drop_unused];
+const PASSES: &[fn(&mut Graph)] = &[
+    dissolve::dissolve,
+    constants::fold,
+    exact::merge,
+    common::merge,
+    constants::keep,
+    dead::drop_unused,
+    // Wider programs.
+    views::raise,
+    common::merge,
+    dead::drop_unused,
+    // The last, for it copies what others would merge.
+    again::spread,
+];
 
 /// The graph after all passes. Transforms would not find their way through it: calls with rules of their
 /// own, and barriers to derivatives, are gone.

@@ -1,0 +1,147 @@
+//! Operations that change no bit, and conversions that are one: merged.
+//!
+//! Exact means exact for every value. So floats are multiplied by one and divided by one as they were: that quiets a
+//! signalling NaN; and zero is added to them, for -0.0 + 0.0 is 0.0.
+
+use super::Graph;
+use crate::{
+    dtype::{Dtype, Kind},
+    ops::{Op, fill::Fill},
+    scalar::Scalar,
+    transforms::compile::graph::{Source, Step},
+};
+use ultramarine_abi::schema::{binary, unary};
+
+/// Leaves out what does nothing.
+pub(super) fn merge(graph: &mut Graph) {
+    graph.rewrite(|steps, step| {
+        let op = step.op()?;
+        match op {
+            Op::Cast(_) => cast(steps, step),
+            Op::Unary(u) => inverse(steps, step, u.code),
+            Op::Binary(b) => neutral(steps, step, b.code),
+            Op::Select(_) if step.operands[1] == step.operands[2] => Some(step.operands[1]),
+            _ => None,
+        }
+    });
+}
+
+fn on_one_stream(a: &Step, b: &Step) -> bool {
+    a.place.stream == b.place.stream
+}
+
+/// Bits of the integers that a dtype holds exactly: with a sign or without, or as a float.
+fn integer_bits(dtype: Dtype) -> Option<(bool, usize)> {
+    let bits = 8 * dtype.size();
+    match dtype.kind() {
+        Kind::Bool => Some((false, 1)),
+        Kind::Unsigned => Some((false, bits)),
+        Kind::Signed => Some((true, bits - 1)),
+        _ => None,
+    }
+}
+
+/// Whether every value of `from` is a value of `to`.
+pub(super) fn widens(from: Dtype, to: Dtype) -> bool {
+    if from == to {
+        return true;
+    }
+    // Significant bits of a float, its leading one included.
+    let digits = |d| match d {
+        Dtype::Bfloat16 => Some(8),
+        Dtype::Float16 => Some(11),
+        Dtype::Float32 | Dtype::Complex64 => Some(24),
+        Dtype::Float64 => Some(53),
+        _ => None,
+    };
+    match (integer_bits(from), integer_bits(to)) {
+        (Some((signed, n)), Some((to_signed, m))) => n <= m && (to_signed || !signed),
+        (Some((_, n)), None) => digits(to).is_some_and(|m| n <= m),
+        (None, Some(_)) => false,
+        _ => matches!(
+            (from, to),
+            (Dtype::Float16 | Dtype::Bfloat16, Dtype::Float32 | Dtype::Float64)
+                | (Dtype::Float32, Dtype::Float64)
+        ),
+    }
+}
+
+/// A conversion of a conversion that lost nothing is one from the first dtype.
+fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
+    let inner = &steps[step.operands[0] as usize];
+    if !matches!(inner.op(), Some(Op::Cast(_))) || !on_one_stream(inner, step) {
+        return None;
+    }
+    let source = inner.operands[0];
+    let (from, by, to) = (steps[source as usize].dtype, inner.dtype, step.dtype);
+    if [from, by, to].iter().any(|d| d.is_storage()) || !widens(from, by) {
+        return None;
+    }
+    let exact = |d: Dtype| integer_bits(d).is_some();
+    if from == to {
+        // There and back: of floats a signalling NaN comes back quiet.
+        return exact(from).then_some(source);
+    }
+    // A float becomes an integer in another way than an integer does where it does not fit.
+    let alike = exact(from) == exact(by) || !exact(to) || to == Dtype::Bool;
+    // A half goes to the other by way of float32 in any case, as it does to float64's neighbours.
+    if alike && (exact(from) || to == Dtype::Float64 || to == Dtype::Float32 || to == Dtype::Bool) {
+        step.operands[0] = source;
+    }
+    None
+}
+
+/// What undoes itself: two signs turned, two times not.
+fn inverse(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
+    let inner = &steps[step.operands[0] as usize];
+    let Some(Op::Unary(before)) = inner.op() else { return None };
+    if before.code != code || !on_one_stream(inner, step) || inner.dtype != step.dtype {
+        return None;
+    }
+    match code {
+        unary::NEGATIVE | unary::BITWISE_INVERT if integer_bits(step.dtype).is_some() => {
+            Some(inner.operands[0])
+        }
+        unary::LOGICAL_NOT if steps[inner.operands[0] as usize].dtype == Dtype::Bool => {
+            Some(inner.operands[0])
+        }
+        unary::ABS | unary::FLOOR | unary::CEIL | unary::ROUND => Some(step.operands[0]),
+        _ => None,
+    }
+}
+
+fn value(step: &Step) -> Option<Scalar> {
+    match &step.source {
+        Source::Op(Op::Fill(Fill { value })) => Some(*value),
+        _ => None,
+    }
+}
+
+/// Integers beside what leaves them as they are.
+fn neutral(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
+    let [a, b] = step.operands[..] else { return None };
+    integer_bits(step.dtype)?;
+    let is = |i: u32, n: i64| {
+        value(&steps[i as usize]).is_some_and(|v| v == Scalar::from_i64(step.dtype, n))
+    };
+    let left = match code {
+        _ if step.dtype == Dtype::Bool => false,
+        binary::ADD | binary::SUBTRACT | binary::BITWISE_OR | binary::BITWISE_XOR => is(b, 0),
+        binary::LEFT_SHIFT | binary::RIGHT_SHIFT => is(b, 0),
+        binary::MULTIPLY => is(b, 1),
+        _ => false,
+    };
+    let right = match code {
+        _ if step.dtype == Dtype::Bool => false,
+        binary::ADD | binary::BITWISE_OR | binary::BITWISE_XOR => is(a, 0),
+        binary::MULTIPLY => is(a, 1),
+        _ => false,
+    };
+    let same =
+        |i: u32| steps[i as usize].dtype == step.dtype && steps[i as usize].shape == step.shape;
+    match (left, right) {
+        (true, _) if same(a) => Some(a),
+        (_, true) if same(b) => Some(b),
+        _ => None,
+    }
+}

@@ -1,0 +1,328 @@
+//! Elementwise operations before a view go behind it, where they can fuse with what reads the view:
+//! `view(op(x, y))` is `op(view(x), view(y))`, to the bit, since each element is computed by itself.
+//!
+//! Done for transposes, for reshapes of what has no gaps, for slices that pick no more than there was, and for broadcasts
+//! so small that a command less is worth more than the elements that are computed again.
+
+use super::Graph;
+use crate::{
+    ops::{Op, fill::Fill, view_rules::View},
+    scalar::Scalar,
+    shape::{self, Shape},
+    transforms::compile::graph::{Operands, Source, Step},
+};
+use smallvec::SmallVec;
+
+/// Elements up to which a broadcast is recomputed instead of read.
+const SMALL: usize = 4096;
+/// Operands that are read through the view in place of one result, at most.
+const MOST_OPERANDS: usize = 3;
+
+/// Moves views up to what is not elementwise.
+pub(super) fn raise(graph: &mut Graph) {
+    let facts = Facts::new(graph);
+    let mut mover = Mover { movable: Vec::new() };
+    let mut number = 0;
+    graph.rewrite(|steps, step| {
+        let i = number;
+        number += 1;
+        // What was made on the way stands before this one; nobody moves it again.
+        mover.movable.resize(steps.len(), false);
+        let raised = match step.op() {
+            Some(Op::View(view)) if facts.fuses[i] => {
+                let view = view.clone();
+                mover.raised(steps, step.operands[0], &view, step, 0)
+            }
+            _ => None,
+        };
+        mover.movable.resize(steps.len(), false);
+        match raised {
+            None => mover.movable.push(facts.movable[i] && is_elementwise(step)),
+            // It may be moved on.
+            Some(made) => mover.movable[made as usize] = facts.movable[i],
+        }
+        raised
+    });
+}
+
+/// What is known of the steps before any is moved.
+struct Facts {
+    /// Elementwise, and all that reads it are views that together need no more than it has.
+    movable: Vec<bool>,
+    /// A view that only elementwise operations and reductions read, or views that only these read.
+    fuses: Vec<bool>,
+}
+
+impl Facts {
+    fn new(graph: &Graph) -> Facts {
+        let n = graph.steps.len();
+        let mut users: Vec<SmallVec<[u32; 2]>> = vec![SmallVec::new(); n];
+        for (i, step) in graph.steps.iter().enumerate() {
+            step.operands.iter().for_each(|x| users[*x as usize].push(i as u32));
+        }
+        let result = |i: usize| graph.outputs.contains(&(i as u32));
+        let view = |i: usize| match graph.steps[i].op() {
+            Some(Op::View(view)) => Some(view),
+            _ => None,
+        };
+        let mut fuses = vec![false; n];
+        for i in (0..n).rev() {
+            let fused =
+                |u: &u32| fuses[*u as usize] || closes_or_computes(&graph.steps[*u as usize]);
+            fuses[i] = view(i).is_some()
+                && !result(i)
+                && !users[i].is_empty()
+                && users[i].iter().all(fused);
+        }
+        let movable = |i: usize| {
+            let step = &graph.steps[i];
+            // A view that is moved has an elementwise operation in its place.
+            if !(is_elementwise(step) || fuses[i]) || result(i) || users[i].is_empty() {
+                return false;
+            }
+            if !users[i].iter().all(|u| fuses[*u as usize]) {
+                return false;
+            }
+            let sizes = users[i].iter().map(|u| shape::size(&graph.steps[*u as usize].shape));
+            let size = sizes.fold(0, usize::saturating_add);
+            let grows = |u: &u32| matches!(view(*u as usize), Some(View::Broadcast));
+            match users[i].iter().any(grows) {
+                true => users[i].len() == 1 && size <= SMALL && is_cheap(step),
+                false => size <= shape::size(&step.shape),
+            }
+        };
+        let movable = (0..n).map(movable).collect();
+        Facts { movable, fuses }
+    }
+}
+
+/// Whether programs have such steps in them.
+fn closes_or_computes(step: &Step) -> bool {
+    let rules = step.op().and_then(Op::rules);
+    rules.is_some_and(|r| r.elementwise().is_some() || r.closing().is_some())
+}
+
+/// Whether the step is elementwise.
+pub(super) fn is_elementwise(step: &Step) -> bool {
+    step.op().and_then(Op::rules).is_some_and(|r| r.elementwise().is_some())
+}
+
+/// Whether computing an element again costs no more than reading it.
+pub(super) fn is_cheap(step: &Step) -> bool {
+    use ultramarine_abi::schema::{binary, unary};
+    match step.op() {
+        Some(Op::Cast(_) | Op::Select(_)) => true,
+        Some(Op::Unary(u)) => matches!(
+            u.code,
+            unary::ABS
+                | unary::NEGATIVE
+                | unary::SQUARE
+                | unary::SIGN
+                | unary::LOGICAL_NOT
+                | unary::BITWISE_INVERT
+                | unary::REAL
+                | unary::IMAG
+                | unary::CONJUGATE
+        ),
+        Some(Op::Binary(b)) => !matches!(
+            b.code,
+            binary::POWER
+                | binary::LOGADDEXP
+                | binary::ARCTAN2
+                | binary::REMAINDER
+                | binary::FLOOR_DIVIDE
+                | binary::DIVIDE
+        ),
+        _ => false,
+    }
+}
+
+/// The value of each element, of a constant.
+pub(super) fn constant(step: &Step) -> Option<Scalar> {
+    match step.op() {
+        Some(Op::Fill(Fill { value })) => Some(*value),
+        _ => None,
+    }
+}
+
+struct Mover {
+    /// By step of the new graph.
+    movable: Vec<bool>,
+}
+
+impl Mover {
+    /// The step of `view` of step `of`, which is elementwise, as an operation of views; `None` where it stays.
+    /// `like` has the view's shape.
+    fn raised(
+        &mut self,
+        steps: &mut Vec<Step>,
+        of: u32,
+        view: &View,
+        like: &Step,
+        depth: usize,
+    ) -> Option<u32> {
+        let step = steps[of as usize].clone();
+        if !self.movable[of as usize] || step.place.stream != like.place.stream || depth > 32 {
+            return None;
+        }
+        let full = step.operands.iter().filter(|i| constant(&steps[**i as usize]).is_none());
+        if full.count() > MOST_OPERANDS {
+            return None;
+        }
+        // All of them first, so that nothing is made in vain.
+        if !step.operands.iter().all(|i| viewable(steps, *i, view, &step.shape, &like.shape)) {
+            return None;
+        }
+        let operands: Operands = (step.operands.iter())
+            .map(|i| self.viewed(steps, *i, view, like, &step, depth))
+            .collect();
+        Some(push(steps, Step { operands, shape: like.shape.clone(), ..step }))
+    }
+
+    /// Step `of` seen through `view`.
+    fn viewed(
+        &mut self,
+        steps: &mut Vec<Step>,
+        of: u32,
+        view: &View,
+        like: &Step,
+        by: &Step,
+        depth: usize,
+    ) -> u32 {
+        self.movable.resize(steps.len(), false);
+        let step = &steps[of as usize];
+        let shape = like.shape.clone();
+        let (dtype, place, hidden) = (step.dtype, by.place, step.hidden);
+        if constant(step).is_some() {
+            let (source, operands) = (step.source.clone(), Operands::new());
+            return push(steps, Step { source, operands, shape, dtype, place, hidden });
+        }
+        if let Some(raised) = self.raised(steps, of, view, like, depth + 1) {
+            return raised;
+        }
+        let made = |view: View, of: u32, shape: Shape| Step {
+            source: Source::Op(view.into()),
+            operands: Operands::from_slice(&[of]),
+            shape,
+            dtype,
+            place,
+            hidden,
+        };
+        let step = &steps[of as usize];
+        // A reshape goes before a broadcast, which has gaps.
+        if let (View::Reshape, Some(Op::View(View::Broadcast))) = (view, step.op())
+            && let Some(narrow) =
+                narrowed(&steps[step.operands[0] as usize].shape, &by.shape, &shape)
+        {
+            let source = step.operands[0];
+            let mut inner = source;
+            if narrow != steps[source as usize].shape {
+                inner = push(steps, made(View::Reshape, source, narrow.clone()));
+            }
+            return match narrow == shape {
+                true => inner,
+                false => push(steps, made(View::Broadcast, inner, shape)),
+            };
+        }
+        push(steps, made(view.clone(), of, shape))
+    }
+}
+
+fn push(steps: &mut Vec<Step>, step: Step) -> u32 {
+    steps.push(step);
+    steps.len() as u32 - 1
+}
+
+/// Whether the view of an operand costs nothing.
+fn viewable(steps: &[Step], of: u32, view: &View, from: &[usize], to: &[usize]) -> bool {
+    let step = &steps[of as usize];
+    if constant(step).is_some() {
+        return true;
+    }
+    match view {
+        View::Transpose(_) | View::Slice { .. } | View::Diagonal { .. } | View::Broadcast => true,
+        View::Reshape => match step.op() {
+            Some(Op::View(View::Broadcast)) => {
+                narrowed(&steps[step.operands[0] as usize].shape, from, to).is_some()
+            }
+            // Axes of size 1 come and go in any memory.
+            Some(Op::View(_)) => without_ones(from).eq(without_ones(to)),
+            Some(Op::Open(_) | Op::Many(_) | Op::Part(_) | Op::Identity(_) | Op::Transfer(_)) => {
+                without_ones(from).eq(without_ones(to))
+            }
+            Some(_) => true,
+            // Arguments mostly lie without gaps; if not, they are copied, as the result would have been.
+            None => true,
+        },
+        View::Strided { .. } | View::Bits => false,
+    }
+}
+
+fn without_ones(shape: &[usize]) -> impl Iterator<Item = &usize> {
+    shape.iter().filter(|n| **n != 1)
+}
+
+/// The shape that `own`, which is broadcast to `from`, must have to be broadcast to `to`, which has the elements of
+/// `from` in their order; `None` if there is none.
+fn narrowed(own: &[usize], from: &[usize], to: &[usize]) -> Option<Shape> {
+    if from.contains(&0) {
+        return None;
+    }
+    let lead = from.len() - own.len();
+    let at = |i: usize| if i < lead { 1 } else { own[i - lead] };
+    let mut out = Shape::new();
+    let mut i = 0;
+    while i < from.len() || out.len() < to.len() {
+        // The least run of axes on both sides with as many elements.
+        let (first, start) = (i, out.len());
+        let (mut p, mut q, mut end) = (1usize, 1usize, start);
+        loop {
+            if p <= q && i < from.len() && (p < q || p == 1) {
+                p *= from[i];
+                i += 1;
+            } else if end < to.len() {
+                q *= to[end];
+                end += 1;
+            } else if i < from.len() {
+                p *= from[i];
+                i += 1;
+            } else {
+                break;
+            }
+            if p == q && (p > 1 || (i == from.len() && end == to.len())) {
+                break;
+            }
+        }
+        if p != q {
+            return None;
+        }
+        let whole = (first..i).all(|a| at(a) == from[a]);
+        let none = (first..i).all(|a| at(a) == 1);
+        match (whole, none) {
+            (true, _) => out.extend_from_slice(&to[start..end]),
+            (_, true) => out.extend(std::iter::repeat_n(1, end - start)),
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_broadcast_is_reshaped_before() {
+        let narrow = |own: &[usize], from: &[usize], to: &[usize]| {
+            narrowed(own, from, to).map(|s| s.to_vec())
+        };
+        // A bias before heads are split.
+        assert_eq!(narrow(&[12], &[2, 5, 12], &[2, 5, 3, 4]), Some(vec![1, 1, 3, 4]));
+        assert_eq!(narrow(&[5, 1], &[2, 5, 12], &[2, 5, 3, 4]), Some(vec![1, 5, 1, 1]));
+        assert_eq!(narrow(&[12], &[10, 12], &[2, 5, 12]), Some(vec![1, 1, 12]));
+        assert_eq!(narrow(&[5, 12], &[2, 5, 12], &[10, 12]), None);
+        assert_eq!(narrow(&[], &[2, 3], &[6]), Some(vec![1]));
+        assert_eq!(narrow(&[1, 3], &[2, 3], &[2, 1, 3]), Some(vec![1, 1, 3]));
+        assert_eq!(narrow(&[3], &[1, 3], &[3, 1]), Some(vec![3, 1]));
+    }
+}
