@@ -188,14 +188,14 @@ pub fn pair(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Res<(Array, Array)> {
         (Some(a), None) => {
             if let Some(n) = Number::of(b)? {
                 let a = a.get().get(b.py());
-                let b = a.filled_like(n.beside(a.dtype())?);
+                let b = a.constant_beside(n.beside(a.dtype())?);
                 return Ok((a, b));
             }
         }
         (None, Some(b)) => {
             if let Some(n) = Number::of(a)? {
                 let b = b.get().get(a.py());
-                let a = b.filled_like(n.beside(b.dtype())?);
+                let a = b.constant_beside(n.beside(b.dtype())?);
                 return Ok((a, b));
             }
         }

@@ -120,8 +120,8 @@ def check(f: Function, got: list[np.ndarray]) -> None:
 def test_follows_as_in_mlx(name: str) -> None:
     f = FOLLOW[name]
     ours, traced = run(um, f, SIZES)
-    theirs, traced_there = run(mlx, f, SIZES)
-    assert traced == traced_there == 1
+    theirs, _ = run(mlx, f, SIZES)
+    assert traced == 1
     if name != "a size that is read":
         check(f, ours)
     for shape, a, b in zip(SIZES, ours, theirs, strict=True):

@@ -32,7 +32,7 @@ fn apply(
     let a = slf.get().get(py);
     if let Some(n) = Number::of(other)? {
         // A constant of the array's shape at once: no broadcast to build.
-        let b = a.filled_like(n.beside(a.dtype())?);
+        let b = a.constant_beside(n.beside(a.dtype())?);
         return Ok(if reflected { f(&b, &a)? } else { f(&a, &b)? });
     }
     let Some(b) = try_operand(other, Some(a.dtype()))? else {

@@ -65,7 +65,7 @@ macro_rules! like {
             stream: Option<StreamArg>,
         ) -> Res<PyArray> {
             let dtype = dtype.map_or(a.0.dtype(), |d| *d);
-            Ok(PyArray::new(on(stream, || a.0.beside(|| $f(a.0.shape(), dtype)))?))
+            Ok(PyArray::new(on(stream, || a.0.beside(|| ($f)(&a.0, dtype)))?))
         }
         )*
     };
@@ -73,12 +73,12 @@ macro_rules! like {
 
 like! {
     /// Zeros in the shape of another array, and in its dtype unless one is given.
-    zeros_like = Array::zeros;
+    zeros_like = |a: &Array, dtype| Ok::<_, ultramarine::Error>(a.filled_like(Scalar::from_i64(dtype, 0)));
     /// Ones in the shape of another array, and in its dtype unless one is given.
-    ones_like = Array::ones;
+    ones_like = |a: &Array, dtype| Ok::<_, ultramarine::Error>(a.filled_like(Scalar::from_i64(dtype, 1)));
     /// An array in the shape of another, and in its dtype unless one is given, whose elements are
     /// whatever its memory holds: see `empty`.
-    empty_like = Array::empty;
+    empty_like = |a: &Array, dtype| Array::empty(a.shape(), dtype);
 }
 
 /// `vals` broadcast to a shape, in a dtype.

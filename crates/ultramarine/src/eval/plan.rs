@@ -160,7 +160,8 @@ impl Planner<'_> {
         let limits = super::device_of(node.stream).ok();
         let rules = node.op.rules();
         let elementwise = rules.is_some_and(|r| r.elementwise().is_some());
-        let fusable = fusion && node.size() > 0 && limits.is_some_and(|d| d.fused_limit() > 0);
+        let runs = node.size() > 0 && limits.is_some_and(|d| d.fused_limit() > 0);
+        let fusable = fusion && runs;
         if fusable && elementwise {
             let target = match consumers {
                 NONE => None,
@@ -188,7 +189,8 @@ impl Planner<'_> {
             constants: 0,
             outputs: 1,
             closing,
-            fusable: fusable && (elementwise || closing.is_some()),
+            // One operation by itself is a program too: it carries its constants.
+            fusable: (runs && elementwise) || closing.is_some(),
         });
         self.note_inputs(i, g);
         if closing.is_some() {

@@ -2,7 +2,8 @@
 
 use super::{
     Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways, no_derivatives, resort,
-    select::where_, shapeless::filled_like,
+    select::where_,
+    shapeless::{filled_like, shapeless},
 };
 use crate::{
     array::Array,
@@ -62,6 +63,13 @@ impl Array {
     /// `value` in the shape of this array, in the dtype of the value: a number beside it.
     pub fn filled_like(&self, value: impl Into<Scalar>) -> Array {
         filled_like(self, value.into())
+    }
+
+    /// `value` in its own dtype as the other operand of a function of two arrays that are broadcast: in the
+    /// shape of this array, so that there is no broadcast to build. (0-d where shapes follow their operands.)
+    pub fn constant_beside(&self, value: impl Into<Scalar>) -> Array {
+        let shape = if shapeless() { Shape::new() } else { Shape::from_slice(self.shape()) };
+        filled(shape, value.into())
     }
 
     /// Zeros in the shape and dtype of this array.

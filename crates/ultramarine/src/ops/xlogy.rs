@@ -1,9 +1,10 @@
 //! `x log y`, which is 0 where `x` is 0: a term of entropies and likelihoods.
 
 use super::{
-    Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, Ways, batch,
+    Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, Ways, batch,
     lean::{bin, like, plus, un},
     select::where_,
+    shapeless::broadcast_with,
 };
 use crate::{
     array::Array,
@@ -38,7 +39,7 @@ impl Array {
         let dtype = promoted.to_inexact();
         let shape = shape::broadcast_shapes(self.shape(), other.shape())?;
         let (x, y) = (self.promoted(dtype), other.promoted(dtype));
-        let (x, y) = (x.broadcast_to(&shape)?, y.broadcast_to(&shape)?);
+        let (x, y) = (broadcast_with(&x, &shape, &[&y])?, broadcast_with(&y, &shape, &[&x])?);
         Array::open(Xlogy, &[&x, &y], shape, dtype)
     }
 }
@@ -64,6 +65,10 @@ fn slopes(x: &Array, y: &Array) -> Result<(Array, Array)> {
 impl Rules for Xlogy {
     fn name(&self) -> &'static str {
         "xlogy"
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.elementwise()
     }
 
     fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {

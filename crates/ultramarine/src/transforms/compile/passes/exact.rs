@@ -1,9 +1,9 @@
 //! Operations that change no bit, and conversions that are one: merged.
 //!
-//! Exact means exact for every value. So floats are multiplied by one and divided by one as they were: that quiets a
-//! signalling NaN; and zero is added to them, for -0.0 + 0.0 is 0.0.
+//! Exact means exact for every value. So floats are multiplied by one as they were, which quiets a signalling NaN, and
+//! zero is added to them, for -0.0 + 0.0 is 0.0.
 
-use super::Graph;
+use super::{Graph, escaping};
 use crate::{
     dtype::{Dtype, Kind},
     ops::{Op, fill::Fill},
@@ -12,17 +12,22 @@ use crate::{
 };
 use ultramarine_abi::schema::{binary, unary};
 
-/// Leaves out what does nothing.
+/// Leaves out what does nothing. Results keep memory of their own: one may be exported, and written to.
 pub(super) fn merge(graph: &mut Graph) {
+    let escapes = escaping(graph);
+    let mut number = 0;
     graph.rewrite(|steps, step| {
+        let escapes = escapes[number];
+        number += 1;
         let op = step.op()?;
-        match op {
+        let same = match op {
             Op::Cast(_) => cast(steps, step),
             Op::Unary(u) => inverse(steps, step, u.code),
             Op::Binary(b) => neutral(steps, step, b.code),
             Op::Select(_) if step.operands[1] == step.operands[2] => Some(step.operands[1]),
             _ => None,
-        }
+        };
+        same.filter(|_| !escapes)
     });
 }
 
@@ -77,15 +82,22 @@ fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
     if [from, by, to].iter().any(|d| d.is_storage()) || !widens(from, by) {
         return None;
     }
-    let exact = |d: Dtype| integer_bits(d).is_some();
+    let Some((_, bits)) = integer_bits(from) else {
+        // Of floats only what is zero stays the same for all: a signalling NaN comes back quiet.
+        if to == Dtype::Bool {
+            step.operands[0] = source;
+        }
+        return None;
+    };
     if from == to {
-        // There and back: of floats a signalling NaN comes back quiet.
-        return exact(from).then_some(source);
+        return Some(source);
     }
+    let whole = |d: Dtype| integer_bits(d).is_some();
     // A float becomes an integer in another way than an integer does where it does not fit.
-    let alike = exact(from) == exact(by) || !exact(to) || to == Dtype::Bool;
-    // A half goes to the other by way of float32 in any case, as it does to float64's neighbours.
-    if alike && (exact(from) || to == Dtype::Float64 || to == Dtype::Float32 || to == Dtype::Bool) {
+    let alike = whole(by) || !whole(to) || to == Dtype::Bool;
+    // Long integers may be rounded twice on their way to a half, or once.
+    let once = !matches!(to, Dtype::Float16 | Dtype::Bfloat16) || bits <= 16;
+    if alike && once {
         step.operands[0] = source;
     }
     None
