@@ -20,6 +20,7 @@ def test_on_opencl() -> None:
     plugin = opencl()
     if plugin is None:
         pytest.skip("there is no OpenCL device here")
+    package = str(Path(mx.__file__ or "").parents[1])
     done = subprocess.run(
         [
             sys.executable,
@@ -34,6 +35,7 @@ def test_on_opencl() -> None:
         cwd=HERE / "kernels",
         env={
             **os.environ,
+            "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]),
             "PLUGIN": str(plugin),
             "ULTRAMARINE_LOG": "off",
             "ULTRAMARINE_VALIDATE": "1",

@@ -74,7 +74,6 @@ pub(crate) struct KernelFacts {
     /// Most threads of a group.
     pub max_group: u32,
     /// Sizes of groups that suit the device are multiples of this.
-    #[allow(dead_code, reason = "for whoever chooses a group")]
     pub group_multiple: u32,
     /// Bytes of shared memory of a group.
     pub max_shared: u32,
