@@ -25,6 +25,8 @@ def draw(shape: tuple[int, ...], dtype: str) -> mx.array:
     data = RANDOM.standard_normal(shape)
     if dtype == "complex64":
         return mx.array((data + 1j * RANDOM.standard_normal(shape)).astype(np.complex64))
+    if dtype == "float32":
+        return mx.array(data.astype(np.float32))
     with mx.stream(mx.cpu):
         return mx.asarray(data).astype(getattr(mx, dtype))
 
@@ -149,7 +151,8 @@ def custom(x: mx.array, y: mx.array) -> mx.array:
 def same(have: Any, want: Any) -> None:
     for a, b in zip(have, want, strict=True):
         assert a.shape == b.shape and a.dtype == b.dtype
-        assert mx.allclose(a, b, rtol=1e-5, atol=1e-5)
+        # Sums may cancel, and kernels may fuse a product with a sum.
+        assert np.all(np.abs(wide(a) - wide(b)) <= 1e-5 * max(1.0, np.abs(wide(b)).max()))
 
 
 @pytest.mark.parametrize("shapes", [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4))])
