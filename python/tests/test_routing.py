@@ -83,6 +83,23 @@ assert mx.random.normal((2,)).device == gpu[0]
     )
 
 
+def test_a_copy_on_a_device_is_not_written_over() -> None:
+    """stop_gradient hands its operand's memory on; the device's copy of that belongs to the operand still."""
+    routed(
+        """
+with mx.stream(mx.cpu):
+    x = mx.arange(12, dtype=mx.float32) + 0
+    mx.eval(x)
+for _ in range(2):
+    twice = mx.multiply(mx.stop_gradient(x), 2, stream=gpu[0])
+    assert twice.tolist() == [2 * i for i in range(12)]
+    assert mx.multiply(x, 1, stream=gpu[0]).tolist() == list(range(12))
+    assert mx.grad(lambda x: mx.square(x).sum(stream=gpu[0]))(x).tolist() == twice.tolist()
+""",
+        minimal(),
+    )
+
+
 def test_accelerators_do_not_mix_unless_told() -> None:
     routed(
         """
