@@ -91,11 +91,11 @@ fn to_host(from: &Buffer) -> Result<BufferRef> {
 
 /// `from` is host memory.
 fn to_device(from: &Buffer, device: &'static DeviceState) -> Result<BufferRef> {
-    // SAFETY: host memory of that many bytes, or none.
-    let bytes = match from.bytes() {
-        0 => &[],
-        n => unsafe { std::slice::from_raw_parts(from.as_ptr(), n) },
-    };
+    if from.bytes() == 0 {
+        return bytes_to_device(&[], device);
+    }
+    // SAFETY: host memory of that many bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(from.as_ptr(), from.bytes()) };
     bytes_to_device(bytes, device)
 }
 

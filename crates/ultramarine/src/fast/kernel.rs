@@ -13,6 +13,7 @@ use crate::{
     shape::Shape,
 };
 use std::collections::HashSet;
+use std::io::Write;
 use std::sync::Arc;
 
 /// A kernel, as it was defined.
@@ -236,7 +237,8 @@ impl Kernel {
         self.0.language_on(device)?;
         self.judge(inputs, launch)?;
         if launch.verbose {
-            println!("{}", made.text(device)?);
+            // Not to be printed is no failure of the call.
+            let _ = writeln!(std::io::stdout(), "{}", made.text(device)?);
         } else {
             made.generated(device)?;
         }

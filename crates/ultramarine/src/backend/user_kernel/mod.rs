@@ -131,6 +131,9 @@ impl Drop for UserKernel {
     }
 }
 
+/// Constants in memory of a device, with their bytes.
+type Uploaded = SmallVec<[(Value, [usize; 1]); 8]>;
+
 /// A kernel that is compiled by whoever comes first; others wait. Empty after a failure.
 type Slot = Arc<Mutex<Option<Arc<UserKernel>>>>;
 
@@ -429,7 +432,7 @@ impl Exec {
     }
 
     /// The constants among the arguments, in memory of the device, with their length.
-    fn upload(&self, arguments: &[Argument<'_>]) -> Result<SmallVec<[(Value, [usize; 1]); 8]>> {
+    fn upload(&self, arguments: &[Argument<'_>]) -> Result<Uploaded> {
         let mut uploaded = SmallVec::new();
         for argument in arguments {
             if let Argument::Constants(bytes) = argument {
@@ -445,7 +448,7 @@ impl Exec {
     fn describe(
         &self,
         arguments: &[Argument<'_>],
-        constants: &[(Value, [usize; 1])],
+        constants: &Uploaded,
     ) -> (Vec<Tensor>, SmallVec<[abi::KernelArgument; 16]>) {
         // As long as it will ever be, so that addresses stay.
         let mut tensors = Vec::<Tensor>::with_capacity(arguments.len());

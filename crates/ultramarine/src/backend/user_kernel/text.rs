@@ -69,7 +69,7 @@ impl Text {
         let mut skipped = false;
         for (i, line) in lines.iter().enumerate() {
             let number = i + 1;
-            if !near(number) && !(all && number <= MOST_LINES) {
+            if !(near(number) || all && number <= MOST_LINES) {
                 if !std::mem::replace(&mut skipped, true) {
                     text.push_str("...\n");
                 }
