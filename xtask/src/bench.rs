@@ -52,15 +52,14 @@ pub fn run(names: &[String]) -> Result<()> {
 
     if axpby {
         sh::say("axpby: one expression, and a kernel of one's own");
-        for folder in ["examples/extensions/axpby"] {
-            // In a release build of its own, as a user installs it.
-            let installed = match sh::root().join(folder).is_dir() {
-                true => venv.pip_install(&["--no-build-isolation", "--no-deps", folder]),
-                false => Ok(()),
-            };
-            if let Err(error) = installed {
-                eprintln!("left out: {folder}: {error:#}");
-            }
+        let folder = "examples/extensions/axpby";
+        // In a release build of its own, as a user installs it.
+        let installed = match sh::root().join(folder).is_dir() {
+            true => venv.pip_install(&["--no-build-isolation", "--no-deps", folder]),
+            false => Ok(()),
+        };
+        if let Err(error) = installed {
+            eprintln!("left out: {folder}: {error:#}");
         }
         let limits = sh::root().join("target/release/examples/limits");
         let limits = limits.to_string_lossy().into_owned();

@@ -53,15 +53,17 @@ fn values_slopes_and_batches() {
             let by_x =
                 |a: &[Array]| Ok::<_, ultramarine::Error>(vec![interp(&a[0], &xp, &fp, clamped)?]);
             let ones = made(&[1.0; 8], dtype);
-            let back = vjp(by_x, &[x.clone()], &[ones.clone()]).expect("vjp").1;
+            let back =
+                vjp(by_x, std::slice::from_ref(&x), std::slice::from_ref(&ones)).expect("vjp").1;
             close(&back[0], &slopes, bound);
-            let forward = jvp(by_x, &[x.clone()], &[ones.clone()]).expect("jvp").1;
+            let forward =
+                jvp(by_x, std::slice::from_ref(&x), std::slice::from_ref(&ones)).expect("jvp").1;
             close(&forward[0], &slopes, bound);
 
             // By the table: sums of all weights are the number of looks, and the function is linear in it.
             let by_fp =
                 |a: &[Array]| Ok::<_, ultramarine::Error>(vec![interp(&x, &xp, &a[0], clamped)?]);
-            let back = vjp(by_fp, &[fp.clone()], &[ones]).expect("vjp").1.remove(0);
+            let back = vjp(by_fp, std::slice::from_ref(&fp), &[ones]).expect("vjp").1.remove(0);
             let total = back.multiply(&fp).and_then(|s| s.sum(None, false)).expect("a sum");
             close(&total, &[values.iter().sum()], 20.0 * bound);
 
@@ -97,9 +99,12 @@ fn batches_of_tables_second_derivatives_and_compiled() {
     let slope = |a: &[Array]| {
         let by_x =
             |x: &[Array]| Ok::<_, ultramarine::Error>(vec![interp(&x[0], &xp, &a[0], false)?]);
-        Ok::<_, ultramarine::Error>(vjp(by_x, &[x.clone()], &[ones.clone()])?.1)
+        Ok::<_, ultramarine::Error>(
+            vjp(by_x, std::slice::from_ref(&x), std::slice::from_ref(&ones))?.1,
+        )
     };
-    let found = jvp(slope, &[fp.clone()], &[fp.clone()]).expect("jvp of vjp").1;
+    let found =
+        jvp(slope, std::slice::from_ref(&fp), std::slice::from_ref(&fp)).expect("jvp of vjp").1;
     let slopes: Vec<f64> = X.iter().map(|&x| reference(x, false).1).collect();
     close(&found[0], &slopes, 1e-12);
 
