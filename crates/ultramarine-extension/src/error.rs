@@ -179,3 +179,11 @@ pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
         otherwise
     })
 }
+
+/// Runs what may panic outside of a rule; `what` says whose fault that is.
+pub(crate) fn caught<T>(what: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        let failure = Error::of_panic(payload);
+        Err(Error::runtime(format!("[apply] {what}: {failure}")))
+    })
+}

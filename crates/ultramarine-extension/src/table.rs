@@ -5,7 +5,7 @@
 use crate::{
     array::Array,
     cpu::CpuCall,
-    error::{Error, Result, guard, guard_value},
+    error::{Error, Result, caught, guard, guard_value},
     gpu::GpuCall,
     primitive::{Jvp, Primitive, Vjp, Vmap},
     tensor::{TensorType, structs},
@@ -38,7 +38,12 @@ pub(crate) struct Table<P> {
 }
 
 impl<P: Primitive> Table<P> {
+    /// Asks the primitive who it is, which is no rule, but may panic as one.
     pub fn new(primitive: P) -> Result<Self> {
+        caught(std::any::type_name::<P>(), || Self::asked(primitive))
+    }
+
+    fn asked(primitive: P) -> Result<Self> {
         let name = CString::new(primitive.name())
             .map_err(|_| Error::value("[apply] A primitive's name has a NUL in it."))?;
         let n_outputs = primitive.outputs();

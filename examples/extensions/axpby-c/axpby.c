@@ -483,7 +483,7 @@ static um_status apply(const numbers *by, um_array *const *inputs, const um_plac
   if (copy == NULL) return UM_OUT_OF_MEMORY;
   *copy = *by;
   const um_primitive primitive = {
-      .size = sizeof primitive, .flags = UM_PRIMITIVE_ALLOCATES, .name = "axpby", .version = 1, .n_outputs = 1,
+      .size = sizeof primitive, .flags = UM_PRIMITIVE_ALLOCATES, .name = "axpby_c", .version = 1, .n_outputs = 1,
       .attributes = copy, .attribute_bytes = sizeof *copy, .context = copy, .infer = infer, .eval_cpu = eval_cpu,
       .eval_gpu = eval_gpu, .compose = compose, .vjp = vjp, .jvp = jvp, .vmap = vmap, .print = print, .release = free,
   };

@@ -40,6 +40,7 @@ WITHOUT_ARRAYS = [
     "get_active_memory",
     "get_array_buffer_size",
     "get_cache_memory",
+    "get_include",
     "get_memory_limit",
     "get_peak_memory",
     "get_printoptions",

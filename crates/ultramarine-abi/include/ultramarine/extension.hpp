@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "extension.h"
+#include "helper_loop.hpp"
 
 namespace um {
 namespace extension {
@@ -137,28 +138,6 @@ inline um_status tell(um_error **error, um_status code, const char *text) noexce
   return code;
 }
 
-/* The first exception of a loop's calls, which is thrown again behind it. */
-template <typename Body>
-struct Loop {
-  explicit Loop(Body &b) : body(b) {}
-  static void call(void *context, uint64_t index) noexcept {
-    Loop *loop = static_cast<Loop *>(context);
-    try {
-      loop->body(index);
-    } catch (...) {
-      try {
-        std::lock_guard<std::mutex> locked(loop->lock);
-        if (!loop->first) loop->first = std::current_exception();
-      } catch (...) {
-        /* a mutex that cannot be locked: the loop goes on */
-      }
-    }
-  }
-  Body &body;
-  std::mutex lock;
-  std::exception_ptr first;
-};
-
 }  // namespace detail
 
 /* Runs the body of a rule. What it throws becomes a status and an error. */
@@ -193,7 +172,7 @@ void parallel(uint64_t n, uint64_t grain, Body body) {
   uint64_t each = (n + count - 1) / count;
   count = (n + each - 1) / each;
   auto range = [&](uint64_t i) { body(i * each, (i + 1) * each < n ? (i + 1) * each : n); };
-  detail::Loop<decltype(range)> loop(range);
+  um::detail::Loop<decltype(range)> loop(range);
   if (host().parallel_for != nullptr && count > 1) {
     host().parallel_for(host().host, count, &decltype(loop)::call, &loop);
   } else {

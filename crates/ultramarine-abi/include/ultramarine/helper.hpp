@@ -14,7 +14,6 @@
 
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -22,6 +21,7 @@
 #include <utility>
 
 #include "helper.h"
+#include "helper_loop.hpp"
 
 namespace um {
 
@@ -112,33 +112,12 @@ class Host {
    * first exception is thrown again after the loop. */
   template <typename Body>
   void parallel_for(uint64_t count, Body body) const {
-    Loop<Body> loop(body);
-    um_parallel_for(&table_, count, &Loop<Body>::call, &loop);
+    detail::Loop<Body> loop(body);
+    um_parallel_for(&table_, count, &detail::Loop<Body>::call, &loop);
     if (loop.first) std::rethrow_exception(loop.first);
   }
 
  private:
-  template <typename Body>
-  struct Loop {
-    explicit Loop(Body &b) : body(b) {}
-    static void call(void *context, uint64_t index) noexcept {
-      Loop *loop = static_cast<Loop *>(context);
-      try {
-        loop->body(index);
-      } catch (...) {
-        try {
-          std::lock_guard<std::mutex> locked(loop->lock);
-          if (!loop->first) loop->first = std::current_exception();
-        } catch (...) {
-          /* a mutex that cannot be locked: the loop goes on */
-        }
-      }
-    }
-    Body &body;
-    std::mutex lock;
-    std::exception_ptr first;
-  };
-
   um_host_table table_;
 };
 

@@ -39,32 +39,42 @@ fn check<T: Number>(tensor: &Tensor) -> Result<()> {
     Err(Error::runtime(format!("A view of {} of a tensor of {dtype}.", T::DTYPE)))
 }
 
+/// What both views tell of their tensor.
+macro_rules! layout {
+    ($view:ident) => {
+        impl<T: Number> $view<'_, T> {
+            /// Sizes of the axes.
+            pub fn shape(&self) -> &[usize] {
+                &self.tensor.shape
+            }
+
+            /// Strides of the axes, in elements.
+            pub fn strides(&self) -> &[isize] {
+                &self.tensor.strides
+            }
+
+            /// Number of elements.
+            pub fn len(&self) -> usize {
+                self.tensor.elements()
+            }
+
+            /// Whether there are none.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+        }
+    };
+}
+
+layout!(View);
+layout!(ViewMut);
+
 impl<'a, T: Number> View<'a, T> {
     /// # Safety
     /// The tensor's elements are readable and unchanged for `'a`.
     pub(crate) unsafe fn new(tensor: Tensor) -> Result<Self> {
         check::<T>(&tensor)?;
         Ok(Self { tensor, life: PhantomData })
-    }
-
-    /// Sizes of the axes.
-    pub fn shape(&self) -> &[usize] {
-        &self.tensor.shape
-    }
-
-    /// Strides of the axes, in elements.
-    pub fn strides(&self) -> &[isize] {
-        &self.tensor.strides
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        self.tensor.elements()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The element with index 0 in all axes.
@@ -139,26 +149,6 @@ impl<'a, T: Number> ViewMut<'a, T> {
     pub(crate) unsafe fn new(tensor: Tensor) -> Result<Self> {
         check::<T>(&tensor)?;
         Ok(Self { tensor, life: PhantomData })
-    }
-
-    /// Sizes of the axes.
-    pub fn shape(&self) -> &[usize] {
-        &self.tensor.shape
-    }
-
-    /// Strides of the axes, in elements.
-    pub fn strides(&self) -> &[isize] {
-        &self.tensor.strides
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        self.tensor.elements()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The element with index 0 in all axes.

@@ -201,6 +201,27 @@ fn a_panic_in_any_rule_is_an_error_with_its_text() {
 }
 
 #[test]
+fn a_panic_in_what_is_no_rule_is_an_error_too() {
+    struct Shy;
+    impl Primitive for Shy {
+        fn name(&self) -> &str {
+            "shy"
+        }
+        fn attributes(&self) -> Attributes {
+            panic!("has none")
+        }
+        fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>> {
+            Ok(inputs.to_vec())
+        }
+    }
+    let x = array();
+    let failure = apply(Shy, &[&x], Place::Default).expect_err("it panics").to_string();
+    assert!(failure.contains("Shy") && failure.contains("has none"), "{failure}");
+    drop(x);
+    none_is_left();
+}
+
+#[test]
 fn too_few_results_are_an_error_and_nothing_is_handed_out() {
     let x = array();
     let p = applied(Told { what: What::TooFew, _alive: Arc::new(()) }, &x);

@@ -65,39 +65,43 @@ pub(super) unsafe fn guard(
     code
 }
 
-/// A struct of the contract: `#[repr(C)]`, and its first field is `size: u32`.
+/// A struct of the contract: `#[repr(C)]`, its first field is `size: u32`, and all zeroes are a value of it.
 ///
 /// # Safety
 /// That is so.
 pub(super) unsafe trait Sized32: Copy {
     /// Its name in C, for errors.
     const NAME: &'static str;
+    /// Its size in version 1.0, which every extension of this major has.
+    const FIRST: usize;
 }
 
 macro_rules! sized {
-    ($($t:ident $name:literal)*) => {
+    ($($t:ident $name:literal $first:literal)*) => {
         $(
-            // SAFETY: as defined in the contract.
+            // SAFETY: as defined in the contract: integers, and pointers that may be NULL.
             unsafe impl Sized32 for ultramarine_abi::extension::$t {
                 const NAME: &'static str = $name;
+                const FIRST: usize = $first;
             }
+            const _: () = assert!(size_of::<ultramarine_abi::extension::$t>() >= $first);
         )*
     };
 }
 
 sized! {
-    PlaceCode "um_place"
-    TensorType "um_tensor_type"
-    View "um_view"
-    KernelText "um_kernel_text"
-    KernelFacts "um_kernel_facts"
-    Binding "um_binding"
-    Dispatch "um_dispatch"
-    Primitive "um_primitive"
-    Attribute "um_attribute"
+    PlaceCode "um_place" 24
+    TensorType "um_tensor_type" 272
+    View "um_view" 48
+    KernelText "um_kernel_text" 48
+    KernelFacts "um_kernel_facts" 16
+    Binding "um_binding" 48
+    Dispatch "um_dispatch" 48
+    Primitive "um_primitive" 128
+    Attribute "um_attribute" 64
 }
 
-/// The `size` of a struct, if it is no shorter than this contract's.
+/// The `size` of a struct, if it is no shorter than it ever was.
 ///
 /// # Safety
 /// `at` is NULL or points at a struct whose size is what it says.
@@ -110,31 +114,38 @@ unsafe fn judged<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
     }
     // SAFETY: not NULL; begins with its size.
     let size = unsafe { at.cast::<u32>().read() };
-    if (size as usize) < size_of::<T>() {
-        let text = format!("{} says it has {size} bytes; it has {}.", T::NAME, size_of::<T>());
+    if (size as usize) < T::FIRST {
+        let text = format!("{} says it has {size} bytes; it has {}.", T::NAME, T::FIRST);
         return Err(Error::value(function, text));
     }
     Ok(size)
 }
 
-/// A struct that somebody passed in.
+/// A struct that somebody passed in. What an older one lacks is zero.
 ///
 /// # Safety
 /// `at` is NULL or points at a struct whose size is what it says.
 pub(super) unsafe fn read<T: Sized32>(function: &str, at: *const T) -> Result<T> {
-    // SAFETY: by this function's contract; then it is long enough.
-    unsafe { judged(function, at).map(|_| at.read()) }
+    // SAFETY: by this function's contract; no more is copied than there is, and zeroes are a value of it.
+    unsafe {
+        let size = judged(function, at)?;
+        let mut value = std::mem::zeroed::<T>();
+        let bytes = (size as usize).min(size_of::<T>());
+        at.cast::<u8>().copy_to_nonoverlapping((&raw mut value).cast(), bytes);
+        Ok(value)
+    }
 }
 
-/// A struct that somebody wants filled: it keeps its `size`.
+/// A struct that somebody wants filled: it keeps its `size`, and gets as much as it has room for.
 ///
 /// # Safety
 /// `at` is NULL or points at a struct of the caller's whose size is what it says.
 pub(super) unsafe fn fill<T: Sized32>(function: &str, at: *mut T, value: T) -> Result<()> {
-    // SAFETY: by this function's contract; then it is long enough.
+    // SAFETY: by this function's contract; no more is written than there is room for.
     unsafe {
         let size = judged(function, at)?;
-        at.write(value);
+        let bytes = (size as usize).min(size_of::<T>());
+        (&raw const value).cast::<u8>().copy_to_nonoverlapping(at.cast(), bytes);
         at.cast::<u32>().write(size);
     }
     Ok(())
@@ -174,7 +185,7 @@ pub(super) unsafe fn read_all<T: Sized32>(
     // SAFETY: by this function's contract there is a first one.
     let size = unsafe { judged(function, at)? };
     let stride = if stride == 0 { size } else { stride } as usize;
-    if stride < size_of::<T>() || !stride.is_multiple_of(align_of::<T>()) {
+    if stride < size as usize || !stride.is_multiple_of(align_of::<T>()) {
         return Err(Error::value(function, format!("{} with a stride of {stride}.", T::NAME)));
     }
     // SAFETY: by this function's contract.

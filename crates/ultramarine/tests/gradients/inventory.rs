@@ -21,6 +21,10 @@ use Where::{Here, Not, Python};
 
 /// By the type that implements `Rules` or `ManyRules`.
 const OPERATIONS: &[(&str, Where)] = &[
+    (
+        "Applied",
+        Not("primitives from outside: tests/extension/, python/tests/test_extension_axpby.py"),
+    ),
     ("Arange", Not("no operands")),
     ("ArgReduce", Python(&["argmax", "argmin"])),
     ("Bad", Not("of tests")),
@@ -40,6 +44,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Gather", Here(&["take", "index"])),
     ("GatherAxis", Here(&["take_along_axis"])),
     ("Identity", Not("stop_gradient_stops in main.rs; depends in tests/custom_function.rs")),
+    ("Launched", Not("kernels of users, without rules: tests/opencl_kernels/transforms.rs")),
     ("Lu", Python(&["linalg.lu", "linalg.lu, tall", "linalg.lu, wide"])),
     ("Many", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
     ("Matmul", Here(&["matmul"])),
