@@ -1,10 +1,9 @@
-"""How long composed and custom take, how far that is from what memory gives, and their ratio.
+"""How long composed and custom take, and their ratio.
 
     python benchmarks/axpby.py [--size 4096] [--runs 40] [--dtype float32]
 
-The limit is two streams that are read and one that is written past the caches, of the same sizes, in a plain loop on all
-threads. Runs alternate, so that a change of the machine's pace meets all of them; medians count. A result's memory is
-let go before the next one is made, as in a training loop.
+Runs alternate, so that a change of the machine's pace meets all of them; medians count. A result's memory is
+let go before the next one is made, as in a training loop. What memory gives is told by `cargo xtask bench axpby`.
 """
 
 import argparse
@@ -12,7 +11,6 @@ import statistics
 import time
 
 from ultramarine_axpby import axpby
-from ultramarine_axpby._native import Streams
 
 import ultramarine as um
 
@@ -54,14 +52,11 @@ def main():
         "composed": lambda: seconds(lambda: alpha * x + beta * y),
         "custom": lambda: seconds(lambda: axpby(x, y, alpha, beta)),
     }
-    if given.device == "cpu":
-        functions["limit"] = Streams(x.nbytes).run
     times = measure(functions, given.runs)
 
     print(f"{given.size} x {given.size} of {given.dtype}, median of {given.runs} runs")
     for name, median in times.items():
-        share = f"  {100 * times['limit'] / median:5.1f} % of the limit" if "limit" in times else ""
-        print(f"{name:9} {1e3 * median:8.3f} ms  {3 * x.nbytes / median / 1e9:6.2f} GB/s{share}")
+        print(f"{name:9} {1e3 * median:8.3f} ms  {3 * x.nbytes / median / 1e9:6.2f} GB/s")
     print(f"composed / custom: {times['composed'] / times['custom']:.2f}")
 
 

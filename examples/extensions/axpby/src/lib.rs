@@ -2,12 +2,10 @@
 //!
 //! * `primitive.rs`: the operation and its rules;
 //! * `cpu.rs`: its kernels on the CPU, `gpu.rs` and `kernels/`: those of accelerators;
-//! * `limit.rs`: how fast this machine's memory is, for the benchmark;
 //! * here: the functions of the Python module.
 
 mod cpu;
 mod gpu;
-mod limit;
 mod primitive;
 
 use primitive::{Axpby, DTYPES};
@@ -67,6 +65,5 @@ fn axpby(x: Array, y: Array, alpha: f64, beta: f64, stream: Option<Place>) -> Re
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     python::connect_python(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<limit::Streams>()?;
     module.add_function(wrap_pyfunction!(axpby, module)?)
 }
