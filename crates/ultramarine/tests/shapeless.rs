@@ -19,6 +19,14 @@ fn gradient(f: Function) -> impl Fn(&Array) -> Result<Array> + Send + Sync + Clo
 
 /// Compiles `f` shapeless and compares it with `f` itself, to the bit, for several shapes with one trace.
 fn check(name: &str, f: impl Fn(&Array) -> Result<Array> + Send + Sync + Clone + 'static) {
+    check_on(name, f, &[[4, 4], [8, 8], [2, 6], [6, 2], [1, 4], [3, 1], [4, 4]]);
+}
+
+fn check_on(
+    name: &str,
+    f: impl Fn(&Array) -> Result<Array> + Send + Sync + Clone + 'static,
+    shapes: &[[usize; 2]],
+) {
     let count = Arc::new(AtomicUsize::new(0));
     let (own, traced) = (count.clone(), f.clone());
     let compiled = compile(move |x: &[Array]| {
@@ -26,7 +34,7 @@ fn check(name: &str, f: impl Fn(&Array) -> Result<Array> + Send + Sync + Clone +
         Ok(vec![traced(&x[0])?])
     })
     .shapeless();
-    for shape in [[4, 4], [8, 8], [2, 6], [6, 2], [1, 4], [3, 1], [4, 4]] {
+    for &shape in shapes {
         let x = of_shape(&shape);
         let want = f(&x).unwrap_or_else(|e| panic!("{name} {shape:?}: {e}"));
         let got = compiled.call(&[x]).unwrap_or_else(|e| panic!("{name} {shape:?}: {e}"));
@@ -92,6 +100,17 @@ fn what_follows_is_right_for_every_size() {
     for (name, f) in all {
         check(name, *f);
     }
+}
+
+/// What is the only element, when traced, is not the whole axis later.
+#[test]
+fn the_only_element_stays_an_element() {
+    let shapes = [[1, 4], [3, 4], [2, 1], [1, 1]];
+    check_on("x[0]", |x| x.index(&index![0]), &shapes);
+    check_on("x[0] + sum", |x| x.index(&index![0])?.add(&x.sum(None, false)?), &shapes);
+    check_on("x[0, 0]", |x| x.index(&index![0, 0]), &shapes);
+    check_on("x - x[0]", |x| x.subtract(&x.index(&index![0])?), &shapes);
+    check_on("gradient", gradient(|x| x.index(&index![0])?.square()?.sum(None, false)), &shapes);
 }
 
 #[test]

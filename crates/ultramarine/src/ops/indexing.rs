@@ -236,8 +236,9 @@ impl Plan {
                     p.order.push(Some(axis));
                     axis += 1;
                 }
-                // Of the sizes of the moment a position from the end would become one from the start.
-                Index::Int(i) if *i < 0 && shapeless() => {
+                // Of the sizes of the moment a position from the end would become one from the start, and the only
+                // element the whole axis.
+                Index::Int(i) if (*i < 0 || of[axis] == 1) && shapeless() => {
                     within(*i, axis, of[axis])?;
                     p.arrays.push(Array::scalar(*i));
                     p.axes.push(axis as u8);
