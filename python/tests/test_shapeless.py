@@ -168,7 +168,7 @@ def test_sizes_that_do_not_fit_are_an_error() -> None:
 
 def test_transforms_outside_and_inside() -> None:
     f = um.compile(lambda x: um.softmax(x, axis=-1) * x, shapeless=True)
-    whole = lambda x: um.softmax(x, axis=-1) * x  # noqa: E731
+    whole = lambda x: um.softmax(x, axis=-1) * x
     for shape in SIZES:
         x = um.array(data(shape))
         got = um.grad(lambda x: f(x).sum())(x)

@@ -20,8 +20,13 @@ const BELOW: &[&str] = &[
 /// Backends that we know of. The core must do without knowing any.
 const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm", "vulkan", "wgpu"];
 
-/// The one table of the core that may name them: DLPack's numbers of device types, for people.
-const NAMES: &[&str] = &["crates/ultramarine/src/interchange/kinds.rs"];
+/// What of the core may name them: DLPack's numbers of device types, for people; and languages of kernels, some of which
+/// are called alike.
+const NAMES: &[&str] =
+    &["crates/ultramarine/src/interchange/kinds.rs", "crates/ultramarine/src/fast"];
+
+/// Languages of kernels, which are not the backends that take them.
+const LANGUAGES: [&str; 2] = ["\"cuda-c\"", "\"opencl-c\""];
 
 /// Both spellings of the core in symbols: how Rust mangles the crate's name, and the
 /// paths of its sources in the places of panics.
@@ -58,14 +63,15 @@ fn names() -> Result<()> {
     let mut found = Vec::new();
     for file in sh::tree()? {
         let core = file.starts_with("crates/ultramarine/src");
-        if !core || NAMES.iter().any(|name| file == Path::new(name)) {
+        if !core || NAMES.iter().any(|name| file.starts_with(name)) {
             continue;
         }
         let text = std::fs::read_to_string(sh::root().join(&file))
             .with_context(|| format!("cannot read {}", file.display()))?;
         for (number, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
-            if let Some(name) = backend_named(code) {
+            let code = LANGUAGES.iter().fold(code.to_owned(), |code, l| code.replace(l, ""));
+            if let Some(name) = backend_named(&code) {
                 found.push(format!("{}:{}: {name}", file.display(), number + 1));
             }
         }

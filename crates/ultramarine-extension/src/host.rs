@@ -11,7 +11,7 @@ static HOST: OnceLock<ExtensionHost> = OnceLock::new();
 /// Says whom this library's primitives belong to. The first call counts, later ones change nothing.
 ///
 /// Inside of a program `ultramarine::extension` does this by itself; in a Python module
-/// [`python::connect_python`](crate::python) does.
+/// `python::connect_python` does.
 ///
 /// # Errors
 /// The host's contract has another major, or it lacks what nothing works without: errors, handles.

@@ -46,7 +46,7 @@
 //! * [`CpuCall`], [`View`], [`ViewMut`], [`parallel`]: kernels on the CPU;
 //! * [`GpuCall`]: kernels in source form, for accelerators;
 //! * [`connect`]: whom the primitives belong to;
-//! * [`python`]: arrays as arguments and results of functions made with PyO3.
+//! * `python` (a feature): arrays as arguments and results of functions made with PyO3.
 //!
 //! Rules may panic: the panic ends at the boundary and becomes an error that carries its text. The library must be built
 //! with unwinding panics for that, as is the default.

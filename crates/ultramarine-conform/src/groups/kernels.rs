@@ -22,7 +22,7 @@ use ultramarine_abi::{
 /// Threads of a group.
 const GROUP: u32 = 32;
 
-/// out[i] = a[i] * scale + b[i] for i < n, in each language that has scalars by value.
+/// `out[i] = a[i] * scale + b[i]` for `i < n`, in each language that has scalars by value.
 const TEXTS: [(&str, &str); 3] = [
     (
         "opencl-c",

@@ -98,7 +98,7 @@ impl Launch {
     }
 }
 
-/// A kernel whose body is given in source form. See the [module](self).
+/// A kernel whose body is given in source form. See the [module](crate::fast).
 ///
 /// It runs on devices whose backend takes one of its languages; elsewhere a call is an error that says which
 /// languages there are on either side. It has no derivatives and no batching rule: wrap its call in a
