@@ -238,6 +238,8 @@ pub struct CustomFunction {
     rules: Mutex<Rules>,
 }
 
+crate::seen_through!(CustomFunction);
+
 #[pymethods]
 impl CustomFunction {
     #[new]
@@ -312,23 +314,8 @@ impl CustomFunction {
         Ok(this.clone())
     }
 
-    /// The function itself.
-    #[getter]
-    fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
-        self.function.clone_ref(py)
-    }
-
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("<custom_function of {}>", self.function.bind(py).repr()?))
-    }
-
-    /// Name and so on are those of the function.
-    fn __getattr__<'py>(
-        &self,
-        py: Python<'py>,
-        name: &Bound<'py, PyString>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.function.bind(py).getattr(name)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -96,6 +96,31 @@ macro_rules! context_manager {
     };
 }
 
+/// What is seen of a function through a class that wraps it, in its field `function`: itself, its name and so on.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! seen_through {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// The function itself.
+            #[getter]
+            fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
+                self.function.clone_ref(py)
+            }
+
+            /// Name and so on are those of the function.
+            fn __getattr__<'py>(
+                &self,
+                py: Python<'py>,
+                name: &Bound<'py, PyString>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                self.function.bind(py).getattr(name)
+            }
+        }
+    };
+}
+
 /// Rust part of the package `ultramarine`.
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {

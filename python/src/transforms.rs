@@ -50,6 +50,8 @@ pub struct Transformed {
     kind: Kind,
 }
 
+crate::seen_through!(Transformed);
+
 #[pymethods]
 impl Transformed {
     #[pyo3(signature = (*args, **kwargs))]
@@ -76,12 +78,6 @@ impl Transformed {
         }
     }
 
-    /// The function that was transformed.
-    #[getter]
-    fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
-        self.function.clone_ref(py)
-    }
-
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let name = match &self.kind {
             Kind::Grad(_) => "grad",
@@ -90,15 +86,6 @@ impl Transformed {
             Kind::Checkpoint => "checkpoint",
         };
         Ok(format!("<{name} of {}>", self.function.bind(py).repr()?))
-    }
-
-    /// Name, documentation and so on are those of the function.
-    fn __getattr__<'py>(
-        &self,
-        py: Python<'py>,
-        name: &Bound<'py, PyString>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.function.bind(py).getattr(name)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -42,6 +42,8 @@ pub struct Compiled {
     traces: Traces<Kept>,
 }
 
+crate::seen_through!(Compiled);
+
 #[pymethods]
 impl Compiled {
     #[pyo3(signature = (*args, **kwargs))]
@@ -72,12 +74,6 @@ impl Compiled {
         kept.returned.filled(py, own)
     }
 
-    /// The function itself.
-    #[getter]
-    fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
-        self.function.clone_ref(py)
-    }
-
     #[getter]
     fn __doc__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.function.bind(py).getattr("__doc__")
@@ -85,15 +81,6 @@ impl Compiled {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("<compile of {}>", self.function.bind(py).repr()?))
-    }
-
-    /// Name and so on are those of the function.
-    fn __getattr__<'py>(
-        &self,
-        py: Python<'py>,
-        name: &Bound<'py, PyString>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.function.bind(py).getattr(name)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
