@@ -65,6 +65,7 @@ pub fn status_name(code: Status) -> String {
         (status::ERROR, "ERROR"),
         (status::UNSUPPORTED, "UNSUPPORTED"),
         (status::NEEDS_CONTIGUOUS, "NEEDS_CONTIGUOUS"),
+        (status::NOT_YET, "NOT_YET"),
         (status::OUT_OF_MEMORY, "OUT_OF_MEMORY"),
         (status::FORKED, "FORKED"),
         (status::INVALID, "INVALID"),

@@ -30,7 +30,7 @@ type Errors = *mut *mut Error;
 ///
 /// # Safety
 /// `handle` is NULL or a handle of that type, alive for `'a`.
-unsafe fn handle<'a, T>(handle: *mut c_void, what: &str) -> Result<&'a T> {
+pub unsafe fn handle<'a, T>(handle: *mut c_void, what: &str) -> Result<&'a T> {
     // SAFETY: by this function's contract.
     unsafe { handle.cast::<T>().as_ref() }
         .ok_or_else(|| Failure::invalid(format!("{what} is NULL")))
@@ -40,7 +40,7 @@ unsafe fn handle<'a, T>(handle: *mut c_void, what: &str) -> Result<&'a T> {
 ///
 /// # Safety
 /// `place` is NULL or writable.
-unsafe fn give<T>(place: *mut *mut c_void, value: T) -> Result<()> {
+pub unsafe fn give<T>(place: *mut *mut c_void, value: T) -> Result<()> {
     if place.is_null() {
         return Err(Failure::invalid("no place for the handle"));
     }
@@ -53,7 +53,7 @@ unsafe fn give<T>(place: *mut *mut c_void, value: T) -> Result<()> {
 ///
 /// # Safety
 /// `handle` is NULL or a handle of that type that is used no more.
-unsafe fn take<T>(host: Option<Host>, handle: *mut c_void) {
+pub unsafe fn take<T>(host: Option<Host>, handle: *mut c_void) {
     if !handle.is_null() {
         // SAFETY: `give` made it of a box.
         let value = unsafe { Box::from_raw(handle.cast::<T>()) };
@@ -65,17 +65,27 @@ unsafe fn take<T>(host: Option<Host>, handle: *mut c_void) {
 ///
 /// # Safety
 /// `device` is NULL or a handle of such a device.
-unsafe fn host_of<D>(device: *mut c_void) -> Option<Host> {
+pub unsafe fn host_of<D>(device: *mut c_void) -> Option<Host> {
     // SAFETY: by this function's contract.
     unsafe { device.cast::<DeviceCell<D>>().as_ref() }.map(|cell| cell.host)
 }
 
-/// Runs `body` with the device, guarded.
+/// The device behind a handle, for functions of optional interfaces that return no status.
+///
+/// # Safety
+/// `device` is NULL or a handle of such a device, alive for `'a`.
+pub unsafe fn device_of<'a, D: Device>(device: *mut c_void) -> Option<&'a D> {
+    // SAFETY: by this function's contract.
+    unsafe { device.cast::<DeviceCell<D>>().as_ref() }.map(|cell| &cell.device)
+}
+
+/// Runs `body` with the device, guarded: what the functions of an optional interface do with
+/// their first argument.
 ///
 /// # Safety
 /// `device` is NULL or a handle of such a device; `error` is NULL or writable.
 #[inline]
-unsafe fn with<D: Device>(
+pub unsafe fn with_device<D: Device>(
     device: *mut c_void,
     error: Errors,
     body: impl FnOnce(&D) -> Result<()>,
@@ -168,7 +178,7 @@ unsafe extern "C" fn buffer_alloc<D: Device>(
     error: Errors,
 ) -> Status {
     // SAFETY: the contract's.
-    unsafe { with::<D>(device, error, |d| give(buffer, d.alloc(bytes)?)) }
+    unsafe { with_device::<D>(device, error, |d| give(buffer, d.alloc(bytes)?)) }
 }
 
 unsafe extern "C" fn buffer_free<D: Device>(device: *mut c_void, buffer: *mut c_void) {
@@ -198,7 +208,7 @@ unsafe extern "C" fn copy_to_device<D: Device>(
 ) -> Status {
     // SAFETY: the contract's.
     unsafe {
-        with::<D>(device, error, |d| {
+        with_device::<D>(device, error, |d| {
             let source: &[u8] = match bytes {
                 0 => &[],
                 _ if source.is_null() => return Err(Failure::invalid("the source is NULL")),
@@ -225,7 +235,7 @@ unsafe extern "C" fn copy_to_host<D: Device>(
 ) -> Status {
     // SAFETY: the contract's.
     unsafe {
-        with::<D>(device, error, |d| {
+        with_device::<D>(device, error, |d| {
             let target: &mut [MaybeUninit<u8>] = match bytes {
                 0 => &mut [],
                 _ if target.is_null() => return Err(Failure::invalid("the target is NULL")),
@@ -243,7 +253,7 @@ unsafe extern "C" fn stream_create<D: Device>(
     error: Errors,
 ) -> Status {
     // SAFETY: the contract's.
-    unsafe { with::<D>(device, error, |d| give(stream, d.stream()?)) }
+    unsafe { with_device::<D>(device, error, |d| give(stream, d.stream()?)) }
 }
 
 unsafe extern "C" fn stream_destroy<D: Device>(device: *mut c_void, stream: *mut c_void) {
@@ -257,7 +267,7 @@ unsafe extern "C" fn stream_synchronize<D: Device>(
     error: Errors,
 ) -> Status {
     // SAFETY: the contract's.
-    unsafe { with::<D>(device, error, |d| d.synchronize(handle(stream, "the stream")?)) }
+    unsafe { with_device::<D>(device, error, |d| d.synchronize(handle(stream, "the stream")?)) }
 }
 
 unsafe extern "C" fn event_create<D: Device>(
@@ -266,7 +276,7 @@ unsafe extern "C" fn event_create<D: Device>(
     error: Errors,
 ) -> Status {
     // SAFETY: the contract's.
-    unsafe { with::<D>(device, error, |d| give(event, d.event()?)) }
+    unsafe { with_device::<D>(device, error, |d| give(event, d.event()?)) }
 }
 
 unsafe extern "C" fn event_record<D: Device>(
@@ -278,7 +288,7 @@ unsafe extern "C" fn event_record<D: Device>(
 ) -> Status {
     // SAFETY: the contract's.
     unsafe {
-        with::<D>(device, error, |d| {
+        with_device::<D>(device, error, |d| {
             d.record(handle(stream, "the stream")?, handle(event, "the event")?, value)
         })
     }
@@ -293,7 +303,7 @@ unsafe extern "C" fn event_wait_stream<D: Device>(
 ) -> Status {
     // SAFETY: the contract's.
     unsafe {
-        with::<D>(device, error, |d| {
+        with_device::<D>(device, error, |d| {
             d.wait_stream(handle(stream, "the stream")?, handle(event, "the event")?, value)
         })
     }
@@ -306,7 +316,7 @@ unsafe extern "C" fn event_wait_host<D: Device>(
     error: Errors,
 ) -> Status {
     // SAFETY: the contract's.
-    unsafe { with::<D>(device, error, |d| d.wait_host(handle(event, "the event")?, value)) }
+    unsafe { with_device::<D>(device, error, |d| d.wait_host(handle(event, "the event")?, value)) }
 }
 
 unsafe extern "C" fn event_query<D: Device>(device: *mut c_void, event: *mut c_void) -> u64 {
@@ -337,7 +347,7 @@ unsafe extern "C" fn prepare<D: Device>(
 ) -> Status {
     // SAFETY: the contract's.
     unsafe {
-        with::<D>(device, error, |d| {
+        with_device::<D>(device, error, |d| {
             let (inputs, outputs) = ((inputs, n_inputs), (outputs, n_outputs));
             let request = Request::new(op, revision, attributes, inputs, outputs)?;
             request.check()?;
@@ -377,7 +387,7 @@ unsafe extern "C" fn submit<D: Device>(
 ) -> Status {
     // SAFETY: the contract's.
     unsafe {
-        with::<D>(device, error, |d| {
+        with_device::<D>(device, error, |d| {
             let stream = stream.cast::<D::Stream>().as_ref();
             d.submit(stream, Commands::new(commands, n_commands))
         })

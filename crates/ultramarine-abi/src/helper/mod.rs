@@ -18,7 +18,8 @@
 //! * [`Request`], [`Commands`], [`TensorRef`]: what it is asked, as safe views;
 //! * [`Host`]: what the host lends; [`Failure`]: errors;
 //! * [`host_memory_buffers!`](crate::host_memory_buffers): buffers in the host's memory;
-//! * [`guard`]: for entries of optional interfaces, which a backend writes itself;
+//! * [`guard`], [`with_device`], [`handle`], [`give`], [`take`]: for entries of optional interfaces,
+//!   which a backend writes itself;
 //! * [`export_abi_info!`](crate::export_abi_info): the info and note alone.
 
 mod backend;
@@ -34,6 +35,6 @@ pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
 pub use build::features;
 pub use command::{CommandRef, Commands, Plain, Request, TensorRef};
 pub use failure::{Failure, Result, guard, guard_value};
-pub use glue::{init, score};
+pub use glue::{device_of, give, handle, host_of, init, score, take, with_device};
 pub use host::{Host, HostMemory, Level};
 pub use sync::{SyncEvent, SyncStream};

@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     /// The table that made it: commands and the release go there.
     pub kernels: &'static Kernels,
     pub raw: *mut c_void,
-    /// OK, UNSUPPORTED or NEEDS_CONTIGUOUS.
+    /// OK, UNSUPPORTED, NEEDS_CONTIGUOUS, or NOT_YET, which is not kept.
     pub status: Status,
 }
 
@@ -87,6 +87,9 @@ impl PlanCache {
         };
         // Made without the lock: preparing may compile for a while.
         let plan = Arc::new(make()?);
+        if plan.status == status::NOT_YET {
+            return Ok(plan);
+        }
         let mut cached = lock(&self.0);
         if cached.generation != generation {
             // Made from tables that are no longer all there are: for this once.
@@ -129,7 +132,7 @@ fn finish(
     error: *mut abi::Error,
     raw: *mut c_void,
 ) -> Result<Option<Plan>> {
-    if is_refusal(code) {
+    if is_refusal(code) || code == status::NOT_YET {
         // The words of a refusal are dropped: another way is tried.
         let _ = host::check("prepare", code, error);
     } else {
@@ -248,7 +251,8 @@ impl DeviceState {
                 )
             };
             // No contiguous copies are made for a program: the next table is asked.
-            Ok(finish(kernels, code, error, raw)?.filter(|p| p.status == status::OK))
+            let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);
+            Ok(finish(kernels, code, error, raw)?.filter(usable))
         };
         self.plans.get(key, || self.first(ask))
     }

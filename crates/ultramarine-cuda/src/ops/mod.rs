@@ -1,0 +1,44 @@
+//! The families of operations, one file each.
+
+pub mod copy;
+pub mod rooms;
+
+use crate::plan::{Ask, Work};
+use core::ffi::CStr;
+use ultramarine_abi::helper::{Failure, InterfaceRef, Result};
+use ultramarine_abi::schema::{self, op};
+
+/// Most instructions of a fused program; 0: there are none.
+pub const FUSED_INSTRUCTIONS: u32 = 0;
+/// Most inputs of a fused program.
+pub const FUSED_INPUTS: u32 = 0;
+
+/// Texts of `kernels/`.
+pub mod text {
+    /// Dtypes: storage, arithmetic, conversions.
+    pub const NUMBER: &str = include_str!("../../kernels/number.cuh");
+    /// Walking tensors.
+    pub const WALK: &str = include_str!("../../kernels/walk.cuh");
+}
+
+/// Whether float32 products may use a shorter mantissa.
+pub fn matmul_shortens() -> bool {
+    false
+}
+
+/// What a plan of an op does.
+pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    match ask.op {
+        op::COPY => copy::prepare_copy(ask),
+        op::FILL => copy::prepare_fill(ask),
+        other => {
+            let name = schema::find(other).map_or("", |row| row.name);
+            Err(Failure::unsupported(format!("op {other} {name} is unknown here")))
+        }
+    }
+}
+
+/// An optional interface.
+pub fn interface(_id: &CStr) -> Option<InterfaceRef> {
+    None
+}

@@ -1,0 +1,32 @@
+//! Kernels that walk tensors by [`Axes`], one for each number of axes and width of indices.
+
+use crate::device::Device;
+use crate::program::{Kernel, Lazy, Source};
+use crate::walk::{Axes, ROOMS};
+use ultramarine_abi::helper::Result;
+
+/// A kernel for each of [`ROOMS`], with indices of 32 and of 64 bits, compiled when needed.
+pub struct ByRoom([[Lazy; 2]; ROOMS.len()]);
+
+impl ByRoom {
+    /// `entry(room, index)` gives the parameters and the body of the kernel, which are CUDA C, for
+    /// walks of so many axes and that type of index.
+    pub fn new(
+        name: &str,
+        texts: &'static [&'static str],
+        entry: impl Fn(usize, &str) -> (String, String),
+    ) -> Self {
+        let make = |room: usize, index: &str| {
+            let (parameters, body) = entry(room, index);
+            let tail = format!("extern \"C\" __global__ void kernel({parameters}) {{ {body} }}\n");
+            Lazy::new(Source::new(format!("{name} {room} {index}"), texts, tail))
+        };
+        Self(ROOMS.map(|room| [make(room, "i32"), make(room, "i64")]))
+    }
+
+    /// The kernel for these axes.
+    pub fn get<const K: usize>(&self, device: &Device, axes: &Axes<K>) -> Result<Kernel> {
+        let place = ROOMS.iter().position(|room| *room >= axes.count).unwrap_or(ROOMS.len() - 1);
+        self.0[place][usize::from(!axes.is_small())].get(device)
+    }
+}

@@ -1,0 +1,139 @@
+//! Requests decoded, and what is made of them.
+
+use crate::device::Device;
+use crate::dtype::Dtype;
+use crate::job::Job;
+use crate::ops;
+use crate::stream::Stream;
+use ultramarine_abi::helper::{CommandRef, Failure, Plain, Request, Result};
+use ultramarine_abi::{MAX_NDIM, TensorDesc, layout, schema};
+
+/// What `prepare` knows of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Desc {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Rank.
+    pub ndim: usize,
+    /// Row-major without gaps; else it may have any strides.
+    pub contiguous: bool,
+}
+
+impl Desc {
+    /// Decodes a description.
+    pub fn of(desc: &TensorDesc) -> Result<Self> {
+        let dtype = Dtype::of(desc.dtype).ok_or_else(|| {
+            Failure::unsupported(format!("dtype {:?} is unknown here", desc.dtype))
+        })?;
+        let ndim = usize::try_from(desc.ndim).ok().filter(|n| *n <= MAX_NDIM);
+        let ndim =
+            ndim.ok_or_else(|| Failure::invalid(format!("a tensor of rank {}", desc.ndim)))?;
+        Ok(Self { dtype, ndim, contiguous: desc.layout == layout::CONTIGUOUS })
+    }
+}
+
+/// A request of `prepare`.
+pub struct Ask<'a> {
+    /// The device, whose context is current.
+    pub device: &'a Device,
+    /// A constant of [`schema::op`].
+    pub op: schema::OpId,
+    /// Inputs.
+    pub inputs: Vec<Desc>,
+    /// Outputs.
+    pub outputs: Vec<Desc>,
+    request: &'a Request<'a>,
+}
+
+impl Ask<'_> {
+    /// The op's attributes.
+    pub fn attributes<A: Plain>(&self) -> Result<A> {
+        self.request.attributes()
+    }
+
+    /// Input `i`.
+    pub fn input(&self, i: usize) -> Result<Desc> {
+        let found = self.inputs.get(i).copied();
+        found.ok_or_else(|| Failure::invalid(format!("a request without input {i}")))
+    }
+
+    /// Output `i`.
+    pub fn output(&self, i: usize) -> Result<Desc> {
+        let found = self.outputs.get(i).copied();
+        found.ok_or_else(|| Failure::invalid(format!("a request without output {i}")))
+    }
+
+    /// That there are so many inputs, each of the rank of output 0.
+    pub fn elementwise(&self, inputs: usize) -> Result<()> {
+        let rank = self.output(0)?.ndim;
+        match self.inputs.len() == inputs && self.inputs.iter().all(|d| d.ndim == rank) {
+            true => Ok(()),
+            false => Err(Failure::invalid(format!(
+                "{} inputs of ranks {:?}, expected {inputs} of the output's rank {rank}",
+                self.inputs.len(),
+                self.inputs.iter().map(|d| d.ndim).collect::<Vec<_>>()
+            ))),
+        }
+    }
+}
+
+/// What a plan does.
+pub trait Work: Send + Sync {
+    /// Bytes of workspace for a command.
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let _ = job;
+        Ok(0)
+    }
+
+    /// Enqueues a command.
+    fn run(&self, job: &Job<'_>) -> Result<()>;
+}
+
+/// A prepared op.
+pub struct Plan {
+    name: String,
+    work: Box<dyn Work>,
+}
+
+impl Plan {
+    /// A plan that people know by that name.
+    pub fn new(name: String, work: Box<dyn Work>) -> Self {
+        Self { name, work }
+    }
+
+    /// What people know it by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of workspace for a command.
+    pub fn workspace(&self, device: &Device, command: &CommandRef<'_, Device>) -> u64 {
+        // What is wrong with a command is said when it is submitted.
+        Job::of(device, None, command).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
+    }
+
+    /// Enqueues a command. The context is current.
+    pub fn run(
+        &self,
+        device: &Device,
+        stream: &Stream,
+        command: &CommandRef<'_, Device>,
+    ) -> Result<()> {
+        let job = Job::of(device, Some(stream), command)?;
+        self.work.run(&job).map_err(|failure| Failure {
+            code: failure.code,
+            text: format!("{}: {}", self.name, failure.text),
+        })
+    }
+}
+
+/// Makes a plan, or says why not. The context is current.
+pub fn prepare(device: &Device, request: &Request<'_>) -> Result<Plan> {
+    let decode = |list: &[TensorDesc]| list.iter().map(Desc::of).collect::<Result<Vec<_>>>();
+    let (inputs, outputs) = (decode(&request.inputs)?, decode(&request.outputs)?);
+    let ask = Ask { device, op: request.op, inputs, outputs, request };
+    let work = ops::prepare(&ask)?;
+    let op = schema::find(request.op).map_or("an op", |row| row.name);
+    let dtype = ask.inputs.first().or(ask.outputs.first()).map_or("", |d| d.dtype.name());
+    Ok(Plan::new(format!("{op} of {dtype}"), work))
+}

@@ -1,0 +1,141 @@
+//! The driver, `libcuda.so.1` or `nvcuda.dll`.
+
+use super::{find, functions};
+use core::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+/// `CUresult`.
+pub type Code = c_int;
+/// `CUdevice`.
+pub type Ordinal = c_int;
+/// `CUcontext`.
+pub type ContextHandle = *mut c_void;
+/// `CUstream`.
+pub type StreamHandle = *mut c_void;
+/// `CUevent`.
+pub type EventHandle = *mut c_void;
+/// `CUmodule`.
+pub type ModuleHandle = *mut c_void;
+/// `CUfunction`.
+pub type FunctionHandle = *mut c_void;
+/// `CUdeviceptr`.
+pub type Address = u64;
+
+/// `CUresult` values that are told apart.
+#[allow(missing_docs)]
+pub mod code {
+    use super::Code;
+    pub const SUCCESS: Code = 0;
+    pub const INVALID_VALUE: Code = 1;
+    pub const OUT_OF_MEMORY: Code = 2;
+    pub const DEINITIALIZED: Code = 4;
+    pub const NO_DEVICE: Code = 100;
+    pub const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
+    pub const NOT_READY: Code = 600;
+    pub const LAUNCH_OUT_OF_RESOURCES: Code = 701;
+}
+
+/// `CUdevice_attribute` values.
+#[allow(missing_docs)]
+pub mod attribute {
+    use core::ffi::c_int;
+    pub const MAX_THREADS_PER_BLOCK: c_int = 1;
+    pub const MAX_SHARED_PER_BLOCK: c_int = 8;
+    pub const WARP_SIZE: c_int = 10;
+    pub const MULTIPROCESSORS: c_int = 16;
+    pub const INTEGRATED: c_int = 18;
+    pub const PCI_BUS: c_int = 33;
+    pub const PCI_DEVICE: c_int = 34;
+    pub const L2_BYTES: c_int = 38;
+    pub const MAX_THREADS_PER_MULTIPROCESSOR: c_int = 39;
+    pub const PCI_DOMAIN: c_int = 50;
+    pub const CAPABILITY_MAJOR: c_int = 75;
+    pub const CAPABILITY_MINOR: c_int = 76;
+    pub const MANAGED_MEMORY: c_int = 83;
+    pub const MAX_SHARED_OPTIN: c_int = 97;
+}
+
+functions! {
+    /// Functions of the driver. They are callable from any thread.
+    Driver {
+        init = "cuInit" fn(c_uint) -> Code;
+        driver_version = "cuDriverGetVersion" fn(*mut c_int) -> Code;
+        device_count = "cuDeviceGetCount" fn(*mut c_int) -> Code;
+        device_get = "cuDeviceGet" fn(*mut Ordinal, c_int) -> Code;
+        device_name = "cuDeviceGetName" fn(*mut c_char, c_int, Ordinal) -> Code;
+        device_uuid = "cuDeviceGetUuid" fn(*mut [u8; 16], Ordinal) -> Code;
+        device_memory = "cuDeviceTotalMem_v2" fn(*mut usize, Ordinal) -> Code;
+        device_attribute = "cuDeviceGetAttribute" fn(*mut c_int, c_int, Ordinal) -> Code;
+        context_retain = "cuDevicePrimaryCtxRetain" fn(*mut ContextHandle, Ordinal) -> Code;
+        context_release = "cuDevicePrimaryCtxRelease_v2" fn(Ordinal) -> Code;
+        context_current = "cuCtxGetCurrent" fn(*mut ContextHandle) -> Code;
+        context_push = "cuCtxPushCurrent_v2" fn(ContextHandle) -> Code;
+        context_pop = "cuCtxPopCurrent_v2" fn(*mut ContextHandle) -> Code;
+        context_synchronize = "cuCtxSynchronize" fn() -> Code;
+        memory_alloc = "cuMemAlloc_v2" fn(*mut Address, usize) -> Code;
+        memory_free = "cuMemFree_v2" fn(Address) -> Code;
+        memory_info = "cuMemGetInfo_v2" fn(*mut usize, *mut usize) -> Code;
+        host_alloc = "cuMemHostAlloc" fn(*mut *mut c_void, usize, c_uint) -> Code;
+        host_free = "cuMemFreeHost" fn(*mut c_void) -> Code;
+        host_register = "cuMemHostRegister_v2" fn(*mut c_void, usize, c_uint) -> Code;
+        host_unregister = "cuMemHostUnregister" fn(*mut c_void) -> Code;
+        host_address = "cuMemHostGetDevicePointer_v2" fn(*mut Address, *mut c_void, c_uint) -> Code;
+        copy_to_device = "cuMemcpyHtoDAsync_v2" fn(Address, *const c_void, usize, StreamHandle) -> Code;
+        copy_to_host = "cuMemcpyDtoHAsync_v2" fn(*mut c_void, Address, usize, StreamHandle) -> Code;
+        copy_within = "cuMemcpyDtoDAsync_v2" fn(Address, Address, usize, StreamHandle) -> Code;
+        copy_peer = "cuMemcpyPeerAsync" fn(Address, ContextHandle, Address, ContextHandle, usize, StreamHandle) -> Code;
+        set_8 = "cuMemsetD8Async" fn(Address, u8, usize, StreamHandle) -> Code;
+        set_16 = "cuMemsetD16Async" fn(Address, u16, usize, StreamHandle) -> Code;
+        set_32 = "cuMemsetD32Async" fn(Address, c_uint, usize, StreamHandle) -> Code;
+        stream_create = "cuStreamCreate" fn(*mut StreamHandle, c_uint) -> Code;
+        stream_destroy = "cuStreamDestroy_v2" fn(StreamHandle) -> Code;
+        stream_synchronize = "cuStreamSynchronize" fn(StreamHandle) -> Code;
+        stream_query = "cuStreamQuery" fn(StreamHandle) -> Code;
+        stream_wait_event = "cuStreamWaitEvent" fn(StreamHandle, EventHandle, c_uint) -> Code;
+        stream_wait_value = "cuStreamWaitValue32_v2" fn(StreamHandle, Address, u32, c_uint) -> Code;
+        stream_write_value = "cuStreamWriteValue32_v2" fn(StreamHandle, Address, u32, c_uint) -> Code;
+        stream_context = "cuStreamGetCtx" fn(StreamHandle, *mut ContextHandle) -> Code;
+        stream_capturing = "cuStreamIsCapturing" fn(StreamHandle, *mut c_int) -> Code;
+        event_create = "cuEventCreate" fn(*mut EventHandle, c_uint) -> Code;
+        event_record = "cuEventRecord" fn(EventHandle, StreamHandle) -> Code;
+        event_query = "cuEventQuery" fn(EventHandle) -> Code;
+        event_synchronize = "cuEventSynchronize" fn(EventHandle) -> Code;
+        event_destroy = "cuEventDestroy_v2" fn(EventHandle) -> Code;
+        event_elapsed = "cuEventElapsedTime" fn(*mut f32, EventHandle, EventHandle) -> Code;
+        module_load = "cuModuleLoadData" fn(*mut ModuleHandle, *const c_void) -> Code;
+        module_unload = "cuModuleUnload" fn(ModuleHandle) -> Code;
+        module_function = "cuModuleGetFunction" fn(*mut FunctionHandle, ModuleHandle, *const c_char) -> Code;
+        function_attribute = "cuFuncGetAttribute" fn(*mut c_int, c_int, FunctionHandle) -> Code;
+        function_set_attribute = "cuFuncSetAttribute" fn(FunctionHandle, c_int, c_int) -> Code;
+        launch_kernel = "cuLaunchKernel" fn(
+            FunctionHandle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, StreamHandle,
+            *mut *mut c_void, *mut *mut c_void,
+        ) -> Code;
+        pointer_attribute = "cuPointerGetAttribute" fn(*mut c_void, c_int, Address) -> Code;
+        error_name = "cuGetErrorName" fn(Code, *mut *const c_char) -> Code;
+        error_string = "cuGetErrorString" fn(Code, *mut *const c_char) -> Code;
+        can_access_peer = "cuDeviceCanAccessPeer" fn(*mut c_int, Ordinal, Ordinal) -> Code;
+        enable_peer = "cuCtxEnablePeerAccess" fn(ContextHandle, c_uint) -> Code;
+    }
+}
+
+/// The oldest driver whose functions and NVRTC output this backend is written for, as
+/// `cuDriverGetVersion` counts: 1000 times the CUDA version's major, 10 times its minor.
+pub const OLDEST: c_int = 12000;
+
+/// What people read of a version as the driver counts it.
+pub fn version_text(version: c_int) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// The driver, opened once. It is not initialised: that costs a tenth of a second.
+pub fn driver() -> Result<&'static Driver, &'static str> {
+    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+    let found = DRIVER.get_or_init(|| {
+        let library = find::open(find::Kind::Driver)?;
+        Driver::of(library).map_err(|why| {
+            format!("NVIDIA's driver cannot be used: {why}. Install driver 525 or later")
+        })
+    });
+    found.as_ref().map_err(String::as_str)
+}

@@ -1,0 +1,160 @@
+//! Where NVIDIA's libraries are looked for.
+//!
+//! In this order: the directories of `ULTRAMARINE_CUDA_LIBRARIES`; the system's own search by the
+//! bare name, which also finds what the process has loaded already (torch brings its own); the
+//! `nvidia` packages beside this plugin in `site-packages`; `CUDA_HOME`, `CUDA_PATH` and
+//! `/usr/local/cuda`.
+
+use libloading::Library;
+use std::path::{Path, PathBuf};
+
+/// One of NVIDIA's libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The driver.
+    Driver,
+    /// The compiler.
+    Nvrtc,
+    /// Matrix products.
+    CublasLt,
+    /// Ranges in a profiler.
+    Nvtx,
+}
+
+/// What is known of a library: names of its file, newest first; directories below
+/// `site-packages` that hold it; what to install where it is missing.
+struct Row {
+    kind: Kind,
+    what: &'static str,
+    #[cfg_attr(windows, allow(dead_code))]
+    unix: &'static [&'static str],
+    #[cfg_attr(not(windows), allow(dead_code))]
+    windows: &'static [&'static str],
+    packages: &'static [&'static str],
+    remedy: &'static str,
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        kind: Kind::Driver,
+        what: "NVIDIA's driver",
+        unix: &["libcuda.so.1", "libcuda.so"],
+        windows: &["nvcuda.dll"],
+        packages: &[],
+        remedy: "Install NVIDIA's driver, 525 or later; in a container, start it with access to the GPU",
+    },
+    Row {
+        kind: Kind::Nvrtc,
+        what: "NVRTC, CUDA's run-time compiler,",
+        unix: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
+        windows: &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"],
+        packages: &["cu13/lib", "cuda_nvrtc/lib", "cu13/bin/x86_64", "cuda_nvrtc/bin"],
+        remedy: "Install it by `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
+    },
+    Row {
+        kind: Kind::CublasLt,
+        what: "cuBLASLt, CUDA's matrix products,",
+        unix: &["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"],
+        windows: &["cublasLt64_13.dll", "cublasLt64_12.dll"],
+        packages: &["cu13/lib", "cublas/lib", "cu13/bin/x86_64", "cublas/bin"],
+        remedy: "Install it by `pip install nvidia-cublas`, or a CUDA toolkit, and name its directory in ULTRAMARINE_CUDA_LIBRARIES or CUDA_HOME",
+    },
+    Row {
+        kind: Kind::Nvtx,
+        what: "NVTX, ranges for CUDA's profilers,",
+        unix: &["libnvToolsExt.so.1", "libnvtx3interop.so.1", "libnvtx3interop.so"],
+        windows: &["nvToolsExt64_1.dll", "nvtx3interop.dll"],
+        packages: &["cu13/lib", "nvtx/lib", "nvtx/bin"],
+        remedy: "Install it by `pip install nvidia-nvtx`",
+    },
+];
+
+fn names(row: &Row) -> &'static [&'static str] {
+    #[cfg(windows)]
+    return row.windows;
+    #[cfg(not(windows))]
+    row.unix
+}
+
+/// Directories that are searched in order; the system's own search comes after the first
+/// `explicit` of them.
+fn directories(row: &Row) -> (Vec<PathBuf>, usize) {
+    let mut all: Vec<PathBuf> = std::env::var_os("ULTRAMARINE_CUDA_LIBRARIES")
+        .map(|list| std::env::split_paths(&list).filter(|p| p.is_absolute()).collect())
+        .unwrap_or_default();
+    let explicit = all.len();
+    if row.packages.is_empty() {
+        return (all, explicit);
+    }
+    // Ours is site-packages/<package>/backends/<file>; the nvidia packages are three up.
+    let mut above = own_path();
+    for _ in 0..5 {
+        above = above.and_then(|p| p.parent().map(Path::to_path_buf));
+        if let Some(nvidia) = above.as_ref().map(|p| p.join("nvidia")).filter(|p| p.is_dir()) {
+            all.extend(row.packages.iter().map(|p| nvidia.join(p)));
+        }
+    }
+    let homes = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
+    for home in homes.chain([PathBuf::from("/usr/local/cuda")]) {
+        all.extend(["lib64", "lib", "bin"].iter().map(|d| home.join(d)));
+    }
+    (all, explicit)
+}
+
+/// The file that this code is in.
+fn own_path() -> Option<PathBuf> {
+    #[cfg(target_os = "linux")]
+    {
+        // The line of the process's map that holds this function names the file.
+        let here = own_path as fn() -> Option<PathBuf> as usize;
+        let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+        maps.lines().find_map(|line| {
+            let (low, high) = line.split_whitespace().next()?.split_once('-')?;
+            let inside = usize::from_str_radix(low, 16).ok()? <= here
+                && here < usize::from_str_radix(high, 16).ok()?;
+            inside.then(|| line.find('/').map(|at| PathBuf::from(&line[at..])))?
+        })
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// Opens a library, or says where it was looked for and what to do.
+pub fn open(kind: Kind) -> Result<Library, String> {
+    let Some(row) = ROWS.iter().find(|row| row.kind == kind) else {
+        return Err(format!("{kind:?} is unknown"));
+    };
+    let (directories, explicit) = directories(row);
+    let mut said = Vec::new();
+    let mut attempt = |path: &Path| {
+        // SAFETY: NVIDIA's libraries, whose initialisers do nothing that needs care.
+        match unsafe { Library::new(path) } {
+            Ok(library) => Some(library),
+            Err(why) => {
+                // A file that is there and cannot be opened is worth telling.
+                if path.is_absolute() {
+                    said.push(why.to_string());
+                }
+                None
+            }
+        }
+    };
+    for (i, directory) in directories.iter().enumerate() {
+        if i == explicit
+            && let Some(library) = names(row).iter().find_map(|name| attempt(Path::new(name)))
+        {
+            return Ok(library);
+        }
+        let files = names(row).iter().map(|name| directory.join(name)).filter(|p| p.is_file());
+        if let Some(library) = files.into_iter().find_map(|path| attempt(&path)) {
+            return Ok(library);
+        }
+    }
+    if directories.len() == explicit
+        && let Some(library) = names(row).iter().find_map(|name| attempt(Path::new(name)))
+    {
+        return Ok(library);
+    }
+    let said = said.first().map(|s| format!(" ({s})")).unwrap_or_default();
+    Err(format!("{} ({}) was not found{said}. {}", row.what, names(row)[0], row.remedy))
+}
