@@ -115,9 +115,24 @@ impl Programs {
 
     fn make(&self, device: &Device, source: &Source) -> Result<Kernel> {
         let options = options(self.architecture)?;
-        let image = compile(&source.name, &source.text(), &options)?;
+        let text = source.text();
+        keep(&source.name, &text);
+        let image = compile(&source.name, &text, &options)?;
         load(device, &image, source.entry)
     }
+}
+
+/// Writes the text of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for reading,
+/// for profilers, and for checks by other compilers.
+fn keep(name: &str, text: &str) {
+    let Some(directory) = std::env::var_os("ULTRAMARINE_CUDA_SOURCES") else { return };
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(text, &mut hasher);
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let short: String = name.chars().map(plain).take(60).collect();
+    let file = format!("{short}-{:016x}.cu", std::hash::Hasher::finish(&hasher));
+    // Nobody's work depends on it.
+    let _ = std::fs::write(std::path::Path::new(&directory).join(file), text);
 }
 
 /// Options of every kernel of this crate. Nothing is contracted, so that an op has the same
