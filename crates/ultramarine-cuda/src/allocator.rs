@@ -3,6 +3,7 @@
 use crate::context::{self, Context};
 use crate::device::Facts;
 use crate::failure::cuda;
+use crate::memory::Release;
 use crate::sys::driver::Driver;
 use std::sync::Arc;
 use ultramarine_abi::helper::{Failure, Result};
@@ -16,11 +17,18 @@ pub struct Allocator {
     context: Arc<Context>,
 }
 
-/// A piece of device memory; dropping it gives it back.
+/// A piece of memory that the device sees; dropping it gives it back.
 pub struct Buffer {
     address: u64,
     bytes: u64,
-    allocator: Arc<Allocator>,
+    owner: Owner,
+}
+
+/// Whose the memory is.
+enum Owner {
+    Ours(Arc<Allocator>),
+    /// Held for its drop.
+    Foreign(Release),
 }
 
 impl Allocator {
@@ -37,11 +45,16 @@ impl Allocator {
         let mut address = 0;
         // SAFETY: the place is valid; the context is current.
         unsafe { cuda!(driver.memory_alloc(&mut address, size)) }?;
-        Ok(Buffer { address, bytes, allocator: this.clone() })
+        Ok(Buffer { address, bytes, owner: Owner::Ours(this.clone()) })
     }
 }
 
 impl Buffer {
+    /// A buffer over somebody else's memory, who is told when it is dropped.
+    pub fn foreign(address: u64, bytes: u64, release: Release) -> Self {
+        Self { address, bytes, owner: Owner::Foreign(release) }
+    }
+
     /// Its address on the device.
     pub fn address(&self) -> u64 {
         self.address
@@ -66,12 +79,16 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        let allocator = match &mut self.owner {
+            Owner::Foreign(release) => return release.now(),
+            Owner::Ours(allocator) => allocator,
+        };
         if context::forked() {
             return;
         }
-        if let Ok(_entered) = self.allocator.context.enter() {
+        if let Ok(_entered) = allocator.context.enter() {
             // SAFETY: allocated once, freed once; the host says that no stream uses it.
-            unsafe { (self.allocator.driver.memory_free)(self.address) };
+            unsafe { (allocator.driver.memory_free)(self.address) };
         }
     }
 }

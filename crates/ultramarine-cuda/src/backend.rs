@@ -63,6 +63,6 @@ impl Backend for Cuda {
     }
 
     fn interface(&self, id: &CStr) -> Option<InterfaceRef> {
-        crate::ops::interface(id)
+        crate::interfaces::find(id)
     }
 }

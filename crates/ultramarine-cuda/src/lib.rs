@@ -9,7 +9,8 @@
 //! * [`allocator`], [`stream`], [`event`], [`failure`]: memory, queues, timeline events, errors;
 //! * [`plan`], [`job`], [`view`], [`walk`], [`launch`]: requests decoded, commands run, tensors
 //!   as kernels see them;
-//! * [`ops`]: a file for each family of operations.
+//! * [`ops`]: a file for each family of operations;
+//! * [`interfaces`]: the optional interfaces, one file each: [`memory`] ...
 
 pub mod allocator;
 pub mod backend;
@@ -19,8 +20,10 @@ pub mod discover;
 pub mod dtype;
 pub mod event;
 pub mod failure;
+pub mod interfaces;
 pub mod job;
 pub mod launch;
+pub mod memory;
 pub mod ops;
 pub mod plan;
 pub mod program;

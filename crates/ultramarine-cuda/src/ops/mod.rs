@@ -4,8 +4,7 @@ pub mod copy;
 pub mod rooms;
 
 use crate::plan::{Ask, Work};
-use core::ffi::CStr;
-use ultramarine_abi::helper::{Failure, InterfaceRef, Result};
+use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{self, op};
 
 /// Most instructions of a fused program; 0: there are none.
@@ -36,9 +35,4 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
             Err(Failure::unsupported(format!("op {other} {name} is unknown here")))
         }
     }
-}
-
-/// An optional interface.
-pub fn interface(_id: &CStr) -> Option<InterfaceRef> {
-    None
 }
