@@ -1,0 +1,61 @@
+// Atomic functions. Kernels run one thread at a time, but the host may look at the same memory.
+#pragma once
+
+template <typename T> inline T um_emulated_exchange(T *at, T value) {
+  T old;
+  __atomic_exchange(at, &value, &old, __ATOMIC_SEQ_CST);
+  return old;
+}
+
+template <typename T> inline T um_emulated_cas(T *at, T expected, T value) {
+  __atomic_compare_exchange(at, &expected, &value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return expected;
+}
+
+template <typename T, typename F> inline T um_emulated_update(T *at, F f) {
+  T old, next;
+  __atomic_load(at, &old, __ATOMIC_RELAXED);
+  do next = f(old);
+  while (!__atomic_compare_exchange(at, &old, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  return old;
+}
+
+// Each also for a block and for the whole system.
+#define UM_EMULATED_ATOMIC(T, name, expression)                                                                        \
+  inline T name(T *at, T x) { return um_emulated_update(at, [=](T old) -> T { return expression; }); }                 \
+  inline T name##_block(T *at, T x) { return name(at, x); }                                                            \
+  inline T name##_system(T *at, T x) { return name(at, x); }
+#define UM_EMULATED_EXCHANGE(T)                                                                                        \
+  inline T atomicExch(T *at, T x) { return um_emulated_exchange(at, x); }
+#define UM_EMULATED_CAS(T)                                                                                             \
+  inline T atomicCAS(T *at, T expected, T x) { return um_emulated_cas(at, expected, x); }                              \
+  inline T atomicCAS_block(T *at, T expected, T x) { return um_emulated_cas(at, expected, x); }                        \
+  inline T atomicCAS_system(T *at, T expected, T x) { return um_emulated_cas(at, expected, x); }
+#define UM_EMULATED_BITWISE(T)                                                                                         \
+  UM_EMULATED_ATOMIC(T, atomicMin, old < x ? old : x)                                                                  \
+  UM_EMULATED_ATOMIC(T, atomicMax, old > x ? old : x)                                                                  \
+  UM_EMULATED_ATOMIC(T, atomicAnd, old & x)                                                                            \
+  UM_EMULATED_ATOMIC(T, atomicOr, old | x)                                                                             \
+  UM_EMULATED_ATOMIC(T, atomicXor, old ^ x)
+
+UM_EMULATED_ATOMIC(int, atomicAdd, (int)((unsigned)old + (unsigned)x))
+UM_EMULATED_ATOMIC(unsigned, atomicAdd, old + x)
+UM_EMULATED_ATOMIC(um_emulated_u64, atomicAdd, old + x)
+UM_EMULATED_ATOMIC(float, atomicAdd, old + x)
+UM_EMULATED_ATOMIC(double, atomicAdd, old + x)
+UM_EMULATED_ATOMIC(int, atomicSub, (int)((unsigned)old - (unsigned)x))
+UM_EMULATED_ATOMIC(unsigned, atomicSub, old - x)
+UM_EMULATED_ATOMIC(unsigned, atomicInc, old >= x ? 0 : old + 1)
+UM_EMULATED_ATOMIC(unsigned, atomicDec, old == 0 || old > x ? x : old - 1)
+UM_EMULATED_BITWISE(int)
+UM_EMULATED_BITWISE(unsigned)
+UM_EMULATED_BITWISE(long long)
+UM_EMULATED_BITWISE(um_emulated_u64)
+UM_EMULATED_EXCHANGE(int)
+UM_EMULATED_EXCHANGE(unsigned)
+UM_EMULATED_EXCHANGE(um_emulated_u64)
+UM_EMULATED_EXCHANGE(float)
+UM_EMULATED_CAS(int)
+UM_EMULATED_CAS(unsigned)
+UM_EMULATED_CAS(um_emulated_u64)
+UM_EMULATED_CAS(unsigned short)

@@ -1,0 +1,20 @@
+// Runs the grid of a kernel on the calling thread.
+#pragma once
+
+#include "../device/abi.h"
+#include <string>
+
+namespace emulated {
+
+struct Launch {
+  const um_emulated_entry *entry;
+  const char *name;
+  dim3 grid, block;
+  unsigned dynamic_shared;
+  void **parameters;
+};
+
+// 0, or the error that the kernel ended with.
+int run_grid(const Launch &launch, std::string *message);
+
+} // namespace emulated

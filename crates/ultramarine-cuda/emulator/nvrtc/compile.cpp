@@ -1,0 +1,155 @@
+#include "compile.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <mutex>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+namespace emulated {
+
+// The folder with device.h: as the environment says, or beside this library.
+static std::string device_folder() {
+  if (const char *header = getenv("EMULATED_CUDA_HEADER")) {
+    std::string path = header;
+    size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : path.substr(0, slash);
+  }
+  Dl_info here;
+  dladdr((void *)&device_folder, &here);
+  std::string path = here.dli_fname;
+  size_t slash = path.rfind('/');
+  return (slash == std::string::npos ? "." : path.substr(0, slash)) + "/device";
+}
+
+static bool write_file(const std::string &path, const std::string &text) {
+  FILE *file = fopen(path.c_str(), "wb");
+  if (!file) return false;
+  bool ok = fwrite(text.data(), 1, text.size(), file) == text.size();
+  return fclose(file) == 0 && ok;
+}
+
+static bool read_file(const std::string &path, std::string *text) {
+  FILE *file = fopen(path.c_str(), "rb");
+  if (!file) return false;
+  char buffer[65536];
+  text->clear();
+  for (size_t n; (n = fread(buffer, 1, sizeof buffer, file)) > 0;) text->append(buffer, n);
+  fclose(file);
+  return true;
+}
+
+// A folder of its own for each compilation, removed with what was put into it.
+struct Folder {
+  std::string path;
+  std::vector<std::string> files, folders;
+  Folder() {
+    const char *base = getenv("TMPDIR");
+    std::string name = std::string(base && *base ? base : "/tmp") + "/emulated-cuda-XXXXXX";
+    if (mkdtemp(&name[0])) path = name;
+  }
+  ~Folder() {
+    for (auto &file : files) unlink(file.c_str());
+    for (size_t i = folders.size(); i--;) rmdir(folders[i].c_str());
+    if (!path.empty()) rmdir(path.c_str());
+  }
+  std::string file(const std::string &name) {
+    for (size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      std::string folder = path + "/" + name.substr(0, slash);
+      if (!mkdir(folder.c_str(), 0700)) folders.push_back(folder);
+    }
+    files.push_back(path + "/" + name);
+    return files.back();
+  }
+};
+
+static int run(const std::vector<std::string> &command, const std::string &log) {
+  std::vector<char *> arguments;
+  for (auto &word : command) arguments.push_back(const_cast<char *>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child;
+  int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed) return -1;
+  int status;
+  while (waitpid(child, &status, 0) < 0) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool digits(const std::string &line, size_t from, size_t to) {
+  for (size_t i = from; i < to; i++)
+    if (line[i] < '0' || line[i] > '9') return false;
+  return from < to;
+}
+
+// `name:12:5: error: text` as `name(12): error: text`.
+static std::string as_nvcc(const std::string &log, const std::string &name) {
+  std::string out;
+  int errors = 0;
+  for (size_t at = 0; at < log.size();) {
+    size_t end = log.find('\n', at);
+    if (end == std::string::npos) end = log.size();
+    std::string line = log.substr(at, end - at);
+    at = end + 1;
+    size_t error = line.find(": error: ");
+    if (error == std::string::npos) error = line.find(": fatal error: ");
+    errors += error != std::string::npos;
+    size_t before = error == std::string::npos ? line.find(": note: ") : error;
+    if (before != std::string::npos && before) {
+      size_t column = line.rfind(':', before - 1);
+      size_t number = column == std::string::npos || !column ? std::string::npos : line.rfind(':', column - 1);
+      if (number != std::string::npos && digits(line, column + 1, before) && digits(line, number + 1, column))
+        line = line.substr(0, number) + "(" + line.substr(number + 1, column - number - 1) + ")" + line.substr(before);
+    }
+    out += line + "\n";
+  }
+  if (errors) {
+    out += std::to_string(errors) + (errors == 1 ? " error" : " errors") + " detected in the compilation of \"" + name + "\".\n";
+  }
+  return out;
+}
+
+bool compile(const Compilation &what, std::string *image, std::string *log) {
+  Folder folder;
+  std::string device = device_folder();
+  std::string source = folder.file("program.cc"), object = folder.file("program.so"), messages = folder.file("log");
+  bool ok = write_file(source, "#line 1 \"" + what.name + "\"\n" + what.text + "\n#line 1 \"name expressions\"\n" + what.entries);
+  for (auto &header : what.headers) ok = ok && write_file(folder.file("include/" + header.name), header.text);
+  if (!ok) {
+    *log = "cannot write into the temporary folder\n";
+    return false;
+  }
+  const char *compiler = getenv("EMULATED_CUDA_COMPILER");
+  std::vector<std::string> command = {
+      compiler && *compiler ? compiler : "g++",
+#define FLAG(flag) flag,
+#include "flags.inc"
+#undef FLAG
+      "-pipe", "-shared", "-nostdlib", "-nostartfiles", "-Wl,-Bsymbolic", "-fdiagnostics-color=never",
+      "-fno-diagnostics-show-caret", "-include", device + "/device.h", "-I" + folder.path + "/include",
+      "-I" + device + "/include"};
+  command.insert(command.end(), what.options.begin(), what.options.end());
+  for (auto &last : {std::string("-x"), std::string("c++"), source, std::string("-x"), std::string("none"),
+                     std::string("-o"), object, std::string("-l:libm.so.6"), std::string("-l:libc.so.6")})
+    command.push_back(last);
+  int status = run(command, messages);
+  std::string words;
+  read_file(messages, &words);
+  *log = as_nvcc(words, what.name);
+  if (status < 0) *log += "cannot run " + command[0] + "\n";
+  return status == 0 && read_file(object, image);
+}
+
+} // namespace emulated
