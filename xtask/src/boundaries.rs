@@ -13,6 +13,7 @@ const BELOW: &[&str] = &[
     "ultramarine-linalg",
     "ultramarine-cpu",
     "ultramarine-cpu-plugin",
+    "ultramarine-cuda",
     "ultramarine-conform",
     "ultramarine-extension",
 ];
@@ -49,6 +50,16 @@ fn graph() -> Result<()> {
         if tree.lines().any(|line| line.split(' ').next() == Some("ultramarine")) {
             bail!("{name} depends on the core, see `cargo tree -p {name}`");
         }
+    }
+    // What knows the contract alone: hardware makers are to be able to do all that it does.
+    let args =
+        ["tree", "--quiet", "-p", "ultramarine-cuda", "-e", "normal,build", "--prefix", "none"];
+    let tree = sh::read(sh::cargo(&[&args[..], &["--format", "{p}"]].concat()))?;
+    let known = ["ultramarine-abi", "ultramarine-dlpack", "ultramarine-cuda"];
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    if let Some(other) = names.filter(|n| n.starts_with("ultramarine")).find(|n| !known.contains(n))
+    {
+        bail!("ultramarine-cuda depends on {other}, and may know the contract alone");
     }
     // The check must be able to see what it looks for.
     let tree = sh::read(sh::cargo(&["tree", "--quiet", "-p", "ultramarine", "--prefix", "none"]))?;
@@ -91,7 +102,7 @@ fn backend_named(code: &str) -> Option<&'static str> {
 
 /// The plugins' binaries: nothing of the core in them, and nothing exported but entry points.
 fn binaries() -> Result<()> {
-    for built in [plugins::minimal()?, plugins::opencl()?, plugins::overlay()?] {
+    for built in [plugins::minimal()?, plugins::opencl()?, plugins::overlay()?, plugins::cuda()?] {
         match built {
             Built::At(path) => binary(&path)?,
             Built::Missing(what) => println!("skipped: {what}"),

@@ -9,6 +9,7 @@ mod drivers;
 mod extensions;
 mod fuzz;
 mod generate;
+mod gpu;
 mod lint;
 mod package;
 mod plugins;
@@ -29,6 +30,7 @@ usage: cargo xtask COMMAND
   bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads (dlpack:
                    how long arrays take to and from other libraries)
   plugins          build the plugins that are made of this repository into target/backends/
+  gpu              lay out in target/gpu/ what checks the CUDA backend on a machine with a GPU and no Rust
   conform          run the conformance kit on every backend that this repository builds
   fuzz             tensors' headers that a fuzzer makes, against the validation: --runs N (a million),
                    --keep adds what reaches more of the code to the corpus
@@ -58,6 +60,7 @@ fn run() -> Result<()> {
         Some("generate") => generate::run(),
         Some("conform") => conform::run(),
         Some("plugins") => plugins::run(),
+        Some("gpu") => gpu::run(),
         Some("boundaries") => boundaries::run(),
         Some("fuzz") => fuzz::run(&rest),
         Some("sanitize") => sanitize::run(),

@@ -3,7 +3,8 @@
 
 use crate::sh;
 use anyhow::{Context, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Where the plugins are.
 pub fn directory() -> PathBuf {
@@ -20,7 +21,7 @@ pub enum Built {
 
 /// `cargo xtask plugins`: all of them; what this machine cannot build is said.
 pub fn run() -> Result<()> {
-    let mut all = vec![("minimal", minimal()?), ("opencl", opencl()?)];
+    let mut all = vec![("minimal", minimal()?), ("opencl", opencl()?), ("cuda", cuda()?)];
     if cfg!(target_arch = "x86_64") {
         for variant in CPU_VARIANTS {
             all.push((variant, cpu(variant)?));
@@ -90,16 +91,56 @@ pub fn overlay() -> Result<Built> {
 /// The CPU crate as a plugin.
 fn cpu(variant: &str) -> Result<Built> {
     let to = directory().join(format!("libultramarine-cpu-{variant}.so"));
-    std::fs::create_dir_all(directory())?;
     let mut build = sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-cpu-plugin"]);
     build.env("ULTRAMARINE_CPU_VARIANT", variant);
     sh::run(build)?;
-    let from = sh::root().join("target/release/libultramarine_cpu_plugin.so");
-    // A new file: programs that have the former one open keep it.
+    place(&sh::root().join("target/release/libultramarine_cpu_plugin.so"), &to)
+}
+
+/// The CUDA backend. It is built without any of NVIDIA's files, so everywhere.
+pub fn cuda() -> Result<Built> {
+    sh::run(sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-cuda"]))?;
+    let from = sh::root().join("target/release/libultramarine_cuda.so");
+    place(&from, &directory().join("libultramarine-cuda.so"))
+}
+
+/// The CUDA driver and NVRTC that the tests have where there is no GPU, in a directory: they run
+/// kernels on the CPU. Needs a C++ compiler.
+pub fn emulated_cuda() -> Result<Built> {
+    let out = sh::root().join("target/emulated-cuda");
+    let cxx = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    if sh::read(sh::cmd(cxx, &["--version"])).is_err() {
+        return Ok(Built::Missing("there is no C++ compiler (Debian: g++)".to_owned()));
+    }
+    let mut make = sh::cmd("make", &["--quiet", &format!("OUT={}", out.display())]);
+    make.current_dir(sh::root().join("crates/ultramarine-cuda/emulator"));
+    sh::run(make)?;
+    Ok(Built::At(out))
+}
+
+/// The CUDA backend where [`emulate`] can show it a device.
+pub fn on_emulator() -> Result<Built> {
+    Ok(match emulated_cuda()? {
+        Built::At(_) => cuda()?,
+        missing => missing,
+    })
+}
+
+/// Has a command use the emulated driver, which shows one device.
+pub fn emulate(command: &mut Command) {
+    command.env("ULTRAMARINE_CUDA_LIBRARIES", sh::root().join("target/emulated-cuda"));
+    command.env("ULTRAMARINE_CUDA_DEVICES", "1");
+    command.env("ULTRAMARINE_CACHE_DIR", sh::root().join("target/cuda-cache"));
+}
+
+/// Copies a library to where it is used, as a new file: programs that have the former one open
+/// keep it.
+fn place(from: &Path, to: &Path) -> Result<Built> {
+    std::fs::create_dir_all(directory())?;
     let fresh = to.with_extension("new");
-    std::fs::copy(&from, &fresh).with_context(|| format!("cannot copy {}", from.display()))?;
-    std::fs::rename(&fresh, &to)?;
-    Ok(Built::At(to))
+    std::fs::copy(from, &fresh).with_context(|| format!("cannot copy {}", from.display()))?;
+    std::fs::rename(&fresh, to)?;
+    Ok(Built::At(to.to_owned()))
 }
 
 fn compiler() -> std::ffi::OsString {

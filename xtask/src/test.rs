@@ -10,6 +10,10 @@ use crate::sanitize;
 use crate::sh;
 use anyhow::{Result, anyhow, bail};
 use std::path::Path;
+use std::process::Command;
+
+/// The CUDA backend without a GPU.
+const EMULATED: &str = "cuda, emulated, strict";
 
 /// Headers that the fuzzer tries each time; ten million are a matter of minutes by hand.
 const FUZZED: u64 = 300_000;
@@ -72,6 +76,12 @@ pub fn run() -> Result<()> {
             }
             Built::Missing(what) => report.note(name, true, &format!("SKIPPED: {what}")),
         }
+    }
+
+    sh::say("the Python suite of operations on gpu:0: the CUDA backend on an emulated driver");
+    match plugins::on_emulator()? {
+        Built::At(path) => report.emulated(&venv, &path)?,
+        Built::Missing(what) => report.note(EMULATED, true, &format!("SKIPPED: {what}")),
     }
 
     sh::say("arrays exchanged with numpy, torch, jax, tvm-ffi, pyarrow and mlx");
@@ -187,6 +197,14 @@ impl Report {
         Ok(())
     }
 
+    /// The suite of operations on the CUDA backend, by way of the emulated driver.
+    fn emulated(&mut self, venv: &Venv, plugin: &Path) -> Result<()> {
+        let plugin = plugin.to_string_lossy();
+        let suite = ["-m", "ops", "--backend", &plugin, "--device", "gpu:0"];
+        let how = ["--strict-for", "cuda", "python/tests"];
+        self.pytest_how(venv, EMULATED, &[&suite[..], &how].concat(), plugins::emulate)
+    }
+
     /// The Python tests, with the last line that they print.
     fn pytest(&mut self, venv: &Venv, what: &str, args: &[&str]) -> Result<()> {
         self.pytest_with(venv, what, args, None)
@@ -200,6 +218,19 @@ impl Report {
         args: &[&str],
         variable: Option<(&str, &Path)>,
     ) -> Result<()> {
+        self.pytest_how(venv, what, args, |python| {
+            python.envs(variable);
+        })
+    }
+
+    /// The same, with an environment that `prepare` makes.
+    fn pytest_how(
+        &mut self,
+        venv: &Venv,
+        what: &str,
+        args: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<()> {
         let mut last = String::new();
         let pytest = ["-m", "pytest", "-q", "-rfE", "--durations=5"];
         let mut python = venv.python(&[&pytest[..], args].concat());
@@ -207,7 +238,7 @@ impl Report {
         python.env("POCL_CACHE_DIR", sh::root().join("target/pocl"));
         // The examples of extensions are installed: what wants them is not to be skipped.
         python.env("ULTRAMARINE_NEEDS_EXTENSIONS", "1");
-        python.envs(variable);
+        prepare(&mut python);
         let (mut counting, mut counts) = (false, String::new());
         let right = sh::follow(python, |line| {
             counting |= line.contains("by how they ran");

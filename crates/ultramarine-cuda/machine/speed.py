@@ -1,0 +1,182 @@
+"""First figures on a GPU, beside torch in the same process: bandwidth, elementwise, rows, products, small operations, DLPack.
+
+Times are the median of several runs of many steps each, in milliseconds; `limit` is bytes over the copy bandwidth that is
+measured here, or operations over what torch's product reaches. Results are compared before they are timed.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import ultramarine as mx
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+ROWS: list[tuple[str, float, float, float]] = []
+
+
+def seconds(step: Callable[[], Any], wait: Callable[[], Any], least: float = 0.1) -> float:
+    """Seconds of one step: the median of five runs, each long enough to be measured."""
+    step()
+    wait()
+    begun = time.perf_counter()
+    step()
+    wait()
+    once = max(time.perf_counter() - begun, 1e-7)
+    count = max(3, min(2000, int(least / once)))
+    runs = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        for _ in range(count):
+            step()
+        wait()
+        runs.append((time.perf_counter() - begun) / count)
+    return statistics.median(runs)
+
+
+def ours(make: Callable[[], mx.array]) -> float:
+    return seconds(lambda: mx.eval(make()), mx.synchronize)
+
+
+def theirs(make: Callable[[], Any]) -> float:
+    return seconds(make, torch.cuda.synchronize) if torch is not None else float("nan")
+
+
+def row(name: str, mine: float, other: float, limit: float) -> None:
+    ROWS.append((name, mine, other, limit))
+    print(f"{name:34} ours {mine * 1e3:9.4f} ms   torch {other * 1e3:9.4f} ms   limit {limit * 1e3:9.4f} ms   {100 * limit / mine:5.1f}% of it", flush=True)
+
+
+def close(name: str, got: mx.array, want: Any, rtol: float) -> None:
+    if torch is None:
+        return
+    a = np.array(got.astype(mx.float32))
+    b = want.float().cpu().numpy()
+    scale = float(np.abs(b).max()) or 1.0
+    error = float(np.abs(a - b).max()) / scale
+    if not error <= rtol:
+        raise SystemExit(f"{name}: differs from torch by {error:.3g} of the largest element")
+
+
+def pair(shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> tuple[mx.array, Any]:
+    host = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+    mine = mx.array(host).astype(getattr(mx, dtype))
+    mx.eval(mine)
+    other = torch.from_numpy(host).cuda().to(getattr(torch, dtype)) if torch is not None else None
+    return mine, other
+
+
+def main() -> None:
+    mx.set_default_device(mx.gpu)
+    rate = bandwidth()
+    elementwise(rate)
+    rows(rate)
+    products()
+    small()
+    dlpack()
+
+
+def bandwidth() -> float:
+    """Bytes per second of a copy, read and written."""
+    n = 1 << 28
+    x, t = pair((n,))
+    mine = ours(lambda: mx.contiguous(x) if False else mx.copy(x, mx.gpu))
+    other = theirs(lambda: t.clone())
+    rate = 8 * n / min(mine, other)
+    row("copy 1 GiB", mine, other, 8 * n / rate)
+    print(f"copy bandwidth {rate / 1e9:.0f} GB/s")
+    return rate
+
+
+def elementwise(rate: float) -> None:
+    shape = (4096, 4096)
+    n = shape[0] * shape[1]
+    (x, t), (y, u) = pair(shape), pair(shape, seed=1)
+    close("4x+2y", 4 * x + 2 * y, 4 * t + 2 * u if t is not None else None, 1e-6)
+    row("4*x + 2*y, 4096^2 float32", ours(lambda: 4 * x + 2 * y), theirs(lambda: 4 * t + 2 * u), 12 * n / rate)
+
+    def gelu(x: mx.array) -> mx.array:
+        return x * (1 + mx.erf(x * 0.7071067811865476)) * 0.5
+
+    g = torch.nn.functional.gelu if torch is not None else None
+    close("gelu", gelu(x), g(t) if g else None, 1e-5)
+    row("gelu (erf), 4096^2 float32", ours(lambda: gelu(x)), theirs(lambda: g(t)), 8 * n / rate)
+    b, c = pair(shape, "bfloat16")
+    row("gelu (erf), 4096^2 bfloat16", ours(lambda: gelu(b)), theirs(lambda: g(c)), 4 * n / rate)
+    row("x.T copied, 4096^2 float32", ours(lambda: mx.contiguous(x.T)), theirs(lambda: t.T.contiguous()), 8 * n / rate)
+    row("exp, 4096^2 float32", ours(lambda: mx.exp(x)), theirs(lambda: t.exp()), 8 * n / rate)
+
+
+def rows(rate: float) -> None:
+    shape = (16384, 4096)
+    n = shape[0] * shape[1]
+    x, t = pair(shape)
+    s = torch.softmax if torch is not None else None
+    close("softmax", mx.softmax(x, axis=-1), s(t, -1) if s else None, 1e-5)
+    row("softmax rows, 16384 x 4096", ours(lambda: mx.softmax(x, axis=-1)), theirs(lambda: s(t, -1)), 8 * n / rate)
+    close("sum", x.sum(axis=1), t.sum(1) if t is not None else None, 1e-5)
+    row("sum of rows", ours(lambda: x.sum(axis=1)), theirs(lambda: t.sum(1)), 4 * n / rate)
+    row("sum of columns", ours(lambda: x.sum(axis=0)), theirs(lambda: t.sum(0)), 4 * n / rate)
+    row("sum of all", ours(lambda: x.sum()), theirs(lambda: t.sum()), 4 * n / rate)
+    row("logsumexp rows", ours(lambda: mx.logsumexp(x, axis=-1)), theirs(lambda: torch.logsumexp(t, -1)), 4 * n / rate)
+    row("argmax rows", ours(lambda: mx.argmax(x, axis=-1)), theirs(lambda: t.argmax(-1)), 4 * n / rate)
+    row("cumsum rows", ours(lambda: mx.cumsum(x, axis=-1)), theirs(lambda: t.cumsum(-1)), 8 * n / rate)
+    y, u = pair((1 << 24,))
+    row("sort 2^24 float32", ours(lambda: mx.sort(y)), theirs(lambda: u.sort()), 8 * (1 << 24) / rate)
+
+
+def products() -> None:
+    for dtype, n in [("bfloat16", 8192), ("float16", 8192), ("float32", 4096)]:
+        (x, t), (y, u) = pair((n, n), dtype), pair((n, n), dtype, seed=1)
+        close(f"matmul {dtype}", x @ y, t @ u if t is not None else None, 2e-2 if dtype != "float32" else 1e-5)
+        mine, other = ours(lambda x=x, y=y: x @ y), theirs(lambda t=t, u=u: t @ u)
+        row(f"matmul {dtype} {n}^3", mine, other, min(mine, other))
+        print(f"  {2 * n**3 / mine / 1e12:.0f} TFLOP/s, torch {2 * n**3 / other / 1e12:.0f}")
+
+
+def small() -> None:
+    x, t = pair((16,))
+
+    def adds() -> mx.array:
+        y = x
+        for _ in range(1000):
+            y = y + x
+            mx.eval(y)
+        return y
+
+    def chain() -> mx.array:
+        y = x
+        for _ in range(1000):
+            y = y + x
+        return y
+
+    def torch_adds() -> Any:
+        u = t
+        for _ in range(1000):
+            u = u + t
+        return u
+
+    mine, other = seconds(adds, mx.synchronize, 0.05), theirs(torch_adds)
+    row("1000 adds of 16, each evaluated", mine, other, other)
+    row("1000 adds of 16, one eval", ours(chain), other, other)
+
+
+def dlpack() -> None:
+    x, t = pair((1024,))
+    if torch is None:
+        return
+    out = seconds(lambda: torch.from_dlpack(x), lambda: None, 0.02)
+    into = seconds(lambda: mx.from_dlpack(t), lambda: None, 0.02)
+    print(f"DLPack: ours to torch {out * 1e6:.2f} us, torch to ours {into * 1e6:.2f} us")
+
+
+if __name__ == "__main__":
+    main()
