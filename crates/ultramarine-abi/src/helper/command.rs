@@ -91,7 +91,7 @@ impl<'a> Request<'a> {
         }
         let (n, least) = (self.inputs.len(), row.inputs.len());
         let many = row.inputs.iter().any(|i| i.many);
-        if self.outputs.len() != 1 || n < least || (n > least && !many) {
+        if self.outputs.len() != 1 + row.more.len() || n < least || (n > least && !many) {
             let text = format!("{} with {n} inputs and {} outputs", row.name, self.outputs.len());
             return Err(Failure::invalid(text));
         }
