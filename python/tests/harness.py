@@ -244,7 +244,7 @@ def problem(
     want: Any, got: Any, ulps: float, where: str = "result", scale: str | float = "each"
 ) -> str:
     """What is wrong with `got`, or nothing."""
-    if isinstance(want, mlx.array):
+    if isinstance(want, (mlx.array, um.array)):
         if not isinstance(got, um.array):
             return f"{where}: {type(got)} is not an array"
         if name_of(want.dtype) != name_of(got.dtype):
@@ -264,7 +264,7 @@ def problem(
             return f"{where}: {got!r}, mlx has {want!r}"
         parts = (problem(w, got[k], ulps, f"{where}[{k!r}]", scale) for k, w in want.items())
         return next((p for p in parts if p), "")
-    if isinstance(want, mlx.Dtype):
+    if isinstance(want, (mlx.Dtype, um.Dtype)):
         same = name_of(want) == name_of(got)
     else:
         # What is no number is unequal to itself; its text is not.

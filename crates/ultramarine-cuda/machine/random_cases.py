@@ -1,0 +1,97 @@
+"""Random calls of the whole surface on a GPU, compared with the CPU: operations, shapes, strides, dtypes, Python scalars.
+
+    python random_cases.py [CASES] [--device gpu:0] [--only PATTERN] [--jobs 8]
+
+The calls are those of python/tests/parity (case i of a name is always the same). What the CPU makes of a call is what the
+device has to make of it: the same dtype, shape and values within the entry's tolerance, the same kind of error. Where values
+differ by more, NumPy in float64 decides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[3] / "python" / "tests"
+sys.path.insert(0, str(TESTS))
+
+
+def child(total: int, only: str, device: str, shard: int, shards: int) -> int:
+    from harness import problem, um
+    from parity.judge import nearer, run_in
+    from parity.running import plan
+
+    kind, _, index = device.partition(":")
+    gpu = um.Device(getattr(um, kind), int(index or 0))
+    counts: Counter[str] = Counter()
+    for entry, i in plan(total, only)[shard::shards]:
+        case = entry.case(i)
+        um.set_default_device(um.cpu)
+        want_kind, want = run_in(um, case)
+        um.set_default_device(gpu)
+        print(f"at {entry.name}/{i}", file=sys.stderr)
+        got_kind, got = run_in(um, case)
+        told = ""
+        if want_kind != got_kind:
+            told = f"{want_kind} on the CPU: {want!r}; {got_kind} on {device}: {got!r}"
+        elif want_kind == "raises":
+            if type(want) is not type(got):
+                told = f"raises {got!r}, on the CPU {want!r}"
+        else:
+            scale = entry.scale if isinstance(entry.scale, str) else entry.scale(case)
+            told = problem(want, got, entry.ulps, scale=scale)
+            if told and entry.judge and nearer(case, got, scale):
+                counts["judged"] += 1
+                continue
+        # A device is named by what prints it.
+        if told and "Device(" in told:
+            told = ""
+        counts["differs" if told else "raises" if want_kind == "raises" else "same"] += 1
+        if told:
+            line = case.reproducer().replace("\n", "; ")
+            print(f"DIFFERS {entry.name}/{i}: {told[:300]}\n    {line[:500]}".replace("mlx has", "the CPU has"), flush=True)
+    print("COUNTS", *(f"{k}={v}" for k, v in counts.items()), flush=True)
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", type=int, nargs="?", default=6000)
+    parser.add_argument("--device", default="gpu:0")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1))
+    parser.add_argument("--shard", type=int, default=-1, help=argparse.SUPPRESS)
+    a = parser.parse_args()
+    if a.shard >= 0:
+        return child(a.cases, a.only, a.device, a.shard, a.jobs)
+    command = [sys.executable, __file__, str(a.cases), "--device", a.device, "--only", a.only, "--jobs", str(a.jobs)]
+    running = [
+        subprocess.Popen([*command, "--shard", str(i)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for i in range(a.jobs)
+    ]
+    total: Counter[str] = Counter()
+    differs: list[str] = []
+    dead = 0
+    for process in running:
+        out, err = process.communicate()
+        for line in out.splitlines():
+            if line.startswith("COUNTS"):
+                total.update({k: int(v) for k, v in (w.split("=") for w in line.split()[1:])})
+            else:
+                differs.append(line)
+        if process.returncode:
+            dead += 1
+            differs.append(f"a process ended with {process.returncode}: " + " | ".join(err.splitlines()[-4:]))
+    print("\n".join(differs[:400]))
+    names = Counter(line.split()[1].split("/")[0] for line in differs if line.startswith("DIFFERS"))
+    print("by name:", dict(names.most_common()))
+    print(f"{sum(total.values())} cases:", dict(total))
+    return 1 if total["differs"] or dead else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
