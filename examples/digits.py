@@ -8,6 +8,7 @@ seen, and leaves a figure and the weights in ``out/``.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from pathlib import Path
@@ -122,6 +123,13 @@ def draw(path: Path, history: list[float], images: np.ndarray, guessed: np.ndarr
 
 def main() -> int:
     """Runs it all; 0 where the held-out accuracy is what it should be."""
+    parser = argparse.ArgumentParser(description="Train a classifier of handwritten digits.")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where it runs")
+    device = parser.parse_args().device
+    if device == "gpu" and not mx.is_available(mx.gpu):
+        print("There is no GPU here; `python -m ultramarine backends` says why.", file=sys.stderr)
+        return 1
+    mx.set_default_device(mx.gpu if device == "gpu" else mx.cpu)
     backends = getattr(mx, "backends", None)
     if backends is not None:
         print("Backends found:")
