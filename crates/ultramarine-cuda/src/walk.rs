@@ -84,6 +84,12 @@ impl<const K: usize> Axes<K> {
     /// [`ROOMS`] that holds them.
     pub fn parameter(&self) -> (Vec<u64>, usize) {
         let room = room(self.count);
+        let words = self.parameter_in(room);
+        (words, room)
+    }
+
+    /// The kernels' parameter with room for so many axes, of which there are no more.
+    pub fn parameter_in(&self, room: usize) -> Vec<u64> {
         let mut words = Vec::with_capacity(2 + room * (K + 1));
         words.push(self.len());
         words.push(self.count as u64);
@@ -91,7 +97,7 @@ impl<const K: usize> Axes<K> {
         for k in 0..K {
             words.extend((0..room).map(|i| self.stride[k][i] as u64));
         }
-        (words, room)
+        words
     }
 }
 

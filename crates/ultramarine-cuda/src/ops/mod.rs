@@ -1,6 +1,7 @@
 //! The families of operations, one file each.
 
 pub mod copy;
+pub mod random;
 pub mod rooms;
 
 use crate::plan::{Ask, Work};
@@ -30,6 +31,7 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
     match ask.op {
         op::COPY => copy::prepare_copy(ask),
         op::FILL => copy::prepare_fill(ask),
+        op::RANDOM_BITS => random::prepare(ask),
         other => {
             let name = schema::find(other).map_or("", |row| row.name);
             Err(Failure::unsupported(format!("op {other} {name} is unknown here")))
