@@ -1,36 +1,35 @@
 // Atomic functions. Kernels run one thread at a time, but the host may look at the same memory.
 #pragma once
 
-template <typename T> inline T um_emulated_exchange(T *at, T value) {
-  T old;
-  __atomic_exchange(at, &value, &old, __ATOMIC_SEQ_CST);
-  return old;
-}
-
-template <typename T> inline T um_emulated_cas(T *at, T expected, T value) {
-  __atomic_compare_exchange(at, &expected, &value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  return expected;
-}
-
-template <typename T, typename F> inline T um_emulated_update(T *at, F f) {
-  T old, next;
-  __atomic_load(at, &old, __ATOMIC_RELAXED);
-  do next = f(old);
-  while (!__atomic_compare_exchange(at, &old, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-  return old;
-}
+// Bodies are written out by macros: a template that device.h itself uses would be instantiated in every program.
 
 // Each also for a block and for the whole system.
-#define UM_EMULATED_ATOMIC(T, name, expression)                                                                        \
-  inline T name(T *at, T x) { return um_emulated_update(at, [=](T old) -> T { return expression; }); }                 \
+#define UM_EMULATED_SCOPES(T, name)                                                                                    \
   inline T name##_block(T *at, T x) { return name(at, x); }                                                            \
   inline T name##_system(T *at, T x) { return name(at, x); }
+#define UM_EMULATED_ATOMIC(T, name, expression)                                                                        \
+  inline T name(T *at, T x) {                                                                                          \
+    T old, next;                                                                                                       \
+    __atomic_load(at, &old, __ATOMIC_RELAXED);                                                                         \
+    do next = expression;                                                                                              \
+    while (!__atomic_compare_exchange(at, &old, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));                    \
+    return old;                                                                                                        \
+  }                                                                                                                    \
+  UM_EMULATED_SCOPES(T, name)
 #define UM_EMULATED_EXCHANGE(T)                                                                                        \
-  inline T atomicExch(T *at, T x) { return um_emulated_exchange(at, x); }
+  inline T atomicExch(T *at, T x) {                                                                                    \
+    T old;                                                                                                             \
+    __atomic_exchange(at, &x, &old, __ATOMIC_SEQ_CST);                                                                 \
+    return old;                                                                                                        \
+  }                                                                                                                    \
+  UM_EMULATED_SCOPES(T, atomicExch)
 #define UM_EMULATED_CAS(T)                                                                                             \
-  inline T atomicCAS(T *at, T expected, T x) { return um_emulated_cas(at, expected, x); }                              \
-  inline T atomicCAS_block(T *at, T expected, T x) { return um_emulated_cas(at, expected, x); }                        \
-  inline T atomicCAS_system(T *at, T expected, T x) { return um_emulated_cas(at, expected, x); }
+  inline T atomicCAS(T *at, T expected, T x) {                                                                         \
+    __atomic_compare_exchange(at, &expected, &x, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                           \
+    return expected;                                                                                                   \
+  }                                                                                                                    \
+  inline T atomicCAS_block(T *at, T expected, T x) { return atomicCAS(at, expected, x); }                              \
+  inline T atomicCAS_system(T *at, T expected, T x) { return atomicCAS(at, expected, x); }
 #define UM_EMULATED_BITWISE(T)                                                                                         \
   UM_EMULATED_ATOMIC(T, atomicMin, old < x ? old : x)                                                                  \
   UM_EMULATED_ATOMIC(T, atomicMax, old > x ? old : x)                                                                  \

@@ -1,40 +1,40 @@
 // Intrinsics on bits and integers, conversions with a stated rounding, loads and stores with a cache hint.
 #pragma once
 
-template <typename To, typename From> inline To um_emulated_bits(From x) {
-  static_assert(sizeof(To) == sizeof(From), "bits of another size");
-  To y;
-  __builtin_memcpy(&y, &x, sizeof y);
-  return y;
-}
-inline unsigned __float_as_uint(float x) { return um_emulated_bits<unsigned>(x); }
-inline int __float_as_int(float x) { return um_emulated_bits<int>(x); }
-inline float __uint_as_float(unsigned x) { return um_emulated_bits<float>(x); }
-inline float __int_as_float(int x) { return um_emulated_bits<float>(x); }
-inline long long __double_as_longlong(double x) { return um_emulated_bits<long long>(x); }
-inline double __longlong_as_double(long long x) { return um_emulated_bits<double>(x); }
+#define UM_EMULATED_BITS(To, name, From)                                                                               \
+  inline To name(From x) {                                                                                             \
+    To y;                                                                                                              \
+    __builtin_memcpy(&y, &x, sizeof y);                                                                                \
+    return y;                                                                                                          \
+  }
+UM_EMULATED_BITS(unsigned, __float_as_uint, float)
+UM_EMULATED_BITS(int, __float_as_int, float)
+UM_EMULATED_BITS(float, __uint_as_float, unsigned)
+UM_EMULATED_BITS(float, __int_as_float, int)
+UM_EMULATED_BITS(long long, __double_as_longlong, double)
+UM_EMULATED_BITS(double, __longlong_as_double, long long)
 inline int __double2hiint(double x) { return (int)(__double_as_longlong(x) >> 32); }
 inline int __double2loint(double x) { return (int)__double_as_longlong(x); }
 inline double __hiloint2double(int high, int low) {
   return __longlong_as_double((long long)((um_emulated_u64)(unsigned)high << 32 | (unsigned)low));
 }
 
-// CUDA's conversions to integers saturate and take NaN to 0 (for 64 bits, to the lowest value).
-template <typename T> inline T um_emulated_saturate(double x, T low, T high, T not_a_number) {
-  if (isnan(x)) return not_a_number;
-  if (x <= (double)low) return low;
-  return x >= (double)high ? high : (T)x;
-}
-#define UM_EMULATED_CONVERT(from, F, mode, round)                                                                      \
-  inline int __##from##2int_##mode(F x) { return um_emulated_saturate<int>(round((double)x), -2147483647 - 1, 2147483647, 0); } \
-  inline unsigned __##from##2uint_##mode(F x) { return um_emulated_saturate<unsigned>(round((double)x), 0, 4294967295u, 0); }   \
-  inline long long __##from##2ll_##mode(F x) {                                                                         \
-    constexpr long long low = -9223372036854775807ll - 1;                                                              \
-    return um_emulated_saturate<long long>(round((double)x), low, 9223372036854775807ll, low);                         \
-  }                                                                                                                    \
-  inline um_emulated_u64 __##from##2ull_##mode(F x) {                                                                  \
-    return um_emulated_saturate<um_emulated_u64>(round((double)x), 0, ~0ull, 1ull << 63);                              \
+// CUDA's conversions to integers saturate and take NaN to 0 (for 64 bits, to the highest bit alone).
+#define UM_EMULATED_SATURATE(T, name, low, high, not_a_number)                                                         \
+  inline T um_emulated_##name(double x) {                                                                              \
+    if (isnan(x)) return not_a_number;                                                                                 \
+    if (x <= (double)(low)) return low;                                                                                \
+    return x >= (double)(high) ? high : (T)x;                                                                          \
   }
+UM_EMULATED_SATURATE(int, int, -2147483647 - 1, 2147483647, 0)
+UM_EMULATED_SATURATE(unsigned, uint, 0, 4294967295u, 0)
+UM_EMULATED_SATURATE(long long, ll, -9223372036854775807ll - 1, 9223372036854775807ll, -9223372036854775807ll - 1)
+UM_EMULATED_SATURATE(um_emulated_u64, ull, 0, ~0ull, 1ull << 63)
+#define UM_EMULATED_CONVERT(from, F, mode, round)                                                                      \
+  inline int __##from##2int_##mode(F x) { return um_emulated_int(round((double)x)); }                                  \
+  inline unsigned __##from##2uint_##mode(F x) { return um_emulated_uint(round((double)x)); }                           \
+  inline long long __##from##2ll_##mode(F x) { return um_emulated_ll(round((double)x)); }                              \
+  inline um_emulated_u64 __##from##2ull_##mode(F x) { return um_emulated_ull(round((double)x)); }
 #define UM_EMULATED_CONVERTS(from, F)                                                                                  \
   UM_EMULATED_CONVERT(from, F, rn, rint)                                                                               \
   UM_EMULATED_CONVERT(from, F, rz, trunc)                                                                              \

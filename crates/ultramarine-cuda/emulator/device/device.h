@@ -35,7 +35,7 @@ typedef unsigned long long um_emulated_u64;
 #include "abi.h"
 #include "vectors.h"
 
-__attribute__((visibility("hidden"))) inline um_emulated_state um_emulated;
+static um_emulated_state um_emulated = {};
 constexpr const uint3 &threadIdx = um_emulated.thread;
 constexpr const uint3 &blockIdx = um_emulated.block;
 constexpr const dim3 &blockDim = um_emulated.block_dim;

@@ -128,11 +128,8 @@ inline unsigned short um_emulated_to_bfloat(double x) {
     *at = old + v;                                                                                                     \
     return old;                                                                                                        \
   }                                                                                                                    \
-  inline unsigned short atomicCAS(H *at, H expected, H v) {                                                            \
-    return um_emulated_cas(&at->__x, expected.__x, v.__x);                                                             \
-  }                                                                                                                    \
-  UM_EMULATED_16_SHUFFLES(H)                                                                                           \
-  UM_EMULATED_16_SHUFFLES(H2)
+  UM_EMULATED_SHUFFLES(H)                                                                                              \
+  UM_EMULATED_SHUFFLES(H2)
 
 #define UM_EMULATED_16_ARITHMETIC(H, H2, op, name)                                                                     \
   inline H operator op(H a, H b) { return H((double)(float)a op (double)(float)b); }                                   \
@@ -150,14 +147,8 @@ inline unsigned short um_emulated_to_bfloat(double x) {
 #define UM_EMULATED_16_COMPARE(H, op, name)                                                                            \
   inline bool operator op(H a, H b) { return (float)a op (float)b; }                                                   \
   inline bool name(H a, H b) { return (float)a op (float)b; }
-#define UM_EMULATED_16_SHUFFLES(H)                                                                                     \
-  inline H __shfl_sync(unsigned m, H v, int l, int w = 32) { return um_emulated_shfl(m, v, l, w); }                    \
-  inline H __shfl_up_sync(unsigned m, H v, unsigned d, int w = 32) { return um_emulated_shfl_up(m, v, d, w); }         \
-  inline H __shfl_down_sync(unsigned m, H v, unsigned d, int w = 32) { return um_emulated_shfl_down(m, v, d, w); }     \
-  inline H __shfl_xor_sync(unsigned m, H v, int l, int w = 32) { return um_emulated_shfl_xor(m, v, l, w); }
-
 // How conversions are named: the word for the type in functions' names.
-#define UM_EMULATED_16_CONVERT(H, H2, word)                                                                            \
+#define UM_EMULATED_16_CONVERT(H, H2, raw, word)                                                                           \
   inline H __float2##word(float x) { return H(x); }                                                                    \
   inline H __float2##word##_rn(float x) { return H(x); }                                                               \
   inline H __double2##word(double x) { return H(x); }                                                                  \
@@ -176,8 +167,8 @@ inline unsigned short um_emulated_to_bfloat(double x) {
   inline long long __##word##2ll_rz(H x) { return __float2ll_rz((float)x); }                                           \
   inline unsigned short __##word##_as_ushort(H x) { return x.__x; }                                                    \
   inline short __##word##_as_short(H x) { return (short)x.__x; }                                                       \
-  inline H __ushort_as_##word(unsigned short x) { return um_emulated_bits<H>(x); }                                     \
-  inline H __short_as_##word(short x) { return um_emulated_bits<H>(x); }                                               \
+  inline H __ushort_as_##word(unsigned short x) { return raw{(unsigned short)x}; }                                     \
+  inline H __short_as_##word(short x) { return raw{(unsigned short)x}; }                                               \
   inline float2 __##word##22float2(H2 x) { return {(float)x.x, (float)x.y}; }                                          \
   inline H2 __float2##word##2_rn(float x) { return H2(H(x), H(x)); }                                                   \
   inline H2 __floats2##word##2_rn(float x, float y) { return H2(H(x), H(y)); }                                         \
@@ -192,7 +183,7 @@ inline unsigned short um_emulated_to_bfloat(double x) {
 
 namespace um_emulated_fp16 {
 UM_EMULATED_16(__half, __half2, __half_raw, __half2_raw, um_emulated_from_half, um_emulated_to_half)
-UM_EMULATED_16_CONVERT(__half, __half2, half)
+UM_EMULATED_16_CONVERT(__half, __half2, __half_raw, half)
 typedef __half half;
 typedef __half2 half2;
 typedef __half __nv_half;
@@ -207,7 +198,7 @@ inline __half __float2half_rz(float x) {
 namespace um_emulated_bf16 {
 UM_EMULATED_16(__nv_bfloat16, __nv_bfloat162, __nv_bfloat16_raw, __nv_bfloat162_raw, um_emulated_from_bfloat,
                um_emulated_to_bfloat)
-UM_EMULATED_16_CONVERT(__nv_bfloat16, __nv_bfloat162, bfloat16)
+UM_EMULATED_16_CONVERT(__nv_bfloat16, __nv_bfloat162, __nv_bfloat16_raw, bfloat16)
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;
 } // namespace um_emulated_bf16

@@ -13,37 +13,36 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
 
-template <typename T> inline T um_emulated_shuffle(unsigned mask, T value, unsigned source) {
-  um_emulated_u64 bits = 0;
-  __builtin_memcpy(&bits, &value, sizeof value);
-  bits = um_emulated.warp(UM_EMULATED_SHUFFLE, mask, bits, source);
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return value;
+// The lane that a shuffle reads: beyond the end of its part of `width` lanes it is the own one.
+inline unsigned um_emulated_lane(int lane, int width) {
+  return (um_emulated.lane & ~(width - 1u)) | ((unsigned)lane & (width - 1u));
 }
-
-// Lanes beyond the end of their part of `width` lanes read their own value.
-template <typename T> inline T um_emulated_shfl(unsigned mask, T value, int lane, int width) {
-  unsigned first = um_emulated.lane & ~(width - 1u);
-  return um_emulated_shuffle(mask, value, first | ((unsigned)lane & (width - 1u)));
+inline unsigned um_emulated_lane_up(unsigned delta, int width) {
+  unsigned lane = um_emulated.lane;
+  return (lane & (width - 1u)) >= delta ? lane - delta : lane;
 }
-template <typename T> inline T um_emulated_shfl_up(unsigned mask, T value, unsigned delta, int width) {
-  unsigned lane = um_emulated.lane, first = lane & ~(width - 1u);
-  return um_emulated_shuffle(mask, value, lane - first >= delta ? lane - delta : lane);
-}
-template <typename T> inline T um_emulated_shfl_down(unsigned mask, T value, unsigned delta, int width) {
+inline unsigned um_emulated_lane_down(unsigned delta, int width) {
   unsigned lane = um_emulated.lane, in = lane & (width - 1u);
-  return um_emulated_shuffle(mask, value, in + delta < (unsigned)width ? lane + delta : lane);
+  return in + delta < (unsigned)width ? lane + delta : lane;
 }
-template <typename T> inline T um_emulated_shfl_xor(unsigned mask, T value, int lanes, int width) {
-  unsigned lane = um_emulated.lane, source = lane ^ (unsigned)lanes, last = lane | (width - 1u);
-  return um_emulated_shuffle(mask, value, source <= last ? source : lane);
+inline unsigned um_emulated_lane_xor(int lanes, int width) {
+  unsigned lane = um_emulated.lane, source = lane ^ (unsigned)lanes;
+  return source <= (lane | (width - 1u)) ? source : lane;
 }
 
+#define UM_EMULATED_SHUFFLE_BY(T, name, by, source)                                                                    \
+  inline T name(unsigned mask, T value, by, int width = 32) {                                                          \
+    um_emulated_u64 bits = 0;                                                                                          \
+    __builtin_memcpy(&bits, &value, sizeof value);                                                                     \
+    bits = um_emulated.warp(UM_EMULATED_SHUFFLE, mask, bits, source);                                                  \
+    __builtin_memcpy(&value, &bits, sizeof value);                                                                     \
+    return value;                                                                                                      \
+  }
 #define UM_EMULATED_SHUFFLES(T)                                                                                        \
-  inline T __shfl_sync(unsigned m, T v, int l, int w = 32) { return um_emulated_shfl(m, v, l, w); }                    \
-  inline T __shfl_up_sync(unsigned m, T v, unsigned d, int w = 32) { return um_emulated_shfl_up(m, v, d, w); }         \
-  inline T __shfl_down_sync(unsigned m, T v, unsigned d, int w = 32) { return um_emulated_shfl_down(m, v, d, w); }     \
-  inline T __shfl_xor_sync(unsigned m, T v, int l, int w = 32) { return um_emulated_shfl_xor(m, v, l, w); }
+  UM_EMULATED_SHUFFLE_BY(T, __shfl_sync, int lane, um_emulated_lane(lane, width))                                      \
+  UM_EMULATED_SHUFFLE_BY(T, __shfl_up_sync, unsigned delta, um_emulated_lane_up(delta, width))                         \
+  UM_EMULATED_SHUFFLE_BY(T, __shfl_down_sync, unsigned delta, um_emulated_lane_down(delta, width))                     \
+  UM_EMULATED_SHUFFLE_BY(T, __shfl_xor_sync, int lanes, um_emulated_lane_xor(lanes, width))
 UM_EMULATED_SHUFFLES(int)
 UM_EMULATED_SHUFFLES(unsigned)
 UM_EMULATED_SHUFFLES(long)

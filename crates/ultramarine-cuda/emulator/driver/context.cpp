@@ -104,6 +104,8 @@ CUDA_CALL cuInit(unsigned flags) {
     device->legacy->device = device.get();
     w.devices.push_back(std::move(device));
   }
+  // Modules are linked with nothing: the functions of libm have to be found in the process.
+  if (!dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL)) return CUDA_ERROR_UNKNOWN;
   w.initialised = true;
   return CUDA_SUCCESS;
 }

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <mutex>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -88,6 +87,24 @@ static int run(const std::vector<std::string> &command, const std::string &log) 
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// The compiler, assembler and linker behind g++, called by themselves: its driver takes as long as they do.
+struct Tools {
+  std::string compiler, assembler, linker;
+  static const Tools &found() {
+    static const Tools &tools = *new Tools{named("cc1plus"), named("as"), named("ld")};
+    return tools;
+  }
+  static std::string named(const char *name) {
+    const char *driver = getenv("EMULATED_CUDA_COMPILER");
+    std::string command = std::string(driver && *driver ? driver : "g++") + " -print-prog-name=" + name, path;
+    if (FILE *answer = popen(command.c_str(), "r")) {
+      for (int c; (c = getc(answer)) != EOF && c != '\n';) path += (char)c;
+      pclose(answer);
+    }
+    return path.empty() ? name : path;
+  }
+};
+
 static bool digits(const std::string &line, size_t from, size_t to) {
   for (size_t i = from; i < to; i++)
     if (line[i] < '0' || line[i] > '9') return false;
@@ -124,32 +141,32 @@ static std::string as_nvcc(const std::string &log, const std::string &name) {
 bool compile(const Compilation &what, std::string *image, std::string *log) {
   Folder folder;
   std::string device = device_folder();
-  std::string source = folder.file("program.cc"), object = folder.file("program.so"), messages = folder.file("log");
+  std::string source = folder.file("program.cc"), assembly = folder.file("program.s"), messages = folder.file("log");
+  std::string object = folder.file("program.o"), library = folder.file("program.so");
   bool ok = write_file(source, "#line 1 \"" + what.name + "\"\n" + what.text + "\n#line 1 \"name expressions\"\n" + what.entries);
   for (auto &header : what.headers) ok = ok && write_file(folder.file("include/" + header.name), header.text);
   if (!ok) {
     *log = "cannot write into the temporary folder\n";
     return false;
   }
-  const char *compiler = getenv("EMULATED_CUDA_COMPILER");
-  std::vector<std::string> command = {
-      compiler && *compiler ? compiler : "g++",
+  const Tools &tools = Tools::found();
+  std::vector<std::string> command = {tools.compiler, "-quiet", "-D_GNU_SOURCE",
 #define FLAG(flag) flag,
 #include "flags.inc"
 #undef FLAG
-      "-pipe", "-shared", "-nostdlib", "-nostartfiles", "-Wl,-Bsymbolic", "-fdiagnostics-color=never",
-      "-fno-diagnostics-show-caret", "-include", device + "/device.h", "-I" + folder.path + "/include",
-      "-I" + device + "/include"};
+                                      "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-include",
+                                      device + "/device.h", "-I" + folder.path + "/include", "-I" + device + "/include"};
   command.insert(command.end(), what.options.begin(), what.options.end());
-  for (auto &last : {std::string("-x"), std::string("c++"), source, std::string("-x"), std::string("none"),
-                     std::string("-o"), object, std::string("-l:libm.so.6"), std::string("-l:libc.so.6")})
-    command.push_back(last);
+  for (auto &last : {source, std::string("-o"), assembly}) command.push_back(last);
   int status = run(command, messages);
+  // What is not defined here, such as the functions of libm, is found in the process.
+  if (!status) status = run({tools.assembler, assembly, "-o", object}, messages);
+  if (!status) status = run({tools.linker, "-shared", "-Bsymbolic", object, "-o", library}, messages);
   std::string words;
   read_file(messages, &words);
   *log = as_nvcc(words, what.name);
   if (status < 0) *log += "cannot run " + command[0] + "\n";
-  return status == 0 && read_file(object, image);
+  return status == 0 && read_file(library, image);
 }
 
 } // namespace emulated
