@@ -55,14 +55,71 @@ def steps() -> list[Step]:
     tests = str(ROOT / "python" / "tests")
     return [
         Step("report", [PYTHON, "-m", "ultramarine", "backends"], 60, lines=12),
-        Step("kit", [str(BUILT / "bin" / "ultramarine-conform"), "--grade", "complete", "--jobs", "8", "--time-limit", "240", str(PLUGIN)], 400, lines=30),
-        Step("ops", pytest("-m", "ops", *gpu, "--strict-for", "cuda", tests), 500, ("mlx", "pytest"), 12),
+        Step(
+            "kit",
+            [
+                str(BUILT / "bin" / "ultramarine-conform"),
+                "--grade",
+                "complete",
+                "--jobs",
+                "8",
+                "--time-limit",
+                "240",
+                str(PLUGIN),
+            ],
+            400,
+            lines=30,
+        ),
+        Step(
+            "ops",
+            pytest("-m", "ops", *gpu, "--strict-for", "cuda", tests),
+            500,
+            ("mlx", "pytest"),
+            12,
+        ),
         Step("random", script("random_cases.py", "24000"), 400, lines=6),
-        Step("dlpack", [PYTHON, "-m", "ultramarine.dlpack_check", "--verbose", "--only", "cuda*", "--strict", "ultramarine"], 200, ("torch",), 30),
-        Step("interchange", pytest(str(ROOT / "python" / "tests" / "interchange" / "test_cuda.py"), parallel=False), 200, ("pytest", "torch"), 8),
-        Step("kernels", [PYTHON, str(ROOT / "examples" / "fast" / "check_cuda.py"), str(PLUGIN)], 120, lines=8),
-        Step("triton", [PYTHON, str(ROOT / "examples" / "triton_kernel.py")], 120, ("triton", "torch"), 3),
-        Step("digits", [PYTHON, str(ROOT / "examples" / "digits.py"), "--device", "gpu"], 240, lines=3),
+        Step(
+            "dlpack",
+            [
+                PYTHON,
+                "-m",
+                "ultramarine.dlpack_check",
+                "--verbose",
+                "--only",
+                "cuda*",
+                "--strict",
+                "ultramarine",
+            ],
+            200,
+            ("torch",),
+            30,
+        ),
+        Step(
+            "interchange",
+            pytest(str(ROOT / "python" / "tests" / "interchange" / "test_cuda.py"), parallel=False),
+            200,
+            ("pytest", "torch"),
+            8,
+        ),
+        Step(
+            "kernels",
+            [PYTHON, str(ROOT / "examples" / "fast" / "check_cuda.py"), str(PLUGIN)],
+            120,
+            lines=8,
+        ),
+        Step(
+            "triton",
+            [PYTHON, str(ROOT / "examples" / "triton_kernel.py")],
+            120,
+            ("triton", "torch"),
+            3,
+        ),
+        Step(
+            "digits",
+            [PYTHON, str(ROOT / "examples" / "digits.py"), "--device", "gpu"],
+            240,
+            lines=3,
+        ),
         Step("endurance", script("endurance.py", "100000"), 400, lines=6),
         Step("faults", script("faults.py"), 120, lines=12),
         Step("speed", script("speed.py"), 300, lines=40),
@@ -86,6 +143,9 @@ def environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([*paths, *([given] if given else [])]),
         "PYTHONUNBUFFERED": "1",
         "ULTRAMARINE_BACKEND_PATH": str(PLUGIN.parent),
+        # The others share the GPU's memory with us.
+        "JAX_PLATFORMS": "cuda,cpu",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }
 
 
@@ -98,21 +158,38 @@ def run(step: Step, out: Path, env: dict[str, str]) -> tuple[str, str]:
     begun = time.monotonic()
     with log.open("w") as file:
         try:
-            status = subprocess.run(step.command, stdout=file, stderr=subprocess.STDOUT, env=env, cwd=ROOT, timeout=step.limit).returncode
+            status = subprocess.run(
+                step.command,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=env,
+                cwd=ROOT,
+                timeout=step.limit,
+            ).returncode
         except subprocess.TimeoutExpired:
             status = -1000
         except OSError as error:
             return "FAILED", str(error)
     seconds = time.monotonic() - begun
     tail = log.read_text(errors="replace").rstrip().splitlines()[-step.lines :]
-    how = "ok" if status == 0 else f"no end after {step.limit} s" if status == -1000 else f"exit status {status}"
+    how = (
+        "ok"
+        if status == 0
+        else f"no end after {step.limit} s"
+        if status == -1000
+        else f"exit status {status}"
+    )
     return "ok" if status == 0 else "FAILED", "\n    ".join([f"{how}, {seconds:.1f} s", *tail])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", default="", help="names, separated by commas (default: all)")
-    parser.add_argument("--out", type=Path, default=Path("/tmp/ultramarine-gpu"), help="where logs go")
+    parser.add_argument(
+        "--out", type=Path, default=Path("/tmp/ultramarine-gpu"), help="where logs go"
+    )
     parser.add_argument("--list", action="store_true", help="only list the steps")
     arguments = parser.parse_args()
     env = environment()
@@ -121,7 +198,9 @@ def main() -> int:
         print("\n".join(s.name for s in chosen))
         return 0
     if not PLUGIN.is_file():
-        print(f"{PLUGIN} is not there: run `cargo xtask gpu` where there is Rust, and bring target/gpu")
+        print(
+            f"{PLUGIN} is not there: run `cargo xtask gpu` where there is Rust, and bring target/gpu"
+        )
         return 1
     arguments.out.mkdir(parents=True, exist_ok=True)
     failed = []

@@ -1,6 +1,6 @@
 """A training loop of many steps: device memory has to stay as it is after the first thousand.
 
-    python endurance.py [STEPS]
+python endurance.py [STEPS]
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ def main() -> int:
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     mx.set_default_device(mx.gpu)
     mx.random.seed(0)
-    w = [mx.random.normal((64, 128)) * 0.1, mx.zeros((128,)), mx.random.normal((128, 10)) * 0.1, mx.zeros((10,))]
+    w = [
+        mx.random.normal((64, 128)) * 0.1,
+        mx.zeros((128,)),
+        mx.random.normal((128, 10)) * 0.1,
+        mx.zeros((10,)),
+    ]
     x = mx.random.normal((256, 64))
     labels = mx.argmax(x[:, :10], axis=-1)
     y = (labels[:, None] == mx.arange(10)).astype(mx.float32)
@@ -42,11 +47,18 @@ def main() -> int:
     mx.synchronize()
     active, whole = mx.get_active_memory(), mx.get_active_memory() + mx.get_cache_memory()
     took = time.monotonic() - begun
-    print(f"{steps} steps, {1e6 * took / steps:.1f} us each; loss {first:.4f} -> {value.item():.4f}")
-    print(f"active {after[0]} -> {active} bytes, with cache {after[1]} -> {whole}, peak {mx.get_peak_memory()}")
+    print(
+        f"{steps} steps, {1e6 * took / steps:.1f} us each; loss {first:.4f} -> {value.item():.4f}"
+    )
+    print(
+        f"active {after[0]} -> {active} bytes, with cache {after[1]} -> {whole}, peak {mx.get_peak_memory()}"
+    )
     flat = active <= after[0] + (1 << 20) and whole <= after[1] + (64 << 20)
     learnt = value.item() < 0.5 * first
-    print("memory is flat" if flat else "MEMORY GROWS", "and it learnt" if learnt else "and it LEARNT NOTHING")
+    print(
+        "memory is flat" if flat else "MEMORY GROWS",
+        "and it learnt" if learnt else "and it LEARNT NOTHING",
+    )
     return 0 if flat and learnt else 1
 
 

@@ -65,10 +65,19 @@ def kernel_fault() -> None:
     has are there."""
     kept = mx.arange(10, stream=mx.cpu)
     mx.eval(kept)
-    bad = mx.fast.cuda_kernel("bad", ["x"], ["y"], "((float *)(size_t)(64 + x[0]))[threadIdx.x] = 1; y[0] = 2;")
+    bad = mx.fast.cuda_kernel(
+        "bad", ["x"], ["y"], "((float *)(size_t)(64 + x[0]))[threadIdx.x] = 1; y[0] = 2;"
+    )
     x = mx.zeros((4,))
     try:
-        (y,) = bad(inputs=[x], grid=(32, 1, 1), threadgroup=(32, 1, 1), output_shapes=[(4,)], output_dtypes=[mx.float32], stream=mx.gpu)
+        (y,) = bad(
+            inputs=[x],
+            grid=(32, 1, 1),
+            threadgroup=(32, 1, 1),
+            output_shapes=[(4,)],
+            output_dtypes=[mx.float32],
+            stream=mx.gpu,
+        )
         mx.eval(y)
         print(y.tolist())
     except RuntimeError as error:
@@ -90,7 +99,14 @@ def compile_error() -> None:
     """A kernel that does not compile: the log, in the user's lines; all else goes on."""
     bad = mx.fast.cuda_kernel("bad", ["x"], ["y"], "y[0] = no_such_thing(x[0]);")
     try:
-        (y,) = bad(inputs=[mx.zeros((4,))], grid=(1, 1, 1), threadgroup=(1, 1, 1), output_shapes=[(4,)], output_dtypes=[mx.float32], stream=mx.gpu)
+        (y,) = bad(
+            inputs=[mx.zeros((4,))],
+            grid=(1, 1, 1),
+            threadgroup=(1, 1, 1),
+            output_shapes=[(4,)],
+            output_dtypes=[mx.float32],
+            stream=mx.gpu,
+        )
         mx.eval(y)
     except Exception as error:
         assert "no_such_thing" in str(error), error
@@ -107,9 +123,14 @@ def main() -> int:
         return 0
     failed = []
     for name in CASES:
-        done = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, __file__, name], capture_output=True, text=True, timeout=60
+        )
         words = (done.stdout + done.stderr).strip().splitlines()
-        print(f"{'ok' if done.returncode == 0 else 'FAILED':7} {name} ({done.returncode}): " + "\n        ".join(line[:400] for line in words[-6:]))
+        print(
+            f"{'ok' if done.returncode == 0 else 'FAILED':7} {name} ({done.returncode}): "
+            + "\n        ".join(line[:400] for line in words[-6:])
+        )
         if done.returncode:
             failed.append(name)
     return 1 if failed else 0

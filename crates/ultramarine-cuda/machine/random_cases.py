@@ -53,13 +53,20 @@ def child(total: int, only: str, device: str, shard: int, shards: int) -> int:
         counts["differs" if told else "raises" if want_kind == "raises" else "same"] += 1
         if told:
             line = case.reproducer().replace("\n", "; ")
-            print(f"DIFFERS {entry.name}/{i}: {told[:300]}\n    {line[:500]}".replace("mlx has", "the CPU has"), flush=True)
+            print(
+                f"DIFFERS {entry.name}/{i}: {told[:300]}\n    {line[:500]}".replace(
+                    "mlx has", "the CPU has"
+                ),
+                flush=True,
+            )
     print("COUNTS", *(f"{k}={v}" for k, v in counts.items()), flush=True)
     return 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("cases", type=int, nargs="?", default=6000)
     parser.add_argument("--device", default="gpu:0")
     parser.add_argument("--only", default="")
@@ -68,9 +75,21 @@ def main() -> int:
     a = parser.parse_args()
     if a.shard >= 0:
         return child(a.cases, a.only, a.device, a.shard, a.jobs)
-    command = [sys.executable, __file__, str(a.cases), "--device", a.device, "--only", a.only, "--jobs", str(a.jobs)]
+    command = [
+        sys.executable,
+        __file__,
+        str(a.cases),
+        "--device",
+        a.device,
+        "--only",
+        a.only,
+        "--jobs",
+        str(a.jobs),
+    ]
     running = [
-        subprocess.Popen([*command, "--shard", str(i)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, "--shard", str(i)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for i in range(a.jobs)
     ]
     total: Counter[str] = Counter()
@@ -85,7 +104,9 @@ def main() -> int:
                 differs.append(line)
         if process.returncode:
             dead += 1
-            differs.append(f"a process ended with {process.returncode}: " + " | ".join(err.splitlines()[-4:]))
+            differs.append(
+                f"a process ended with {process.returncode}: " + " | ".join(err.splitlines()[-4:])
+            )
     print("\n".join(differs[:400]))
     names = Counter(line.split()[1].split("/")[0] for line in differs if line.startswith("DIFFERS"))
     print("by name:", dict(names.most_common()))

@@ -52,7 +52,10 @@ def theirs(make: Callable[[], Any]) -> float:
 
 def row(name: str, mine: float, other: float, limit: float) -> None:
     ROWS.append((name, mine, other, limit))
-    print(f"{name:34} ours {mine * 1e3:9.4f} ms   torch {other * 1e3:9.4f} ms   limit {limit * 1e3:9.4f} ms   {100 * limit / mine:5.1f}% of it", flush=True)
+    print(
+        f"{name:34} ours {mine * 1e3:9.4f} ms   torch {other * 1e3:9.4f} ms   limit {limit * 1e3:9.4f} ms   {100 * limit / mine:5.1f}% of it",
+        flush=True,
+    )
 
 
 def close(name: str, got: mx.array, want: Any, rtol: float) -> None:
@@ -101,7 +104,12 @@ def elementwise(rate: float) -> None:
     n = shape[0] * shape[1]
     (x, t), (y, u) = pair(shape), pair(shape, seed=1)
     close("4x+2y", 4 * x + 2 * y, 4 * t + 2 * u if t is not None else None, 1e-6)
-    row("4*x + 2*y, 4096^2 float32", ours(lambda: 4 * x + 2 * y), theirs(lambda: 4 * t + 2 * u), 12 * n / rate)
+    row(
+        "4*x + 2*y, 4096^2 float32",
+        ours(lambda: 4 * x + 2 * y),
+        theirs(lambda: 4 * t + 2 * u),
+        12 * n / rate,
+    )
 
     def gelu(x: mx.array) -> mx.array:
         return x * (1 + mx.erf(x * 0.7071067811865476)) * 0.5
@@ -111,7 +119,12 @@ def elementwise(rate: float) -> None:
     row("gelu (erf), 4096^2 float32", ours(lambda: gelu(x)), theirs(lambda: g(t)), 8 * n / rate)
     b, c = pair(shape, "bfloat16")
     row("gelu (erf), 4096^2 bfloat16", ours(lambda: gelu(b)), theirs(lambda: g(c)), 4 * n / rate)
-    row("x.T copied, 4096^2 float32", ours(lambda: mx.contiguous(x.T)), theirs(lambda: t.T.contiguous()), 8 * n / rate)
+    row(
+        "x.T copied, 4096^2 float32",
+        ours(lambda: mx.contiguous(x.T)),
+        theirs(lambda: t.T.contiguous()),
+        8 * n / rate,
+    )
     row("exp, 4096^2 float32", ours(lambda: mx.exp(x)), theirs(lambda: t.exp()), 8 * n / rate)
 
 
@@ -121,22 +134,52 @@ def rows(rate: float) -> None:
     x, t = pair(shape)
     s = torch.softmax if torch is not None else None
     close("softmax", mx.softmax(x, axis=-1), s(t, -1) if s else None, 1e-5)
-    row("softmax rows, 16384 x 4096", ours(lambda: mx.softmax(x, axis=-1)), theirs(lambda: s(t, -1)), 8 * n / rate)
+    row(
+        "softmax rows, 16384 x 4096",
+        ours(lambda: mx.softmax(x, axis=-1)),
+        theirs(lambda: s(t, -1)),
+        8 * n / rate,
+    )
     close("sum", x.sum(axis=1), t.sum(1) if t is not None else None, 1e-5)
     row("sum of rows", ours(lambda: x.sum(axis=1)), theirs(lambda: t.sum(1)), 4 * n / rate)
     row("sum of columns", ours(lambda: x.sum(axis=0)), theirs(lambda: t.sum(0)), 4 * n / rate)
     row("sum of all", ours(lambda: x.sum()), theirs(lambda: t.sum()), 4 * n / rate)
-    row("logsumexp rows", ours(lambda: mx.logsumexp(x, axis=-1)), theirs(lambda: torch.logsumexp(t, -1)), 4 * n / rate)
-    row("argmax rows", ours(lambda: mx.argmax(x, axis=-1)), theirs(lambda: t.argmax(-1)), 4 * n / rate)
-    row("cumsum rows", ours(lambda: mx.cumsum(x, axis=-1)), theirs(lambda: t.cumsum(-1)), 8 * n / rate)
+    row(
+        "logsumexp rows",
+        ours(lambda: mx.logsumexp(x, axis=-1)),
+        theirs(lambda: torch.logsumexp(t, -1)),
+        4 * n / rate,
+    )
+    row(
+        "argmax rows",
+        ours(lambda: mx.argmax(x, axis=-1)),
+        theirs(lambda: t.argmax(-1)),
+        4 * n / rate,
+    )
+    row(
+        "cumsum rows",
+        ours(lambda: mx.cumsum(x, axis=-1)),
+        theirs(lambda: t.cumsum(-1)),
+        8 * n / rate,
+    )
     y, u = pair((1 << 24,))
-    row("sort 2^24 float32", ours(lambda: mx.sort(y)), theirs(lambda: u.sort()), 8 * (1 << 24) / rate)
+    row(
+        "sort 2^24 float32",
+        ours(lambda: mx.sort(y)),
+        theirs(lambda: u.sort()),
+        8 * (1 << 24) / rate,
+    )
 
 
 def products() -> None:
     for dtype, n in [("bfloat16", 8192), ("float16", 8192), ("float32", 4096)]:
         (x, t), (y, u) = pair((n, n), dtype), pair((n, n), dtype, seed=1)
-        close(f"matmul {dtype}", x @ y, t @ u if t is not None else None, 2e-2 if dtype != "float32" else 1e-5)
+        close(
+            f"matmul {dtype}",
+            x @ y,
+            t @ u if t is not None else None,
+            2e-2 if dtype != "float32" else 1e-5,
+        )
         mine, other = ours(lambda x=x, y=y: x @ y), theirs(lambda t=t, u=u: t @ u)
         row(f"matmul {dtype} {n}^3", mine, other, min(mine, other))
         print(f"  {2 * n**3 / mine / 1e12:.0f} TFLOP/s, torch {2 * n**3 / other / 1e12:.0f}")
