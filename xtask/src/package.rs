@@ -1,5 +1,6 @@
 //! `cargo xtask package`: the wheel, and proof that it can be used.
 
+use crate::plugins::{self, Built};
 use crate::python::Venv;
 use crate::sh;
 use anyhow::{Context, Result, bail};
@@ -45,8 +46,35 @@ pub fn run() -> Result<()> {
         bail!("the installed package has no headers for backends and extensions");
     }
     sh::run(fresh.python(&["-m", "ultramarine", "backends"]))?;
+    cuda(&venv, &fresh)?;
     let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;
     println!("importing takes {:.1} ms beyond the interpreter's start", import * 1e3);
+    Ok(())
+}
+
+/// The CUDA backend's wheel: built, installed beside, found. Where there is no GPU it says so.
+fn cuda(venv: &Venv, fresh: &Venv) -> Result<()> {
+    sh::say("building the wheel of the CUDA backend");
+    let Built::At(library) = plugins::cuda()? else { bail!("the CUDA backend was not built") };
+    venv.pip_install(&["setuptools>=77"])?;
+    let wheel =
+        ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", "dist/cuda"];
+    let mut build = venv.python(&[&wheel[..], &["crates/ultramarine-cuda/package"]].concat());
+    build.env("ULTRAMARINE_CUDA_LIBRARY", library);
+    sh::run(build)?;
+    let wheel = only_wheel(sh::root().join("dist/cuda"))?;
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    println!("dist/cuda/{name}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
+    if !name.contains("-py3-none-") || name.ends_with("-any.whl") {
+        bail!("{name} is not for any Python on this platform");
+    }
+    fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
+    const FOUND: &str = "from ultramarine import backends; backends.load_all(); \
+        print([c.rule for c in backends.report() if c.name == 'cuda'])";
+    let told = sh::read(fresh.python(&["-c", FOUND]))?;
+    if !told.contains("entry point of ultramarine-cuda") {
+        bail!("the installed backend is not found: {}", told.trim());
+    }
     Ok(())
 }
 
