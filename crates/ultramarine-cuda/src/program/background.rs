@@ -1,0 +1,142 @@
+//! Work for the compiler that nobody waits for.
+//!
+//! Few threads, started when there is work and ended when there is none. None is inside of NVRTC
+//! when the process exits: its libraries may be gone then. A forked child has none of the threads
+//! and never comes here, since its devices refuse every call before.
+
+use crate::context;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, Once};
+use std::time::Duration;
+
+/// Most threads.
+const WORKERS: usize = 2;
+/// Longest wait for them when the process exits.
+#[cfg(not(windows))]
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Job>,
+    workers: usize,
+    closed: bool,
+}
+
+struct Pool {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+static POOL: Pool = Pool {
+    state: Mutex::new(State { queue: VecDeque::new(), workers: 0, closed: false }),
+    ended: Condvar::new(),
+};
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// What a thread does.
+    fn work(&self) {
+        loop {
+            let job = {
+                let mut state = self.lock();
+                match state.queue.pop_front() {
+                    Some(job) if !state.closed => job,
+                    _ => {
+                        state.workers -= 1;
+                        self.ended.notify_all();
+                        return;
+                    }
+                }
+            };
+            // Whoever waits for its result finds none, and asks again.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+        }
+    }
+}
+
+/// Runs `job` some time. `false`: it is dropped, because the process exits or has no threads left.
+pub fn spawn(job: impl FnOnce() + Send + 'static) -> bool {
+    // After NVRTC was opened, so that this handler runs before those of NVRTC.
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(at_exit);
+    let mut state = POOL.lock();
+    if state.closed {
+        return false;
+    }
+    state.queue.push_back(Box::new(job));
+    if state.workers < WORKERS {
+        let named = std::thread::Builder::new().name("ultramarine-nvrtc".to_owned());
+        match named.spawn(|| POOL.work()) {
+            Ok(_) => state.workers += 1,
+            Err(_) if state.workers == 0 => {
+                state.queue.clear();
+                return false;
+            }
+            Err(_) => {}
+        }
+    }
+    true
+}
+
+/// Waits until all is done, for tests.
+#[cfg(test)]
+pub fn drain() {
+    let mut state = POOL.lock();
+    while state.workers > 0 {
+        state = POOL.ended.wait(state).unwrap_or_else(|e| e.into_inner());
+    }
+}
+
+/// Has the exit of the process wait for compilers at work. (Windows has ended all threads before
+/// it calls anybody.)
+fn at_exit() {
+    #[cfg(not(windows))]
+    {
+        unsafe extern "C" {
+            fn atexit(handler: extern "C" fn()) -> core::ffi::c_int;
+        }
+        extern "C" fn close() {
+            if context::forked() {
+                return;
+            }
+            let mut state = POOL.lock();
+            state.closed = true;
+            let dropped = std::mem::take(&mut state.queue);
+            let _ = POOL.ended.wait_timeout_while(state, PATIENCE, |s| s.workers > 0);
+            drop(dropped);
+        }
+        // SAFETY: a plain function of this library, which stays loaded, and which does not unwind.
+        unsafe { atexit(close) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn all_is_done_by_few_threads() {
+        let (done, now, most) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        for i in 0..20 {
+            let (done, now, most) = (done.clone(), now.clone(), most.clone());
+            assert!(spawn(move || {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(2));
+                now.fetch_sub(1, Ordering::SeqCst);
+                done.fetch_add(1, Ordering::SeqCst);
+                assert!(i != 7, "a job that panics takes nobody with it");
+            }));
+        }
+        drain();
+        assert_eq!(done.load(Ordering::SeqCst), 20);
+        assert!(most.load(Ordering::SeqCst) <= WORKERS);
+    }
+}

@@ -1,0 +1,159 @@
+//! NVRTC: from a text to the device's code.
+
+use super::disk::Entry;
+use crate::sys::nvrtc::{self, Nvrtc};
+use core::ffi::{CStr, c_char, c_int};
+use std::ffi::CString;
+use ultramarine_abi::helper::{Failure, Result};
+
+/// A text to compile, with all that the result depends on.
+#[derive(Clone, Debug)]
+pub struct Text {
+    /// What the compiler calls it in its messages.
+    pub name: String,
+    /// CUDA C.
+    pub text: String,
+    /// The compiler's options, the architecture among them.
+    pub options: Vec<String>,
+    /// Expressions such as `scale<float>` whose functions' names are wanted.
+    pub expressions: Vec<String>,
+}
+
+impl Text {
+    /// All that the result depends on, as bytes; equal ones are equal code.
+    pub fn key(&self) -> Result<Vec<u8>> {
+        let nvrtc = nvrtc::nvrtc()?;
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the places are valid.
+        said(nvrtc, "nvrtcVersion", unsafe { (nvrtc.version)(&mut major, &mut minor) })?;
+        let mut key = format!("nvrtc {major}.{minor} options {}", self.options.len()).into_bytes();
+        let parts = self.options.iter().chain(&self.expressions).chain([&self.name, &self.text]);
+        for part in parts {
+            key.extend((part.len() as u64).to_le_bytes());
+            key.extend(part.as_bytes());
+        }
+        Ok(key)
+    }
+}
+
+/// The architecture for which NVRTC compiles: the device's own, or, where it is newer than
+/// NVRTC, intermediate code of the newest that NVRTC knows, which the driver compiles.
+pub fn target((major, minor): (u32, u32)) -> Result<String> {
+    let nvrtc = nvrtc::nvrtc()?;
+    let wanted = (major * 10 + minor) as c_int;
+    let mut count = 0;
+    // SAFETY: the place is valid.
+    said(nvrtc, "nvrtcGetNumSupportedArchs", unsafe { (nvrtc.arch_count)(&mut count) })?;
+    let mut known = vec![0; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: there is room for as many as it says.
+    said(nvrtc, "nvrtcGetSupportedArchs", unsafe { (nvrtc.archs)(known.as_mut_ptr()) })?;
+    if known.contains(&wanted) {
+        return Ok(format!("sm_{wanted}"));
+    }
+    match known.iter().filter(|arch| **arch <= wanted).max() {
+        Some(newest) => Ok(format!("compute_{newest}")),
+        None => Err(Failure::new(format!(
+            "NVRTC compiles for compute capability {:?} and the device has {wanted}: install an NVRTC that knows it",
+            known
+        ))),
+    }
+}
+
+/// NVRTC's code as a result.
+pub fn said(nvrtc: &Nvrtc, call: &str, code: nvrtc::Code) -> Result<()> {
+    if code == 0 {
+        return Ok(());
+    }
+    // SAFETY: NVRTC gives a static text for every code.
+    let text = unsafe { CStr::from_ptr((nvrtc.error_string)(code)) };
+    Err(Failure::new(format!("{call} failed: {}", text.to_string_lossy())))
+}
+
+fn c(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Failure::invalid("a NUL in a text for NVRTC"))
+}
+
+/// A program of NVRTC's, destroyed when it is dropped.
+struct Program {
+    nvrtc: &'static Nvrtc,
+    handle: nvrtc::ProgramHandle,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: made once, destroyed once.
+        unsafe { (self.nvrtc.destroy)(&mut self.handle) };
+    }
+}
+
+/// Compiles a text to the device's code; the failure holds the compiler's log.
+pub fn compile(text: &Text) -> Result<Entry> {
+    let nvrtc = nvrtc::nvrtc()?;
+    let (source, name) = (c(&text.text)?, c(&text.name)?);
+    let options = text.options.iter().map(|o| c(o)).collect::<Result<Vec<_>>>()?;
+    let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+    let expressions = text.expressions.iter().map(|e| c(e)).collect::<Result<Vec<_>>>()?;
+    let mut handle = std::ptr::null_mut();
+    let none = std::ptr::null();
+    // SAFETY: the texts are NUL-terminated and there are no headers.
+    let code =
+        unsafe { (nvrtc.create)(&mut handle, source.as_ptr(), name.as_ptr(), 0, none, none) };
+    said(nvrtc, "nvrtcCreateProgram", code)?;
+    let program = Program { nvrtc, handle };
+    for expression in &expressions {
+        // SAFETY: the program is not compiled yet; the text is NUL-terminated.
+        let code = unsafe { (nvrtc.add_name)(program.handle, expression.as_ptr()) };
+        said(nvrtc, "nvrtcAddNameExpression", code)?;
+    }
+    // SAFETY: the options are NUL-terminated and as many as it is told.
+    let code =
+        unsafe { (nvrtc.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr()) };
+    said(nvrtc, "nvrtcCompileProgram", code)
+        .map_err(|failure| Failure::new(format!("{}\n{}", failure.text, program.log())))?;
+    let lowered = expressions.iter().map(|e| program.lowered(e)).collect::<Result<_>>()?;
+    Ok(Entry { image: program.image()?, lowered })
+}
+
+impl Program {
+    fn lowered(&self, expression: &CStr) -> Result<String> {
+        let mut name = std::ptr::null();
+        // SAFETY: a compiled program and an expression that it was given.
+        let code =
+            unsafe { (self.nvrtc.lowered_name)(self.handle, expression.as_ptr(), &mut name) };
+        said(self.nvrtc, "nvrtcGetLoweredName", code)?;
+        // SAFETY: NUL-terminated, and alive as long as the program.
+        Ok(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    }
+
+    fn image(&self) -> Result<Vec<u8>> {
+        let (nvrtc, mut size) = (self.nvrtc, 0);
+        // SAFETY: a compiled program; the place is valid.
+        let native = unsafe { (nvrtc.cubin_size)(self.handle, &mut size) } == 0 && size > 0;
+        if !native {
+            // SAFETY: as above.
+            let code = unsafe { (nvrtc.ptx_size)(self.handle, &mut size) };
+            said(nvrtc, "nvrtcGetPTXSize", code)?;
+        }
+        let mut image = vec![0u8; size];
+        let get = if native { nvrtc.cubin } else { nvrtc.ptx };
+        // SAFETY: there is room for as many bytes as it said.
+        let code = unsafe { get(self.handle, image.as_mut_ptr().cast()) };
+        said(nvrtc, "nvrtcGetCUBIN", code)?;
+        Ok(image)
+    }
+
+    /// What the compiler said.
+    fn log(&self) -> String {
+        let (nvrtc, mut size) = (self.nvrtc, 0);
+        // SAFETY: the place is valid.
+        if unsafe { (nvrtc.log_size)(self.handle, &mut size) } != 0 || size == 0 {
+            return String::new();
+        }
+        let mut text = vec![0u8; size];
+        // SAFETY: there is room for as many bytes as it said.
+        if unsafe { (nvrtc.log)(self.handle, text.as_mut_ptr().cast()) } != 0 {
+            return String::new();
+        }
+        String::from_utf8_lossy(&text).trim_end_matches('\0').trim_end().to_owned()
+    }
+}

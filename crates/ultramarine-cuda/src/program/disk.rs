@@ -1,0 +1,276 @@
+//! Compiled code on disk, so that a kernel is compiled once for a user and a device's architecture.
+//!
+//! A file holds its whole key, which is compared: a hash only names the file. What is cut short,
+//! changed or of another format is ignored and replaced. The files are code, so they have to be
+//! the user's own, in a directory where nobody else writes.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// Of this format; whoever changes it changes the number.
+const MAGIC: [u8; 8] = *b"UMCUDA\0\x01";
+/// Magic, three lengths, two words of checksum.
+const HEADER: usize = 48;
+/// Most bytes of all files.
+const MOST: u64 = 512 << 20;
+/// No file of ours is larger.
+const LARGEST: u64 = 256 << 20;
+/// Bytes written until the directory is looked through again.
+const OFTEN: u64 = 16 << 20;
+/// How long a file may be unused before its use is noted.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// When a file that was never renamed is nobody's any more.
+const LEFT: Duration = Duration::from_secs(60 * 60);
+const ENDING: &str = "cubin";
+const UNFINISHED: &str = "part";
+
+/// What is kept of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The device's code, or code that the driver compiles.
+    pub image: Vec<u8>,
+    /// The functions' names in it, in the order of the name expressions that were asked for.
+    pub lowered: Vec<String>,
+}
+
+/// A directory of compiled code.
+#[derive(Debug)]
+pub struct Disk {
+    directory: PathBuf,
+    most: u64,
+    /// Bytes written since the directory was looked through.
+    written: AtomicU64,
+    looked: AtomicBool,
+    next: AtomicU64,
+}
+
+/// Where the user's compiled code is, or `None` where none is kept.
+pub fn place() -> Option<PathBuf> {
+    if std::env::var_os("ULTRAMARINE_CUDA_CACHE").is_some_and(|v| v == "0") {
+        return None;
+    }
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let root = absolute("ULTRAMARINE_CACHE_DIR").or_else(|| {
+        let user = match cfg!(windows) {
+            true => absolute("LOCALAPPDATA"),
+            false => absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache"))),
+        };
+        Some(user?.join("ultramarine"))
+    });
+    Some(root?.join("cuda"))
+}
+
+impl Disk {
+    /// Opens a directory, and makes it where there is none. It has to be the user's own.
+    pub fn open(directory: PathBuf) -> Result<Self, String> {
+        Self::bounded(directory, MOST)
+    }
+
+    /// With another bound on the bytes of all files.
+    fn bounded(directory: PathBuf, most: u64) -> Result<Self, String> {
+        let said = |e: io::Error| format!("{}: {e}", directory.display());
+        make_directory(&directory).map_err(said)?;
+        let facts = fs::metadata(&directory).map_err(said)?;
+        if !facts.is_dir() {
+            return Err(format!("{} is no directory", directory.display()));
+        }
+        owned(&facts).map_err(|why| format!("{} {why}", directory.display()))?;
+        Ok(Self {
+            directory,
+            most,
+            written: AtomicU64::new(0),
+            looked: AtomicBool::new(false),
+            next: AtomicU64::new(0),
+        })
+    }
+
+    fn path(&self, key: &[u8]) -> PathBuf {
+        let [a, b] = digest(&[key]);
+        self.directory.join(format!("{a:016x}{b:016x}.{ENDING}"))
+    }
+
+    /// What is kept under a key.
+    pub fn get(&self, key: &[u8]) -> Option<Entry> {
+        let file = File::open(self.path(key)).ok()?;
+        let facts = file.metadata().ok()?;
+        if !facts.is_file() || facts.len() > LARGEST || owned(&facts).is_err() {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(facts.len() as usize);
+        (&file).take(LARGEST).read_to_end(&mut bytes).ok()?;
+        let entry = decode(&bytes, key)?;
+        let age = facts.modified().ok().and_then(|at| at.elapsed().ok());
+        if age.is_some_and(|age| age > STALE) {
+            // The oldest are removed first; where it cannot be noted, it is compiled again some day.
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Some(entry)
+    }
+
+    /// Keeps an entry under a key, in place of what was there.
+    pub fn put(&self, key: &[u8], entry: &Entry) -> Result<(), String> {
+        let bytes = encode(key, entry);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}.{UNFINISHED}", std::process::id());
+        let unfinished = self.directory.join(name);
+        // Renamed when it is whole: nobody sees a part of it.
+        let done =
+            write_new(&unfinished, &bytes).and_then(|()| fs::rename(&unfinished, self.path(key)));
+        if let Err(error) = done {
+            let _ = fs::remove_file(&unfinished);
+            return Err(format!("{}: {error}", self.directory.display()));
+        }
+        let written = self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        if !self.looked.swap(true, Ordering::Relaxed) || written > OFTEN.min(self.most / 4) {
+            self.written.store(0, Ordering::Relaxed);
+            self.prune();
+        }
+        Ok(())
+    }
+
+    /// Removes what is kept under a key.
+    pub fn remove(&self, key: &[u8]) {
+        let _ = fs::remove_file(self.path(key));
+    }
+
+    /// Removes the oldest files until the others are well within the bound, and what other
+    /// processes left unfinished.
+    fn prune(&self) {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return };
+        let (mut files, mut total) = (Vec::new(), 0);
+        for entry in entries.flatten() {
+            let (path, Ok(facts)) = (entry.path(), entry.metadata()) else { continue };
+            let at = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            match path.extension().and_then(|e| e.to_str()) {
+                Some(ENDING) => {
+                    total += facts.len();
+                    files.push((at, facts.len(), path));
+                }
+                Some(UNFINISHED) if at.elapsed().is_ok_and(|age| age > LEFT) => {
+                    let _ = fs::remove_file(path);
+                }
+                _ => {}
+            }
+        }
+        if total <= self.most {
+            return;
+        }
+        files.sort();
+        for (_, bytes, path) in files {
+            if total <= self.most / 4 * 3 {
+                break;
+            }
+            if fs::remove_file(path).is_ok() {
+                total -= bytes;
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+fn make_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Whether a file or directory is the user's, and nobody else may write to it.
+#[cfg(unix)]
+fn owned(facts: &fs::Metadata) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
+    unsafe extern "C" {
+        safe fn geteuid() -> u32;
+    }
+    if facts.uid() != geteuid() {
+        return Err(format!("belongs to user {}, who is not this process's", facts.uid()));
+    }
+    match facts.mode() & 0o022 {
+        0 => Ok(()),
+        _ => Err(format!("may be written by others (mode {:o})", facts.mode() & 0o777)),
+    }
+}
+
+/// A user's directories are their own by the system's inherited rules.
+#[cfg(not(unix))]
+fn owned(_facts: &fs::Metadata) -> Result<(), String> {
+    Ok(())
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(bytes)
+}
+
+fn encode(key: &[u8], entry: &Entry) -> Vec<u8> {
+    let names = entry.lowered.join("\0");
+    let parts = [key, names.as_bytes(), &entry.image];
+    let mut bytes = Vec::with_capacity(HEADER + parts.iter().map(|p| p.len()).sum::<usize>());
+    bytes.extend(MAGIC);
+    let lengths = parts.map(|part| part.len() as u64);
+    let sum = digest(&parts);
+    lengths.iter().chain(&sum).for_each(|word| bytes.extend(word.to_le_bytes()));
+    parts.iter().for_each(|part| bytes.extend(*part));
+    bytes
+}
+
+/// What a file holds, if it is whole and of that key.
+fn decode(bytes: &[u8], key: &[u8]) -> Option<Entry> {
+    let (header, rest) = bytes.split_at_checked(HEADER)?;
+    let (magic, words) = header.split_at(MAGIC.len());
+    let word = |i: usize| Some(u64::from_le_bytes(words.get(8 * i..8 * i + 8)?.try_into().ok()?));
+    let length = |i: usize| usize::try_from(word(i)?).ok();
+    let (found, rest) = rest.split_at_checked(length(0)?)?;
+    let (names, image) = rest.split_at_checked(length(1)?)?;
+    let whole = image.len() == length(2)? && !image.is_empty();
+    if magic != MAGIC || !whole || found != key {
+        return None;
+    }
+    if digest(&[found, names, image]) != [word(3)?, word(4)?] {
+        return None;
+    }
+    let names = std::str::from_utf8(names).ok()?;
+    let lowered = match names {
+        "" => Vec::new(),
+        names => names.split('\0').map(str::to_owned).collect(),
+    };
+    Some(Entry { image: image.to_vec(), lowered })
+}
+
+/// 128 bits of the parts and their lengths, the same in every process. It finds accidents; it is
+/// no defence against anybody.
+fn digest(parts: &[&[u8]]) -> [u64; 2] {
+    let mut state = [0x243f_6a88_85a3_08d3_u64, 0x1319_8a2e_0370_7344];
+    let mut mix = |word: u64| {
+        for (i, half) in state.iter_mut().enumerate() {
+            let odd = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f][i];
+            *half = (*half ^ word).wrapping_mul(odd).rotate_left(29 + 2 * i as u32);
+            *half ^= *half >> 32;
+        }
+    };
+    for part in parts {
+        mix(part.len() as u64);
+        for chunk in part.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            mix(u64::from_le_bytes(word));
+        }
+    }
+    mix(0);
+    mix(0);
+    state
+}
+
+#[cfg(test)]
+#[path = "disk_tests.rs"]
+mod tests;

@@ -1,0 +1,364 @@
+//! Kernels: CUDA C compiled by NVRTC for the device, once for each name; what was compiled is kept
+//! on disk ([`disk`]), and can be compiled without anybody waiting ([`background`]).
+
+pub mod background;
+pub mod compile;
+pub mod disk;
+
+use crate::device::{Device, Facts};
+use crate::failure::cuda;
+use crate::sys::driver::{FunctionHandle, ModuleHandle};
+use compile::Text;
+use disk::{Disk, Entry};
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
+use ultramarine_abi::helper::{Failure, Host, Level, Result};
+
+/// A function on the device. It stays loaded for as long as the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    function: FunctionHandle,
+}
+
+// SAFETY: the driver's functions may be launched from any thread.
+unsafe impl Send for Kernel {}
+// SAFETY: as above.
+unsafe impl Sync for Kernel {}
+
+impl Kernel {
+    /// The driver's handle.
+    pub fn handle(&self) -> FunctionHandle {
+        self.function
+    }
+}
+
+/// What a kernel is made of: `head`, `texts` and `tail` in this order.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Tells it from all others: equal names are equal texts.
+    pub name: String,
+    /// What comes before the texts, such as macros that they look at.
+    pub head: String,
+    /// Texts of `kernels/`.
+    pub texts: &'static [&'static str],
+    /// What comes after: mostly the entry, an instance of a template of the texts.
+    pub tail: String,
+    /// The `extern "C"` function.
+    pub entry: &'static str,
+}
+
+impl Source {
+    /// A kernel of `texts`, `tail` holding the entry, which is called `kernel`.
+    pub fn new(
+        name: impl Into<String>,
+        texts: &'static [&'static str],
+        tail: impl Into<String>,
+    ) -> Self {
+        Self { name: name.into(), head: String::new(), texts, tail: tail.into(), entry: "kernel" }
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> String {
+        let mut text = self.head.clone();
+        for part in self.texts {
+            text.push_str(part);
+        }
+        text.push_str(&self.tail);
+        text
+    }
+}
+
+/// A kernel that is compiled at its first launch.
+pub struct Lazy {
+    source: Source,
+    kernel: OnceLock<Kernel>,
+}
+
+impl Lazy {
+    /// Nothing is compiled yet.
+    pub fn new(source: Source) -> Self {
+        Self { source, kernel: OnceLock::new() }
+    }
+
+    /// The kernel. The device's context is current.
+    pub fn get(&self, device: &Device) -> Result<Kernel> {
+        if let Some(kernel) = self.kernel.get() {
+            return Ok(*kernel);
+        }
+        let kernel = device.programs.kernel(device, &self.source)?;
+        Ok(*self.kernel.get_or_init(|| kernel))
+    }
+}
+
+type Slot = Arc<OnceLock<Result<Kernel>>>;
+type Compiled = Arc<OnceLock<Result<Entry>>>;
+
+/// Where kernels came from, of all devices.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Compiled by NVRTC, and the time that took.
+    pub compiled: AtomicU64,
+    /// Milliseconds of it.
+    pub compile_ms: AtomicU64,
+    /// Read from disk.
+    pub from_disk: AtomicU64,
+    /// Found in memory: another plan had them made.
+    pub from_memory: AtomicU64,
+}
+
+/// The process's counters.
+pub static COUNTERS: Counters = Counters {
+    compiled: AtomicU64::new(0),
+    compile_ms: AtomicU64::new(0),
+    from_disk: AtomicU64::new(0),
+    from_memory: AtomicU64::new(0),
+};
+
+impl Counters {
+    /// In words.
+    pub fn describe(&self) -> String {
+        let [compiled, ms, disk, memory] =
+            [&self.compiled, &self.compile_ms, &self.from_disk, &self.from_memory]
+                .map(|n| n.load(Ordering::Relaxed));
+        format!("{compiled} kernels compiled in {ms} ms, {disk} read from disk, {memory} shared")
+    }
+}
+
+/// The user's compiled code, looked for once.
+fn disk(host: &Host) -> Option<&'static Disk> {
+    static DISK: OnceLock<Option<Disk>> = OnceLock::new();
+    let open = || match Disk::open(disk::place()?) {
+        Ok(disk) => Some(disk),
+        Err(why) => {
+            host.log(Level::Warning, &format!("CUDA: compiled kernels are not kept: {why}"));
+            None
+        }
+    };
+    DISK.get_or_init(open).as_ref()
+}
+
+/// A text's code from disk.
+fn from_disk(host: &Host, key: &[u8]) -> Option<Entry> {
+    let entry = disk(host)?.get(key)?;
+    COUNTERS.from_disk.fetch_add(1, Ordering::Relaxed);
+    Some(entry)
+}
+
+/// A text's code from NVRTC, which is kept on disk.
+fn compiled(host: &Host, text: &Text, key: &[u8]) -> Result<Entry> {
+    let start = Instant::now();
+    let entry = compile::compile(text)?;
+    let ms = start.elapsed().as_millis() as u64;
+    COUNTERS.compiled.fetch_add(1, Ordering::Relaxed);
+    COUNTERS.compile_ms.fetch_add(ms, Ordering::Relaxed);
+    let all = COUNTERS.describe();
+    host.log(Level::Debug, &format!("CUDA: {} took {ms} ms to compile ({all})", text.name));
+    if let Some(Err(why)) = disk(host).map(|disk| disk.put(key, &entry)) {
+        host.log(Level::Debug, &format!("CUDA: a compiled kernel is not kept: {why}"));
+    }
+    Ok(entry)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The kernels of a device.
+pub struct Programs {
+    architecture: (u32, u32),
+    target: OnceLock<Result<String>>,
+    kernels: Mutex<HashMap<String, Slot>>,
+    /// What is compiled in the background, or was and is not loaded yet.
+    awaited: Mutex<HashMap<String, Compiled>>,
+}
+
+impl Programs {
+    /// None yet.
+    pub fn new(facts: &Facts) -> Self {
+        Self {
+            architecture: (facts.major, facts.minor),
+            target: OnceLock::new(),
+            kernels: Mutex::default(),
+            awaited: Mutex::default(),
+        }
+    }
+
+    /// NVRTC's option for the device.
+    pub fn architecture(&self) -> Result<String> {
+        let target = self.target.get_or_init(|| compile::target(self.architecture)).clone()?;
+        Ok(format!("--gpu-architecture={target}"))
+    }
+
+    /// Compiles a text of a user's, or has it from disk: the image, and the names in it of the
+    /// functions that the expressions stand for. `options` are all but the architecture. A text
+    /// that includes files is compiled each time, since they may have changed.
+    pub fn compile(
+        &self,
+        device: &Device,
+        name: &str,
+        text: &str,
+        options: &[String],
+        expressions: &[String],
+    ) -> Result<Entry> {
+        let mut all = vec![self.architecture()?];
+        all.extend_from_slice(options);
+        let text = Text {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            options: all,
+            expressions: expressions.to_vec(),
+        };
+        if includes(&text) {
+            return compile::compile(&text);
+        }
+        let key = text.key()?;
+        match from_disk(&device.host, &key) {
+            Some(entry) => Ok(entry),
+            None => compiled(&device.host, &text, &key),
+        }
+    }
+
+    /// A kernel, compiled if nobody did so yet. The device's context is current.
+    pub fn kernel(&self, device: &Device, source: &Source) -> Result<Kernel> {
+        let slot = self.slot(&source.name);
+        if let Some(known) = slot.get() {
+            COUNTERS.from_memory.fetch_add(1, Ordering::Relaxed);
+            return known.clone();
+        }
+        // Without the lock: others compile other kernels meanwhile.
+        slot.get_or_init(|| self.make(device, source)).clone()
+    }
+
+    /// A kernel that is in memory or on disk; else `None`, and it is compiled meanwhile.
+    /// `source` gives the source of that name. The device's context is current.
+    pub fn ready(
+        &self,
+        device: &Device,
+        name: &str,
+        source: impl FnOnce() -> Source,
+    ) -> Result<Option<Kernel>> {
+        let slot = self.slot(name);
+        if let Some(known) = slot.get() {
+            return known.clone().map(Some);
+        }
+        let awaited = lock(&self.awaited).get(name).cloned();
+        if let Some(compiled) = &awaited
+            && compiled.get().is_none()
+            // Nobody else holds it: its compiler ended without a result.
+            && Arc::strong_count(compiled) > 2
+        {
+            return Ok(None);
+        }
+        let source = source();
+        let text = self.text(&source)?;
+        let entry = match awaited.as_deref().and_then(OnceLock::get) {
+            Some(result) => result.clone(),
+            None => {
+                let key = text.key()?;
+                match from_disk(&device.host, &key) {
+                    Some(entry) => Ok(entry),
+                    None => return self.order(device, text, key, name),
+                }
+            }
+        };
+        let kernel = slot.get_or_init(|| {
+            let image = entry?.image;
+            // What cannot be loaded is not what the driver wants: from the start.
+            load(device, &image, source.entry).or_else(|_| self.make(device, &source))
+        });
+        lock(&self.awaited).remove(name);
+        kernel.clone().map(Some)
+    }
+
+    /// Has a text compiled in the background.
+    fn order(
+        &self,
+        device: &Device,
+        text: Text,
+        key: Vec<u8>,
+        name: &str,
+    ) -> Result<Option<Kernel>> {
+        keep(&text);
+        let place = Compiled::default();
+        lock(&self.awaited).insert(name.to_owned(), place.clone());
+        let host = device.host;
+        background::spawn(move || {
+            let _ = place.set(compiled(&host, &text, &key));
+        });
+        Ok(None)
+    }
+
+    fn slot(&self, name: &str) -> Slot {
+        let mut kernels = lock(&self.kernels);
+        match kernels.get(name) {
+            Some(slot) => slot.clone(),
+            None => kernels.entry(name.to_owned()).or_default().clone(),
+        }
+    }
+
+    /// A kernel's text with the options of every kernel of this crate. Nothing is contracted, so
+    /// that an op has the same bits in a fused program and alone; kernels that may say so
+    /// themselves (`fmaf`).
+    fn text(&self, source: &Source) -> Result<Text> {
+        let others = ["--std=c++17", "--fmad=false", "--device-as-default-execution-space"];
+        let mut options = vec![self.architecture()?];
+        options.extend(others.map(str::to_owned));
+        let name = source.name.clone();
+        Ok(Text { name, text: source.text(), options, expressions: Vec::new() })
+    }
+
+    fn make(&self, device: &Device, source: &Source) -> Result<Kernel> {
+        let text = self.text(source)?;
+        keep(&text);
+        let key = text.key()?;
+        if let Some(entry) = from_disk(&device.host, &key) {
+            match load(device, &entry.image, source.entry) {
+                Ok(kernel) => return Ok(kernel),
+                // Another driver's, or another NVRTC's of the same version.
+                Err(why) => {
+                    let words = format!("CUDA: a kept kernel is made anew: {}", why.text);
+                    device.host.log(Level::Debug, &words);
+                }
+            }
+        }
+        let entry = compiled(&device.host, &text, &key)?;
+        load(device, &entry.image, source.entry)
+    }
+}
+
+/// Whether the code depends on other files.
+fn includes(text: &Text) -> bool {
+    let option = |o: &String| o.contains("include") && !o.contains("include-path");
+    // The directive may have spaces, comments and line ends anywhere.
+    text.text.contains("include") || text.options.iter().any(option)
+}
+
+/// Writes the text of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for reading,
+/// for profilers, and for checks by other compilers.
+fn keep(text: &Text) {
+    let Some(directory) = std::env::var_os("ULTRAMARINE_CUDA_SOURCES") else { return };
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(&text.text, &mut hasher);
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let short: String = text.name.chars().map(plain).take(60).collect();
+    let file = format!("{short}-{:016x}.cu", std::hash::Hasher::finish(&hasher));
+    // Nobody's work depends on it.
+    let _ = std::fs::write(std::path::Path::new(&directory).join(file), &text.text);
+}
+
+/// Loads compiled code. The device's context is current; the module is never unloaded.
+pub fn load(device: &Device, image: &[u8], entry: &str) -> Result<Kernel> {
+    let driver = device.driver;
+    let entry = CString::new(entry).map_err(|_| Failure::invalid("a NUL in a kernel's name"))?;
+    let (mut module, mut function): (ModuleHandle, FunctionHandle) =
+        (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the image is NVRTC's, which says its own length; the places are valid.
+    unsafe {
+        cuda!(driver.module_load(&mut module, image.as_ptr().cast()))?;
+        cuda!(driver.module_function(&mut function, module, entry.as_ptr()))?;
+    }
+    Ok(Kernel { function })
+}
