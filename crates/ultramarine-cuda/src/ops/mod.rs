@@ -1,6 +1,7 @@
 //! The families of operations, one file each.
 
 pub mod copy;
+pub mod matmul;
 pub mod random;
 pub mod rooms;
 
@@ -31,6 +32,7 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
     match ask.op {
         op::COPY => copy::prepare_copy(ask),
         op::FILL => copy::prepare_fill(ask),
+        op::MATMUL => matmul::prepare(ask),
         op::RANDOM_BITS => random::prepare(ask),
         other => {
             let name = schema::find(other).map_or("", |row| row.name);

@@ -1,0 +1,277 @@
+// MATMUL: out (m, n) = a (m, k) x b (k, n) for each element of a batch, over any strides. The walk of a batch has
+// the strides of a, b and out. I is int where 32 bits reach every element of one matrix.
+
+struct Sides {
+  i64 m, n, k;
+  i64 a_row, a_col, b_row, b_col, out_row, out_col;
+};
+
+// ---- sums of products -----------------------------------------------------------------------------------------
+
+template <bool WIDE> struct Wrapping { typedef u32 S; };
+template <> struct Wrapping<true> { typedef u64 S; };
+
+INLINE float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+INLINE double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+
+// S is what products of D are summed in: float for halves, unsigned words for integers, which wrap.
+template <class D, Kind K> struct Sum {
+  typedef typename D::A S;
+  typedef typename D::T T;
+  INLINE S zero() { return (S)0; }
+  INLINE S load(T x) { return D::up(x); }
+  INLINE T store(S s) { return D::down(s); }
+  INLINE S add(S s, S t) { return s + t; }
+  INLINE S dot(S s, S a, S b) { return multiply_add(a, b, s); }
+  INLINE S across(S s, int lanes) { return __shfl_xor_sync(0xffffffffu, s, lanes); }
+};
+template <class D> struct Sum<D, INTEGER> {
+  typedef typename Wrapping<D::bits == 64>::S S;
+  typedef typename D::T T;
+  INLINE S zero() { return 0; }
+  INLINE S load(T x) { return (S)x; }
+  INLINE T store(S s) { return (T)s; }
+  INLINE S add(S s, S t) { return s + t; }
+  INLINE S dot(S s, S a, S b) { return s + a * b; }
+  INLINE S across(S s, int lanes) { return __shfl_xor_sync(0xffffffffu, s, lanes); }
+};
+template <class D> struct Sum<D, COMPLEX> {
+  typedef complex64 S;
+  typedef complex64 T;
+  INLINE S zero() { S s; s.re = s.im = 0.0f; return s; }
+  INLINE S load(T x) { return x; }
+  INLINE T store(S s) { return s; }
+  INLINE S add(S s, S t) { s.re += t.re; s.im += t.im; return s; }
+  INLINE S dot(S s, S a, S b) {
+    s.re = fmaf(-a.im, b.im, fmaf(a.re, b.re, s.re));
+    s.im = fmaf(a.im, b.re, fmaf(a.re, b.im, s.im));
+    return s;
+  }
+  INLINE S across(S s, int lanes) {
+    s.re = __shfl_xor_sync(0xffffffffu, s.re, lanes);
+    s.im = __shfl_xor_sync(0xffffffffu, s.im, lanes);
+    return s;
+  }
+};
+
+// ---- tiles ----------------------------------------------------------------------------------------------------
+
+// A block of SIDE * SIDE threads makes TILE * TILE results, each thread EACH * EACH of them, SIDE apart so that
+// neighbouring threads read neighbouring places. Operands pass through shared memory DEPTH of k at a time; the next
+// ones are on their way while these are multiplied.
+enum { TILE = 64, DEPTH = 16, EACH = 4, SIDE = TILE / EACH, THREADS = SIDE * SIDE, LOADS = TILE * DEPTH / THREADS };
+
+INLINE i64 step_size(i64 stride) { return stride < 0 ? -stride : stride; }
+
+// Which element of a tile a thread's load `l` fetches: consecutive threads go along the axis whose stride is smaller.
+INLINE void place_of(int l, bool depth_first, int &depth, int &side) {
+  int e = l * THREADS + (int)threadIdx.x;
+  depth = depth_first ? e % DEPTH : e / TILE;
+  side = depth_first ? e / DEPTH : e % TILE;
+}
+
+template <class D, class I>
+INLINE void fetch(typename Sum<D, D::kind>::S (&to)[LOADS], const typename D::T *from, I first, I count, I stride,
+                  I start, I k, I k_stride, bool depth_first) {
+  typedef Sum<D, D::kind> Sums;
+#pragma unroll
+  for (int l = 0; l < LOADS; l++) {
+    int depth, side;
+    place_of(l, depth_first, depth, side);
+    I at = first + side, along = start + depth;
+    to[l] = at < count && along < k ? Sums::load(from[at * stride + along * k_stride]) : Sums::zero();
+  }
+}
+
+template <class D, int N, class I>
+INLINE void multiply_tiles(const typename D::T *a, const typename D::T *b, typename D::T *out, const Sides &s,
+                           const Walk<3, N> &w) {
+  typedef Sum<D, D::kind> Sums;
+  typedef typename Sums::S S;
+  __shared__ S a_tile[DEPTH][TILE + 1];
+  __shared__ S b_tile[DEPTH][TILE + 1];
+  const int x = (int)threadIdx.x % SIDE, y = (int)threadIdx.x / SIDE;
+  const bool a_first = step_size(s.a_col) <= step_size(s.a_row), b_first = step_size(s.b_row) < step_size(s.b_col);
+  const u64 across = ((u64)s.n + TILE - 1) / TILE, down = ((u64)s.m + TILE - 1) / TILE;
+  const u64 tiles = across * down * (u64)w.n;
+  for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+    const I row = (I)(t / across % down * TILE), column = (I)(t % across * TILE);
+    i64 at[3];
+    locate<3, N, i64>(w, (i64)(t / (across * down)), at);
+    S sum[EACH][EACH], a_next[LOADS], b_next[LOADS];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+#pragma unroll
+      for (int j = 0; j < EACH; j++) sum[i][j] = Sums::zero();
+    }
+    fetch<D, I>(a_next, a + at[0], row, (I)s.m, (I)s.a_row, 0, (I)s.k, (I)s.a_col, a_first);
+    fetch<D, I>(b_next, b + at[1], column, (I)s.n, (I)s.b_col, 0, (I)s.k, (I)s.b_row, b_first);
+    for (I start = 0; start < (I)s.k; start += DEPTH) {
+      __syncthreads();
+#pragma unroll
+      for (int l = 0; l < LOADS; l++) {
+        int depth, side;
+        place_of(l, a_first, depth, side);
+        a_tile[depth][side] = a_next[l];
+        place_of(l, b_first, depth, side);
+        b_tile[depth][side] = b_next[l];
+      }
+      __syncthreads();
+      if (start + DEPTH < (I)s.k) {
+        const I next = start + DEPTH;
+        fetch<D, I>(a_next, a + at[0], row, (I)s.m, (I)s.a_row, next, (I)s.k, (I)s.a_col, a_first);
+        fetch<D, I>(b_next, b + at[1], column, (I)s.n, (I)s.b_col, next, (I)s.k, (I)s.b_row, b_first);
+      }
+#pragma unroll
+      for (int depth = 0; depth < DEPTH; depth++) {
+        S left[EACH], right[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+          left[i] = a_tile[depth][y + i * SIDE];
+          right[i] = b_tile[depth][x + i * SIDE];
+        }
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+#pragma unroll
+          for (int j = 0; j < EACH; j++) sum[i][j] = Sums::dot(sum[i][j], left[i], right[j]);
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+#pragma unroll
+      for (int j = 0; j < EACH; j++) {
+        const I r = row + y + i * SIDE, c = column + x + j * SIDE;
+        if (r < (I)s.m && c < (I)s.n) out[at[2] + r * (i64)s.out_row + c * (i64)s.out_col] = Sums::store(sum[i][j]);
+      }
+    }
+  }
+}
+
+// ---- a matrix and a vector ------------------------------------------------------------------------------------
+
+// out (rows) = matrix (rows, k) x vector (k). The walk has the strides of matrix, vector and out.
+struct Lines {
+  i64 rows, k;
+  i64 row, col, vector, out;
+};
+
+template <class T> struct __align__(16) Pack { T v[16 / sizeof(T)]; };
+
+// TEAM threads make a result: a warp, or a block of 256 where rows are few. PACKED: k is contiguous in both, and all
+// rows begin at multiples of 16 bytes.
+template <class D, int N, class I, int TEAM, bool PACKED>
+INLINE void multiply_rows(const typename D::T *matrix, const typename D::T *vector, typename D::T *out, const Lines &s,
+                          const Walk<3, N> &w) {
+  typedef Sum<D, D::kind> Sums;
+  typedef typename Sums::S S;
+  typedef typename D::T T;
+  enum { PER = 16 / sizeof(T), DEEP = 4, TEAMS = 256 / TEAM };
+  __shared__ S parts[TEAM > 32 ? TEAM / 32 : 1];
+  const int lane = (int)threadIdx.x % TEAM;
+  const u64 rows = (u64)s.rows * (u64)w.n;
+  for (u64 first = (u64)blockIdx.x * TEAMS; first < rows; first += (u64)gridDim.x * TEAMS) {
+    // All threads take the same turns, since they meet in shuffles and barriers.
+    const u64 mine = first + threadIdx.x / TEAM, r = mine < rows ? mine : rows - 1;
+    i64 at[3];
+    locate<3, N, i64>(w, (i64)(r / (u64)s.rows), at);
+    const i64 row = (i64)(r % (u64)s.rows);
+    const T *line = matrix + at[0] + row * s.row, *x = vector + at[1];
+    S sum[DEEP];
+#pragma unroll
+    for (int u = 0; u < DEEP; u++) sum[u] = Sums::zero();
+    I i = lane;
+    if (PACKED) {
+      const Pack<T> *lines = (const Pack<T> *)line, *xs = (const Pack<T> *)x;
+      const I packs = (I)s.k / PER;
+      for (; i + (DEEP - 1) * TEAM < packs; i += DEEP * TEAM) {
+        Pack<T> p[DEEP], q[DEEP];
+#pragma unroll
+        for (int u = 0; u < DEEP; u++) p[u] = lines[i + u * TEAM], q[u] = xs[i + u * TEAM];
+#pragma unroll
+        for (int u = 0; u < DEEP; u++) {
+#pragma unroll
+          for (int e = 0; e < PER; e++) sum[u] = Sums::dot(sum[u], Sums::load(p[u].v[e]), Sums::load(q[u].v[e]));
+        }
+      }
+      for (; i < packs; i += TEAM) {
+        const Pack<T> p = lines[i], q = xs[i];
+#pragma unroll
+        for (int e = 0; e < PER; e++) sum[e % DEEP] = Sums::dot(sum[e % DEEP], Sums::load(p.v[e]), Sums::load(q.v[e]));
+      }
+      i = packs * PER + lane;
+    }
+    const I col = (I)s.col, step = (I)s.vector;
+    for (; i + (DEEP - 1) * TEAM < (I)s.k; i += DEEP * TEAM) {
+#pragma unroll
+      for (int u = 0; u < DEEP; u++) {
+        const I j = i + u * TEAM;
+        sum[u] = Sums::dot(sum[u], Sums::load(line[j * col]), Sums::load(x[j * step]));
+      }
+    }
+    for (; i < (I)s.k; i += TEAM) sum[0] = Sums::dot(sum[0], Sums::load(line[i * col]), Sums::load(x[i * step]));
+    S total = Sums::add(Sums::add(sum[0], sum[1]), Sums::add(sum[2], sum[3]));
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) total = Sums::add(total, Sums::across(total, lanes));
+    if (TEAM > 32) {
+      __syncthreads();
+      if (lane % 32 == 0) parts[lane / 32] = total;
+      __syncthreads();
+      total = parts[0];
+      for (int part = 1; part < TEAM / 32; part++) total = Sums::add(total, parts[part]);
+    }
+    if (lane == 0 && mine < rows) out[at[2] + row * s.out] = Sums::store(total);
+  }
+}
+
+// For matrices whose rows lie side by side: a warp makes 32 results, and the 8 warps of a block share k.
+template <class D, int N, class I>
+INLINE void multiply_columns(const typename D::T *matrix, const typename D::T *vector, typename D::T *out,
+                             const Lines &s, const Walk<3, N> &w) {
+  typedef Sum<D, D::kind> Sums;
+  typedef typename Sums::S S;
+  enum { SHARES = 8, DEEP = 4 };
+  __shared__ S parts[SHARES][32];
+  const int lane = (int)threadIdx.x % 32, share = (int)threadIdx.x / 32;
+  const u64 blocks = ((u64)s.rows + 31) / 32;
+  for (u64 t = blockIdx.x; t < blocks * (u64)w.n; t += gridDim.x) {
+    i64 at[3];
+    locate<3, N, i64>(w, (i64)(t / blocks), at);
+    const i64 row = (i64)(t % blocks * 32) + lane;
+    const typename D::T *line = matrix + at[0] + (row < s.rows ? row : s.rows - 1) * s.row, *x = vector + at[1];
+    const I col = (I)s.col, step = (I)s.vector;
+    S sum[DEEP];
+#pragma unroll
+    for (int u = 0; u < DEEP; u++) sum[u] = Sums::zero();
+    I i = share;
+    for (; i + (DEEP - 1) * SHARES < (I)s.k; i += DEEP * SHARES) {
+#pragma unroll
+      for (int u = 0; u < DEEP; u++) {
+        const I j = i + u * SHARES;
+        sum[u] = Sums::dot(sum[u], Sums::load(line[j * col]), Sums::load(x[j * step]));
+      }
+    }
+    for (; i < (I)s.k; i += SHARES) sum[0] = Sums::dot(sum[0], Sums::load(line[i * col]), Sums::load(x[i * step]));
+    __syncthreads();
+    parts[share][lane] = Sums::add(Sums::add(sum[0], sum[1]), Sums::add(sum[2], sum[3]));
+    __syncthreads();
+    if (share == 0 && row < s.rows) {
+      S total = parts[0][lane];
+#pragma unroll
+      for (int part = 1; part < SHARES; part++) total = Sums::add(total, parts[part][lane]);
+      out[at[2] + row * s.out] = Sums::store(total);
+    }
+  }
+}
+
+// ---- operands -------------------------------------------------------------------------------------------------
+
+// An operand as the library can read it.
+template <class D, int N, class I>
+INLINE void pack_operand(const typename D::T *in, typename D::T *out, const Walk<2, N> &w) {
+  for (I i = thread_number<I>(); i < (I)w.n; i += thread_count<I>()) {
+    I at[2];
+    locate<2, N, I>(w, i, at);
+    out[at[1]] = in[at[0]];
+  }
+}
