@@ -1,9 +1,12 @@
 //! The families of operations, one file each.
 
 pub mod copy;
+pub mod gather;
 pub mod matmul;
+pub mod places;
 pub mod random;
 pub mod rooms;
+pub mod variants;
 
 use crate::plan::{Ask, Work};
 use ultramarine_abi::helper::{Failure, Result};
@@ -34,6 +37,8 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::FILL => copy::prepare_fill(ask),
         op::MATMUL => matmul::prepare(ask),
         op::RANDOM_BITS => random::prepare(ask),
+        op::GATHER => gather::prepare_gather(ask),
+        op::GATHER_AXIS => gather::prepare_gather_axis(ask),
         other => {
             let name = schema::find(other).map_or("", |row| row.name);
             Err(Failure::unsupported(format!("op {other} {name} is unknown here")))
