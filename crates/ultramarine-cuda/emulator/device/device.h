@@ -23,7 +23,8 @@
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
-#define __shared__ static __attribute__((aligned(128)))
+// The driver knows these variables by their alignment.
+#define __shared__ static __attribute__((aligned(256)))
 #define __device_builtin__
 #define __cudart_builtin__
 

@@ -1,5 +1,6 @@
 // Blocks run one after another; the threads of a block are fibers that hand over at barriers and warp operations.
 // A fiber takes a stack when it starts and gives it back when it ends, so threads that never wait share one.
+#include "division.h"
 #include "fiber.h"
 #include "state.h"
 
@@ -116,9 +117,8 @@ static void give_stack(Fiber &fiber) {
 static std::string where() {
   char text[200];
   const uint3 &b = run.state->block, &t = run.state->thread;
-  snprintf(text, sizeof text, "kernel %s, block (%u, %u, %u), thread (%u, %u, %u)", run.launch->name, b.x, b.y, b.z,
-           t.x, t.y, t.z);
-  return text;
+  snprintf(text, sizeof text, ", block (%u, %u, %u), thread (%u, %u, %u)", b.x, b.y, b.z, t.x, t.y, t.z);
+  return std::string("kernel ") + run.launch->name + text;
 }
 
 static void hand_over() { switch_to(&run.fibers[run.current].context, &run.scheduler); }
@@ -284,6 +284,7 @@ static void run_block() {
     run.warps[w] = {live, live, 0, 0, 0};
   }
   memset(dynamic_shared, 0xA5, run.launch->dynamic_shared);
+  for (auto &shared : run.launch->shared) memset(shared.first, 0xA5, shared.second);
   while (!run.failed && run.live) {
     bool progress = false;
     for (unsigned i = 0; i < warps && !run.failed; i++) {
@@ -313,13 +314,16 @@ static void run_block() {
   }
 }
 
-static struct sigaction previous_fault[2];
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE};
+static struct sigaction previous_fault[3];
 
-static void on_fault(int signal, siginfo_t *info, void *) {
+static void on_fault(int signal, siginfo_t *info, void *context) {
   if (!in_kernel) { // not ours: the handler that was there before sees it when it happens again
-    sigaction(signal, &previous_fault[signal == SIGBUS], nullptr);
+    for (int i = 0; i < 3; i++)
+      if (faults[i] == signal) sigaction(signal, &previous_fault[i], nullptr);
     return;
   }
+  if (signal == SIGFPE && divide_as_gpu(context)) return;
   char text[80];
   snprintf(text, sizeof text, ": illegal access of address %p", info->si_addr);
   run.failed = true;
@@ -334,8 +338,7 @@ static void catch_faults() {
     struct sigaction action = {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(SIGSEGV, &action, &previous_fault[0]);
-    sigaction(SIGBUS, &action, &previous_fault[1]);
+    for (int i = 0; i < 3; i++) sigaction(faults[i], &action, &previous_fault[i]);
     installed = true;
   }
   // The handler needs a stack of its own, for the fault may be that a fiber's stack is full.

@@ -3,6 +3,8 @@
 
 #include "../device/abi.h"
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace emulated {
 
@@ -12,6 +14,8 @@ struct Launch {
   dim3 grid, block;
   unsigned dynamic_shared;
   void **parameters;
+  // The `__shared__` variables of the module, which every block finds poisoned.
+  const std::vector<std::pair<void *, size_t>> &shared;
 };
 
 // 0, or the error that the kernel ended with.

@@ -13,9 +13,14 @@
 
 namespace emulated {
 
+// `__shared__` variables, to be poisoned for every block. They are local variables that are static, without an initial
+// value, and aligned as device.h does it: enough to tell them from others.
+typedef std::vector<std::pair<void *, size_t>> SharedVariables;
+
 struct Function {
   Device *device;
-  std::string name;
+  std::string name; // in messages: the kernel's and the program's
+  std::shared_ptr<SharedVariables> shared;
   const um_emulated_entry *entry;
   int dynamic_limit = shared_default;
 };
@@ -23,6 +28,7 @@ struct Function {
 struct Module {
   Device *device;
   void *library;
+  std::shared_ptr<SharedVariables> shared;
   std::map<std::string, std::unique_ptr<Function>> functions;
 };
 
@@ -38,6 +44,27 @@ static size_t elf_size(const void *image) {
   for (int i = 0; i < header->e_shnum; i++)
     if (sections[i].sh_type != SHT_NOBITS) size = std::max<size_t>(size, sections[i].sh_offset + sections[i].sh_size);
   return size;
+}
+
+static std::shared_ptr<SharedVariables> shared_variables(const char *image, void *library) {
+  auto found = std::make_shared<SharedVariables>();
+  struct link_map *map = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map)) return found;
+  const Elf64_Ehdr *header = (const Elf64_Ehdr *)image;
+  const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + header->e_shoff);
+  for (int i = 0; i < header->e_shnum; i++) {
+    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    const Elf64_Sym *symbols = (const Elf64_Sym *)(image + sections[i].sh_offset);
+    const char *names = image + sections[sections[i].sh_link].sh_offset;
+    for (size_t k = 0; k < sections[i].sh_size / sizeof(Elf64_Sym); k++) {
+      const Elf64_Sym &symbol = symbols[k];
+      bool local = ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && !strncmp(names + symbol.st_name, "_ZZ", 3);
+      if (!local || symbol.st_value % 256 || !symbol.st_shndx || symbol.st_shndx >= header->e_shnum) continue;
+      if (sections[symbol.st_shndx].sh_type == SHT_NOBITS)
+        found->emplace_back((void *)(map->l_addr + symbol.st_value), symbol.st_size);
+    }
+  }
+  return found;
 }
 
 static CUresult load(Device *device, const void *image, CUmodule *handle) {
@@ -62,6 +89,7 @@ static CUresult load(Device *device, const void *image, CUmodule *handle) {
   auto module = std::make_unique<Module>();
   module->device = device;
   module->library = library;
+  module->shared = shared_variables((const char *)image, library);
   *handle = module.get();
   std::lock_guard<std::mutex> guard(world().lock);
   modules[*handle] = std::move(module);
@@ -168,7 +196,9 @@ CUDA_CALL cuModuleGetFunction(CUfunction *handle, CUmodule module_handle, const 
       module->functions.erase(name);
       return CUDA_ERROR_NOT_FOUND;
     }
-    function.reset(new Function{module->device, name, entry});
+    auto *program = (const char *)dlsym(module->library, "um_emulated_program");
+    std::string full = std::string(name) + (program ? " of " + std::string(program) : "");
+    function.reset(new Function{module->device, full, module->shared, entry});
     functions[function.get()] = function.get();
   }
   *handle = function.get();
@@ -263,8 +293,8 @@ CUDA_CALL cuLaunchKernel(CUfunction handle, unsigned gx, unsigned gy, unsigned g
   if (!fits || (int64_t)shared > std::max(function->dynamic_limit, 0)) return CUDA_ERROR_INVALID_VALUE;
   auto parameters = std::make_shared<Parameters>();
   if (!copy_parameters(*function->entry, kernel_parameters, extra, parameters.get())) return CUDA_ERROR_INVALID_VALUE;
-  enqueue(stream, [=, name = function->name, entry = function->entry] {
-    Launch launch = {entry, name.c_str(), dim3(gx, gy, gz), dim3(bx, by, bz), shared, parameters->at.data()};
+  enqueue(stream, [=, name = function->name, entry = function->entry, variables = function->shared] {
+    Launch launch = {entry, name.c_str(), dim3(gx, gy, gz), dim3(bx, by, bz), shared, parameters->at.data(), *variables};
     std::string message;
     if (CUresult error = run_grid(launch, &message)) break_device(device, error, message);
   });

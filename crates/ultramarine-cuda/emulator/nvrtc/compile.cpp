@@ -143,7 +143,11 @@ bool compile(const Compilation &what, std::string *image, std::string *log) {
   std::string device = device_folder();
   std::string source = folder.file("program.cc"), assembly = folder.file("program.s"), messages = folder.file("log");
   std::string object = folder.file("program.o"), library = folder.file("program.so");
-  bool ok = write_file(source, "#line 1 \"" + what.name + "\"\n" + what.text + "\n#line 1 \"name expressions\"\n" + what.entries);
+  std::string name = "\"";
+  for (char c : what.name) name += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  name += "\"\n";
+  bool ok = write_file(source, "#line 1 " + name + what.text + "\n#line 1 \"name expressions\"\n" + what.entries +
+                                   "extern \"C\" { extern const char um_emulated_program[] = " + name + "; }\n");
   for (auto &header : what.headers) ok = ok && write_file(folder.file("include/" + header.name), header.text);
   if (!ok) {
     *log = "cannot write into the temporary folder\n";

@@ -142,9 +142,15 @@ std::string rewritten(const std::string &text, const std::string &blank) {
       else break;
     }
     if (!is_extern) {
-      if (from == i) continue;
-      out += text.substr(copied, from - copied); // `static __shared__`
-      copied = i;
+      if (from != i) { // `static __shared__`
+        out += text.substr(copied, from - copied);
+        copied = i;
+      }
+      Cursor behind{blank, i + word.size()};
+      if (behind.take("alignas") && behind.parentheses()) { // g++ has no place for it; shared variables are aligned anyway
+        out += text.substr(copied, i + word.size() - copied);
+        copied = behind.at;
+      }
       continue;
     }
     // extern __shared__ [alignment] TYPE NAME [] ;

@@ -84,8 +84,22 @@ extern "C" __global__ void check(int *failed) {
   unsigned u = 5;
   CHECK(atomicCAS(&u, 5u, 7u) == 5 && atomicMax(&u, 9u) == 7 && atomicExch(&u, 1u) == 9 && atomicInc(&u, 1u) == 1 && u == 0);
   CHECK(__hiloint2double(__double2hiint(-2.5), __double2loint(-2.5)) == -2.5 && copysignf(1, -0.0f) == -1);
-  volatile int zero = 0;
-  CHECK(7 / (zero + 1) == 7);
+  // A GPU divides by zero.
+  volatile int zero = 0, minus = -1, least = -2147483647 - 1;
+  volatile unsigned long long wide = 0, got;
+  volatile unsigned char narrow = 0;
+  int at[3] = {zero, 5, zero};
+#define DIVIDES(x, result) got = (unsigned long long)(x); CHECK(got == (result))
+  DIVIDES(7 / zero, ~0ull);
+  DIVIDES(7 % zero, 7);
+  DIVIDES(least / minus, (unsigned long long)least);
+  DIVIDES(least % minus, 0);
+  DIVIDES(9 / wide, ~0ull);
+  DIVIDES(9 % wide, 9);
+  DIVIDES(6u / (unsigned)zero, 0xFFFFFFFFu);
+  DIVIDES(7 / at[minus + 3], ~0ull);
+  DIVIDES(5 % at[zero], 5);
+  DIVIDES((unsigned char)(100 / narrow), 255);
 })");
   Address failed = upload(std::vector<int>{0});
   EXPECT(launch(function_of(module, "check"), 1, 1, 0, nullptr, {&failed}), 0);
@@ -117,7 +131,27 @@ extern "C" __global__ void count(int *out) { *out = ++counter * 100 + next<int>(
   EXPECT(call("cuMemsetD32Async", at, 70u, (size_t)1, nullptr), 1);
 }
 
+// Every block finds poison in its shared memory, also in that of templates.
+static void test_shared() {
+  Handle module = module_of(R"(
+template <typename T> __device__ T *room() { __shared__ T kept[4]; return kept; }
+extern "C" __global__ void look(unsigned *out) {
+  static __shared__ unsigned plain;
+  __shared__ alignas(16) float4 aligned[2];
+  unsigned seen = plain | (unsigned)room<int>()[0] | (unsigned)room<long long>()[3];
+  atomicOr(out, seen);
+  plain = room<int>()[0] = 0x5A000000;
+  room<long long>()[3] = 0x5A000000;
+  out[1] = (unsigned)((size_t)aligned % 16);
+})");
+  Address out = upload(std::vector<unsigned>{0, 1});
+  EXPECT(launch(function_of(module, "look"), 3, 1, 0, nullptr, {&out}), 0);
+  EXPECT(download<unsigned>(out, 1)[0], 0xA5A5A5A5u);
+  EXPECT(download<unsigned>(out, 2)[1], 0);
+}
+
 void test_kernels() {
+  test_shared();
   test_reduction();
   test_functions();
   test_variables();
