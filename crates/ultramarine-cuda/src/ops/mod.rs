@@ -1,10 +1,13 @@
 //! The families of operations, one file each.
 
+pub mod arg_reduce;
 pub mod copy;
 pub mod gather;
 pub mod matmul;
 pub mod places;
 pub mod random;
+pub mod reduce;
+pub mod reduction;
 pub mod rooms;
 pub mod variants;
 
@@ -39,6 +42,8 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::RANDOM_BITS => random::prepare(ask),
         op::GATHER => gather::prepare_gather(ask),
         op::GATHER_AXIS => gather::prepare_gather_axis(ask),
+        op::REDUCE => reduce::prepare(ask),
+        op::ARG_REDUCE => arg_reduce::prepare(ask),
         other => {
             let name = schema::find(other).map_or("", |row| row.name);
             Err(Failure::unsupported(format!("op {other} {name} is unknown here")))

@@ -1,0 +1,42 @@
+//! ARG_REDUCE.
+
+use super::reduce::{Reduction, kernels_of, vector};
+use super::{reduction, text};
+use crate::dtype::Dtype;
+use crate::plan::{Ask, Work};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce};
+
+const TEXTS: &[&str] =
+    &[text::NUMBER, reduction::TEXT, include_str!("../../kernels/arg_reduce.cuh")];
+
+/// ARG_REDUCE: any axis, any strides.
+pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    ask.elementwise(1)?;
+    let ArgReduceAttrs { op: code, axis, .. } = ask.attributes()?;
+    let (input, output) = (ask.input(0)?, ask.output(0)?);
+    let largest = match code {
+        arg_reduce::ARGMIN => false,
+        arg_reduce::ARGMAX => true,
+        _ => return Err(Failure::unsupported(format!("extreme {code} is unknown here"))),
+    };
+    if axis as usize >= input.ndim {
+        return Err(Failure::invalid(format!("axis {axis} of a tensor of rank {}", input.ndim)));
+    }
+    if output.dtype != Dtype::Uint32 {
+        return Err(Failure::invalid(format!(
+            "indices as {}, they are uint32",
+            output.dtype.name()
+        )));
+    }
+    let op = format!("ArgExtreme<{}, {largest}>", input.dtype.tag());
+    Ok(Box::new(Reduction {
+        axes: 1 << axis,
+        // A key and an index.
+        accumulator: if input.dtype.bytes() == 8 { 16 } else { 8 },
+        vector: vector(input.dtype).min(8),
+        // The last index is that of no element.
+        longest: u64::from(u32::MAX),
+        kernels: kernels_of(op, input.dtype, TEXTS),
+    }))
+}
