@@ -1,4 +1,6 @@
 #include "compile.h"
+#include "cache.h"
+#include "files.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,28 +15,31 @@ extern char **environ;
 
 namespace emulated {
 
-// The folder with device.h: as the environment says, or beside this library.
-static std::string device_folder() {
-  if (const char *header = getenv("EMULATED_CUDA_HEADER")) {
-    std::string path = header;
-    size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : path.substr(0, slash);
-  }
-  Dl_info here;
-  dladdr((void *)&device_folder, &here);
-  std::string path = here.dli_fname;
+static std::string folder_of(const std::string &path) {
   size_t slash = path.rfind('/');
-  return (slash == std::string::npos ? "." : path.substr(0, slash)) + "/device";
+  return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-static bool write_file(const std::string &path, const std::string &text) {
+static std::string library_folder() {
+  Dl_info here;
+  dladdr((void *)&library_folder, &here);
+  return folder_of(here.dli_fname);
+}
+
+// The folder with device.h: as the environment says, or beside this library.
+static std::string device_folder() {
+  const char *header = getenv("EMULATED_CUDA_HEADER");
+  return header && *header ? folder_of(header) : library_folder() + "/device";
+}
+
+bool write_file(const std::string &path, const std::string &text) {
   FILE *file = fopen(path.c_str(), "wb");
   if (!file) return false;
   bool ok = fwrite(text.data(), 1, text.size(), file) == text.size();
   return fclose(file) == 0 && ok;
 }
 
-static bool read_file(const std::string &path, std::string *text) {
+bool read_file(const std::string &path, std::string *text) {
   FILE *file = fopen(path.c_str(), "rb");
   if (!file) return false;
   char buffer[65536];
@@ -138,9 +143,25 @@ static std::string as_nvcc(const std::string &log, const std::string &name) {
   return out;
 }
 
+// All that the result hangs on. Programs with folders of headers are not kept: those may change.
+static std::string cache_for(const Compilation &what, const std::string &device) {
+  struct stat header;
+  if (stat((device + "/device.h.gch").c_str(), &header)) return "";
+  std::string key = std::to_string(header.st_mtim.tv_sec) + " " + std::to_string(header.st_mtim.tv_nsec) + " ";
+  auto add = [&](const std::string &part) { key += std::to_string(part.size()) + ":" + part; };
+  for (auto *part : {&what.name, &what.text, &what.entries}) add(*part);
+  for (auto &header : what.headers) add(header.name), add(header.text);
+  for (auto &option : what.options) {
+    if (!option.compare(0, 2, "-I")) return "";
+    add(option);
+  }
+  return cache_file(library_folder(), key);
+}
+
 bool compile(const Compilation &what, std::string *image, std::string *log) {
+  std::string device = device_folder(), cached = cache_for(what, device);
+  if (cache_read(cached, image)) return true;
   Folder folder;
-  std::string device = device_folder();
   std::string source = folder.file("program.cc"), assembly = folder.file("program.s"), messages = folder.file("log");
   std::string object = folder.file("program.o"), library = folder.file("program.so");
   std::string name = "\"";
@@ -170,7 +191,9 @@ bool compile(const Compilation &what, std::string *image, std::string *log) {
   read_file(messages, &words);
   *log = as_nvcc(words, what.name);
   if (status < 0) *log += "cannot run " + command[0] + "\n";
-  return status == 0 && read_file(library, image);
+  if (status || !read_file(library, image)) return false;
+  cache_write(cached, *image);
+  return true;
 }
 
 } // namespace emulated
