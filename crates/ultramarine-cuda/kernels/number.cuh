@@ -1,6 +1,10 @@
 // Dtypes. A tag type for each has `T`, as it is stored, `A`, as it is computed with, and what is known of it.
 // Included first; no header of CUDA's is needed.
 
+#ifndef __EMULATED_CUDA__
+#pragma nv_diag_suppress 177  // no kernel uses every function of its texts
+#endif
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;

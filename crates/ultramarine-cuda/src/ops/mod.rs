@@ -1,14 +1,18 @@
 //! The families of operations, one file each.
 
+pub mod arange;
 pub mod arg_reduce;
 pub mod copy;
+pub mod elementwise;
 pub mod gather;
+pub mod map;
 pub mod matmul;
 pub mod places;
 pub mod random;
 pub mod reduce;
 pub mod reduction;
 pub mod rooms;
+pub mod rule;
 pub mod variants;
 
 use crate::plan::{Ask, Work};
@@ -44,6 +48,10 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::GATHER_AXIS => gather::prepare_gather_axis(ask),
         op::REDUCE => reduce::prepare(ask),
         op::ARG_REDUCE => arg_reduce::prepare(ask),
+        op::ARANGE => arange::prepare(ask),
+        op::UNARY => elementwise::prepare_unary(ask),
+        op::BINARY => elementwise::prepare_binary(ask),
+        op::SELECT => elementwise::prepare_select(ask),
         other => {
             let name = schema::find(other).map_or("", |row| row.name);
             Err(Failure::unsupported(format!("op {other} {name} is unknown here")))

@@ -1,0 +1,129 @@
+//! UNARY, BINARY and SELECT.
+
+use super::map::{Map, Spec};
+use super::rule::{self, Rule, Weight};
+use super::text;
+use crate::dtype::Dtype;
+use crate::job::Job;
+use crate::plan::{Ask, Work};
+use crate::view::View;
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs};
+
+/// What the functions of all codes need: `un_NAME` and `bi_NAME` come last.
+pub const FUNCTIONS: &[&str] = &[text::NUMBER, REAL, INTEGER, COMPLEX, CODES];
+
+const REAL: &str = include_str!("../../kernels/functions_real.cuh");
+const INTEGER: &str = include_str!("../../kernels/functions_integer.cuh");
+const COMPLEX: &str = include_str!("../../kernels/functions_complex.cuh");
+const CODES: &str = include_str!("../../kernels/functions.cuh");
+const MAP: &str = include_str!("../../kernels/elementwise.cuh");
+
+/// Texts of kernels that call functions of codes.
+const CALLS: &[&str] = &[text::NUMBER, text::WALK, REAL, INTEGER, COMPLEX, CODES, MAP];
+/// Texts of kernels that only move and convert.
+pub const MOVES: &[&str] = &[text::NUMBER, text::WALK, MAP];
+
+/// A function of `K - 1` inputs.
+struct Elementwise<const K: usize>(Map<K>);
+
+impl<const K: usize> Work for Elementwise<K> {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let mut views = [*job.output(0)?; K];
+        for (i, view) in views[..K - 1].iter_mut().enumerate() {
+            *view = *job.input(i)?;
+        }
+        self.0.run(job, views)
+    }
+}
+
+fn of_code(ask: &Ask<'_>, rule: Option<Rule>, code: u32) -> Result<Dtype> {
+    let dtype = ask.input(0)?.dtype;
+    let rule = rule.ok_or_else(|| {
+        Failure::unsupported(format!("code {code} is not defined for {}", dtype.name()))
+    })?;
+    let (found, expected) = (ask.output(0)?.dtype, rule.output(dtype));
+    match found == expected {
+        true => Ok(expected),
+        false => Err(Failure::unsupported(format!(
+            "an output of {}, expected {}",
+            found.name(),
+            expected.name()
+        ))),
+    }
+}
+
+/// UNARY.
+pub fn prepare_unary(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    ask.elementwise(1)?;
+    let (code, dtype) = (ask.attributes::<UnaryAttrs>()?.op, ask.input(0)?.dtype);
+    let output = of_code(ask, rule::unary_rule(dtype, code), code)?;
+    let (name, d, o) = (rule::unary_name(code), dtype.tag(), output.tag());
+    Ok(Box::new(Elementwise(Map::new(Spec {
+        name: format!("{name} {d}"),
+        texts: CALLS,
+        function: format!("{o}::down(un_{name}<{d}>({d}::up(x)))"),
+        dtypes: [dtype, output],
+        weight: rule::unary_weight(dtype, code),
+    }))))
+}
+
+/// BINARY.
+pub fn prepare_binary(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    ask.elementwise(2)?;
+    let (code, dtype) = (ask.attributes::<BinaryAttrs>()?.op, ask.input(0)?.dtype);
+    if ask.input(1)?.dtype != dtype {
+        return Err(Failure::invalid(format!(
+            "operands of {} and {}, expected one dtype",
+            dtype.name(),
+            ask.input(1)?.dtype.name()
+        )));
+    }
+    let output = of_code(ask, rule::binary_rule(dtype, code), code)?;
+    let (name, d, o) = (rule::binary_name(code), dtype.tag(), output.tag());
+    Ok(Box::new(Elementwise(Map::new(Spec {
+        name: format!("{name} {d}"),
+        texts: CALLS,
+        function: format!("{o}::down(bi_{name}<{d}>({d}::up(x), {d}::up(y)))"),
+        dtypes: [dtype, dtype, output],
+        weight: rule::binary_weight(dtype, code),
+    }))))
+}
+
+/// SELECT. Elements are moved as words.
+pub fn prepare_select(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    ask.elementwise(3)?;
+    let dtype = ask.output(0)?.dtype;
+    if ask.input(0)?.dtype != Dtype::Bool
+        || ask.input(1)?.dtype != dtype
+        || ask.input(2)?.dtype != dtype
+    {
+        return Err(Failure::invalid("select takes a bool and two values of the output's dtype"));
+    }
+    let word = dtype.word();
+    Ok(Box::new(Elementwise(Map::new(Spec {
+        name: format!("select {}", word.tag()),
+        texts: MOVES,
+        function: "x ? y : z".to_owned(),
+        dtypes: [Dtype::Bool, word, word, word],
+        weight: Weight::Light,
+    }))))
+}
+
+/// The map that converts elements, for COPY.
+pub fn conversion(from: Dtype, to: Dtype) -> Map<2> {
+    let (f, t) = (from.tag(), to.tag());
+    let same = from == to;
+    Map::new(Spec {
+        name: format!("convert {f} {t}"),
+        texts: MOVES,
+        function: if same { "x".to_owned() } else { format!("convert<{t}, {f}>(x)") },
+        dtypes: [from, to],
+        weight: Weight::Light,
+    })
+}
+
+/// Runs a conversion.
+pub fn convert(map: &Map<2>, job: &Job<'_>, input: &View<'_>, output: &View<'_>) -> Result<()> {
+    map.run(job, [*input, *output])
+}
