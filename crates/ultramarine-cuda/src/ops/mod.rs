@@ -14,6 +14,7 @@ pub mod reduction;
 pub mod rooms;
 pub mod rule;
 pub mod variants;
+pub mod scan;
 
 use crate::plan::{Ask, Work};
 use ultramarine_abi::helper::{Failure, Result};
@@ -52,6 +53,7 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::UNARY => elementwise::prepare_unary(ask),
         op::BINARY => elementwise::prepare_binary(ask),
         op::SELECT => elementwise::prepare_select(ask),
+        op::SCAN => scan::prepare(ask),
         other => {
             let name = schema::find(other).map_or("", |row| row.name);
             Err(Failure::unsupported(format!("op {other} {name} is unknown here")))
