@@ -13,8 +13,8 @@ pub mod reduce;
 pub mod reduction;
 pub mod rooms;
 pub mod rule;
-pub mod variants;
 pub mod scan;
+pub mod variants;
 
 use crate::plan::{Ask, Work};
 use ultramarine_abi::helper::{Failure, Result};
