@@ -1,11 +1,12 @@
 //! One device: its context and what belongs to it.
 
 use crate::allocator::{Allocator, Buffer};
-use crate::context::{Context, Entered};
+use crate::context::{self, Context, Entered};
 use crate::event::Event;
 use crate::failure::cuda;
 use crate::plan::{self, Plan};
 use crate::program::Programs;
+use crate::staging::Staging;
 use crate::stream::Stream;
 use crate::sys::driver::{self, Driver, Ordinal, attribute, version_text};
 use core::ffi::{CStr, c_char, c_int};
@@ -108,6 +109,8 @@ pub struct Device {
     pub programs: Programs,
     /// For what comes without a stream.
     pub default_stream: Stream,
+    /// Pinned memory for large copies.
+    pub staging: Staging,
     /// Memory.
     pub allocator: Arc<Allocator>,
     /// Last, because all above need it to be dropped.
@@ -119,13 +122,15 @@ impl Device {
     pub fn open(host: Host, facts: Facts) -> Result<Self> {
         let driver = driver::driver()?;
         let context = Arc::new(Context::retain(driver, facts.ordinal)?);
-        let default_stream = Stream::new(driver, context.clone())?;
+        let allocator = Arc::new(Allocator::new(context.clone(), &facts));
+        let default_stream = Stream::new(context.clone(), allocator.clone())?;
         Ok(Self {
             host,
             driver,
             programs: Programs::new(&facts),
             default_stream,
-            allocator: Arc::new(Allocator::new(driver, context.clone(), &facts)),
+            staging: Staging::new(context.clone()),
+            allocator,
             facts,
             context,
         })
@@ -173,7 +178,7 @@ impl helper::Device for Device {
     }
 
     fn stream(&self) -> Result<Stream> {
-        Stream::new(self.driver, self.context.clone())
+        Stream::new(self.context.clone(), self.allocator.clone())
     }
 
     fn synchronize(&self, stream: &Stream) -> Result<()> {
@@ -181,7 +186,7 @@ impl helper::Device for Device {
     }
 
     fn event(&self) -> Result<Event> {
-        Ok(Event::new(self.driver, self.context.clone()))
+        Ok(Event::new(self.context.clone()))
     }
 
     fn record(&self, stream: &Stream, event: &Event, value: u64) -> Result<()> {
@@ -189,7 +194,7 @@ impl helper::Device for Device {
     }
 
     fn wait_stream(&self, stream: &Stream, event: &Event, value: u64) -> Result<()> {
-        event.wait_stream(stream.handle(), value)
+        event.wait_stream(stream, value)
     }
 
     fn wait_host(&self, event: &Event, value: u64) -> Result<()> {
@@ -214,6 +219,9 @@ impl helper::Device for Device {
         let stream = self.stream_or_default(stream);
         for command in commands {
             command.plan()?.run(self, stream, &command)?;
+            if context::blocking() {
+                stream.drain()?;
+            }
         }
         Ok(())
     }

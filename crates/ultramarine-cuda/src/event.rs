@@ -1,149 +1,356 @@
 //! Timeline events: values that only grow. Each value that is recorded has an event of the
 //! driver's behind the stream's earlier work.
+//!
+//! A stream can be told to wait for a value that nobody has recorded yet. The host waits a
+//! moment for it, since another thread is most often just about to; after that the stream waits
+//! for a word in pinned memory (a gate), which the stream that records the value writes.
 
-use crate::context::{self, Context};
+use crate::context::{self, Context, lock};
 use crate::failure::cuda;
 use crate::stream::Stream;
-use crate::sys::driver::{Driver, EventHandle, StreamHandle, code};
+use crate::suspects::Log;
+use crate::sys::driver::{Address, Driver, EventHandle, code};
+use core::ffi::c_void;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use ultramarine_abi::helper::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use ultramarine_abi::helper::{Failure, Result};
 
-/// `CU_EVENT_DISABLE_TIMING`.
-const DISABLE_TIMING: u32 = 2;
+/// How long the host waits for a value to be recorded before the stream does.
+const GRACE: Duration = Duration::from_millis(2);
+
+/// Marks of a timeline above which a record looks for those that are done.
+const MANY: usize = 64;
+
+/// An event of the driver, which goes back when the last who waits for it has.
+struct Signal {
+    context: Arc<Context>,
+    event: EventHandle,
+}
+
+// SAFETY: the driver's events may be used from any thread.
+unsafe impl Send for Signal {}
+// SAFETY: as above.
+unsafe impl Sync for Signal {}
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        self.context.give_event(self.event);
+    }
+}
 
 struct Mark {
     value: u64,
-    event: EventHandle,
+    signal: Arc<Signal>,
+    /// The stream, and how many operations it had been given.
+    log: Arc<Log>,
+    count: u64,
 }
 
 #[derive(Default)]
 struct Line {
-    reached: u64,
     /// Recorded and not known to be done, the oldest first.
     marks: VecDeque<Mark>,
-    /// Events that can be used again.
-    free: Vec<EventHandle>,
+    /// Streams that wait for values nobody has recorded.
+    waiting: Vec<(u64, Gate)>,
 }
 
 /// A timeline event.
 pub struct Event {
-    driver: &'static Driver,
     context: Arc<Context>,
+    reached: AtomicU64,
+    /// How many marks there are; 0 while nothing is pending.
+    pending: AtomicU64,
     line: Mutex<Line>,
     recorded: Condvar,
 }
 
-// SAFETY: the driver's events may be used from any thread.
-unsafe impl Send for Event {}
-// SAFETY: as above.
-unsafe impl Sync for Event {}
-
 impl Event {
     /// An event with value 0.
-    pub fn new(driver: &'static Driver, context: Arc<Context>) -> Self {
-        Self { driver, context, line: Mutex::default(), recorded: Condvar::new() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(|e| e.into_inner())
+    pub fn new(context: Arc<Context>) -> Self {
+        let (reached, pending) = Default::default();
+        Self { context, reached, pending, line: Mutex::default(), recorded: Condvar::new() }
     }
 
     /// Takes marks that are done off the front. The context is current.
-    fn prune(&self, line: &mut Line) {
+    fn prune(&self, line: &mut Line) -> Result<()> {
+        let driver = self.context.driver();
+        let mut outcome = Ok(());
         while let Some(mark) = line.marks.front() {
             // SAFETY: an event of this context.
-            if unsafe { (self.driver.event_query)(mark.event) } != code::SUCCESS {
-                break;
+            match unsafe { (driver.event_query)(mark.signal.event) } {
+                code::SUCCESS => {}
+                code::NOT_READY => break,
+                other => {
+                    outcome = crate::failure::check(driver, "event_query", other);
+                    break;
+                }
             }
-            line.reached = line.reached.max(mark.value);
-            if let Some(mark) = line.marks.pop_front() {
-                line.free.push(mark.event);
-            }
+            mark.log.finished(mark.count);
+            self.reached.fetch_max(mark.value, Ordering::AcqRel);
+            line.marks.pop_front();
         }
+        self.pending.store(line.marks.len() as u64, Ordering::Release);
+        outcome
+    }
+
+    fn reached(&self) -> u64 {
+        self.reached.load(Ordering::Acquire)
     }
 
     /// The event takes `value` once the stream's earlier work is done.
     pub fn record(&self, stream: &Stream, value: u64) -> Result<()> {
         let _entered = self.context.enter()?;
-        let driver = self.driver;
-        let mut line = self.lock();
-        self.prune(&mut line);
-        let mut event = std::ptr::null_mut();
-        match line.free.pop() {
-            Some(used) => event = used,
-            // SAFETY: the place is valid; the context is current.
-            None => unsafe { cuda!(driver.event_create(&mut event, DISABLE_TIMING)) }?,
+        let driver = self.context.driver();
+        let mut line = lock(&self.line);
+        if line.marks.len() >= MANY {
+            self.prune(&mut line)?;
         }
+        let signal = Signal { context: self.context.clone(), event: self.context.take_event()? };
+        let (log, count) = (stream.log().clone(), stream.log().count());
         // SAFETY: both are of this context.
-        unsafe { cuda!(driver.event_record(event, stream.handle())) }?;
-        line.marks.push_back(Mark { value, event });
+        unsafe { cuda!(driver.event_record(signal.event, stream.handle())) }?;
+        line.marks.push_back(Mark { value, signal: Arc::new(signal), log, count });
+        self.pending.store(line.marks.len() as u64, Ordering::Release);
+        let mut outcome = Ok(());
+        line.waiting.retain(|(wanted, gate)| {
+            let open = *wanted <= value;
+            if open && outcome.is_ok() {
+                // SAFETY: a word of pinned memory that lives as long as the context.
+                outcome = unsafe {
+                    cuda!(driver.stream_write_value(stream.handle(), gate.address, gate.ticket, 0))
+                };
+            }
+            !open
+        });
+        drop(line);
         self.recorded.notify_all();
-        Ok(())
+        outcome
     }
 
     /// Later work of the stream waits until the event has reached `value`.
-    pub fn wait_stream(&self, stream: StreamHandle, value: u64) -> Result<()> {
+    pub fn wait_stream(&self, stream: &Stream, value: u64) -> Result<()> {
+        if self.reached() >= value {
+            return context::not_forked();
+        }
         let _entered = self.context.enter()?;
-        let driver = self.driver;
-        let mut line = self.lock();
+        let driver = self.context.driver();
+        let mut line = lock(&self.line);
+        let until = Instant::now() + GRACE;
         loop {
-            self.prune(&mut line);
-            if line.reached >= value {
+            self.prune(&mut line)?;
+            if self.reached() >= value {
                 return Ok(());
             }
             if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
-                // SAFETY: an event of this driver, which stays what it is while the lock is held.
-                return unsafe { cuda!(driver.stream_wait_event(stream, mark.event, 0)) };
+                // SAFETY: both are of this driver.
+                return unsafe {
+                    cuda!(driver.stream_wait_event(stream.handle(), mark.signal.event, 0))
+                };
             }
-            // Not yet recorded: the queue cannot wait for what is not there, so the caller does.
-            line = self.recorded.wait(line).unwrap_or_else(|e| e.into_inner());
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            line = self.recorded.wait_timeout(line, left).unwrap_or_else(|e| e.into_inner()).0;
         }
+        match self.context.gates.wait(&self.context, stream) {
+            Ok(Some(gate)) => line.waiting.push((value, gate)),
+            // Where streams cannot wait for words, the caller waits for the record.
+            Ok(None) => loop {
+                line = self.recorded.wait(line).unwrap_or_else(|e| e.into_inner());
+                if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
+                    // SAFETY: as above.
+                    return unsafe {
+                        cuda!(driver.stream_wait_event(stream.handle(), mark.signal.event, 0))
+                    };
+                }
+                if self.reached() >= value {
+                    break;
+                }
+            },
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
     }
 
     /// Blocks the caller until the event has reached `value`.
     pub fn wait_host(&self, value: u64) -> Result<()> {
+        if self.reached() >= value {
+            return context::not_forked();
+        }
         let _entered = self.context.enter()?;
-        let driver = self.driver;
-        let mut line = self.lock();
+        let driver = self.context.driver();
+        let mut line = lock(&self.line);
         loop {
-            self.prune(&mut line);
-            if line.reached >= value {
+            self.prune(&mut line)?;
+            if self.reached() >= value {
                 return Ok(());
             }
             if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
-                let event = mark.event;
+                let signal = mark.signal.clone();
                 drop(line);
-                // SAFETY: an event of this context. One that was taken off the front meanwhile
-                // and recorded anew only makes the wait longer.
-                unsafe { cuda!(driver.event_synchronize(event)) }?;
-                line = self.lock();
+                // SAFETY: an event of this context, which is not recorded anew while it is held.
+                unsafe { cuda!(driver.event_synchronize(signal.event)) }?;
+                line = lock(&self.line);
                 continue;
             }
             line = self.recorded.wait(line).unwrap_or_else(|e| e.into_inner());
         }
     }
 
-    /// The event's present value.
+    /// The event's present value. What failed is told by those who wait.
     pub fn query(&self) -> u64 {
-        let Ok(_entered) = self.context.enter() else { return 0 };
-        let mut line = self.lock();
-        self.prune(&mut line);
-        line.reached
+        if self.pending.load(Ordering::Acquire) > 0
+            && let Ok(_entered) = self.context.enter()
+        {
+            let _ = self.prune(&mut lock(&self.line));
+        }
+        self.reached()
+    }
+
+    /// The driver's event behind the mark that reaches `value`, to be waited for by other
+    /// libraries' streams: `wait` gets it while it is sure to be that mark's. Not called when
+    /// the value is reached.
+    pub fn with_mark(
+        &self,
+        value: u64,
+        wait: impl FnOnce(EventHandle) -> Result<()>,
+    ) -> Result<()> {
+        let _entered = self.context.enter()?;
+        let mut line = lock(&self.line);
+        self.prune(&mut line)?;
+        if self.reached() >= value {
+            return Ok(());
+        }
+        match line.marks.iter().find(|m| m.value >= value) {
+            Some(mark) => wait(mark.signal.event),
+            None => Err(Failure::invalid(format!("the event's value {value} was never recorded"))),
+        }
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if context::forked() {
-            return;
-        }
-        let Ok(_entered) = self.context.enter() else { return };
         let line = self.line.get_mut().unwrap_or_else(|e| e.into_inner());
-        let events = line.marks.drain(..).map(|mark| mark.event).chain(line.free.drain(..));
-        for event in events {
+        if context::forked() {
+            // The driver's events are the parent's.
+            std::mem::take(&mut line.marks).into_iter().for_each(std::mem::forget);
+        }
+        // Whoever waits still will wait for nothing.
+        for (_, gate) in line.waiting.drain(..) {
+            // SAFETY: a word of pinned memory that lives as long as the context; the device
+            // reads it whole.
+            unsafe { gate.word.write_volatile(gate.ticket) };
+        }
+    }
+}
+
+/// A word that a stream waits for. Words are used again and again: each use waits for the next
+/// higher ticket.
+struct Gate {
+    word: *mut u32,
+    address: Address,
+    ticket: u32,
+}
+
+// SAFETY: the word is written whole, by the device or when nobody else does.
+unsafe impl Send for Gate {}
+
+/// A word that was given out, free again when the event behind the wait is done.
+struct Spent {
+    word: *mut u32,
+    address: Address,
+    ticket: u32,
+    passed: EventHandle,
+}
+
+/// The gates of a context.
+#[derive(Default)]
+pub(crate) struct Gates {
+    state: Mutex<GateState>,
+}
+
+#[derive(Default)]
+struct GateState {
+    pages: Vec<*mut c_void>,
+    /// Words that nobody waits for, by what was last written to them.
+    free: Vec<(*mut u32, Address, u32)>,
+    spent: Vec<Spent>,
+}
+
+// SAFETY: pinned memory, reached under the lock.
+unsafe impl Send for GateState {}
+
+/// Bytes of a page of gates.
+const PAGE: usize = 4096;
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
+const PORTABLE_MAPPED: u32 = 3;
+
+impl GateState {
+    fn word(&mut self, driver: &'static Driver) -> Result<(*mut u32, Address, u32)> {
+        // SAFETY: an event of this context, which was recorded behind the wait.
+        let over = |s: &Spent| unsafe { (driver.event_query)(s.passed) } == code::SUCCESS;
+        while let Some(at) = self.spent.iter().position(over) {
+            let spent = self.spent.swap_remove(at);
             // SAFETY: made once, destroyed once; nobody waits for it.
-            unsafe { (self.driver.event_destroy)(event) };
+            unsafe { (driver.event_destroy)(spent.passed) };
+            self.free.push((spent.word, spent.address, spent.ticket));
+        }
+        if let Some(found) = self.free.pop() {
+            return Ok(found);
+        }
+        let (mut page, mut address) = (std::ptr::null_mut(), 0);
+        // SAFETY: the places are valid; the context is current.
+        unsafe {
+            cuda!(driver.host_alloc(&mut page, PAGE, PORTABLE_MAPPED))?;
+            self.pages.push(page);
+            page.cast::<u8>().write_bytes(0, PAGE);
+            cuda!(driver.host_address(&mut address, page, 0))?;
+        }
+        let word = |i: usize| (page.cast::<u32>().wrapping_add(i), address + 4 * i as u64, 0);
+        self.free.extend((1..PAGE / 4).map(word));
+        Ok(word(0))
+    }
+}
+
+impl Gates {
+    /// Has the stream wait for a word, which is returned; `None` where the driver has no such
+    /// waits. The context is current.
+    fn wait(&self, context: &Context, stream: &Stream) -> Result<Option<Gate>> {
+        let driver = context.driver();
+        let mut state = lock(&self.state);
+        let (word, address, last) = state.word(driver)?;
+        let ticket = last.wrapping_add(1);
+        // SAFETY: a word of pinned memory, and a stream of this context. Flags 0: until the
+        // word, taken as cyclic, is at least the ticket.
+        match unsafe { (driver.stream_wait_value)(stream.handle(), address, ticket, 0) } {
+            code::SUCCESS => {}
+            code::NOT_SUPPORTED => {
+                state.free.push((word, address, last));
+                return Ok(None);
+            }
+            other => return Err(crate::failure::of(driver, "stream_wait_value", other)),
+        }
+        let passed = context.take_event()?;
+        // SAFETY: both are of this context.
+        unsafe { cuda!(driver.event_record(passed, stream.handle())) }?;
+        state.spent.push(Spent { word, address, ticket, passed });
+        Ok(Some(Gate { word, address, ticket }))
+    }
+
+    /// Frees the words. The context is current, and its streams have drained.
+    pub(crate) fn close(&self, driver: &'static Driver) {
+        let mut state = lock(&self.state);
+        for spent in state.spent.drain(..) {
+            // SAFETY: made once, destroyed once.
+            unsafe { (driver.event_destroy)(spent.passed) };
+        }
+        state.free.clear();
+        for page in state.pages.drain(..) {
+            // SAFETY: allocated once, freed once.
+            unsafe { (driver.host_free)(page) };
         }
     }
 }

@@ -1,9 +1,14 @@
 //! The optional interfaces, by their ids.
 
+use crate::statistics;
 use core::ffi::CStr;
 use ultramarine_abi::helper::InterfaceRef;
+use ultramarine_abi::interface;
 
 /// The table of an interface.
-pub fn find(_id: &CStr) -> Option<InterfaceRef> {
+pub fn find(id: &CStr) -> Option<InterfaceRef> {
+    if id == interface::statistics::INTERFACE {
+        return Some(InterfaceRef::statistics(&statistics::TABLE));
+    }
     None
 }

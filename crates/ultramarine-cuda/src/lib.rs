@@ -6,7 +6,9 @@
 //!
 //! * [`discover`]: whether there is a GPU, without starting the driver; [`backend`]: devices and
 //!   what they say; [`device`]: a device's context and what belongs to it;
-//! * [`allocator`], [`stream`], [`event`], [`failure`]: memory, queues, timeline events, errors;
+//! * [`allocator`], [`statistics`], [`staging`]: memory, its counts, large copies to and from it;
+//! * [`stream`], [`event`]: queues and timeline events;
+//! * [`failure`], [`context`], [`suspects`]: errors, and what becomes of a context after one;
 //! * [`plan`], [`job`], [`view`], [`walk`], [`launch`]: requests decoded, commands run, tensors
 //!   as kernels see them;
 //! * [`ops`]: a file for each family of operations;
@@ -27,7 +29,10 @@ pub mod memory;
 pub mod ops;
 pub mod plan;
 pub mod program;
+pub mod staging;
+pub mod statistics;
 pub mod stream;
+pub mod suspects;
 pub mod sys;
 pub mod view;
 pub mod walk;

@@ -5,6 +5,7 @@ use crate::dtype::Dtype;
 use crate::job::Job;
 use crate::ops;
 use crate::stream::Stream;
+use std::sync::Arc;
 use ultramarine_abi::helper::{CommandRef, Failure, Plain, Request, Result};
 use ultramarine_abi::{MAX_NDIM, TensorDesc, layout, schema};
 
@@ -91,18 +92,18 @@ pub trait Work: Send + Sync {
 
 /// A prepared op.
 pub struct Plan {
-    name: String,
+    name: Arc<str>,
     work: Box<dyn Work>,
 }
 
 impl Plan {
     /// A plan that people know by that name.
     pub fn new(name: String, work: Box<dyn Work>) -> Self {
-        Self { name, work }
+        Self { name: name.into(), work }
     }
 
     /// What people know it by.
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
@@ -120,6 +121,7 @@ impl Plan {
         command: &CommandRef<'_, Device>,
     ) -> Result<()> {
         let job = Job::of(device, Some(stream), command)?;
+        stream.log().push(&self.name);
         self.work.run(&job).map_err(|failure| Failure {
             code: failure.code,
             text: format!("{}: {}", self.name, failure.text),

@@ -1,10 +1,11 @@
 //! Streams, and copies between the host and the device.
 
-use crate::allocator::Buffer;
+use crate::allocator::{Allocator, Buffer, StreamId};
 use crate::context::{self, Context};
 use crate::device::Device;
 use crate::failure::cuda;
-use crate::sys::driver::{Driver, StreamHandle};
+use crate::suspects::Log;
+use crate::sys::driver::StreamHandle;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use ultramarine_abi::helper::Result;
@@ -14,9 +15,11 @@ const NON_BLOCKING: u32 = 1;
 
 /// An ordered queue of the device.
 pub struct Stream {
-    driver: &'static Driver,
     context: Arc<Context>,
+    allocator: Arc<Allocator>,
     handle: StreamHandle,
+    id: StreamId,
+    log: Arc<Log>,
 }
 
 // SAFETY: the driver's streams may be used from any thread.
@@ -26,13 +29,16 @@ unsafe impl Sync for Stream {}
 
 impl Stream {
     /// A new one.
-    pub fn new(driver: &'static Driver, context: Arc<Context>) -> Result<Self> {
+    pub fn new(context: Arc<Context>, allocator: Arc<Allocator>) -> Result<Self> {
         let entered = context.enter()?;
-        let mut handle = std::ptr::null_mut();
+        let (driver, mut handle) = (context.driver(), std::ptr::null_mut());
         // SAFETY: the place is valid; the context is current.
         unsafe { cuda!(driver.stream_create(&mut handle, NON_BLOCKING)) }?;
         drop(entered);
-        Ok(Self { driver, context, handle })
+        let log = Arc::new(Log::default());
+        context.watch(&log);
+        let id = allocator.stream_begins(handle);
+        Ok(Self { context, allocator, handle, id, log })
     }
 
     /// The driver's handle.
@@ -40,12 +46,29 @@ impl Stream {
         self.handle
     }
 
+    /// What the allocator knows it by.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// The operations that it was given.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
     /// Blocks until all its work is done.
     pub fn synchronize(&self) -> Result<()> {
         let _entered = self.context.enter()?;
-        let driver = self.driver;
+        self.drain()
+    }
+
+    /// As [`Stream::synchronize`], in the context.
+    pub(crate) fn drain(&self) -> Result<()> {
+        let (driver, count) = (self.context.driver(), self.log.count());
         // SAFETY: a stream of this context.
-        unsafe { cuda!(driver.stream_synchronize(self.handle)) }
+        unsafe { cuda!(driver.stream_synchronize(self.handle)) }?;
+        self.log.finished(count);
+        Ok(())
     }
 
     /// Copies into a buffer; done on return.
@@ -57,13 +80,21 @@ impl Stream {
         source: &[u8],
     ) -> Result<()> {
         let _entered = device.enter()?;
-        let (driver, to) = (self.driver, buffer.part(offset, source.len())?);
-        // SAFETY: the source is there until the copy is done, which is waited for; the target is
-        // inside of the buffer.
-        unsafe {
-            cuda!(driver.copy_to_device(to, source.as_ptr().cast(), source.len(), self.handle))?;
-            cuda!(driver.stream_synchronize(self.handle))
+        let to = buffer.part(offset, source.len())?;
+        if source.is_empty() {
+            return Ok(());
         }
+        if let Some(done) = device.staging.upload(device, self, to, source) {
+            return done;
+        }
+        let driver = device.driver;
+        // SAFETY: the source is there until the copy is done, which is waited for also after a
+        // failure; the target is inside of the buffer.
+        let begun = unsafe {
+            cuda!(driver.copy_to_device(to, source.as_ptr().cast(), source.len(), self.handle))
+        };
+        let drained = self.drain();
+        begun.and(drained)
     }
 
     /// Copies from a buffer, and fills all of `target`; done on return.
@@ -75,17 +106,18 @@ impl Stream {
         target: &mut [MaybeUninit<u8>],
     ) -> Result<()> {
         let _entered = device.enter()?;
-        let (driver, from) = (self.driver, buffer.part(offset, target.len())?);
-        // SAFETY: as in `upload`.
-        unsafe {
-            cuda!(driver.copy_to_host(
-                target.as_mut_ptr().cast(),
-                from,
-                target.len(),
-                self.handle
-            ))?;
-            cuda!(driver.stream_synchronize(self.handle))
+        let from = buffer.part(offset, target.len())?;
+        if target.is_empty() {
+            return Ok(());
         }
+        if let Some(done) = device.staging.download(device, self, from, target) {
+            return done;
+        }
+        let (driver, to) = (device.driver, target.as_mut_ptr().cast());
+        // SAFETY: as in `upload`.
+        let begun = unsafe { cuda!(driver.copy_to_host(to, from, target.len(), self.handle)) };
+        let drained = self.drain();
+        begun.and(drained)
     }
 }
 
@@ -94,9 +126,10 @@ impl Drop for Stream {
         if context::forked() {
             return;
         }
+        self.allocator.stream_ends(self.id);
         if let Ok(_entered) = self.context.enter() {
             // SAFETY: made once, destroyed once; the host says that it has drained.
-            unsafe { (self.driver.stream_destroy)(self.handle) };
+            unsafe { (self.context.driver().stream_destroy)(self.handle) };
         }
     }
 }

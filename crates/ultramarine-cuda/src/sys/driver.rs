@@ -33,6 +33,11 @@ pub mod code {
     pub const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
     pub const NOT_READY: Code = 600;
     pub const LAUNCH_OUT_OF_RESOURCES: Code = 701;
+    pub const NOT_SUPPORTED: Code = 801;
+    /// After these nothing can be done with the context: memory errors that cannot be corrected,
+    /// a link or an engine that failed, and faults of kernels.
+    pub const STICKY: &[Code] =
+        &[214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721];
 }
 
 /// `CUdevice_attribute` values.
