@@ -11,8 +11,11 @@ pub fn run() -> Result<()> {
     if to.exists() {
         std::fs::remove_dir_all(&to).context("cannot remove the old target/gpu")?;
     }
-    let packages = ["-p", "ultramarine-python", "-p", "ultramarine-conform"];
-    sh::run(sh::cargo(&[&["build", "--release", "--quiet"][..], &packages].concat()))?;
+    // As maturin builds it: without the feature it would ask for this machine's library of Python.
+    let python = ["-p", "ultramarine-python", "--features", "pyo3/extension-module"];
+    for packages in [&python[..], &["-p", "ultramarine-conform"]] {
+        sh::run(sh::cargo(&[&["build", "--release", "--quiet"][..], packages].concat()))?;
+    }
     let release = sh::root().join("target/release");
     let Built::At(plugin) = plugins::cuda()? else { bail!("the CUDA backend was not built") };
     let python = to.join("site/ultramarine");
