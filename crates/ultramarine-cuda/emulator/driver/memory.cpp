@@ -3,10 +3,11 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sys/mman.h>
 
 namespace emulated {
 
-constexpr size_t alignment = 256, guard_size = 256;
+constexpr size_t alignment = 256, guard_size = 256, page = 4096;
 constexpr unsigned char poison = 0xA5, guard_byte = 0xC3;
 
 Allocation *allocation_of(uintptr_t address, size_t size) {
@@ -20,13 +21,38 @@ Allocation *allocation_of(uintptr_t address, size_t size) {
 
 static size_t accounted(size_t size) { return (size + 511) / 512 * 512; }
 
-static bool guarded() {
-  static const bool on = [] {
+enum class Guard { none, bytes, page };
+
+static Guard guard_mode() {
+  static const Guard mode = [] {
     const char *text = getenv("EMULATED_CUDA_GUARD");
-    return text && *text && *text != '0';
+    if (!text || !*text || *text == '0') return Guard::none;
+    return strcmp(text, "page") ? Guard::bytes : Guard::page;
   }();
-  return on;
+  return mode;
 }
+
+// With a guard page an allocation ends (up to its alignment) where memory that nobody may touch begins.
+static size_t aligned(size_t size) { return (size + alignment - 1) / alignment * alignment; }
+static size_t mapped(size_t size) { return (aligned(size) + page - 1) / page * page + page; }
+
+static void *take(size_t size) {
+  void *at = nullptr;
+  if (guard_mode() != Guard::page) return posix_memalign(&at, alignment, size + guard_size) ? nullptr : at;
+  char *start = (char *)mmap(nullptr, mapped(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) return nullptr;
+  char *end = start + mapped(size) - page;
+  mprotect(end, page, PROT_NONE);
+  return end - aligned(size);
+}
+
+static void give(void *at, size_t size) {
+  if (guard_mode() != Guard::page) return free(at);
+  munmap((char *)at + aligned(size) + page - mapped(size), mapped(size));
+}
+
+// The bytes behind an allocation that are watched.
+static size_t watched(size_t size) { return guard_mode() == Guard::page ? aligned(size) - size : guard_size; }
 
 // Large allocations are poisoned at their ends only, so that their pages are not all touched.
 static void fill(char *at, size_t size, unsigned char byte) {
@@ -41,10 +67,10 @@ static CUresult allocate(Device *device, Kind kind, size_t size, uintptr_t *addr
   bool counted = kind != Kind::host;
   if (counted && (size > device->total || device->used + accounted(size) > device->total))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  void *at = nullptr;
-  if (size > (size_t)1 << 46 || posix_memalign(&at, alignment, size + guard_size)) return CUDA_ERROR_OUT_OF_MEMORY;
+  void *at = size > (size_t)1 << 46 ? nullptr : take(size);
+  if (!at) return CUDA_ERROR_OUT_OF_MEMORY;
   fill((char *)at, size, poison);
-  memset((char *)at + size, guard_byte, guard_size);
+  memset((char *)at + size, guard_byte, watched(size));
   if (counted) device->used += accounted(size);
   *address = (uintptr_t)at;
   world().memory[*address] = {*address, size, kind, device};
@@ -56,14 +82,14 @@ static void release(std::map<uintptr_t, Allocation>::iterator it) {
   Allocation &allocation = it->second;
   if (allocation.kind != Kind::registered && allocation.kind != Kind::global) {
     unsigned char *behind = (unsigned char *)allocation.base + allocation.size;
-    for (size_t i = 0; guarded() && i < guard_size; i++) {
+    for (size_t i = 0; guard_mode() != Guard::none && i < watched(allocation.size); i++) {
       if (behind[i] == guard_byte) continue;
       fprintf(stderr, "emulated CUDA: byte %zu behind an allocation of %zu bytes at %#zx was written\n", i,
               allocation.size, (size_t)allocation.base);
       abort();
     }
     fill((char *)allocation.base, allocation.size, poison);
-    free((void *)allocation.base);
+    give((void *)allocation.base, allocation.size);
     if (allocation.kind != Kind::host) allocation.device->used -= accounted(allocation.size);
   }
   world().memory.erase(it);

@@ -6,6 +6,7 @@ static void expect_broken(const char *kernel, unsigned block, int error) {
 extern "C" __global__ void trap(int *p) { if (threadIdx.x == 3) __trap(); }
 extern "C" __global__ void claim(int *p) { assert(*p == 1); }
 extern "C" __global__ void wild(int *p) { *(volatile int *)16 = 1; }
+extern "C" __global__ void behind(int *p) { ((volatile int *)p)[-1] = p[64]; } // the first int behind 256 bytes
 extern "C" __global__ void overflow(int *p) {
   volatile char big[1 << 20];
   for (int i = (1 << 20) - 1; i >= 0; i -= 1024) big[i] = (char)*p;
@@ -27,6 +28,7 @@ void test_errors() {
   expect_broken("trap", 32, 719);
   expect_broken("claim", 1, 710);
   expect_broken("wild", 1, 700);
+  expect_broken("behind", 1, 700);
   expect_broken("overflow", 1, 700);
   expect_broken("stuck", 32, 719);
   Handle module = module_of("extern \"C\" __global__ void f(int x) {}");

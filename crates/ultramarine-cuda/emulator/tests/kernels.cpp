@@ -131,6 +131,24 @@ extern "C" __global__ void count(int *out) { *out = ++counter * 100 + next<int>(
   EXPECT(call("cuMemsetD32Async", at, 70u, (size_t)1, nullptr), 1);
 }
 
+static void test_groups() {
+  Handle module = module_of(R"(
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void tiles(int *out) {
+  cg::thread_block block = cg::this_thread_block();
+  auto tile = cg::tiled_partition<8>(block);
+  int sum = block.thread_rank();
+  for (int o = tile.size() / 2; o; o /= 2) sum += tile.shfl_down(sum, o);
+  block.sync();
+  if (tile.thread_rank() == 0) out[tile.meta_group_rank()] = sum + 1000 * tile.any(0);
+  else tile.any(1);
+})");
+  Address out = upload(std::vector<int>(4, 0));
+  EXPECT(launch(function_of(module, "tiles"), 1, 32, 0, nullptr, {&out}), 0);
+  EXPECT(download<int>(out, 4)[2], 16 * 8 + 28 + 1000);
+}
+
 // Every block finds poison in its shared memory, also in that of templates.
 static void test_shared() {
   Handle module = module_of(R"(
@@ -151,6 +169,7 @@ extern "C" __global__ void look(unsigned *out) {
 }
 
 void test_kernels() {
+  test_groups();
   test_shared();
   test_reduction();
   test_functions();

@@ -52,7 +52,7 @@ int main(int count, char **arguments) {
   if (count != 2) return 2;
   setenv("EMULATED_CUDA_DEVICES", "2", 1);
   setenv("EMULATED_CUDA_MEMORY", "268435456", 1);
-  setenv("EMULATED_CUDA_GUARD", "1", 1);
+  setenv("EMULATED_CUDA_GUARD", "page", 1);
   std::string folder = std::string(arguments[1]) + "/";
   cuda = dlopen((folder + "libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
   nvrtc = dlopen((folder + "libnvrtc.so.13").c_str(), RTLD_NOW | RTLD_LOCAL);
