@@ -131,6 +131,14 @@ pub fn emulate(command: &mut Command) {
     command.env("ULTRAMARINE_CUDA_LIBRARIES", sh::root().join("target/emulated-cuda"));
     command.env("ULTRAMARINE_CUDA_DEVICES", "1");
     command.env("ULTRAMARINE_CACHE_DIR", sh::root().join("target/cuda-cache"));
+    if std::fs::create_dir_all(sources()).is_ok() {
+        command.env("ULTRAMARINE_CUDA_SOURCES", sources());
+    }
+}
+
+/// The texts of all kernels that ran on the emulated driver, for NVIDIA's own compiler.
+pub fn sources() -> PathBuf {
+    sh::root().join("target/cuda-sources")
 }
 
 /// Copies a library to where it is used, as a new file: programs that have the former one open

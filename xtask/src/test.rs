@@ -22,6 +22,8 @@ const FUZZED: u64 = 300_000;
 pub fn run() -> Result<()> {
     let mut report = Report::default();
     drivers::opencl();
+    // Texts of kernels that are no more.
+    let _ = std::fs::remove_dir_all(plugins::sources());
     // Packages come by the network while the Rust tests have the processor.
     let packages = std::thread::spawn(packages);
     sh::say("Rust tests: unit, integration, documentation");
@@ -83,6 +85,13 @@ pub fn run() -> Result<()> {
         Built::At(path) => report.emulated(&venv, &path)?,
         Built::Missing(what) => report.note(EMULATED, true, &format!("SKIPPED: {what}")),
     }
+
+    sh::say("the kernels of the CUDA backend, by NVIDIA's compiler");
+    let mut told = String::new();
+    let sources = plugins::sources();
+    let compile = ["crates/ultramarine-cuda/machine/compile.py", &sources.to_string_lossy()];
+    let right = sh::follow(venv.python(&compile), |line| told = line.to_owned())?;
+    report.note("kernels by NVRTC", right, &told);
 
     sh::say("arrays exchanged with numpy, torch, jax, tvm-ffi, pyarrow and mlx");
     report.pytest(&venv, "interchange", &["python/tests/interchange"])?;

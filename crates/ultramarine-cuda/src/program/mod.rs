@@ -303,7 +303,12 @@ impl Programs {
     /// that an op has the same bits in a fused program and alone; kernels that may say so
     /// themselves (`fmaf`).
     fn text(&self, source: &Source) -> Result<Text> {
-        let others = ["--std=c++17", "--fmad=false", "--device-as-default-execution-space"];
+        let others = [
+            "--std=c++17",
+            "--fmad=false",
+            "--device-as-default-execution-space",
+            "--diag-suppress=177",
+        ];
         let mut options = vec![self.architecture()?];
         options.extend(others.map(str::to_owned));
         let name = source.name.clone();
