@@ -266,7 +266,7 @@ CUDA_CALL cuCtxSynchronize(void) {
 CUDA_CALL cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   Device *device;
   if (CUresult error = enter(&device)) return error;
-  static std::map<std::pair<Device *, void *>, bool> enabled;
+  static auto &enabled = *new std::map<std::pair<Device *, void *>, bool>;
   if (flags || !is_context(peer)) return CUDA_ERROR_INVALID_VALUE;
   if (peer == device) return CUDA_ERROR_INVALID_DEVICE;
   std::lock_guard<std::mutex> guard(world().lock);

@@ -66,8 +66,9 @@ static void prepare(Context *context, char *stack, void (*start)()) {
 
 struct Fiber {
   Context context;
+  uint3 thread;
   char *stack;
-  int op, predicate;
+  int op;
   unsigned mask, source;
   unsigned long long value, result;
 };
@@ -77,21 +78,23 @@ struct Warp {
 };
 
 // The run that is going on; one at a time in the process, for `static __shared__` belongs to the module.
-static struct Run {
+struct Run {
   const Launch *launch;
   um_emulated_state *state;
   Context scheduler;
   Fiber fibers[max_threads];
   Warp warps[max_threads / warp_size];
-  unsigned threads, live, arrived, current;
+  unsigned threads, live, arrived, true_predicates, current;
   bool failed;
   int error;
   std::string message;
   sigjmp_buf on_fault;
-} run;
+};
 
-static std::mutex run_lock;
-static std::vector<char *> stacks;
+// Never destroyed, as World.
+static Run &run = *new Run;
+static std::mutex &run_lock = *new std::mutex;
+static std::vector<char *> &stacks = *new std::vector<char *>;
 // Read by a signal handler: its place must not be allocated there.
 static thread_local bool in_kernel __attribute__((tls_model("initial-exec"))) = false;
 alignas(256) static char dynamic_shared[shared_opt_in];
@@ -134,25 +137,27 @@ static void fail(int error, const char *message) {
 
 static unsigned long long barrier(int predicate) {
   Fiber &fiber = run.fibers[run.current];
-  fiber.predicate = predicate;
+  run.true_predicates += predicate != 0;
   run.warps[run.current / warp_size].at_barrier |= 1u << run.current % warp_size;
   run.arrived++;
   hand_over();
   return fiber.result;
 }
 
+template <typename F> static void each_lane(unsigned lanes, F f) {
+  for (; lanes; lanes &= lanes - 1) f(__builtin_ctz(lanes));
+}
+
 static void release_barrier() {
   unsigned warps = (run.threads + warp_size - 1) / warp_size;
-  unsigned long long count = 0, result;
-  for (unsigned i = 0; i < run.threads; i++)
-    if (run.warps[i / warp_size].at_barrier >> i % warp_size & 1) count += run.fibers[i].predicate != 0;
-  result = count | (unsigned long long)(count == run.arrived) << 32;
-  for (unsigned i = 0; i < run.threads; i++) run.fibers[i].result = result;
+  unsigned long long result = run.true_predicates | (unsigned long long)(run.true_predicates == run.arrived) << 32;
   for (unsigned w = 0; w < warps; w++) {
-    run.warps[w].ready |= run.warps[w].at_barrier;
-    run.warps[w].at_barrier = 0;
+    Warp &warp = run.warps[w];
+    each_lane(warp.at_barrier, [&](unsigned l) { run.fibers[w * warp_size + l].result = result; });
+    warp.ready |= warp.at_barrier;
+    warp.at_barrier = 0;
   }
-  run.arrived = 0;
+  run.arrived = run.true_predicates = 0;
 }
 
 // What a lane reads that takes no part: as a float or a double no number, as an integer a large one.
@@ -169,10 +174,6 @@ static unsigned long long combine(int op, unsigned long long a, unsigned long lo
   case UM_EMULATED_OR: return a | b;
   default: return a ^ b;
   }
-}
-
-template <typename F> static void each_lane(unsigned lanes, F f) {
-  for (; lanes; lanes &= lanes - 1) f(__builtin_ctz(lanes));
 }
 
 // Ends the operation of the lanes in `mask` if all of them that still live have come to it.
@@ -253,9 +254,8 @@ static void fiber_main() {
 
 static void resume(unsigned index) {
   Fiber &fiber = run.fibers[index];
-  const dim3 &b = run.launch->block;
   run.current = index;
-  run.state->thread = {index % b.x, index / b.x % b.y, index / b.x / b.y};
+  run.state->thread = fiber.thread;
   run.state->lane = index % warp_size;
   if (!fiber.stack) {
     fiber.stack = take_stack();
@@ -277,7 +277,7 @@ static void run_block() {
   unsigned warps = (run.threads + warp_size - 1) / warp_size;
   bool reverse = reversed();
   run.live = run.threads;
-  run.arrived = 0;
+  run.arrived = run.true_predicates = 0;
   for (unsigned w = 0; w < warps; w++) {
     unsigned lanes = run.threads - w * warp_size;
     unsigned live = lanes >= warp_size ? ~0u : (1u << lanes) - 1;
@@ -359,6 +359,8 @@ int run_grid(const Launch &launch, std::string *message) {
   run.state = state;
   run.threads = launch.block.x * launch.block.y * launch.block.z;
   run.failed = false;
+  const dim3 &b = launch.block;
+  for (unsigned i = 0; i < run.threads; i++) run.fibers[i].thread = {i % b.x, i / b.x % b.y, i / b.x / b.y};
   state->block_dim = launch.block;
   state->grid_dim = launch.grid;
   state->shared = dynamic_shared;

@@ -32,8 +32,9 @@ struct Module {
   std::map<std::string, std::unique_ptr<Function>> functions;
 };
 
-static std::unordered_map<void *, std::unique_ptr<Module>> modules;
-static std::unordered_map<void *, Function *> functions;
+// Never destroyed, as World.
+static auto &modules = *new std::unordered_map<void *, std::unique_ptr<Module>>;
+static auto &functions = *new std::unordered_map<void *, Function *>;
 
 // The length of an ELF file that starts at `image`: its section headers are last. 0 if it is none.
 static size_t elf_size(const void *image) {

@@ -64,6 +64,9 @@ int main(int count, char **arguments) {
   test_kernels();
   test_programs();
   test_errors();
+  // The process ends while a kernel runs; nothing of it may crash or wait.
+  Handle busy = module_of("extern \"C\" __global__ void busy() { for (volatile int i = 0; i < 1000; i++) {} }");
+  EXPECT(launch(function_of(busy, "busy"), 1000000, 256, 0, nullptr, {}), 0);
   printf("%s: %d failures\n", failures ? "FAILED" : "ok", failures);
   return failures != 0;
 }
