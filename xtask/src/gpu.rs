@@ -19,10 +19,17 @@ pub fn run() -> Result<()> {
     let release = sh::root().join("target/release");
     let Built::At(plugin) = plugins::cuda()? else { bail!("the CUDA backend was not built") };
     let python = to.join("site/ultramarine");
+    let axpby = sh::root().join("examples/extensions/axpby");
+    let mut build = sh::cargo(&["build", "--release", "--quiet"]);
+    build.current_dir(&axpby);
+    sh::run(build)?;
+    let package = to.join("site/ultramarine_axpby");
+    tree(&axpby.join("python/ultramarine_axpby"), &package)?;
     tree(&sh::root().join("python/ultramarine"), &python)?;
     for (from, file) in [
         (release.join("lib_core.so"), python.join("_core.abi3.so")),
         (plugin, to.join("backends/libultramarine-cuda.so")),
+        (axpby.join("target/release/lib_native.so"), package.join("_native.abi3.so")),
         (release.join("ultramarine-conform"), to.join("bin/ultramarine-conform")),
     ] {
         copy(&from, &file)?;

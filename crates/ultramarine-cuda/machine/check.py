@@ -65,6 +65,7 @@ def steps() -> list[Step]:
                 "8",
                 "--time-limit",
                 "240",
+                "--large",
                 str(PLUGIN),
             ],
             400,
@@ -106,6 +107,13 @@ def steps() -> list[Step]:
             [PYTHON, str(ROOT / "examples" / "fast" / "check_cuda.py"), str(PLUGIN)],
             120,
             lines=8,
+        ),
+        Step(
+            "axpby",
+            pytest(str(ROOT / "examples" / "extensions" / "axpby" / "tests"), "-k", "gpu"),
+            200,
+            ("pytest",),
+            8,
         ),
         Step(
             "triton",
