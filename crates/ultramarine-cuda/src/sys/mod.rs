@@ -1,5 +1,6 @@
 //! NVIDIA's libraries, found at run time: tables of their functions.
 
+pub mod cublaslt;
 pub mod driver;
 pub mod find;
 pub mod nvrtc;

@@ -1,7 +1,10 @@
 //! MATMUL: by cuBLASLt where it is and can, else by kernels of our own.
 
+pub mod gemm;
 pub mod kernels;
 pub mod product;
+#[cfg(test)]
+mod simulation;
 
 use crate::dtype::Dtype;
 use crate::job::Job;
