@@ -4,6 +4,7 @@ use crate::allocator::{Allocator, Buffer};
 use crate::context::{self, Context, Entered};
 use crate::event::Event;
 use crate::failure::cuda;
+use crate::ops::matmul::library::Library;
 use crate::plan::{self, Plan};
 use crate::program::Programs;
 use crate::staging::Staging;
@@ -11,7 +12,7 @@ use crate::stream::Stream;
 use crate::sys::driver::{self, Driver, Ordinal, attribute, version_text};
 use core::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{self, CommandRef, Commands, Host, Request, Result};
 
 /// What the driver says of a device, without a context.
@@ -107,6 +108,8 @@ pub struct Device {
     pub facts: Facts,
     /// Kernels.
     pub programs: Programs,
+    /// Products of matrices, once they are asked for; `None` inside: there is no library for them.
+    pub cublaslt: OnceLock<Option<Library>>,
     /// For what comes without a stream.
     pub default_stream: Stream,
     /// Pinned memory for large copies.
@@ -128,6 +131,7 @@ impl Device {
             host,
             driver,
             programs: Programs::new(&facts),
+            cublaslt: OnceLock::new(),
             default_stream,
             staging: Staging::new(context.clone()),
             allocator,

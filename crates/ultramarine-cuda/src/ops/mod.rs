@@ -35,7 +35,7 @@ pub mod text {
 
 /// Whether float32 products may use a shorter mantissa.
 pub fn matmul_shortens() -> bool {
-    false
+    matmul::shortens()
 }
 
 /// What a plan of an op does.

@@ -2,6 +2,7 @@
 
 pub mod gemm;
 pub mod kernels;
+pub mod library;
 pub mod product;
 #[cfg(test)]
 mod simulation;
@@ -9,13 +10,39 @@ mod simulation;
 use crate::dtype::Dtype;
 use crate::job::Job;
 use crate::plan::{Ask, Work};
-use kernels::Kernels;
+use gemm::Gemm;
+use kernels::{Addresses, Kernels, Vector};
+use library::{Library, Products, Steps};
 use product::Product;
+use std::sync::OnceLock;
 use ultramarine_abi::helper::{Failure, Result};
+
+/// Variables that say whether float32 products may be made of TF32, which has 10 bits after the
+/// point. The first that is set counts: ours, then that of MLX.
+const SHORTENS: [&str; 2] = ["ULTRAMARINE_CUDA_TF32", "MLX_ENABLE_TF32"];
+
+/// Whether float32 products may use a shorter mantissa; not unless it is asked for.
+pub fn shortens() -> bool {
+    static SAID: OnceLock<bool> = OnceLock::new();
+    *SAID.get_or_init(|| says_yes(SHORTENS.map(|name| std::env::var(name).ok())))
+}
+
+/// What the first value that is there and not empty says.
+fn says_yes(values: [Option<String>; 2]) -> bool {
+    let said = values.into_iter().flatten().find(|value| !value.trim().is_empty());
+    said.is_some_and(|value| value.trim() != "0")
+}
+
+/// Length of sums for which a block of threads is too few,
+const LONG: i64 = 1 << 16;
+/// unless there are as many results.
+const MANY: u64 = 128;
 
 /// A product of matrices.
 struct Matmul {
+    dtype: Dtype,
     kernels: Kernels,
+    library: Option<Products>,
 }
 
 /// MATMUL.
@@ -33,13 +60,68 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
     if a.dtype == Dtype::Bool {
         return Err(Failure::unsupported("bool has no products of matrices"));
     }
-    Ok(Box::new(Matmul { kernels: Kernels::new(a.dtype) }))
+    // The library is opened here, not between commands.
+    let library = Products::new(a.dtype).filter(|_| Library::of(ask.device).is_some());
+    Ok(Box::new(Matmul { dtype: a.dtype, kernels: Kernels::new(a.dtype), library }))
+}
+
+impl Matmul {
+    fn product(&self, job: &Job<'_>) -> Result<(Product, Addresses)> {
+        let (a, b, out) = (job.input(0)?, job.input(1)?, job.output(0)?);
+        Ok((Product::of(a, b, out)?, [a.address, b.address, out.address]))
+    }
+
+    /// How the library makes a product; `None`: our own kernels do.
+    fn steps(&self, job: &Job<'_>, product: &Product, at: Addresses) -> Option<Steps> {
+        let library = self.library.as_ref()?;
+        let bytes = self.dtype.bytes();
+        // Our kernel reads a matrix and a vector as fast as memory gives them where k lies
+        // together and results are many.
+        let flipped = [at[1], at[0], at[2]];
+        let by_rows = |p: &Product, at| {
+            let many = p.k < LONG || p.m as u64 * p.batch.len() >= MANY;
+            many && matches!(kernels::how(p, bytes, at), Vector::Rows { .. })
+        };
+        if (product.n == 1 && by_rows(product, at))
+            || (product.m == 1 && by_rows(&product.transposed(), flipped))
+        {
+            return None;
+        }
+        library.steps(job.device, Gemm::of(product, bytes)?, at)
+    }
 }
 
 impl Work for Matmul {
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        if self.library.is_none() {
+            return Ok(0);
+        }
+        let _entered = job.device.enter()?;
+        let (product, at) = self.product(job)?;
+        Ok(self.steps(job, &product, at).map_or(0, |steps| steps.workspace()))
+    }
+
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        let (a, b, out) = (job.input(0)?, job.input(1)?, job.output(0)?);
-        let product = Product::of(a, b, out)?;
-        self.kernels.run(job, &product, [a.address, b.address, out.address])
+        let (product, at) = self.product(job)?;
+        if let (Some(library), Some(steps)) = (&self.library, self.steps(job, &product, at))
+            && library.run(job, &steps, at)?
+        {
+            return Ok(());
+        }
+        self.kernels.run(job, &product, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::says_yes;
+
+    #[test]
+    fn our_variable_comes_before_that_of_mlx() {
+        let yes = |ours: Option<&str>, mlx: Option<&str>| {
+            says_yes([ours.map(str::to_owned), mlx.map(str::to_owned)])
+        };
+        assert!(!yes(None, None) && !yes(Some("0"), Some("1")) && !yes(None, Some("0")));
+        assert!(yes(Some("1"), None) && yes(Some("1"), Some("0")) && yes(Some(""), Some("1")));
     }
 }

@@ -67,8 +67,8 @@ impl Tensor {
 fn call(g: &Gemm, a: (&[i64], i64), b: (&[i64], i64), d: (&mut [i64], i64), count: i64) {
     let (m, n, k) = (g.m, g.n, g.k);
     let rows = [if g.transpose[0] { k } else { m }, if g.transpose[1] { n } else { k }, m];
-    for t in 0..3 {
-        assert!(g.ld[t] >= rows[t], "leading dimension {} of {} rows", g.ld[t], rows[t]);
+    for (t, rows) in rows.into_iter().enumerate() {
+        assert!(g.ld[t] >= rows, "leading dimension {} of {rows} rows", g.ld[t]);
         assert!(g.step[t] >= 0 && (t < 2 || count == 1 || g.step[t] > 0));
     }
     for i in 0..count {
