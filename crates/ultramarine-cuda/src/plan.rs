@@ -47,6 +47,11 @@ pub struct Ask<'a> {
 }
 
 impl Ask<'_> {
+    /// The request of an op without attributes that is a part of this one.
+    pub fn part(&self, op: schema::OpId, inputs: Vec<Desc>, outputs: Vec<Desc>) -> Self {
+        Self { op, inputs, outputs, ..*self }
+    }
+
     /// The op's attributes.
     pub fn attributes<A: Plain>(&self) -> Result<A> {
         self.request.attributes()

@@ -113,7 +113,8 @@ impl Gather {
         let moved = Moved::of(self, source, out, &steps);
         positions.stride[0].iter_mut().for_each(|s| *s /= moved.factor);
         steps.iter_mut().for_each(|s| *s /= moved.factor);
-        let (small, at) = (moved.small && positions.is_small(), job.scratch()?);
+        let small = moved.small && positions.is_small() && picks.is_small(job);
+        let at = job.scratch()?;
         self.places.write(job, picks, source, out, &steps, None, at, small)?;
         let (p, s) = (room(positions.count), room(moved.slice.count));
         let choice = [0, p as u64, s as u64, moved.bytes(self), u64::from(small)];

@@ -2,6 +2,7 @@
 
 pub mod arange;
 pub mod arg_reduce;
+pub mod buckets;
 pub mod copy;
 pub mod elementwise;
 pub mod gather;
@@ -14,6 +15,7 @@ pub mod reduction;
 pub mod rooms;
 pub mod rule;
 pub mod scan;
+pub mod scatter;
 pub mod variants;
 
 use crate::plan::{Ask, Work};
@@ -46,6 +48,8 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::MATMUL => matmul::prepare(ask),
         op::RANDOM_BITS => random::prepare(ask),
         op::GATHER => gather::prepare_gather(ask),
+        op::SCATTER => scatter::prepare_scatter(ask),
+        op::SCATTER_AXIS => scatter::prepare_scatter_axis(ask),
         op::GATHER_AXIS => gather::prepare_gather_axis(ask),
         op::REDUCE => reduce::prepare(ask),
         op::ARG_REDUCE => arg_reduce::prepare(ask),

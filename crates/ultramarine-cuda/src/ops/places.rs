@@ -79,6 +79,11 @@ impl Picks {
         each.map(|(size, stride)| if *size == 1 { 0 } else { *stride }).collect()
     }
 
+    /// Whether 32-bit arithmetic reaches every index of the arrays.
+    pub fn is_small(&self, job: &Job<'_>) -> bool {
+        job.inputs.iter().skip(1).take(self.arrays).all(|array| reach(array) <= MOST)
+    }
+
     /// Number of places on the axis of array `k` where a slice can begin.
     pub fn limit(&self, k: usize, whole: &View<'_>, slices: &View<'_>) -> i64 {
         let axis = self.axes[k];
@@ -176,12 +181,11 @@ impl Places {
         for (k, step) in steps.iter().enumerate() {
             let array = job.input(1 + k)?;
             let axes = Axes::join(&slices.shape[..picks.split], [&picks.strides(array)[..]]);
-            let small_array = small && axes.is_small();
             let (room, skip) = (room(axes.count), nowhere.is_some());
             let x = array.dtype;
-            let choice = [room as u64, u64::from(skip), x as u64, u64::from(small_array)];
+            let choice = [room as u64, u64::from(skip), x as u64, u64::from(small)];
             let kernel = self.0.get(job.device, pack(&choice), || {
-                let (tag, index) = (x.tag(), index(small_array));
+                let (tag, index) = (x.tag(), index(small));
                 let parameters = format!(
                     "const {tag}::T *indices, {index} *places, int first, i64 size, i64 limit, i64 step, i64 nowhere, const Walk<1, {room}> w"
                 );
