@@ -65,8 +65,13 @@ inline long long __mul64hi(long long a, long long b) { return (long long)((__int
 inline int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
 inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xFFFFFF) * (b & 0xFFFFFF); }
 inline unsigned __sad(int a, int b, unsigned c) { return (unsigned)llabs((long long)a - b) + c; }
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(um_emulated_u64 x) { return __builtin_popcountll(x); }
+// g++'s own call a function of a library that modules are not linked with.
+inline int __popc(unsigned x) {
+  x -= x >> 1 & 0x55555555u;
+  x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+  return (int)(((x + (x >> 4)) & 0x0F0F0F0Fu) * 0x01010101u >> 24);
+}
+inline int __popcll(um_emulated_u64 x) { return __popc((unsigned)x) + __popc((unsigned)(x >> 32)); }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll((um_emulated_u64)x) : 64; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
