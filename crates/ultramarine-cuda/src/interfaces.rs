@@ -1,7 +1,8 @@
 //! The optional interfaces, by their ids.
 
-use crate::statistics;
+use crate::{ops, statistics};
 use core::ffi::CStr;
+use ultramarine_abi::fused;
 use ultramarine_abi::helper::InterfaceRef;
 use ultramarine_abi::interface;
 
@@ -9,6 +10,9 @@ use ultramarine_abi::interface;
 pub fn find(id: &CStr) -> Option<InterfaceRef> {
     if id == interface::statistics::INTERFACE {
         return Some(InterfaceRef::statistics(&statistics::TABLE));
+    }
+    if id == fused::INTERFACE {
+        return ops::fused::interface();
     }
     None
 }

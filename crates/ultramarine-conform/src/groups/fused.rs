@@ -10,6 +10,7 @@ use crate::record::{Outcome, PASSED, Recorder, Result, skip};
 use crate::run::{self, Answer, Request};
 use crate::tensor::{Array, Layout, Placed};
 use crate::values::{Rng, edges, ordinary};
+use std::time::{Duration, Instant};
 use ultramarine_abi::{
     TensorDesc,
     fused::{self, FusedInterface, Instruction, NO_REDUCTION, Program, family},
@@ -118,6 +119,8 @@ fn longest_program(device: &Device<'_>, interface: &FusedInterface, n: u32) -> R
     }
 }
 
+/// How long a program may be compiled while the answer is "not yet".
+const PATIENCE: Duration = Duration::from_secs(120);
 const SHAPE: [i64; 2] = [37, 53];
 const CONSTANT: f64 = 0.625;
 
@@ -178,10 +181,19 @@ fn program(
     let descs: Vec<TensorDesc> = given.iter().map(|g| desc(DType::F32, 2, g.0.class)).collect();
     let target = desc(last, 2, output.class);
     let mut plan = std::ptr::null_mut();
-    // SAFETY: the program's arrays have the lengths that it says, and outlive the call.
-    let prepared = call("fused prepare", |e| unsafe {
-        prepare(device.handle, &made, descs.as_ptr(), &target, &mut plan, e)
-    });
+    let start = Instant::now();
+    let prepared = loop {
+        // SAFETY: the program's arrays have the lengths that it says, and outlive the call.
+        let prepared = call("fused prepare", |e| unsafe {
+            prepare(device.handle, &made, descs.as_ptr(), &target, &mut plan, e)
+        });
+        match prepared {
+            Err(f) if f.code == status::NOT_YET && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            other => break other,
+        }
+    };
     match prepared {
         Err(f) if matches!(f.code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS) => {
             return skip(format!("{f}"));

@@ -5,6 +5,7 @@ pub mod arg_reduce;
 pub mod buckets;
 pub mod copy;
 pub mod elementwise;
+pub mod fused;
 pub mod gather;
 pub mod map;
 pub mod matmul;
@@ -22,10 +23,10 @@ use crate::plan::{Ask, Work};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{self, op};
 
-/// Most instructions of a fused program; 0: there are none.
-pub const FUSED_INSTRUCTIONS: u32 = 0;
+/// Most instructions of a fused program.
+pub const FUSED_INSTRUCTIONS: u32 = fused::INSTRUCTIONS as u32;
 /// Most inputs of a fused program.
-pub const FUSED_INPUTS: u32 = 0;
+pub const FUSED_INPUTS: u32 = fused::INPUTS as u32;
 
 /// Texts of `kernels/`.
 pub mod text {

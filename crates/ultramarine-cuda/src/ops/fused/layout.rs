@@ -1,0 +1,188 @@
+//! How a program's kernel walks tensors of any strides: rows and columns in tiles.
+
+use super::text::Variant;
+use crate::launch::BLOCK;
+use crate::walk::MAX_AXES;
+
+/// Bytes of parameters that every device and driver takes.
+const PARAMETERS: usize = 4096;
+/// Outer axes that have room in most commands.
+pub const FEW: usize = 4;
+/// Columns of a tile where a tensor lies the other way round.
+const TURNED: u64 = 32;
+/// Indices of 32 bits reach so far, with room for a tile.
+const MOST: i64 = 1 << 30;
+
+/// Outer axes that parameters have room for, with so many tensors and constants.
+pub fn many(tensors: usize, constants: usize) -> usize {
+    let rest = PARAMETERS - 64 - 16 * tensors - 8 * constants.max(1);
+    (rest / (8 * (tensors + 1))).min(MAX_AXES)
+}
+
+/// A tensor of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Address of the first element.
+    pub address: u64,
+    /// Bytes of an element.
+    pub bytes: u64,
+    /// Strides in elements.
+    pub strides: &'a [i64],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Axis {
+    size: i64,
+    strides: Vec<i64>,
+}
+
+/// The launches of a command.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The kernel.
+    pub variant: Variant,
+    /// Its parameter: `FusedWalk` of fused.cuh.
+    pub words: Vec<u64>,
+    /// Tiles.
+    pub tiles: u64,
+    /// Axes that the parameter has no room for: a launch for each place of them.
+    beyond: Vec<Axis>,
+}
+
+/// Sizes and strides of a row-major order, joined where all tensors lie together, the last axis
+/// first in memory of the `lead`ing tensor.
+fn joined(shape: &[i64], places: &[Place<'_>], lead: usize) -> Vec<Axis> {
+    let mut order: Vec<usize> = (0..shape.len()).filter(|d| shape[*d] != 1).collect();
+    let far = |d: &usize| places[lead].strides[*d].unsigned_abs();
+    if !order.is_sorted_by(|a, b| far(a) >= far(b)) {
+        order.sort_by_key(|d| std::cmp::Reverse(far(d)));
+    }
+    let mut axes: Vec<Axis> = Vec::with_capacity(order.len());
+    for d in order {
+        let size = shape[d];
+        let strides = places.iter().map(|p| p.strides[d]);
+        match axes.last_mut() {
+            Some(last)
+                if strides.clone().zip(&last.strides).all(|(s, l)| *l == s.wrapping_mul(size)) =>
+            {
+                last.size *= size;
+                last.strides.clear();
+                last.strides.extend(strides);
+            }
+            _ => axes.push(Axis { size, strides: strides.collect() }),
+        }
+    }
+    axes
+}
+
+/// Has an axis come last where a tensor, which strides along `inner`, has neighbours. Whether
+/// there is one.
+fn turn(outer: &mut Vec<Axis>, inner: &Axis) -> bool {
+    let strided = |k: &usize| inner.strides[*k].unsigned_abs() > 1;
+    let mut found = (0..inner.strides.len()).filter(strided).filter_map(|k| {
+        outer.iter().position(|axis| axis.strides[k].unsigned_abs() == 1 && axis.size > 1)
+    });
+    let Some(at) = found.next() else { return false };
+    let axis = outer.remove(at);
+    outer.push(axis);
+    true
+}
+
+/// The tensors whose packs along `inner` are all aligned, as a mask.
+fn aligned(places: &[Place<'_>], outer: &[Axis], inner: &Axis, pack: u64) -> u64 {
+    let is = |(k, place): &(usize, &Place<'_>)| {
+        let align = (pack * place.bytes).min(16);
+        let fits = |bytes: u64| bytes.is_multiple_of(align);
+        inner.strides[*k] == 1
+            && fits(place.address)
+            && outer.iter().all(|a| fits(a.strides[*k].unsigned_abs().wrapping_mul(place.bytes)))
+    };
+    places.iter().enumerate().filter(is).fold(0, |mask, (k, _)| mask | 1 << k)
+}
+
+/// log2 of the packs of a tile's line: tiles are wide, but few of their threads have nothing to do.
+fn shift(rows: u64, packs: u64, most: u64) -> u32 {
+    let full = BLOCK.trailing_zeros();
+    let least = full - rows.next_power_of_two().min(u64::from(BLOCK)).trailing_zeros();
+    let most = most.next_power_of_two().min(u64::from(BLOCK)).trailing_zeros().max(least);
+    let waste = |s: u32| (packs.next_multiple_of(1 << s) - packs) * 8 > packs;
+    let usual = |s: &u32| *s >= 3 || 1 << *s >= packs;
+    let all = (least..=most).rev();
+    let good = all.clone().find(|s| usual(s) && !waste(*s));
+    let best = || all.clone().filter(usual).min_by_key(|s| packs.next_multiple_of(1 << s));
+    good.or_else(best).unwrap_or(most)
+}
+
+impl Layout {
+    /// For tensors of a shape, inputs first, of which `lead` is the first output, and packs of so
+    /// many elements.
+    pub fn of(
+        shape: &[i64],
+        places: &[Place<'_>],
+        lead: usize,
+        constants: usize,
+        pack: usize,
+    ) -> Self {
+        let mut outer = joined(shape, places, lead);
+        let nothing = || Axis { size: 1, strides: vec![0; places.len()] };
+        let inner = outer.pop().unwrap_or_else(nothing);
+        let turned = turn(&mut outer, &inner);
+        let whole = aligned(places, &outer, &inner, pack as u64);
+        let columns = inner.size;
+        let written = (lead..places.len()).all(|k| whole >> k & 1 == 1);
+        let short = columns % pack as i64 != 0 && columns < 4 * pack as i64;
+        let packs = pack > 1 && written && !short;
+        let (pack, whole) = if packs { (pack as u64, whole) } else { (1, 0) };
+
+        let room = many(places.len(), constants);
+        let beyond: Vec<_> = outer.drain(..outer.len().saturating_sub(room)).collect();
+        let room = if outer.len() <= FEW { FEW.min(room) } else { room };
+        let rows: i64 = outer.iter().map(|a| a.size).product();
+        let in_row = (columns as u64).div_ceil(pack);
+        let most = if turned { TURNED.div_ceil(pack) } else { u64::from(BLOCK) };
+        let shift = shift(rows as u64, in_row, most);
+        let across = in_row.div_ceil(1 << shift);
+        let tiles = across * (rows as u64).div_ceil(u64::from(BLOCK) >> shift);
+        let reach = |k: usize| {
+            let step = |a: &Axis| (a.size - 1).saturating_mul(a.strides[k].saturating_abs());
+            outer.iter().chain([&inner]).map(step).fold(0, i64::saturating_add)
+        };
+        let wide = rows.saturating_mul(columns) > MOST
+            || tiles > MOST as u64 >> 8
+            || (0..places.len()).any(|k| reach(k) > MOST);
+        let axes = outer.len() as u64;
+        let (height, shift) = (rows as u64, u64::from(shift));
+        let mut words = vec![height, columns as u64, in_row, across, tiles, shift, axes, whole];
+        let put = |words: &mut Vec<u64>, f: &dyn Fn(&Axis) -> i64| {
+            words.extend((0..room).map(|i| outer.get(i).map_or(0, |a| f(a) as u64)));
+        };
+        put(&mut words, &|a| a.size);
+        words.extend(inner.strides.iter().map(|s| *s as u64));
+        (0..places.len()).for_each(|k| put(&mut words, &|a| a.strides[k]));
+        Self { variant: Variant::Walk { packs, room, wide }, words, tiles, beyond }
+    }
+
+    /// Calls `launch` with what is to be added to the tensors' first elements, once for each
+    /// launch.
+    pub fn each<E>(
+        &self,
+        tensors: usize,
+        mut launch: impl FnMut(&[i64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let count: i64 = self.beyond.iter().map(|a| a.size).product();
+        for mut i in 0..count {
+            let mut offsets = vec![0; tensors];
+            for axis in self.beyond.iter().rev() {
+                let index = i % axis.size;
+                i /= axis.size;
+                offsets.iter_mut().zip(&axis.strides).for_each(|(o, s)| *o += index * s);
+            }
+            launch(&offsets)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

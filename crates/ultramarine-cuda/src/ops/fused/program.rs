@@ -1,0 +1,192 @@
+//! Programs as the contract gives them, checked.
+
+use crate::dtype::Dtype;
+use crate::ops::rule::{self, Rule, Weight};
+use ultramarine_abi::fused::{self, Instruction, NO_REDUCTION, family};
+use ultramarine_abi::helper::{Failure, Result};
+
+/// Most instructions of a program.
+pub const INSTRUCTIONS: usize = 64;
+/// Most inputs.
+pub const INPUTS: usize = 24;
+/// Most outputs.
+pub const OUTPUTS: usize = 8;
+/// Most constants.
+pub const CONSTANTS: usize = 32;
+
+/// What an instruction does with its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A function of the kernels, by its code.
+    Unary(u32, usize),
+    /// As above, of two operands.
+    Binary(u32, usize, usize),
+    /// The second where the first is true, else the third.
+    Select(usize, usize, usize),
+    /// Another dtype.
+    Cast(usize),
+}
+
+/// A checked program. Values are numbered as in the contract: inputs, constants, steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Number of inputs.
+    pub inputs: usize,
+    /// Number of constants.
+    pub constants: usize,
+    /// Instructions.
+    pub steps: Vec<Step>,
+    /// Dtypes of all values.
+    pub dtypes: Vec<Dtype>,
+    /// The values that are written.
+    pub outputs: Vec<usize>,
+    /// The closing reduction of output 0: its code, and the mask of its axes.
+    pub reduce: Option<(u32, u64)>,
+}
+
+/// A slice of the contract's.
+///
+/// # Safety
+/// `first` is NULL, or there are `n` of them for `'a`.
+unsafe fn list<'a, T>(first: *const T, n: u32) -> Result<&'a [T]> {
+    match (n, first.is_null()) {
+        (0, _) => Ok(&[]),
+        (_, true) => Err(Failure::invalid("a program's list is NULL")),
+        // SAFETY: by this function's contract.
+        _ => Ok(unsafe { core::slice::from_raw_parts(first, n as usize) }),
+    }
+}
+
+fn refused(what: String) -> Failure {
+    Failure::unsupported(format!("a program {what}"))
+}
+
+impl Program {
+    /// Checks a program with inputs of these dtypes.
+    ///
+    /// # Safety
+    /// The program's lists have the lengths that it says.
+    pub unsafe fn of(given: &fused::Program, inputs: &[Dtype]) -> Result<Self> {
+        for (what, n, most) in [
+            ("inputs", given.n_inputs, INPUTS),
+            ("outputs", given.n_outputs, OUTPUTS),
+            ("constants", given.n_constants, CONSTANTS),
+            ("instructions", given.n_instructions, INSTRUCTIONS),
+        ] {
+            if n as usize > most {
+                return Err(refused(format!("of {n} {what}, at most {most} are taken")));
+            }
+        }
+        if given.n_inputs == 0 || given.n_outputs == 0 || given.n_inputs as usize != inputs.len() {
+            return Err(refused("without inputs or outputs".to_owned()));
+        }
+        // SAFETY: by this function's contract.
+        let (constants, instructions, outputs) = unsafe {
+            (
+                list(given.constants, given.n_constants)?,
+                list(given.instructions, given.n_instructions)?,
+                list(given.outputs, given.n_outputs)?,
+            )
+        };
+        let mut program = Self {
+            inputs: inputs.len(),
+            constants: constants.len(),
+            steps: Vec::with_capacity(instructions.len()),
+            dtypes: inputs.to_vec(),
+            outputs: outputs.iter().map(|o| usize::from(*o)).collect(),
+            reduce: (given.reduce != NO_REDUCTION).then_some((given.reduce, given.axes)),
+        };
+        for constant in constants {
+            let dtype = Dtype::of(*constant);
+            let dtype = dtype.ok_or_else(|| refused(format!("with a constant of {constant:?}")))?;
+            program.dtypes.push(dtype);
+        }
+        for (i, instruction) in instructions.iter().enumerate() {
+            let (step, dtype) = program
+                .step(instruction)
+                .ok_or_else(|| refused(format!("whose instruction {i} is {instruction:?}")))?;
+            program.steps.push(step);
+            program.dtypes.push(dtype);
+        }
+        if let Some(output) = program.outputs.iter().find(|o| **o >= program.dtypes.len()) {
+            return Err(refused(format!("without value {output}, which it gives")));
+        }
+        Ok(program)
+    }
+
+    /// An instruction and the dtype of its result; `None` if it is none.
+    fn step(&self, i: &Instruction) -> Option<(Step, Dtype)> {
+        let to = Dtype::of(i.dtype)?;
+        let dtype = |value: u16| self.dtypes.get(usize::from(value)).copied();
+        let (a, b, c) = (usize::from(i.a), usize::from(i.b), usize::from(i.c));
+        let (from, code) = (dtype(i.a)?, u32::from(i.op));
+        let gives = |rule: Rule| rule.output(from) == to;
+        let step = match i.family {
+            family::UNARY if rule::unary_rule(from, code).is_some_and(gives) => {
+                Step::Unary(code, a)
+            }
+            family::BINARY if rule::binary_rule(from, code).is_some_and(gives) => {
+                (dtype(i.b)? == from).then_some(Step::Binary(code, a, b))?
+            }
+            family::SELECT => {
+                let fits = from == Dtype::Bool && dtype(i.b)? == to && dtype(i.c)? == to;
+                fits.then_some(Step::Select(a, b, c))?
+            }
+            family::CAST => Step::Cast(a),
+            _ => return None,
+        };
+        Some((step, to))
+    }
+
+    /// Number of the first value of a step.
+    pub fn first(&self) -> usize {
+        self.inputs + self.constants
+    }
+
+    /// The dtype of output `i`, before it is reduced.
+    pub fn output(&self, i: usize) -> Dtype {
+        self.dtypes[self.outputs[i]]
+    }
+
+    /// Dtypes of the tensors: inputs, then outputs, before the closing reduction.
+    pub fn tensors(&self) -> Vec<Dtype> {
+        let outputs = self.outputs.iter().map(|o| self.dtypes[*o]);
+        self.dtypes[..self.inputs].iter().copied().chain(outputs).collect()
+    }
+
+    /// How much code an element needs, in arithmetic instructions, very roughly.
+    pub fn weight(&self) -> usize {
+        let weight = |w: Weight| match w {
+            Weight::Light => 1,
+            Weight::Middle => 12,
+            Weight::Heavy => 80,
+        };
+        let step = |step: &Step| match *step {
+            Step::Unary(code, a) => weight(rule::unary_weight(self.dtypes[a], code)),
+            Step::Binary(code, a, _) => weight(rule::binary_weight(self.dtypes[a], code)),
+            Step::Select(..) | Step::Cast(_) => 1,
+        };
+        self.steps.iter().map(step).sum()
+    }
+
+    /// In words, which tell it from all others, but for the closing reduction.
+    pub fn name(&self) -> String {
+        let mut name = String::from("fused");
+        for (i, dtype) in self.dtypes[..self.first()].iter().enumerate() {
+            let kind = if i < self.inputs { "" } else { "=" };
+            name.push_str(&format!(" {kind}{}", dtype.tag()));
+        }
+        for (i, step) in self.steps.iter().enumerate() {
+            let to = self.dtypes[self.first() + i].tag();
+            name.push_str(&match *step {
+                Step::Unary(code, a) => format!(" | {} {a}", rule::unary_name(code)),
+                Step::Binary(code, a, b) => format!(" | {} {a} {b}", rule::binary_name(code)),
+                Step::Select(a, b, c) => format!(" | select {a} {b} {c}"),
+                Step::Cast(a) => format!(" | {to} {a}"),
+            });
+        }
+        name.push_str(" >");
+        self.outputs.iter().for_each(|o| name.push_str(&format!(" {o}")));
+        name
+    }
+}
