@@ -5,7 +5,7 @@ use crate::cases::none;
 use crate::device::{Device, Handle, desc, words};
 use crate::dtype::{DType, Num};
 use crate::options::Options;
-use crate::plugin::{Source, call};
+use crate::plugin::{FUSED_PREPARE, Source, call};
 use crate::record::{Outcome, PASSED, Recorder, Result, skip};
 use crate::run::{self, Answer, Request};
 use crate::tensor::{Array, Layout, Placed};
@@ -184,7 +184,7 @@ fn program(
     let start = Instant::now();
     let prepared = loop {
         // SAFETY: the program's arrays have the lengths that it says, and outlive the call.
-        let prepared = call("fused prepare", |e| unsafe {
+        let prepared = call(FUSED_PREPARE, |e| unsafe {
             prepare(device.handle, &made, descs.as_ptr(), &target, &mut plan, e)
         });
         match prepared {
