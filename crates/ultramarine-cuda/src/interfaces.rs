@@ -1,6 +1,6 @@
 //! The optional interfaces, by their ids.
 
-use crate::{ops, statistics};
+use crate::{memory, ops, statistics};
 use core::ffi::CStr;
 use ultramarine_abi::fused;
 use ultramarine_abi::helper::InterfaceRef;
@@ -8,11 +8,12 @@ use ultramarine_abi::interface;
 
 /// The table of an interface.
 pub fn find(id: &CStr) -> Option<InterfaceRef> {
-    if id == interface::statistics::INTERFACE {
-        return Some(InterfaceRef::statistics(&statistics::TABLE));
+    match id {
+        _ if id == fused::INTERFACE => ops::fused::interface(),
+        _ if id == interface::memory::INTERFACE => Some(InterfaceRef::memory(memory::table())),
+        _ if id == interface::statistics::INTERFACE => {
+            Some(InterfaceRef::statistics(&statistics::TABLE))
+        }
+        _ => None,
     }
-    if id == fused::INTERFACE {
-        return ops::fused::interface();
-    }
-    None
 }

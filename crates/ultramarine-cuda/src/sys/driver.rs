@@ -57,6 +57,7 @@ pub mod attribute {
     pub const CAPABILITY_MAJOR: c_int = 75;
     pub const CAPABILITY_MINOR: c_int = 76;
     pub const MANAGED_MEMORY: c_int = 83;
+    pub const PAGEABLE_MEMORY_ACCESS: c_int = 88;
     pub const MAX_SHARED_OPTIN: c_int = 97;
 }
 
