@@ -10,6 +10,7 @@ pub mod gather;
 pub mod map;
 pub mod matmul;
 pub mod places;
+pub mod radix;
 pub mod random;
 pub mod reduce;
 pub mod reduction;
@@ -17,6 +18,7 @@ pub mod rooms;
 pub mod rule;
 pub mod scan;
 pub mod scatter;
+pub mod sort;
 pub mod variants;
 
 use crate::plan::{Ask, Work};
@@ -59,6 +61,7 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::BINARY => elementwise::prepare_binary(ask),
         op::SELECT => elementwise::prepare_select(ask),
         op::SCAN => scan::prepare(ask),
+        op::SORT | op::ARG_SORT | op::PARTITION | op::ARG_PARTITION => sort::prepare(ask),
         other => {
             let name = schema::find(other).map_or("", |row| row.name);
             Err(Failure::unsupported(format!("op {other} {name} is unknown here")))
