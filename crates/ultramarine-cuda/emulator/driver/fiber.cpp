@@ -92,7 +92,7 @@ struct Run {
 };
 
 // Never destroyed, as World.
-static Run &run = *new Run;
+static Run &run = *new Run(); // all zero: no fiber has a stack
 static std::mutex &run_lock = *new std::mutex;
 static std::vector<char *> &stacks = *new std::vector<char *>;
 // Read by a signal handler: its place must not be allocated there.
