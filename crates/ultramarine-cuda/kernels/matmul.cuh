@@ -83,6 +83,26 @@ INLINE void fetch(typename Sum<D, D::kind>::S (&to)[LOADS], const typename D::T 
   }
 }
 
+// Adds the products of the tiles in shared memory.
+template <class Sums, class S>
+INLINE void multiply_step(S (&sum)[EACH][EACH], const S (&a_tile)[DEPTH][TILE + 1], const S (&b_tile)[DEPTH][TILE + 1],
+                          int x, int y) {
+#pragma unroll
+  for (int depth = 0; depth < DEPTH; depth++) {
+    S left[EACH], right[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      left[i] = a_tile[depth][y + i * SIDE];
+      right[i] = b_tile[depth][x + i * SIDE];
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+#pragma unroll
+      for (int j = 0; j < EACH; j++) sum[i][j] = Sums::dot(sum[i][j], left[i], right[j]);
+    }
+  }
+}
+
 template <class D, int N, class I>
 INLINE void multiply_tiles(const typename D::T *a, const typename D::T *b, typename D::T *out, const Sides &s,
                            const Walk<3, N> &w) {
@@ -122,20 +142,7 @@ INLINE void multiply_tiles(const typename D::T *a, const typename D::T *b, typen
         fetch<D, I>(a_next, a + at[0], row, (I)s.m, (I)s.a_row, next, (I)s.k, (I)s.a_col, a_first);
         fetch<D, I>(b_next, b + at[1], column, (I)s.n, (I)s.b_col, next, (I)s.k, (I)s.b_row, b_first);
       }
-#pragma unroll
-      for (int depth = 0; depth < DEPTH; depth++) {
-        S left[EACH], right[EACH];
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-          left[i] = a_tile[depth][y + i * SIDE];
-          right[i] = b_tile[depth][x + i * SIDE];
-        }
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-#pragma unroll
-          for (int j = 0; j < EACH; j++) sum[i][j] = Sums::dot(sum[i][j], left[i], right[j]);
-        }
-      }
+      multiply_step<Sums>(sum, a_tile, b_tile, x, y);
     }
 #pragma unroll
     for (int i = 0; i < EACH; i++) {

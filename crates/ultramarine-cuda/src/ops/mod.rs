@@ -3,6 +3,7 @@
 pub mod arange;
 pub mod arg_reduce;
 pub mod buckets;
+pub mod convolve;
 pub mod copy;
 pub mod elementwise;
 pub mod fused;
@@ -49,6 +50,7 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::COPY => copy::prepare_copy(ask),
         op::FILL => copy::prepare_fill(ask),
         op::MATMUL => matmul::prepare(ask),
+        op::CONVOLVE => convolve::prepare(ask),
         op::RANDOM_BITS => random::prepare(ask),
         op::GATHER => gather::prepare_gather(ask),
         op::SCATTER => scatter::prepare_scatter(ask),
