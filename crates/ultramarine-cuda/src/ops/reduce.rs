@@ -10,7 +10,8 @@ use crate::program::Source;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{ReduceAttrs, reduce};
 
-const TEXTS: &[&str] = &[text::NUMBER, reduction::TEXT];
+/// Texts of the kernels.
+pub const TEXTS: &[&str] = &[text::NUMBER, reduction::TEXT];
 
 /// The kernels' names of the codes of [`reduce`].
 const OPS: [&str; 6] = ["Sum", "Prod", "Min", "Max", "All", "Any"];

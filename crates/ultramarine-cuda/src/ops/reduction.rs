@@ -120,8 +120,9 @@ impl Variant {
     }
 }
 
-/// An axis: its size, and the strides of the tensors and, last, of the output.
+/// An axis: its number, its size, and the strides of the tensors and, last, of the output.
 struct Axis {
+    number: usize,
     size: i64,
     strides: Vec<i64>,
 }
@@ -136,10 +137,14 @@ fn cost(axis: &Axis, places: &[(u64, u64)]) -> u64 {
     steps.map(each).sum()
 }
 
-/// Sorted so that the cheapest is innermost, and joined where all strides allow it.
-fn joined(mut axes: Vec<Axis>, places: &[(u64, u64)]) -> Vec<Axis> {
+/// Has the cheapest innermost.
+fn sort(axes: &mut [Axis], places: &[(u64, u64)]) {
     let far = |axis: &Axis| axis.strides.iter().map(|s| s.unsigned_abs()).max().unwrap_or(0);
     axes.sort_by_key(|axis| std::cmp::Reverse((cost(axis, places), far(axis))));
+}
+
+/// Joined where all strides allow it.
+fn joined(axes: Vec<Axis>) -> Vec<Axis> {
     let mut all: Vec<Axis> = Vec::with_capacity(axes.len());
     for axis in axes {
         match all.last_mut() {
@@ -184,6 +189,8 @@ pub struct Fold {
     /// Parts that a reduction is cut into, whose results are merged.
     pub segments: u64,
     blocks: u64,
+    /// The reduced axes as they are visited.
+    order: Vec<usize>,
 }
 
 /// Lengths of a reduction and of its parts.
@@ -268,9 +275,12 @@ impl Fold {
             let mut strides: Vec<i64> = problem.strides.iter().map(|s| s[i]).collect();
             strides.push(if gone { 0 } else { problem.out[i] });
             let axes = if gone { &mut reduced } else { &mut kept };
-            axes.push(Axis { size, strides });
+            axes.push(Axis { number: i, size, strides });
         }
-        let (kept, reduced) = (joined(kept, problem.places), joined(reduced, problem.places));
+        sort(&mut kept, problem.places);
+        sort(&mut reduced, problem.places);
+        let order = reduced.iter().map(|axis| axis.number).collect();
+        let (kept, reduced) = (joined(kept), joined(reduced));
         let product = |axes: &[Axis]| axes.iter().map(|a| a.size as u64).product::<u64>();
         let (outputs, count) = (product(&kept), product(&reduced));
         let by_rows = match (kept.last(), reduced.last()) {
@@ -324,7 +334,21 @@ impl Fold {
         put(&mut words, &reduced, room, 1, |axis| axis.size as u64);
         put(&mut words, &reduced, room, 0, |axis| magic(axis.size));
         (0..n).for_each(|k| put(&mut words, &reduced, room, 0, |axis| axis.strides[k] as u64));
-        Self { variant, words, outputs, count, segments: cut.segments, blocks: cut.blocks }
+        let (segments, blocks) = (cut.segments, cut.blocks);
+        Self { variant, words, outputs, count, segments, blocks, order }
+    }
+
+    /// Whether each reduction joins the same values in the same order, so that the bits are the
+    /// same.
+    pub fn joins_like(&self, other: &Fold) -> bool {
+        let (a, b) = (&self.variant, &other.variant);
+        // Length of a segment, segments, and the threads beside each other.
+        let cut =
+            |fold: &Fold| [fold.outputs, fold.count, fold.words[2], fold.segments, fold.words[5]];
+        a.kind == b.kind
+            && a.vector == b.vector
+            && cut(self) == cut(other)
+            && self.order == other.order
     }
 
     /// Bytes of workspace, an accumulator (`Op::Acc`) having so many.
@@ -428,28 +452,48 @@ impl Kernels {
         Self { make: Box::new(make), texts, op: op.into(), kernels: RwLock::default() }
     }
 
+    fn known(&self, variant: &Variant) -> Option<Kernel> {
+        self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(variant).copied()
+    }
+
+    fn keep(&self, variant: &Variant, kernel: Kernel) {
+        self.kernels.write().unwrap_or_else(PoisonError::into_inner).insert(*variant, kernel);
+    }
+
+    fn source(&self, variant: &Variant) -> Source {
+        let Kind::Merge(_) = variant.kind else { return (self.make)(variant) };
+        let op = &self.op;
+        let tail = format!(
+            "extern \"C\" __global__ void __launch_bounds__(256) kernel({}) {{ {} }}\n",
+            variant.parameters(op),
+            variant.call(op, "")
+        );
+        Source::new(format!("reduce {op} {}", variant.name()), self.texts, tail)
+    }
+
     /// A compiled kernel. The device's context is current.
     pub fn get(&self, device: &Device, variant: &Variant) -> Result<Kernel> {
-        if let Some(kernel) =
-            self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(variant)
-        {
-            return Ok(*kernel);
+        if let Some(kernel) = self.known(variant) {
+            return Ok(kernel);
         }
-        let source = match variant.kind {
-            Kind::Merge(_) => {
-                let op = &self.op;
-                let tail = format!(
-                    "extern \"C\" __global__ void __launch_bounds__(256) kernel({}) {{ {} }}\n",
-                    variant.parameters(op),
-                    variant.call(op, "")
-                );
-                Source::new(format!("reduce {op} {}", variant.name()), self.texts, tail)
-            }
-            _ => (self.make)(variant),
-        };
-        let kernel = device.programs.kernel(device, &source)?;
-        self.kernels.write().unwrap_or_else(PoisonError::into_inner).insert(*variant, kernel);
+        let kernel = device.programs.kernel(device, &self.source(variant))?;
+        self.keep(variant, kernel);
         Ok(kernel)
+    }
+
+    /// Whether a reduction has its kernels in memory; those that are not are compiled in the
+    /// background, or read from disk. The device's context is current.
+    pub fn ready(&self, device: &Device, fold: &Fold) -> Result<bool> {
+        let mut all = true;
+        for variant in [Some(fold.variant), fold.merge().map(|(variant, _)| variant)] {
+            let Some(variant) = variant.filter(|v| self.known(v).is_none()) else { continue };
+            let source = self.source(&variant);
+            match device.programs.ready(device, &source.name, || source.clone())? {
+                Some(kernel) => self.keep(&variant, kernel),
+                None => all = false,
+            }
+        }
+        Ok(all)
     }
 
     /// Merges the segments, if there are several, into the tensor at `out`.

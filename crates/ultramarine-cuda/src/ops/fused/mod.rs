@@ -4,6 +4,7 @@
 //! dtype, so the bits are the same. Kernels depend on dtypes and instructions alone; sizes,
 //! strides and constants are their parameters.
 
+mod closing;
 mod layout;
 mod program;
 mod text;
@@ -17,6 +18,7 @@ use crate::launch::{BLOCK, Grid, enqueue};
 use crate::plan::{Desc, Plan, Work};
 use crate::program::Kernel;
 use crate::view::View;
+use closing::Closing;
 use core::ffi::c_void;
 use layout::{FEW, Layout, Place};
 use std::collections::HashMap;
@@ -111,10 +113,11 @@ fn prepare(device: &Device, program: Program, inputs: &[Desc], outputs: &[Desc])
             odd.ndim
         )));
     }
-    if program.reduce.is_some() {
-        return Err(Failure::unsupported("closing reductions are not taken yet"));
-    }
-    for (i, desc) in outputs.iter().enumerate() {
+    let closing = match program.reduce {
+        None => None,
+        Some(how) => Some(Closing::new(&program, how, &outputs[0], mode() == Mode::Wait)?),
+    };
+    for (i, desc) in outputs.iter().enumerate().skip(usize::from(closing.is_some())) {
         if desc.dtype != program.output(i) {
             return Err(Failure::unsupported(format!(
                 "output {i} of a program is {}, its value {}",
@@ -123,8 +126,10 @@ fn prepare(device: &Device, program: Program, inputs: &[Desc], outputs: &[Desc])
             )));
         }
     }
-    let flat = inputs.iter().chain(outputs).all(|d| d.contiguous);
-    let fused = Fused::new(program, flat);
+    // Output 0 of the kernel is the workspace where there is a closing reduction.
+    let written = &outputs[usize::from(closing.is_some())..];
+    let flat = inputs.iter().chain(written).all(|d| d.contiguous);
+    let fused = Fused::new(program, flat, closing);
     fused.ready(device)?;
     let name = fused.program.name();
     Ok(Plan::new(name, Box::new(fused)))
@@ -137,12 +142,13 @@ struct Fused {
     flat: bool,
     pack: usize,
     kernels: RwLock<HashMap<Variant, Kernel>>,
+    closing: Option<Closing>,
 }
 
 impl Fused {
-    fn new(program: Program, flat: bool) -> Self {
+    fn new(program: Program, flat: bool, closing: Option<Closing>) -> Self {
         let pack = text::pack(&program);
-        Self { program, flat, pack, kernels: RwLock::default() }
+        Self { program, flat, pack, kernels: RwLock::default(), closing }
     }
 
     /// The kernels that commands need mostly.
@@ -159,6 +165,10 @@ impl Fused {
     /// failure says so.
     fn ready(&self, device: &Device) -> Result<()> {
         if mode() == Mode::Wait {
+            if self.closing.is_some() {
+                // Which kernel it is depends on sizes.
+                return Ok(());
+            }
             return self.usual().into_iter().try_for_each(|v| self.kernel(device, v).map(|_| ()));
         }
         let mut all = true;
@@ -272,7 +282,14 @@ impl Fused {
 }
 
 impl Work for Fused {
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        self.closing.as_ref().map_or(Ok(0), |closing| closing.workspace(&self.program, job))
+    }
+
     fn run(&self, job: &Job<'_>) -> Result<()> {
+        if let Some(closing) = &self.closing {
+            return closing.run(&self.program, job, |views| self.map(job, views));
+        }
         let views: Vec<View<'_>> = job.inputs.iter().chain(&job.outputs).copied().collect();
         self.map(job, &views)
     }

@@ -2,19 +2,24 @@
 
 use super::program::{Program, Step};
 use crate::dtype::Dtype;
+use crate::ops::reduction;
 use crate::ops::{elementwise, rule};
 use crate::program::Source;
 use std::fmt::Write;
 
 const MOVES: &str = include_str!("../../../kernels/fused.cuh");
-const TEXTS: &[&str] = &functions_and(MOVES);
+const TEXTS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
+const FOLD_TEXTS: &[&str] = &functions_and::<2, { FUNCTIONS + 2 }>([MOVES, reduction::TEXT]);
 const FUNCTIONS: usize = elementwise::FUNCTIONS.len();
 
-const fn functions_and(last: &'static str) -> [&'static str; FUNCTIONS + 1] {
-    let mut all = [last; FUNCTIONS + 1];
+const fn functions_and<const N: usize, const ALL: usize>(
+    more: [&'static str; N],
+) -> [&'static str; ALL] {
+    assert!(ALL == FUNCTIONS + N);
+    let mut all = [""; ALL];
     let mut i = 0;
-    while i < FUNCTIONS {
-        all[i] = elementwise::FUNCTIONS[i];
+    while i < ALL {
+        all[i] = if i < FUNCTIONS { elementwise::FUNCTIONS[i] } else { more[i - FUNCTIONS] };
         i += 1;
     }
     all
@@ -267,4 +272,96 @@ fn walked(text: &mut String, program: &Program, pack: usize, u: usize, wide: boo
         let _ = writeln!(text, "      fused_store{}", place(k));
     }
     text.push_str("    }\n  }\n");
+}
+
+/// The functor of `reduce.cuh` that gives values of output 0 and writes the other outputs. Its
+/// tensors are the inputs, then those outputs.
+fn functor(program: &Program, variant: &reduction::Variant) -> String {
+    let tensors = program.tensors();
+    let (inputs, value) = (program.inputs, tensors[program.inputs].tag());
+    // Places in the list without output 0.
+    let others: Vec<(usize, &str)> =
+        tensors[inputs + 1..].iter().enumerate().map(|(i, d)| (inputs + i, d.tag())).collect();
+    let (count, vector, index) = (inputs + others.len(), variant.vector, variant.index());
+    let mut text = String::from("struct FusedFold {\n");
+    for (k, dtype) in tensors[..inputs].iter().enumerate() {
+        let _ = writeln!(text, "  const {}::T *p{k};", dtype.tag());
+    }
+    others.iter().for_each(|(k, d)| text.push_str(&format!("  {d}::T *p{k};\n")));
+    let list = |one: &dyn Fn(usize) -> String| {
+        let mut all: Vec<String> = (0..inputs).map(one).collect();
+        all.push("value".to_owned());
+        all.extend(others.iter().map(|(k, _)| one(*k)));
+        all.join(", ")
+    };
+    let _ = write!(
+        text,
+        "  FusedFunction f;
+  __device__ __forceinline__ {value}::A operator()(const {index} (&at)[{count}]) const {{
+    {value}::T value;
+"
+    );
+    others.iter().for_each(|(k, d)| text.push_str(&format!("    {d}::T e{k};\n")));
+    let read = |k: usize| if k < inputs { format!("p{k}[at[{k}]]") } else { format!("e{k}") };
+    let _ = writeln!(text, "    f({});", list(&read));
+    others.iter().for_each(|(k, _)| text.push_str(&format!("    p{k}[at[{k}]] = e{k};\n")));
+    let _ = write!(
+        text,
+        "    return {value}::up(value);
+  }}
+  __device__ __forceinline__ void many(const {index} (&at)[{count}], {value}::A (&x)[{vector}]) const {{
+"
+    );
+    for (k, dtype) in tensors[..inputs].iter().enumerate() {
+        let whole = variant.unit >> k & 1 == 1;
+        let pack = format!("    FusedPack<{}::T, {vector}> x{k}; fused_load", dtype.tag());
+        let _ = writeln!(text, "{pack}(x{k}, p{k} + at[{k}], 0, {whole}, {vector});");
+    }
+    for (k, d) in &others {
+        let _ = writeln!(text, "    FusedPack<{d}::T, {vector}> x{k};");
+    }
+    let _ = write!(
+        text,
+        "#pragma unroll
+    for (int v = 0; v < {vector}; v++) {{
+      {value}::T value;
+      f({});
+      x[v] = {value}::up(value);
+    }}
+",
+        list(&|k| format!("x{k}.at[v]"))
+    );
+    others.iter().for_each(|(k, _)| {
+        text.push_str(&format!("    fused_store(x{k}, p{k}, at[{k}]);\n"));
+    });
+    text.push_str("  }\n};\n");
+    text
+}
+
+/// The source of a closing reduction by an op such as `Sum<F32>`, in one pass.
+pub fn fold_source(program: &Program, op: &str, variant: &reduction::Variant) -> Source {
+    let tensors = program.tensors();
+    let mut text = function(program);
+    text.push_str(&functor(program, variant));
+    let (mut pointers, mut members) = (String::new(), String::new());
+    let others = tensors[program.inputs + 1..].iter().enumerate();
+    let inputs = tensors[..program.inputs].iter().enumerate().map(|(k, d)| (k, "const ", d));
+    for (k, kind, d) in inputs.chain(others.map(|(i, d)| (program.inputs + i, "", d))) {
+        let _ = write!(pointers, "{kind}{}::T *p{k}, ", d.tag());
+        let _ = write!(members, "p{k}, ");
+    }
+    let _ = write!(
+        text,
+        "extern \"C\" __global__ void __launch_bounds__(256) kernel({pointers}{}, {}) {{
+{}  const FusedFold fold = {{{members}f}};
+  {}
+}}
+",
+        constants(program),
+        variant.parameters(op),
+        make_function(program),
+        variant.call(op, "FusedFold").replace("(f,", "(fold,"),
+    );
+    let name = format!("{} {op} {}", program.name(), variant.name());
+    Source::new(name, FOLD_TEXTS, text)
 }
