@@ -1,6 +1,6 @@
 //! The optional interfaces, by their ids.
 
-use crate::{memory, ops, statistics};
+use crate::{memory, ops, peer, profile, statistics, user_kernel};
 use core::ffi::CStr;
 use ultramarine_abi::fused;
 use ultramarine_abi::helper::InterfaceRef;
@@ -11,6 +11,9 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {
         _ if id == fused::INTERFACE => ops::fused::interface(),
         _ if id == interface::memory::INTERFACE => Some(InterfaceRef::memory(memory::table())),
+        _ if id == interface::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
+        _ if id == interface::peer::INTERFACE => Some(InterfaceRef::peer(&peer::TABLE)),
+        _ if id == interface::profile::INTERFACE => Some(InterfaceRef::profile(&profile::TABLE)),
         _ if id == interface::statistics::INTERFACE => {
             Some(InterfaceRef::statistics(&statistics::TABLE))
         }

@@ -12,7 +12,8 @@
 //! * [`plan`], [`job`], [`view`], [`walk`], [`launch`]: requests decoded, commands run, tensors
 //!   as kernels see them;
 //! * [`ops`]: a file for each family of operations;
-//! * [`interfaces`]: the optional interfaces, one file each: [`memory`] ...
+//! * [`interfaces`]: the optional interfaces: [`memory`] of other libraries, [`peer`] copies,
+//!   [`profile`] ranges, [`user_kernel`]s.
 
 pub mod allocator;
 pub mod backend;
@@ -27,13 +28,16 @@ pub mod job;
 pub mod launch;
 pub mod memory;
 pub mod ops;
+pub mod peer;
 pub mod plan;
+pub mod profile;
 pub mod program;
 pub mod staging;
 pub mod statistics;
 pub mod stream;
 pub mod suspects;
 pub mod sys;
+pub mod user_kernel;
 pub mod view;
 pub mod walk;
 

@@ -122,6 +122,7 @@ functions! {
         error_string = "cuGetErrorString" fn(Code, *mut *const c_char) -> Code;
         can_access_peer = "cuDeviceCanAccessPeer" fn(*mut c_int, Ordinal, Ordinal) -> Code;
         enable_peer = "cuCtxEnablePeerAccess" fn(ContextHandle, c_uint) -> Code;
+        ? parameter_info = "cuFuncGetParamInfo" fn(FunctionHandle, usize, *mut usize, *mut usize) -> Code;
     }
 }
 

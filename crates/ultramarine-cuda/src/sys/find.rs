@@ -86,19 +86,46 @@ fn directories(row: &Row) -> (Vec<PathBuf>, usize) {
     if row.packages.is_empty() {
         return (all, explicit);
     }
-    // Ours is site-packages/<package>/backends/<file>; the nvidia packages are three up.
-    let mut above = own_path();
-    for _ in 0..5 {
-        above = above.and_then(|p| p.parent().map(Path::to_path_buf));
-        if let Some(nvidia) = above.as_ref().map(|p| p.join("nvidia")).filter(|p| p.is_dir()) {
-            all.extend(row.packages.iter().map(|p| nvidia.join(p)));
-        }
+    for nvidia in packages() {
+        all.extend(row.packages.iter().map(|p| nvidia.join(p)));
     }
     let homes = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
     for home in homes.chain([PathBuf::from("/usr/local/cuda")]) {
         all.extend(["lib64", "lib", "bin"].iter().map(|d| home.join(d)));
     }
     (all, explicit)
+}
+
+/// Directories of the `nvidia` packages that this plugin is installed beside: ours is
+/// site-packages/<package>/backends/<file>, and they are three up.
+fn packages() -> Vec<PathBuf> {
+    let own = own_path();
+    let above = own.iter().flat_map(|file| file.ancestors().skip(1).take(5));
+    above.map(|p| p.join("nvidia")).filter(|p| p.is_dir()).collect()
+}
+
+/// Where CUDA's own headers are, such as `cuda_fp16.h`, for kernels that users give; empty where
+/// they are not installed. `major` is that of the compiler, whose headers fit best.
+pub fn headers(major: i32) -> Vec<PathBuf> {
+    let named = std::env::var_os("ULTRAMARINE_CUDA_LIBRARIES");
+    let named = named.iter().flat_map(std::env::split_paths).filter(|p| p.is_absolute());
+    let mut all: Vec<PathBuf> = named.map(|p| p.join("../include")).collect();
+    let home = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
+    all.extend(home.map(|p| p.join("include")));
+    let packages = packages();
+    let mut below = [format!("cu{major}/include"), "cuda_runtime/include".to_owned()];
+    if major < 13 {
+        below.reverse();
+    }
+    all.extend(packages.iter().flat_map(|p| below.iter().map(move |b| p.join(b))));
+    all.push(PathBuf::from("/usr/local/cuda/include"));
+    // Those of one version: the first that are there.
+    let Some(found) = all.into_iter().find(|p| p.join("cuda_fp16.h").is_file()) else {
+        return Vec::new();
+    };
+    let templates = [found.join("cccl"), found.join("../../cuda_cccl/include")];
+    let there = templates.into_iter().filter(|p| p.is_dir());
+    std::iter::once(found.clone()).chain(there).collect()
 }
 
 /// The file that this code is in.

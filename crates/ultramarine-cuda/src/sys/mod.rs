@@ -4,13 +4,14 @@ pub mod cublaslt;
 pub mod driver;
 pub mod find;
 pub mod nvrtc;
+pub mod nvtx;
 
 /// A struct of a library's functions, looked up by their exported names. A function that is
-/// missing is an error that names it; those behind `optional` are `None` then.
+/// missing is an error that names it; those behind `?` are `None` then.
 macro_rules! functions {
     ($(#[$doc:meta])* $table:ident {
         $($field:ident = $symbol:literal fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)*
-        $(optional $maybe:ident = $name:literal fn($($taken:ty),* $(,)?) $(-> $given:ty)?;)*
+        $(? $maybe:ident = $name:literal fn($($taken:ty),* $(,)?) $(-> $given:ty)?;)*
     }) => {
         $(#[$doc])*
         #[allow(missing_docs, clippy::type_complexity)] // names and types are NVIDIA's
