@@ -1,52 +1,49 @@
 //! COPY and FILL.
 
-use super::{rooms::ByRoom, text};
+use super::map::{Map, in_order_of_output};
+use super::rooms::ByRoom;
+use super::turn::{self, Turned};
+use super::{elementwise, variants};
 use crate::dtype::Dtype;
 use crate::failure::cuda;
 use crate::job::Job;
 use crate::launch::{Grid, launch};
 use crate::plan::{Ask, Work};
+use crate::program::{Lazy, Source};
 use crate::walk::Axes;
 use ultramarine_abi::helper::{Failure, Result};
 
-const TEXTS: &[&str] = &[text::NUMBER, text::WALK, include_str!("../../kernels/copy.cuh")];
-
 /// What a copy does.
 struct Copy {
-    from: Dtype,
-    to: Dtype,
-    kernels: ByRoom,
+    same: bool,
+    map: Map<2>,
+    turned: Turned,
 }
 
 struct Fill {
     dtype: Dtype,
     kernels: ByRoom,
+    pairs: Lazy,
 }
 
 /// COPY: any strides, any dtypes.
 pub fn prepare_copy(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
     ask.elementwise(1)?;
     let (mut from, mut to) = (ask.input(0)?.dtype, ask.output(0)?.dtype);
-    if from == to {
+    let same = from == to;
+    if same {
         // Bits are moved as they are.
         (from, to) = (from.word(), to.word());
     }
-    let name = format!("copy {} {}", from.tag(), to.tag());
-    let (f, t) = (from.tag(), to.tag());
-    let entry = |room: usize, index: &str| {
-        (
-            format!("const {f}::T *in, {t}::T *out, const Walk<2, {room}> w"),
-            format!("copy_elements<{f}, {t}, {room}, {index}>(in, out, w);"),
-        )
-    };
-    Ok(Box::new(Copy { from, to, kernels: ByRoom::new(&name, TEXTS, entry) }))
+    let map = elementwise::conversion(from, to);
+    Ok(Box::new(Copy { same, map, turned: Turned::new(from, to) }))
 }
 
 impl Work for Copy {
     fn run(&self, job: &Job<'_>) -> Result<()> {
         let (input, output) = (job.input(0)?, job.output(0)?);
-        let axes = Axes::of([input, output]);
-        if self.from == self.to && axes.is_contiguous(0) && axes.is_contiguous(1) {
+        let axes = in_order_of_output(&[*input, *output]);
+        if self.same && axes.is_contiguous(0) && axes.is_contiguous(1) {
             let driver = job.device.driver;
             let bytes =
                 usize::try_from(input.bytes()).map_err(|_| Failure::invalid("too many bytes"))?;
@@ -58,10 +55,10 @@ impl Work for Copy {
                 cuda!(driver.copy_within(output.address, input.address, bytes, job.queue()))
             };
         }
-        let (words, _) = axes.parameter();
-        let kernel = self.kernels.get(job.device, &axes)?;
-        let grid = Grid::over(job.device, axes.len(), 4);
-        launch!(job, &kernel, grid; input.address, output.address, words[..])
+        match self.turned.run(job, &axes, input, output)? {
+            true => Ok(()),
+            false => self.map.run(job, [*input, *output]),
+        }
     }
 }
 
@@ -77,7 +74,12 @@ pub fn prepare_fill(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
             format!("fill_elements<{d}, {room}, {index}>(out, value, w);"),
         )
     };
-    Ok(Box::new(Fill { dtype, kernels: ByRoom::new(&name, TEXTS, entry) }))
+    let pairs = variants::entry("u64 *out, u64 value, i64 n", "fill_pairs(out, value, n);");
+    Ok(Box::new(Fill {
+        dtype,
+        kernels: ByRoom::new(&name, turn::TEXTS, entry),
+        pairs: Lazy::new(Source::new("fill pairs", turn::TEXTS, pairs)),
+    }))
 }
 
 impl Work for Fill {
@@ -97,6 +99,11 @@ impl Work for Fill {
                     _ => cuda!(driver.set_32(output.address, value as u32, count, job.queue())),
                 }
             };
+        }
+        if axes.is_contiguous(0) && output.is_aligned(16) {
+            let kernel = self.pairs.get(job.device)?;
+            let grid = Grid::over(job.device, axes.len(), 8);
+            return launch!(job, &kernel, grid; output.address, value, count);
         }
         let (words, _) = axes.parameter();
         let kernel = self.kernels.get(job.device, &axes)?;

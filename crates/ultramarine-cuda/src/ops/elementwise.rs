@@ -6,7 +6,6 @@ use super::text;
 use crate::dtype::Dtype;
 use crate::job::Job;
 use crate::plan::{Ask, Work};
-use crate::view::View;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs};
 
@@ -17,7 +16,8 @@ const REAL: &str = include_str!("../../kernels/functions_real.cuh");
 const INTEGER: &str = include_str!("../../kernels/functions_integer.cuh");
 const COMPLEX: &str = include_str!("../../kernels/functions_complex.cuh");
 const CODES: &str = include_str!("../../kernels/functions.cuh");
-const MAP: &str = include_str!("../../kernels/elementwise.cuh");
+/// Maps of tensors, `map_flat` and `map_walked`.
+pub const MAP: &str = include_str!("../../kernels/elementwise.cuh");
 
 /// Texts of kernels that call functions of codes.
 const CALLS: &[&str] = &[text::NUMBER, text::WALK, REAL, INTEGER, COMPLEX, CODES, MAP];
@@ -113,17 +113,11 @@ pub fn prepare_select(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
 /// The map that converts elements, for COPY.
 pub fn conversion(from: Dtype, to: Dtype) -> Map<2> {
     let (f, t) = (from.tag(), to.tag());
-    let same = from == to;
     Map::new(Spec {
         name: format!("convert {f} {t}"),
         texts: MOVES,
-        function: if same { "x".to_owned() } else { format!("convert<{t}, {f}>(x)") },
+        function: if from == to { "x".to_owned() } else { format!("convert<{t}, {f}>(x)") },
         dtypes: [from, to],
         weight: Weight::Light,
     })
-}
-
-/// Runs a conversion.
-pub fn convert(map: &Map<2>, job: &Job<'_>, input: &View<'_>, output: &View<'_>) -> Result<()> {
-    map.run(job, [*input, *output])
 }

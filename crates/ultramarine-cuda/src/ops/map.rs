@@ -2,15 +2,14 @@
 //! command needs.
 
 use super::rule::Weight;
+use super::variants::{self, Variants};
 use crate::dtype::Dtype;
 use crate::job::Job;
 use crate::launch::{BLOCK, Grid, enqueue};
-use crate::program::{Kernel, Source};
+use crate::program::Source;
 use crate::view::View;
 use crate::walk::{Axes, room};
 use core::ffi::c_void;
-use std::collections::HashMap;
-use std::sync::RwLock;
 use ultramarine_abi::helper::Result;
 
 /// Most bytes that a thread moves at once.
@@ -33,16 +32,27 @@ pub struct Spec<const K: usize> {
 /// A function with the kernels that were needed so far.
 pub struct Map<const K: usize> {
     spec: Spec<K>,
-    kernels: RwLock<HashMap<Way, Kernel>>,
+    kernels: Variants,
 }
 
 /// The kernels of a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 enum Way {
     /// Tensors without gaps, in packs of so many elements; those of the mask are scalars.
     Flat { pack: u32, scalars: u32 },
     /// Any strides, in packs along the last axis.
     Walked { pack: u32, scalars: u32, room: usize, wide: bool },
+}
+
+impl Way {
+    /// Tells it from the others.
+    fn number(self) -> u64 {
+        let (pack, scalars, room, wide) = match self {
+            Way::Flat { pack, scalars } => (pack, scalars, 0, false),
+            Way::Walked { pack, scalars, room, wide } => (pack, scalars, room, wide),
+        };
+        u64::from(pack) | u64::from(scalars) << 8 | (room as u64) << 16 | u64::from(wide) << 32
+    }
 }
 
 /// How the elements of a command are visited.
@@ -63,7 +73,7 @@ enum Layout {
 impl<const K: usize> Map<K> {
     /// Nothing is compiled yet.
     pub fn new(spec: Spec<K>) -> Self {
-        Self { spec, kernels: RwLock::default() }
+        Self { spec, kernels: Variants::default() }
     }
 
     /// Enqueues it for inputs and an output of one shape.
@@ -71,7 +81,7 @@ impl<const K: usize> Map<K> {
         let mut axes = in_order_of_output(&views);
         let mut addresses = views.map(|v| v.address);
         let bytes = self.spec.dtypes.map(Dtype::bytes);
-        let layout = decide(&axes, &addresses, &bytes);
+        let layout = decide(&axes, &addresses, &bytes, self.pack());
         // The kernels' parameters begin with the output.
         addresses.rotate_right(1);
         let mut arguments: Vec<*mut c_void> =
@@ -93,11 +103,21 @@ impl<const K: usize> Map<K> {
                 arguments.push(numbers.as_ptr().cast_mut().cast());
             }
         }
-        let kernel = self.kernel(job, way)?;
+        let kernel = self.kernels.get(job.device, way.number(), || self.source(way))?;
         let block = u64::from(BLOCK) * u64::from(self.unrolled(way));
         let grid = Grid::exactly(items.div_ceil(block).max(1), BLOCK)?;
         // SAFETY: these are the parameters of `entry`; the layout stays inside of the tensors.
         unsafe { enqueue(job, &kernel, grid, &mut arguments) }
+    }
+
+    /// Elements of a pack where tensors allow it.
+    fn pack(&self) -> u32 {
+        let pack = pack_of(&self.spec.dtypes.map(Dtype::bytes));
+        match self.spec.weight {
+            Weight::Heavy if self.spec.dtypes[0].is_complex() => 1,
+            Weight::Heavy => pack.min(4),
+            _ => pack,
+        }
     }
 
     /// Packs of each tensor that a thread has under way: 64 bytes and more of what is light.
@@ -109,16 +129,6 @@ impl<const K: usize> Map<K> {
             (Weight::Heavy, _) => 1,
             _ => 2,
         }
-    }
-
-    fn kernel(&self, job: &Job<'_>, way: Way) -> Result<Kernel> {
-        let known = self.kernels.read().unwrap_or_else(|e| e.into_inner()).get(&way).copied();
-        if let Some(kernel) = known {
-            return Ok(kernel);
-        }
-        let kernel = job.device.programs.kernel(job.device, &self.source(way))?;
-        self.kernels.write().unwrap_or_else(|e| e.into_inner()).insert(way, kernel);
-        Ok(kernel)
     }
 
     fn source(&self, way: Way) -> Source {
@@ -162,16 +172,14 @@ impl<const K: usize> Map<K> {
                 short = format!("walked {pack} {scalars} {room} {index}");
             }
         }
-        text.push_str(&format!(
-            "extern \"C\" __global__ void __launch_bounds__({BLOCK}) kernel({parameters}, {parameter}) {{ {call} }}\n"
-        ));
+        text.push_str(&variants::entry(&format!("{parameters}, {parameter}"), &call));
         Source::new(format!("{} {short}", spec.name), spec.texts, text)
     }
 }
 
 /// The joined axes, in the order in which the output lies in memory: what is done to elements
 /// does not depend on their order, and packs need the output's last axis without gaps.
-fn in_order_of_output<const K: usize>(views: &[View<'_>; K]) -> Axes<K> {
+pub fn in_order_of_output<const K: usize>(views: &[View<'_>; K]) -> Axes<K> {
     let output = &views[K - 1];
     if output.is_contiguous() {
         return Axes::join(output.shape, views.map(|v| v.strides));
@@ -189,8 +197,12 @@ fn pack_of(bytes: &[u64]) -> u32 {
     (WIDEST / most).max(4 / least).max(1) as u32
 }
 
-fn decide<const K: usize>(axes: &Axes<K>, addresses: &[u64; K], bytes: &[u64; K]) -> Layout {
-    let pack = pack_of(bytes);
+fn decide<const K: usize>(
+    axes: &Axes<K>,
+    addresses: &[u64; K],
+    bytes: &[u64; K],
+    pack: u32,
+) -> Layout {
     let Some(last) = axes.count.checked_sub(1) else {
         return Layout::Flat { pack: 1, scalars: 0, head: 0 };
     };
@@ -243,6 +255,10 @@ fn into_packs<const K: usize>(axes: &mut Axes<K>, pack: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decide<const K: usize>(a: &Axes<K>, addresses: &[u64; K], bytes: &[u64; K]) -> Layout {
+        super::decide(a, addresses, bytes, pack_of(bytes))
+    }
 
     fn axes<const K: usize>(shape: &[i64], strides: [&[i64]; K]) -> Axes<K> {
         Axes::join(shape, strides)

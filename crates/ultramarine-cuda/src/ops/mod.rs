@@ -20,6 +20,7 @@ pub mod rule;
 pub mod scan;
 pub mod scatter;
 pub mod sort;
+pub mod turn;
 pub mod variants;
 
 use crate::plan::{Ask, Work};
