@@ -159,3 +159,37 @@ INLINE void convolve_elements(const typename D::T *x, const typename D::T *w, ty
     y[y_at + output * s.y[4]] = Sums::store(sum);
   }
 }
+
+// ---- unfolded -------------------------------------------------------------------------------------------------
+
+// What the sums read, written out for a library: rows first..first + rows of (groups, taps, channels). E is an
+// element, or 16 bytes of them, with the sizes and strides of channels counted in these.
+struct __align__(16) Words { u64 word[2]; };
+
+template <class E, class I>
+INLINE void unfold(const E *x, E *to, i64 first, i64 rows, const Convolution &s) {
+  const I k = (I)(s.taps[0] * s.taps[1] * s.taps[2] * s.channels), line = k * (I)s.groups, n = (I)rows * line;
+  for (I i = thread_number<I>(); i < n; i += thread_count<I>()) {
+    const I row = divide_whole(i, line), rest = i - row * line, group = divide_whole(rest, k);
+    I at[3], ahead[3], unused;
+    i64 y_at;
+    I from = begin_of<I>(s, (I)first + row, at, y_at);
+    const I channel = tap_of<I>(s, rest - group * k, ahead, unused);
+#pragma unroll
+    for (int d = 0; d < 3; d++) {
+      // The weights keep their order.
+      if (s.flip) ahead[d] = ((I)s.taps[d] - 1) * (I)s.spread[d] - ahead[d];
+    }
+    from += (group * (I)s.channels + channel) * (I)s.x[4];
+    bool inside = true;
+#pragma unroll
+    for (int d = 0; d < 3; d++) {
+      I place = at[d] + ahead[d];
+      inside = inside && settle<I>(place, (I)s.in[d], (I)s.gaps[d]);
+      from += place * (I)s.x[d + 1];
+    }
+    E value = {};
+    if (inside) value = x[from];
+    to[i] = value;
+  }
+}

@@ -322,11 +322,12 @@ impl Products {
         })
     }
 
-    /// Enqueues a product. `false`: the library refused the first call, and nothing was written.
-    pub fn run(&self, job: &Job<'_>, steps: &Steps, at: Addresses) -> Result<bool> {
+    /// Enqueues a product, whose workspace begins so many bytes into the command's. `false`: the
+    /// library refused the first call, and nothing was written.
+    pub fn run(&self, job: &Job<'_>, steps: &Steps, at: Addresses, skip: u64) -> Result<bool> {
         let Some(library) = Library::of(job.device) else { return Ok(false) };
         let (gemm, bytes) = (&steps.gemm, self.dtype.bytes());
-        let scratch = if steps.workspace() > 0 { job.scratch()? } else { 0 };
+        let scratch = if steps.workspace() > 0 { job.scratch()? + skip } else { 0 };
         let mut at = if gemm.swapped { [at[1], at[0], at[2]] } else { at };
         for (t, pack) in gemm.packs.iter().enumerate() {
             if let Some(pack) = pack {

@@ -104,7 +104,7 @@ impl Work for Matmul {
     fn run(&self, job: &Job<'_>) -> Result<()> {
         let (product, at) = self.product(job)?;
         if let (Some(library), Some(steps)) = (&self.library, self.steps(job, &product, at))
-            && library.run(job, &steps, at)?
+            && library.run(job, &steps, at, 0)?
         {
             return Ok(());
         }
