@@ -194,7 +194,8 @@ impl Programs {
 
     /// Compiles a text of a user's, or has it from disk: the image, and the names in it of the
     /// functions that the expressions stand for. `options` are all but the architecture. A text
-    /// that includes files is compiled each time, since they may have changed.
+    /// that includes files is compiled each time, since they may have changed, unless `files`
+    /// tells them from others.
     pub fn compile(
         &self,
         device: &Device,
@@ -202,6 +203,7 @@ impl Programs {
         text: &str,
         options: &[String],
         expressions: &[String],
+        files: Option<&str>,
     ) -> Result<Entry> {
         let mut all = vec![self.architecture()?];
         all.extend_from_slice(options);
@@ -211,10 +213,11 @@ impl Programs {
             options: all,
             expressions: expressions.to_vec(),
         };
-        if includes(&text) {
+        if files.is_none() && includes(&text) {
             return compile::compile(&text);
         }
-        let key = text.key()?;
+        let mut key = text.key()?;
+        key.extend(files.unwrap_or_default().as_bytes());
         match from_disk(&device.host, &key) {
             Some(entry) => Ok(entry),
             None => compiled(&device.host, &text, &key),
