@@ -64,11 +64,11 @@ def steps() -> list[Step]:
                 "--jobs",
                 "8",
                 "--time-limit",
-                "400",
+                "240",
                 "--large",
                 str(PLUGIN),
             ],
-            580,
+            400,
             lines=30,
         ),
         Step(

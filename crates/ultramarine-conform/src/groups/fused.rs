@@ -1,6 +1,6 @@
 //! Fused programs: they give the bits that their ops give one by one.
 
-use super::with_device;
+use super::{programs, with_device};
 use crate::cases::none;
 use crate::device::{Device, Handle, desc, words};
 use crate::dtype::{DType, Num};
@@ -36,6 +36,11 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
                     program(device, &interface, &sketch, layout)
                 });
             }
+        }
+        for seed in 0..if options.full { 120 } else { 12 } {
+            recorder.check(&format!("fused/random program {seed}"), || {
+                programs::random(device, &interface, seed)
+            });
         }
     });
 }
@@ -145,7 +150,6 @@ fn program(
     sketch: &Sketch,
     layout: Layout,
 ) -> Result {
-    let prepare = interface.prepare.ok_or("the interface has no prepare")?;
     let instructions: Vec<Instruction> = sketch
         .steps
         .iter()
@@ -180,26 +184,10 @@ fn program(
     let output = Placed::output(last, &shape, Layout::Contiguous);
     let descs: Vec<TensorDesc> = given.iter().map(|g| desc(DType::F32, 2, g.0.class)).collect();
     let target = desc(last, 2, output.class);
-    let mut plan = std::ptr::null_mut();
-    let start = Instant::now();
-    let prepared = loop {
-        // SAFETY: the program's arrays have the lengths that it says, and outlive the call.
-        let prepared = call(FUSED_PREPARE, |e| unsafe {
-            prepare(device.handle, &made, descs.as_ptr(), &target, &mut plan, e)
-        });
-        match prepared {
-            Err(f) if f.code == status::NOT_YET && start.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            other => break other,
-        }
+    let plan = match asked(device, interface, &made, [&descs, &[target]])? {
+        Ok(plan) => plan,
+        Err(why) => return skip(why),
     };
-    match prepared {
-        Err(f) if matches!(f.code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS) => {
-            return skip(format!("{f}"));
-        }
-        other => other?,
-    }
     let request = Request {
         op: op::COPY,
         attributes: none(),
@@ -210,22 +198,57 @@ fn program(
         donated: None,
     };
     let stream = device.stream()?;
-    let together = run::submit(device, stream, Handle(plan), &request);
-    device.release(Handle(plan));
+    let together = run::submit(device, stream, plan, &request);
+    device.release(plan);
     let apart = one_by_one(device, stream, sketch, given.into_iter().map(|g| g.1).collect());
     device.destroy_stream(stream);
     let (together, Some(apart)) = (together?, apart?) else {
         return skip("one of the ops is not native");
     };
-    for (i, (a, b)) in together.iter().zip(&apart.values).enumerate() {
-        let mut bits = [Vec::new(), Vec::new()];
-        last.write(*a, &mut bits[0]);
-        last.write(*b, &mut bits[1]);
-        if bits[0] != bits[1] && !(a.is_nan() && b.is_nan()) {
-            return Err(format!("element {i} is {a} in the program, {b} op by op"));
-        }
+    if let Some(i) = bits_differ(last, &together, &apart.values) {
+        let (a, b) = (together[i], apart.values[i]);
+        return Err(format!("element {i} is {a} in the program, {b} op by op"));
     }
     PASSED
+}
+
+/// Asks for a plan, again while it is compiled; or says why there is none.
+pub(super) fn asked(
+    device: &Device<'_>,
+    interface: &FusedInterface,
+    program: &Program,
+    [inputs, outputs]: [&[TensorDesc]; 2],
+) -> std::result::Result<std::result::Result<Handle, String>, String> {
+    let prepare = interface.prepare.ok_or("the interface has no prepare")?;
+    let mut plan = std::ptr::null_mut();
+    let start = Instant::now();
+    loop {
+        // SAFETY: the program's lists have the lengths that it says, and outlive the call.
+        let prepared = call(FUSED_PREPARE, |e| unsafe {
+            prepare(device.handle, program, inputs.as_ptr(), outputs.as_ptr(), &mut plan, e)
+        });
+        match prepared {
+            Ok(()) => return Ok(Ok(Handle(plan))),
+            Err(f) if f.code == status::NOT_YET && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(f) if matches!(f.code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS) => {
+                return Ok(Err(f.to_string()));
+            }
+            Err(f) => return Err(f.to_string()),
+        }
+    }
+}
+
+/// The first element whose bits differ, where not both are no numbers.
+pub(super) fn bits_differ(dtype: DType, a: &[Num], b: &[Num]) -> Option<usize> {
+    let bits = |x: Num| {
+        let mut bits = Vec::new();
+        dtype.write(x, &mut bits);
+        bits
+    };
+    let differ = |(a, b): (&Num, &Num)| bits(*a) != bits(*b) && !(a.is_nan() && b.is_nan());
+    a.iter().zip(b).position(differ)
 }
 
 /// The program's ops as single commands; none if one is not native.
@@ -256,7 +279,8 @@ fn one_by_one(
     single(device, stream, (op::REDUCE, attributes), vec![last], to)
 }
 
-fn single(
+/// One op by itself; none if it is not native.
+pub(super) fn single(
     device: &Device<'_>,
     stream: Handle,
     (op, attributes): (OpId, Vec<u64>),

@@ -10,6 +10,7 @@ mod large;
 mod longer;
 mod memory;
 mod ops;
+mod programs;
 mod streams;
 mod threads;
 

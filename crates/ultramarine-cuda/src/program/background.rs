@@ -122,6 +122,44 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    /// In a child process: exits while a job is under way.
+    #[test]
+    fn exits_while_at_work() {
+        let Some(place) = std::env::var_os("ULTRAMARINE_TEST_EXIT") else { return };
+        for i in 0..6 {
+            let place = std::path::Path::new(&place).join(i.to_string());
+            spawn(move || {
+                std::fs::write(&place, "begun").unwrap();
+                std::thread::sleep(Duration::from_millis(200));
+                std::fs::write(&place, "done").unwrap();
+            });
+        }
+        while std::fs::read_dir(&place).unwrap().count() == 0 {
+            std::thread::yield_now();
+        }
+        std::process::exit(0);
+    }
+
+    #[cfg(not(windows))]
+    #[test]
+    fn the_exit_waits_for_what_has_begun_and_for_nothing_else() {
+        let name = format!("ultramarine-background-{}", std::process::id());
+        let place = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&place).unwrap();
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "program::background::tests::exits_while_at_work"])
+            .env("ULTRAMARINE_TEST_EXIT", &place)
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{child:?}");
+        let files: Vec<_> = std::fs::read_dir(&place).unwrap().flatten().collect();
+        assert!((1..=WORKERS).contains(&files.len()), "{} jobs were begun", files.len());
+        for file in files {
+            assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "done");
+        }
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+
     #[test]
     fn all_is_done_by_few_threads() {
         let (done, now, most) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();

@@ -249,7 +249,7 @@ fn decode(bytes: &[u8], key: &[u8]) -> Option<Entry> {
 
 /// 128 bits of the parts and their lengths, the same in every process. It finds accidents; it is
 /// no defence against anybody.
-fn digest(parts: &[&[u8]]) -> [u64; 2] {
+pub(super) fn digest(parts: &[&[u8]]) -> [u64; 2] {
     let mut state = [0x243f_6a88_85a3_08d3_u64, 0x1319_8a2e_0370_7344];
     let mut mix = |word: u64| {
         for (i, half) in state.iter_mut().enumerate() {

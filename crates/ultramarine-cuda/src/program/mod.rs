@@ -4,6 +4,7 @@
 pub mod background;
 pub mod compile;
 pub mod disk;
+mod headers;
 
 use crate::device::{Device, Facts};
 use crate::failure::cuda;
@@ -193,9 +194,8 @@ impl Programs {
     }
 
     /// Compiles a text of a user's, or has it from disk: the image, and the names in it of the
-    /// functions that the expressions stand for. `options` are all but the architecture. A text
-    /// that includes files is compiled each time, since they may have changed, unless `files`
-    /// tells them from others.
+    /// functions that the expressions stand for. `options` are all but the architecture. Files
+    /// that the text includes are part of what the code is kept under.
     pub fn compile(
         &self,
         device: &Device,
@@ -203,7 +203,6 @@ impl Programs {
         text: &str,
         options: &[String],
         expressions: &[String],
-        files: Option<&str>,
     ) -> Result<Entry> {
         let mut all = vec![self.architecture()?];
         all.extend_from_slice(options);
@@ -213,11 +212,11 @@ impl Programs {
             options: all,
             expressions: expressions.to_vec(),
         };
-        if files.is_none() && includes(&text) {
+        let Some(included) = headers::of(&text.text, options) else {
             return compile::compile(&text);
-        }
+        };
         let mut key = text.key()?;
-        key.extend(files.unwrap_or_default().as_bytes());
+        key.extend(included);
         match from_disk(&device.host, &key) {
             Some(entry) => Ok(entry),
             None => compiled(&device.host, &text, &key),
@@ -335,13 +334,6 @@ impl Programs {
         let entry = compiled(&device.host, &text, &key)?;
         load(device, &entry.image, source.entry)
     }
-}
-
-/// Whether the code depends on other files.
-fn includes(text: &Text) -> bool {
-    let option = |o: &String| o.contains("include") && !o.contains("include-path");
-    // The directive may have spaces, comments and line ends anywhere.
-    text.text.contains("include") || text.options.iter().any(option)
 }
 
 /// Writes the text of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for reading,

@@ -32,6 +32,8 @@ struct Config {
     filter: Filter,
     fused: bool,
     overlay: bool,
+    /// How often a program is answered NOT_YET before it is taken, from now on.
+    not_yet: AtomicU64,
     name: &'static std::ffi::CStr,
     /// Status that `submit` gives instead of working, or OK.
     submit: Status,
@@ -60,6 +62,8 @@ pub struct Like {
     pub fused: bool,
     /// It overlays cpu:0.
     pub overlay: bool,
+    /// So many questions for programs are answered NOT_YET first.
+    pub not_yet: u64,
     /// What `submit` answers without working; OK: it works.
     pub submit: Status,
     /// Its name.
@@ -67,7 +71,8 @@ pub struct Like {
 }
 
 /// A GPU without fused programs.
-pub const PLAIN: Like = Like { fused: false, overlay: false, submit: status::OK, name: c"partial" };
+pub const PLAIN: Like =
+    Like { fused: false, overlay: false, not_yet: 0, submit: status::OK, name: c"partial" };
 
 thread_local! {
     static NEXT: RefCell<Option<&'static Config>> = const { RefCell::new(None) };
@@ -79,6 +84,7 @@ pub fn register(like: Like, filter: Filter) -> Partial {
         filter,
         fused: like.fused,
         overlay: like.overlay,
+        not_yet: AtomicU64::new(like.not_yet),
         name: like.name,
         submit: like.submit,
         commands: AtomicU64::new(0),
@@ -319,6 +325,11 @@ unsafe extern "C" fn prepare_fused(
         let reduces = p.reduce != ultramarine_abi::fused::NO_REDUCTION;
         if reduces && !takes(op::REDUCE, p.reduce, vec![name(&*outputs)]) {
             return status::UNSUPPORTED;
+        }
+        let fewer = |n: u64| n.checked_sub(1);
+        let order = Ordering::Relaxed;
+        if config(device).not_yet.fetch_update(order, order, fewer).is_ok() {
+            return status::NOT_YET;
         }
         let id = ultramarine_abi::fused::INTERFACE.as_ptr();
         let ask = cpu().interface.expect("there")(cpu().backend, id) as *const FusedInterface;

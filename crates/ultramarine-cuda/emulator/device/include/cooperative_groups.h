@@ -1,4 +1,4 @@
-// The groups of threads of a block and of a warp, as far as kernels use them. A grid's has numbers and no barrier.
+// The groups of threads of a block and of a warp, as far as kernels use them. No groups of the grid.
 #pragma once
 
 namespace cooperative_groups {
@@ -15,15 +15,6 @@ struct thread_block {
   static dim3 dim_threads() { return blockDim; }
 };
 inline thread_block this_thread_block() { return {}; }
-
-struct grid_group {
-  static um_emulated_u64 size() { return (um_emulated_u64)gridDim.x * gridDim.y * gridDim.z * thread_block::size(); }
-  static um_emulated_u64 thread_rank() {
-    um_emulated_u64 block = (blockIdx.z * (um_emulated_u64)gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-    return block * thread_block::size() + thread_block::thread_rank();
-  }
-};
-inline grid_group this_grid() { return {}; }
 
 template <unsigned width, typename Parent = void> struct thread_block_tile {
   static_assert(width && width <= 32 && (width & (width - 1)) == 0, "a tile is a part of a warp");
