@@ -106,8 +106,7 @@ static __device__ __forceinline__ void sort_small(const typename D::T *in, typen
       int e = (int)threadIdx.x + half * SORT_THREADS;
       int row = rows_first ? e & (rows - 1) : e >> shift, j = rows_first ? e >> (9 - shift) : e & (width - 1);
       int place = (row << shift) | j;
-      E entry = E::of(~0u, (u32)j);
-      if (sizeof(T) == 8) entry = E::of(~0ull, (u32)j);
+      E entry = E::of((typename Unsigned<sizeof(T) < 8 ? 4 : 8>::K)~0ull, (u32)j);
       if (first + row < w.n && j < length) {
         i64 at[2];
         locate<2, N, i64>(w, first + row, at);
