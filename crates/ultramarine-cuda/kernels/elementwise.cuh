@@ -10,6 +10,44 @@ struct Absent { typedef u8 T; };
 template <class T, int V>
 struct __align__(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Pack { T at[V]; };
 
+// Words in which a pack is written, by an instruction of ours: the compiler writes some packs element by element.
+template <int BYTES> struct WordsOf { typedef uint4 W; };
+template <> struct WordsOf<8> { typedef uint2 W; };
+template <> struct WordsOf<4> { typedef u32 W; };
+template <> struct WordsOf<2> { typedef u16 W; };
+template <> struct WordsOf<1> { typedef u8 W; };
+
+INLINE void store_word(u8 *p, u8 word) { *p = word; }
+INLINE void store_word(u16 *p, u16 word) { *p = word; }
+INLINE void store_word(u32 *p, u32 word) { *p = word; }
+#ifdef __EMULATED_CUDA__
+INLINE void store_word(uint2 *p, uint2 word) { *p = word; }
+INLINE void store_word(uint4 *p, uint4 word) { *p = word; }
+#else
+INLINE void store_word(uint2 *p, uint2 word) {
+  u64 to = (u64)__cvta_generic_to_global(p);
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(word.x), "r"(word.y) : "memory");
+}
+INLINE void store_word(uint4 *p, uint4 word) {
+  u64 to = (u64)__cvta_generic_to_global(p);
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w)
+               : "memory");
+}
+#endif
+
+template <class T, int V>
+INLINE void store(T *p, const Pack<T, V> &pack) {
+  typedef typename WordsOf<sizeof(Pack<T, V>)>::W W;
+  const int COUNT = sizeof(Pack<T, V>) / sizeof(W);
+  union Both {
+    Pack<T, V> pack;
+    W words[COUNT];
+  } both;
+  both.pack = pack;
+#pragma unroll
+  for (int k = 0; k < COUNT; k++) store_word((W *)p + k, both.words[k]);
+}
+
 // How an input's packs are read: one element for all, a pack, or nothing.
 template <class D, int V, bool SCALAR>
 struct Operand {
@@ -73,7 +111,7 @@ static __device__ __forceinline__ void map_flat(typename O::T *out, const typena
   for (int u = 0; u < U; u++) {
     i64 i = head + (first + u * THREADS) * V;
     if (first + u * THREADS < packs) {
-      *(Pack<typename O::T, V> *)(out + i) = apply<F, typename O::T, V>(a[u], b[u], c[u]);
+      store(out + i, apply<F, typename O::T, V>(a[u], b[u], c[u]));
     }
   }
 }
@@ -105,7 +143,7 @@ static __device__ __forceinline__ void map_walked(typename O::T *out, const type
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (first + u * THREADS < (I)w.n) {
-      *(Pack<typename O::T, V> *)(out + to[u]) = apply<F, typename O::T, V>(a[u], b[u], c[u]);
+      store(out + to[u], apply<F, typename O::T, V>(a[u], b[u], c[u]));
     }
   }
 }
