@@ -116,13 +116,26 @@ static __device__ __forceinline__ void find_winners(const I *target, I *winners,
 template <class T, class W, int R, class I>
 static __device__ __forceinline__ void scatter_words(const T *updates, T *out, const I *target, const I *winners,
                                                      I nowhere, const Places<R> &w) {
-  const I each = (I)w.slice.n, n = (I)w.positions.n * each;
-  for (I i = thread_number<I>(); i < n; i += thread_count<I>()) {
-    I position = divide_whole(i, each), to = target[position], at[2];
-    if (to == nowhere || (winners && winners[to] != position + 1)) continue;
-    locate<2, R, I>(w.slice, i - position * each, at);
-    W word = *(const W *)(updates + begin<R, I>(w.positions, position) + at[0]);
-    *(W *)(out + begin<R, I>(w.targets, to) + at[1]) = word;
+  const int ahead = 4;
+  const I each = (I)w.slice.n, n = (I)w.positions.n * each, all = thread_count<I>();
+  for (I first = thread_number<I>(); first < n; first += ahead * all) {
+    W words[ahead];
+    W *place[ahead];
+#pragma unroll
+    for (int u = 0; u < ahead; u++) {
+      I i = first + u * all, at[2];
+      place[u] = 0;
+      if (i >= n) continue;
+      I position = divide_whole(i, each), to = target[position];
+      if (to == nowhere || (winners && winners[to] != position + 1)) continue;
+      locate<2, R, I>(w.slice, i - position * each, at);
+      words[u] = *(const W *)(updates + begin<R, I>(w.positions, position) + at[0]);
+      place[u] = (W *)(out + begin<R, I>(w.targets, to) + at[1]);
+    }
+#pragma unroll
+    for (int u = 0; u < ahead; u++) {
+      if (place[u]) *place[u] = words[u];
+    }
   }
 }
 
@@ -169,12 +182,14 @@ static __device__ __forceinline__ void sum_chunks(const typename D::T *updates, 
     locate<2, R, I>(w.slice, i - number * each, at);
     I from = number * chunk, end = from + chunk < positions ? from + chunk : positions, to = sorted[from];
     bool earlier = from > 0 && sorted[from - 1] == to, first = true;
-    Sum<D, OP, N> sum;
+    // The next update is on its way while one is added.
+    Sum<D, OP, N> sum, coming;
+    coming.read(updates + begin<R, I>(w.positions, order[from]) + at[0]);
     for (I j = from; j < end && to != nowhere; j++) {
-      Sum<D, OP, N> one;
-      one.read(updates + begin<R, I>(w.positions, order[j]) + at[0]);
-      sum.add(one, first);
+      Sum<D, OP, N> one = coming;
       I next = j + 1 < positions ? sorted[j + 1] : nowhere;
+      if (j + 1 < end) coming.read(updates + begin<R, I>(w.positions, order[j + 1]) + at[0]);
+      sum.add(one, first);
       first = next != to;
       if (!first && j + 1 < end) continue;
       if (earlier) left[2 * number * each + i - number * each] = sum;
@@ -196,7 +211,24 @@ static __device__ __forceinline__ void sum_left(typename D::T *out, const I *sor
     I to = sorted[end - 1];
     if (to == nowhere || sorted[end] != to || (from > 0 && sorted[from - 1] == to)) continue;
     Sum<D, OP, N> sum = left[(2 * number + 1) * each + part];
-    for (I c = number + 1; c < chunks && sorted[c * chunk] == to; c++) sum.add(left[2 * c * each + part], false);
+    // One target may be all there is: several of its sums are on their way.
+    const int ahead = N > 4 ? 2 : 8;
+    bool more = true;
+    for (I first = number + 1; more && first < chunks; first += ahead) {
+      Sum<D, OP, N> parts[ahead];
+      bool same[ahead];
+#pragma unroll
+      for (int u = 0; u < ahead; u++) {
+        I c = first + u < chunks ? first + u : chunks - 1;
+        same[u] = first + u < chunks && sorted[c * chunk] == to;
+        parts[u] = left[2 * c * each + part];
+      }
+#pragma unroll
+      for (int u = 0; u < ahead; u++) {
+        more &= same[u];
+        if (more) sum.add(parts[u], false);
+      }
+    }
     locate<2, R, I>(w.slice, part, at);
     sum.put(out + begin<R, I>(w.targets, to) + at[1]);
   }
