@@ -169,15 +169,21 @@ impl Context {
         self.driver
     }
 
+    /// Fails in a forked child, and once the context is lost.
+    #[inline]
+    pub fn usable(&self) -> Result<()> {
+        match self.life.lost.get() {
+            None => not_forked(),
+            Some(why) => not_forked().and(Err(Failure::new(why.clone()))),
+        }
+    }
+
     /// Makes it the calling thread's context until the result is dropped; then the thread has
-    /// the one that it had, which may be another library's choice of device. Fails in a forked
-    /// child, and once the context is lost.
+    /// the one that it had, which may be another library's choice of device. Fails where the
+    /// context is not [`Context::usable`].
     #[inline]
     pub fn enter(&self) -> Result<Entered> {
-        not_forked()?;
-        if let Some(why) = self.life.lost.get() {
-            return Err(Failure::new(why.clone()));
-        }
+        self.usable()?;
         let driver = self.driver;
         let mut current = std::ptr::null_mut();
         // SAFETY: the place is valid.

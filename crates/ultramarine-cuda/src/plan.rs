@@ -127,9 +127,12 @@ impl Plan {
     ) -> Result<()> {
         let job = Job::of(device, Some(stream), command)?;
         stream.log().push(&self.name);
-        self.work.run(&job).map_err(|failure| Failure {
-            code: failure.code,
-            text: format!("{}: {}", self.name, failure.text),
+        self.work.run(&job).map_err(|failure| match device.context.usable() {
+            Ok(()) => {
+                Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) }
+            }
+            // The fault is another's.
+            Err(lost) => lost,
         })
     }
 }

@@ -1,0 +1,170 @@
+//! Memory, streams and errors of the backend behind its table, on the emulated driver.
+//!
+//! Each test is a process: what is tested is what cannot be undone in one.
+
+mod host;
+
+use core::ffi::c_void;
+use host::{Device, apart};
+use ultramarine_abi::helper::{self, Backend, Result};
+use ultramarine_abi::status;
+use ultramarine_cuda::backend::Cuda;
+use ultramarine_cuda::job::Job;
+use ultramarine_cuda::launch::{self, Grid};
+use ultramarine_cuda::plan::{Plan, Work};
+use ultramarine_cuda::program::{Lazy, Source};
+
+/// A plan whose kernel is that text.
+fn plan(name: &str, text: &str) -> *mut c_void {
+    struct One(Lazy);
+    impl Work for One {
+        fn run(&self, job: &Job<'_>) -> Result<()> {
+            let kernel = self.0.get(job.device)?;
+            // SAFETY: a kernel without parameters.
+            unsafe { launch::enqueue(job, &kernel, Grid::line(1, 32), &mut []) }
+        }
+    }
+    let tail = format!("extern \"C\" __global__ void kernel() {{ {text} }}");
+    let source = Source::new(name.replace(' ', "_"), &[], tail);
+    let plan = Plan::new(name.to_owned(), Box::new(One(Lazy::new(source))));
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: a place for the handle.
+    unsafe { helper::give(&mut handle, plan) }.expect("a place");
+    handle
+}
+
+const GOOD: &str = "";
+const BAD: &str = "((int *)16)[threadIdx.x] = 1;";
+
+/// A kernel that faults is named by whoever waits; after it all calls say at once what happened,
+/// and what is freed harms nobody.
+#[test]
+fn a_fault_is_told_with_its_operation() {
+    apart("a_fault_is_told_with_its_operation", &[], || {
+        let device = Device::open();
+        let (stream, event) =
+            (device.stream().expect("a stream"), device.event().expect("an event"));
+        let buffer = device.alloc(1 << 20).expect("memory");
+        let (good, bad) = (plan("exp of float32", GOOD), plan("softmax of float32", BAD));
+        let last = plan("add of float32", GOOD);
+        device.submit(stream, &[good]).expect("a command that works");
+        device.record(stream, event, 1).expect("a record");
+        device.wait_host(event, 1).expect("nothing has failed");
+        let after = device
+            .submit(stream, &[bad, last, last])
+            .and_then(|()| device.record(stream, event, 2))
+            .and_then(|()| device.wait_host(event, 2));
+        let told = after.expect_err("a fault without an error").text;
+        for part in [
+            "CUDA error 700 (CUDA_ERROR_ILLEGAL_ADDRESS)",
+            ", in softmax of float32 or ",
+            "after it (add of float32)",
+            "restart the process",
+            "ULTRAMARINE_CUDA_BLOCKING",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+        assert!(told.starts_with("the device's context"), "another is blamed: {told}");
+        assert!(!told.contains("exp of"), "what was done before is named: {told}");
+        for (what, outcome) in [
+            ("alloc", device.alloc(16).map(drop)),
+            ("write", device.write(buffer, &[1; 64])),
+            ("stream", device.stream().map(drop)),
+            ("submit", device.submit(stream, &[good])),
+            ("record", device.record(stream, event, 3)),
+            ("wait", device.wait_host(event, 3)),
+            ("synchronize", device.synchronize(stream)),
+        ] {
+            let text = outcome.expect_err(what).text;
+            assert!(text.contains("lost since CUDA error 700"), "{what}: {text}");
+        }
+        device.free(buffer);
+        device.destroy_event(event);
+        device.destroy_stream(stream);
+        device.close();
+    });
+}
+
+#[test]
+fn a_blocking_run_names_the_very_operation() {
+    let variables = [("ULTRAMARINE_CUDA_BLOCKING", "1")];
+    apart("a_blocking_run_names_the_very_operation", &variables, || {
+        let device = Device::open();
+        let stream = device.stream().expect("a stream");
+        let (good, bad) = (plan("exp of float32", GOOD), plan("softmax of float32", BAD));
+        let told = device.submit(stream, &[good, bad, good]).expect_err("a fault").text;
+        assert!(
+            told.contains("attempt to access memory") || told.contains("CUDA error 700"),
+            "{told}"
+        );
+        assert!(told.contains(", in softmax of float32. Arrays"), "{told}");
+        assert!(!told.contains("BLOCKING"), "{told}");
+    });
+}
+
+/// What is kept is given up before an allocation fails, and a failure says what there is.
+#[test]
+fn memory_that_is_short_is_told_in_parts() {
+    let variables = [("EMULATED_CUDA_MEMORY", "67108864")];
+    apart("memory_that_is_short_is_told_in_parts", &variables, || {
+        let device = Device::open();
+        let first = device.alloc(36 << 20).expect("memory");
+        device.free(first);
+        let second = device.alloc(44 << 20).expect("what is kept is in the way");
+        let told = device.alloc(30 << 20).expect_err("more than there is");
+        assert_eq!(told.code, status::OUT_OF_MEMORY);
+        for part in [
+            "no memory for 30.0 MiB on Emulated CUDA device",
+            "44.0 MiB are in use",
+            "20.0 MiB of its 64.0 MiB are free",
+            "Drop arrays",
+        ] {
+            assert!(told.text.contains(part), "{told:?}");
+        }
+        let told = device.alloc(1 << 40).expect_err("more than the device").text;
+        assert!(told.contains("1024.00 GiB") && told.contains("has 64.0 MiB in all"), "{told}");
+        // A block for many is not to be had, one for this is.
+        let third = device.alloc(3 << 20).expect("a smaller block");
+        device.free(second);
+        device.free(third);
+        device.free(device.alloc(60 << 20).expect("all of it"));
+        device.close();
+    });
+}
+
+/// Why there is nothing to run on, with what would do.
+#[test]
+fn a_machine_without_a_gpu_is_told() {
+    let none = std::env::temp_dir().join("ultramarine-no-driver");
+    let none = none.to_string_lossy().into_owned();
+    let told = |parts: &[&str]| {
+        let score = Cuda::score();
+        assert_eq!(score.score, 0);
+        assert!(parts.iter().all(|part| score.reason.contains(part)), "{}", score.reason);
+    };
+    if cfg!(target_os = "linux") && !std::path::Path::new("/proc/driver/nvidia").exists() {
+        let variables = [("ULTRAMARINE_CUDA_LIBRARIES", none.as_str())];
+        apart("a_machine_without_a_gpu_is_told", &variables, || {
+            told(&["NVIDIA's driver", "was not found", "Install NVIDIA's driver"]);
+        });
+    }
+}
+
+#[test]
+fn gpus_that_are_not_there_are_told() {
+    let variables = [("ULTRAMARINE_CUDA_DEVICES", "0")];
+    apart("gpus_that_are_not_there_are_told", &variables, || {
+        let score = Cuda::score();
+        assert_eq!(score.score, 0);
+        assert!(score.reason.contains("there is no GPU"), "{}", score.reason);
+    });
+}
+
+#[test]
+fn gpus_that_are_hidden_are_told() {
+    apart("gpus_that_are_hidden_are_told", &[("CUDA_VISIBLE_DEVICES", "")], || {
+        let score = Cuda::score();
+        assert_eq!(score.score, 0);
+        assert!(score.reason.contains("CUDA_VISIBLE_DEVICES hides every GPU"), "{}", score.reason);
+    });
+}
