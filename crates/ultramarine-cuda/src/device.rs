@@ -84,10 +84,11 @@ impl Facts {
     /// What the report shows.
     pub fn describe(&self) -> String {
         format!(
-            "{} (compute capability {}.{}, driver for CUDA {})",
+            "{} (compute capability {}.{}, {:.0} GiB, driver for CUDA {})",
             self.name,
             self.major,
             self.minor,
+            self.memory as f64 / (1u64 << 30) as f64,
             version_text(self.driver_version)
         )
     }

@@ -1,6 +1,6 @@
 //! The optional interfaces, by their ids.
 
-use crate::{memory, ops, peer, profile, statistics, user_kernel};
+use crate::{about, memory, ops, peer, profile, statistics, stream_memory, user_kernel};
 use core::ffi::CStr;
 use ultramarine_abi::fused;
 use ultramarine_abi::helper::InterfaceRef;
@@ -17,6 +17,10 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
         _ if id == interface::statistics::INTERFACE => {
             Some(InterfaceRef::statistics(&statistics::TABLE))
         }
+        _ if id == interface::stream_memory::INTERFACE => {
+            Some(InterfaceRef::stream_memory(&stream_memory::TABLE))
+        }
+        _ if id == interface::about::INTERFACE => Some(InterfaceRef::about(&about::TABLE)),
         _ => None,
     }
 }

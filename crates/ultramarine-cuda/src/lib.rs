@@ -15,6 +15,7 @@
 //! * [`interfaces`]: the optional interfaces: [`memory`] of other libraries, [`peer`] copies,
 //!   [`profile`] ranges, [`user_kernel`]s.
 
+pub mod about;
 pub mod allocator;
 pub mod backend;
 pub mod context;
@@ -35,6 +36,7 @@ pub mod program;
 pub mod staging;
 pub mod statistics;
 pub mod stream;
+pub mod stream_memory;
 pub mod suspects;
 pub mod sys;
 pub mod user_kernel;

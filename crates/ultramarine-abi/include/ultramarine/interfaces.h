@@ -235,6 +235,38 @@ typedef struct um_statistics_interface {
   void (*clear_cache)(void *device);                   /* (any) frees what is kept for reuse */
 } um_statistics_interface;
 
+/* ---- ultramarine.stream_memory/1: memory that is given back in the order of a stream ------------------------- */
+
+/* A buffer that only one stream's work uses need not wait for that work: what is enqueued to the stream later comes
+ * after it, and may have the memory at once. Buffers are the same in all else: any that buffer_alloc or this alloc
+ * made can be given back in either way. */
+#define UM_STREAM_MEMORY_INTERFACE "ultramarine.stream_memory/1"
+
+typedef struct um_stream_memory_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (any) As buffer_alloc; the memory may be some that was given back in the order of `stream`. Work of the stream
+   * may use the buffer at once; the host has all other work wait for what the stream had been given when it last took
+   * memory back. */
+  um_status (*alloc)(void *device, void *stream, uint64_t bytes, void **buffer, um_error **error);
+  /* (any) Gives back a buffer that nothing may still use but work of `stream`, all of which has been submitted, and
+   * work of other streams that `stream` waits for already. The backend hands the memory to others than that stream
+   * only when the stream has passed what it was given before. */
+  void (*free_)(void *device, void *stream, void *buffer);
+} um_stream_memory_interface;
+
+/* ---- ultramarine.about/1: what a backend found on this machine, for people to read --------------------------- */
+
+#define UM_ABOUT_INTERFACE "ultramarine.about/1"
+
+typedef struct um_about_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (any) Writes up to `room` bytes of UTF-8 text, without a NUL at the end, and returns how many there are in all:
+   * lines, one for each library, driver or setting that matters. It may take a while. */
+  uint64_t (*describe)(void *backend, char *text, uint64_t room);
+} um_about_interface;
+
 #ifdef __cplusplus
 }
 #endif

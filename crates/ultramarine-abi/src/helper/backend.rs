@@ -65,6 +65,16 @@ impl InterfaceRef {
         Self((&raw const *table).cast())
     }
 
+    /// What the backend found.
+    pub fn about(table: &'static interface::about::AboutInterface) -> Self {
+        Self((&raw const *table).cast())
+    }
+
+    /// Memory in the order of streams.
+    pub fn stream_memory(table: &'static interface::stream_memory::StreamMemoryInterface) -> Self {
+        Self((&raw const *table).cast())
+    }
+
     /// Counts of memory.
     pub fn statistics(table: &'static interface::statistics::StatisticsInterface) -> Self {
         Self((&raw const *table).cast())

@@ -2,6 +2,7 @@
 //! [`crate::BackendTable::interface`]. An id ends in the interface's revision; within
 //! a revision structs only grow, by their sizes.
 
+pub mod about;
 pub mod fused;
 pub mod kernel;
 pub mod memory;
@@ -9,11 +10,13 @@ pub mod peer;
 pub mod profile;
 pub mod replay;
 pub mod statistics;
+pub mod stream_memory;
 
 use core::ffi::CStr;
 
 /// Ids of all interfaces of this version of the contract.
-pub const IDS: [&CStr; 7] = [
+pub const IDS: [&CStr; 9] = [
+    about::INTERFACE,
     fused::INTERFACE,
     kernel::INTERFACE,
     memory::INTERFACE,
@@ -21,4 +24,5 @@ pub const IDS: [&CStr; 7] = [
     profile::INTERFACE,
     replay::INTERFACE,
     statistics::INTERFACE,
+    stream_memory::INTERFACE,
 ];

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use ultramarine_abi::{
     dlpack::exchange,
     extension,
-    interface::{fused, kernel, memory, peer, profile, replay, statistics},
+    interface::{about, fused, kernel, memory, peer, profile, replay, statistics, stream_memory},
     *,
 };
 
@@ -106,6 +106,9 @@ rows! {
         free as free_;
     statistics::StatisticsInterface um_statistics_interface: size, flags, read, set_limit,
         get_limit, reset_peak, clear_cache;
+    stream_memory::StreamMemoryInterface um_stream_memory_interface: size, flags, alloc,
+        free as free_;
+    about::AboutInterface um_about_interface: size, flags, describe;
     schema::NoAttrs um_no_attrs: size;
     schema::UnaryAttrs um_unary_attrs: size, op;
     schema::BinaryAttrs um_binary_attrs: size, op;

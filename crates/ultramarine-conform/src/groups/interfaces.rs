@@ -28,6 +28,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.fact("interfaces", json!(offered));
         recorder.check("interfaces/statistics", || counts(device));
         super::foreign::run(recorder, device);
+        super::stream_memory::run(recorder, device);
         recorder.check("interfaces/peer copy", || peer_copy(device, device));
         recorder.check("interfaces/peer copy between devices", || match neighbour(device) {
             None => skip("there is one device"),

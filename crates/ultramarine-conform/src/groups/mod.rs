@@ -11,6 +11,7 @@ mod longer;
 mod memory;
 mod ops;
 mod programs;
+mod stream_memory;
 mod streams;
 mod threads;
 

@@ -56,6 +56,11 @@ impl<'a> Mover<'a> {
         Ok(Some(Mover { device, fill, copy, shape }))
     }
 
+    /// Bytes of each tensor.
+    pub fn bytes(&self) -> u64 {
+        self.shape.bytes.len() as u64
+    }
+
     pub fn buffer(&self, buffers: &mut Buffers<'a>) -> std::result::Result<Buffer, Failure> {
         buffers.alloc(self.shape.bytes.len() as u64)
     }

@@ -3,7 +3,7 @@
 //! The host frees a buffer when no stream uses it any more, or in the order of the only stream
 //! that does. What is kept goes back to the driver when a limit or a lack of memory asks for it.
 //!
-//! `ULTRAMARINE_CUDA_CACHE=0` has every buffer be an allocation of the driver's, for tools that
+//! `ULTRAMARINE_CUDA_MEMORY_CACHE=0` has every buffer be an allocation of the driver's, for tools that
 //! watch those.
 
 mod buffer;
@@ -78,7 +78,7 @@ impl Allocator {
     /// The memory of a device.
     pub fn new(context: Arc<Context>, facts: &Facts) -> Self {
         let caching =
-            !std::env::var("ULTRAMARINE_CUDA_CACHE").is_ok_and(|value| value.trim() == "0");
+            !std::env::var("ULTRAMARINE_CUDA_MEMORY_CACHE").is_ok_and(|value| value.trim() == "0");
         let state = State {
             pool: Pool::default(),
             single: Counts::default(),
@@ -102,7 +102,7 @@ impl Allocator {
 
     /// A buffer for work of one stream, which may use what was freed in its order.
     pub fn alloc_for(self: &Arc<Self>, stream: StreamId, bytes: u64) -> Result<Buffer> {
-        crate::context::not_forked()?;
+        self.context.usable()?;
         let mut state = self.lock();
         let Some(size) = rounded(bytes) else { return Err(self.refusal(&state, bytes, None)) };
         let active = state.pool.counts().active + state.single.active;
@@ -121,7 +121,7 @@ impl Allocator {
             return Ok(Buffer::pooled(address, bytes, piece, self.clone()));
         }
         let _entered = self.context.enter()?;
-        if !(self.harvest(&mut state, false) && state.pool.has_room(size, stream)) {
+        if !(self.harvest(&mut state) && state.pool.has_room(size, stream)) {
             let (best, least) = block_for(size).ok_or_else(|| self.refusal(&state, bytes, None))?;
             let (address, block) = match best == least {
                 true => self.take(&mut state, bytes, &[best])?,
@@ -147,17 +147,12 @@ impl Allocator {
             self.release(state, beyond);
         }
         let mut said = None;
-        for attempt in 0..3 {
-            match attempt {
-                0 => {}
-                // What others may need again is worth less than this.
-                1 => self.release(state, u64::MAX),
-                _ => {
-                    if !self.harvest(state, true) {
-                        break;
-                    }
-                    self.release(state, u64::MAX);
-                }
+        for attempt in 0..2 {
+            if attempt == 1 {
+                // What others may need again is worth less than this. What is under way the host
+                // waits for, and asks again.
+                self.harvest(state);
+                self.release(state, u64::MAX);
             }
             for &size in sizes {
                 match self.call_driver(size) {
@@ -188,20 +183,20 @@ impl Allocator {
         }
     }
 
-    /// Looks which streams have passed what was freed in their order, or waits until all have;
-    /// whether any had. The context is current.
-    fn harvest(&self, state: &mut State, wait: bool) -> bool {
+    /// Looks which streams have passed what was freed in their order; whether any had. The
+    /// context is current.
+    fn harvest(&self, state: &mut State) -> bool {
         let driver = self.context.driver();
         let mut any = false;
         let State { streams, pool, .. } = state;
         for (id, tail) in streams.iter_mut().filter(|(_, t)| t.freed > t.passed) {
-            if wait {
-                // SAFETY: a stream of this context.
-                if unsafe { (driver.stream_synchronize)(tail.handle) } != code::SUCCESS {
-                    continue;
-                }
+            // SAFETY: a stream of this context.
+            if unsafe { (driver.stream_query)(tail.handle) } == code::SUCCESS {
                 pool.passed(*id, tail.freed);
                 tail.passed = tail.freed;
+                if let Some((event, _)) = tail.mark.take() {
+                    self.context.give_event(event);
+                }
                 any = true;
                 continue;
             }
@@ -245,7 +240,7 @@ impl Allocator {
             && let Ok(_entered) = self.context.enter()
         {
             if state.pool.has_stamped() {
-                self.harvest(&mut state, false);
+                self.harvest(&mut state);
             }
             let beyond = kept - state.cache_limit;
             self.release(&mut state, beyond);
@@ -296,24 +291,23 @@ impl Allocator {
             show(active),
             show(held - active.min(held))
         );
-        let text = match driver {
-            None if bytes > total && total > 0 => {
-                format!("{asked}: the device has {} in all", show(total))
-            }
-            None => format!(
+        let text = if bytes > total && total > 0 {
+            format!("{asked}: the device has {} in all", show(total))
+        } else if driver.is_some() {
+            let others = total.saturating_sub(free).saturating_sub(held);
+            format!(
+                "{asked}: {own}; {} of its {} are free, {} are taken by other programs, libraries \
+                 and kernels. Drop arrays, work on smaller pieces or in a smaller dtype, or end \
+                 other programs on the device",
+                show(free),
+                show(total),
+                show(others)
+            )
+        } else {
+            format!(
                 "{asked}: {own}, and the limit is {}. Raise it by set_memory_limit, or drop arrays",
                 show(state.memory_limit)
-            ),
-            Some(_) => {
-                let others = total.saturating_sub(free).saturating_sub(held);
-                format!(
-                    "{asked}: {own}; {} of its {} are free, {} are taken by other programs, libraries and kernels. \
-                     Drop arrays, work on smaller pieces or in a smaller dtype, or end other programs on the device",
-                    show(free),
-                    show(total),
-                    show(others)
-                )
-            }
+            )
         };
         Failure { code: status::OUT_OF_MEMORY, text }
     }
@@ -353,7 +347,7 @@ impl Allocator {
     pub fn clear_cache(&self) {
         let Ok(_entered) = self.context.enter() else { return };
         let mut state = self.lock();
-        self.harvest(&mut state, false);
+        self.harvest(&mut state);
         self.release(&mut state, u64::MAX);
         state.pool.forget_kept();
     }
@@ -384,6 +378,7 @@ impl Allocator {
         if beyond > 0
             && let Ok(_entered) = self.context.enter()
         {
+            self.harvest(&mut state);
             self.release(&mut state, beyond);
         }
     }

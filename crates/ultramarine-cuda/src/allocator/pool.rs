@@ -315,15 +315,16 @@ impl Pool {
         addresses
     }
 
-    /// What is free in blocks that are partly in use counts as kept no longer: it cannot be
-    /// given up, and clearing what is kept leaves nothing.
+    /// What is free for all in blocks that are partly in use counts as kept no longer: it cannot
+    /// be given up, and clearing what is kept leaves nothing.
     pub fn forget_kept(&mut self) {
         for piece in &mut self.pieces {
-            if let State::Free(free) = &mut piece.state {
-                free.kept = 0;
+            if let State::Free(free) = &mut piece.state
+                && free.owner == 0
+            {
+                self.counts.kept -= std::mem::take(&mut free.kept);
             }
         }
-        self.counts.kept = 0;
     }
 }
 

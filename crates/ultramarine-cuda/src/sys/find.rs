@@ -130,20 +130,34 @@ pub fn headers(major: i32) -> Vec<PathBuf> {
 
 /// The file that this code is in.
 fn own_path() -> Option<PathBuf> {
+    file_at(own_path as fn() -> Option<PathBuf> as usize)
+}
+
+/// The file of a library, by a function of it.
+pub fn file_of(library: &Library, function: &str) -> Option<PathBuf> {
+    // SAFETY: only the address is looked at.
+    let found = unsafe { library.get::<unsafe extern "C" fn()>(function) }.ok()?;
+    file_at(*found as usize)
+}
+
+/// The file whose code is at that address.
+fn file_at(address: usize) -> Option<PathBuf> {
     #[cfg(target_os = "linux")]
     {
-        // The line of the process's map that holds this function names the file.
-        let here = own_path as fn() -> Option<PathBuf> as usize;
+        // The line of the process's map that holds the address names the file.
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
         maps.lines().find_map(|line| {
             let (low, high) = line.split_whitespace().next()?.split_once('-')?;
-            let inside = usize::from_str_radix(low, 16).ok()? <= here
-                && here < usize::from_str_radix(high, 16).ok()?;
+            let inside = usize::from_str_radix(low, 16).ok()? <= address
+                && address < usize::from_str_radix(high, 16).ok()?;
             inside.then(|| line.find('/').map(|at| PathBuf::from(&line[at..])))?
         })
     }
     #[cfg(not(target_os = "linux"))]
-    None
+    {
+        let _ = address;
+        None
+    }
 }
 
 /// Opens a library, or says where it was looked for and what to do.

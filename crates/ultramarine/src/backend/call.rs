@@ -153,7 +153,7 @@ impl Exec {
 
     /// Memory of the device.
     pub fn buffer(&self, bytes: usize) -> Result<BufferRef> {
-        Buffer::new(bytes, self.device)
+        Buffer::for_stream(bytes, self.device, self.stream)
     }
 
     /// Memory for a row-major output.

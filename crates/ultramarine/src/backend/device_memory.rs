@@ -1,10 +1,12 @@
 //! A device's memory: allocation, the host's own counts of it, and limits.
 
-use super::{DeviceState, host, life};
+use super::{DeviceState, DeviceStream, host, life};
 use crate::error::{Error, Result};
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface, limit};
+use ultramarine_abi::interface::stream_memory::{self, StreamMemoryInterface};
+use ultramarine_abi::{self as abi, BackendTable, Error as ErrorObject, Status};
 
 /// The host's own count of a device's memory, and limits.
 #[derive(Debug)]
@@ -25,6 +27,34 @@ impl Default for MemoryCounters {
     }
 }
 
+type StreamAlloc = unsafe extern "C" fn(
+    *mut c_void,
+    *mut c_void,
+    u64,
+    *mut *mut c_void,
+    *mut *mut ErrorObject,
+) -> Status;
+
+/// The functions of `ultramarine.stream_memory/1`.
+#[derive(Clone, Copy)]
+pub(super) struct StreamMemory {
+    alloc: StreamAlloc,
+    free: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void),
+}
+
+impl StreamMemory {
+    /// Those of a backend that has both and whose work may be under way when a submit returns.
+    pub fn of(table: &BackendTable, synchronous: bool) -> Option<StreamMemory> {
+        let ask = table.interface.filter(|_| !synchronous)?;
+        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
+        // its size, and all-zero is a valid interface table.
+        let found: StreamMemoryInterface = unsafe {
+            abi::read_sized(ask(table.backend, stream_memory::INTERFACE.as_ptr()).cast())
+        }?;
+        Some(StreamMemory { alloc: found.alloc?, free: found.free? })
+    }
+}
+
 /// A limit of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
@@ -42,8 +72,13 @@ pub(crate) struct InUse {
 }
 
 impl DeviceState {
-    /// Device memory: its handle, and its address for the host or NULL.
-    pub(crate) fn alloc(&self, bytes: usize) -> Result<(*mut c_void, *mut u8)> {
+    /// Device memory: its handle, and its address for the host or NULL. With a stream, what was
+    /// given back in its order may be taken.
+    pub(crate) fn alloc(
+        &self,
+        bytes: usize,
+        stream: Option<&DeviceStream>,
+    ) -> Result<(*mut c_void, *mut u8)> {
         life::check(self)?;
         let Some(alloc) = self.table.buffer_alloc else {
             return Err(self.lacks("buffer_alloc"));
@@ -59,8 +94,16 @@ impl DeviceState {
             )))
         } else {
             let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-            // SAFETY: the places are valid; the device is open.
-            let code = unsafe { alloc(self.handle, bytes as u64, &mut handle, &mut error) };
+            let size = bytes as u64;
+            // SAFETY: the places are valid; the device is open, and the stream is its own.
+            let code = unsafe {
+                match stream.zip(self.stream_memory) {
+                    None => alloc(self.handle, size, &mut handle, &mut error),
+                    Some((stream, of)) => {
+                        (of.alloc)(self.handle, stream.handle(), size, &mut handle, &mut error)
+                    }
+                }
+            };
             host::check("buffer_alloc", code, error).map(|()| handle)
         };
         let handle = made.inspect_err(|_| {
@@ -82,6 +125,26 @@ impl DeviceState {
             unsafe { free(self.handle, handle) };
             self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
         }
+    }
+
+    /// Frees a buffer that only work of that stream may still use. `false`: the backend cannot.
+    pub(super) fn free_in_order(
+        &self,
+        stream: &DeviceStream,
+        handle: *mut c_void,
+        bytes: usize,
+    ) -> bool {
+        let Some(memory) = self.stream_memory else { return false };
+        // SAFETY: a handle of this device, given back once; the stream is its own, and all of its
+        // work that uses the buffer has been submitted.
+        unsafe { (memory.free)(self.handle, stream.handle(), handle) };
+        self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether buffers can be given back in the order of a stream.
+    pub(super) fn has_stream_memory(&self) -> bool {
+        self.stream_memory.is_some()
     }
 
     /// Memory is short: waits for what is in flight and gives back what that used.

@@ -49,6 +49,9 @@ pub(crate) struct DeviceStream {
     needs: Mutex<Vec<Need>>,
     failures: Mutex<Vec<Failure>>,
     has_failed: AtomicBool,
+    /// The last number at which memory was given back in the stream's order. Who takes memory for
+    /// this stream has all other work wait for it.
+    freed: AtomicU64,
     /// What is given back to the backend when a number is passed.
     graves: Mutex<VecDeque<(u64, Grave)>>,
 }
@@ -74,7 +77,7 @@ unsafe impl Sync for DeviceStream {}
 
 /// Something of a backend that must outlive its last use.
 pub(crate) enum Grave {
-    /// A buffer of so many bytes, and what else has to be passed.
+    /// A buffer of so many bytes (0: not ours), and what else has to be passed.
     Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 1]>),
     /// A plan.
     Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 1]>),
@@ -85,14 +88,35 @@ pub(crate) enum Grave {
 // SAFETY: handles of buffers, plans and kernels may be freed by any thread.
 unsafe impl Send for Grave {}
 
+/// The last of these uses, if all are of one stream of the device.
+fn one_stream<'a>(uses: &'a [Use], device: &DeviceState) -> Option<&'a Use> {
+    let last = uses.iter().max_by_key(|u| u.number)?;
+    let same = |u: &Use| std::ptr::eq(u.stream, last.stream);
+    (std::ptr::eq(last.stream.device, device) && uses.iter().all(same)).then_some(last)
+}
+
 impl Grave {
-    /// Gives it back now if every use is passed, else when the first that is not has been.
-    pub fn close(mut self) {
-        let uses = match &mut self {
+    fn uses(&mut self) -> &mut SmallVec<[Use; 1]> {
+        match self {
             Grave::Buffer(_, _, _, uses) | Grave::Plan(_, _, uses) | Grave::Kernel(_, uses) => uses,
-        };
-        uses.retain(|u| !u.stream.knows_passed(u.number));
-        if let Some(last) = uses.pop() {
+        }
+    }
+
+    /// Gives it back now if every use is passed, or if those that are not are of one stream in
+    /// whose order it can be given back; else when the first that is not has been.
+    pub fn close(mut self) {
+        self.uses().retain(|u| !u.stream.knows_passed(u.number));
+        if let Grave::Buffer(device, handle, bytes @ 1.., uses) = &self
+            && device.has_stream_memory()
+            && let Some(last) = one_stream(uses, device)
+        {
+            // Known before anybody can have the memory.
+            last.stream.freed.fetch_max(last.number, Ordering::AcqRel);
+            if device.free_in_order(last.stream, *handle, *bytes) {
+                return;
+            }
+        }
+        if let Some(last) = self.uses().pop() {
             if let Grave::Buffer(device, _, bytes, _) = &self {
                 device.buried.fetch_add(*bytes, Ordering::Relaxed);
             }
@@ -134,6 +158,7 @@ impl DeviceStream {
             needs: Mutex::default(),
             failures: Mutex::default(),
             has_failed: AtomicBool::new(false),
+            freed: AtomicU64::new(0),
             graves: Mutex::default(),
         })
     }
@@ -149,6 +174,14 @@ impl DeviceStream {
 
     pub fn event(&self) -> *mut c_void {
         self.event
+    }
+
+    /// Work of this stream that memory taken for it may still be used by, unless it is known to
+    /// be passed: what other streams have to wait for before they use that memory.
+    pub fn owes(&'static self) -> Option<Use> {
+        let number = self.freed.load(Ordering::Acquire);
+        let use_ = Use { stream: self, number, op: "eval" };
+        (self.device.has_stream_memory() && !self.knows_passed(number)).then_some(use_)
     }
 
     /// The number of the last submission.

@@ -48,7 +48,7 @@ use crate::{
 };
 use core::ffi::{CStr, c_void};
 pub(crate) use device_memory::Limit;
-use device_memory::MemoryCounters;
+use device_memory::{MemoryCounters, StreamMemory};
 use device_stream::Streams;
 use kernels::{KernelList, Kernels};
 use plan::PlanCache;
@@ -80,6 +80,8 @@ pub struct DeviceState {
     /// Kernels that users gave, in source form.
     user_kernels: user_kernel::UserKernels,
     memory: MemoryCounters,
+    /// Memory in the order of streams, where the backend has it and runs ahead.
+    stream_memory: Option<StreamMemory>,
 }
 
 // SAFETY: the handle is only passed to the backend's functions, which the
@@ -141,6 +143,7 @@ impl DeviceState {
             plans: PlanCache::default(),
             user_kernels: user_kernel::UserKernels::default(),
             memory: MemoryCounters::default(),
+            stream_memory: StreamMemory::of(&backend.table, info.synchronous != 0),
         }))
     }
 

@@ -13,6 +13,8 @@ use crate::{
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
+#[cfg(feature = "loader")]
+use ultramarine_abi::interface::about::{self, AboutInterface};
 use ultramarine_abi::{self as abi, dlpack::device_type};
 
 /// What is known of one loaded backend.
@@ -173,6 +175,25 @@ pub fn backend_of(device: Device) -> Result<BackendInfo> {
 pub fn by_name(name: &str) -> Option<BackendInfo> {
     let built_in = || Some(&host_entry().info).filter(|i| i.name == name).cloned();
     loaded(name).or_else(built_in)
+}
+
+/// What the backend of a file found on this machine, in lines, if it says.
+#[cfg(feature = "loader")]
+pub(super) fn about(path: &std::path::Path) -> Vec<String> {
+    let entries = &current().entries;
+    let entry = entries.iter().find(|e| e.info.path.as_deref() == Some(path));
+    let Some(state) = entry.and_then(|e| e.devices.first()) else { return Vec::new() };
+    let Some(describe) =
+        state.interface::<AboutInterface>(about::INTERFACE).and_then(|i| i.describe)
+    else {
+        return Vec::new();
+    };
+    let mut text = vec![0u8; 16 << 10];
+    // SAFETY: the backend's own pointer, and room for so many bytes.
+    let bytes =
+        unsafe { describe(state.table.backend, text.as_mut_ptr().cast(), text.len() as u64) };
+    text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }
 
 /// The backend of a name, unless it is the built-in one.

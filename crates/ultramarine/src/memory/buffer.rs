@@ -214,6 +214,16 @@ impl Buffer {
     /// [`crate::Error::Memory`] when there is none.
     #[allow(clippy::new_ret_no_self, reason = "buffers are had by their holders only")]
     pub(crate) fn new(bytes: usize, device: &'static DeviceState) -> Result<BufferRef> {
+        Self::for_stream(bytes, device, None)
+    }
+
+    /// Likewise, for work of a stream, if there is one: it may be memory that the stream's earlier
+    /// work still uses, which all other work waits for.
+    pub(crate) fn for_stream(
+        bytes: usize,
+        device: &'static DeviceState,
+        stream: Option<&'static DeviceStream>,
+    ) -> Result<BufferRef> {
         let (pointer, handle, owner) = if bytes == 0 {
             (NonNull::<u128>::dangling().as_ptr().cast(), std::ptr::null_mut(), Owner::Host)
         } else if device.is_host() {
@@ -221,8 +231,10 @@ impl Buffer {
                 retrying(|| alloc::alloc(bytes).map_err(|e| crate::Error::Memory(e.to_string())))?;
             (pointer.as_ptr(), std::ptr::null_mut(), Owner::Host)
         } else {
-            let (handle, pointer) = retrying_on(device, || device.alloc(bytes))?;
-            (pointer, handle, Owner::Device(device, Box::default()))
+            let (handle, pointer) = retrying_on(device, || device.alloc(bytes, stream))?;
+            let write = stream.and_then(|s| s.owes());
+            let uses = Uses { write, reads: SmallVec::new() };
+            (pointer, handle, Owner::Device(device, Box::new(Mutex::new(uses))))
         };
         let place = Place { pointer, handle, bytes, device: device.device };
         Ok(Buffer::owned_by(owner, place, false, false))

@@ -4,6 +4,8 @@
 //! and copies. Freed memory that a command touches is counted.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod in_order;
+
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -464,6 +466,9 @@ unsafe extern "C" fn interface(_: *mut c_void, id: *const c_char) -> *const c_vo
     let id = unsafe { CStr::from_ptr(id) };
     if id == interface::peer::INTERFACE && PEER.load(Ordering::SeqCst) {
         return &raw const PEERS as *const c_void;
+    }
+    if id == interface::stream_memory::INTERFACE && in_order::OFFERED.load(Ordering::SeqCst) {
+        return &raw const in_order::TABLE as *const c_void;
     }
     if id == interface::statistics::INTERFACE && STATISTICS.load(Ordering::SeqCst) {
         return &raw const COUNTS as *const c_void;

@@ -4,6 +4,7 @@ use super::facts::{DeviceFacts, Facts};
 use super::reason::Reason;
 use super::search::{Rule, full_name};
 use super::state;
+use crate::backend::registry::about;
 use crate::device::Device;
 use crate::log::Level;
 use serde_json::{Value, json};
@@ -132,7 +133,14 @@ pub fn report() -> Report {
 pub fn report_json() -> String {
     let report = report();
     let directories: Vec<Value> = report.directories.iter().map(directory).collect();
-    let candidates: Vec<Value> = report.candidates.iter().map(candidate).collect();
+    let told = |c: &Candidate| {
+        let mut told = candidate(c);
+        if c.outcome == Outcome::Loaded {
+            told["about"] = json!(about(&c.path));
+        }
+        told
+    };
+    let candidates: Vec<Value> = report.candidates.iter().map(told).collect();
     let all = json!({ "directories": directories, "candidates": candidates });
     serde_json::to_string_pretty(&all).unwrap_or_default()
 }
@@ -232,6 +240,11 @@ pub fn report_table() -> String {
     for (candidate, cells) in report.candidates.iter().zip(&rows) {
         out += &line(cells);
         out += &format!("    {}  ({})\n", candidate.path.display(), candidate.rule);
+        if candidate.outcome == Outcome::Loaded {
+            for line in about(&candidate.path) {
+                out += &format!("    with:   {line}\n");
+            }
+        }
         if let Some(reason) = &candidate.reason {
             out += &format!("    why:    {}\n    remedy: {}\n", reason.text, reason.remedy);
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ultramarine_abi::{
     self as abi, Command, Status, TensorDesc,
     fused::{self, FusedInterface, Program},
-    interface::{kernel, memory},
+    interface::{kernel, memory, stream_memory},
     status,
 };
 
@@ -202,6 +202,10 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
     if id == memory::INTERFACE {
         // SAFETY: what the backend has under that id.
         return unsafe { super::memory::watched::<S>(cx, found) };
+    }
+    if id == stream_memory::INTERFACE {
+        // SAFETY: as above.
+        return unsafe { super::stream_memory::watched::<S>(cx, found) };
     }
     if id == kernel::INTERFACE {
         // SAFETY: as above.

@@ -13,6 +13,7 @@ mod kernel;
 mod memory;
 mod signature;
 mod state;
+mod stream_memory;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,9 @@ use ultramarine_abi::{
     self as abi, Status,
     dlpack::device_type,
     fused::FusedInterface,
-    interface::{kernel::KernelInterface, memory::MemoryInterface},
+    interface::{
+        kernel::KernelInterface, memory::MemoryInterface, stream_memory::StreamMemoryInterface,
+    },
     status,
 };
 
@@ -50,6 +53,8 @@ struct Context {
     memory: OnceLock<(MemoryInterface, MemoryInterface)>,
     /// Likewise that for kernels of users.
     kernel: OnceLock<(KernelInterface, KernelInterface)>,
+    /// Likewise that for memory in the order of streams.
+    stream_memory: OnceLock<(StreamMemoryInterface, StreamMemoryInterface)>,
 }
 
 static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
@@ -99,6 +104,7 @@ pub fn validated(table: abi::BackendTable) -> abi::BackendTable {
         fused: OnceLock::new(),
         memory: OnceLock::new(),
         kernel: OnceLock::new(),
+        stream_memory: OnceLock::new(),
     });
     calls::table(slot, &table)
 }

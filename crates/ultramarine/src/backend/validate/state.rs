@@ -346,6 +346,33 @@ impl State {
         self.idle("buffer", key, &buffer.uses)
     }
 
+    /// Whether work that the stream is given now comes after that work of another.
+    fn waits_for(&self, stream: Key, other: Key, number: u64) -> bool {
+        let (mut seen, mut next) = (HashSet::new(), vec![stream]);
+        while let Some(stream) = next.pop() {
+            let Ok(state) = self.streams.get(stream) else { continue };
+            if state.waits.iter().any(|w| w.1 == other && w.2 >= number) {
+                return true;
+            }
+            if seen.insert(stream) {
+                next.extend(state.waits.iter().map(|w| w.1));
+            }
+        }
+        false
+    }
+
+    /// A buffer that is given back in the order of a stream, which may use it still, as may what
+    /// the stream waits for.
+    pub fn buffer_gone_in_order(&mut self, key: Key, stream: Key) -> Check {
+        self.streams.get(stream)?;
+        let mut buffer = self.buffers.remove(key)?;
+        if buffer.foreign {
+            return Err(format!("buffer {:#x} is over memory of somebody else", key.1));
+        }
+        buffer.uses.retain(|(by, number)| *by != stream && !self.waits_for(stream, *by, *number));
+        self.idle("buffer", key, &buffer.uses)
+    }
+
     /// A kernel that is given back.
     pub fn kernel_gone(&mut self, key: Key) -> Check {
         let uses = self.kernels.remove(key)?;

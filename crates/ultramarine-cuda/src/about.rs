@@ -1,0 +1,94 @@
+//! What was found on this machine, for people.
+
+use crate::sys::driver;
+use crate::sys::find::{self, Kind};
+use core::ffi::{c_char, c_int, c_void};
+use libloading::Library;
+use ultramarine_abi::helper::guard_value;
+use ultramarine_abi::interface::about::AboutInterface;
+
+/// The interface.
+pub static TABLE: AboutInterface =
+    AboutInterface { size: size_of::<AboutInterface>() as u32, flags: 0, describe: Some(describe) };
+
+unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u64) -> u64 {
+    guard_value(None, 0, || {
+        let told = lines().join("\n");
+        let bytes = told.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        if !text.is_null() {
+            // SAFETY: the caller has room for so many bytes.
+            unsafe { text.cast::<u8>().copy_from_nonoverlapping(told.as_ptr(), bytes) };
+        }
+        told.len() as u64
+    })
+}
+
+/// How the version of a library is asked.
+type Ask = fn(&Library) -> Option<String>;
+
+/// The libraries: what people call each, a function of it, and its version.
+const LIBRARIES: [(Kind, &str, &str, Ask); 4] = [
+    (Kind::Driver, "driver", "cuInit", driver_version),
+    (Kind::Nvrtc, "NVRTC", "nvrtcVersion", nvrtc_version),
+    (Kind::CublasLt, "cuBLASLt", "cublasLtGetVersion", cublas_version),
+    (Kind::Nvtx, "NVTX", "nvtxRangePushA", |_| None),
+];
+
+fn driver_version(_: &Library) -> Option<String> {
+    let (driver, mut version) = (driver::driver().ok()?, 0);
+    // SAFETY: the place is valid; this function needs no cuInit.
+    let code = unsafe { (driver.driver_version)(&mut version) };
+    (code == 0).then(|| format!("for CUDA {}", driver::version_text(version)))
+}
+
+fn nvrtc_version(library: &Library) -> Option<String> {
+    type Function = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: NVRTC's function of that name has this type; the places are valid.
+    let code = unsafe { library.get::<Function>("nvrtcVersion").ok()?(&mut major, &mut minor) };
+    (code == 0).then(|| format!("{major}.{minor}"))
+}
+
+fn cublas_version(library: &Library) -> Option<String> {
+    type Function = unsafe extern "C" fn() -> usize;
+    // SAFETY: cuBLASLt's function of that name has this type and no preconditions.
+    let version = unsafe { library.get::<Function>("cublasLtGetVersion").ok()?() };
+    // 120304 is 12.3.4; 11 and older counted by thousands, which nobody has here.
+    Some(format!("{}.{}", version / 10_000, version / 100 % 100))
+}
+
+/// A line for each library.
+fn lines() -> Vec<String> {
+    let line = |&(kind, what, function, ask): &(Kind, &str, &str, Ask)| match find::open(kind) {
+        Err(why) => format!("{what}: {why}"),
+        Ok(library) => {
+            let version = ask(&library).map(|v| format!(" {v}")).unwrap_or_default();
+            let file = find::file_of(&library, function);
+            let file = file.map(|f| format!(" ({})", f.display())).unwrap_or_default();
+            format!("{what}{version}{file}")
+        }
+    };
+    LIBRARIES.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_line_for_each_library_and_as_much_as_there_is_room_for() {
+        // SAFETY: no room is there.
+        let all = unsafe { describe(std::ptr::null_mut(), std::ptr::null_mut(), 0) } as usize;
+        let mut text = vec![0u8; all];
+        let place = text.as_mut_ptr().cast();
+        // SAFETY: room for so many bytes.
+        assert_eq!(unsafe { describe(std::ptr::null_mut(), place, all as u64 - 5) }, all as u64);
+        assert_eq!(text[all - 5..], [0; 5]);
+        let text = String::from_utf8_lossy(&text[..all - 5]).into_owned();
+        let named = |line: &str, name: &str| line.starts_with(name);
+        for (line, (_, name, ..)) in text.lines().zip(&LIBRARIES) {
+            assert!(named(line, name), "{text}");
+        }
+        assert_eq!(text.lines().count(), LIBRARIES.len());
+    }
+}

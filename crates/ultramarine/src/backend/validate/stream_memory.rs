@@ -1,0 +1,79 @@
+//! The interface `ultramarine.stream_memory/1` of a validated backend: what is given back in the
+//! order of a stream is in use by no other.
+
+use super::{
+    Context,
+    calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    state::{BufferState, State, key},
+};
+use core::ffi::c_void;
+use ultramarine_abi::{
+    self as abi, Status, interface::stream_memory::StreamMemoryInterface, status,
+};
+
+fn interface(cx: &Context) -> Option<&StreamMemoryInterface> {
+    cx.stream_memory.get().map(|(real, _)| real)
+}
+
+unsafe extern "C" fn alloc<const S: usize>(
+    device: Handle,
+    stream: Handle,
+    bytes: u64,
+    buffer: Place,
+    error: ErrorPlace,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.alloc) else { return status::UNSUPPORTED };
+    let before = |s: &mut State| match bytes {
+        0 => Err("a buffer of no bytes".into()),
+        _ => s.streams.get(key(device, stream)).map(|_| ()),
+    };
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, stream, bytes, buffer, e) };
+    let after = |s: &mut State| {
+        // SAFETY: the caller's place, which the backend has filled.
+        let buffer = unsafe { made(buffer, "buffer") }?;
+        if buffer.is_null() {
+            return Err("it returned OK and no buffer".into());
+        }
+        s.buffers.add(key(device, buffer), BufferState::new(bytes))
+    };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("alloc", error, None, before, real, after) }
+}
+
+unsafe extern "C" fn free<const S: usize>(device: Handle, stream: Handle, buffer: Handle) {
+    let Some(cx) = open_context(S) else { return };
+    let Some(real) = interface(cx).and_then(|i| i.free) else { return };
+    let (stream_key, buffer_key) = (key(device, stream), key(device, buffer));
+    if let Err(what) = cx.state().buffer_gone_in_order(buffer_key, stream_key) {
+        cx.finding("free", &what);
+        return;
+    }
+    // SAFETY: the buffer was alive, and is given back once.
+    unsafe { real(device, stream, buffer) }
+}
+
+/// The interface of a slot in place of the backend's own.
+///
+/// # Safety
+/// `found` is NULL or the backend's interface.
+pub(super) unsafe fn watched<const S: usize>(
+    cx: &'static Context,
+    found: *const c_void,
+) -> *const c_void {
+    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
+    let Some(real) = (unsafe { abi::read_sized(found.cast::<StreamMemoryInterface>()) }) else {
+        return found;
+    };
+    let (_, ours) = cx.stream_memory.get_or_init(|| {
+        let ours = StreamMemoryInterface {
+            size: size_of::<StreamMemoryInterface>() as u32,
+            alloc: real.alloc.map(|_| alloc::<S> as _),
+            free: real.free.map(|_| free::<S> as _),
+            ..real
+        };
+        (real, ours)
+    });
+    (&raw const *ours).cast()
+}

@@ -1,0 +1,54 @@
+//! Memory in the order of streams: what was given back on a stream is taken again by the next
+//! request of that stream for as much, while its earlier work may still use it. Other requests
+//! always get new memory.
+
+use super::*;
+use std::collections::HashMap;
+use ultramarine_abi::interface::stream_memory::StreamMemoryInterface;
+
+/// Whether the mock says that it has this.
+pub static OFFERED: AtomicBool = AtomicBool::new(false);
+/// Requests that took what was given back.
+pub static TAKEN_AGAIN: AtomicUsize = AtomicUsize::new(0);
+/// Requests that got new memory.
+pub static NEW: AtomicUsize = AtomicUsize::new(0);
+
+/// Given back, by stream and size.
+static BACK: Mutex<Option<HashMap<(usize, usize), Vec<usize>>>> = Mutex::new(None);
+
+pub static TABLE: StreamMemoryInterface = StreamMemoryInterface {
+    size: size_of::<StreamMemoryInterface>() as u32,
+    flags: 0,
+    alloc: Some(take),
+    free: Some(give_back),
+};
+
+unsafe extern "C" fn take(
+    device: *mut c_void,
+    stream: *mut c_void,
+    bytes: u64,
+    out: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    let key = (stream as usize, bytes.div_ceil(4) as usize);
+    let found = BACK.lock().unwrap().get_or_insert_default().get_mut(&key).and_then(Vec::pop);
+    let Some(block) = found else {
+        NEW.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the host's arguments.
+        return unsafe { alloc(device, bytes, out, error) };
+    };
+    TAKEN_AGAIN.fetch_add(1, Ordering::SeqCst);
+    BUFFERS.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the host's place for the answer.
+    unsafe { *out = block as *mut c_void };
+    status::OK
+}
+
+unsafe extern "C" fn give_back(_: *mut c_void, stream: *mut c_void, buffer: *mut c_void) {
+    // SAFETY: a handle of `alloc`.
+    let length = unsafe { (*buffer.cast::<Vec<f32>>()).len() };
+    BUFFERS.fetch_sub(1, Ordering::SeqCst);
+    let mut back = BACK.lock().unwrap();
+    let lists = back.get_or_insert_default();
+    lists.entry((stream as usize, length)).or_default().push(buffer as usize);
+}
