@@ -37,7 +37,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
                 });
             }
         }
-        for seed in 0..if options.full { 120 } else { 12 } {
+        for seed in 0..if options.full { 40 } else { 12 } {
             recorder.check(&format!("fused/random program {seed}"), || {
                 programs::random(device, &interface, seed)
             });
