@@ -37,7 +37,9 @@
 #define UM_OP_EIG 28u /* Eigenvalues w (..., n) and eigenvectors, the columns of norm 1 of v (..., n, n), of square matrices, in any order. NoAttrs. */
 #define UM_OP_EIGVALS 29u /* w of EIG. NoAttrs. */
 #define UM_OP_SOLVE_TRIANGULAR 30u /* x of a x = b for triangular a (..., n, n), of which one triangle is read, and b and x (..., n, k); equal batch dimensions (broadcast by strides). TriangleAttrs. */
-#define UM_OP_COUNT 31u
+#define UM_OP_SOFTMAX 31u /* e^(x - m) over its sum over the axes of axes, m being the largest element over them. AxesAttrs. */
+#define UM_OP_LOGSUMEXP 32u /* ln of the sum of e^x over the axes of axes, which keep size 1, without overflow on the way: infinity if there is one, -infinity of nothing else. AxesAttrs. */
+#define UM_OP_COUNT 33u
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -222,6 +224,13 @@ typedef struct um_convolve_attrs {
   uint32_t size;
   uint32_t flip; /* 1: the kernel is reversed along its spatial axes. */
 } um_convolve_attrs;
+
+/* Attributes of SOFTMAX and LOGSUMEXP. */
+typedef struct um_axes_attrs {
+  uint32_t size;
+  uint32_t reserved; /* 0. */
+  uint64_t axes; /* Bit i: the sum goes over axis i. */
+} um_axes_attrs;
 
 /* Attributes of the operations that read or make a triangle of a matrix. */
 typedef struct um_triangle_attrs {

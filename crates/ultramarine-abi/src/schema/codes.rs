@@ -94,6 +94,12 @@ code_module! {
         /// and x `(..., n, k)`; equal batch dimensions (broadcast by strides).
         /// [`super::TriangleAttrs`].
         SOLVE_TRIANGULAR = 30 "solve_triangular",
+        /// `e^(x - m)` over its sum over the axes of `axes`, m being the largest element over them.
+        /// [`super::AxesAttrs`].
+        SOFTMAX = 31 "softmax",
+        /// `ln` of the sum of `e^x` over the axes of `axes`, which keep size 1, without overflow on
+        /// the way: infinity if there is one, -infinity of nothing else. [`super::AxesAttrs`].
+        LOGSUMEXP = 32 "logsumexp",
     }
 }
 
@@ -386,6 +392,13 @@ attrs! {
     ConvolveAttrs {
         /// 1: the kernel is reversed along its spatial axes.
         flip: u32,
+    }
+    /// Attributes of SOFTMAX and LOGSUMEXP.
+    AxesAttrs {
+        /// 0.
+        reserved: u32,
+        /// Bit `i`: the sum goes over axis `i`.
+        axes: u64,
     }
     /// Attributes of the operations that read or make a triangle of a matrix.
     TriangleAttrs {

@@ -149,7 +149,11 @@ mod tests {
             }
             assert_eq!(
                 row.size,
-                end.next_multiple_of(if row.name == "ReduceAttrs" { 8 } else { 4 })
+                end.next_multiple_of(if row.fields.iter().any(|f| f.kind == "u64") {
+                    8
+                } else {
+                    4
+                })
             );
         }
     }

@@ -190,6 +190,10 @@ attribute_rows! {
     ConvolveAttrs {
         flip "u32" [None] "1: the kernel is reversed along its spatial axes.";
     }
+    AxesAttrs {
+        reserved "u32" [None] "0.";
+        axes "u64" [None] "Bit i: the sum goes over axis i.";
+    }
     TriangleAttrs {
         upper "u32" [None] "1: the upper triangle, else the lower one.";
     }
@@ -536,5 +540,27 @@ op_rows! {
         codes: None, &[];
         numbers: ["The error is that of a x, relative to the norms of a and x."];
         doc: "x of `a x = b` for triangular `a` `(..., n, n)`, of which one triangle is read, and b and x `(..., n, k)`; equal batch dimensions (broadcast by strides).";
+    }
+    "softmax" 31 1 Extra Same AxesAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 8.0, sums: false;
+        codes: None, &[];
+        numbers: ["Sums in any order, as REDUCE's. Where the largest element is infinite (or NaN), the quotients of what that gives: NaN for all of NaN, and for all if there are only negative infinities."];
+        doc: "`e^(x - m)` over its sum over the axes of `axes`, m being the largest element over them.";
+    }
+    "logsumexp" 32 1 Extra Reduced AxesAttrs {
+        inputs: "x" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 8.0, sums: false;
+        codes: None, &[];
+        numbers: ["Sums in any order, as REDUCE's; the error of the logarithm is that of the sum relative to it."];
+        doc: "`ln` of the sum of `e^x` over the axes of `axes`, which keep size 1, without overflow on the way: infinity if there is one, -infinity of nothing else.";
     }
 }

@@ -5,6 +5,7 @@ pub mod elementwise;
 pub mod matrices;
 pub mod order;
 pub mod places;
+pub mod rows;
 pub mod transforms;
 
 use crate::compare::Want;

@@ -2,7 +2,7 @@
 
 use super::{op_name, with_device};
 use crate::cases::{
-    Case, Scope, Subject, convolve, elementwise, matrices, order, places, transforms,
+    Case, Scope, Subject, convolve, elementwise, matrices, order, places, rows, transforms,
 };
 use crate::compare;
 use crate::device::{Device, Handle, Prepared};
@@ -16,7 +16,7 @@ use ultramarine_abi::{device_flag, layout, schema::op};
 pub type Cases = fn(&Scope) -> Vec<Subject>;
 
 /// A group for each family.
-pub const GROUPS: [(&str, Cases); 22] = [
+pub const GROUPS: [(&str, Cases); 24] = [
     ("ops.copy", elementwise::copy),
     ("ops.fill", elementwise::fill),
     ("ops.arange", elementwise::arange),
@@ -39,6 +39,8 @@ pub const GROUPS: [(&str, Cases); 22] = [
     ("ops.fft", transforms::fft),
     ("ops.convolve", convolve::convolve),
     ("ops.matrices", matrices::all),
+    ("ops.softmax", rows::softmax),
+    ("ops.logsumexp", rows::logsumexp),
 ];
 
 /// The epsilon of a product with TF32's mantissa.

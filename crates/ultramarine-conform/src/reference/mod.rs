@@ -6,6 +6,7 @@ pub mod elementwise;
 pub mod matrices;
 pub mod order;
 pub mod places;
+pub mod rows;
 pub mod threefry;
 pub mod transforms;
 

@@ -19,6 +19,7 @@ pub mod rooms;
 pub mod rule;
 pub mod scan;
 pub mod scatter;
+pub mod softmax;
 pub mod sort;
 pub mod turn;
 pub mod variants;
@@ -59,6 +60,8 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::GATHER_AXIS => gather::prepare_gather_axis(ask),
         op::REDUCE => reduce::prepare(ask),
         op::ARG_REDUCE => arg_reduce::prepare(ask),
+        op::SOFTMAX => softmax::prepare_softmax(ask),
+        op::LOGSUMEXP => softmax::prepare_logsumexp(ask),
         op::ARANGE => arange::prepare(ask),
         op::UNARY => elementwise::prepare_unary(ask),
         op::BINARY => elementwise::prepare_binary(ask),

@@ -188,6 +188,8 @@ pub struct Fold {
     pub count: u64,
     /// Parts that a reduction is cut into, whose results are merged.
     pub segments: u64,
+    /// The tensors' strides along the reduced axis, where there is one alone.
+    pub along: Option<Vec<i64>>,
     blocks: u64,
     /// The reduced axes as they are visited.
     order: Vec<usize>,
@@ -335,7 +337,11 @@ impl Fold {
         put(&mut words, &reduced, room, 0, |axis| magic(axis.size));
         (0..n).for_each(|k| put(&mut words, &reduced, room, 0, |axis| axis.strides[k] as u64));
         let (segments, blocks) = (cut.segments, cut.blocks);
-        Self { variant, words, outputs, count, segments, blocks, order }
+        let along = match &reduced[..] {
+            [axis] => Some(axis.strides[..n].to_vec()),
+            _ => None,
+        };
+        Self { variant, words, outputs, count, segments, along, blocks, order }
     }
 
     /// Whether each reduction joins the same values in the same order, so that the bits are the

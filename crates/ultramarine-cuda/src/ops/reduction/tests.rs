@@ -73,7 +73,7 @@ fn magic_divides() {
         let (factor, shift) = (word & 0xffff_ffff, word >> 32);
         for n in [0i64, 1, 2, size - 1, size, size + 1, 3 * size - 1, (1 << 31) - 1, 123_456_789] {
             let n = n.min((1 << 31) - 1) as u64;
-            let q = ((n * factor >> 32) + n) as u32 >> shift;
+            let q = (((n * factor) >> 32) + n) as u32 >> shift;
             assert_eq!(u64::from(q), n / size as u64, "{n} / {size}");
         }
     }
