@@ -25,6 +25,12 @@ PLUGIN = BUILT / "backends" / "libultramarine-cuda.so"
 PYTHON = sys.executable
 
 
+# Where jax is the other side.
+ON_GPU = (("JAX_PLATFORMS", "cuda,cpu"),)
+# Fused programs run at their first call, where otherwise they would be compiled beside it.
+WAIT = ("ULTRAMARINE_CUDA_FUSE", "wait")
+
+
 @dataclass
 class Step:
     """A command, how long it may take in seconds, and modules without which it is skipped."""
@@ -34,6 +40,8 @@ class Step:
     limit: int
     needs: tuple[str, ...] = ()
     lines: int = 3
+    # Beyond the environment of all steps.
+    env: tuple[tuple[str, str], ...] = ()
 
 
 def has(module: str) -> bool:
@@ -78,7 +86,7 @@ def steps() -> list[Step]:
             ("mlx", "pytest"),
             12,
         ),
-        Step("random", script("random_cases.py", "24000"), 400, lines=6),
+        Step("random", script("random_cases.py", "24000"), 400, (), 6, (WAIT,)),
         Step(
             "dlpack",
             [
@@ -94,6 +102,7 @@ def steps() -> list[Step]:
             200,
             ("torch",),
             30,
+            ON_GPU,
         ),
         Step(
             "interchange",
@@ -101,6 +110,7 @@ def steps() -> list[Step]:
             200,
             ("pytest", "torch"),
             8,
+            ON_GPU,
         ),
         Step(
             "kernels",
@@ -151,8 +161,7 @@ def environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([*paths, *([given] if given else [])]),
         "PYTHONUNBUFFERED": "1",
         "ULTRAMARINE_BACKEND_PATH": str(PLUGIN.parent),
-        # The others share the GPU's memory with us.
-        "JAX_PLATFORMS": "cuda,cpu",
+        # jax shares the GPU's memory with us.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }
 
@@ -170,7 +179,7 @@ def run(step: Step, out: Path, env: dict[str, str]) -> tuple[str, str]:
                 step.command,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env=env,
+                env={**env, **dict(step.env)},
                 cwd=ROOT,
                 timeout=step.limit,
             ).returncode
