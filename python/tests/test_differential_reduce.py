@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import ALL, FLOATS, LAYOUTS, REALS, Tally, given, sample
+from harness import ALL, FLOATS, LAYOUTS, REALS, Tally, given, sample, um
 
 SHAPES = [(), (1,), (7,), (0,), (3, 0), (4, 5), (2, 3, 4), (37, 67), (3, 1025), (1025, 3)]
 
@@ -117,6 +117,7 @@ SCANS = {
 @pytest.mark.parametrize("op", SCANS)
 def test_scans(tally: Tally, op: str, dtype: str) -> None:
     domain, ulps = SCANS[op]
+    any_turns = (op, dtype) == ("logcumsumexp", "complex64") and um.default_device() != um.cpu
     for shape, layout, axis in sample(cases_over(SHAPES), 30, op, dtype):
         if isinstance(axis, tuple):
             continue
@@ -124,7 +125,11 @@ def test_scans(tally: Tally, op: str, dtype: str) -> None:
         for reverse, inclusive in ((False, True), (True, True), (False, False), (True, False)):
 
             def case(mx, x, axis=axis, reverse=reverse, inclusive=inclusive):
-                return getattr(mx, op)(x, axis=axis, reverse=reverse, inclusive=inclusive)
+                y = getattr(mx, op)(x, axis=axis, reverse=reverse, inclusive=inclusive)
+                if any_turns:
+                    # Multiples of 2 pi depend on the order of adding, which is a device's own.
+                    return mx.real(y), mx.cos(mx.imag(y)), mx.sin(mx.imag(y))
+                return y
 
             name = f"{shape} {layout.name} axis {axis} {reverse} {inclusive}"
             tally.same(name, case, x, ulps=ulps, scale="largest")

@@ -296,7 +296,7 @@ op_rows! {
         more: [];
         ulps: 0.0, sums: false;
         codes: Some("reduce"), &SCAN_CODES;
-        numbers: ["Any order of adding, as in REDUCE. An exclusive scan begins with the neutral element: 0, 1, the largest value (infinity), the smallest, -infinity for logaddexp."];
+        numbers: ["Any order of adding, as in REDUCE. An exclusive scan begins with the neutral element: 0, 1, the largest value (infinity), the smallest, -infinity for logaddexp.", "The imaginary part of a complex logaddexp is what the order of adding makes it: it may be off by multiples of 2 pi."];
         doc: "Running reduction along an axis.";
     }
     "matmul" 9 1 Basic Matmul NoAttrs {
