@@ -35,8 +35,8 @@ impl<const K: usize> Axes<K> {
                 && (0..K).all(|k| axes.stride[k][last] == strides[k][d].wrapping_mul(size));
             let at = if joins { last } else { axes.count };
             axes.size[at] = if joins { axes.size[at] * size } else { size };
-            for k in 0..K {
-                axes.stride[k][at] = strides[k][d];
+            for (kept, given) in axes.stride.iter_mut().zip(strides) {
+                kept[at] = given[d];
             }
             axes.count = at + 1;
         }

@@ -1,4 +1,4 @@
-//! Device memory, kept for reuse: blocks of the driver's, cut and joined by the [`pool`].
+//! Device memory, kept for reuse: blocks of the driver's, cut and joined by the `pool`.
 //!
 //! The host frees a buffer when no stream uses it any more, or in the order of the only stream
 //! that does. What is kept goes back to the driver when a limit or a lack of memory asks for it.

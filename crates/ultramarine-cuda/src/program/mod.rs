@@ -1,5 +1,5 @@
 //! Kernels: CUDA C compiled by NVRTC for the device, once for each name; what was compiled is kept
-//! on disk ([`disk`]), and can be compiled without anybody waiting ([`background`]).
+//! on disk ([`mod@disk`]), and can be compiled without anybody waiting ([`background`]).
 
 pub mod background;
 pub mod compile;

@@ -97,7 +97,7 @@ fn directories(row: &Row) -> (Vec<PathBuf>, usize) {
 }
 
 /// Directories of the `nvidia` packages that this plugin is installed beside: ours is
-/// site-packages/<package>/backends/<file>, and they are three up.
+/// `site-packages/<package>/backends/<file>`, and they are three up.
 fn packages() -> Vec<PathBuf> {
     let own = own_path();
     let above = own.iter().flat_map(|file| file.ancestors().skip(1).take(5));
