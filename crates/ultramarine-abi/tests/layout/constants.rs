@@ -51,6 +51,7 @@ pub fn all() -> Vec<(String, Value)> {
         UM_OUT_OF_MEMORY = status::OUT_OF_MEMORY;
         UM_FORKED = status::FORKED;
         UM_INVALID = status::INVALID;
+        UM_NOT_YET = status::NOT_YET;
         UM_SANITIZER_ADDRESS = sanitizer::ADDRESS;
         UM_SANITIZER_THREAD = sanitizer::THREAD;
         UM_SANITIZER_MEMORY = sanitizer::MEMORY;
