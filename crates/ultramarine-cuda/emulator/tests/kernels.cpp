@@ -143,10 +143,17 @@ extern "C" __global__ void tiles(int *out) {
   block.sync();
   if (tile.thread_rank() == 0) out[tile.meta_group_rank()] = sum + 1000 * tile.any(0);
   else tile.any(1);
+}
+extern "C" __global__ void ranks(unsigned long long *out) {
+  auto grid = cg::this_grid();
+  out[grid.thread_rank()] = 100 * grid.size() + threadIdx.x + 10 * blockIdx.x;
 })");
   Address out = upload(std::vector<int>(4, 0));
   EXPECT(launch(function_of(module, "tiles"), 1, 32, 0, nullptr, {&out}), 0);
   EXPECT(download<int>(out, 4)[2], 16 * 8 + 28 + 1000);
+  Address ranks = upload(std::vector<unsigned long long>(6, 0));
+  EXPECT(launch(function_of(module, "ranks"), 3, 2, 0, nullptr, {&ranks}), 0);
+  EXPECT(download<unsigned long long>(ranks, 6)[5], 621);
 }
 
 // Every block finds poison in its shared memory, also in that of templates.

@@ -1,4 +1,5 @@
-// The groups of threads of a block and of a warp, as far as kernels use them. No groups of the grid.
+// The groups of threads of a block and of a warp, as far as kernels use them. The grid's has ranks,
+// but no sync: blocks run one after another.
 #pragma once
 
 namespace cooperative_groups {
@@ -15,6 +16,20 @@ struct thread_block {
   static dim3 dim_threads() { return blockDim; }
 };
 inline thread_block this_thread_block() { return {}; }
+
+struct grid_group {
+  static unsigned long long block_rank() {
+    return blockIdx.x + (unsigned long long)gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
+  }
+  static unsigned long long num_blocks() { return (unsigned long long)gridDim.x * gridDim.y * gridDim.z; }
+  static unsigned long long thread_rank() { return block_rank() * thread_block::size() + thread_block::thread_rank(); }
+  static unsigned long long size() { return num_blocks() * thread_block::size(); }
+  static unsigned long long num_threads() { return size(); }
+  static dim3 block_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
+  static dim3 dim_blocks() { return gridDim; }
+  static bool is_valid() { return false; }
+};
+inline grid_group this_grid() { return {}; }
 
 template <unsigned width, typename Parent = void> struct thread_block_tile {
   static_assert(width && width <= 32 && (width & (width - 1)) == 0, "a tile is a part of a warp");
