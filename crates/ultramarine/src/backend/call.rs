@@ -261,17 +261,7 @@ impl Exec {
         inputs: &[Operand<'_>],
         outputs: &[Operand<'_>],
     ) -> Result<Arc<Plan>> {
-        let mut words = SmallVec::<[u64; 8]>::new();
-        // SAFETY: attribute structs are plain integers without padding that matters:
-        // `new` builds them whole, and the key only needs equal bytes for equal plans.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(attributes as *const A as *const u8, size_of::<A>())
-        };
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            words.push(u64::from_le_bytes(word));
-        }
+        let words = super::plan::words_of(attributes);
         let raw = attributes as *const A as *const c_void;
         // SAFETY: `raw` is the op's attribute struct; `words` holds its bytes.
         unsafe { self.device.plan(op, raw, &words, inputs, outputs) }

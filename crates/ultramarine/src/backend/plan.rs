@@ -1,7 +1,7 @@
 //! Plans: prepared once per op, dtypes, ranks and layout classes.
 
 use super::{DeviceState, call::Operand, device_stream, host, is_refusal, kernels::Kernels};
-use crate::{error::Result, log, shape, stream::lock};
+use crate::{dtype::Dtype, error::Result, log, shape, stream::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -115,13 +115,32 @@ impl PlanCache {
 pub(super) fn describe(t: &Operand<'_>) -> (TensorDesc, u64) {
     let contiguous = shape::is_contiguous(t.shape, &t.value.strides);
     let layout = if contiguous { layout::CONTIGUOUS } else { layout::STRIDED };
+    described(t.dtype, t.shape.len(), layout)
+}
+
+/// [`describe`] without a tensor.
+fn described(dtype: Dtype, ndim: usize, layout: u32) -> (TensorDesc, u64) {
     let desc = TensorDesc {
         size: size_of::<TensorDesc>() as u32,
-        ndim: t.shape.len() as i32,
-        dtype: t.dtype.to_dl(),
+        ndim: ndim as i32,
+        dtype: dtype.to_dl(),
         layout,
     };
-    (desc, (t.dtype as u64) << 32 | (t.shape.len() as u64) << 8 | layout as u64)
+    (desc, (dtype as u64) << 32 | (ndim as u64) << 8 | layout as u64)
+}
+
+/// A plain struct as words of a key.
+pub(super) fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
+    // SAFETY: attribute structs are plain integers without padding that matters: `new`
+    // builds them whole, and the key only needs equal bytes for equal plans.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(plain as *const A as *const u8, size_of::<A>()) };
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    };
+    bytes.chunks(8).map(word).collect()
 }
 
 /// The answer of a table's `prepare`: a plan, or that it wants another layout. `None`: it
@@ -187,7 +206,45 @@ impl DeviceState {
             descs.push(desc);
             key.push(word);
         }
-        let n = inputs.len();
+        // SAFETY: by this function's contract; the descriptions are of these tensors.
+        unsafe { self.asked(op, attributes, key, &descs, inputs.len()) }
+    }
+
+    /// Whether one of the device's tables has a kernel for contiguous tensors of these dtypes and ranks.
+    pub(crate) fn offers<A: Copy>(
+        &'static self,
+        op: OpId,
+        attributes: &A,
+        inputs: &[(Dtype, usize)],
+        outputs: &[(Dtype, usize)],
+    ) -> Result<bool> {
+        let mut key = PlanKey::new();
+        key.push((op as u64) << 32 | (inputs.len() as u64) << 8 | outputs.len() as u64);
+        key.extend_from_slice(&words_of(attributes));
+        let mut descs: SmallVec<[TensorDesc; 8]> = SmallVec::new();
+        for (dtype, ndim) in inputs.iter().chain(outputs) {
+            let (desc, word) = described(*dtype, *ndim, layout::CONTIGUOUS);
+            descs.push(desc);
+            key.push(word);
+        }
+        let raw = attributes as *const A as *const c_void;
+        // SAFETY: the op's attribute struct, whose bytes the key holds, and the descriptions.
+        let plan = unsafe { self.asked(op, raw, key, &descs, inputs.len()) }?;
+        Ok(plan.status != status::UNSUPPORTED)
+    }
+
+    /// The plan for an op with `n` inputs.
+    ///
+    /// # Safety
+    /// `attributes` is the op's attribute struct; `key` holds the same, and the descriptions.
+    unsafe fn asked(
+        &'static self,
+        op: OpId,
+        attributes: *const c_void,
+        key: PlanKey,
+        descs: &[TensorDesc],
+        n: usize,
+    ) -> Result<Arc<Plan>> {
         let ask = |kernels: &'static Kernels| {
             let Some(prepare) = kernels.table.prepare else { return Ok(None) };
             let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -202,7 +259,7 @@ impl DeviceState {
                     descs.as_ptr(),
                     n as u32,
                     descs[n..].as_ptr(),
-                    outputs.len() as u32,
+                    (descs.len() - n) as u32,
                     &mut raw,
                     &mut error,
                 )

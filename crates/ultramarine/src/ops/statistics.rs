@@ -3,6 +3,7 @@
 use super::{
     lean::{bin, like, slice_axis, un, without_axis},
     reduce::{axes_of, joined, kept, squeezed},
+    rows::Rows,
     shapeless::share,
 };
 use crate::{
@@ -35,6 +36,20 @@ fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
 
 fn barrier(a: &Array) -> Array {
     a.stop_gradient()
+}
+
+/// Softmax over axes, of an array of a floating dtype.
+pub(crate) fn softmax_of_parts(a: &Array, axes: &[isize]) -> Result<Array> {
+    let e = bin(binary::SUBTRACT, a, &barrier(&a.max(Some(axes), true)?))?.exp()?;
+    let sum = e.sum(Some(axes), true)?;
+    bin(binary::DIVIDE, &e, &sum)
+}
+
+/// The logarithm of the sum of the exponentials over axes, which keep size 1, of an array of a floating dtype.
+pub(crate) fn logsumexp_of_parts(a: &Array, axes: &[isize]) -> Result<Array> {
+    let top = shift(a, axes)?;
+    let sum = bin(binary::SUBTRACT, a, &top)?.exp()?.sum(Some(axes), true)?;
+    un(unary::LOG, &sum).add(&top)
 }
 
 impl Array {
@@ -144,10 +159,10 @@ impl Array {
         }
         let named = axes_of(self, axes)?;
         let a = self.astype(self.dtype().to_inexact());
-        let axes = signed(&named);
-        let top = shift(&a, &axes)?;
-        let sum = bin(binary::SUBTRACT, &a, &top)?.exp()?.sum(Some(&axes), true)?;
-        let out = un(unary::LOG, &sum).add(&top)?;
+        let out = match Rows::native(true, &a, &named)? {
+            Some(own) => own,
+            None => logsumexp_of_parts(&a, &signed(&named))?,
+        };
         if keepdims { Ok(out) } else { squeezed(&out, &named) }
     }
 
@@ -164,14 +179,15 @@ impl Array {
         self.computable("softmax")?;
         let named = axes_of(self, axes)?;
         let dtype = self.dtype().to_inexact();
-        let inner = if precise && dtype.size() == 2 { Dtype::Float32 } else { dtype };
-        let a = self.astype(inner);
         if self.size() == 0 {
-            return Ok(a.astype(dtype));
+            return Ok(self.astype(dtype));
         }
-        let axes = signed(&named);
-        let e = bin(binary::SUBTRACT, &a, &barrier(&a.max(Some(&axes), true)?))?.exp()?;
-        let sum = e.sum(Some(&axes), true)?;
-        Ok(bin(binary::DIVIDE, &e, &sum)?.astype(dtype))
+        let a = self.astype(dtype);
+        // A kernel is precise in any case.
+        if let Some(own) = Rows::native(false, &a, &named)? {
+            return Ok(own);
+        }
+        let inner = if precise && dtype.size() == 2 { Dtype::Float32 } else { dtype };
+        Ok(softmax_of_parts(&a.astype(inner), &signed(&named))?.astype(dtype))
     }
 }

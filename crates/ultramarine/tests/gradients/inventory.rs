@@ -54,6 +54,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("RandomBits", Not("no derivatives; keys are mapped in tests/random.rs")),
     ("Recode", Not("storage dtypes: tests/storage.rs")),
     ("Reduce", Here(&["sum", "prod", "min", "max"])),
+    ("Rows", Not("softmax and logsumexp on devices that have them: src/ops/rows.rs")),
     ("Scan", Here(&["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"])),
     ("Scatter", Here(&["index_update", "index_update, add", "index_update, multiply"])),
     ("ScatterAxis", Python(&["put_along_axis", "put_along_axis, mapped indices"])),
