@@ -72,11 +72,11 @@ def steps() -> list[Step]:
                 "--jobs",
                 "8",
                 "--time-limit",
-                "240",
+                "400",
                 "--large",
                 str(PLUGIN),
             ],
-            400,
+            580,
             lines=30,
         ),
         Step(

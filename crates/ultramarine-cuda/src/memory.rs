@@ -223,6 +223,9 @@ unsafe extern "C" fn native_stream(device: *mut c_void, stream: *mut c_void) -> 
     guard_value(host.as_ref(), 0, || stream.unwrap_or(&device.default_stream).handle() as u64)
 }
 
+/// `CU_STREAM_LEGACY`.
+const LEGACY: u64 = 1;
+
 /// Somebody else's stream: one of the device's context, or a number that DLPack gives a meaning
 /// to, which are the driver's own names (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`). The context
 /// is current.
@@ -264,7 +267,9 @@ unsafe extern "C" fn wait_foreign(
         with_device::<Device>(device, error, |device| {
             let _entered = device.enter()?;
             let ours = stream.cast::<Stream>().as_ref().unwrap_or(&device.default_stream);
-            let theirs = foreign_stream(device, foreign)?;
+            // As a native handle, which tables of DLPack's exchange API give, 0 is the legacy
+            // default stream.
+            let theirs = foreign_stream(device, if foreign == 0 { LEGACY } else { foreign })?;
             if theirs == ours.handle() {
                 return Ok(());
             }

@@ -40,6 +40,8 @@ static auto &functions = *new std::unordered_map<void *, Function *>;
 static size_t elf_size(const void *image) {
   const Elf64_Ehdr *header = (const Elf64_Ehdr *)image;
   if (memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_ident[EI_CLASS] != ELFCLASS64) return 0;
+  // A real compiler's code is for a GPU.
+  if (header->e_type != ET_DYN) return 0;
   size_t size = header->e_shoff + (size_t)header->e_shentsize * header->e_shnum;
   const Elf64_Shdr *sections = (const Elf64_Shdr *)((const char *)image + header->e_shoff);
   for (int i = 0; i < header->e_shnum; i++)

@@ -284,6 +284,17 @@ impl Programs {
         name: &str,
     ) -> Result<Option<Kernel>> {
         keep(&text);
+        if COUNTERS.compiled.load(Ordering::Relaxed) == 0 {
+            // What NVRTC opens and makes at its first use registers handlers of the process's exit.
+            // Those of `background` have to come later, so that they run before.
+            let first = Text {
+                name: "first".to_owned(),
+                text: "extern \"C\" __global__ void kernel() {}\n".to_owned(),
+                options: text.options.clone(),
+                expressions: Vec::new(),
+            };
+            compile::compile(&first)?;
+        }
         let place = Compiled::default();
         lock(&self.awaited).insert(name.to_owned(), place.clone());
         let host = device.host;

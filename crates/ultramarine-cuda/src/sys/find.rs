@@ -119,13 +119,14 @@ pub fn headers(major: i32) -> Vec<PathBuf> {
     }
     all.extend(packages.iter().flat_map(|p| below.iter().map(move |b| p.join(b))));
     all.push(PathBuf::from("/usr/local/cuda/include"));
-    // Those of one version: the first that are there.
-    let Some(found) = all.into_iter().find(|p| p.join("cuda_fp16.h").is_file()) else {
-        return Vec::new();
+    // Those of one version: the first that are there, with what they include themselves.
+    let set = |found: PathBuf| {
+        let more = [found.join("cccl"), found.join("../../cuda_cccl/include")];
+        let set: Vec<_> = [found].into_iter().chain(more).filter(|p| p.is_dir()).collect();
+        let has = |name: &str| set.iter().any(|p| p.join(name).is_file());
+        (has("cuda_fp16.h") && has("nv/target")).then_some(set)
     };
-    let templates = [found.join("cccl"), found.join("../../cuda_cccl/include")];
-    let there = templates.into_iter().filter(|p| p.is_dir());
-    std::iter::once(found.clone()).chain(there).collect()
+    all.into_iter().find_map(set).unwrap_or_default()
 }
 
 /// The file that this code is in.

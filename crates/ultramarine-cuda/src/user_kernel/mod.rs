@@ -4,14 +4,16 @@
 //! instantiates; others by their plain name, be they `extern "C"` or not. CUDA's headers are
 //! found where they are installed.
 
+mod source;
+
 use crate::allocator::Buffer;
 use crate::context::{self, Context, lock};
 use crate::device::{Device, Facts};
 use crate::failure::cuda;
 use crate::stream::Stream;
 use crate::sys::driver::{FunctionHandle, ModuleHandle, code};
-use crate::sys::{find, nvrtc};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_int, c_void};
+use source::Given;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::helper::{Failure, Result, give, handle, host_of, take, with_device};
@@ -30,8 +32,6 @@ pub static TABLE: KernelInterface = KernelInterface {
     info: Some(info),
 };
 
-/// The language, as users name it.
-const LANGUAGE: &str = "cuda-c";
 /// Most arguments of a launch.
 const MOST_ARGUMENTS: u32 = 1024;
 /// Most blocks of a grid in x, y, z, and threads of a block.
@@ -77,95 +77,6 @@ impl Drop for UserKernel {
 
 // ---- compiling --------------------------------------------------------------------------------
 
-/// Options of a compiler as a shell parts them: at spaces, but for what is in quotes.
-fn parted(options: &str) -> Vec<String> {
-    let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for c in options.chars() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            None if matches!(c, '"' | '\'') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            None if c.is_whitespace() => all.extend(word.take()),
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    all.extend(word);
-    all
-}
-
-/// Options for NVRTC: the user's, and what they do not say.
-fn options(users: &str) -> Result<Vec<String>> {
-    let mut all = parted(users);
-    if !all.iter().any(|o| o.trim_start_matches('-').starts_with("std")) {
-        all.push("--std=c++17".to_owned());
-    }
-    all.push("--device-as-default-execution-space".to_owned());
-    let (nvrtc, mut major, mut minor) = (nvrtc::nvrtc()?, 0, 0);
-    // SAFETY: the places are valid.
-    unsafe { (nvrtc.version)(&mut major, &mut minor) };
-    // After the user's own directories.
-    let headers = find::headers(major);
-    all.extend(headers.iter().map(|path| format!("--include-path={}", path.display())));
-    Ok(all)
-}
-
-/// What a source says, as texts.
-struct Given {
-    text: String,
-    entry: String,
-    /// `entry<arguments>`, if there are template arguments.
-    expression: Option<String>,
-    options: Vec<String>,
-}
-
-/// A text of the host's.
-///
-/// # Safety
-/// `text` is NULL or NUL-terminated and valid for `'a`.
-unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str> {
-    if text.is_null() {
-        return Err(Failure::invalid(format!("a kernel without {what}")));
-    }
-    // SAFETY: by this function's contract.
-    unsafe { CStr::from_ptr(text) }
-        .to_str()
-        .map_err(|_| Failure::invalid(format!("the {what} of a kernel is no UTF-8")))
-}
-
-/// # Safety
-/// The source is as the contract has it.
-unsafe fn given(source: &KernelSource) -> Result<Given> {
-    // SAFETY: the contract's.
-    unsafe {
-        let language = text(source.language, "language")?;
-        if language != LANGUAGE {
-            return Err(Failure::unsupported(format!(
-                "kernels are in {LANGUAGE} here, not in {language}"
-            )));
-        }
-        let entry = text(source.entry, "name")?.to_owned();
-        if source.source.is_null() {
-            return Err(Failure::invalid("a kernel without source"));
-        }
-        let bytes = core::slice::from_raw_parts(
-            source.source.cast::<u8>(),
-            usize::try_from(source.source_bytes).unwrap_or(0),
-        );
-        let whole = core::str::from_utf8(bytes)
-            .map_err(|_| Failure::invalid("the source of a kernel is no UTF-8"))?;
-        let mut arguments = Vec::new();
-        for i in 0..source.n_template_arguments as usize {
-            arguments.push(text(*source.template_arguments.add(i), "template argument")?);
-        }
-        let expression =
-            (!arguments.is_empty()).then(|| format!("{entry}<{}>", arguments.join(", ")));
-        let users = if source.options.is_null() { "" } else { text(source.options, "options")? };
-        Ok(Given { text: whole.to_owned(), entry, expression, options: options(users)? })
-    }
-}
-
 /// The function of that name in a module.
 fn function_of(
     device: &Device,
@@ -188,7 +99,8 @@ fn load(
 ) -> Result<Option<(ModuleHandle, FunctionHandle)>> {
     let expressions: Vec<String> = expression.iter().map(|e| (*e).to_owned()).collect();
     let (programs, driver) = (&device.programs, device.driver);
-    let made = programs.compile(device, &given.entry, &given.text, &given.options, &expressions)?;
+    let (name, text) = (&given.entry, &given.text);
+    let made = programs.compile(device, name, text, &given.options, &expressions)?;
     let mut module = std::ptr::null_mut();
     // SAFETY: the image is NVRTC's, which says its own length; the place is valid.
     unsafe { cuda!(driver.module_load(&mut module, made.image.as_ptr().cast())) }?;
@@ -385,7 +297,7 @@ unsafe extern "C" fn compile(
         with_device::<Device>(device, error, |device| {
             let source =
                 read_sized(source).ok_or_else(|| Failure::invalid("there is no kernel"))?;
-            let given = given(&source)?;
+            let given = Given::of(&source)?;
             let _entered = device.enter()?;
             give(kernel, UserKernel::new(device, &given)?)
         })
@@ -459,17 +371,5 @@ unsafe extern "C" fn info(
                 false => Err(Failure::invalid("no place for what is known of the kernel")),
             }
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_parted_as_a_shell_does() {
-        assert_eq!(parted(""), [""; 0]);
-        assert_eq!(parted("  --fmad=false\t-DX=1 "), ["--fmad=false", "-DX=1"]);
-        assert_eq!(parted("-I\"a b\" '-DY=\"z\"' ''"), ["-Ia b", "-DY=\"z\"", ""]);
     }
 }
