@@ -39,7 +39,9 @@
 #define UM_OP_SOLVE_TRIANGULAR 30u /* x of a x = b for triangular a (..., n, n), of which one triangle is read, and b and x (..., n, k); equal batch dimensions (broadcast by strides). TriangleAttrs. */
 #define UM_OP_SOFTMAX 31u /* e^(x - m) over its sum over the axes of axes, m being the largest element over them. AxesAttrs. */
 #define UM_OP_LOGSUMEXP 32u /* ln of the sum of e^x over the axes of axes, which keep size 1, without overflow on the way: infinity if there is one, -infinity of nothing else. AxesAttrs. */
-#define UM_OP_COUNT 33u
+#define UM_OP_RMS_NORM 33u /* x / sqrt(mean(x^2) + scalar 0) * weight, the mean being that of the last axis, of which there is at least one. NoAttrs. */
+#define UM_OP_LAYER_NORM 34u /* (x - m) / sqrt(v + scalar 0) * weight + bias, m being the mean of the last axis, of which there is at least one, and v that of (x - m)^2. NoAttrs. */
+#define UM_OP_COUNT 35u
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */

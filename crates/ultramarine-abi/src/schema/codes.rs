@@ -100,6 +100,12 @@ code_module! {
         /// `ln` of the sum of `e^x` over the axes of `axes`, which keep size 1, without overflow on
         /// the way: infinity if there is one, -infinity of nothing else. [`super::AxesAttrs`].
         LOGSUMEXP = 32 "logsumexp",
+        /// `x / sqrt(mean(x^2) + scalar 0) * weight`, the mean being that of the last axis, of
+        /// which there is at least one. [`super::NoAttrs`].
+        RMS_NORM = 33 "rms_norm",
+        /// `(x - m) / sqrt(v + scalar 0) * weight + bias`, m being the mean of the last axis, of
+        /// which there is at least one, and v that of `(x - m)^2`. [`super::NoAttrs`].
+        LAYER_NORM = 34 "layer_norm",
     }
 }
 

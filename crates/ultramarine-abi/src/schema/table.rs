@@ -563,4 +563,26 @@ op_rows! {
         numbers: ["Sums in any order, as REDUCE's; the error of the logarithm is that of the sum relative to it."];
         doc: "`ln` of the sum of `e^x` over the axes of `axes`, which keep size 1, without overflow on the way: infinity if there is one, -infinity of nothing else.";
     }
+    "rms_norm" 33 1 Extra Elementwise NoAttrs {
+        inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false;
+        scalars: [Scalar::Float64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 8.0, sums: false;
+        codes: None, &[];
+        numbers: ["The sum of the squares in any order, as REDUCE's. The weight has the output's shape by zero strides, mostly."];
+        doc: "`x / sqrt(mean(x^2) + scalar 0) * weight`, the mean being that of the last axis, of which there is at least one.";
+    }
+    "layer_norm" 34 1 Extra Elementwise NoAttrs {
+        inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false, "bias" [InputDtype::Main] false;
+        scalars: [Scalar::Float64];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 8.0, sums: false;
+        codes: None, &[];
+        numbers: ["Sums in any order, as REDUCE's; the error is relative to the larger of the product and the bias. Weight and bias have the output's shape by zero strides, mostly."];
+        doc: "`(x - m) / sqrt(v + scalar 0) * weight + bias`, m being the mean of the last axis, of which there is at least one, and v that of `(x - m)^2`.";
+    }
 }

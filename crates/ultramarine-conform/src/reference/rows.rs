@@ -1,4 +1,4 @@
-//! SOFTMAX and LOGSUMEXP: what is computed of rows.
+//! SOFTMAX, LOGSUMEXP, RMS_NORM and LAYER_NORM: what is computed of rows.
 
 use super::{order::sum_slack, working};
 use crate::compare::Want;
@@ -76,4 +76,37 @@ pub fn logsumexp(axes: u64, input: &Array) -> (Vec<i64>, Vec<Want>) {
         wants.push(Want { at: top.abs().max(value.abs()), ..Want::near(Num::Real(value), slack) });
     });
     (part(&input.shape, axes, true), wants)
+}
+
+/// RMS_NORM of x and a weight; LAYER_NORM of x, a weight and a bias. Of their shape.
+pub fn norm(eps: f64, inputs: &[Array]) -> Vec<Want> {
+    let (input, weight) = (&inputs[0], &inputs[1].values);
+    let bias = inputs.get(2).map(|bias| &bias.values);
+    let mut wants = vec![Want::ANY; input.values.len()];
+    let epsilon = working(input.dtype).epsilon();
+    rows(input, 1 << (input.shape.len() - 1), |values, places| {
+        let mean = |f: &dyn Fn(f64) -> f64| {
+            values.iter().map(|x| f(*x)).sum::<f64>() / values.len() as f64
+        };
+        let off = if bias.is_some() { mean(&|x| x) } else { 0.0 };
+        let scale = (mean(&|x| (x - off) * (x - off)) + eps).sqrt();
+        let error = sum_slack(input.dtype, values.len(), 1.0);
+        // That of the mean, which every distance has.
+        let shift = match bias {
+            Some(_) => mean(&f64::abs) * (error + 2.0 * epsilon),
+            None => 0.0,
+        };
+        for (x, place) in values.iter().zip(places) {
+            let (w, b) = (weight[*place].real(), bias.map_or(0.0, |b| b[*place].real()));
+            let product = (x - off) / scale * w;
+            let own = product.abs() * (error + 6.0 * epsilon);
+            let moved = (shift + x.abs() * epsilon) / scale * w.abs() * (1.0 + error);
+            let moved = if bias.is_some() { moved } else { 0.0 };
+            let slack = own + moved + epsilon * (product + b).abs();
+            let slack = if slack.is_finite() { slack } else { 0.0 };
+            let at = product.abs().max(b.abs());
+            wants[*place] = Want { at, ..Want::near(Num::Real(product + b), slack) };
+        }
+    });
+    wants
 }

@@ -10,6 +10,7 @@ pub mod fused;
 pub mod gather;
 pub mod map;
 pub mod matmul;
+pub mod norm;
 pub mod places;
 pub mod radix;
 pub mod random;
@@ -62,6 +63,8 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::ARG_REDUCE => arg_reduce::prepare(ask),
         op::SOFTMAX => softmax::prepare_softmax(ask),
         op::LOGSUMEXP => softmax::prepare_logsumexp(ask),
+        op::RMS_NORM => norm::prepare_rms_norm(ask),
+        op::LAYER_NORM => norm::prepare_layer_norm(ask),
         op::ARANGE => arange::prepare(ask),
         op::UNARY => elementwise::prepare_unary(ask),
         op::BINARY => elementwise::prepare_binary(ask),

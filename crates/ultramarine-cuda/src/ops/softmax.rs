@@ -13,8 +13,10 @@ use crate::walk::Axes;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::AxesAttrs;
 
-const TEXTS: &[&str] =
-    &[text::NUMBER, text::WALK, reduction::TEXT, include_str!("../../kernels/softmax.cuh")];
+/// `kernels/softmax.cuh`; goes behind `reduce.cuh`.
+pub const TEXT: &str = include_str!("../../kernels/softmax.cuh");
+
+const TEXTS: &[&str] = &[text::NUMBER, text::WALK, reduction::TEXT, TEXT];
 
 /// The operand's dtype and the axes of a request.
 fn asked(ask: &Ask<'_>) -> Result<(Dtype, u64)> {
@@ -50,15 +52,18 @@ pub fn prepare_logsumexp(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
 
 /// How rows are held in registers: `E` times `V` elements in each of `TEAM` threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rows {
-    team: u64,
-    times: u64,
-    vector: u64,
+pub struct Rows {
+    /// Threads of a row.
+    pub team: u64,
+    /// `E`.
+    pub times: u64,
+    /// `V`.
+    pub vector: u64,
 }
 
 impl Rows {
     /// The smallest team that holds so many elements, if one does. `words`: registers of an element.
-    fn of(count: u64, most: u64, words: u64) -> Option<Self> {
+    pub fn of(count: u64, most: u64, words: u64) -> Option<Self> {
         let mut vector = most;
         while !count.is_multiple_of(vector) {
             vector /= 2;
@@ -70,7 +75,8 @@ impl Rows {
         [(32, 16), (256, 32), (1024, 32)].into_iter().find_map(held)
     }
 
-    fn threads(self) -> u64 {
+    /// Threads of a block.
+    pub fn threads(self) -> u64 {
         self.team.max(256)
     }
 }
