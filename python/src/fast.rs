@@ -1,7 +1,7 @@
-//! Kernels in source form: the module `ultramarine.fast`.
+//! Kernels in source form, and norms of layers: the module `ultramarine.fast`.
 
 use crate::array::PyArray;
-use crate::convert::{Operand, integers};
+use crate::convert::{ArrayArg, Operand, integers};
 use crate::dtype::{DtypeArg, PyDtype};
 use crate::error::{Res, type_, type_name, value};
 use crate::stream::{StreamArg, on};
@@ -369,9 +369,56 @@ fn precompiled_cuda_kernel(
     Err(ultramarine::Error::Runtime(format!("[{of}] {text}")).into())
 }
 
+/// x over the root of the mean of its squares and eps, along the last axis, times the weight. float16 and bfloat16 are
+/// computed in float32.
+///
+/// Args:
+///     x (array): The array.
+///     weight (array, optional): A weight for each element of the last axis.
+///     eps (float): What is added to the mean.
+///
+/// Returns:
+///     array: Of the dtype that x and the weight promote to.
+#[pyfunction]
+#[pyo3(signature = (x, weight, eps, *, stream=None))]
+fn rms_norm(
+    x: ArrayArg,
+    weight: Option<ArrayArg>,
+    eps: f64,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let weight = weight.as_ref().map(|w| &w.0);
+    Ok(PyArray::new(on(stream, || ultramarine::fast::rms_norm(&x.0, weight, eps))?))
+}
+
+/// x less its mean, over the root of its variance and eps, along the last axis, times the weight, plus the bias. float16
+/// and bfloat16 are computed in float32.
+///
+/// Args:
+///     x (array): The array.
+///     weight (array, optional): A weight for each element of the last axis.
+///     bias (array, optional): A bias for each element of the last axis.
+///     eps (float): What is added to the variance.
+///
+/// Returns:
+///     array: Of the dtype that x, the weight and the bias promote to; of x's without a weight.
+#[pyfunction]
+#[pyo3(signature = (x, weight, bias, eps, *, stream=None))]
+fn layer_norm(
+    x: ArrayArg,
+    weight: Option<ArrayArg>,
+    bias: Option<ArrayArg>,
+    eps: f64,
+    stream: Option<StreamArg>,
+) -> Res<PyArray> {
+    let (weight, bias) = (weight.as_ref().map(|w| &w.0), bias.as_ref().map(|b| &b.0));
+    let run = || ultramarine::fast::layer_norm(&x.0, weight, bias, eps);
+    Ok(PyArray::new(on(stream, run)?))
+}
+
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = &PyModule::new(parent.py(), "ultramarine.fast")?;
     m.add_class::<CustomKernel>()?;
-    crate::functions!(m: kernel metal_kernel cuda_kernel precompiled_cuda_kernel);
+    crate::functions!(m: kernel metal_kernel cuda_kernel precompiled_cuda_kernel rms_norm layer_norm);
     parent.add("_fast", m)
 }

@@ -230,6 +230,10 @@ ARGUMENTS = {
     "length": "int | None",
     "stft_matrix": "array",
     "istft.n_fft": "int | None",
+    "rms_norm.weight": "array | None",
+    "layer_norm.weight": "array | None",
+    "bias": "array | None",
+    "eps": "float",
 }
 for name in ("kernel", "metal_kernel", "cuda_kernel", "precompiled_cuda_kernel", "CustomKernel"):
     ARGUMENTS |= {

@@ -1,14 +1,24 @@
-"""Kernels in source form: operations of your own on devices, without building anything.
+"""Kernels in source form: operations of your own on devices, without building anything; and norms of layers.
 
-The guide is docs/kernels.md.
+The guide to kernels is docs/kernels.md.
 """
 
 from ultramarine import _core
 
-__all__ = ["CustomKernel", "cuda_kernel", "kernel", "metal_kernel", "precompiled_cuda_kernel"]
+__all__ = [
+    "CustomKernel",
+    "cuda_kernel",
+    "kernel",
+    "layer_norm",
+    "metal_kernel",
+    "precompiled_cuda_kernel",
+    "rms_norm",
+]
 
 CustomKernel = _core._fast.CustomKernel
 cuda_kernel = _core._fast.cuda_kernel
 kernel = _core._fast.kernel
+layer_norm = _core._fast.layer_norm
 metal_kernel = _core._fast.metal_kernel
 precompiled_cuda_kernel = _core._fast.precompiled_cuda_kernel
+rms_norm = _core._fast.rms_norm

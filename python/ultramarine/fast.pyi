@@ -1,4 +1,4 @@
-"""Kernels in source form: operations of your own on devices, without building anything."""
+"""Kernels in source form: operations of your own on devices, without building anything; and norms of layers."""
 
 # Made by python/tools/make_stubs.py: change the tables beside it.
 
@@ -44,6 +44,9 @@ def kernel(
     atomic_outputs: bool = False,
     shared_memory: int = 0,
 ) -> CustomKernel: ...
+def layer_norm(
+    x: array, weight: array | None, bias: array | None, eps: float, *, stream: StreamOrDevice = None
+) -> array: ...
 def metal_kernel(
     name: str,
     input_names: Sequence[str],
@@ -69,3 +72,6 @@ def precompiled_cuda_kernel(
     ensure_row_contiguous: bool = False,
     stream: StreamOrDevice = None,
 ) -> list[array]: ...
+def rms_norm(
+    x: array, weight: array | None, eps: float, *, stream: StreamOrDevice = None
+) -> array: ...

@@ -119,6 +119,26 @@ def draw_softmax(g: Gen) -> str:
     )
 
 
+def one(_: Case) -> float:
+    """Rows that were normalized have elements of about this size."""
+    return 1.0
+
+
+def draw_norm(g: Gen) -> str:
+    """A norm of the last axis, with parameters of its size, mostly."""
+    x = g.arr([*FLOATS, *FLOATS, "int32", "complex64"], specials=0.1)
+    last = g.size(x)[-1:] or (3,)
+    floats = FLOATS if g.chance(0.3) else [g.dtype_of(x)]
+
+    def parameter() -> str:
+        if g.chance(0.3):
+            return "None"
+        return g.arr(floats, last if g.chance(0.9) else g.of((), (2,), (1, *last)), specials=0)
+
+    parameters = [parameter()] if "rms" in g.entry.name else [parameter(), parameter()]
+    return g.call([x, *parameters, g.of("1e-5", "1e-3", "0.25", "1")])
+
+
 def draw_sort(g: Gen) -> str:
     x = g.arr(domain=("any", "few"), specials=0.2)
     return g.call([x], pos=[("axis", g.maybe(0.6, g.axis(x), g.axis(x), "None"))])
@@ -189,6 +209,8 @@ ENTRIES = [
     scan("cumulative_sum", "cumsum", 0.4),
     scan("cumulative_prod", "cumprod", 0.4),
     Entry("softmax", draw_softmax, 64, "largest", judge=True),
+    Entry("fast.rms_norm", draw_norm, 64, one, judge=True),
+    Entry("fast.layer_norm", draw_norm, 64, one, judge=True),
     Entry("sort", draw_sort),
     Entry("argsort", draw_argsort),
     Entry("partition", defined_partition),

@@ -36,11 +36,29 @@ def _logsumexp(a: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
     return out if keepdims else np.squeeze(out, axis=tuple(range(a.ndim)) if axis is None else axis)
 
 
+class Layers:
+    """`mx.fast`."""
+
+    @staticmethod
+    def rms_norm(x: np.ndarray, weight: Any, eps: float, stream: Any = None) -> np.ndarray:
+        x = np.asarray(x)
+        y = x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)
+        return y if weight is None else y * weight
+
+    @staticmethod
+    def layer_norm(
+        x: np.ndarray, weight: Any, bias: Any, eps: float, stream: Any = None
+    ) -> np.ndarray:
+        y = Layers.rms_norm(x - np.mean(x, axis=-1, keepdims=True), weight, eps)
+        return y if bias is None else y + bias
+
+
 class Numpy:
     """`mx`, as far as NumPy has it."""
 
     linalg = np.linalg
     fft = np.fft
+    fast = Layers
 
     def __getattr__(self, name: str) -> Any:
         thing = OWN[name] if name in OWN else getattr(np, name)

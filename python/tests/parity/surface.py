@@ -37,8 +37,6 @@ LATER: dict[str, str] = {
         [
             "fast.cross_entropy",
             "fast.gated_delta_update",
-            "fast.layer_norm",
-            "fast.rms_norm",
             "fast.rope",
             "fast.scaled_dot_product_attention",
         ],

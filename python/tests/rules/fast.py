@@ -1,6 +1,28 @@
-"""Kernels in source form have no rules of their own."""
+"""Norms of layers. Kernels in source form have no rules of their own."""
 
 from __future__ import annotations
+
+from .case import Case, case, real
+
+CASES: list[Case] = [
+    case("fast.rms_norm", lambda um, x, w: um.fast.rms_norm(x, w, 1e-2), real(2, 5), real(5)),
+    case(
+        "fast.rms_norm, without a weight", lambda um, x: um.fast.rms_norm(x, None, 1e-2), real(2, 5)
+    ),
+    case(
+        "fast.layer_norm",
+        lambda um, x, w, b: um.fast.layer_norm(x, w, b, 1e-2),
+        real(2, 5),
+        real(5),
+        real(5),
+    ),
+    case(
+        "fast.layer_norm, without a weight",
+        lambda um, x, b: um.fast.layer_norm(x, None, b, 1e-2),
+        real(2, 5),
+        real(5),
+    ),
+]
 
 WHY = "a user's kernel: custom_function gives it rules; test_fast_kernel.py"
 

@@ -45,6 +45,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("GatherAxis", Here(&["take_along_axis"])),
     ("Identity", Not("stop_gradient_stops in main.rs; depends in tests/custom_function.rs")),
     ("Launched", Not("kernels of users, without rules: tests/opencl_kernels/transforms.rs")),
+    ("LayerNorm", Not("norms on devices that have them: src/ops/layer_norm.rs")),
     ("Lu", Python(&["linalg.lu", "linalg.lu, tall", "linalg.lu, wide"])),
     ("Many", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
     ("Matmul", Here(&["matmul"])),
