@@ -118,6 +118,8 @@ SCANS = {
 def test_scans(tally: Tally, op: str, dtype: str) -> None:
     domain, ulps = SCANS[op]
     any_turns = (op, dtype) == ("logcumsumexp", "complex64") and um.default_device() != um.cpu
+    # The error of an angle of many turns, seen in its sine.
+    ulps *= 16 if any_turns else 1
     for shape, layout, axis in sample(cases_over(SHAPES), 30, op, dtype):
         if isinstance(axis, tuple):
             continue

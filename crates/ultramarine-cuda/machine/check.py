@@ -86,7 +86,7 @@ def steps() -> list[Step]:
             ("mlx", "pytest"),
             12,
         ),
-        Step("random", script("random_cases.py", "24000"), 400, (), 6, (WAIT,)),
+        Step("random", script("random_cases.py", "24200"), 400, (), 6, (WAIT,)),
         Step(
             "dlpack",
             [
@@ -140,7 +140,7 @@ def steps() -> list[Step]:
         ),
         Step("endurance", script("endurance.py", "100000"), 400, lines=6),
         Step("faults", script("faults.py"), 120, lines=12),
-        Step("speed", script("speed.py"), 300, lines=40),
+        Step("speed", script("speed.py"), 300, (), 40, (WAIT,)),
     ]
 
 
