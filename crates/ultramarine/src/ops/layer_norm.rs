@@ -4,7 +4,8 @@
 use super::{
     Call, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, Ways, batch,
     lean::{bin, like, plus, un},
-    shapeless::broadcast_with,
+    shapeless::{broadcast_with, shapeless},
+    view_rules::View,
 };
 use crate::{
     array::Array,
@@ -86,6 +87,14 @@ struct LayerNorm {
     eps: f64,
 }
 
+/// A parameter in the shape of x. A constant stays one element, or one row, in memory.
+fn spread(parameter: &Array, x: &Array) -> Result<Array> {
+    if shapeless() || parameter.shape() == x.shape() {
+        return broadcast_with(parameter, x.shape(), &[x]);
+    }
+    Array::try_of(View::Broadcast, &[parameter], Shape::from_slice(x.shape()), x.dtype())
+}
+
 /// What is computed in: float32 for halves.
 fn inner(dtype: Dtype) -> Dtype {
     if dtype.size() == 2 { Dtype::Float32 } else { dtype }
@@ -115,7 +124,7 @@ impl LayerNorm {
         let x = x.astype(dtype);
         let shape = Shape::from_slice(x.shape());
         let whole = |p: Option<Array>, none: f64| {
-            broadcast_with(&p.unwrap_or_else(|| like(&x, none)), &shape, &[&x])
+            spread(&p.unwrap_or_else(|| like(&x, none)), &x)
         };
         let weight = whole(weight, 1.0)?;
         match self.centered {
