@@ -61,6 +61,7 @@ def tolerance(entry: Entry) -> str:
             "average": "the mean magnitude",
             "spread": "the largest square" if "var" in entry.name else "the largest",
             "one": "1",
+            "layer_size": "the largest element",
             "product_size": "the terms' sum",
             "size_of_sum": "the sum of magnitudes",
         }[entry.scale.__name__]

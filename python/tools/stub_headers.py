@@ -96,7 +96,7 @@ from ultramarine import StreamOrDevice, array
 '''
 
 FAST_HEADER = '''\
-"""Kernels in source form: operations of your own on devices, without building anything; and norms of layers."""
+"""Kernels in source form: operations of your own on devices, without building anything; and parts of layers."""
 
 # Made by python/tools/make_stubs.py: change the tables beside it.
 

@@ -234,6 +234,12 @@ ARGUMENTS = {
     "layer_norm.weight": "array | None",
     "bias": "array | None",
     "eps": "float",
+    "rope.dims": "int",
+    "rope.traditional": "bool",
+    "rope.base": "float | None",
+    "rope.scale": "float",
+    "rope.offset": "int | array",
+    "rope.freqs": "array | None",
 }
 for name in ("kernel", "metal_kernel", "cuda_kernel", "precompiled_cuda_kernel", "CustomKernel"):
     ARGUMENTS |= {

@@ -1,4 +1,4 @@
-"""Kernels in source form: operations of your own on devices, without building anything; and norms of layers.
+"""Kernels in source form: operations of your own on devices, without building anything; and parts of layers.
 
 The guide to kernels is docs/kernels.md.
 """
@@ -13,6 +13,7 @@ __all__ = [
     "metal_kernel",
     "precompiled_cuda_kernel",
     "rms_norm",
+    "rope",
 ]
 
 CustomKernel = _core._fast.CustomKernel
@@ -22,3 +23,4 @@ layer_norm = _core._fast.layer_norm
 metal_kernel = _core._fast.metal_kernel
 precompiled_cuda_kernel = _core._fast.precompiled_cuda_kernel
 rms_norm = _core._fast.rms_norm
+rope = _core._fast.rope

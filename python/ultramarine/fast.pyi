@@ -1,4 +1,4 @@
-"""Kernels in source form: operations of your own on devices, without building anything; and norms of layers."""
+"""Kernels in source form: operations of your own on devices, without building anything; and parts of layers."""
 
 # Made by python/tools/make_stubs.py: change the tables beside it.
 
@@ -74,4 +74,15 @@ def precompiled_cuda_kernel(
 ) -> list[array]: ...
 def rms_norm(
     x: array, weight: array | None, eps: float, *, stream: StreamOrDevice = None
+) -> array: ...
+def rope(
+    a: array,
+    dims: int,
+    *,
+    traditional: bool,
+    base: float | None,
+    scale: float,
+    offset: int | array,
+    freqs: array | None = None,
+    stream: StreamOrDevice = None,
 ) -> array: ...

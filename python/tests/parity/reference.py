@@ -52,6 +52,30 @@ class Layers:
         y = Layers.rms_norm(x - np.mean(x, axis=-1, keepdims=True), weight, eps)
         return y if bias is None else y + bias
 
+    @staticmethod
+    def rope(
+        a: np.ndarray,
+        dims: int,
+        *,
+        traditional: bool,
+        base: float | None,
+        scale: float,
+        offset: Any,
+        freqs: Any = None,
+        stream: Any = None,
+    ) -> np.ndarray:
+        n = dims // 2
+        steps = base ** (-np.arange(n) / n) if base is not None else 1 / np.asarray(freqs)
+        first = np.asarray(offset).reshape(-1, *[1] * (a.ndim - 2))
+        angles = (((np.arange(a.shape[-2]) + first) * scale)[..., None] * steps).astype(np.float64)
+        left, right = (
+            (slice(0, dims, 2), slice(1, dims, 2)) if traditional else (slice(n), slice(n, dims))
+        )
+        x, y, out = a[..., left], a[..., right], np.array(a, np.float64)
+        out[..., left] = x * np.cos(angles) - y * np.sin(angles)
+        out[..., right] = x * np.sin(angles) + y * np.cos(angles)
+        return out
+
 
 class Numpy:
     """`mx`, as far as NumPy has it."""

@@ -37,7 +37,6 @@ LATER: dict[str, str] = {
         [
             "fast.cross_entropy",
             "fast.gated_delta_update",
-            "fast.rope",
             "fast.scaled_dot_product_attention",
         ],
         "fused layers",

@@ -1,10 +1,21 @@
-"""Norms of layers. Kernels in source form have no rules of their own."""
+"""Parts of layers. Kernels in source form have no rules of their own."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from .case import Case, case, real
 
+
+def rope(um: Any, x: Any, *freqs: Any, **how: Any) -> Any:
+    how = {"traditional": False, "base": None if freqs else 50.0, "scale": 0.5, "offset": 3} | how
+    return um.fast.rope(x, 4, **how, freqs=freqs[0] if freqs else None)
+
+
 CASES: list[Case] = [
+    case("fast.rope", rope, real(2, 3, 4)),
+    case("fast.rope, neighbours", lambda um, x: rope(um, x, traditional=True), real(2, 3, 5)),
+    case("fast.rope, frequencies", rope, real(2, 1, 3, 4), real(2, low=1.0, high=3.0)),
     case("fast.rms_norm", lambda um, x, w: um.fast.rms_norm(x, w, 1e-2), real(2, 5), real(5)),
     case(
         "fast.rms_norm, without a weight", lambda um, x: um.fast.rms_norm(x, None, 1e-2), real(2, 5)

@@ -1,4 +1,4 @@
-//! Kernels in source form: operations of your own on devices, without building anything; and norms of layers.
+//! Kernels in source form: operations of your own on devices, without building anything; and parts of layers.
 //!
 //! A [`Kernel`] is the body of a function, in one or more languages, with the names of its inputs and outputs. The
 //! signature around it is made of these names and of the dtypes that it is called with; a [`prelude`] with helpers
@@ -28,6 +28,7 @@ mod op;
 mod text;
 
 pub use crate::ops::layer_norm::{layer_norm, rms_norm};
+pub use crate::ops::rope::{Rope, rope};
 use kernel::Definition;
 pub use kernel::{Kernel, Launch, Template};
 
