@@ -123,9 +123,7 @@ impl LayerNorm {
         }
         let x = x.astype(dtype);
         let shape = Shape::from_slice(x.shape());
-        let whole = |p: Option<Array>, none: f64| {
-            spread(&p.unwrap_or_else(|| like(&x, none)), &x)
-        };
+        let whole = |p: Option<Array>, none: f64| spread(&p.unwrap_or_else(|| like(&x, none)), &x);
         let weight = whole(weight, 1.0)?;
         match self.centered {
             true => Array::open(self, &[&x, &weight, &whole(bias, 0.0)?], shape, dtype),
@@ -329,7 +327,12 @@ mod tests {
                 let [own, parts] = pair(centered);
                 let mapped = |f: &dyn Fn(&[Array]) -> Result<Array>| {
                     let axes = [Some(axis), None, None];
-                    transforms::vmap(|v: &[Array]| Ok(vec![f(v)?]), &v, &axes, |_| Ok(vec![Some(0)]))
+                    transforms::vmap(
+                        |v: &[Array]| Ok(vec![f(v)?]),
+                        &v,
+                        &axes,
+                        |_| Ok(vec![Some(0)]),
+                    )
                 };
                 near(&mapped(&own)?[0], &mapped(&parts)?[0])?;
             }

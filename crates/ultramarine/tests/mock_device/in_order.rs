@@ -13,8 +13,11 @@ pub static TAKEN_AGAIN: AtomicUsize = AtomicUsize::new(0);
 /// Requests that got new memory.
 pub static NEW: AtomicUsize = AtomicUsize::new(0);
 
-/// Given back, by stream and size.
-static BACK: Mutex<Option<HashMap<(usize, usize), Vec<usize>>>> = Mutex::new(None);
+/// Buffers by stream and size.
+type Kept = HashMap<(usize, usize), Vec<usize>>;
+
+/// Given back.
+static BACK: Mutex<Option<Kept>> = Mutex::new(None);
 
 pub static TABLE: StreamMemoryInterface = StreamMemoryInterface {
     size: size_of::<StreamMemoryInterface>() as u32,
