@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn its_derivatives_are_those_of_its_parts() -> Result<()> {
         let v = operands()?;
-        let tangents = vec![v[0].square()?, v[1].square()?, v[2].exp()?];
+        let tangents = [v[0].square()?, v[1].square()?, v[2].exp()?];
         for centered in [false, true] {
             let [own, parts] = pair(centered);
             let n = if centered { 3 } else { 2 };

@@ -13,6 +13,7 @@ use ultramarine_abi::*;
 /// What the host asked to have prepared.
 pub struct Request {
     /// The op's id.
+    #[allow(dead_code, reason = "not every test asks")]
     pub op: u32,
     /// First attribute: the code of a unary, binary ... function; 0 if there is none.
     #[allow(dead_code, reason = "not every test asks")]
