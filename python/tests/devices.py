@@ -85,6 +85,8 @@ def mark(item: pytest.Item) -> None:
 
 def finish(session: pytest.Session) -> None:
     """The suite counts only if the backends that it was for did the work."""
+    if session.config.pluginmanager.hasplugin("dsession"):
+        return  # workers of pytest-xdist did it, and this process knows nothing of that
     ran = {(r.backend, r.variant) for r in um.backends.op_counts() if r.native}
     loaded = {(b.name, b.variant) for b in um.backends.list() if b.path is not None}
     asked = session.config.getoption("--backend")
