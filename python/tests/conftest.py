@@ -26,6 +26,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     devices.mark(item)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    devices.sample(config, items)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     devices.finish(session)
 

@@ -3,6 +3,7 @@
     pytest -m ops python/tests
         --backend PATH    a plugin to load first; may be given more than once
         --device gpu:0    where operations run unless a test says otherwise
+        --each 10         every tenth test, for slow devices
         --operands gpu:1  the cases' arrays are copied there, and operations have to follow
         --strict-for NAME operations must not go to the CPU, but for those that
                           cpu_ops.py lists for the backend NAME
@@ -32,6 +33,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--backend", action="append", default=[], help="a plugin to load")
     group.addoption("--device", default="cpu:0", help="the default device of the tests")
     group.addoption("--operands", default="", help="the device of the cases' arrays")
+    group.addoption("--each", type=int, default=1, help="every so manieth test of the suite")
     group.addoption("--strict-for", default="", metavar="NAME", help="strict mode for this backend")
 
 
@@ -81,6 +83,14 @@ def mark(item: pytest.Item) -> None:
     host = item.get_closest_marker("host")
     if host is not None and device_of(item.config) != um.cpu:
         item.add_marker(pytest.mark.skip(reason=f"only on the CPU: {host.args[0]}"))
+
+
+def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What `--each` leaves: for devices that take minutes for what others do in a second."""
+    each = config.getoption("--each")
+    if each > 1:
+        config.hook.pytest_deselected(items=[t for i, t in enumerate(items) if i % each])
+        items[:] = items[::each]
 
 
 def finish(session: pytest.Session) -> None:
