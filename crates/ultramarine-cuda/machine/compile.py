@@ -1,6 +1,6 @@
 """Compiles kernels of the CUDA backend by the real NVRTC, without a GPU: what CI knows of them beyond the emulator.
 
-    python compile.py DIRECTORY [--arch sm_75 --arch sm_90] [--each 2] [--all]
+    python compile.py DIRECTORY [--arch sm_75 --arch sm_90] [--each 1] [--all]
 
 DIRECTORY holds the texts that `ULTRAMARINE_CUDA_SOURCES=DIRECTORY` made a run keep. Thousands are instances of a few templates:
 of those whose names differ in dtypes and numbers alone `--each` are compiled, unless `--all` is said. An architecture named
@@ -79,7 +79,7 @@ def main() -> int:
     )
     parser.add_argument("directory", type=Path)
     parser.add_argument("--arch", action="append", default=[], help="default: compute_75 and sm_90")
-    parser.add_argument("--each", type=int, default=2)
+    parser.add_argument("--each", type=int, default=1)
     parser.add_argument("--all", action="store_true")
     asked = parser.parse_args()
     nvrtc = library()
