@@ -1,5 +1,6 @@
 //! Kernels that walk tensors by [`Axes`], one for each number of axes and width of indices.
 
+use super::variants;
 use crate::device::Device;
 use crate::program::{Kernel, Lazy, Source};
 use crate::walk::{Axes, ROOMS};
@@ -18,10 +19,10 @@ impl ByRoom {
     ) -> Self {
         let make = |room: usize, index: &str| {
             let (parameters, body) = entry(room, index);
-            let tail = format!("extern \"C\" __global__ void kernel({parameters}) {{ {body} }}\n");
+            let tail = variants::entry(&parameters, &body);
             Lazy::new(Source::new(format!("{name} {room} {index}"), texts, tail))
         };
-        Self(ROOMS.map(|room| [make(room, "i32"), make(room, "i64")]))
+        Self(ROOMS.map(|room| [true, false].map(|small| make(room, variants::index(small)))))
     }
 
     /// The kernel for these axes.
