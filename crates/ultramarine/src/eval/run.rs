@@ -181,6 +181,9 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
     if !resort::is_nested() && !matches!(node.op, Op::Part(_)) {
         exec.count_native(node.op.name());
     }
+    // Who sees the result may count on the operands' being let go.
+    drop(descs);
+    drop((values, inputs));
     node.finish(Ok(value));
     Ok(())
 }
@@ -241,6 +244,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
             member.node.release_claim();
         }
     }
+    drop((values, build));
     for (node, value) in nodes.iter().zip(outputs) {
         node.finish(Ok(value));
     }
