@@ -140,6 +140,7 @@ def steps() -> list[Step]:
         ),
         Step("endurance", script("endurance.py", "100000"), 400, lines=6),
         Step("faults", script("faults.py"), 120, lines=12),
+        Step("sanitize", script("sanitize.py"), 300, lines=16),
         Step("speed", script("speed.py"), 300, (), 40, (WAIT,)),
     ]
 
