@@ -1,9 +1,31 @@
 //! Running other programs, and the few paths that every command needs.
 
 use anyhow::{Context, Result, bail};
-use std::io::{BufRead, BufReader};
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, PipeReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+thread_local! {
+    /// Where what this thread and its commands print is kept until [`captured`] returns it.
+    static KEPT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` and returns with its result what it and its commands printed: steps that run side
+/// by side do not mix their lines.
+pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
+    KEPT.set(Some(String::new()));
+    let result = work();
+    (result, KEPT.take().unwrap_or_default())
+}
+
+/// Prints a line, or keeps it.
+pub fn print(line: &str) {
+    KEPT.with_borrow_mut(|kept| match kept {
+        Some(text) => text.extend([line, "\n"]),
+        None => println!("{line}"),
+    });
+}
 
 /// The repository's root.
 pub fn root() -> PathBuf {
@@ -13,7 +35,7 @@ pub fn root() -> PathBuf {
 
 /// Says what comes next.
 pub fn say(what: &str) {
-    println!("\n== {what}");
+    print(&format!("\n== {what}"));
 }
 
 /// A program with its arguments, to be run in the repository's root.
@@ -45,9 +67,29 @@ fn shown(command: &Command) -> String {
     text
 }
 
+/// Starts a command. What it prints comes by the pipe: what it complains of too, where that is kept.
+fn start(command: &mut Command) -> Result<(Child, PipeReader)> {
+    let (out, into) = std::io::pipe().context("no pipe")?;
+    if KEPT.with_borrow(Option::is_some) {
+        command.stderr(into.try_clone().context("no pipe")?);
+    }
+    command.stdout(into);
+    let child = command.spawn().with_context(|| format!("cannot run {}", shown(command)))?;
+    // Our ends of the pipe, without which it has no end.
+    command.stdout(Stdio::null()).stderr(Stdio::inherit());
+    Ok((child, out))
+}
+
 /// Runs a command with our own output; an error unless it succeeds.
 pub fn run(mut command: Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {}", shown(&command)))?;
+    let status = if KEPT.with_borrow(Option::is_some) {
+        let (mut child, out) = start(&mut command)?;
+        lines(out, |_| {})?;
+        child.wait()
+    } else {
+        command.status()
+    };
+    let status = status.with_context(|| format!("cannot run {}", shown(&command)))?;
     if !status.success() {
         bail!("{} failed ({status})", shown(&command));
     }
@@ -66,18 +108,21 @@ pub fn read(mut command: Command) -> Result<String> {
 
 /// Runs a command, shows its standard output as it comes, and hands each line to `seen`.
 /// Returns whether it succeeded.
-pub fn follow(mut command: Command, mut seen: impl FnMut(&str)) -> Result<bool> {
-    command.stdout(Stdio::piped());
-    let mut child = command.spawn().with_context(|| format!("cannot run {}", shown(&command)))?;
-    if let Some(out) = child.stdout.take() {
-        for line in BufReader::new(out).split(b'\n') {
-            let line = line?;
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            seen(&line);
-        }
-    }
+pub fn follow(mut command: Command, seen: impl FnMut(&str)) -> Result<bool> {
+    let (mut child, out) = start(&mut command)?;
+    lines(out, seen)?;
     Ok(child.wait()?.success())
+}
+
+/// Prints what comes, or keeps it, and hands each line to `seen`.
+fn lines(out: PipeReader, mut seen: impl FnMut(&str)) -> Result<()> {
+    for line in BufReader::new(out).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        print(&line);
+        seen(&line);
+    }
+    Ok(())
 }
 
 /// The files of the tree that git knows or would add, relative to the root.

@@ -11,6 +11,8 @@ use crate::sh;
 use anyhow::{Result, anyhow, bail};
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// The CUDA backend without a GPU.
 const EMULATED: &str = "cuda, emulated, strict";
@@ -43,8 +45,69 @@ pub fn run() -> Result<()> {
 
     let venv = packages.join().map_err(|_| anyhow!("installing packages panicked"))??;
     venv.install_ours()?;
+    let other = extensions::other_build(&venv)?;
+    for example in extensions::examples()? {
+        if let Err(error) = extensions::install(&venv, &example) {
+            report.note(&example.display().to_string(), false, &format!("{error:#}"));
+        }
+    }
+    let opencl = plugins::opencl()?;
+    let overlay = plugins::overlay()?;
+    let minimal = plugins::minimal()?;
+    let emulated = plugins::on_emulator()?;
 
-    sh::say("types: examples and stubs");
+    let venv = &venv;
+    let mut steps: Vec<(String, Step<'_>)> = vec![(
+        "Python tests, and the comparison with mlx, on the built-in CPU backend".to_owned(),
+        Box::new(|report: &mut Report| {
+            let other = Some(("ULTRAMARINE_OTHER_BUILD", other.as_path()));
+            report.pytest_with(venv, "pytest", &["python/tests"], other)
+        }),
+    )];
+    for (name, built, device, strict, operands) in [
+        ("opencl, strict", &opencl, "gpu:0", "opencl", ""),
+        (EMULATED, &emulated, "gpu:0", "cuda", ""),
+        ("minimal", &minimal, "gpu:0", "", ""),
+        ("minimal, operands on gpu:1", &minimal, "gpu:0", "", "gpu:1"),
+        ("overlay", &overlay, "cpu:0", "", ""),
+    ] {
+        let run = move |report: &mut Report| {
+            let path = match built {
+                Built::At(path) => path.to_string_lossy(),
+                Built::Missing(what) => {
+                    report.note(name, true, &format!("SKIPPED: {what}"));
+                    return Ok(());
+                }
+            };
+            let suite = ["-m", "ops", "--backend", &path, "--device", device];
+            let how = ["--strict-for", strict, "--operands", operands, "python/tests"];
+            let suite = [&suite[..], &how].concat();
+            match name {
+                EMULATED => report.emulated(venv, &suite),
+                _ => report.pytest(venv, name, &suite),
+            }
+        };
+        let title = format!("the Python suite of operations on {device}: {name}");
+        steps.push((title, Box::new(run)));
+    }
+    steps.push((
+        "arrays exchanged with numpy, torch, jax, tvm-ffi, pyarrow and mlx".to_owned(),
+        Box::new(|report| report.pytest(venv, "interchange", &["python/tests/interchange"])),
+    ));
+    steps.push((
+        "types, and examples of extensions".to_owned(),
+        // One after the other: they share a cache of types.
+        Box::new(|report| types(report, venv).and_then(|()| extensions(report, venv, &opencl))),
+    ));
+    report.side_by_side(steps)?;
+    report.close()
+}
+
+/// A kind of test that does not mind what runs beside it.
+type Step<'a> = Box<dyn FnOnce(&mut Report) -> Result<()> + Send + 'a>;
+
+/// The types of the examples, the stubs and the packages that have none.
+fn types(report: &mut Report, venv: &Venv) -> Result<()> {
     // The backends' own build scripts subclass what has no types.
     let examples = ["--exclude", "examples/(backends|extensions)", "examples"];
     let package = [
@@ -55,53 +118,13 @@ pub fn run() -> Result<()> {
     let mypy = [&["-m", "mypy", "--strict"][..], &examples, &package].concat();
     let right = sh::follow(venv.python(&mypy), |_| {})?;
     report.note("mypy", right, if right { "no errors" } else { "errors" });
-
-    extensions(&mut report, &venv)?;
-    let other = extensions::other_build(&venv)?;
-
-    sh::say("Python tests, and the comparison with mlx, on the built-in CPU backend");
-    let other = Some(("ULTRAMARINE_OTHER_BUILD", other.as_path()));
-    report.pytest_with(&venv, "pytest", &["python/tests"], other)?;
-    for (name, built, device, strict, operands) in [
-        ("overlay", plugins::overlay()?, "cpu:0", "", ""),
-        ("opencl, strict", plugins::opencl()?, "gpu:0", "opencl", ""),
-        ("minimal", plugins::minimal()?, "gpu:0", "", ""),
-        ("minimal, operands on gpu:1", plugins::minimal()?, "gpu:0", "", "gpu:1"),
-    ] {
-        sh::say(&format!("the Python suite of operations on {device}: {name}"));
-        match built {
-            Built::At(path) => {
-                let path = path.to_string_lossy();
-                let suite = ["-m", "ops", "--backend", &path, "--device", device];
-                let how = ["--strict-for", strict, "--operands", operands, "python/tests"];
-                report.pytest(&venv, name, &[&suite[..], &how].concat())?;
-            }
-            Built::Missing(what) => report.note(name, true, &format!("SKIPPED: {what}")),
-        }
-    }
-
-    sh::say("the Python suite of operations on gpu:0: the CUDA backend on an emulated driver");
-    match plugins::on_emulator()? {
-        Built::At(path) => report.emulated(&venv, &path)?,
-        Built::Missing(what) => report.note(EMULATED, true, &format!("SKIPPED: {what}")),
-    }
-
-    sh::say("the kernels of the CUDA backend, by NVIDIA's compiler");
-    let mut told = String::new();
-    let sources = plugins::sources();
-    let compile = ["crates/ultramarine-cuda/machine/compile.py", &sources.to_string_lossy()];
-    let right = sh::follow(venv.python(&compile), |line| told = line.to_owned())?;
-    report.note("kernels by NVRTC", right, &told);
-
-    sh::say("arrays exchanged with numpy, torch, jax, tvm-ffi, pyarrow and mlx");
-    report.pytest(&venv, "interchange", &["python/tests/interchange"])?;
-    report.close()
+    Ok(())
 }
 
 /// The examples of extensions: installed, their types checked, tested on the CPU and on OpenCL.
-fn extensions(report: &mut Report, venv: &Venv) -> Result<()> {
-    let device = match plugins::opencl()? {
-        Built::At(path) => Some(extensions::alone(&path)?),
+fn extensions(report: &mut Report, venv: &Venv, opencl: &Built) -> Result<()> {
+    let device = match opencl {
+        Built::At(path) => Some(extensions::alone(path)?),
         Built::Missing(what) => {
             report.note("extensions on opencl", true, &format!("SKIPPED: {what}"));
             None
@@ -109,10 +132,6 @@ fn extensions(report: &mut Report, venv: &Venv) -> Result<()> {
     };
     for example in extensions::examples()? {
         let shown = example.display().to_string();
-        if let Err(error) = extensions::install(venv, &example) {
-            report.note(&shown, false, &format!("{error:#}"));
-            continue;
-        }
         let places = device.as_ref().map_or("", |_| " and on opencl");
         sh::say(&format!("{shown}, on the CPU{places}"));
         let settings = format!("{shown}/pyproject.toml");
@@ -157,6 +176,10 @@ impl Outcome {
         }
         Ok(())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What was run, and what came of it.
@@ -206,14 +229,52 @@ impl Report {
         Ok(())
     }
 
+    /// Runs steps, two at a time, in their order: each prints what it has to say when it is done. What one
+    /// of them cannot do is a failure of its own.
+    fn side_by_side(&mut self, steps: Vec<(String, Step<'_>)>) -> Result<()> {
+        let queue = Mutex::new(steps.into_iter().enumerate());
+        let reports = Mutex::new(Vec::new());
+        let work = || {
+            while let Some((at, (title, step))) = lock(&queue).next() {
+                sh::print(&format!("begun      {title}"));
+                let mut report = Report::default();
+                let started = Instant::now();
+                let (outcome, printed) = sh::captured(|| step(&mut report));
+                if let Err(error) = outcome {
+                    report.note(&title, false, &format!("{error:#}"));
+                }
+                let seconds = started.elapsed().as_secs();
+                sh::print(&format!("\n== {title} ({seconds} s)\n{printed}"));
+                lock(&reports).push((at, report));
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(work);
+            work();
+        });
+        let mut reports = std::mem::take(&mut *lock(&reports));
+        reports.sort_by_key(|(at, _)| *at);
+        for (_, report) in reports {
+            self.lines.extend(report.lines);
+            self.failed.extend(report.failed);
+        }
+        Ok(())
+    }
+
     /// The suite of operations on the CUDA backend, by way of the emulated driver: a tenth of it, since
-    /// each kernel is compiled by a C++ compiler. A GPU takes all of it in minutes.
-    fn emulated(&mut self, venv: &Venv, plugin: &Path) -> Result<()> {
-        let plugin = plugin.to_string_lossy();
-        let suite = ["-m", "ops", "--backend", &plugin, "--device", "gpu:0"];
+    /// each kernel is compiled by a C++ compiler. A GPU takes all of it in minutes. Then NVIDIA's own
+    /// compiler takes the kernels that were met, by the kit too.
+    fn emulated(&mut self, venv: &Venv, suite: &[&str]) -> Result<()> {
         let each = if std::env::var_os("ULTRAMARINE_TEST_FULL").is_some() { "1" } else { "10" };
-        let how = ["--strict-for", "cuda", "--each", each, "python/tests"];
-        self.pytest_how(venv, EMULATED, &[&suite[..], &how].concat(), plugins::emulate)
+        let suite = [suite, &["--each", each]].concat();
+        self.pytest_how(venv, EMULATED, &suite, plugins::emulate)?;
+        sh::say("the kernels of the CUDA backend, by NVIDIA's compiler");
+        let mut told = String::new();
+        let sources = plugins::sources();
+        let compile = ["crates/ultramarine-cuda/machine/compile.py", &sources.to_string_lossy()];
+        let right = sh::follow(venv.python(&compile), |line| told = line.to_owned())?;
+        self.note("kernels by NVRTC", right, &told);
+        Ok(())
     }
 
     /// The Python tests, with the last line that they print.
