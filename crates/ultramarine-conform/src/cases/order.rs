@@ -194,8 +194,63 @@ pub fn sort(scope: &Scope, family: OpId) -> Vec<Subject> {
     dtypes.into_iter().map(subject).collect()
 }
 
-/// PARTITION or ARG_PARTITION, of lively values and, so that all places are known, of two.
+/// Lanes to part that are longer than a backend may want to sort: for float32 all, for one dtype of
+/// each other size the last two.
+const PARTED: [(&[i64], usize); 5] =
+    [(&[70_001], 0), (&[6, 5000], 1), (&[20_000, 2], 0), (&[2, 5001, 3], 1), (&[2, 40_000], 1)];
+
+/// How many of these a dtype has.
+fn parted(dtype: DType) -> usize {
+    match dtype {
+        DType::F32 => PARTED.len(),
+        DType::U8 | DType::BF16 | DType::I64 | DType::C64 => 2,
+        _ => 0,
+    }
+}
+
+/// What lanes to part are made of.
+#[derive(Clone, Copy, Debug)]
+enum Parted {
+    Lively,
+    Two,
+    Equal,
+    /// Many NaN, where there are any.
+    Nans,
+    /// Such as have their high digits in common, with bits set in them.
+    Near,
+    Rising,
+}
+
+impl Parted {
+    fn values(self, dtype: DType, n: usize, scope: &Scope, rng: &mut Rng) -> Vec<Num> {
+        let whole = |x: i128| dtype.value(Num::Int(x));
+        match self {
+            Parted::Lively => lively(dtype, n, scope, rng),
+            Parted::Two => (0..n).map(|i| whole((i % 5 / 3) as i128)).collect(),
+            Parted::Equal => vec![whole(1); n],
+            Parted::Nans => {
+                let mut values = ordinary(dtype, n, rng);
+                let nan = dtype.value(Num::Real(f64::NAN));
+                if nan.is_nan() {
+                    (0..n).filter(|i| i % 3 != 1).for_each(|i| values[i] = nan);
+                }
+                values
+            }
+            Parted::Near if dtype.is_float() || dtype.is_complex() => {
+                (0..n).map(|_| dtype.value(Num::Real(rng.between(1.9921875, 2.0)))).collect()
+            }
+            Parted::Near => {
+                let high = dtype.range().1;
+                (0..n).map(|_| whole(high - i128::from(rng.next() % 100))).collect()
+            }
+            Parted::Rising => (0..n).map(|i| whole((i * 120 / n) as i128)).collect(),
+        }
+    }
+}
+
+/// PARTITION or ARG_PARTITION.
 pub fn partition(scope: &Scope, family: OpId) -> Vec<Subject> {
+    use Parted::{Equal, Lively, Nans, Near, Rising, Two};
     let rng = &mut Rng::new(10);
     let indices = family == op::ARG_PARTITION;
     if indices && !DType::U32.in_mask(scope.storage) {
@@ -204,27 +259,44 @@ pub fn partition(scope: &Scope, family: OpId) -> Vec<Subject> {
     let subject = |dtype: DType| {
         let to = if indices { DType::U32 } else { dtype };
         let mut cases = Vec::new();
-        for (n, (shape, axis)) in with_long(dtype, &LANES, &[LONG_LANE]).into_iter().enumerate() {
-            for (i, layout) in scope.layouts(n).into_iter().enumerate() {
-                let size: i64 = shape.iter().product();
-                let values = match (n + i) % 2 {
-                    0 => lively(dtype, size as usize, scope, rng),
-                    _ => (0..size).map(|i| dtype.value(Num::Int((i % 5 / 3).into()))).collect(),
-                };
-                let input = Array::cycle(dtype, shape, &values);
-                let last = shape[axis] - 1;
-                for k in [0, last * 3 / 5, last] {
-                    let mut made = case(
-                        format!("rank {k} along axis {axis} of {shape:?} {}", layout.name()),
-                        (family, words(&AxisAttrs::new(axis as u32))),
-                        vec![(input.clone(), layout)],
-                        (to, shape.to_vec()),
-                        |arrays| order::partition(axis, k as usize, indices, &arrays[0]),
-                    );
-                    made.request.scalars = vec![[k as u64, 0]];
-                    cases.push(made);
-                }
+        let mut add = |(shape, axis): (&[i64], usize),
+                       kind: Parted,
+                       layout: Layout,
+                       ranks: &[i64]| {
+            let size: i64 = shape.iter().product();
+            let input = Array::cycle(dtype, shape, &kind.values(dtype, size as usize, scope, rng));
+            for k in ranks.iter().map(|k| *k as usize) {
+                let mut made = case(
+                    format!("rank {k} along axis {axis} of {shape:?} {kind:?} {}", layout.name()),
+                    (family, words(&AxisAttrs::new(axis as u32))),
+                    vec![(input.clone(), layout)],
+                    (to, shape.to_vec()),
+                    |_| Vec::new(),
+                );
+                made.request.scalars = vec![[k as u64, 0]];
+                made.check = Some(Box::new(move |inputs, outputs| {
+                    order::partition(axis, k, indices, inputs, outputs)
+                }));
+                cases.push(made);
             }
+        };
+        for (n, (shape, axis)) in LANES.into_iter().enumerate() {
+            let last = shape[axis] - 1;
+            for (i, layout) in scope.layouts(n).into_iter().enumerate() {
+                let kind = if (n + i) % 2 == 0 { Lively } else { Two };
+                add((shape, axis), kind, layout, &[0, last * 3 / 5, last]);
+            }
+        }
+        for n in PARTED.len() - parted(dtype)..PARTED.len() {
+            let (shape, axis) = PARTED[n];
+            let last = shape[axis] - 1;
+            let layouts = scope.layouts(n);
+            let other = layouts[layouts.len() - 1];
+            add((shape, axis), Lively, layouts[0], &[0, last / 2, last]);
+            add((shape, axis), Nans, other, &[last - 63]);
+            let kinds = [Two, Near, Equal, Rising];
+            add((shape, axis), kinds[n % 4], layouts[0], &[last / 3]);
+            add((shape, axis), kinds[(n + 1) % 4], other, &[last / 2]);
         }
         Subject::new(scope, family, None, dtype, cases)
     };

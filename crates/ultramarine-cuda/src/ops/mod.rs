@@ -20,6 +20,7 @@ pub mod rooms;
 pub mod rule;
 pub mod scan;
 pub mod scatter;
+pub mod select;
 pub mod softmax;
 pub mod sort;
 pub mod turn;

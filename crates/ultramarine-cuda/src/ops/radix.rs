@@ -1,6 +1,6 @@
 //! Rows that are sorted by many blocks each, a digit at a time: `kernels/radix.cuh`.
 
-use super::sort::{ROOMS, Rows, TEXTS, blocks};
+use super::sort::{ROOMS, Rows, TEXTS, blocks, result};
 use crate::dtype::Dtype;
 use crate::failure::cuda;
 use crate::job::Job;
@@ -43,7 +43,7 @@ impl Radix {
     /// Nothing is compiled yet.
     pub fn new(dtype: Dtype, indexed: bool) -> Self {
         let d = dtype.tag();
-        let result = if indexed { "u32".to_owned() } else { format!("{d}::T") };
+        let result = result(dtype, indexed);
         let kernel = |name: String, parameters: String, body: String| {
             let head = "extern \"C\" __global__ void __launch_bounds__(256) kernel";
             Lazy::new(Source::new(name, TEXTS, format!("{head}({parameters}) {{ {body} }}\n")))

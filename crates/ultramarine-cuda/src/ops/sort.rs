@@ -1,6 +1,7 @@
 //! SORT, ARG_SORT, PARTITION and ARG_PARTITION.
 
 use super::radix::Radix;
+use super::select::Select;
 use super::text;
 use crate::dtype::Dtype;
 use crate::job::Job;
@@ -30,12 +31,22 @@ const ITEMS: [u64; 3] = [4, 8, 16];
 
 struct Sort {
     axis: usize,
-    /// Whether scalar 0 is a rank, which a sort satisfies whatever it is.
-    ranked: bool,
     indexed: bool,
     small: [Lazy; 2],
     block: [[Lazy; 2]; ITEMS.len()],
-    radix: Radix,
+    long: Long,
+}
+
+/// What does rows that a block cannot sort.
+enum Long {
+    Sort(Box<Radix>),
+    /// Scalar 0 is a rank, which a sort satisfies whatever it is.
+    Select(Box<Select>),
+}
+
+/// The type of what is written: elements, or where they were.
+pub fn result(dtype: Dtype, indexed: bool) -> String {
+    if indexed { "u32".to_owned() } else { format!("{}::T", dtype.tag()) }
 }
 
 /// One of the four.
@@ -56,7 +67,7 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         )));
     }
     let d = input.dtype.tag();
-    let result = if indexed { "u32".to_owned() } else { format!("{d}::T") };
+    let result = result(input.dtype, indexed);
     let kernel = |what: &str, more: &str, passed: &str, room: usize| {
         let name = format!("sort {what} {d} {indexed} {room}");
         let tail = format!(
@@ -73,11 +84,15 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
     let block = |items, room| kernel(&format!("sort_block<{d}, {indexed}, {items}"), "", "", room);
     Ok(Box::new(Sort {
         axis,
-        ranked: matches!(ask.op, op::PARTITION | op::ARG_PARTITION),
         indexed,
         small: ROOMS.map(small),
         block: ITEMS.map(|items| ROOMS.map(|room| block(items, room))),
-        radix: Radix::new(input.dtype, indexed),
+        long: match ask.op {
+            op::PARTITION | op::ARG_PARTITION => {
+                Long::Select(Box::new(Select::new(input.dtype, indexed)))
+            }
+            _ => Long::Sort(Box::new(Radix::new(input.dtype, indexed))),
+        },
     }))
 }
 
@@ -136,8 +151,8 @@ enum Way {
     Small(u64),
     /// Each by a block, which has that of [`ITEMS`].
     Block(usize),
-    /// Each by many blocks.
-    Radix,
+    /// Each by many blocks, or not sorted at all.
+    Long,
 }
 
 impl Way {
@@ -148,7 +163,7 @@ impl Way {
         // What shared memory holds without asking for more.
         let most = if dtype.bytes() == 8 { 8 } else { 16 };
         let fits = |items: &u64| *items <= most && length <= items * u64::from(BLOCK);
-        ITEMS.iter().position(fits).map_or(Self::Radix, Self::Block)
+        ITEMS.iter().position(fits).map_or(Self::Long, Self::Block)
     }
 }
 
@@ -164,7 +179,10 @@ impl Work for Sort {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
         let (rows, way) = self.rows(job)?;
         match way {
-            Way::Radix => Ok(self.radix.layout(&rows).bytes),
+            Way::Long => Ok(match &self.long {
+                Long::Sort(radix) => radix.layout(&rows).bytes,
+                Long::Select(select) => select.workspace(job.device, &rows),
+            }),
             _ => Ok(0),
         }
     }
@@ -177,14 +195,12 @@ impl Work for Sort {
                 rows.length
             )));
         }
-        if self.ranked {
-            let rank = job.scalar(0)?;
-            if rank >= rows.length {
-                return Err(Failure::invalid(format!(
-                    "rank {} of an axis of {} elements: it is 0 or more, and below their number",
-                    rank as i64, rows.length
-                )));
-            }
+        let rank = if let Long::Select(_) = self.long { job.scalar(0)? } else { 0 };
+        if rank >= rows.length {
+            return Err(Failure::invalid(format!(
+                "rank {} of an axis of {} elements: it is 0 or more, and below their number",
+                rank as i64, rows.length
+            )));
         }
         let (from, to) = (job.input(0)?.address, job.output(0)?.address);
         let (room, walk) = rows.walk();
@@ -201,7 +217,10 @@ impl Work for Sort {
                 let grid = Grid::line(blocks(count), BLOCK);
                 launch!(job, &kernel, grid; from, to, line[..], walk[..])
             }
-            Way::Radix => self.radix.run(job, &rows),
+            Way::Long => match &self.long {
+                Long::Sort(radix) => radix.run(job, &rows),
+                Long::Select(select) => select.run(job, &rows, rank),
+            },
         }
     }
 }
@@ -222,9 +241,9 @@ mod tests {
         assert_eq!(f32(300), Way::Small(512));
         assert_eq!(f32(513), Way::Block(0));
         assert_eq!(f32(4096), Way::Block(2));
-        assert_eq!(f32(4097), Way::Radix);
+        assert_eq!(f32(4097), Way::Long);
         assert_eq!(Way::of(2048, Dtype::Complex64), Way::Block(1));
-        assert_eq!(Way::of(2049, Dtype::Complex64), Way::Radix);
+        assert_eq!(Way::of(2049, Dtype::Complex64), Way::Long);
     }
 
     #[test]
