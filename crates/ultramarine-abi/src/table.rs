@@ -112,6 +112,9 @@ pub mod device_flag {
     pub const REDUCED_PRECISION: u32 = 4;
     /// The backend itself waits for [`crate::Tensor::wait`].
     pub const WAITS_IN_COMMANDS: u32 = 8;
+    /// `copy_to_device` with a stream is enqueued there: see
+    /// [`crate::BackendTable::copy_to_device`].
+    pub const UPLOADS_IN_ORDER: u32 = 16;
 }
 
 /// One command: a plan with its tensors and scalars.
@@ -204,7 +207,9 @@ pub struct BackendTable {
     /// (any) Address of the buffer for the host, or NULL where it has none.
     pub buffer_host_pointer:
         Option<unsafe extern "C" fn(device: *mut c_void, buffer: *mut c_void) -> *mut c_void>,
-    /// (stream) Copies host memory into a buffer; done on return.
+    /// (stream) Copies host memory into a buffer; done on return. Of a device with
+    /// [`device_flag::UPLOADS_IN_ORDER`] and with a stream, only the source has been read on
+    /// return, and the bytes are there for the stream's later work, as with `submit`.
     pub copy_to_device: Option<
         unsafe extern "C" fn(
             device: *mut c_void,

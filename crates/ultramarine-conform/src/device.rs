@@ -5,7 +5,8 @@
 use crate::plugin::{Backend, Failure, call};
 use core::ffi::{CStr, c_void};
 use ultramarine_abi::{
-    self as abi, Command, DeviceInfo, TensorDesc, dlpack::device_type, schema::OpId, status,
+    self as abi, Command, DeviceInfo, TensorDesc, device_flag, dlpack::device_type, schema::OpId,
+    status,
 };
 
 /// A device that was opened.
@@ -131,7 +132,23 @@ impl<'a> Device<'a> {
         }
     }
 
+    /// Copies bytes into a buffer, where all find them on return.
     pub fn write(
+        &self,
+        stream: Handle,
+        buffer: Buffer,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        self.write_in_order(stream, buffer, offset, bytes)?;
+        match self.flag(device_flag::UPLOADS_IN_ORDER) && !stream.0.is_null() {
+            true => self.synchronize(stream),
+            false => Ok(()),
+        }
+    }
+
+    /// Copies bytes into a buffer, where the stream's later work finds them.
+    pub fn write_in_order(
         &self,
         stream: Handle,
         buffer: Buffer,

@@ -84,6 +84,7 @@ def main() -> None:
     rows(rate)
     products()
     small()
+    uploads()
     dlpack()
 
 
@@ -210,6 +211,36 @@ def small() -> None:
     mine, other = seconds(adds, mx.synchronize, 0.05), theirs(torch_adds)
     row("1000 adds of 16, each evaluated", mine, other, other)
     row("1000 adds of 16, one eval", ours(chain), other, other)
+
+
+def uploads() -> None:
+    """Steps that each bring an operand from the host, alone and behind work that takes longer."""
+    (a, b), (x, t) = pair((4096, 4096), "bfloat16"), pair((4096, 4096), "bfloat16", seed=1)
+    for name, n in [("4 KiB", 1 << 10), ("16 MiB", 1 << 22)]:
+        host = np.random.default_rng(2).standard_normal(n, dtype=np.float32)
+        w, v = pair((n,), seed=3)
+
+        def torch_step(v: Any = v, host: Any = host) -> Any:
+            return v * torch.from_numpy(host).to("cuda")
+
+        def torch_busy(step: Callable[[], Any] = torch_step) -> Any:
+            return b @ t, step()
+
+        def busy(w: mx.array = w, host: Any = host) -> None:
+            mx.async_eval(a @ x)
+            mx.async_eval(w * mx.from_dlpack(host))
+
+        close(f"upload of {name}", w * mx.array(host), torch_step() if torch else None, 1e-6)
+        other = theirs(torch_step)
+        for way, bring in [("array", mx.array), ("from_dlpack", mx.from_dlpack)]:
+
+            def step(w: mx.array = w, host: Any = host, bring: Any = bring) -> mx.array:
+                return w * bring(host)
+
+            mine = ours(step)
+            row(f"w * {way}(host), {name}", mine, other, min(mine, other))
+        mine, other = seconds(busy, mx.synchronize), theirs(torch_busy)
+        row(f"that behind a product, {name}", mine, other, min(mine, other))
 
 
 def dlpack() -> None:

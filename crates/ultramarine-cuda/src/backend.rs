@@ -20,7 +20,7 @@ impl Backend for Cuda {
     }
 
     fn new(host: Host) -> Result<Self> {
-        let driver = driver::driver()?;
+        let driver = discover::driver().map_err(Failure::new)?;
         // SAFETY: flags are 0, as the driver wants it.
         let code = unsafe { (driver.init)(0) };
         if code == driver::code::NO_DEVICE {
@@ -46,7 +46,10 @@ impl Backend for Cuda {
         info.fused_max_instructions = crate::ops::FUSED_INSTRUCTIONS;
         info.fused_max_inputs = crate::ops::FUSED_INPUTS;
         info.memory = facts.memory;
-        info.flags = if crate::ops::matmul_shortens() { device_flag::REDUCED_PRECISION } else { 0 };
+        info.flags = device_flag::UPLOADS_IN_ORDER;
+        if crate::ops::matmul_shortens() {
+            info.flags |= device_flag::REDUCED_PRECISION;
+        }
         info.alignment = crate::allocator::ALIGNMENT as u32;
         info.kernel_languages = inline_text("cuda-c");
         info.name = inline_text(&facts.describe());

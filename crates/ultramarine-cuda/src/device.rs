@@ -113,7 +113,7 @@ pub struct Device {
     pub cublaslt: OnceLock<Option<Library>>,
     /// For what comes without a stream.
     pub default_stream: Stream,
-    /// Pinned memory for large copies.
+    /// Pinned memory for copies.
     pub staging: Staging,
     /// Memory.
     pub allocator: Arc<Allocator>,
@@ -169,7 +169,12 @@ impl helper::Device for Device {
         offset: u64,
         source: &[u8],
     ) -> Result<()> {
-        self.stream_or_default(stream).upload(self, buffer, offset, source)
+        let uploaded = self.stream_or_default(stream).upload(self, buffer, offset, source);
+        match stream {
+            Some(_) => uploaded,
+            // Others do not know that stream: they find the bytes there.
+            None => self.default_stream.synchronize().and(uploaded),
+        }
     }
 
     fn download(

@@ -1,7 +1,7 @@
 //! Whether there is a GPU, told without starting the driver: `cuInit` costs a tenth of a second
 //! and a context as much again, which nobody pays who only asks.
 
-use crate::sys::driver::{self, version_text};
+use crate::sys::driver::{self, Driver, version_text};
 use std::path::Path;
 use ultramarine_abi::helper::Score;
 use ultramarine_abi::{DeviceIdentity, identity, inline_text};
@@ -18,23 +18,27 @@ struct Seen {
     pci: Option<[u32; 4]>,
 }
 
-/// The score of the backend here.
-pub fn score() -> Score {
-    let driver = match driver::driver() {
-        Ok(driver) => driver,
-        Err(why) => return Score::cannot(why),
-    };
-    let mut version = 0;
+/// The driver, if it is one that will do; it is not initialised.
+pub fn driver() -> Result<&'static Driver, String> {
+    let (driver, mut version) = (driver::driver()?, 0);
     // SAFETY: the place is valid; this function needs no cuInit.
     if unsafe { (driver.driver_version)(&mut version) } != 0 {
-        return Score::cannot("NVIDIA's driver does not tell its version. Install it anew");
+        return Err("NVIDIA's driver does not tell its version. Install it anew".to_owned());
     }
-    if version < driver::OLDEST {
-        return Score::cannot(format!(
+    match version < driver::OLDEST {
+        false => Ok(driver),
+        true => Err(format!(
             "NVIDIA's driver is for CUDA {}, and {} is the oldest that will do. Install driver 525 or later",
             version_text(version),
             version_text(driver::OLDEST)
-        ));
+        )),
+    }
+}
+
+/// The score of the backend here.
+pub fn score() -> Score {
+    if let Err(why) = driver() {
+        return Score::cannot(why);
     }
     let seen = match seen() {
         Ok(seen) => seen,

@@ -6,7 +6,7 @@
 //!
 //! * [`discover`]: whether there is a GPU, without starting the driver; [`backend`]: devices and
 //!   what they say; [`device`]: a device's context and what belongs to it;
-//! * [`allocator`], [`statistics`], [`staging`]: memory, its counts, large copies to and from it;
+//! * [`allocator`], [`statistics`], [`staging`]: memory, its counts, copies to and from it;
 //! * [`stream`], [`event`]: queues and timeline events;
 //! * [`failure`], [`context`], [`suspects`]: errors, and what becomes of a context after one;
 //! * [`plan`], [`job`], [`view`], [`walk`], [`launch`]: requests decoded, commands run, tensors

@@ -1,7 +1,7 @@
 //! Counts of memory, and its limits.
 //!
 //! What buffers take is firm below the memory limit, and what is kept for reuse gives way to it.
-//! What may be pinned is what large copies go by (see [`crate::staging`]).
+//! What may be pinned is what copies go by (see [`crate::staging`]).
 
 use crate::device::Device;
 use core::ffi::c_void;

@@ -71,7 +71,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Copies into a buffer; done on return.
+    /// Copies into a buffer, in the stream's order; the source has been read on return.
     pub fn upload(
         &self,
         device: &Device,
@@ -84,17 +84,8 @@ impl Stream {
         if source.is_empty() {
             return Ok(());
         }
-        if let Some(done) = device.staging.upload(device, self, to, source) {
-            return done;
-        }
-        let driver = device.driver;
-        // SAFETY: the source is there until the copy is done, which is waited for also after a
-        // failure; the target is inside of the buffer.
-        let begun = unsafe {
-            cuda!(driver.copy_to_device(to, source.as_ptr().cast(), source.len(), self.handle))
-        };
-        let drained = self.drain();
-        begun.and(drained)
+        device.staging.upload(device, self, to, source)?;
+        if context::blocking() { self.drain() } else { Ok(()) }
     }
 
     /// Copies from a buffer, and fills all of `target`; done on return.
@@ -114,7 +105,8 @@ impl Stream {
             return done;
         }
         let (driver, to) = (device.driver, target.as_mut_ptr().cast());
-        // SAFETY: as in `upload`.
+        // SAFETY: the target is there until the copy is done, which is waited for also after a
+        // failure; the source is inside of the buffer.
         let begun = unsafe { cuda!(driver.copy_to_host(to, from, target.len(), self.handle)) };
         let drained = self.drain();
         begun.and(drained)

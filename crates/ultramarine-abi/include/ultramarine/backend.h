@@ -172,6 +172,7 @@ typedef struct um_tensor {
 #define UM_DEVICE_FLUSHES_SUBNORMALS 2u /* subnormal numbers may become zero */
 #define UM_DEVICE_REDUCED_PRECISION 4u  /* float32 products may use a shorter mantissa */
 #define UM_DEVICE_WAITS_IN_COMMANDS 8u  /* the backend itself waits for um_tensor.wait */
+#define UM_DEVICE_UPLOADS_IN_ORDER 16u  /* copy_to_device with a stream is enqueued there */
 
 /* The host sets size; the backend leaves 0 what it does not know. Masks: bit i is dtype i of UM_DTYPES. */
 typedef struct um_device_info {
@@ -231,7 +232,8 @@ typedef struct um_backend_table {
   um_status (*buffer_alloc)(void *device, uint64_t bytes, void **buffer, um_error **error); /* (any) */
   void (*buffer_free)(void *device, void *buffer); /* (any) no stream uses it any more */
   void *(*buffer_host_pointer)(void *device, void *buffer); /* (any) its address for the host, or NULL */
-  /* (stream) Copies that are done on return; the stream may be NULL. */
+  /* (stream) Copies that are done on return; the stream may be NULL. With a stream and UM_DEVICE_UPLOADS_IN_ORDER only
+   * the source has been read on return, and the bytes are there for the stream's later work. */
   um_status (*copy_to_device)(void *device, void *stream, void *buffer, uint64_t offset, const void *source,
                               uint64_t bytes, um_error **error);
   um_status (*copy_to_host)(void *device, void *stream, void *buffer, uint64_t offset, void *target,

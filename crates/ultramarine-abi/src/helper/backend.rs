@@ -134,7 +134,8 @@ pub trait Device: Send + Sync + Sized + 'static {
         let _ = buffer;
         core::ptr::null_mut()
     }
-    /// (stream) Copies into a buffer; done on return.
+    /// (stream) Copies into a buffer; done on return, or as
+    /// [`crate::device_flag::UPLOADS_IN_ORDER`] says.
     fn upload(
         &self,
         stream: Option<&Self::Stream>,

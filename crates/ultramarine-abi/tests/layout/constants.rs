@@ -73,6 +73,7 @@ pub fn all() -> Vec<(String, Value)> {
         UM_DEVICE_FLUSHES_SUBNORMALS = device_flag::FLUSHES_SUBNORMALS;
         UM_DEVICE_REDUCED_PRECISION = device_flag::REDUCED_PRECISION;
         UM_DEVICE_WAITS_IN_COMMANDS = device_flag::WAITS_IN_COMMANDS;
+        UM_DEVICE_UPLOADS_IN_ORDER = device_flag::UPLOADS_IN_ORDER;
         UM_NOTE_TYPE = note::TYPE;
         UM_FAMILY_UNARY = fused::family::UNARY;
         UM_FAMILY_BINARY = fused::family::BINARY;

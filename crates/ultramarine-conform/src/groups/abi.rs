@@ -334,11 +334,12 @@ fn devices(backend: &Backend) -> Result {
 }
 
 /// Bits of a device's flags, by name.
-const FLAGS: [(u32, &str); 4] = [
+const FLAGS: [(u32, &str); 5] = [
     (device_flag::DETERMINISTIC, "deterministic"),
     (device_flag::FLUSHES_SUBNORMALS, "flushes subnormals"),
     (device_flag::REDUCED_PRECISION, "reduced precision"),
     (device_flag::WAITS_IN_COMMANDS, "waits in commands"),
+    (device_flag::UPLOADS_IN_ORDER, "uploads in order"),
 ];
 
 fn facts(recorder: &mut Recorder, entry: &Entry, backend: &Backend, index: u32) {

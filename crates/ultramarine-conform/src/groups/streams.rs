@@ -28,6 +28,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("streams/a stream waits for another's work", || cross(device));
         recorder.check("streams/a wait before the record", || wait_first(device));
         recorder.check("streams/commands wait for their tensors", || waiting_tensor(device));
+        recorder.check("streams/uploads take their turn", || uploads(device));
         recorder.check("streams/waits from several threads", || several(device));
         recorder.check("streams/destroyed in any order", || destroyed(device));
         recorder.check("streams/several commands in one submit", || batch(device));
@@ -352,6 +353,29 @@ fn waiting_tensor(device: &Device<'_>) -> Result {
             device.submit(stream, &[Command { inputs: input.as_ptr(), ..*command }])
         })?;
         Ok(())
+    })
+}
+
+/// An upload that is enqueued comes behind the stream's earlier work, with the bytes that its
+/// source had when it was called.
+fn uploads(device: &Device<'_>) -> Result {
+    if !device.flag(device_flag::UPLOADS_IN_ORDER) {
+        return skip("the device does not say UPLOADS_IN_ORDER");
+    }
+    let early = "an upload went ahead of its stream's earlier work";
+    behind_a_later_record(device, early, |mover, stream, event, [a, b]| {
+        device.wait_stream(stream, event, 1)?;
+        mover.copy(stream, a, b, 1)?;
+        let bytes = usize::try_from(mover.bytes()).map_err(|e| e.to_string())?;
+        let mut source: Vec<u8> = 5f32.to_le_bytes().into_iter().cycle().take(bytes).collect();
+        // In pieces of several sizes.
+        let ends = [0, 4, 8, 5000, 70_000, bytes];
+        for range in ends.windows(2).map(|w| w[0]..w[1]) {
+            device.write_in_order(stream, a, range.start as u64, &source[range.clone()])?;
+            source[range].fill(0xff);
+        }
+        let late = "an upload has not the bytes that its source had";
+        mover.expect(stream, a, 5.0).map_err(|e| format!("{late}: {e}"))
     })
 }
 

@@ -73,7 +73,7 @@ static const struct {
     {13, 1000000},      {14, 512},           {15, 1},         {16, multiprocessors},
     {19, 1},            {31, 1},             {36, 1000000},   {37, 256},
     {38, 4 << 20},      {39, 2048},          {40, 2},         {41, 1},
-    {75, 9},            {76, 0},             {78, 1},         {81, 102400},
+    {78, 1},            {81, 102400},
     {82, 65536},        {83, 1},             {89, 1},         {91, 1},
     {92, 1},            {93, 1},             {94, 1},         {97, shared_opt_in},
     {99, 1},            {106, 32},           {111, 1024},     {122, 1},
@@ -112,7 +112,7 @@ CUDA_CALL cuInit(unsigned flags) {
 
 CUDA_CALL cuDriverGetVersion(int *version) {
   if (!version) return CUDA_ERROR_INVALID_VALUE;
-  *version = 13000;
+  *version = (int)number_of_environment("EMULATED_CUDA_VERSION", 13000);
   return CUDA_SUCCESS;
 }
 
@@ -162,6 +162,9 @@ CUDA_CALL cuDeviceGetAttribute(int *value, int attribute, CUdevice ordinal) {
   *value = attribute == 33 ? device->ordinal + 1 : 0; // 33: the PCI bus
   for (auto &known : attributes)
     if (known.attribute == attribute) *value = known.value;
+  const int capability = (int)number_of_environment("EMULATED_CUDA_CAPABILITY", 90);
+  if (attribute == 75) *value = capability / 10;
+  if (attribute == 76) *value = capability % 10;
   return CUDA_SUCCESS;
 }
 

@@ -161,6 +161,14 @@ fn file_at(address: usize) -> Option<PathBuf> {
     }
 }
 
+/// What the system says of a file that cannot be opened, which names it.
+fn words(why: &libloading::Error) -> String {
+    match std::error::Error::source(why) {
+        Some(source) => source.to_string(),
+        None => why.to_string(),
+    }
+}
+
 /// Opens a library, or says where it was looked for and what to do.
 pub fn open(kind: Kind) -> Result<Library, String> {
     let Some(row) = ROWS.iter().find(|row| row.kind == kind) else {
@@ -175,7 +183,7 @@ pub fn open(kind: Kind) -> Result<Library, String> {
             Err(why) => {
                 // A file that is there and cannot be opened is worth telling.
                 if path.is_absolute() {
-                    said.push(why.to_string());
+                    said.push(words(&why));
                 }
                 None
             }

@@ -40,7 +40,9 @@ pub fn nvrtc() -> Result<&'static Nvrtc, &'static str> {
     static NVRTC: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
     let found = NVRTC.get_or_init(|| {
         let library = find::open(find::Kind::Nvrtc)?;
-        Nvrtc::of(library).map_err(|why| format!("NVRTC cannot be used: {why}"))
+        Nvrtc::of(library).map_err(|why| {
+            format!("NVRTC cannot be used: {why}. Install one of CUDA 12 or later, such as by `pip install nvidia-cuda-nvrtc`")
+        })
     });
     found.as_ref().map_err(String::as_str)
 }

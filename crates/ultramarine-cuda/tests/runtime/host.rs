@@ -65,7 +65,8 @@ macro_rules! release {
 }
 
 impl Device {
-    pub fn open() -> Device {
+    /// The backend's table.
+    pub fn init() -> Result<BackendTable> {
         // SAFETY: all-zero bytes are tables without functions.
         let (mut host, mut table) = unsafe { std::mem::zeroed::<(HostTable, BackendTable)>() };
         host.size = size_of::<HostTable>() as u32;
@@ -76,7 +77,11 @@ impl Device {
         call(|error| unsafe {
             helper::init::<Cuda>(c"cuda", 2, Box::leak(Box::new(host)), &mut table, error)
         })
-        .expect("init");
+        .map(|()| table)
+    }
+
+    pub fn open() -> Device {
+        let table = Device::init().expect("init");
         let mut handle = std::ptr::null_mut();
         let open = table.device_open.expect("device_open");
         // SAFETY: the backend's function and pointer.
@@ -94,8 +99,24 @@ impl Device {
     }
 
     pub fn write(&self, buffer: *mut c_void, bytes: &[u8]) -> Result<()> {
+        self.upload(std::ptr::null_mut(), buffer, 0, bytes)
+    }
+
+    pub fn upload(
+        &self,
+        stream: *mut c_void,
+        buffer: *mut c_void,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
         let (source, length) = (bytes.as_ptr().cast(), bytes.len() as u64);
-        entry!(self, copy_to_device, std::ptr::null_mut(), buffer, 0, source, length)
+        entry!(self, copy_to_device, stream, buffer, offset, source, length)
+    }
+
+    pub fn read(&self, stream: *mut c_void, buffer: *mut c_void, bytes: usize) -> Result<Vec<u8>> {
+        let mut target = vec![0u8; bytes];
+        let place = target.as_mut_ptr().cast();
+        entry!(self, copy_to_host, stream, buffer, 0, place, bytes as u64).map(|()| target)
     }
 
     pub fn stream(&self) -> Result<*mut c_void> {
@@ -124,6 +145,10 @@ impl Device {
         entry!(self, event_record, stream, event, value)
     }
 
+    pub fn wait_stream(&self, stream: *mut c_void, event: *mut c_void, value: u64) -> Result<()> {
+        entry!(self, event_wait_stream, stream, event, value)
+    }
+
     pub fn wait_host(&self, event: *mut c_void, value: u64) -> Result<()> {
         entry!(self, event_wait_host, event, value)
     }
@@ -140,6 +165,21 @@ impl Device {
         };
         let commands: Vec<_> = plans.iter().map(command).collect();
         entry!(self, submit, stream, commands.as_ptr(), commands.len() as u32)
+    }
+
+    /// Sets how many bytes may be pinned; returns what it was.
+    pub fn set_pinned_limit(&self, bytes: u64) -> Result<u64> {
+        use ultramarine_abi::interface::statistics::{INTERFACE, StatisticsInterface, limit};
+        let ask = self.table.interface.expect("interface");
+        // SAFETY: the backend's function and pointer; the table is static.
+        let statistics = unsafe {
+            ask(self.table.backend, INTERFACE.as_ptr()).cast::<StatisticsInterface>().as_ref()
+        };
+        let set = statistics.and_then(|s| s.set_limit).expect("set_limit");
+        let mut former = 0;
+        // SAFETY: an open device, and a place for the answer.
+        call(|error| unsafe { set(self.handle, limit::WIRED, bytes, &mut former, error) })
+            .map(|()| former)
     }
 
     pub fn close(self) {

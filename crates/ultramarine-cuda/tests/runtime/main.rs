@@ -3,12 +3,13 @@
 //! Each test is a process: what is tested is what cannot be undone in one.
 
 mod host;
+mod machines;
+mod uploads;
 
 use core::ffi::c_void;
 use host::{Device, apart};
-use ultramarine_abi::helper::{self, Backend, Result};
+use ultramarine_abi::helper::{self, Result};
 use ultramarine_abi::status;
-use ultramarine_cuda::backend::Cuda;
 use ultramarine_cuda::job::Job;
 use ultramarine_cuda::launch::{self, Grid};
 use ultramarine_cuda::plan::{Plan, Work};
@@ -129,42 +130,5 @@ fn memory_that_is_short_is_told_in_parts() {
         device.free(third);
         device.free(device.alloc(60 << 20).expect("all of it"));
         device.close();
-    });
-}
-
-/// Why there is nothing to run on, with what would do.
-#[test]
-fn a_machine_without_a_gpu_is_told() {
-    let none = std::env::temp_dir().join("ultramarine-no-driver");
-    let none = none.to_string_lossy().into_owned();
-    let told = |parts: &[&str]| {
-        let score = Cuda::score();
-        assert_eq!(score.score, 0);
-        assert!(parts.iter().all(|part| score.reason.contains(part)), "{}", score.reason);
-    };
-    if cfg!(target_os = "linux") && !std::path::Path::new("/proc/driver/nvidia").exists() {
-        let variables = [("ULTRAMARINE_CUDA_LIBRARIES", none.as_str())];
-        apart("a_machine_without_a_gpu_is_told", &variables, || {
-            told(&["NVIDIA's driver", "was not found", "Install NVIDIA's driver"]);
-        });
-    }
-}
-
-#[test]
-fn gpus_that_are_not_there_are_told() {
-    let variables = [("ULTRAMARINE_CUDA_DEVICES", "0")];
-    apart("gpus_that_are_not_there_are_told", &variables, || {
-        let score = Cuda::score();
-        assert_eq!(score.score, 0);
-        assert!(score.reason.contains("there is no GPU"), "{}", score.reason);
-    });
-}
-
-#[test]
-fn gpus_that_are_hidden_are_told() {
-    apart("gpus_that_are_hidden_are_told", &[("CUDA_VISIBLE_DEVICES", "")], || {
-        let score = Cuda::score();
-        assert_eq!(score.score, 0);
-        assert!(score.reason.contains("CUDA_VISIBLE_DEVICES hides every GPU"), "{}", score.reason);
     });
 }

@@ -22,13 +22,16 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use ultramarine_abi::dlpack::device_type;
+use ultramarine_abi::{device_flag, dlpack::device_type};
 
 /// Submissions that a stream may be ahead of its device.
 const MAX_AHEAD: u64 = 256;
 
 /// Bytes in graves of a device above which submitters wait.
 const MAX_BURIED: usize = 512 << 20;
+
+/// Index of the stream of uploads, which no stream of users has.
+const UPLOADS: u32 = u32::MAX;
 
 /// One of our streams on one device.
 pub(crate) struct DeviceStream {
@@ -106,6 +109,13 @@ impl Grave {
     /// whose order it can be given back; else when the first that is not has been.
     pub fn close(mut self) {
         self.uses().retain(|u| !u.stream.knows_passed(u.number));
+        if self.uses().len() > 1 {
+            // Most often only one has not: an upload is long over.
+            self.uses().retain(|u| {
+                u.stream.look();
+                !u.stream.knows_passed(u.number)
+            });
+        }
         if let Grave::Buffer(device, handle, bytes @ 1.., uses) = &self
             && device.has_stream_memory()
             && let Some(last) = one_stream(uses, device)
@@ -450,6 +460,16 @@ impl DeviceState {
         let made: &'static DeviceStream = Box::leak(Box::new(DeviceStream::new(self)?));
         streams.insert(stream.index, made);
         Ok(made)
+    }
+
+    /// The stream of uploads, where they are enqueued: one of its own, so that they neither wait
+    /// for work nor hold it up. Not where the host could not wait for it by number.
+    pub(super) fn uploads(&'static self) -> Result<Option<&'static DeviceStream>> {
+        if self.info.flags & device_flag::UPLOADS_IN_ORDER == 0 || self.info.synchronous != 0 {
+            return Ok(None);
+        }
+        let stream = self.stream(crate::stream::Stream { index: UPLOADS, device: self.device })?;
+        Ok(Some(stream).filter(|s| !s.event.is_null()))
     }
 
     /// Waits for what was submitted from one of our streams.

@@ -67,7 +67,7 @@ pub struct DeviceState {
     table: abi::BackendTable,
     handle: *mut c_void,
     streams: Streams,
-    /// For copies outside of any stream, one at a time.
+    /// For copies without a stream, one at a time.
     copies: Mutex<()>,
     /// Bytes of dropped buffers that commands still use.
     buried: AtomicUsize,

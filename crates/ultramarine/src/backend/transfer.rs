@@ -10,6 +10,7 @@ use crate::{
     stream::lock,
 };
 use core::ffi::c_void;
+use std::iter;
 use ultramarine_abi::interface::peer::PeerInterface;
 
 impl Exec {
@@ -110,15 +111,22 @@ pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Res
         return Err(device.lacks("copy_to_device"));
     };
     let (source, bytes) = (bytes.as_ptr() as *const c_void, bytes.len() as u64);
-    let mut error = std::ptr::null_mut();
-    let turn = lock(&device.copies);
-    // SAFETY: both blocks have `bytes` bytes; the handle is the device's, and the buffer is
-    // new, so that nothing else uses it.
-    let code = unsafe {
-        copy(device.handle, std::ptr::null_mut(), to.handle(), 0, source, bytes, &mut error)
+    let call = |stream: *mut c_void| {
+        let mut error = std::ptr::null_mut();
+        // SAFETY: both blocks have `bytes` bytes; the handle is the device's, the stream too, if
+        // there is one, and the buffer is new, so that nothing else uses it.
+        let code =
+            unsafe { copy(device.handle, stream, to.handle(), 0, source, bytes, &mut error) };
+        host::check("copy_to_device", code, error)
     };
-    drop(turn);
-    host::check("copy_to_device", code, error)?;
+    match device.uploads()? {
+        // Whoever uses the buffer waits for the copy, in the device.
+        Some(stream) => stream.submit("copy", iter::empty(), iter::once(&*to), call)?,
+        None => {
+            let _turn = lock(&device.copies);
+            call(std::ptr::null_mut())?;
+        }
+    }
     Ok(to)
 }
 
@@ -152,8 +160,8 @@ fn by_peer(
     if from.bytes() == 0 {
         return Ok(to);
     }
-    let reads = std::iter::once(from);
-    exec.enqueue(reads, std::iter::once(&*to), |stream| {
+    let reads = iter::once(from);
+    exec.enqueue(reads, iter::once(&*to), |stream| {
         let mut error = std::ptr::null_mut();
         // SAFETY: the handles belong to the two devices of this backend, both buffers
         // have that many bytes, and the stream waits for what wrote the source.

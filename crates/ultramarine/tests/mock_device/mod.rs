@@ -24,6 +24,12 @@ pub static BUFFERS: AtomicUsize = AtomicUsize::new(0);
 /// Copies between the mock and the host.
 pub static COPIES: AtomicUsize = AtomicUsize::new(0);
 
+/// Whether uploads on streams are enqueued there; set before the devices are registered.
+pub static UPLOADS_IN_ORDER: AtomicBool = AtomicBool::new(false);
+/// Such uploads that were enqueued and have not begun; and most of them at one time.
+pub static UPLOADS: AtomicUsize = AtomicUsize::new(0);
+pub static MOST_UPLOADS: AtomicUsize = AtomicUsize::new(0);
+
 /// Commands that touched memory after it was freed. Must stay zero.
 pub static VIOLATIONS: AtomicUsize = AtomicUsize::new(0);
 /// Most commands that were submitted but not begun at one time.
@@ -121,6 +127,9 @@ unsafe extern "C" fn device_info(
     info.name[1] = b'0' as c_char + index as c_char;
     info.dtypes_storage = 1 << 10;
     info.dtypes_arithmetic = 1 << 10;
+    if UPLOADS_IN_ORDER.load(Ordering::SeqCst) {
+        info.flags |= device_flag::UPLOADS_IN_ORDER;
+    }
     status::OK
 }
 
@@ -166,7 +175,7 @@ unsafe fn bytes(buffer: *mut c_void, offset: u64) -> *mut u8 {
 
 unsafe extern "C" fn to_device(
     _: *mut c_void,
-    _: *mut c_void,
+    stream: *mut c_void,
     buffer: *mut c_void,
     offset: u64,
     source: *const c_void,
@@ -174,6 +183,29 @@ unsafe extern "C" fn to_device(
     _: *mut *mut Error,
 ) -> Status {
     COPIES.fetch_add(1, Ordering::SeqCst);
+    if UPLOADS_IN_ORDER.load(Ordering::SeqCst) && !stream.is_null() {
+        let under_way = UPLOADS.fetch_add(1, Ordering::SeqCst) + 1;
+        MOST_UPLOADS.fetch_max(under_way, Ordering::SeqCst);
+        // SAFETY: the source has n bytes, a multiple of four; the handle is live.
+        let (to, bytes) = unsafe {
+            let at = bytes(buffer, offset) as *mut f32;
+            let source = std::slice::from_raw_parts(source as *const u8, n as usize);
+            (Address(at, buffer as usize), source.to_vec())
+        };
+        let job = move || {
+            let to = to;
+            UPLOADS.fetch_sub(1, Ordering::SeqCst);
+            if to.is_live() {
+                // SAFETY: the buffer is there and holds that many bytes.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.0 as *mut u8, n as usize)
+                };
+            }
+            true
+        };
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        return send(stream, Item::Run(Box::new(job)));
+    }
     // SAFETY: both have n bytes.
     unsafe {
         std::ptr::copy_nonoverlapping(source as *const u8, bytes(buffer, offset), n as usize)

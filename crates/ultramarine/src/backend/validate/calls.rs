@@ -7,7 +7,7 @@ use super::{
     state::{BufferState, Key, State, key},
 };
 use core::ffi::c_void;
-use ultramarine_abi::{self as abi, BackendTable, DeviceInfo, Status, status};
+use ultramarine_abi::{self as abi, BackendTable, DeviceInfo, Status, device_flag, status};
 
 pub(super) type Handle = *mut c_void;
 pub(super) type Place = *mut *mut c_void;
@@ -130,7 +130,12 @@ fallible! {
         copies(s, device, buffer, (offset, bytes))
     },
     after: |_| move |s: &mut State| {
-        stream_key(device, stream).into_iter().for_each(|k| s.drained(k));
+        let Some(on) = stream_key(device, stream) else { return Ok(()) };
+        let flags = s.device(device).map_or(0, |d| d.info.flags);
+        match flags & device_flag::UPLOADS_IN_ORDER {
+            0 => s.drained(on),
+            _ => s.submitted(on, &[key(device, buffer)]),
+        }
         Ok(())
     }
 }
