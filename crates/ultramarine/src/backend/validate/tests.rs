@@ -59,7 +59,9 @@ unsafe extern "C" fn info(
     _: *mut *mut abi::Error,
 ) -> Status {
     // SAFETY: the caller's struct.
-    let languages = unsafe { &mut (*told).kernel_languages };
+    let told = unsafe { &mut *told };
+    told.flags = abi::device_flag::UPLOADS_IN_ORDER;
+    let languages = &mut told.kernel_languages;
     for (to, from) in languages.iter_mut().zip(b"mock-c") {
         *to = *from as core::ffi::c_char;
     }
@@ -88,6 +90,18 @@ unsafe extern "C" fn alloc(_: Handle, _: u64, b: *mut Handle, e: *mut *mut abi::
 
 unsafe extern "C" fn free(_: Handle, _: Handle) {
     FREED.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn copy_in(
+    _: Handle,
+    _: Handle,
+    _: Handle,
+    _: u64,
+    _: *const c_void,
+    _: u64,
+    _: *mut *mut abi::Error,
+) -> Status {
+    status::OK
 }
 
 unsafe extern "C" fn copy_out(
@@ -221,6 +235,7 @@ impl Watched {
         table.device_close = Some(close);
         table.buffer_alloc = Some(alloc);
         table.buffer_free = Some(free);
+        table.copy_to_device = Some(copy_in);
         table.copy_to_host = Some(copy_out);
         table.stream_create = Some(make);
         table.stream_destroy = Some(end);
@@ -458,6 +473,25 @@ fn one_call_at_a_time_on_a_stream() {
         MEETING.wait();
     });
     call!(t, event_record, t.device, t.stream, event as Handle, 1).expect("the stream is free");
+}
+
+/// An upload on a stream uses the buffer until the stream has passed it.
+#[test]
+fn uploads_on_streams() {
+    let t = Watched::new();
+    let null = std::ptr::null_mut();
+    let source = [0u8; 64];
+    let upload = |stream: Handle| {
+        let buffer = make!(t, buffer_alloc, 64).expect("a buffer");
+        let from = source.as_ptr().cast();
+        call!(t, copy_to_device, t.device, stream, buffer, 0, from, 64).expect("an upload");
+        buffer
+    };
+    assert_eq!(end!(t, buffer_free, upload(null)), 0);
+    assert_eq!(end!(t, buffer_free, upload(t.stream)), 1, "the device may still write it");
+    let passed = upload(t.stream);
+    call!(t, stream_synchronize, t.device, t.stream).expect("the end");
+    assert_eq!(end!(t, buffer_free, passed), 0);
 }
 
 #[test]
