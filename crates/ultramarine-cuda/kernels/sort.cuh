@@ -1,5 +1,5 @@
-// SORT and ARG_SORT, and PARTITION of short rows: keys, and rows that a block sorts in shared memory. Elements are moved as they are: the two zeros,
-// and NaNs of any bits, have one key each and keep their order.
+// SORT and ARG_SORT, and PARTITION of short rows: keys, and rows that a block sorts in shared memory. Elements are moved
+// as they are: the two zeros, and NaNs of any bits, have one key each and keep their order.
 
 // Mirrors `Line` of sort.rs. Rows begin where `Walk` says.
 struct Line {

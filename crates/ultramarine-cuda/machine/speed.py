@@ -171,6 +171,32 @@ def rows(rate: float) -> None:
         8 * (1 << 24) / rate,
     )
 
+    largest(y, u, rate)
+    largest(*pair((4096, 16384)), rate)
+
+
+def largest(x: mx.array, t: Any, rate: float, k: int = 64) -> None:
+    """The k largest of each row, in order; the limit reads them once."""
+    n, name = x.size, f"topk {k} of {' x '.join(map(str, x.shape))}"
+    close(
+        name,
+        mx.topk(x, k, axis=-1),
+        t.topk(k, -1).values.flip(-1) if t is not None else None,
+        0.0,
+    )
+    row(
+        name,
+        ours(lambda: mx.topk(x, k, axis=-1)),
+        theirs(lambda: t.topk(k, -1)),
+        4 * n / rate,
+    )
+    row(
+        f"  argpartition at {k}",
+        ours(lambda: mx.argpartition(x, -k, axis=-1)),
+        theirs(lambda: t.topk(k, -1, sorted=False)),
+        4 * n / rate,
+    )
+
 
 def products() -> None:
     for dtype, n in [("bfloat16", 8192), ("float16", 8192), ("float32", 4096)]:
