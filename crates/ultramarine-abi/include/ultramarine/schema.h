@@ -41,7 +41,8 @@
 #define UM_OP_LOGSUMEXP 32u /* ln of the sum of e^x over the axes of axes, which keep size 1, without overflow on the way: infinity if there is one, -infinity of nothing else. AxesAttrs. */
 #define UM_OP_RMS_NORM 33u /* x / sqrt(mean(x^2) + scalar 0) * weight, the mean being that of the last axis, of which there is at least one. NoAttrs. */
 #define UM_OP_LAYER_NORM 34u /* (x - m) / sqrt(v + scalar 0) * weight + bias, m being the mean of the last axis, of which there is at least one, and v that of (x - m)^2. NoAttrs. */
-#define UM_OP_COUNT 35u
+#define UM_OP_ROPE 35u /* Turns pairs (a, b) of elements of the last axis into (a * cos - b * sin, a * sin + b * cos). cos and sin have the output's shape, but pairs as the last size; mostly by zero strides. RopeAttrs. */
+#define UM_OP_COUNT 36u
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -239,6 +240,14 @@ typedef struct um_triangle_attrs {
   uint32_t size;
   uint32_t upper; /* 1: the upper triangle, else the lower one. */
 } um_triangle_attrs;
+
+/* Attributes of ROPE. */
+typedef struct um_rope_attrs {
+  uint32_t size;
+  uint32_t pairs; /* Pairs that are turned, at least one; what is behind them in the last axis is copied. */
+  uint32_t traditional; /* 1: pairs are neighbours, 2 i and 2 i + 1, else i and pairs + i. */
+  uint32_t inverse; /* 1: by the opposite angles: of -sin. */
+} um_rope_attrs;
 
 /* Dtypes, in the order of the device masks' bits. */
 #define UM_DTYPE_BOOL 0u

@@ -22,7 +22,7 @@ macro_rules! plain {
 plain! {
     NoAttrs UnaryAttrs BinaryAttrs ReduceAttrs ArgReduceAttrs ScanAttrs GatherAttrs ScatterAttrs
     AxisAttrs ScatterAxisAttrs
-    ConvolveAttrs AxesAttrs
+    ConvolveAttrs AxesAttrs RopeAttrs
 }
 // SAFETY: integers and pointers, the size first.
 unsafe impl Plain for Command {}

@@ -106,6 +106,10 @@ code_module! {
         /// `(x - m) / sqrt(v + scalar 0) * weight + bias`, m being the mean of the last axis, of
         /// which there is at least one, and v that of `(x - m)^2`. [`super::NoAttrs`].
         LAYER_NORM = 34 "layer_norm",
+        /// Turns pairs (a, b) of elements of the last axis into `(a * cos - b * sin, a * sin + b *
+        /// cos)`. cos and sin have the output's shape, but `pairs` as the last size; mostly by zero
+        /// strides. [`super::RopeAttrs`].
+        ROPE = 35 "rope",
     }
 }
 
@@ -410,6 +414,15 @@ attrs! {
     TriangleAttrs {
         /// 1: the upper triangle, else the lower one.
         upper: u32,
+    }
+    /// Attributes of ROPE.
+    RopeAttrs {
+        /// Pairs that are turned, at least one; what is behind them in the last axis is copied.
+        pairs: u32,
+        /// 1: pairs are neighbours, 2 i and 2 i + 1, else i and pairs + i.
+        traditional: u32,
+        /// 1: by the opposite angles: of -sin.
+        inverse: u32,
     }
 }
 

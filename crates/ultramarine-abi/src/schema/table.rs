@@ -5,6 +5,8 @@ use super::*;
 
 /// Sets of dtypes as masks: bit `i` is dtype `i` of [`DTYPES`].
 pub mod dtypes {
+    /// float32, float64.
+    pub const ANGLES: u32 = 1 << 10 | 1 << 11;
     /// bool.
     pub const BOOL: u32 = 1 << 0;
     /// complex64.
@@ -196,6 +198,11 @@ attribute_rows! {
     }
     TriangleAttrs {
         upper "u32" [None] "1: the upper triangle, else the lower one.";
+    }
+    RopeAttrs {
+        pairs "u32" [None] "Pairs that are turned, at least one; what is behind them in the last axis is copied.";
+        traditional "u32" [None] "1: pairs are neighbours, 2 i and 2 i + 1, else i and pairs + i.";
+        inverse "u32" [None] "1: by the opposite angles: of -sin.";
     }
 }
 
@@ -584,5 +591,16 @@ op_rows! {
         codes: None, &[];
         numbers: ["Sums in any order, as REDUCE's; the error is relative to the larger of the product and the bias. Weight and bias have the output's shape by zero strides, mostly."];
         doc: "`(x - m) / sqrt(v + scalar 0) * weight + bias`, m being the mean of the last axis, of which there is at least one, and v that of `(x - m)^2`.";
+    }
+    "rope" 35 1 Extra Own RopeAttrs {
+        inputs: "x" [InputDtype::Main] false, "cos" [InputDtype::Of(dtypes::ANGLES)] false, "sin" [InputDtype::Of(dtypes::ANGLES)] false;
+        scalars: [];
+        dtypes: [dtypes::FLOAT];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["cos and sin are float64 for float64, else float32. Every product, and then the sum or difference, is rounded in that dtype: nothing is contracted."];
+        doc: "Turns pairs (a, b) of elements of the last axis into `(a * cos - b * sin, a * sin + b * cos)`. cos and sin have the output's shape, but `pairs` as the last size; mostly by zero strides.";
     }
 }

@@ -122,6 +122,7 @@ rows! {
     schema::FftAttrs um_fft_attrs: size, op, axis;
     schema::ConvolveAttrs um_convolve_attrs: size, flip;
     schema::TriangleAttrs um_triangle_attrs: size, upper;
+    schema::RopeAttrs um_rope_attrs: size, pairs, traditional, inverse;
     extension::PlaceCode um_place: size, kind, device_type, device_index, stream_index, reserved;
     extension::TensorType um_tensor_type: size, ndim, dtype, reserved, shape;
     extension::View um_view: size, flags, data, shape, strides, elements, ndim, dtype;

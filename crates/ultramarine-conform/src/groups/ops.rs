@@ -16,7 +16,7 @@ use ultramarine_abi::{device_flag, layout, schema::op};
 pub type Cases = fn(&Scope) -> Vec<Subject>;
 
 /// A group for each family.
-pub const GROUPS: [(&str, Cases); 26] = [
+pub const GROUPS: [(&str, Cases); 27] = [
     ("ops.copy", elementwise::copy),
     ("ops.fill", elementwise::fill),
     ("ops.arange", elementwise::arange),
@@ -43,6 +43,7 @@ pub const GROUPS: [(&str, Cases); 26] = [
     ("ops.logsumexp", rows::logsumexp),
     ("ops.rms_norm", rows::rms_norm),
     ("ops.layer_norm", rows::layer_norm),
+    ("ops.rope", rows::rope),
 ];
 
 /// The epsilon of a product with TF32's mantissa.

@@ -17,6 +17,7 @@ pub mod random;
 pub mod reduce;
 pub mod reduction;
 pub mod rooms;
+pub mod rope;
 pub mod rule;
 pub mod scan;
 pub mod scatter;
@@ -66,6 +67,7 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         op::LOGSUMEXP => softmax::prepare_logsumexp(ask),
         op::RMS_NORM => norm::prepare_rms_norm(ask),
         op::LAYER_NORM => norm::prepare_layer_norm(ask),
+        op::ROPE => rope::prepare(ask),
         op::ARANGE => arange::prepare(ask),
         op::UNARY => elementwise::prepare_unary(ask),
         op::BINARY => elementwise::prepare_binary(ask),
