@@ -1,12 +1,11 @@
-//! Rotary positions: [`crate::fast::rope`], made of other operations.
+//! Rotary positions: [`crate::fast::rope`]. Cosines and sines are made here; what turns by them is in `rope_rules.rs`.
 
 use super::{
-    assemble::{concatenate, stack},
-    lean::{bin, like, slice_axis, un, with_axis},
+    lean::{bin, like, un, with_axis},
+    rope_rules::{Turn, inner},
 };
 use crate::{
     array::Array,
-    dtype::Dtype,
     error::{Error, Result},
 };
 use ultramarine_abi::schema::{binary, unary};
@@ -82,7 +81,7 @@ fn checked(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Resul
 /// there are, the offset is no integer or integers, or not one of base and frequencies is given.
 pub fn rope(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Result<Array> {
     let pairs = checked(a, how, offset, freqs)?;
-    let inner = if a.dtype().size() == 2 { Dtype::Float32 } else { a.dtype() };
+    let inner = inner(a.dtype());
     let times = |a: &Array, b: &Array| bin(binary::MULTIPLY, a, b);
 
     let line = |n: usize| Array::arange(0.0, n as f64, 1.0, inner);
@@ -106,22 +105,7 @@ pub fn rope(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Resu
     let angles = times(&with_axis(&positions, positions.ndim())?, &steps)?;
     let (cos, sin) = (un(unary::COS, &angles), un(unary::SIN, &angles));
 
-    let (axis, dims) = (a.ndim() - 1, 2 * pairs);
-    let (x, y) = match how.traditional {
-        true => (a.along(axis, 0, dims, 2)?, a.along(axis, 1, dims, 2)?),
-        false => (slice_axis(a, axis, 0, pairs)?, slice_axis(a, axis, pairs, pairs)?),
-    };
-    let (x, y) = (x.astype(inner), y.astype(inner));
-    let left = bin(binary::SUBTRACT, &times(&x, &cos)?, &times(&y, &sin)?)?.astype(a.dtype());
-    let right = bin(binary::ADD, &times(&x, &sin)?, &times(&y, &cos)?)?.astype(a.dtype());
-    let mut parts = match how.traditional {
-        true => vec![stack(&[left, right], -1)?.flatten(-2, -1)?],
-        false => vec![left, right],
-    };
-    if dims < a.shape()[axis] {
-        parts.push(slice_axis(a, axis, dims, a.shape()[axis] - dims)?);
-    }
-    concatenate(&parts, -1)
+    Turn { pairs, traditional: how.traditional, inverse: false }.of(a, &cos, &sin)
 }
 
 #[cfg(test)]

@@ -68,7 +68,8 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Svd", Python(&["linalg.svd", "linalg.svd, tall", "linalg.svd, wide"])),
     ("Transfer", Not("tests/devices.rs")),
     ("Transform", Python(&["fft.rfft, real parts"])), // and tests/fft.rs
-    ("Unary", Here(&["exp", "sin"])),                 // all: the_table_names_every_op
+    ("Turn", Not("fast.rope on devices that have it: src/ops/rope_rules.rs")),
+    ("Unary", Here(&["exp", "sin"])), // all: the_table_names_every_op
     ("Update", Here(&["slice_update"])),
     ("View", Here(&["reshape", "broadcast_to", "swapaxes", "slice", "diagonal", "as_strided"])),
     ("Xlogy", Here(&["xlogy"])),
