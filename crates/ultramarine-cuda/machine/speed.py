@@ -1,4 +1,4 @@
-"""First figures on a GPU, beside torch in the same process: bandwidth, elementwise, rows, products, small operations, DLPack.
+"""First figures on a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, small operations, DLPack.
 
 Times are the median of several runs of many steps each, in milliseconds; `limit` is bytes over the copy bandwidth that is
 measured here, or operations over what torch's product reaches. Results are compared before they are timed.
@@ -82,6 +82,7 @@ def main() -> None:
     rate = bandwidth()
     elementwise(rate)
     rows(rate)
+    ropes(rate)
     products()
     small()
     uploads()
@@ -196,6 +197,47 @@ def largest(x: mx.array, t: Any, rate: float, k: int = 64) -> None:
         theirs(lambda: t.topk(k, -1, sorted=False)),
         4 * n / rate,
     )
+
+
+def ropes(rate: float) -> None:
+    shape = (8, 32, 2048, 128)
+    n = 8 * 32 * 2048 * 128
+    half = shape[-1] // 2
+    # Angles are up to 2048, of which float32 keeps about four places behind the point.
+    for dtype, size, rtol in [("bfloat16", 2, 2e-2), ("float32", 4, 1e-3)]:
+        x, t = pair(shape, dtype)
+        cos = sin = None
+        if torch is not None:
+            steps = 10000.0 ** (-torch.arange(half, device="cuda") / half)
+            angles = torch.arange(shape[2], device="cuda")[:, None] * steps
+            angles = torch.cat([angles, angles], -1)
+            cos, sin = angles.cos().to(t.dtype), angles.sin().to(t.dtype)
+
+        def turned(t: Any = t, cos: Any = cos, sin: Any = sin) -> Any:
+            rotated = torch.cat([-t[..., half:], t[..., :half]], -1)
+            return t * cos + rotated * sin
+
+        def mine(x: mx.array = x, traditional: bool = False) -> mx.array:
+            return mx.fast.rope(
+                x, shape[-1], traditional=traditional, base=10000.0, scale=1.0, offset=0
+            )
+
+        def paired(x: mx.array, a: int, b: int) -> mx.array:
+            return mx.contiguous(x.reshape(*shape[:-1], a, b).swapaxes(-1, -2).reshape(shape))
+
+        want = turned() if torch is not None else None
+        close(f"rope {dtype}", mine(), want, rtol)
+        # Neighbours are what halves are when the elements are in another order.
+        neighbours = paired(mine(paired(x, 2, half), True), half, 2)
+        close(f"rope of neighbours {dtype}", neighbours, want, rtol)
+        other = theirs(turned)
+        row(f"rope, {shape} {dtype}", ours(mine), other, 2 * size * n / rate)
+        row(
+            f"  neighbours, {dtype}",
+            ours(lambda mine=mine: mine(traditional=True)),
+            other,
+            2 * size * n / rate,
+        )
 
 
 def products() -> None:
