@@ -111,12 +111,7 @@ impl Turn {
         Ok((x.astype(dtype), y.astype(dtype)))
     }
 
-    fn turned(
-        self,
-        (x, y): (&Array, &Array),
-        cos: &Array,
-        sin: &Array,
-    ) -> Result<(Array, Array)> {
+    fn turned(self, (x, y): (&Array, &Array), cos: &Array, sin: &Array) -> Result<(Array, Array)> {
         let (xc, ys, xs, yc) = (times(x, cos)?, times(y, sin)?, times(x, sin)?, times(y, cos)?);
         Ok(match self.inverse {
             false => (bin(binary::SUBTRACT, &xc, &ys)?, bin(binary::ADD, &xs, &yc)?),
