@@ -7,12 +7,14 @@ mod mock_device;
 use mock_device::LIVE;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use ultramarine::interchange::dlpack::{self, DLDataType, Description, check};
 use ultramarine::interchange::{
     DLDevice, ExportOptions, Import, ImportOptions, ManagedTensor, consumer_stream,
 };
+use ultramarine::memory::reset_peak_on;
 use ultramarine::{Array, Device, Error, Result, default_stream, register, synchronize};
 use ultramarine_abi::interface::memory::{ForeignMemory, INTERFACE, MemoryInterface, kind};
 use ultramarine_abi::{BackendTable, Error as AbiError, HostTable, Status, status};
@@ -99,23 +101,34 @@ unsafe extern "C" fn free(device: *mut c_void, buffer: *mut c_void) {
     }
 }
 
+/// Whether the others' streams are at work: who waits for them waits.
+static AT_WORK: AtomicBool = AtomicBool::new(false);
+
 unsafe extern "C" fn wait_foreign(
     _: *mut c_void,
-    _: *mut c_void,
+    stream: *mut c_void,
     foreign: u64,
     _: *mut *mut AbiError,
 ) -> Status {
     asked().waits.push(foreign);
-    status::OK
+    mock_device::enqueue(stream, || {
+        while AT_WORK.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    })
 }
 
 unsafe extern "C" fn signal_foreign(
     _: *mut c_void,
     foreign: u64,
-    _: *mut c_void,
+    event: *mut c_void,
     value: u64,
     _: *mut *mut AbiError,
 ) -> Status {
+    let recorded = mock_device::RECORDED.lock().unwrap().get(&(event as usize)).copied();
+    if recorded.unwrap_or(0) < value {
+        return status::INVALID;
+    }
     asked().signals.push((foreign, value));
     status::OK
 }
@@ -207,6 +220,53 @@ fn given(array: &Array, stream: Option<isize>) -> Result<ManagedTensor> {
     array.to_dlpack_with(ExportOptions { stream, ..ExportOptions::default() })
 }
 
+/// A consumer lets go of a tensor with work under way that reads it.
+fn memory_comes_back_behind_others_work(x: &Array) -> Result<()> {
+    let ours = consumer_stream(DLDevice { device_type: dlpack::device_type::CUDA, device_id: 0 })?;
+    // On our own stream, whose later work comes after it; a stream of theirs may be gone by then.
+    for (stream, waits) in [(ours, None), (Some(1), Some(1)), (Some(4444), Some(1))] {
+        let y = x.add(x)?;
+        y.eval()?;
+        AT_WORK.store(waits.is_some(), Ordering::SeqCst);
+        let out = given(&y, stream)?;
+        let alive = mock_device::BUFFERS.load(Ordering::SeqCst);
+        drop(y);
+        drop(out);
+        assert_eq!(asked().waits.pop(), waits, "{stream:?}");
+        let z = x.add(x)?;
+        assert_eq!(z.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0], "others' work delays ours");
+        if waits.is_some() {
+            assert_eq!(mock_device::BUFFERS.load(Ordering::SeqCst), alive + 1, "it was given away");
+        }
+        drop(z);
+        AT_WORK.store(false, Ordering::SeqCst);
+        while mock_device::BUFFERS.load(Ordering::SeqCst) >= alive {
+            reset_peak_on(Some(x.device()))?;
+            std::thread::yield_now();
+        }
+        asked().signals.clear();
+    }
+    Ok(())
+}
+
+/// One thread gives a tensor while another has the device read it.
+fn others_wait_for_what_was_recorded(x: &Array) -> Result<()> {
+    mock_device::RECORD_DELAY.store(20_000, Ordering::SeqCst);
+    let reads = std::thread::scope(|scope| {
+        let reads = scope.spawn(|| (0..3).try_for_each(|_| x.add(x)?.eval()));
+        while !reads.is_finished() {
+            given(x, Some(1))?;
+        }
+        reads.join().expect("no panic")
+    });
+    mock_device::RECORD_DELAY.store(0, Ordering::SeqCst);
+    reads?;
+    let mut asked = asked();
+    asked.signals.clear();
+    asked.waits.clear();
+    Ok(())
+}
+
 // One test: devices are registered once, in this order.
 #[test]
 fn tensors_cross() -> Result<()> {
@@ -259,9 +319,13 @@ fn tensors_cross() -> Result<()> {
         assert_eq!(asked().signals.pop().map(|(stream, _)| stream), told, "{stream:?}");
         mock_device::DELAY.store(0, Ordering::SeqCst);
         drop(out);
+        // What they have submitted by then comes before whoever uses the memory next.
+        assert_eq!(asked().waits.pop(), told.map(|_| 1), "{stream:?}");
         assert_eq!(y.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0]);
         asked().signals.clear();
     }
+    memory_comes_back_behind_others_work(&x)?;
+    others_wait_for_what_was_recorded(&x)?;
     for wrong in [0, -2] {
         assert!(matches!(given(&x, Some(wrong)), Err(Error::Value(_))));
     }

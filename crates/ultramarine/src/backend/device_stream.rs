@@ -32,6 +32,8 @@ const MAX_BURIED: usize = 512 << 20;
 
 /// Index of the stream of uploads, which no stream of users has.
 const UPLOADS: u32 = u32::MAX;
+/// Likewise of [`DeviceState::returns`].
+const RETURNS: u32 = u32::MAX - 1;
 
 /// One of our streams on one device.
 pub(crate) struct DeviceStream {
@@ -225,14 +227,15 @@ impl DeviceStream {
         }
         // Also after a failure: part of the work may have begun.
         let number = self.last() + 1;
+        let recorded = self.record(number);
+        self.submitted.store(number, Ordering::Release);
+        // Not before: who learns of a use may have others' streams wait for its number at once.
         for buffer in reads {
             buffer.used(Use { stream: self, number, op }, false);
         }
         for buffer in writes {
             buffer.used(Use { stream: self, number, op }, true);
         }
-        let recorded = self.record(number);
-        self.submitted.store(number, Ordering::Release);
         drop(turn);
         outcome?;
         recorded?;
@@ -275,11 +278,10 @@ impl DeviceStream {
             return Ok(());
         }
         other.stream.failure(other.number).map_err(|e| other.explain(e))?;
-        let seen = turn.entry(other.stream).or_insert(0);
-        if *seen >= other.number {
+        let key: *const DeviceStream = other.stream;
+        if turn.get(&key).is_some_and(|seen| *seen >= other.number) {
             return Ok(());
         }
-        *seen = other.number;
         let same = std::ptr::eq(self.device, other.stream.device);
         let wait = self.device.table.event_wait_stream;
         let (true, true, false, Some(wait)) =
@@ -288,15 +290,15 @@ impl DeviceStream {
             return other.wait();
         };
         let (stream, until) = (other.stream, other.number);
-        if in_commands {
-            // Every command that reads it carries the event.
-            *seen = 0;
-        } else {
+        // (Else every command that reads it carries the event.)
+        if !in_commands {
             let mut error = std::ptr::null_mut();
             // SAFETY: both are the device's, and it is this thread's turn.
             let code =
                 unsafe { wait(self.device.handle, self.handle, stream.event, until, &mut error) };
             host::check("event_wait_stream", code, error)?;
+            // A wait that failed is asked for again.
+            turn.insert(key, until);
         }
         lock(&self.needs).push(Need { number: self.last() + 1, stream, until });
         Ok(())
@@ -452,13 +454,23 @@ impl DeviceState {
         &'static self,
         stream: crate::stream::Stream,
     ) -> Result<&'static DeviceStream> {
+        self.stream_at(stream.index)
+    }
+
+    /// The stream on which memory comes back from those who had it: what they still do with it
+    /// delays nobody but whoever takes that memory.
+    pub(crate) fn returns(&'static self) -> Result<&'static DeviceStream> {
+        self.stream_at(RETURNS)
+    }
+
+    fn stream_at(&'static self, index: u32) -> Result<&'static DeviceStream> {
         life::check(self)?;
         let mut streams = lock(&self.streams.0);
-        if let Some(found) = streams.get(&stream.index) {
+        if let Some(found) = streams.get(&index) {
             return Ok(found);
         }
         let made: &'static DeviceStream = Box::leak(Box::new(DeviceStream::new(self)?));
-        streams.insert(stream.index, made);
+        streams.insert(index, made);
         Ok(made)
     }
 
@@ -468,8 +480,13 @@ impl DeviceState {
         if self.info.flags & device_flag::UPLOADS_IN_ORDER == 0 || self.info.synchronous != 0 {
             return Ok(None);
         }
-        let stream = self.stream(crate::stream::Stream { index: UPLOADS, device: self.device })?;
+        let stream = self.stream_at(UPLOADS)?;
         Ok(Some(stream).filter(|s| !s.event.is_null()))
+    }
+
+    /// Our stream that others know by this number, if it is one of ours.
+    pub(crate) fn stream_called(&self, native: u64) -> Option<&'static DeviceStream> {
+        self.all_streams().into_iter().find(|stream| stream.native() == Some(native))
     }
 
     /// Waits for what was submitted from one of our streams.

@@ -113,7 +113,8 @@ impl Arrival {
                 return Err((Some(*unsafe { Box::from_raw(context) }), error));
             }
         };
-        let buffer = Buffer::imported(made, block.bytes as usize, flags, state);
+        let address = if kinds::is_address(block.kind) { block.handle } else { 0 };
+        let buffer = Buffer::imported(made, (address, block.bytes as usize), flags, state);
         // The host's memory is ready; the device's is once its producer's work is done.
         if matches!(self.home, Home::Device(_)) {
             self.arrive(&buffer, state).map_err(|error| (None, error))?;
@@ -149,10 +150,16 @@ impl Arrival {
                 format!("elements lie {} bytes before the memory begins.", below - start),
             ));
         };
-        if !first.is_multiple_of(super::import::alignment(self.dtype)) {
+        // Devices load whole elements, and may stop for good at one that is not aligned.
+        if !first.is_multiple_of(self.dtype.size()) {
             return Err(Error::buffer(
                 "from_dlpack",
-                format!("the memory is not aligned for {}.", self.dtype),
+                format!(
+                    "the memory is not aligned for {}: {} takes its elements at multiples of {} bytes.",
+                    self.dtype,
+                    state.device,
+                    self.dtype.size()
+                ),
             ));
         }
         let read_only = if tensor.is_read_only() { memory::flag::READ_ONLY } else { 0 };
@@ -282,10 +289,50 @@ pub(super) fn fresh(array: &Array, device: Device) -> Result<Array> {
     Ok(Array::given(value, array.shape().into(), array.dtype()))
 }
 
+/// Behind whose present work an exported buffer is free to be used when it comes back: consumers
+/// let go of it when they have submitted what uses it.
+#[derive(Clone, Copy)]
+enum Behind {
+    /// A stream of ours, on which the consumer works.
+    Ours(&'static DeviceStream),
+    /// A stream of theirs, and ours to wait for it.
+    Theirs(u64, &'static DeviceState),
+}
+
+impl Behind {
+    /// `None`: consumers have done their work, or nobody can tell.
+    fn of(waiting: Waiting, state: &'static DeviceState) -> Option<Behind> {
+        let present = present(state).ok().filter(|stream| stream.native().is_some())?;
+        match waiting {
+            Waiting::Host => None,
+            Waiting::Nobody => Some(Behind::Ours(present)),
+            Waiting::Stream(theirs) => match state.stream_called(theirs) {
+                Some(stream) => Some(Behind::Ours(stream)),
+                None => {
+                    let default = kinds::default_stream(state.dl.device_type)?;
+                    Some(Behind::Theirs(default, state))
+                }
+            },
+        }
+    }
+
+    /// Has whoever uses the buffer next, or its memory, wait.
+    fn settle(self, buffer: &Buffer) -> Result<()> {
+        let (stream, foreign) = match self {
+            Behind::Ours(stream) => (stream, None),
+            Behind::Theirs(foreign, state) => (state.returns()?, Some(foreign)),
+        };
+        stream.submit("__dlpack__", iter::empty(), iter::once(buffer), |native| match foreign {
+            Some(foreign) => stream.wait_foreign(native, foreign),
+            None => Ok(()),
+        })
+    }
+}
+
 /// What keeps an exported buffer for a consumer.
 struct Lent {
     block: Option<ForeignMemory>,
-    #[allow(dead_code, reason = "held, not read")]
+    behind: Option<Behind>,
     buffer: Export,
 }
 
@@ -296,6 +343,10 @@ unsafe impl Sync for Lent {}
 
 impl Drop for Lent {
     fn drop(&mut self) {
+        if let (Some(behind), None) = (self.behind, backend::life::ended()) {
+            // What fails is raised to those who want later values.
+            let _ = behind.settle(self.buffer.buffer());
+        }
         if let Some(ForeignMemory { release: Some(release), context, .. }) = self.block
             && backend::life::ended().is_none()
         {
@@ -322,7 +373,8 @@ pub(super) fn export(
             Some(state.export(buffer.handle(), kind)?)
         }
     };
-    let owner = Lent { block, buffer: buffer.export() };
+    let behind = block.and_then(|_| Behind::of(waiting, state));
+    let owner = Lent { block, behind, buffer: buffer.export() };
     // Whoever gets the memory may also write to it: those who read it still come first.
     let uses = buffer.uses();
     match waiting {

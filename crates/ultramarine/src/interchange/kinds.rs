@@ -121,3 +121,15 @@ pub(super) fn waiting(device_type: i32, stream: Option<isize>) -> Result<Waiting
         (_, Some(n)) => Ok(Waiting::Stream(n as u64)),
     }
 }
+
+/// The stream of a device of a type behind which the work of others is that used memory which they
+/// give back: the default stream, which lives for ever and waits for all that do not opt out. (The
+/// stream that they named when they took it may be gone.) `None`: there is no such.
+pub(super) fn default_stream(device_type: i32) -> Option<u64> {
+    use device_type::{CUDA, CUDA_HOST, CUDA_MANAGED, ROCM, ROCM_HOST};
+    match device_type {
+        CUDA | CUDA_HOST | CUDA_MANAGED => Some(1),
+        ROCM | ROCM_HOST => Some(0),
+        _ => None,
+    }
+}

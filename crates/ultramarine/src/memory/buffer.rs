@@ -73,6 +73,13 @@ impl Drop for BufferRef {
 /// Memory that somebody else sees, until this is dropped.
 pub struct Export(ManuallyDrop<BufferRef>);
 
+impl Export {
+    /// The buffer.
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.0
+    }
+}
+
 impl Drop for Export {
     #[inline]
     fn drop(&mut self) {
@@ -133,8 +140,9 @@ enum Owner {
     Host,
     /// A buffer of a backend with memory of its own.
     Device(&'static DeviceState, Box<Mutex<Uses>>),
-    /// A backend's buffer over somebody else's memory, who is told when it is freed.
-    Imported(&'static DeviceState, Box<Mutex<Uses>>),
+    /// A backend's buffer over somebody else's memory, who is told when it is freed; and the
+    /// address there, where it is one.
+    Imported(&'static DeviceState, Box<Mutex<Uses>>, u64),
     /// Somebody else's memory, released by dropping the value.
     Foreign(#[allow(dead_code, reason = "held, not read")] Box<dyn Any + Send + Sync>),
     /// Host memory of a tensor of another library.
@@ -289,18 +297,18 @@ impl Buffer {
         Buffer::owned_by(Owner::Tensor(tensor), Place::host(pointer, bytes), read_only, given)
     }
 
-    /// Takes over what a backend made of the memory of a tensor with these flags. It is not
-    /// counted as the device's memory in use.
+    /// Takes over what a backend made of the memory of a tensor with these flags, which is at an
+    /// address, or (0) what the device aligns. It is not counted as the device's memory in use.
     pub(crate) fn imported(
         (handle, pointer): (*mut c_void, *mut u8),
-        bytes: usize,
+        (address, bytes): (u64, usize),
         flags: u64,
         device: &'static DeviceState,
     ) -> BufferRef {
         let read_only = flags & flag::READ_ONLY != 0;
         let given = flags & flag::IS_COPIED != 0 && !read_only;
         let place = Place { pointer, handle, bytes, device: device.device };
-        Buffer::owned_by(Owner::Imported(device, Box::default()), place, read_only, given)
+        Buffer::owned_by(Owner::Imported(device, Box::default(), address), place, read_only, given)
     }
 
     /// Address of the memory for the host; NULL where the host cannot reach it.
@@ -311,6 +319,17 @@ impl Buffer {
     /// Whether the block begins where others want tensors to begin: at a multiple of 256 bytes.
     pub(crate) fn is_aligned_base(&self) -> bool {
         (self.pointer as usize).is_multiple_of(256)
+    }
+
+    /// Whether the byte at an offset has an address that is a multiple of `to`.
+    pub(crate) fn is_aligned(&self, offset: usize, to: usize) -> bool {
+        let base = match &self.owner {
+            Owner::Imported(_, _, address) => *address as usize,
+            // Devices align their memory for every dtype.
+            Owner::Device(..) => 0,
+            _ => self.pointer as usize,
+        };
+        base.wrapping_add(offset).is_multiple_of(to)
     }
 
     /// The backend's handle, NULL for host memory.
@@ -377,7 +396,7 @@ impl Buffer {
         match &self.owner {
             // In a forked child the lock may be somebody's who is not there, and nothing is
             // in flight.
-            Owner::Device(_, uses) | Owner::Imported(_, uses) if life::ended().is_none() => {
+            Owner::Device(_, uses) | Owner::Imported(_, uses, _) if life::ended().is_none() => {
                 Some(lock(uses))
             }
             _ => None,
@@ -559,7 +578,7 @@ impl Drop for Buffer {
                 Grave::Buffer(device, self.handle, self.bytes, self.uses()).close();
             }
             // Its bytes are not ours to count, and its owner waits for it.
-            Owner::Imported(device, _) if life::ended().is_none() => {
+            Owner::Imported(device, ..) if life::ended().is_none() => {
                 let uses = self.uses();
                 uses.iter().for_each(|u| u.stream.look());
                 Grave::Buffer(device, self.handle, 0, uses).close();

@@ -307,7 +307,8 @@ fn retyped(input: &Value, from: &[usize], [before, after]: [Dtype; 2]) -> Option
         }
         strides[i] = bytes / a;
     }
-    input.offset.is_multiple_of(a as usize).then_some(strides)
+    // What others gave may begin anywhere.
+    input.buffer.is_aligned(input.offset, a as usize).then_some(strides)
 }
 
 /// Strides under which the elements of one shape are those of another in the same

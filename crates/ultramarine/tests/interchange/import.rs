@@ -154,6 +154,26 @@ fn misaligned_memory_is_copied_where_that_is_allowed() -> Result<()> {
     Array::from_dlpack(of(4))?.eval()
 }
 
+/// Memory that is aligned for what it was given as need not be for what its bits are seen as.
+#[test]
+fn bits_at_odd_addresses_are_copied() -> Result<()> {
+    let _alone = alone()?;
+    let mut bytes = vec![0xee];
+    [1.5f32, -2.0].iter().for_each(|x| bytes.extend(x.to_ne_bytes()));
+    let memory = Memory::new(&bytes);
+    for start in [0, 1] {
+        let (tensor, _) = Tensor::new(&memory, Dtype::Uint8, &[8]).offset(start).make();
+        let x = Array::from_dlpack_with(tensor, NEVER)?.view(Dtype::Float32)?;
+        let at = x.value()?.data();
+        assert!(at.cast::<f32>().is_aligned(), "{at:?}");
+        assert_eq!(at == memory.at(0), start == 0);
+        if start == 1 {
+            assert_eq!(x.to_vec::<f32>()?, [1.5, -2.0]);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_copy_is_a_copy_at_once() -> Result<()> {
     let _alone = alone()?;

@@ -6,7 +6,7 @@
 
 pub mod in_order;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -38,6 +38,10 @@ pub static MOST_AHEAD: AtomicUsize = AtomicUsize::new(0);
 pub static MOST_BUFFERS: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Microseconds that each command takes.
 pub static DELAY: AtomicU64 = AtomicU64::new(0);
+/// Microseconds that the host takes to record an event.
+pub static RECORD_DELAY: AtomicU64 = AtomicU64::new(0);
+/// The value of each event that was recorded last.
+pub static RECORDED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 /// Adding this value to itself fails, after it was submitted.
 pub const CURSED: f32 = 12345.0;
 
@@ -276,6 +280,16 @@ fn send(stream: *mut c_void, item: Item) -> Status {
     if sent.is_ok() { status::OK } else { status::ERROR }
 }
 
+/// Has a stream do something when it comes to that.
+pub fn enqueue(stream: *mut c_void, f: impl FnOnce() + Send + 'static) -> Status {
+    WAITING.fetch_add(1, Ordering::SeqCst);
+    let job = move || {
+        f();
+        true
+    };
+    send(stream, Item::Run(Box::new(job)))
+}
+
 unsafe extern "C" fn record(
     _: *mut c_void,
     stream: *mut c_void,
@@ -283,6 +297,8 @@ unsafe extern "C" fn record(
     value: u64,
     _: *mut *mut Error,
 ) -> Status {
+    std::thread::sleep(Duration::from_micros(RECORD_DELAY.load(Ordering::SeqCst)));
+    RECORDED.lock().unwrap().insert(handle as usize, value);
     send(stream, Item::Record(event(handle), value))
 }
 
