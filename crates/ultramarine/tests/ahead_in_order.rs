@@ -5,7 +5,7 @@ mod mock_device;
 mod random_graph;
 
 use mock_device::*;
-use random_graph::random_graph;
+use random_graph::{by_eight_threads, random_graph};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use ultramarine::{
@@ -88,18 +88,7 @@ fn eight_threads() -> Result<()> {
     let _turn = turn();
     DELAY.store(20, SeqCst);
     let streams = streams_of(1)?;
-    let cpu: Vec<Stream> = streams.iter().map(|_| streams[3]).collect();
-    std::thread::scope(|scope| {
-        for t in 0..8u64 {
-            let (streams, cpu) = (&streams, &cpu);
-            scope.spawn(move || {
-                for seed in t * 100..t * 100 + 6 {
-                    let found = random_graph(seed, streams).unwrap();
-                    assert_eq!(found, random_graph(seed, cpu).unwrap(), "seed {seed}");
-                }
-            });
-        }
-    });
+    by_eight_threads(&streams, 6);
     check_end(&streams);
     Ok(())
 }

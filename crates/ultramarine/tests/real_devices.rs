@@ -9,7 +9,7 @@ mod minimal;
 mod opencl;
 mod random_graph;
 
-use random_graph::random_graph;
+use random_graph::{by_eight_threads, random_graph};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use ultramarine::memory::{active_on, peak_on, reset_peak_on, set_memory_limit_on};
 use ultramarine::{
@@ -84,18 +84,7 @@ fn eight_threads() -> Result<()> {
     let (devices, _turn) = turn();
     let mut all = streams(&devices[devices.len() - 1..], 3);
     all.extend(streams(&[Device::CPU], 1));
-    let cpu = [all[3]; 4];
-    std::thread::scope(|scope| {
-        for t in 0..8u64 {
-            let all = &all;
-            scope.spawn(move || {
-                for seed in t * 50..t * 50 + 4 {
-                    let found = random_graph(seed, all).unwrap();
-                    assert_eq!(found, random_graph(seed, &cpu).unwrap(), "seed {seed}");
-                }
-            });
-        }
-    });
+    by_eight_threads(&all, 4);
     check_end(&devices, &all);
     Ok(())
 }

@@ -53,3 +53,20 @@ pub fn random_graph(seed: u64, streams: &[Stream]) -> Result<Vec<f32>> {
     }
     Ok(out)
 }
+
+/// `each` graphs by each of eight threads at once, over the same streams, of which the last is the
+/// CPU's: all are what that makes of them alone.
+pub fn by_eight_threads(streams: &[Stream], each: u64) {
+    let cpu = vec![streams[streams.len() - 1]; streams.len()];
+    std::thread::scope(|scope| {
+        for t in 0..8u64 {
+            let cpu = &cpu;
+            scope.spawn(move || {
+                for seed in t * 100..t * 100 + each {
+                    let found = random_graph(seed, streams).unwrap();
+                    assert_eq!(found, random_graph(seed, cpu).unwrap(), "seed {seed}");
+                }
+            });
+        }
+    });
+}
