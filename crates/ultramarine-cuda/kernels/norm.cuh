@@ -1,5 +1,5 @@
-// RMS_NORM and LAYER_NORM of the last axis: of rows that fit in a team's registers in one pass, else a reduction into
-// moments (reduce.cuh) and a second pass over the elements.
+// RMS_NORM and LAYER_NORM of the last axis: of rows that fit in a team's registers in one pass (rows.cuh), else a
+// reduction into moments (reduce.cuh) and a second pass over the elements.
 
 INLINE float norm_sqrt(float x) { return sqrtf(x); }
 INLINE double norm_sqrt(double x) { return sqrt(x); }
@@ -61,42 +61,18 @@ static __device__ __forceinline__ void norm_apply(const typename D::T *in, typen
   }
 }
 
-// V neighbours of a tensor, or one element for all of them.
-template <class D, int V, bool ONE>
-INLINE void norm_read(const typename D::T *from, int i, typename D::A (&x)[V]) {
-  Load<D, i32, V> load = {from};
-  const int at[1] = {ONE ? 0 : i};
-  if (!ONE) return FoldRead<V>::of(load, at, x);
-  typename D::A one = load(at);
-#pragma unroll
-  for (int v = 0; v < V; v++) x[v] = one;
-}
-
-// A team of TEAM threads for each row, of which a thread holds E times V neighbours. K is 3, or 4 with a bias. Bit k of
-// ONE: tensor k has one element for all of a row.
-template <class D, int K, int KN, class I, int TEAM, int E, int V, int ONE>
-static __device__ __forceinline__ void norm_rows(const typename D::T *in, typename D::T *out,
-                                                 const typename D::T *weight, const typename D::T *bias, double eps,
-                                                 const Fold<K, KN, 1> &w) {
+// A row, by a team. K is 3, or 4 with a bias. Bit k of ONE: tensor k has one element for all of a row.
+template <class D, int K, class I, int TEAM, int E, int V, int ONE>
+struct NormRow {
   typedef typename D::A R;
-  const int THREADS = TEAM < 256 ? 256 : TEAM, TEAMS = THREADS / TEAM, lane = threadIdx.x % TEAM;
-  __shared__ R shared[32];
-  const int count = (int)w.count;
-  for (i64 first = (i64)blockIdx.x * TEAMS; first < w.outputs; first += (i64)gridDim.x * TEAMS) {
-    const i64 o = first + threadIdx.x / TEAM;
-    const bool live = o < w.outputs;
-    I base[K], none;
-    fold_kept<K, KN, 1, I>(w, live ? (I)o : (I)0, base, none);
+  const typename D::T *in;
+  typename D::T *out;
+  const typename D::T *weight, *bias;
+  double eps;
+  int count;
+  __device__ __forceinline__ void row(const I (&base)[K], int lane, bool live, R *shared) const {
     R x[E][V], sum = 0, mean = 0;
-#pragma unroll
-    for (int e = 0; e < E; e++) {
-      const int at = (e * TEAM + lane) * V;
-      if (at < count) norm_read<D, V, false>(in + base[0], at, x[e]);
-      else {
-#pragma unroll
-        for (int v = 0; v < V; v++) x[e][v] = 0;
-      }
-    }
+    read_row<D, TEAM, E, V>(in + base[0], lane, count, 0, x);
     if (K == 4) {
 #pragma unroll
       for (int e = 0; e < E; e++) {
@@ -123,11 +99,11 @@ static __device__ __forceinline__ void norm_rows(const typename D::T *in, typena
       const int at = (e * TEAM + lane) * V;
       if (live && at < count) {
         R y[V];
-        norm_read<D, V, (ONE >> 2 & 1) != 0>(weight + base[2], at, y);
+        read_many<D, V, (ONE >> 2 & 1) != 0>(weight + base[2], at, y);
 #pragma unroll
         for (int v = 0; v < V; v++) x[e][v] = x[e][v] * scale * y[v];
         if (K == 4) {
-          norm_read<D, V, (ONE >> 3 & 1) != 0>(bias + base[K - 1], at, y);
+          read_many<D, V, (ONE >> 3 & 1) != 0>(bias + base[K - 1], at, y);
 #pragma unroll
           for (int v = 0; v < V; v++) x[e][v] += y[v];
         }
@@ -135,4 +111,13 @@ static __device__ __forceinline__ void norm_rows(const typename D::T *in, typena
       }
     }
   }
+};
+
+template <class D, int K, int KN, class I, int TEAM, int E, int V, int ONE>
+static __device__ __forceinline__ void norm_rows(const typename D::T *in, typename D::T *out,
+                                                 const typename D::T *weight, const typename D::T *bias, double eps,
+                                                 const Fold<K, KN, 1> &w) {
+  typedef NormRow<D, K, I, TEAM, E, V, ONE> Row;
+  Row f = {in, out, weight, bias, eps, (int)w.count};
+  each_row<Row, typename D::A, K, KN, I, TEAM>(f, w);
 }

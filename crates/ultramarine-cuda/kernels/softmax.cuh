@@ -1,5 +1,5 @@
-// LOGSUMEXP as a reduction (reduce.cuh), and SOFTMAX: of rows that fit in a team's registers in one pass, else a
-// reduction and a second pass over the elements.
+// LOGSUMEXP as a reduction (reduce.cuh), and SOFTMAX: of rows that fit in a team's registers in one pass
+// (rows.cuh), else a reduction and a second pass over the elements.
 
 INLINE float softmax_exp(float x) { return expf(x); }
 INLINE double softmax_exp(double x) { return exp(x); }
@@ -51,57 +51,16 @@ static __device__ __forceinline__ void softmax_apply(const typename D::T *in, ty
   }
 }
 
-// The join over a team in all its threads.
-template <class Op, int TEAM>
-INLINE typename Op::Acc team_all(typename Op::Acc x, typename Op::Acc *shared) {
-  x = fold_team<Op, TEAM>(x, shared);
-  if (TEAM <= 32) return x;
-  if (threadIdx.x == 0) shared[0] = x;
-  __syncthreads();
-  x = shared[0];
-  __syncthreads();
-  return x;
-}
-
-// V neighbours written at once.
-template <class D, int V>
-INLINE void write_many(typename D::T *to, const typename D::A (&x)[V]) {
-  typedef FoldChunk<(V > 1 ? V * sizeof(typename D::T) : 4)> Chunk;
-  if (V == 1) {
-    to[0] = D::down(x[0]);
-    return;
-  }
-  union { Chunk chunk; typename D::T elements[V]; } all;
-#pragma unroll
-  for (int v = 0; v < V; v++) all.elements[v] = D::down(x[v]);
-  *(Chunk *)to = all.chunk;
-}
-
-// A team of TEAM threads for each row, of which a thread holds E times V neighbours.
-template <class D, int KN, class I, int TEAM, int E, int V>
-static __device__ __forceinline__ void softmax_rows(const typename D::T *in, typename D::T *out,
-                                                    const Fold<2, KN, 1> &w) {
+// A row, by a team.
+template <class D, class I, int TEAM, int E, int V>
+struct SoftmaxRow {
   typedef typename D::A R;
-  const int THREADS = TEAM < 256 ? 256 : TEAM, TEAMS = THREADS / TEAM, lane = threadIdx.x % TEAM;
-  __shared__ R shared[32];
-  const int count = (int)w.count;
-  for (i64 first = (i64)blockIdx.x * TEAMS; first < w.outputs; first += (i64)gridDim.x * TEAMS) {
-    const i64 o = first + threadIdx.x / TEAM;
-    const bool live = o < w.outputs;
-    I base[2], none;
-    fold_kept<2, KN, 1, I>(w, live ? (I)o : (I)0, base, none);
-    const typename D::T *from = in + base[0];
+  const typename D::T *in;
+  typename D::T *out;
+  int count;
+  __device__ __forceinline__ void row(const I (&base)[2], int lane, bool live, R *shared) const {
     R x[E][V], top = FoldEnd<D, REAL>::of(false), sum = 0;
-    Load<D, i32, V> load = {from};
-#pragma unroll
-    for (int e = 0; e < E; e++) {
-      const int at[1] = {(e * TEAM + lane) * V};
-      if (at[0] < count) FoldRead<V>::of(load, at, x[e]);
-      else {
-#pragma unroll
-        for (int v = 0; v < V; v++) x[e][v] = FoldEnd<D, REAL>::of(false);
-      }
-    }
+    read_row<D, TEAM, E, V>(in + base[0], lane, count, top, x);
 #pragma unroll
     for (int e = 0; e < E; e++) {
 #pragma unroll
@@ -129,4 +88,12 @@ static __device__ __forceinline__ void softmax_rows(const typename D::T *in, typ
       }
     }
   }
+};
+
+template <class D, int KN, class I, int TEAM, int E, int V>
+static __device__ __forceinline__ void softmax_rows(const typename D::T *in, typename D::T *out,
+                                                    const Fold<2, KN, 1> &w) {
+  typedef SoftmaxRow<D, I, TEAM, E, V> Row;
+  Row f = {in, out, (int)w.count};
+  each_row<Row, typename D::A, 2, KN, I, TEAM>(f, w);
 }

@@ -18,6 +18,7 @@ pub mod reduce;
 pub mod reduction;
 pub mod rooms;
 pub mod rope;
+pub mod rows;
 pub mod rule;
 pub mod scan;
 pub mod scatter;
