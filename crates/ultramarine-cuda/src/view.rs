@@ -23,12 +23,16 @@ impl<'a> View<'a> {
         let buffer = tensor.buffer().ok_or_else(|| Failure::invalid("a tensor without buffer"))?;
         let dtype = Dtype::of(tensor.dtype())
             .ok_or_else(|| Failure::invalid("a tensor of a dtype that is unknown here"))?;
-        Ok(Self {
-            address: buffer.address() + tensor.byte_offset(),
-            dtype,
-            shape: tensor.shape(),
-            strides: tensor.strides(),
-        })
+        let address = buffer.address().wrapping_add(tensor.byte_offset());
+        if !address.is_multiple_of(dtype.bytes()) {
+            // A load there would be the end of the context.
+            return Err(Failure::invalid(format!(
+                "a tensor of {} at {address:#x}, which is no multiple of its {} bytes",
+                dtype.name(),
+                dtype.bytes()
+            )));
+        }
+        Ok(Self { address, dtype, shape: tensor.shape(), strides: tensor.strides() })
     }
 
     /// Number of elements.

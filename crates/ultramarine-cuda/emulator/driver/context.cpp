@@ -15,7 +15,7 @@ World &world() {
   return world;
 }
 
-static size_t number_of_environment(const char *name, size_t otherwise) {
+size_t number_of_environment(const char *name, size_t otherwise) {
   const char *text = getenv(name);
   return text && *text ? strtoull(text, nullptr, 0) : otherwise;
 }

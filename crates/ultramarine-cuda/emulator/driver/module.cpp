@@ -167,6 +167,11 @@ using namespace emulated;
 CUDA_CALL cuModuleLoadData(CUmodule *module, const void *image) {
   Device *device;
   if (CUresult error = enter(&device)) return error;
+  {
+    std::lock_guard<std::mutex> guard(world().lock);
+    if (device->total - device->used < number_of_environment("EMULATED_CUDA_MODULE", 0))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   return load(device, image, module);
 }
 

@@ -136,6 +136,10 @@ void break_device(Device *device, CUresult error, const std::string &message);
 // The allocation that holds all of [address, address + size); null if none does. The lock must be held.
 Allocation *allocation_of(uintptr_t address, size_t size);
 void free_memory_of(Device *device);
+
+// A variable of the environment; `otherwise` where it is not set.
+size_t number_of_environment(const char *name, size_t otherwise);
+
 void free_modules_of(Device *device);
 
 } // namespace emulated

@@ -345,11 +345,19 @@ impl Allocator {
 
     /// Gives back to the driver what can be.
     pub fn clear_cache(&self) {
-        let Ok(_entered) = self.context.enter() else { return };
+        self.spare();
+        self.lock().pool.forget_kept();
+    }
+
+    /// Gives back to the driver what nobody uses, for what takes memory elsewhere; whether there
+    /// was any.
+    pub fn spare(&self) -> bool {
+        let Ok(_entered) = self.context.enter() else { return false };
         let mut state = self.lock();
+        let before = state.pool.counts().held;
         self.harvest(&mut state);
         self.release(&mut state, u64::MAX);
-        state.pool.forget_kept();
+        state.pool.counts().held < before
     }
 
     /// Bytes that buffers may take, and bytes kept for reuse.

@@ -8,7 +8,7 @@ mod headers;
 
 use crate::device::{Device, Facts};
 use crate::failure::cuda;
-use crate::sys::driver::{FunctionHandle, ModuleHandle};
+use crate::sys::driver::{FunctionHandle, ModuleHandle, code};
 use compile::Text;
 use disk::{Disk, Entry};
 use std::collections::HashMap;
@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 use ultramarine_abi::helper::{Failure, Host, Level, Result};
+use ultramarine_abi::status;
 
 /// A function on the device. It stays loaded for as long as the process.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +95,30 @@ impl Lazy {
     }
 }
 
-type Slot = Arc<OnceLock<Result<Kernel>>>;
+/// A kernel that was asked for.
+#[derive(Default)]
+struct Slot {
+    known: OnceLock<Result<Kernel>>,
+    making: Mutex<()>,
+}
+
+impl Slot {
+    /// What `make` gives, of whom there is one at a time. What failed for lack of memory is tried
+    /// again the next time.
+    fn get(&self, make: impl FnOnce() -> Result<Kernel>) -> Result<Kernel> {
+        let _one = lock(&self.making);
+        if let Some(known) = self.known.get() {
+            return known.clone();
+        }
+        let made = make();
+        match &made {
+            Err(failure) if failure.code == status::OUT_OF_MEMORY => {}
+            _ => _ = self.known.set(made.clone()),
+        }
+        made
+    }
+}
+
 type Compiled = Arc<OnceLock<Result<Entry>>>;
 
 /// Where kernels came from, of all devices.
@@ -171,7 +195,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Programs {
     architecture: (u32, u32),
     target: OnceLock<Result<String>>,
-    kernels: Mutex<HashMap<String, Slot>>,
+    kernels: Mutex<HashMap<String, Arc<Slot>>>,
     /// What is compiled in the background, or was and is not loaded yet.
     awaited: Mutex<HashMap<String, Compiled>>,
 }
@@ -226,12 +250,12 @@ impl Programs {
     /// A kernel, compiled if nobody did so yet. The device's context is current.
     pub fn kernel(&self, device: &Device, source: &Source) -> Result<Kernel> {
         let slot = self.slot(&source.name);
-        if let Some(known) = slot.get() {
+        if let Some(known) = slot.known.get() {
             COUNTERS.from_memory.fetch_add(1, Ordering::Relaxed);
             return known.clone();
         }
         // Without the lock: others compile other kernels meanwhile.
-        slot.get_or_init(|| self.make(device, source)).clone()
+        slot.get(|| self.make(device, source))
     }
 
     /// A kernel that is in memory or on disk; else `None`, and it is compiled meanwhile.
@@ -243,7 +267,7 @@ impl Programs {
         source: impl FnOnce() -> Source,
     ) -> Result<Option<Kernel>> {
         let slot = self.slot(name);
-        if let Some(known) = slot.get() {
+        if let Some(known) = slot.known.get() {
             return known.clone().map(Some);
         }
         let awaited = lock(&self.awaited).get(name).cloned();
@@ -266,13 +290,13 @@ impl Programs {
                 }
             }
         };
-        let kernel = slot.get_or_init(|| {
+        let kernel = slot.get(|| {
             let image = entry?.image;
             // What cannot be loaded is not what the driver wants: from the start.
             load(device, &image, source.entry).or_else(|_| self.make(device, &source))
         });
         lock(&self.awaited).remove(name);
-        kernel.clone().map(Some)
+        kernel.map(Some)
     }
 
     /// Has a text compiled in the background.
@@ -304,7 +328,7 @@ impl Programs {
         Ok(None)
     }
 
-    fn slot(&self, name: &str) -> Slot {
+    fn slot(&self, name: &str) -> Arc<Slot> {
         let mut kernels = lock(&self.kernels);
         match kernels.get(name) {
             Some(slot) => slot.clone(),
@@ -364,12 +388,22 @@ fn keep(text: &Text) {
 pub fn load(device: &Device, image: &[u8], entry: &str) -> Result<Kernel> {
     let driver = device.driver;
     let entry = CString::new(entry).map_err(|_| Failure::invalid("a NUL in a kernel's name"))?;
-    let (mut module, mut function): (ModuleHandle, FunctionHandle) =
-        (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the image is NVRTC's, which says its own length; the places are valid.
-    unsafe {
-        cuda!(driver.module_load(&mut module, image.as_ptr().cast()))?;
-        cuda!(driver.module_function(&mut function, module, entry.as_ptr()))?;
-    }
+    let (module, mut function) = (load_module(device, image)?, std::ptr::null_mut());
+    // SAFETY: a loaded module; the place is valid.
+    unsafe { cuda!(driver.module_function(&mut function, module, entry.as_ptr())) }?;
     Ok(Kernel { function })
+}
+
+/// Loads compiled code; where memory is short for that, once more without what is kept for reuse.
+/// The device's context is current.
+pub fn load_module(device: &Device, image: &[u8]) -> Result<ModuleHandle> {
+    let (driver, mut module) = (device.driver, std::ptr::null_mut());
+    // SAFETY: the image is NVRTC's, which says its own length; the place is valid.
+    let mut load = || unsafe { (driver.module_load)(&mut module, image.as_ptr().cast()) };
+    let mut result = load();
+    if result == code::OUT_OF_MEMORY && device.allocator.spare() {
+        result = load();
+    }
+    crate::failure::check(driver, "cuModuleLoadData", result)?;
+    Ok(module)
 }

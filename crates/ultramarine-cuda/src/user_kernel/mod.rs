@@ -101,9 +101,7 @@ fn load(
     let (programs, driver) = (&device.programs, device.driver);
     let (name, text) = (&given.entry, &given.text);
     let made = programs.compile(device, name, text, &given.options, &expressions)?;
-    let mut module = std::ptr::null_mut();
-    // SAFETY: the image is NVRTC's, which says its own length; the place is valid.
-    unsafe { cuda!(driver.module_load(&mut module, made.image.as_ptr().cast())) }?;
+    let module = crate::program::load_module(device, &made.image)?;
     let name = made.lowered.first().unwrap_or(&given.entry);
     match function_of(device, module, name) {
         Ok(Some(function)) => Ok(Some((module, function))),

@@ -132,3 +132,22 @@ fn memory_that_is_short_is_told_in_parts() {
         device.close();
     });
 }
+
+/// A kernel's code takes memory of the device, too: what is kept is given up for it, and one that
+/// found none is loaded when there is some.
+#[test]
+fn a_kernel_is_loaded_when_there_is_memory_for_it() {
+    let variables = [("EMULATED_CUDA_MEMORY", "67108864"), ("EMULATED_CUDA_MODULE", "16777216")];
+    apart("a_kernel_is_loaded_when_there_is_memory_for_it", &variables, || {
+        let device = Device::open();
+        let stream = device.stream().expect("a stream");
+        let (first, second) = (plan("exp of float32", GOOD), plan("add of float32", GOOD));
+        device.free(device.alloc(60 << 20).expect("memory"));
+        device.submit(stream, &[first]).expect("what is kept is in the way");
+        let all = device.alloc(60 << 20).expect("memory");
+        let told = device.submit(stream, &[second]).expect_err("there is no memory for a kernel");
+        assert_eq!(told.code, status::OUT_OF_MEMORY, "{told:?}");
+        device.free(all);
+        device.submit(stream, &[second]).expect("an old failure");
+    });
+}

@@ -5,6 +5,7 @@ use super::kernels::Addresses;
 use crate::context::{self, Context};
 use crate::device::Device;
 use crate::dtype::Dtype;
+use crate::failure;
 use crate::job::Job;
 use crate::sys::cublaslt::{
     self, Algorithm, Code, CublasLt, Found, Handle, OP_T, REDUCTION_COMPUTE_TYPE, attribute, code,
@@ -53,7 +54,12 @@ impl Library {
         let table = cublaslt::cublaslt().map_err(Failure::new)?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the place is valid.
-        check(table, "cublasLtCreate", unsafe { (table.create)(&mut handle) })?;
+        let mut create = || unsafe { (table.create)(&mut handle) };
+        let mut result = create();
+        if result == code::ALLOC_FAILED && device.allocator.spare() {
+            result = create();
+        }
+        check(table, "cublasLtCreate", result)?;
         Ok(Self { table, handle, context: device.context.clone() })
     }
 }
@@ -83,6 +89,15 @@ fn check(table: &CublasLt, call: &str, result: Code) -> Result<()> {
         code::ALLOC_FAILED => Err(Failure { code: status::OUT_OF_MEMORY, text }),
         _ => Err(Failure::new(text)),
     }
+}
+
+/// The fault of an earlier kernel, if there is one: the library has a failure of its own for it.
+#[cold]
+fn fault(job: &Job<'_>) -> Option<Failure> {
+    let driver = job.device.driver;
+    // SAFETY: the stream is the device's, whose context is current.
+    let result = unsafe { (driver.stream_query)(job.queue()) };
+    failure::is_sticky(result).then(|| failure::of(driver, "cuStreamQuery", result))
 }
 
 /// A descriptor, and how it is destroyed.
@@ -356,7 +371,8 @@ impl Products {
                 if refused && is_first {
                     return Ok(false);
                 }
-                check(library.table, "cublasLtMatmul", code)?;
+                check(library.table, "cublasLtMatmul", code)
+                    .map_err(|own| fault(job).unwrap_or(own))?;
                 is_first = false;
                 first += count;
             }
