@@ -5,7 +5,7 @@ mod mock_device;
 mod random_graph;
 
 use mock_device::*;
-use random_graph::random_graph;
+use random_graph::{by_eight_threads, random_graph};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine::{
@@ -84,6 +84,8 @@ fn random_graphs_are_the_cpus() -> Result<()> {
         DELAY.store([0, 0, 100, 400][seed as usize % 4], SeqCst);
         assert_eq!(random_graph(seed, &streams)?, random_graph(seed, &cpu)?, "seed {seed}");
     }
+    DELAY.store(20, SeqCst);
+    by_eight_threads(&streams, 6);
     check_end(&streams);
     Ok(())
 }
