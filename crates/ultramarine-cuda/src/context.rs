@@ -3,7 +3,8 @@
 
 use crate::failure::cuda;
 use crate::suspects::Log;
-use crate::sys::driver::{ContextHandle, Driver, EventHandle, Ordinal};
+use crate::sys::driver::{ContextHandle, Driver, EventHandle, Ordinal, code};
+use core::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use ultramarine_abi::helper::{Failure, Result};
@@ -22,7 +23,6 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 fn watch_forks() {
     #[cfg(unix)]
     {
-        use core::ffi::c_int;
         unsafe extern "C" {
             fn pthread_atfork(
                 prepare: Option<extern "C" fn()>,
@@ -185,15 +185,16 @@ impl Context {
     pub fn enter(&self) -> Result<Entered> {
         self.usable()?;
         let driver = self.driver;
+        let _relaxed = Relaxed::begin(driver);
         let mut current = std::ptr::null_mut();
         // SAFETY: the place is valid.
         unsafe { cuda!(driver.context_current(&mut current)) }?;
         if current == self.handle {
-            return Ok(Entered { driver, pushed: false });
+            return Ok(Entered { driver, pushed: false, _relaxed });
         }
         // SAFETY: a retained context.
         unsafe { cuda!(driver.context_push(self.handle)) }?;
-        Ok(Entered { driver, pushed: true })
+        Ok(Entered { driver, pushed: true, _relaxed })
     }
 
     /// Has what was submitted to a stream named when the context is lost.
@@ -247,10 +248,41 @@ impl Drop for Context {
     }
 }
 
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+const RELAXED: c_int = 2;
+
+/// Until this is dropped, calls of the thread do not break a graph that somebody captures: ours are
+/// on streams that are not captured, and ask of events and memory what is refused otherwise.
+struct Relaxed {
+    driver: &'static Driver,
+    former: c_int,
+}
+
+impl Relaxed {
+    #[inline]
+    fn begin(driver: &'static Driver) -> Self {
+        let mut former = RELAXED;
+        // SAFETY: the place is valid. After a failure the mode is what it was.
+        let code = unsafe { (driver.capture_mode)(&mut former) };
+        Self { driver, former: if code == code::SUCCESS { former } else { RELAXED } }
+    }
+}
+
+impl Drop for Relaxed {
+    #[inline]
+    fn drop(&mut self) {
+        if self.former != RELAXED {
+            // SAFETY: the place is valid, and the mode is the one that the thread had.
+            unsafe { (self.driver.capture_mode)(&mut self.former) };
+        }
+    }
+}
+
 /// The device's context is the thread's.
 pub struct Entered {
     driver: &'static Driver,
     pushed: bool,
+    _relaxed: Relaxed,
 }
 
 impl Drop for Entered {

@@ -165,6 +165,44 @@ def test_our_array_that_is_freed_while_torch_reads_it() -> None:
         del t
 
 
+def test_memory_that_torch_lets_go_while_its_kernels_read_it() -> None:
+    """torch drops a tensor of ours when it has submitted what reads it; our next array may have the memory after that."""
+    n = 1 << 24
+    big = torch.randn(4096, 4096, device="cuda")
+    for i in range(20):
+        x = mx.full((n,), float(i))
+        mx.eval(x)
+        t = torch.from_dlpack(x)
+        for _ in range(8):
+            big @ big
+        y = t * 1.0
+        del t, x
+        mx.eval(mx.full((n,), -1.0))
+        assert bool((y == float(i)).all()), i
+
+
+def test_a_release_while_torch_captures_a_graph() -> None:
+    x = mx.ones((1024,))
+    mx.eval(x)
+    t = torch.from_dlpack(x)
+    sums = torch.zeros(1024, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        sums += 1
+        del t
+        mx.eval(mx.ones((1 << 20,)) + x[0])
+    graph.replay()
+    torch.cuda.synchronize()
+    assert bool((sums == 1).all())
+
+
+def test_bits_at_odd_addresses() -> None:
+    a = torch.arange(17.0, device="cuda")[1:]
+    assert mx.from_dlpack(a).view(mx.complex64)[0].item() == 1 + 2j
+    b = torch.zeros(33, dtype=torch.uint8, device="cuda")[1:]
+    assert mx.sum(mx.from_dlpack(b).view(mx.float32) + 1).item() == 8
+
+
 def test_cupy_both_ways() -> None:
     cp = cupy()
     theirs = cp.arange(12, dtype=cp.float32).reshape(3, 4)

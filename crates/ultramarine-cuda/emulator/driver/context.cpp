@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <utility>
 
 namespace emulated {
 
@@ -233,6 +234,16 @@ CUDA_CALL cuCtxPopCurrent_v2(CUcontext *context) {
 CUDA_CALL cuCtxGetCurrent(CUcontext *context) {
   if (CUresult error = enter_driver()) return error;
   *context = current_device();
+  return CUDA_SUCCESS;
+}
+
+// The mode of this thread. Nothing is captured here, so that it says nothing more.
+static thread_local int capture_mode = 0;
+
+CUDA_CALL cuThreadExchangeStreamCaptureMode(int *mode) {
+  if (CUresult error = enter_driver()) return error;
+  if (*mode < 0 || *mode > 2) return CUDA_ERROR_INVALID_VALUE;
+  std::swap(capture_mode, *mode);
   return CUDA_SUCCESS;
 }
 

@@ -24,6 +24,11 @@ static void test_contexts() {
   EXPECT(call("cuCtxPushCurrent_v2", context), 0);
   EXPECT(call("cuCtxGetCurrent", &current), 0);
   EXPECT(current == context, true);
+  int mode = 2;
+  EXPECT(call("cuThreadExchangeStreamCaptureMode", &mode), 0);
+  EXPECT(mode, 0);
+  EXPECT(call("cuThreadExchangeStreamCaptureMode", &mode), 0);
+  EXPECT(mode, 2);
 }
 
 static void test_memory() {

@@ -102,6 +102,7 @@ functions! {
         stream_write_value = "cuStreamWriteValue32_v2" fn(StreamHandle, Address, u32, c_uint) -> Code;
         stream_context = "cuStreamGetCtx" fn(StreamHandle, *mut ContextHandle) -> Code;
         stream_capturing = "cuStreamIsCapturing" fn(StreamHandle, *mut c_int) -> Code;
+        capture_mode = "cuThreadExchangeStreamCaptureMode" fn(*mut c_int) -> Code;
         event_create = "cuEventCreate" fn(*mut EventHandle, c_uint) -> Code;
         event_record = "cuEventRecord" fn(EventHandle, StreamHandle) -> Code;
         event_query = "cuEventQuery" fn(EventHandle) -> Code;
