@@ -270,6 +270,8 @@ static __device__ __forceinline__ void scan_row_totals(const typename D::T *in, 
     if (threadIdx.x == 0) {
       for (int k = 1; k < SCAN_WARPS; k++) total = S::of(total, parts[k]);
       totals[r * line.chunks + c] = total;
+      // It is read with the others, though nothing comes of it.
+      if (c + 1 == most) totals[r * line.chunks + most] = S::start();
     }
   }
 }
@@ -334,5 +336,6 @@ static __device__ __forceinline__ void scan_lane_totals(const typename D::T *in,
       total = S::of(total, D::up(*from));
     }
     totals[lane * line.chunks + c] = total;
+    if (c + 2 == line.chunks) totals[lane * line.chunks + c + 1] = S::start();
   }
 }

@@ -1,7 +1,7 @@
 """NVIDIA's compute-sanitizer over the kernels: accesses outside of memory, races within blocks, barriers that not all
 threads reach, memory that is read before anything was written.
 
-    python crates/ultramarine-cuda/machine/sanitize.py [--tools memcheck,racecheck] [--work]
+    python crates/ultramarine-cuda/machine/sanitize.py [--tools memcheck,racecheck] [--only sort] [--work]
 
 Each tool runs this file again with `--work`, which computes every family of operations at sizes that take each of their
 kernels, and compares with the CPU. Without the allocator's cache each buffer is an allocation of the driver's, so that
@@ -90,12 +90,13 @@ def families() -> Iterator[Case]:
     yield "where", lambda: mx.where(f > 0, f, -f[:, ::-1])
 
 
-def work() -> int:
+def work(only: str) -> int:
     """Each on the GPU and on the CPU."""
     results: list[dict[str, mx.array]] = []
     for device in (mx.gpu, mx.cpu):
         mx.set_default_device(device)
-        results.append({name: mx.copy(call(), mx.cpu) for name, call in families()})
+        chosen = (case for case in families() if case[0].startswith(only))
+        results.append({name: mx.copy(call(), mx.cpu) for name, call in chosen})
         mx.eval(results[-1])
     there, here = results
     wrong = [
@@ -116,10 +117,11 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--tools", default=",".join(TOOLS), help="which tools")
+    parser.add_argument("--only", default="", help="families whose names begin so, to find which")
     parser.add_argument("--work", action="store_true", help="compute, without a tool")
     options = parser.parse_args()
     if options.work:
-        return work()
+        return work(options.only)
     sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not os.access(sanitizer, os.X_OK):
         print("SKIPPED: there is no compute-sanitizer")
@@ -132,7 +134,7 @@ def main() -> int:
     failed = 0
     for tool in options.tools.split(","):
         command = [sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "5"]
-        command += ["--", sys.executable, __file__, "--work"]
+        command += ["--", sys.executable, __file__, "--work", "--only", options.only]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         how = "nothing found" if done.returncode == 0 else f"exit status {done.returncode}"
