@@ -49,7 +49,7 @@ def run(script: str, **environment: str) -> str:
     """What a script prints, run in an interpreter of its own. It has `mx` and `backends`."""
     head = "import ultramarine as mx\nfrom ultramarine import backends\n"
     process = start(["-c", head + textwrap.dedent(script)], **environment)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
     return out
 
@@ -57,5 +57,5 @@ def run(script: str, **environment: str) -> str:
 def command(*arguments: str, **environment: str) -> tuple[int, str]:
     """Exit status and output of `python -m ultramarine`."""
     process = start(["-m", "ultramarine", *arguments], **environment)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     return process.returncode, out + err

@@ -83,6 +83,25 @@ assert mx.random.normal((2,)).device == gpu[0]
     )
 
 
+def test_memory_of_the_host_is_copied_on_the_host() -> None:
+    """Whatever the default device is: nothing travels before it is used."""
+    routed(
+        """
+import numpy as np
+mx.set_default_device(gpu[0])
+backends.reset_op_counts()
+a = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+for memory in [a, a.T, a[::-1, ::2], a[:0]]:
+    x, right = mx.array(memory), memory.tolist()
+    memory += 100
+    assert x.tolist() == right, x
+assert not [r for r in backends.op_counts() if r.device in gpu], backends.op_counts()
+assert mx.sum(mx.array(a)).device == gpu[0]
+""",
+        minimal(),
+    )
+
+
 def test_a_copy_on_a_device_is_not_written_over() -> None:
     """stop_gradient hands its operand's memory on; the device's copy of that belongs to the operand still."""
     routed(

@@ -327,7 +327,9 @@ impl Array {
         if shape::is_contiguous(self.shape(), &value.strides) {
             return Ok(self.clone());
         }
-        let copy = ops::copy::contiguous(self);
+        // Where the memory is, whatever device is the default one: nothing travels for this.
+        let here = crate::default_stream(value.buffer.device())?;
+        let copy = crate::with_stream(here, || ops::copy::contiguous(self));
         copy.eval()?;
         Ok(copy)
     }

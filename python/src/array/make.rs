@@ -378,7 +378,8 @@ fn escaped(array: &Array) -> bool {
 
 /// A copy of the memory as it is now.
 fn taken(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
-    if array.device() != Device::CPU {
+    // Where the memory is, whatever device is the default one: nothing travels for a copy.
+    if array.value()?.buffer.device() != Device::CPU {
         let copy = array.duplicate()?;
         evaluate(py, &copy)?;
         return Ok(copy);
