@@ -235,7 +235,10 @@ impl Report {
         let queue = Mutex::new(steps.into_iter().enumerate());
         let reports = Mutex::new(Vec::new());
         let work = || {
-            while let Some((at, (title, step))) = lock(&queue).next() {
+            loop {
+                // A statement of its own: the lock is not held while the step runs.
+                let next = lock(&queue).next();
+                let Some((at, (title, step))) = next else { break };
                 sh::print(&format!("begun      {title}"));
                 let mut report = Report::default();
                 let started = Instant::now();
