@@ -65,8 +65,9 @@ fn cuda(venv: &Venv, fresh: &Venv) -> Result<()> {
     let wheel = only_wheel(sh::root().join("dist/cuda"))?;
     let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     println!("dist/cuda/{name}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
-    if !name.contains("-py3-none-") || name.ends_with("-any.whl") {
-        bail!("{name} is not for any Python on this platform");
+    let platform = if cfg!(target_env = "gnu") { "manylinux_2_" } else { "" };
+    if !name.contains(&format!("-py3-none-{platform}")) || name.ends_with("-any.whl") {
+        bail!("{name} is not for any Python on this platform, or on this system alone");
     }
     fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
     const FOUND: &str = "from ultramarine import backends; backends.load_all(); \

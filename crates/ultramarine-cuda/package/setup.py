@@ -4,9 +4,11 @@ The library is the one that `ULTRAMARINE_CUDA_LIBRARY` names, or is built here b
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from setuptools import setup
@@ -21,6 +23,7 @@ NAMES = {
 }
 
 
+@cache
 def library() -> Path:
     if given := os.environ.get("ULTRAMARINE_CUDA_LIBRARY"):
         return Path(given)
@@ -28,6 +31,15 @@ def library() -> Path:
     subprocess.run(command, cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return target / "release" / NAMES[sys.platform][0]
+
+
+def platform(plain: str) -> str:
+    """The tag of systems whose C library has all versions of functions that the library asks for (PEP 600). It needs
+    nothing else but the compiler's own runtime."""
+    asked = re.findall(rb"GLIBC_2\.(\d+)", library().read_bytes())
+    if not plain.startswith("linux_") or not asked:
+        return plain
+    return plain.replace("linux_", f"manylinux_2_{max(map(int, asked))}_", 1)
 
 
 class Build(build_py):
@@ -51,7 +63,7 @@ class Wheel(bdist_wheel):
         self.root_is_pure = False
 
     def get_tag(self) -> tuple[str, str, str]:
-        return "py3", "none", super().get_tag()[2]
+        return "py3", "none", platform(super().get_tag()[2])
 
 
 if sys.platform not in NAMES:
