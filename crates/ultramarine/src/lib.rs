@@ -32,6 +32,8 @@ pub mod random;
 mod scalar;
 pub mod shape;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod thread_stream;
 pub mod transforms;
 
@@ -89,3 +91,16 @@ pub struct Transforms;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/kernels.md")]
 pub struct Kernels;
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::panic::catch_unwind;
+
+    /// The profile `checked` does what it is for.
+    #[test]
+    fn overflow_and_failed_assertions_are_caught() {
+        assert!(catch_unwind(|| black_box(u8::MAX) + black_box(1)).is_err(), "overflow passes");
+        assert!(catch_unwind(|| debug_assert!(black_box(false))).is_err(), "assertions are off");
+    }
+}

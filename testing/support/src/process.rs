@@ -25,9 +25,10 @@ macro_rules! own_process {
         fn here() {}
         let test = $crate::test_of(::std::any::type_name_of_val(&here));
         if !$crate::is_child(test) {
-            let variables: &[(&str, &::std::ffi::OsStr)] =
-                &[$(($name, ::std::convert::AsRef::<::std::ffi::OsStr>::as_ref(&$value))),*];
-            $crate::run_child(test, variables);
+            $crate::run_child(
+                test,
+                &[$(($name, ::std::convert::AsRef::<::std::ffi::OsStr>::as_ref(&$value))),*],
+            );
             return $crate::Passed::passed();
         }
     }};
@@ -65,6 +66,7 @@ pub fn is_child(test: &str) -> bool {
 /// Runs `test` in a new process, and panics unless it passes there.
 #[doc(hidden)]
 #[track_caller]
+#[allow(clippy::print_stdout, reason = "the harness captures what a test prints")]
 pub fn run_child(test: &str, variables: &[(&str, &OsStr)]) {
     let program = std::env::current_exe().expect("a test binary knows its path");
     let output = Command::new(program)
@@ -79,6 +81,7 @@ pub fn run_child(test: &str, variables: &[(&str, &OsStr)]) {
     let passed = output.status.success() && printed.contains("test result: ok. 1 passed");
     assert!(passed, "{test} in its own process: {}\n{printed}\n{complaints}", output.status);
     print!("{printed}");
+    eprint!("{complaints}");
 }
 
 #[cfg(test)]

@@ -242,6 +242,7 @@ impl Rules for LayerNorm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::assert_near;
     use crate::transforms;
 
     /// The operation, which no device has here, and what it is made of, of x, a weight and a bias.
@@ -276,11 +277,7 @@ mod tests {
 
     #[track_caller]
     fn near(a: &Array, b: &Array) -> Result<()> {
-        assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()));
-        for (x, y) in a.to_vec::<f32>()?.into_iter().zip(b.to_vec::<f32>()?) {
-            assert!((x - y).abs() <= 2e-5, "{x} for {y}");
-        }
-        Ok(())
+        assert_near(a, b, 2e-5)
     }
 
     #[test]

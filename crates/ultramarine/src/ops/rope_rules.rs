@@ -211,6 +211,7 @@ impl Rules for Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::assert_near;
     use crate::transforms;
 
     const ALL: [Turn; 4] = [
@@ -248,10 +249,7 @@ mod tests {
     fn near(a: &[Array], b: &[Array]) -> Result<()> {
         assert_eq!(a.len(), b.len());
         for (a, b) in a.iter().zip(b) {
-            assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()));
-            for (x, y) in a.to_vec::<f32>()?.into_iter().zip(b.to_vec::<f32>()?) {
-                assert!((x - y).abs() <= 1e-5, "{x} for {y}");
-            }
+            assert_near(a, b, 1e-5)?;
         }
         Ok(())
     }

@@ -132,6 +132,7 @@ impl Rules for Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::assert_near;
     use crate::transforms;
 
     type Function = fn(&Array) -> Result<Array>;
@@ -153,11 +154,7 @@ mod tests {
 
     #[track_caller]
     fn near(a: &Array, b: &Array) -> Result<()> {
-        assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()));
-        for (x, y) in a.to_vec::<f32>()?.into_iter().zip(b.to_vec::<f32>()?) {
-            assert!((x - y).abs() <= 1e-6, "{x} for {y}");
-        }
-        Ok(())
+        assert_near(a, b, 1e-6)
     }
 
     #[test]

@@ -15,19 +15,17 @@ use crate::{
         many::{Many, ManyJvp, ManyRules, ManyVjp},
     },
     shape::Shape,
-    stream::{lock, new_stream},
+    stream::new_stream,
 };
 use mock_device::BUFFERS;
 use smallvec::smallvec;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use ultramarine_test_support::own_process;
 
-#[path = "../../tests/mock_device/mod.rs"]
+#[path = "../../tests/integration/support/mock_device/mod.rs"]
 mod mock_device;
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
-/// Tests that look at what all share: runs, memory.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// The product of two vectors, and the sum of the first. Vectors along `axis`.
 #[derive(Debug)]
@@ -123,7 +121,7 @@ fn operands() -> Result<(Array, Array)> {
 
 #[test]
 fn runs_once_for_all_results() -> Result<()> {
-    let _alone = lock(&ALONE);
+    own_process!();
     let (x, y) = operands()?;
     let before = RUNS.load(Ordering::Relaxed);
     let [product, sum] = pair(&x, &y, false)?;
@@ -143,7 +141,7 @@ fn runs_once_for_all_results() -> Result<()> {
 
 #[test]
 fn memory_goes_with_the_results() -> Result<()> {
-    let _alone = lock(&ALONE);
+    own_process!();
     const N: usize = 1 << 16;
     let x = Array::from_slice(&vec![1.0f32; N], &[N])?;
     let start = memory::active();
@@ -165,7 +163,6 @@ fn memory_goes_with_the_results() -> Result<()> {
 
 #[test]
 fn gradients_of_one_result_and_of_all() -> Result<()> {
-    let _alone = lock(&ALONE);
     let (x, y) = operands()?;
     let one = of(&[1.0, 1.0, 1.0])?;
     let both = |a: &[Array]| pair(&a[0], &a[1], false).map(Vec::from);
@@ -198,7 +195,6 @@ fn gradients_of_one_result_and_of_all() -> Result<()> {
 
 #[test]
 fn results_that_were_read_stay_traced() -> Result<()> {
-    let _alone = lock(&ALONE);
     let (x, y) = operands()?;
     for read in 0..3 {
         let f = |x: &Array| -> Result<Array> {
@@ -218,7 +214,6 @@ fn results_that_were_read_stay_traced() -> Result<()> {
 
 #[test]
 fn transforms_nest() -> Result<()> {
-    let _alone = lock(&ALONE);
     let (x, y) = operands()?;
     let f = |x: &Array| -> Result<Array> {
         let [product, sum] = pair(x, &x.multiply(x)?, false)?;
@@ -261,7 +256,6 @@ fn transforms_nest() -> Result<()> {
 
 #[test]
 fn an_error_is_every_results() -> Result<()> {
-    let _alone = lock(&ALONE);
     let (x, y) = operands()?;
     let [product, sum] = pair(&x, &y, true)?;
     let after = product.add(&y)?;
@@ -281,7 +275,6 @@ fn an_error_is_every_results() -> Result<()> {
 
 #[test]
 fn other_streams() -> Result<()> {
-    let _alone = lock(&ALONE);
     let (x, y) = operands()?;
     let other = new_stream(crate::Device::CPU)?;
     let parts = crate::with_stream(other, || pair(&x.square()?, &y, false))?;
@@ -297,7 +290,7 @@ fn other_streams() -> Result<()> {
 /// the device.
 #[test]
 fn another_device() -> Result<()> {
-    let _alone = lock(&ALONE);
+    own_process!();
     // SAFETY: the mock keeps to the contract.
     let device = unsafe { crate::register(mock_device::init) }?[0];
     let gpu = crate::default_stream(device)?;

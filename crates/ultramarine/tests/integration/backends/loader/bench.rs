@@ -1,0 +1,59 @@
+//! Plugins for one test, and the report of what became of them.
+
+use crate::support::workshop::{Scratch, Workshop};
+use std::path::PathBuf;
+use ultramarine::backends::{self, Candidate, LoadOptions};
+
+/// Makes plugins and knows the case's directory.
+pub struct Bench {
+    workshop: Workshop,
+    scratch: Scratch,
+}
+
+impl Bench {
+    pub fn new(name: &str) -> Bench {
+        let scratch = Scratch::new(&name.replace("::", "-")).expect("a directory");
+        Bench { workshop: Workshop::of_tests().expect("a workshop"), scratch }
+    }
+
+    /// A directory of that name.
+    pub fn dir(&self, name: &str) -> PathBuf {
+        let path = self.scratch.path().join(name);
+        std::fs::create_dir_all(&path).expect("a directory");
+        path
+    }
+
+    /// A plugin `name` or `name-variant` in a directory of the case's.
+    pub fn plugin(&self, dir: &str, name: &str, flags: &[&str]) -> PathBuf {
+        self.workshop.good(name, flags, &self.dir(dir)).expect("a plugin")
+    }
+
+    /// Searches only these directories of the case's.
+    pub fn search(&self, dirs: &[&str]) {
+        backends::set_search_paths(Some(dirs.iter().map(|d| self.dir(d)).collect()));
+    }
+}
+
+/// What the report says of a file.
+pub fn told(path: impl Into<PathBuf>) -> Candidate {
+    let path = path.into();
+    let found = backends::report().candidates.into_iter().find(|c| c.path == path);
+    found.unwrap_or_else(|| panic!("{} is not in {}", path.display(), backends::report_json()))
+}
+
+/// Why the report says that a file was left out: stage, kind, words.
+pub fn why(path: impl Into<PathBuf>) -> (String, String, String) {
+    let told = told(path);
+    let reason = told.reason.expect("it was left out");
+    (told.stage.name().to_owned(), reason.code.name().to_owned(), reason.text)
+}
+
+/// Loads all; the names of what was loaded.
+pub fn load_all(options: LoadOptions<'_>) -> Vec<String> {
+    let loaded = backends::load_all(&options).expect("the globs are good");
+    let full = |b: &backends::BackendInfo| match b.variant.as_str() {
+        "" => b.name.clone(),
+        variant => format!("{}-{variant}", b.name),
+    };
+    loaded.iter().map(full).collect()
+}

@@ -1,0 +1,6 @@
+//! Plugins that misbehave on purpose (their sources are in `tests/misbehaving`): while they are loaded, when
+//! their code crashes or hangs, and once they run.
+
+mod crashing;
+mod loading;
+mod running;

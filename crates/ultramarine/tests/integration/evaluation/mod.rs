@@ -1,0 +1,9 @@
+//! Evaluation on the CPU: from a call to its value, fusion, memory, threads, forks.
+
+mod donation;
+mod end_to_end;
+#[cfg(unix)]
+mod fork;
+mod fusion;
+mod memory;
+mod pool;

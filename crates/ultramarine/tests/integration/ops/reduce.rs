@@ -1,0 +1,393 @@
+//! Reductions, scans, sorting: dtypes, errors, values against plain references.
+
+use crate::support::arrays::f64s;
+use ultramarine::{
+    Array, Dtype, Error, Result,
+    transforms::{grad, jvp, vmap},
+};
+use ultramarine_test_support::{Rng, Tolerance, assert_close};
+
+/// Multiples of 1/500 from -2 to 2.
+fn numbers(n: usize, seed: u64) -> Vec<f64> {
+    let mut rng = Rng::new(seed);
+    (0..n).map(|_| rng.below(2001) as f64 / 500.0 - 2.0).collect()
+}
+
+fn array(values: &[f64], shape: &[usize]) -> Result<Array> {
+    Array::from_slice(values, shape)
+}
+
+fn close(got: &Array, wanted: &[f64], tolerance: f64, what: &str) -> Result<()> {
+    assert_close(what, &f64s(got), wanted, Tolerance::mixed(tolerance));
+    Ok(())
+}
+
+/// All positions of a shape, in row-major order.
+fn positions(shape: &[usize]) -> Vec<Vec<usize>> {
+    shape.iter().fold(vec![vec![]], |all, n| {
+        all.iter()
+            .flat_map(|p| (0..*n).map(move |i| p.iter().copied().chain([i]).collect()))
+            .collect()
+    })
+}
+
+fn offset(position: &[usize], shape: &[usize]) -> usize {
+    position.iter().zip(shape).fold(0, |o, (p, n)| o * n + p)
+}
+
+/// Reduces by a plain loop; the result keeps dimensions.
+fn reference(
+    v: &[f64],
+    shape: &[usize],
+    axes: &[usize],
+    start: f64,
+    f: fn(f64, f64) -> f64,
+) -> Vec<f64> {
+    let kept: Vec<usize> =
+        shape.iter().enumerate().map(|(i, n)| if axes.contains(&i) { 1 } else { *n }).collect();
+    let mut out = vec![start; kept.iter().product()];
+    for p in positions(shape) {
+        let q: Vec<usize> =
+            p.iter().enumerate().map(|(i, x)| if axes.contains(&i) { 0 } else { *x }).collect();
+        let o = &mut out[offset(&q, &kept)];
+        *o = f(*o, v[offset(&p, shape)]);
+    }
+    out
+}
+
+#[test]
+fn dtypes_of_results() -> Result<()> {
+    use Dtype::*;
+    for d in Dtype::ALL {
+        let x = Array::ones(&[2, 3], d)?;
+        let wide = match d {
+            Bool | Int8 | Int16 => Int32,
+            Uint8 | Uint16 => Uint32,
+            d => d,
+        };
+        let real = if d == Complex64 { Float32 } else { d.to_inexact() };
+        let axes: Option<&[isize]> = Some(&[0]);
+        for (name, out, wanted) in [
+            ("sum", x.sum(axes, false)?, wide),
+            ("prod", x.prod(axes, false)?, wide),
+            ("min", x.min(axes, false)?, d),
+            ("max", x.max(axes, false)?, d),
+            ("all", x.all(axes, false)?, Bool),
+            ("any", x.any(axes, false)?, Bool),
+            ("mean", x.mean(axes, false)?, d.to_inexact()),
+            ("var", x.var(axes, false, 0)?, real),
+            ("std", x.std(axes, false, 0)?, real),
+            ("median", x.median(axes, false)?, d.to_inexact()),
+            ("logsumexp", x.logsumexp(axes, false)?, d.to_inexact()),
+            ("softmax", x.softmax(axes, false)?, d.to_inexact()),
+            ("argmin", x.argmin(Some(0), false)?, Uint32),
+            ("cumsum", x.cumsum(Some(0), false, true)?, if d == Bool { Int32 } else { d }),
+            ("cumprod", x.cumprod(Some(0), false, true)?, d),
+            ("cummax", x.cummax(Some(0), false, true)?, d),
+            ("logcumsumexp", x.logcumsumexp(Some(0), false, true)?, d.to_inexact()),
+            ("sort", x.sort(Some(0))?, d),
+            ("argsort", x.argsort(Some(0))?, Uint32),
+            ("count_nonzero", x.count_nonzero(axes, false)?, Int32),
+        ] {
+            assert_eq!(out.dtype(), wanted, "{name} of {d}");
+            out.eval()?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sums_of_nothing() -> Result<()> {
+    let z = Array::zeros(&[0, 3], Dtype::Float32)?;
+    assert_eq!(z.sum(Some(&[0]), false)?.to_vec::<f32>()?, [0.0; 3]);
+    assert_eq!(z.prod(Some(&[0]), false)?.to_vec::<f32>()?, [1.0; 3]);
+    assert!(z.all(None, false)?.item::<bool>()?);
+    assert!(!z.any(None, false)?.item::<bool>()?);
+    assert!(z.mean(None, false)?.item::<f32>()?.is_nan());
+    assert_eq!(z.min(Some(&[1]), false)?.shape(), [0]);
+    assert_eq!(z.softmax(Some(&[0]), false)?.shape(), [0, 3]);
+    // No axes: nothing changes, not even a small dtype.
+    let small = Array::ones(&[2], Dtype::Int8)?;
+    assert_eq!(small.sum(Some(&[]), false)?.dtype(), Dtype::Int8);
+    Ok(())
+}
+
+#[test]
+fn errors() -> Result<()> {
+    let z = Array::zeros(&[0, 3], Dtype::Float32)?;
+    let x = Array::zeros(&[2, 3], Dtype::Float32)?;
+    let s = Array::scalar(1.0f32);
+    let value = |r: Result<Array>| matches!(r, Err(Error::Value(_)));
+    let index = |r: Result<Array>| matches!(r, Err(Error::Index(_)));
+    assert!(value(z.min(None, false)));
+    assert!(value(z.max(Some(&[0]), false)));
+    assert!(value(z.median(Some(&[0]), false)));
+    assert!(value(z.logsumexp(Some(&[0]), false)));
+    assert!(value(z.argmin(Some(1), false)));
+    assert!(index(x.sum(Some(&[2]), false)));
+    assert!(index(x.sum(Some(&[-3]), false)));
+    assert!(value(x.sum(Some(&[0, -2]), false)));
+    assert!(index(s.sum(Some(&[0]), false)));
+    assert!(value(s.softmax(Some(&[0]), false)));
+    assert!(index(x.cumsum(Some(2), false, true)));
+    assert!(index(s.sort(Some(-1))));
+    assert!(value(x.topk(4, Some(-1))));
+    assert!(value(x.topk(-1, Some(-1))));
+    assert!(value(x.partition(3, Some(-1))));
+    assert!(value(x.argpartition(-4, Some(-1))));
+    assert!(index(x.partition(0, Some(2))));
+    let Err(e) = z.min(None, false) else { panic!("no error") };
+    assert_eq!(e.to_string(), "[min] Cannot min reduce over axis 0 with size 0.");
+    Ok(())
+}
+
+#[test]
+fn values_over_all_axes_and_layouts() -> Result<()> {
+    let shape = [3, 4, 2, 5];
+    let v = numbers(120, 1);
+    let x = array(&v, &shape)?;
+    let turned = x.transpose_axes(&[3, 1, 0, 2])?;
+    for mask in 1..16usize {
+        let axes: Vec<usize> = (0..4).filter(|i| mask >> i & 1 == 1).collect();
+        let signed: Vec<isize> = axes.iter().map(|a| *a as isize - 4 * (a % 2) as isize).collect();
+        // The same axes of the transposed array, whose result is turned back.
+        let places: Vec<isize> = axes.iter().map(|a| [2isize, 1, 3, 0][*a]).collect();
+        let back = |a: Array| a.transpose_axes(&[2, 1, 3, 0]);
+        type Fold = fn(f64, f64) -> f64;
+        let table: [(&str, f64, Fold); 4] = [
+            ("sum", 0.0, |a, b| a + b),
+            ("prod", 1.0, |a, b| a * b),
+            ("min", f64::INFINITY, f64::min),
+            ("max", f64::NEG_INFINITY, f64::max),
+        ];
+        for (name, start, f) in table {
+            let run = |a: &Array, axes: &[isize]| match name {
+                "sum" => a.sum(Some(axes), true),
+                "prod" => a.prod(Some(axes), true),
+                "min" => a.min(Some(axes), true),
+                _ => a.max(Some(axes), true),
+            };
+            let wanted = reference(&v, &shape, &axes, start, f);
+            close(&run(&x, &signed)?, &wanted, 1e-12, name)?;
+            close(&back(run(&turned, &places)?)?, &wanted, 1e-12, name)?;
+        }
+        let n: usize = axes.iter().map(|a| shape[*a]).product();
+        let sums = reference(&v, &shape, &axes, 0.0, |a, b| a + b);
+        let means: Vec<f64> = sums.iter().map(|s| s / n as f64).collect();
+        close(&x.mean(Some(&signed), true)?, &means, 1e-12, "mean")?;
+        let squares = reference(&v, &shape, &axes, 0.0, |a, b| a + b * b);
+        if n > 1 {
+            let var: Vec<f64> = (squares.iter().zip(&means))
+                .map(|(s, m)| (s - n as f64 * m * m) / (n as f64 - 1.0))
+                .collect();
+            close(&x.var(Some(&signed), true, 1)?, &var, 1e-9, "var")?;
+        }
+        let logs: Vec<f64> =
+            reference(&v, &shape, &axes, 0.0, |a, b| a + b.exp()).iter().map(|s| s.ln()).collect();
+        close(&x.logsumexp(Some(&signed), true)?, &logs, 1e-12, "logsumexp")?;
+        let soft = x.softmax(Some(&signed), false)?;
+        let ones = vec![1.0; sums.len()];
+        close(&soft.sum(Some(&signed), true)?, &ones, 1e-12, "softmax")?;
+        // The median: as many on either side.
+        let median = x.median(Some(&signed), true)?.broadcast_to(&shape)?.to_vec::<f64>()?;
+        let sides: Vec<f64> = v.iter().zip(&median).map(|(a, m)| (a - m).signum()).collect();
+        let below = reference(&sides, &shape, &axes, 0.0, |a, s| a + (s < 0.0) as u8 as f64);
+        assert!(below.iter().all(|b| *b <= n as f64 / 2.0));
+    }
+    Ok(())
+}
+
+#[test]
+fn infinities_and_nans() -> Result<()> {
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let of = |v: &[f32]| Array::from_slice(v, &[v.len()]);
+    let lse = |v: &[f32]| of(v)?.logsumexp(None, false)?.item::<f32>();
+    assert_eq!(lse(&[inf, 1.0])?, inf);
+    assert_eq!(lse(&[inf, -inf])?, inf);
+    assert_eq!(lse(&[-inf, -inf])?, -inf);
+    assert!(lse(&[nan, -inf])?.is_nan());
+    assert_eq!(lse(&[1000.0, 1000.0])?, 1000.0 + 2f32.ln());
+    assert!(of(&[inf, 1.0])?.softmax(None, false)?.to_vec::<f32>()?[0].is_nan());
+    let median = |v: &[f32]| of(v)?.median(None, false)?.item::<f32>();
+    assert!(median(&[1.0, 2.0, nan])?.is_nan());
+    assert_eq!(median(&[1.0, 2.0, inf])?, 2.0);
+    assert_eq!(median(&[3.0, 1.0, 2.0, 0.0])?, 1.5);
+    assert!(of(&[1.0, nan])?.max(None, false)?.item::<f32>()?.is_nan());
+    assert_eq!(of(&[1.0, nan, 3.0, nan])?.argmax(None, false)?.item::<u32>()?, 1);
+    assert_eq!(of(&[1.0, 5.0, 5.0])?.argmax(None, true)?.to_vec::<u32>()?, [1]);
+    Ok(())
+}
+
+#[test]
+fn scans() -> Result<()> {
+    let v = numbers(24, 2);
+    let shape = [2, 3, 4];
+    let x = array(&v, &shape)?;
+    type Fold = fn(f64, f64) -> f64;
+    let table: [(&str, f64, Fold); 5] = [
+        ("cumsum", 0.0, |a, b| a + b),
+        ("cumprod", 1.0, |a, b| a * b),
+        ("cummax", f64::NEG_INFINITY, f64::max),
+        ("cummin", f64::INFINITY, f64::min),
+        ("logcumsumexp", f64::NEG_INFINITY, |a, b| (a.exp() + b.exp()).ln()),
+    ];
+    for (name, start, f) in table {
+        for (axis, reverse, inclusive) in (0..3usize)
+            .flat_map(|a| [(a, false, true), (a, true, true), (a, false, false), (a, true, false)])
+        {
+            let run = |a: &Array| {
+                let axis = Some(axis as isize);
+                match name {
+                    "cumsum" => a.cumsum(axis, reverse, inclusive),
+                    "cumprod" => a.cumprod(axis, reverse, inclusive),
+                    "cummax" => a.cummax(axis, reverse, inclusive),
+                    "cummin" => a.cummin(axis, reverse, inclusive),
+                    _ => a.logcumsumexp(axis, reverse, inclusive),
+                }
+            };
+            let mut wanted = vec![0.0; v.len()];
+            for p in positions(&shape) {
+                let n = shape[axis];
+                let steps: Vec<usize> =
+                    if reverse { (p[axis]..n).rev().collect() } else { (0..=p[axis]).collect() };
+                let steps = &steps[..steps.len() - !inclusive as usize];
+                let mut total = start;
+                for s in steps {
+                    let mut q = p.clone();
+                    q[axis] = *s;
+                    total = f(total, v[offset(&q, &shape)]);
+                }
+                wanted[offset(&p, &shape)] = total;
+            }
+            close(&run(&x)?, &wanted, 1e-12, name)?;
+        }
+    }
+    assert_eq!(x.cumsum(None, false, true)?.shape(), [24]);
+    assert_eq!(Array::scalar(2.0f32).cumsum(None, false, true)?.shape(), [1]);
+    Ok(())
+}
+
+#[test]
+fn sorting() -> Result<()> {
+    let x = Array::from_slice(&[3.0f32, f32::NAN, 1.0, 2.0, 5.0, 4.0], &[2, 3])?;
+    assert_eq!(x.argsort(Some(-1))?.to_vec::<u32>()?, [2, 0, 1, 0, 2, 1]);
+    assert_eq!(x.sort(Some(0))?.to_vec::<f32>()?[..3], [2.0, 5.0, 1.0]);
+    let y = Array::from_slice(&[4i32, 1, 3, 2], &[4])?;
+    assert_eq!(y.topk(2, Some(0))?.to_vec::<i32>()?, [3, 4]);
+    assert_eq!(y.topk(0, None)?.shape(), [0]);
+    assert_eq!(y.partition(-1, None)?.to_vec::<i32>()?[3], 4);
+    assert_eq!(x.sort(None)?.shape(), [6]);
+    Ok(())
+}
+
+/// The gradient of the sum of `f`.
+fn slope(f: impl Fn(&Array) -> Result<Array>, v: &[f32]) -> Result<Vec<f32>> {
+    let x = Array::from_slice(v, &[v.len()])?;
+    grad(|a: &Array| f(a)?.sum(None, false))(&x)?.to_vec::<f32>()
+}
+
+#[test]
+fn derivatives_at_ties_and_zeros() -> Result<()> {
+    let ties = [1.0f32, 3.0, 3.0, 2.0];
+    let zero = [2.0f32, 0.0, 3.0];
+    let zeros = [2.0f32, 0.0, 0.0];
+    assert_eq!(slope(|x| x.max(None, false), &ties)?, [0.0, 0.5, 0.5, 0.0]);
+    assert_eq!(slope(|x| x.prod(None, false), &zero)?, [0.0, 6.0, 0.0]);
+    assert_eq!(slope(|x| x.prod(None, false), &zeros)?, [0.0; 3]);
+    assert_eq!(slope(|x| x.cumprod(None, false, true), &zero)?, [1.0, 8.0, 0.0]);
+    assert_eq!(slope(|x| x.cumprod(None, false, true), &zeros)?, [1.0, 2.0, 0.0]);
+    assert_eq!(slope(|x| x.cumprod(None, false, false), &zero)?, [1.0, 2.0, 0.0]);
+    assert_eq!(slope(|x| x.cumsum(None, true, true), &zero)?, [1.0, 2.0, 3.0]);
+    assert_eq!(slope(|x| x.cumsum(None, false, false), &zero)?, [2.0, 1.0, 0.0]);
+    assert_eq!(slope(|x| x.cummax(None, false, true), &ties)?, [1.0, 1.0, 2.0, 0.0]);
+    assert_eq!(slope(|x| x.cummin(None, false, true), &ties)?, [4.0, 0.0, 0.0, 0.0]);
+    // Where MLX counts the position that an exclusive scan has no element for too.
+    assert_eq!(slope(|x| x.cummax(None, false, false), &ties)?, [1.0, 1.0, 1.0, 0.0]);
+    assert_eq!(slope(|x| x.cummax(None, true, true), &ties)?, [0.0, 2.0, 1.0, 1.0]);
+    assert_eq!(slope(|x| x.median(None, false), &ties)?, [0.0, 0.5, 0.0, 0.5]);
+    assert_eq!(slope(|x| x.topk(2, None), &ties)?, [0.0, 1.0, 1.0, 0.0]);
+    let lce = slope(|x| x.logcumsumexp(None, false, true), &ties)?;
+    for (g, w) in lce.iter().zip([1.23665f32, 1.74859, 0.867797, 0.146963]) {
+        assert!((g - w).abs() < 1e-5, "{lce:?}");
+    }
+    let lse = slope(|x| x.logsumexp(None, false), &[1.0, 2.0])?;
+    assert!((lse[0] - 0.268941).abs() < 1e-6 && (lse[1] - 0.731059).abs() < 1e-6);
+    Ok(())
+}
+
+/// Partitions have their elements in an order of their own, which derivatives have to follow.
+#[test]
+fn derivatives_of_partitions_follow_their_order() -> Result<()> {
+    let n = 3000;
+    // Distinct, in no order.
+    let v: Vec<f32> = (0..n).map(|i| (i * 1777 % n) as f32).collect();
+    let weights: Vec<f32> = (0..n).map(|i| i as f32).collect();
+    let (x, w) = (Array::from_slice(&v, &[n])?, Array::from_slice(&weights, &[n])?);
+    for k in [0, 64, 1500, -1] {
+        let parted = x.partition(k, None)?.to_vec::<f32>()?;
+        let places = x.argpartition(k, None)?.to_vec::<u32>()?;
+        let rank = k.rem_euclid(n as isize) as usize;
+        let mut picked: Vec<f32> = places.iter().map(|i| v[*i as usize]).collect();
+        for found in [&parted, &picked] {
+            assert_eq!(found[rank], rank as f32);
+            assert!(found[..rank].iter().all(|x| *x < rank as f32));
+        }
+        picked.sort_by(f32::total_cmp);
+        assert_eq!(picked, weights);
+        // Values are ranks, so the slope of an element is the weight where its value went.
+        let mut went = vec![0.0; n];
+        for (place, value) in parted.iter().enumerate() {
+            went[*value as usize] = place as f32;
+        }
+        let slopes = grad(|x: &Array| x.partition(k, None)?.multiply(&w)?.sum(None, false))(&x)?;
+        let wanted: Vec<f32> = v.iter().map(|value| went[*value as usize]).collect();
+        assert_eq!(slopes.to_vec::<f32>()?, wanted, "{k}");
+        let one =
+            |inputs: &[Array]| -> Result<Vec<Array>> { Ok(vec![inputs[0].partition(k, None)?]) };
+        let (_, tangents) = jvp(one, std::slice::from_ref(&x), std::slice::from_ref(&w))?;
+        let mut value_to_tangent = vec![0.0; n];
+        for (value, tangent) in v.iter().zip(&weights) {
+            value_to_tangent[*value as usize] = *tangent;
+        }
+        let wanted: Vec<f32> =
+            parted.iter().map(|value| value_to_tangent[*value as usize]).collect();
+        assert_eq!(tangents[0].to_vec::<f32>()?, wanted, "{k}");
+    }
+    let largest: Vec<f32> = (n - 64..n).map(|i| i as f32).collect();
+    assert_eq!(x.topk(64, None)?.to_vec::<f32>()?, largest);
+    Ok(())
+}
+
+#[test]
+fn mapped_like_row_by_row() -> Result<()> {
+    let v = numbers(60, 3);
+    let x = array(&v, &[3, 4, 5])?;
+    type F = fn(&Array) -> Result<Array>;
+    let table: [(&str, F); 8] = [
+        ("sum", |a| a.sum(Some(&[1]), false)),
+        ("prod", |a| a.prod(None, false)),
+        ("argmax", |a| a.argmax(Some(0), false)),
+        ("argmin", |a| a.argmin(None, false)),
+        ("cumsum", |a| a.cumsum(Some(0), true, true)),
+        ("sort", |a| a.sort(Some(1))),
+        ("argsort", |a| a.argsort(Some(0))),
+        ("softmax", |a| a.softmax(Some(&[-1]), true)),
+    ];
+    for (name, f) in table {
+        for axis in 0..3usize {
+            let all = vmap(
+                |a: &[Array]| Ok::<_, Error>(vec![f(&a[0])?]),
+                std::slice::from_ref(&x),
+                &[Some(axis as isize)],
+                |n| Ok(vec![Some(0); n]),
+            )?;
+            let mut wanted = Vec::new();
+            for i in 0..x.shape()[axis] {
+                let row = x.take(&Array::scalar(i as i32), Some(axis as isize))?;
+                wanted.extend(f(&row)?.astype(Dtype::Float64).to_vec::<f64>()?);
+            }
+            close(&all[0], &wanted, 1e-12, name)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,389 @@
+//! A test backend: the CPU crate's own table, in host memory and synchronous, from which
+//! some kernels are taken away. Each registration is a backend of its own: another GPU, or
+//! an overlay of cpu:0.
+
+use std::cell::RefCell;
+use std::ffi::{c_char, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use ultramarine_abi::fused::{FusedInterface, Program, family};
+use ultramarine_abi::schema::{self, op};
+use ultramarine_abi::*;
+
+/// What the host asked to have prepared.
+pub struct Request {
+    /// The op's id.
+    pub op: u32,
+    /// First attribute: the code of a unary, binary ... function; 0 if there is none.
+    pub code: u32,
+    /// Names of the dtypes of inputs and outputs.
+    pub dtypes: Vec<&'static str>,
+    /// A tensor is not contiguous.
+    pub strided: bool,
+}
+
+/// What a refusal says.
+pub type Filter = Box<dyn Fn(&Request) -> Status + Send + Sync>;
+
+struct Config {
+    filter: Filter,
+    fused: bool,
+    overlay: bool,
+    /// How often a program is answered NOT_YET before it is taken, from now on.
+    not_yet: AtomicU64,
+    name: &'static std::ffi::CStr,
+    /// Status that `submit` gives instead of working, or OK.
+    submit: Status,
+    commands: AtomicU64,
+}
+
+/// A registered partial backend.
+pub struct Partial {
+    /// Its device, or cpu:0.
+    pub device: ultramarine::Device,
+    config: &'static Config,
+}
+
+impl Partial {
+    /// Commands that it ran.
+    pub fn commands(&self) -> u64 {
+        self.config.commands.load(Ordering::Relaxed)
+    }
+}
+
+/// What a partial backend is like, besides its filter.
+#[derive(Clone, Copy)]
+pub struct Like {
+    /// It takes fused programs.
+    pub fused: bool,
+    /// It overlays cpu:0.
+    pub overlay: bool,
+    /// So many questions for programs are answered NOT_YET first.
+    pub not_yet: u64,
+    /// What `submit` answers without working; OK: it works.
+    pub submit: Status,
+    /// Its name.
+    pub name: &'static std::ffi::CStr,
+}
+
+/// A GPU without fused programs.
+pub const PLAIN: Like =
+    Like { fused: false, overlay: false, not_yet: 0, submit: status::OK, name: c"partial" };
+
+thread_local! {
+    static NEXT: RefCell<Option<&'static Config>> = const { RefCell::new(None) };
+}
+
+/// Registers a backend that prepares what `filter` answers OK to.
+pub fn register(like: Like, filter: Filter) -> Partial {
+    let config: &'static Config = Box::leak(Box::new(Config {
+        filter,
+        fused: like.fused,
+        overlay: like.overlay,
+        not_yet: AtomicU64::new(like.not_yet),
+        name: like.name,
+        submit: like.submit,
+        commands: AtomicU64::new(0),
+    }));
+    NEXT.set(Some(config));
+    // SAFETY: the table below keeps to the contract.
+    let devices = unsafe { ultramarine::register(init) }.expect("the partial backend registers");
+    Partial { device: devices[0], config }
+}
+
+/// The CPU's table and its device.
+struct Cpu(BackendTable, *mut c_void);
+// SAFETY: the handle is only passed to the table's functions, which any thread may call.
+unsafe impl Send for Cpu {}
+// SAFETY: as above.
+unsafe impl Sync for Cpu {}
+
+static CPU: OnceLock<Cpu> = OnceLock::new();
+static HOST: OnceLock<HostTable> = OnceLock::new();
+
+fn cpu() -> &'static BackendTable {
+    &CPU.get().expect("registered").0
+}
+
+fn cpu_device() -> *mut c_void {
+    CPU.get().expect("registered").1
+}
+
+unsafe fn config<'a>(handle: *mut c_void) -> &'a Config {
+    // SAFETY: the handle of a backend or device is its config, which lives for ever.
+    unsafe { &*(handle as *const Config) }
+}
+
+unsafe extern "C" fn device_count(_: *mut c_void) -> u32 {
+    1
+}
+
+unsafe extern "C" fn device_info(
+    backend: *mut c_void,
+    index: u32,
+    info: *mut DeviceInfo,
+    error: *mut *mut Error,
+) -> Status {
+    let ask = cpu().device_info.expect("the CPU describes itself");
+    // SAFETY: the host's arguments, passed on.
+    let code = unsafe { ask(cpu().backend, index, info, error) };
+    // SAFETY: the host's place for the answer.
+    unsafe {
+        (*info).name[0] = b'P' as c_char;
+        if !config(backend).fused {
+            (*info).fused_max_instructions = 0;
+        }
+    }
+    code
+}
+
+unsafe extern "C" fn open(
+    backend: *mut c_void,
+    _: u32,
+    device: *mut *mut c_void,
+    _: *mut *mut Error,
+) -> Status {
+    // SAFETY: the host's place for the answer.
+    unsafe { *device = backend };
+    status::OK
+}
+
+/// A buffer: its memory.
+unsafe extern "C" fn alloc(
+    _: *mut c_void,
+    bytes: u64,
+    buffer: *mut *mut c_void,
+    _: *mut *mut Error,
+) -> Status {
+    let host = HOST.get().expect("registered");
+    // SAFETY: the host's function with the host's pointer, and its place for the answer.
+    unsafe { *buffer = host.alloc.expect("lent")(host.host, bytes) };
+    status::OK
+}
+
+unsafe extern "C" fn free(_: *mut c_void, buffer: *mut c_void) {
+    let host = HOST.get().expect("registered");
+    // SAFETY: memory of `alloc`, given back once.
+    unsafe { host.free.expect("lent")(host.host, buffer) }
+}
+
+unsafe extern "C" fn pointer(_: *mut c_void, buffer: *mut c_void) -> *mut c_void {
+    buffer
+}
+
+unsafe extern "C" fn to_device(
+    _: *mut c_void,
+    _: *mut c_void,
+    buffer: *mut c_void,
+    offset: u64,
+    source: *const c_void,
+    bytes: u64,
+    _: *mut *mut Error,
+) -> Status {
+    // SAFETY: both have that many bytes.
+    unsafe {
+        let to = (buffer as *mut u8).add(offset as usize);
+        std::ptr::copy_nonoverlapping(source as *const u8, to, bytes as usize)
+    };
+    status::OK
+}
+
+unsafe extern "C" fn to_host(
+    _: *mut c_void,
+    _: *mut c_void,
+    buffer: *mut c_void,
+    offset: u64,
+    target: *mut c_void,
+    bytes: u64,
+    _: *mut *mut Error,
+) -> Status {
+    // SAFETY: both have that many bytes.
+    unsafe {
+        let from = (buffer as *const u8).add(offset as usize);
+        std::ptr::copy_nonoverlapping(from, target as *mut u8, bytes as usize)
+    };
+    status::OK
+}
+
+fn name(d: &TensorDesc) -> &'static str {
+    schema::DTYPES.iter().find(|(_, dl)| *dl == d.dtype).map_or("?", |(name, _)| name)
+}
+
+unsafe fn descs<'a>(d: *const TensorDesc, n: u32) -> &'a [TensorDesc] {
+    // SAFETY: the host's descriptions.
+    if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(d, n as usize) } }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the contract has it so")]
+unsafe extern "C" fn prepare(
+    device: *mut c_void,
+    id: u32,
+    revision: u32,
+    attributes: *const c_void,
+    inputs: *const TensorDesc,
+    n_inputs: u32,
+    outputs: *const TensorDesc,
+    n_outputs: u32,
+    plan: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the host's arguments; attribute structs begin with their size, and those of
+    // these ops have an op code behind it.
+    let (all, code) = unsafe {
+        let coded = matches!(id, op::UNARY | op::BINARY | op::REDUCE | op::ARG_REDUCE | op::SCAN)
+            || matches!(id, op::SCATTER_AXIS | op::SCATTER);
+        let code = if coded { *(attributes as *const u32).add(1) } else { 0 };
+        let all: Vec<_> =
+            descs(inputs, n_inputs).iter().chain(descs(outputs, n_outputs)).copied().collect();
+        (all, code)
+    };
+    let request = Request {
+        op: id,
+        code,
+        dtypes: all.iter().map(name).collect(),
+        strided: all.iter().any(|d| d.layout != layout::CONTIGUOUS),
+    };
+    // SAFETY: the device's handle is its config.
+    match (unsafe { config(device) }.filter)(&request) {
+        // SAFETY: passed on from the host.
+        status::OK => unsafe {
+            cpu().prepare.expect("there")(
+                cpu_device(),
+                id,
+                revision,
+                attributes,
+                inputs,
+                n_inputs,
+                outputs,
+                n_outputs,
+                plan,
+                error,
+            )
+        },
+        refusal => refusal,
+    }
+}
+
+unsafe extern "C" fn release(_: *mut c_void, plan: *mut c_void) {
+    // SAFETY: passed on from the host.
+    unsafe { cpu().plan_release.expect("there")(cpu_device(), plan) }
+}
+
+unsafe extern "C" fn submit(
+    device: *mut c_void,
+    stream: *mut c_void,
+    commands: *const Command,
+    n: u32,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the device's handle is its config.
+    let config = unsafe { config(device) };
+    if config.submit != status::OK {
+        return config.submit;
+    }
+    config.commands.fetch_add(n as u64, Ordering::Relaxed);
+    // SAFETY: passed on from the host.
+    unsafe { cpu().submit.expect("there")(cpu_device(), stream, commands, n, error) }
+}
+
+/// A program is taken if each of its instructions would be, as an op.
+unsafe extern "C" fn prepare_fused(
+    device: *mut c_void,
+    program: *const Program,
+    inputs: *const TensorDesc,
+    outputs: *const TensorDesc,
+    plan: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the host's program and descriptions; the handle is the device's config.
+    unsafe {
+        let p = &*program;
+        let instructions = match p.n_instructions {
+            0 => &[],
+            n => std::slice::from_raw_parts(p.instructions, n as usize),
+        };
+        let takes = |op: u32, code: u32, dtypes: Vec<&'static str>| {
+            let request = Request { op, code, dtypes, strided: false };
+            (config(device).filter)(&request) == status::OK
+        };
+        for i in instructions {
+            let op = match i.family {
+                family::UNARY => op::UNARY,
+                family::BINARY => op::BINARY,
+                family::SELECT => op::SELECT,
+                _ => op::COPY,
+            };
+            let found = schema::DTYPES.iter().find(|(_, dl)| *dl == i.dtype);
+            if !takes(op, i.op as u32, vec![found.map_or("?", |(name, _)| name)]) {
+                return status::UNSUPPORTED;
+            }
+        }
+        let reduces = p.reduce != ultramarine_abi::fused::NO_REDUCTION;
+        if reduces && !takes(op::REDUCE, p.reduce, vec![name(&*outputs)]) {
+            return status::UNSUPPORTED;
+        }
+        let fewer = |n: u64| n.checked_sub(1);
+        let order = Ordering::Relaxed;
+        if config(device).not_yet.fetch_update(order, order, fewer).is_ok() {
+            return status::NOT_YET;
+        }
+        let id = ultramarine_abi::fused::INTERFACE.as_ptr();
+        let ask = cpu().interface.expect("there")(cpu().backend, id) as *const FusedInterface;
+        (*ask).prepare.expect("there")(cpu_device(), program, inputs, outputs, plan, error)
+    }
+}
+
+static FUSED: FusedInterface = FusedInterface {
+    size: size_of::<FusedInterface>() as u32,
+    flags: 0,
+    prepare: Some(prepare_fused),
+};
+
+unsafe extern "C" fn interface(backend: *mut c_void, id: *const c_char) -> *const c_void {
+    // SAFETY: the backend's handle is its config; the id is NUL-terminated.
+    let fused = unsafe { config(backend).fused && is_text(id, ultramarine_abi::fused::INTERFACE) };
+    if fused { (&raw const FUSED) as *const c_void } else { std::ptr::null() }
+}
+
+unsafe extern "C" fn init(
+    host: *const HostTable,
+    out: *mut BackendTable,
+    error: *mut *mut Error,
+) -> Status {
+    let config = NEXT.take().expect("one registration at a time");
+    CPU.get_or_init(|| {
+        // SAFETY: all-zero is a valid table; the host's table is passed on.
+        unsafe {
+            let mut table: BackendTable = std::mem::zeroed();
+            table.size = size_of::<BackendTable>() as u32;
+            assert_eq!(ultramarine_cpu::backend_init(host, &mut table, error), status::OK);
+            let mut device = std::ptr::null_mut();
+            let open = table.device_open.expect("there");
+            assert_eq!(open(table.backend, 0, &mut device, error), status::OK);
+            Cpu(table, device)
+        }
+    });
+    // SAFETY: the host's table, which lives for ever.
+    HOST.get_or_init(|| unsafe { *host });
+    let mut t = *cpu();
+    t.backend = config as *const Config as *mut c_void;
+    t.name = config.name.as_ptr();
+    t.device_count = Some(device_count);
+    t.device_info = Some(device_info);
+    t.device_open = Some(open);
+    t.prepare = Some(prepare);
+    t.plan_release = Some(release);
+    t.submit = Some(submit);
+    t.interface = Some(interface);
+    if !config.overlay {
+        t.device_type = dlpack::device_type::EXT_DEV;
+        t.buffer_alloc = Some(alloc);
+        t.buffer_free = Some(free);
+        t.buffer_host_pointer = Some(pointer);
+        t.copy_to_device = Some(to_device);
+        t.copy_to_host = Some(to_host);
+    }
+    // SAFETY: the host's place for the table.
+    unsafe { *out = t };
+    status::OK
+}

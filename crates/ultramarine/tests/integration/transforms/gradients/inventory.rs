@@ -1,0 +1,157 @@
+//! Every operation of the core has its transforms tested: this table says where. It is
+//! compared with the sources, so that an operation that is added without a row fails.
+//!
+//! To add one: its transforms are tested here, by a case in `table/`, or (more of them, and by more
+//! patterns) in Python, by a case in `python/tests/rules/`.
+
+use super::table::{NOT_SMOOTH, cases};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Where an operation's transforms are tested.
+enum Where {
+    /// Cases of `table/`: the beginnings of their names.
+    Here(&'static [&'static str]),
+    /// Cases in `python/tests/rules/`, by their names.
+    Python(&'static [&'static str]),
+    /// Nowhere, for a reason.
+    Not(&'static str),
+}
+use Where::{Here, Not, Python};
+
+/// By the type that implements `Rules` or `ManyRules`.
+const OPERATIONS: &[(&str, Where)] = &[
+    (
+        "Applied",
+        Not(
+            "primitives from outside: integration/extension/, python/tests/extensions/test_axpby.py",
+        ),
+    ),
+    ("Arange", Not("no operands")),
+    ("ArgReduce", Python(&["argmax", "argmin"])),
+    ("Bad", Not("of tests")),
+    ("Binary", Here(&["add", "power"])), // all: the_table_names_every_op
+    ("Cast", Here(&["astype"])),
+    ("Cholesky", Python(&["linalg.cholesky", "linalg.cholesky, upper"])),
+    ("Concatenate", Here(&["concatenate"])),
+    ("Contiguous", Here(&["contiguous"])),
+    ("Convolve", Here(&["conv2d", "conv_general", "depthwise", "conv_transpose1d", "convolve"])),
+    ("Eig", Python(&["linalg.eig"])),
+    ("Eigh", Python(&["linalg.eigh"])),
+    ("Eigvals", Python(&["linalg.eigvals"])),
+    ("EigvalsH", Python(&["linalg.eigvalsh"])),
+    ("Enclosed", Not("custom_function.rs")),
+    ("Fill", Not("no operands")),
+    ("Fresh", Python(&["copy"])),
+    ("Gather", Here(&["take", "index"])),
+    ("GatherAxis", Here(&["take_along_axis"])),
+    ("Identity", Not("stop_gradient_stops in special.rs; depends in custom_function.rs")),
+    (
+        "Launched",
+        Not("kernels of users, without rules: backends/opencl/source_kernels/transforms.rs"),
+    ),
+    ("LayerNorm", Not("norms on devices that have them: src/ops/layer_norm.rs")),
+    ("Lu", Python(&["linalg.lu", "linalg.lu, tall", "linalg.lu, wide"])),
+    ("Many", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
+    ("Matmul", Here(&["matmul"])),
+    ("Pair", Not("of tests")),
+    ("Part", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
+    ("Qr", Python(&["linalg.qr", "linalg.qr, tall", "linalg.qr, wide"])),
+    ("RandomBits", Not("no derivatives; keys are mapped in ops/random.rs")),
+    ("Recode", Not("storage dtypes: ops/storage.rs")),
+    ("Reduce", Here(&["sum", "prod", "min", "max"])),
+    ("Rows", Not("softmax and logsumexp on devices that have them: src/ops/rows.rs")),
+    ("Scan", Here(&["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"])),
+    ("Scatter", Here(&["index_update", "index_update, add", "index_update, multiply"])),
+    ("ScatterAxis", Python(&["put_along_axis", "put_along_axis, mapped indices"])),
+    ("Select", Here(&["where"])),
+    ("Shaped", Not("only in shapeless traces: compile/shapeless.rs")),
+    ("Share", Not("only in shapeless traces: compile/shapeless.rs")),
+    ("SingularValues", Python(&["linalg.svd, values"])),
+    ("SolveTriangular", Python(&["linalg.solve_triangular", "linalg.solve_triangular, upper"])),
+    ("Sort", Here(&["sort"])),
+    ("Svd", Python(&["linalg.svd", "linalg.svd, tall", "linalg.svd, wide"])),
+    ("Transfer", Not("devices/mirrors.rs")),
+    ("Transform", Python(&["fft.rfft, real parts"])), // and ops/fft.rs
+    ("Turn", Not("fast.rope on devices that have it: src/ops/rope_rules.rs")),
+    ("Unary", Here(&["exp", "sin"])), // all: the_table_names_every_op
+    ("Update", Here(&["slice_update"])),
+    ("View", Here(&["reshape", "broadcast_to", "swapaxes", "slice", "diagonal", "as_strided"])),
+    ("Xlogy", Here(&["xlogy"])),
+];
+
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).expect("a folder of the sources");
+    for path in entries.map(|e| e.expect("an entry").path()) {
+        if path.is_dir() {
+            files(&path, ending, found);
+        } else if path.extension().is_some_and(|e| e == ending) {
+            found.push(path);
+        }
+    }
+}
+
+/// The types in the sources that implement rules.
+fn implemented() -> BTreeSet<String> {
+    let mut sources = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "rs", &mut sources);
+    let mut found = BTreeSet::new();
+    for source in sources {
+        let text = std::fs::read_to_string(&source).expect("a source file");
+        for line in text.lines().map(str::trim).filter(|l| l.starts_with("impl")) {
+            for of in [" Rules for ", " ManyRules for "] {
+                let Some((_, name)) = line.split_once(of) else { continue };
+                // In a macro the name is a parameter.
+                if name.starts_with('$') {
+                    continue;
+                }
+                let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+                found.insert(name[..end.unwrap_or(name.len())].to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_operation_is_there() {
+    let named: BTreeSet<String> = OPERATIONS.iter().map(|o| o.0.to_owned()).collect();
+    assert_eq!(named.len(), OPERATIONS.len(), "a row twice");
+    let implemented = implemented();
+    let missing: Vec<_> = implemented.difference(&named).collect();
+    assert!(missing.is_empty(), "without a row in transforms/gradients/inventory.rs: {missing:?}");
+    let gone: Vec<_> = named.difference(&implemented).collect();
+    assert!(gone.is_empty(), "not in the sources: {gone:?}");
+}
+
+#[test]
+fn every_row_is_true() {
+    let here: Vec<&str> = cases().iter().map(|c| c.name).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tests/rules");
+    let mut tables = Vec::new();
+    // A crate by itself has no Python beside it.
+    if folder.is_dir() {
+        files(&folder, "py", &mut tables);
+    }
+    let python: String =
+        tables.iter().map(|t| std::fs::read_to_string(t).expect("a table")).collect();
+    for (operation, tested) in OPERATIONS {
+        match tested {
+            Here(names) => {
+                for name in *names {
+                    let known = here.iter().any(|c| c.starts_with(name));
+                    assert!(known && !NOT_SMOOTH.contains(name), "{operation}: no case {name}");
+                }
+            }
+            Python(names) => {
+                for name in names.iter().filter(|_| !python.is_empty()) {
+                    let known = ["case(", "flat("]
+                        .iter()
+                        .any(|f| python.contains(&format!("{f}\"{name}\"")));
+                    assert!(known, "{operation}: no case {name} in python/tests/rules");
+                }
+            }
+            Not(why) => assert!(!why.is_empty(), "{operation}: without a reason"),
+        }
+    }
+}
