@@ -4,12 +4,14 @@
 //! `cargo fuzz run header` does the same where that and a nightly compiler are installed. Here its
 //! flags are passed to the compiler that builds everything else, so that a machine needs no more
 //! than a C++ compiler, for libFuzzer itself.
+//!
+//! The corpus is one archive, `corpus.tar` in that crate. It is unpacked here, and packed again by `--keep`.
 
 use crate::sanitize;
 use crate::sh;
 use crate::test::Outcome;
 use anyhow::{Context, Result, bail};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -27,6 +29,12 @@ const FLAGS: &[&str] = &[
     "-Zsanitizer=address",
     "--cfg=fuzzing",
 ];
+
+/// The inputs that reach different code, as an archive. Unpacked beside itself it is the folder where cargo-fuzz looks.
+const CORPUS: &str = "crates/ultramarine-dlpack/fuzz/corpus.tar";
+
+/// The folder of inputs in the archive.
+const INPUTS: &str = "corpus/header";
 
 const USAGE: &str = "usage: cargo xtask fuzz [--runs N] [--keep]";
 
@@ -58,6 +66,10 @@ pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
         let what = format!("libFuzzer needs a C++ compiler ({compiler}; Debian: g++)");
         return Ok(Outcome::Missing(what));
     }
+    if sh::read(sh::cmd("tar", &["--version"])).is_err() {
+        let what = format!("{CORPUS} is unpacked by `tar`, which is not installed (Debian: tar)");
+        return Ok(Outcome::Missing(what));
+    }
     sh::say(&format!("fuzzing the validation of DLPack tensors: {runs} headers"));
     let program = build()?;
     let out = sh::root().join("target/fuzz");
@@ -68,7 +80,8 @@ pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let corpus = sh::root().join("crates/ultramarine-dlpack/fuzz/corpus/header");
+    let archive = sh::root().join(CORPUS);
+    let corpus = unpack(&archive, &out.join("seeds"))?;
     let mut fuzzer = sh::cmd(&program, &[&format!("-runs={runs}"), "-seed=1", "-max_len=512"]);
     // Lines of progress come seldom; a header that takes a second is a failure.
     fuzzer.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
@@ -80,6 +93,8 @@ pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
     }
     if keep {
         sh::run(sh::cmd(&program, &["-merge=1", &text(&corpus), &text(&found)]))?;
+        let inputs = pack(&corpus, &archive)?;
+        println!("{CORPUS} holds {inputs} inputs");
     }
     Ok(Outcome::Right(told))
 }
@@ -125,4 +140,88 @@ fn follow(mut fuzzer: Command) -> Result<(bool, String)> {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+/// Unpacks the archive into an emptied folder, and returns the folder of inputs in it.
+fn unpack(archive: &Path, folder: &Path) -> Result<PathBuf> {
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    sh::run(sh::cmd("tar", &["-xf", &text(archive), "-C", &text(folder)]))?;
+    Ok(folder.join(INPUTS))
+}
+
+/// Writes the files of a folder to the archive, and returns their number. Equal files give equal bytes: they are
+/// sorted by name, and times and owners are 0. The options by which `tar` does this differ between systems, so the
+/// format (POSIX ustar) is written here.
+fn pack(folder: &Path, archive: &Path) -> Result<usize> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    let mut out = Vec::new();
+    for name in &names {
+        let data = std::fs::read(folder.join(name))?;
+        let path = format!("{INPUTS}/{name}");
+        if path.len() > 100 {
+            bail!("{path}: names in the archive have at most 100 bytes");
+        }
+        let mut header = [0u8; 512];
+        let mut put = |at: usize, text: &str| (&mut header[at..]).write_all(text.as_bytes());
+        put(0, &path)?;
+        put(100, "0000644")?; // mode
+        put(108, "0000000")?; // user
+        put(116, "0000000")?; // group
+        put(124, &format!("{:011o}", data.len()))?;
+        put(136, "00000000000")?; // time
+        put(148, "        ")?; // the checksum's place, which counts as spaces
+        put(156, "0ustar\x0000")?;
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        out.extend_from_slice(&header);
+        out.extend_from_slice(&data);
+        out.resize(out.len().next_multiple_of(512), 0);
+    }
+    // The end: two blocks of zeros.
+    out.resize(out.len() + 1024, 0);
+    std::fs::write(archive, out).with_context(|| format!("cannot write {}", archive.display()))?;
+    Ok(names.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CORPUS, INPUTS, pack, unpack};
+    use crate::sh;
+
+    #[test]
+    fn archives_hold_what_was_packed() {
+        let folder =
+            std::env::temp_dir().join(format!("ultramarine-corpus-{}", std::process::id()));
+        let (from, archive) = (folder.join("from"), folder.join("corpus.tar"));
+        std::fs::create_dir_all(&from).unwrap();
+        let files = [("b", 0), ("a", 1), ("c", 512), ("d", 513)];
+        for (name, bytes) in files {
+            std::fs::write(from.join(name), vec![name.as_bytes()[0]; bytes]).unwrap();
+        }
+        assert_eq!(pack(&from, &archive).unwrap(), files.len());
+        let inputs = unpack(&archive, &folder.join("to")).unwrap();
+        assert!(inputs.ends_with(INPUTS));
+        assert_eq!(std::fs::read_dir(&inputs).unwrap().count(), files.len());
+        for (name, bytes) in files {
+            assert_eq!(std::fs::read(inputs.join(name)).unwrap(), vec![name.as_bytes()[0]; bytes]);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn packing_the_corpus_again_changes_nothing() {
+        let folder = std::env::temp_dir().join(format!("ultramarine-again-{}", std::process::id()));
+        let archive = sh::root().join(CORPUS);
+        let inputs = unpack(&archive, &folder).unwrap();
+        let again = folder.join("corpus.tar");
+        assert!(pack(&inputs, &again).unwrap() > 300);
+        let same = std::fs::read(&archive).unwrap() == std::fs::read(&again).unwrap();
+        assert!(same, "{CORPUS} was not written by `cargo xtask fuzz --keep`");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

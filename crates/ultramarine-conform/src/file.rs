@@ -80,11 +80,11 @@ fn machine(file: &Elf<'_>) -> Judged {
     }
 }
 
-fn number(machine: u16) -> String {
+fn number(machine: elf::Machine) -> String {
     match machine {
         elf::EM_X86_64 => "x86-64".into(),
         elf::EM_AARCH64 => "aarch64".into(),
-        other => other.to_string(),
+        other => other.0.to_string(),
     }
 }
 
@@ -97,7 +97,7 @@ pub fn abi_note(data: &[u8]) -> Result<BackendAbiInfo, String> {
         let Some(mut notes) = notes else { continue };
         while let Some(found) = notes.next().map_err(|e| e.to_string())? {
             let owner = &note::OWNER[..note::OWNER.len() - 1];
-            if found.name() != owner || found.n_type(endian) != note::TYPE {
+            if found.name() != owner || found.n_type(endian).0 != note::TYPE {
                 continue;
             }
             let said = found.desc().get(..4).ok_or("the note is empty")?;
@@ -183,7 +183,7 @@ fn exports(file: &Elf<'_>) -> Judged {
 }
 
 /// Entries of the dynamic section, as tag and value.
-fn dynamic(file: &Elf<'_>) -> Vec<(i64, u64)> {
+fn dynamic(file: &Elf<'_>) -> Vec<(elf::DynamicTag, u64)> {
     let endian = file.endian();
     let data = file.data();
     let mut all = Vec::new();
@@ -206,7 +206,7 @@ fn stack(file: &Elf<'_>) -> Judged {
     let endian = file.endian();
     for segment in file.elf_program_headers() {
         if segment.p_type(endian) == elf::PT_GNU_STACK {
-            return if segment.p_flags(endian) & 1 == 0 {
+            return if segment.p_flags(endian).0 & 1 == 0 {
                 Ok(())
             } else {
                 Err("the library asks for an executable stack (-z noexecstack)".into())

@@ -174,10 +174,8 @@ fn threefry(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        kernel::View,
-        testing::{Array, Rng},
-    };
+    use crate::{kernel::View, testing::Array};
+    use ultramarine_test_support::Rng;
 
     /// The layout as the module's documentation states it, word by word.
     fn words(key: [u32; 2], n: usize) -> Vec<u32> {
@@ -219,7 +217,7 @@ mod tests {
 
     #[test]
     fn all_sizes_widths_and_strides() {
-        let rng = &mut Rng(17);
+        let rng = &mut Rng::new(17);
         let sizes = (1..=20).chain([255, 256, 511, 512, 513, 1001, 40_001]);
         for (round, n) in sizes.enumerate() {
             let values = [0, 7, 256, 5, 0xdead_beef, 0xcafe];
@@ -246,7 +244,7 @@ mod tests {
 
     #[test]
     fn one_key_and_a_scalar() {
-        let rng = &mut Rng(17);
+        let rng = &mut Rng::new(17);
         let key = Array::new(&[2], &[0u32, 7], true, rng);
         let output = Array::new(&[], &[0u32], true, rng);
         bits(&key.view(), &output.view(), Level::Baseline);

@@ -7,23 +7,7 @@ use crate::{
     par::Par,
 };
 use half::{bf16, f16};
-
-/// Pseudo-random numbers (xorshift64*).
-pub struct Rng(pub u64);
-
-impl Rng {
-    /// Next 32 bits.
-    pub fn next(&mut self) -> u32 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
-    }
-    /// A number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.next() as usize % n
-    }
-}
+use ultramarine_test_support::Rng;
 
 /// Elements from numbers.
 pub trait Sample: Element {
@@ -68,7 +52,7 @@ impl<T: Element> Array<T> {
         let (mut gap, mut start) = (1, 0);
         let mut strides = vec![0; ndim];
         if !plain {
-            (1..ndim).for_each(|i| order.swap(i, rng.below(i + 1)));
+            rng.shuffle(&mut order);
             gap = 1 + rng.below(2) as i64;
         }
         let mut step = gap;

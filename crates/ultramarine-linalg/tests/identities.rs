@@ -6,6 +6,7 @@ mod support;
 
 use support::{Dense, kinds, sizes};
 use ultramarine_linalg::{Number, Scalar, SingularVectors, Work, c32};
+use ultramarine_test_support::{Tolerance, assert_close};
 
 /// Units in the last place, times the size of the matrix, that factors may be wrong.
 const ULPS: f64 = 8.0;
@@ -111,9 +112,7 @@ fn svd<T: Scalar>() {
                 s.windows(2).all(|w| w[0] >= w[1]) && s.iter().all(|s| *s >= 0.0),
                 "{what}: {s:?}"
             );
-            for (s, alone) in s.iter().zip(alone) {
-                assert!((s - alone).abs() <= error, "{what}: {s} {alone}");
-            }
+            assert_close(what, &s, &alone, Tolerance::absolute(error));
         }
     });
 }
@@ -141,9 +140,7 @@ fn eigh<T: Scalar>() {
         let scaled = Dense::new(n, n, |i, j| v.at(i, j) * w[j]);
         symmetric.times(&v).near(&scaled, error, what);
         assert!(w.windows(2).all(|w| w[0] <= w[1]), "{what}: {w:?}");
-        for (w, alone) in w.iter().zip(alone) {
-            assert!((w - alone).abs() <= error, "{what}: {w} {alone}");
-        }
+        assert_close(what, &w, &alone, Tolerance::absolute(error));
     });
 }
 

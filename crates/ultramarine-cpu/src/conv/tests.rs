@@ -8,10 +8,11 @@ use crate::{
     kernel::{Args, Context, Signature},
     level::Level,
     par::Par,
-    testing::{Array, Rng, Sample, desc, host},
+    testing::{Array, Sample, desc, host},
 };
 use half::{bf16, f16};
 use ultramarine_abi::schema::ConvolveAttrs;
+use ultramarine_test_support::Rng;
 
 /// Numbers that float64 holds.
 trait Real: Sample + Element + Storage {
@@ -149,7 +150,7 @@ impl Config {
 
 #[test]
 fn random_configurations() {
-    let mut rng = Rng(0x5eed_c0de);
+    let mut rng = Rng::new(0x5eed_c0de);
     for i in 0..300 {
         let config = Config::random(&mut rng);
         for level in Level::available() {
@@ -202,7 +203,7 @@ fn larger_ones() {
         // A transposed one.
         Config { spread: [1, 2, 2], output: [1, 29, 31], ..base },
     ];
-    let mut rng = Rng(77);
+    let mut rng = Rng::new(77);
     for (i, config) in cases.iter().enumerate() {
         for level in Level::available() {
             config.check::<f32>(*level, i % 2 == 0, &mut rng);
@@ -214,7 +215,7 @@ fn larger_ones() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let mut rng = Rng(3);
+    let mut rng = Rng::new(3);
     let x = Array::new(&[1, 1, 1, 4, 2], &[1f32; 8], true, &mut rng);
     let w = Array::new(&[3, 1, 1, 2, 2], &[1f32; 12], true, &mut rng);
     let y = Array::new(&[1, 1, 1, 3, 3], &[0f32; 9], true, &mut rng);

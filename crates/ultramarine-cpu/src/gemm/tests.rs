@@ -10,15 +10,7 @@ use crate::{
     testing::host,
 };
 use half::{bf16, f16};
-
-/// A small generator; the tests need no good numbers, but the same ones each time.
-struct Random(u64);
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        self.0 >> 33
-    }
-}
+use ultramarine_test_support::Rng;
 
 /// What a dtype's products are checked in: exact for integers, float64 for floats.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,18 +25,18 @@ struct Exact {
 trait Check: Element {
     /// Unit of rounding while accumulating, and of the result.
     const EPS: (f64, f64);
-    fn make(r: &mut Random) -> Self;
+    fn make(r: &mut Rng) -> Self;
     fn exact(self) -> Exact;
 }
 macro_rules! check {
     (int $($t:ty)*) => {$(impl Check for $t {
         const EPS: (f64, f64) = (0.0, 0.0);
-        fn make(r: &mut Random) -> Self { (r.next() ^ r.next() << 31 ^ r.next() << 62) as $t }
+        fn make(r: &mut Rng) -> Self { r.bits() as $t }
         fn exact(self) -> Exact { Exact { int: self as i64, ..Exact::default() } }
     })*};
     (float $($t:ty, $acc:expr, $eps:expr, $from:expr, $to:expr;)*) => {$(impl Check for $t {
         const EPS: (f64, f64) = ($acc, $eps);
-        fn make(r: &mut Random) -> Self { $from((r.next() % 2001) as f64 / 1000.0 - 1.0) }
+        fn make(r: &mut Rng) -> Self { $from(r.below(2001) as f64 / 1000.0 - 1.0) }
         fn exact(self) -> Exact { Exact { re: $to(self), ..Exact::default() } }
     })*};
 }
@@ -57,7 +49,7 @@ check!(float
 );
 impl Check for c64 {
     const EPS: (f64, f64) = (2.0 * f32::EPSILON as f64, f32::EPSILON as f64);
-    fn make(r: &mut Random) -> Self {
+    fn make(r: &mut Rng) -> Self {
         c64 { re: f32::make(r), im: f32::make(r) }
     }
     fn exact(self) -> Exact {
@@ -97,7 +89,7 @@ struct Tensor<T> {
 }
 
 impl<T: Check> Tensor<T> {
-    fn new(r: &mut Random, layout: Layout, batch: i64, rows: i64, cols: i64) -> Self {
+    fn new(r: &mut Rng, layout: Layout, batch: i64, rows: i64, cols: i64) -> Self {
         let (row, col, per) = match layout {
             Layout::Rows | Layout::Broadcast => (cols, 1, rows * cols),
             Layout::Columns => (1, rows, rows * cols),
@@ -150,7 +142,7 @@ fn verify<T: Check>(
     [la, lb, lc]: [Layout; 3],
     seed: u64,
 ) {
-    let mut r = Random(seed);
+    let mut r = Rng::new(seed);
     let mut a = Tensor::<T>::new(&mut r, la, batch, m, k);
     let mut b = Tensor::<T>::new(&mut r, lb, batch, k, n);
     let mut c = Tensor::<T>::new(&mut r, lc, batch, m, n);
@@ -234,13 +226,13 @@ fn dispatch(dtype: DType, level: Level, shape: [i64; 4], layouts: [Layout; 3], s
 fn small_shapes_in_every_layout() {
     let sizes = [1, 2, 3, 5, 8, 14, 15, 17, 31, 33, 47];
     each(|dtype, level| {
-        let mut r = Random(dtype as u64 + 1);
+        let mut r = Rng::new(dtype as u64 + 1);
         for round in 0..80 {
-            let mut pick = |from: &[i64]| from[r.next() as usize % from.len()];
+            let mut pick = |from: &[i64]| *r.pick(from);
             let shape = [pick(&[1, 1, 2, 3]), pick(&sizes), pick(&sizes), pick(&sizes)];
             let layouts = [0, 1, 2].map(|i| {
                 // C is neither broadcast nor the same row throughout.
-                LAYOUTS[r.next() as usize % if i == 2 { 4 } else { 6 }]
+                LAYOUTS[r.below(if i == 2 { 4 } else { 6 })]
             });
             dispatch(dtype, level, shape, layouts, round);
         }
@@ -332,7 +324,7 @@ fn threads_share_the_work() {
         (0..count).for_each(|i| unsafe { body(context, i) });
     }
     let par = Par::new(ultramarine_abi::HostTable { parallel_for: Some(count), ..host() });
-    let mut r = Random(4);
+    let mut r = Rng::new(4);
     for ([batch, m, n, k], several) in [
         ([1, 128, 128, 128], true),
         ([1, 20, 1100, 256], true),
@@ -354,7 +346,7 @@ fn threads_share_the_work() {
 #[test]
 fn infinities_and_nans_stay_in_their_rows() {
     for level in Level::available() {
-        let mut r = Random(9);
+        let mut r = Rng::new(9);
         for n in [1, 3, 40] {
             let mut a = Tensor::<f16>::new(&mut r, Layout::Rows, 1, 20, 18);
             let mut b = Tensor::<f16>::new(&mut r, Layout::Rows, 1, 18, n);
@@ -384,7 +376,7 @@ fn infinities_and_nans_stay_in_their_rows() {
 
 #[test]
 fn nothing_to_sum_gives_zeros() {
-    let mut r = Random(2);
+    let mut r = Rng::new(2);
     let mut a = Tensor::<f32>::new(&mut r, Layout::Rows, 2, 3, 0);
     let mut b = Tensor::<f32>::new(&mut r, Layout::Rows, 2, 0, 4);
     let mut c = Tensor::<f32>::new(&mut r, Layout::Rows, 2, 3, 4);

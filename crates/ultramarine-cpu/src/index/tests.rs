@@ -5,11 +5,12 @@ use crate::{
     dtype::{Bool, DType, Element, c64},
     kernel::Signature,
     level::Level,
-    testing::{Array, Rng, Sample, dtypes, ravel, run, shape, unravel},
+    testing::{Array, Sample, dtypes, ravel, run, shape, unravel},
 };
 use ultramarine_abi::schema::{
     AxisAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, scatter as codes,
 };
+use ultramarine_test_support::Rng;
 
 fn sampled<T: Sample>(shape: &[i64], plain: bool, rng: &mut Rng) -> Array<T> {
     let values: Vec<T> =
@@ -44,7 +45,7 @@ fn case(rng: &mut Rng, windows: bool) -> Case {
     let index_ndim = rng.below(3);
     let index = shape(index_ndim, 7, rng);
     let mut axes: Vec<usize> = (0..ndim).collect();
-    (1..ndim).for_each(|i| axes.swap(i, rng.below(i + 1)));
+    rng.shuffle(&mut axes);
     axes.truncate(rng.below(ndim + 1));
     let plain = rng.below(2) == 0;
     let slice = (0..ndim)
@@ -118,7 +119,7 @@ fn gather_of_all_dtypes() {
             (0..output.values().len()).map(|i| source[case.place(i, true).unwrap()]).collect();
         assert_eq!(bits(&output.values()), bits(&expected), "{:?} {:?}", case.whole, case.slices());
     }
-    let mut rng = Rng(5);
+    let mut rng = Rng::new(5);
     for dtype in dtypes() {
         (0..60).for_each(|round| for_dtype!(dtype, T => check::<T>(&mut rng, round)));
     }
@@ -127,7 +128,7 @@ fn gather_of_all_dtypes() {
 #[test]
 fn gather_by_every_integer_type() {
     fn check<I: Sample>() {
-        let rng = &mut Rng(3);
+        let rng = &mut Rng::new(3);
         let source = sampled::<f32>(&[100, 3], true, rng);
         let by: Vec<I> = (0..1000).map(|_| I::sample(rng.below(100) as i64)).collect();
         let index = Array::new(&[1000], &by, false, rng);
@@ -146,7 +147,7 @@ fn gather_by_every_integer_type() {
         for_dtype!(dtype, T => check::<T>());
     }
     // Indices that no int64 holds are clamped like any other.
-    let rng = &mut Rng(1);
+    let rng = &mut Rng::new(1);
     let source = Array::new(&[3], &[1u8, 2, 3], true, rng);
     let index = Array::new(&[3], &[u64::MAX, 1 << 63, 1], true, rng);
     let output = Array::new(&[3, 1], &[0u8; 3], true, rng);
@@ -158,7 +159,7 @@ fn gather_by_every_integer_type() {
 
 #[test]
 fn gather_of_large_slices() {
-    let rng = &mut Rng(8);
+    let rng = &mut Rng::new(8);
     let source = sampled::<u16>(&[3, 70_001, 2], true, rng);
     let index = Array::new(&[2], &[-1i64, 0], true, rng);
     let output = sampled::<u16>(&[2, 1, 70_001, 2], false, rng);
@@ -171,7 +172,7 @@ fn gather_of_large_slices() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let rng = &mut Rng(8);
+    let rng = &mut Rng::new(8);
     let source = sampled::<f32>(&[3, 4], true, rng);
     let index = Array::new(&[2], &[0i32, 1], true, rng);
     let floats = Array::new(&[2], &[0f32, 1.0], true, rng);
@@ -289,7 +290,7 @@ fn scatter_of_all_dtypes() {
             case.slices()
         );
     }
-    let mut rng = Rng(7);
+    let mut rng = Rng::new(7);
     for dtype in dtypes() {
         (0..70).for_each(|round| for_dtype!(dtype, T => check::<T>(&mut rng, round)));
     }
@@ -297,11 +298,11 @@ fn scatter_of_all_dtypes() {
 
 #[test]
 fn scatter_adds_in_order_over_parts_of_slices() {
-    let rng = &mut Rng(2);
+    let rng = &mut Rng::new(2);
     let source = sampled::<f32>(&[5, 1000], true, rng);
     let by: Vec<i32> = (0..700).map(|_| rng.below(5) as i32).collect();
     let index = Array::new(&[700], &by, true, rng);
-    let values: Vec<f32> = (0..700_000).map(|_| rng.next() as f32 * 1e-7).collect();
+    let values: Vec<f32> = (0..700_000).map(|_| (rng.bits() >> 32) as f32 * 1e-7).collect();
     let updates = Array::new(&[700, 1, 1000], &values, true, rng);
     let output = sampled::<f32>(&[5, 1000], true, rng);
     let attrs = ScatterAttrs::new(codes::SUM, 1, 1, padded(&[0]));
@@ -320,7 +321,7 @@ fn scatter_adds_in_order_over_parts_of_slices() {
 #[test]
 fn extremes_with_nan_become_the_update() {
     // As MLX: max of (1, nan), (2, 3), (nan, 1), each (old, update).
-    let rng = &mut Rng(2);
+    let rng = &mut Rng::new(2);
     let nan = f32::NAN;
     let source = Array::new(&[3], &[1.0, 2.0, nan], true, rng);
     let updates = Array::new(&[3, 1], &[nan, 3.0, 1.0], true, rng);
@@ -393,7 +394,7 @@ fn along_an_axis() {
             "scatter {code} {full:?} {whole:?} {axis}"
         );
     }
-    let mut rng = Rng(11);
+    let mut rng = Rng::new(11);
     for dtype in dtypes() {
         (0..60).for_each(|round| for_dtype!(dtype, T => check::<T>(&mut rng, round)));
     }

@@ -7,9 +7,10 @@ use crate::{
     kernel::{Args, Context, Refusal, Signature, View},
     level::Level,
     par::Par,
-    testing::{Array, Rng, desc, host},
+    testing::{Array, desc, host},
 };
 use ultramarine_abi::schema::op;
+use ultramarine_test_support::Rng;
 
 fn run(
     id: u32,
@@ -49,7 +50,7 @@ fn dominant(n: i64, batch: i64, rng: &mut Rng) -> Vec<f64> {
 
 #[test]
 fn strides_do_not_matter() {
-    let rng = &mut Rng(7);
+    let rng = &mut Rng::new(7);
     for round in 0..20 {
         let (n, batch) =
             (1 + rng.below(6) as i64, [1 + rng.below(3) as i64, 1 + rng.below(4) as i64]);
@@ -74,7 +75,7 @@ fn strides_do_not_matter() {
 
 #[test]
 fn factors_of_each_matrix() {
-    let rng = &mut Rng(9);
+    let rng = &mut Rng::new(9);
     let (n, batch) = (4, 50);
     let values = dominant(n, batch, rng);
     let a = Array::new(&[batch, n, n], &values, false, rng);
@@ -100,7 +101,7 @@ fn factors_of_each_matrix() {
 /// The first matrix that fails is named, whatever thread finds it.
 #[test]
 fn errors_name_the_matrix() {
-    let rng = &mut Rng(11);
+    let rng = &mut Rng::new(11);
     let mut values = dominant(3, 9, rng);
     values[4 * 9 + 2] = f64::NAN;
     values[7 * 9] = f64::INFINITY;
@@ -116,7 +117,7 @@ fn errors_name_the_matrix() {
 
 #[test]
 fn requests_that_do_not_fit() {
-    let rng = &mut Rng(13);
+    let rng = &mut Rng::new(13);
     let a: Array<f32> = zeros(&[3, 3], true, rng);
     let half: Array<half::f16> = zeros(&[3, 3], true, rng);
     let vector: Array<f32> = zeros(&[3], true, rng);

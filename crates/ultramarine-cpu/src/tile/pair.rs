@@ -309,6 +309,7 @@ pub fn products(level: Level, second: Arith) -> Option<PairFn> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ultramarine_test_support::Rng;
 
     fn plain(op: Arith, x: f32, y: f32) -> f32 {
         match op {
@@ -323,12 +324,14 @@ mod tests {
     /// Runs `run` on operands of which the bits of `constants` are constant, streamed or
     /// not, aligned or not, and compares with `want` of the four operands' elements.
     fn check(run: PairFn, n: usize, constants: usize, what: &str, want: impl Fn([f32; 4]) -> f32) {
-        let number = |i: usize| ((i * 2654435761) % 1000) as f32 * 0.37 - 170.0;
+        let mut rng = Rng::new(1);
         let all = [0usize, 1, 2, 3];
         let steps = all.map(|k| 1 - (constants >> k & 1));
         let data = all.map(|k| -> Vec<f32> {
-            let m = if steps[k] == 0 { 16 } else { n };
-            (0..m).map(|i| number(7 * k + i * steps[k])).collect()
+            let any: Vec<f32> =
+                rng.uniforms(n, -170.0, 200.0).into_iter().map(|x| x as f32).collect();
+            // A constant fills a vector.
+            if steps[k] == 0 { vec![any[0]; 16] } else { any }
         });
         for (stream, shift) in [(false, 0), (true, 0), (true, 3)] {
             let mut out = vec![f32::NAN; n + shift + 1];

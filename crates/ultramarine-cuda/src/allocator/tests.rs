@@ -1,16 +1,7 @@
 //! Random requests against what must hold of the pool whatever comes.
 
 use super::*;
-
-/// Numbers that look random.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % n
-    }
-}
+use ultramarine_test_support::Rng;
 
 /// A pool over blocks that are never anything but addresses.
 #[derive(Default)]
@@ -86,19 +77,23 @@ impl Fake {
     }
 }
 
+fn below(rng: &mut Rng, n: u64) -> u64 {
+    rng.below(n as usize) as u64
+}
+
 fn size(rng: &mut Rng) -> u64 {
     match rng.below(10) {
-        0..=5 => rng.below(4000),
-        6 | 7 => rng.below(2 << 20),
-        8 => rng.below(12 << 20),
-        _ => rng.below(90 << 20),
+        0..=5 => below(rng, 4000),
+        6 | 7 => below(rng, 2 << 20),
+        8 => below(rng, 12 << 20),
+        _ => below(rng, 90 << 20),
     }
 }
 
 #[test]
 fn random_requests_never_overlap_and_leave_nothing() {
     for seed in 0..8 {
-        let (mut rng, mut fake) = (Rng(seed), Fake::default());
+        let (mut rng, mut fake) = (Rng::new(seed), Fake::default());
         // By address: end, id, and the stream that it was taken for.
         let mut live: BTreeMap<u64, (u64, PieceId)> = BTreeMap::new();
         // What is free in a stream's order: address, end, stream, stamp.
@@ -127,7 +122,7 @@ fn random_requests_never_overlap_and_leave_nothing() {
                     live.insert(at, (end, id));
                 }
                 11..=17 if !live.is_empty() => {
-                    let n = rng.below(live.len() as u64) as usize;
+                    let n = rng.below(live.len());
                     let at = *live.keys().nth(n).unwrap();
                     let (end, id) = live.remove(&at).unwrap();
                     let owner = rng.below(4) as StreamId;
@@ -138,12 +133,12 @@ fn random_requests_never_overlap_and_leave_nothing() {
                     }
                 }
                 18 => {
-                    let (owner, up_to) = (1 + rng.below(3) as StreamId, rng.below(stamp + 2));
+                    let (owner, up_to) = (1 + rng.below(3) as StreamId, below(&mut rng, stamp + 2));
                     fake.pool.passed(owner, up_to);
                     pending.retain(|(_, _, o, s)| *o != owner || *s > up_to);
                 }
                 _ if step % 7 == 0 => {
-                    let want = rng.below(64 << 20);
+                    let want = below(&mut rng, 64 << 20);
                     fake.release(want);
                 }
                 _ => {}

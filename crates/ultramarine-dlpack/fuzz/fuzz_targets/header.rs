@@ -1,7 +1,8 @@
 //! Any tensor's header: judged as the model judges it, walked, handed on, deleted once.
 #![no_main]
 
-#[path = "../../tests/support/mod.rs"]
+#[path = "../../tests/integration/support/mod.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
 mod support;
 
 use libfuzzer_sys::arbitrary::{Arbitrary, Result, Unstructured};

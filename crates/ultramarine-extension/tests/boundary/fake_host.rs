@@ -4,7 +4,6 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicI64, Ordering};
 use ultramarine_extension::abi::{
     Error as RawError, MAX_NDIM, ParallelBody, Status,
     dlpack::DLDataType,
@@ -30,10 +29,9 @@ thread_local! {
     pub static ASKED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     /// What was applied last.
     pub static APPLIED: Cell<Option<Primitive>> = const { Cell::new(None) };
+    /// Loops that were handed to the fake host's threads.
+    pub static LOOPS: Cell<i64> = const { Cell::new(0) };
 }
-
-/// Contexts of primitives that were released by the fake host.
-pub static LOOPS: AtomicI64 = AtomicI64::new(0);
 
 #[derive(Clone)]
 pub struct FakeArray {
@@ -256,7 +254,7 @@ unsafe extern "C" fn parallel_for(
     body: ParallelBody,
     context: *mut c_void,
 ) {
-    LOOPS.fetch_add(1, Ordering::Relaxed);
+    LOOPS.set(LOOPS.get() + 1);
     let context = context as usize;
     std::thread::scope(|scope| {
         for thread in 0..2 {

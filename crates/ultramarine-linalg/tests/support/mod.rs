@@ -1,6 +1,7 @@
 //! Matrices of complex float64, whose products are the tests' reference.
 
 use ultramarine_linalg::{Number, Real, c64};
+use ultramarine_test_support::Rng;
 
 /// A dense matrix, in column-major order.
 pub struct Dense {
@@ -102,13 +103,8 @@ pub fn sizes() -> Vec<(usize, usize)> {
 
 /// Random, of rank 1 and 2, zero, and diagonal matrices.
 pub fn kinds(m: usize, n: usize, complex: bool) -> Vec<(&'static str, Dense)> {
-    let mut state = 0x1234_5678_9ABC_DEF1u64 ^ ((m as u64) << 20) ^ n as u64;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    };
+    let mut rng = Rng::new(((m as u64) << 20) ^ n as u64);
+    let mut random = || rng.uniform(-1.0, 1.0);
     let mut number = || c64::new(random(), if complex { random() } else { 0.0 });
     let full = Dense::new(m, n, |_, _| number());
     let mut low = |rank: usize| {

@@ -15,23 +15,7 @@ use crate::{
     tile::{self, TileOp},
 };
 use ultramarine_abi::schema::{binary, reduce, unary};
-
-/// A generator of numbers, the same in every run (Steele's SplitMix64).
-pub struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
+use ultramarine_test_support::Rng;
 
 /// A tensor with memory of its own, some of it around and between its elements.
 #[derive(Clone)]
@@ -45,11 +29,9 @@ struct Tensor {
 
 impl Tensor {
     /// Elements in random order of axes, with gaps, backwards; broadcast where `zero`.
-    fn strided(random: &mut Random, dtype: DType, shape: &[i64], zero: bool) -> Tensor {
+    fn strided(random: &mut Rng, dtype: DType, shape: &[i64], zero: bool) -> Tensor {
         let mut order: Vec<usize> = (0..shape.len()).collect();
-        for i in (1..order.len()).rev() {
-            order.swap(i, random.below(i + 1));
-        }
+        random.shuffle(&mut order);
         let (mut strides, mut span, mut low) = (vec![0i64; shape.len()], 1i64, 0i64);
         for axis in order {
             if zero && random.below(4) == 0 {
@@ -66,7 +48,7 @@ impl Tensor {
         Tensor::with(random, dtype, shape, strides, span as usize, low as usize)
     }
 
-    fn dense(random: &mut Random, dtype: DType, shape: &[i64]) -> Tensor {
+    fn dense(random: &mut Rng, dtype: DType, shape: &[i64]) -> Tensor {
         let mut strides = vec![0i64; shape.len()];
         let mut span = 1;
         for (stride, n) in strides.iter_mut().zip(shape).rev() {
@@ -77,7 +59,7 @@ impl Tensor {
     }
 
     fn with(
-        random: &mut Random,
+        random: &mut Rng,
         dtype: DType,
         shape: &[i64],
         strides: Vec<i64>,
@@ -108,7 +90,7 @@ impl Tensor {
                     element[..4].copy_from_slice(&(x as f32).to_le_bytes());
                     element[4..].copy_from_slice(&(1.0 - x as f32).to_le_bytes());
                 }
-                _ => element.copy_from_slice(&random.next().to_le_bytes()[..size]),
+                _ => element.copy_from_slice(&random.bits().to_le_bytes()[..size]),
             }
         }
         t
@@ -218,7 +200,7 @@ const SHAPES: &[&[i64]] = &[
 
 /// A random program over values of `dtype` (and bools from comparisons).
 fn random_program(
-    random: &mut Random,
+    random: &mut Rng,
     inputs: &[DType],
     dtype: DType,
     level: Level,
@@ -227,7 +209,7 @@ fn random_program(
     let mut values = inputs.to_vec();
     values.extend(&source.constants);
     for _ in 0..random.below(8) {
-        let of = |random: &mut Random, values: &[DType], d: DType| {
+        let of = |random: &mut Rng, values: &[DType], d: DType| {
             let all: Vec<_> = (0..values.len()).filter(|v| values[*v] == d).collect();
             (!all.is_empty()).then(|| all[random.below(all.len())] as u16)
         };
@@ -260,7 +242,7 @@ fn random_program(
 
 #[test]
 fn programs_match_single_elements() {
-    let mut random = Random(1);
+    let mut random = Rng::new(1);
     for &level in Level::available() {
         for round in 0..6 * SHAPES.len() {
             let shape = SHAPES[round % SHAPES.len()];
@@ -318,7 +300,7 @@ fn programs_match_single_elements() {
 
 #[test]
 fn donated_inputs() {
-    let mut random = Random(4);
+    let mut random = Rng::new(4);
     let level = Level::current();
     for shape in [&[4i64][..], &[5000], &[40, 70], &[300, 200]] {
         let a = Tensor::strided(&mut random, DType::F32, shape, false);
@@ -345,7 +327,7 @@ fn donated_inputs() {
 
 #[test]
 fn malformed_programs_are_refused() {
-    let mut random = Random(6);
+    let mut random = Rng::new(6);
     let x = Tensor::dense(&mut random, DType::F32, &[4]);
     let refused = |source: Source, out: &Tensor| {
         assert!(run(Level::current(), &source, &[&x], &[out], &[]).is_err(), "{source:?}");
@@ -369,7 +351,7 @@ fn malformed_programs_are_refused() {
 #[test]
 fn arange_and_fill() {
     use ultramarine_abi::schema::op;
-    let mut random = Random(7);
+    let mut random = Rng::new(7);
     for &level in Level::available() {
         for n in [1i64, 5, 512, 70_001] {
             for (id, dtype) in

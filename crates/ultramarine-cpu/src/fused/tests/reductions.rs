@@ -2,6 +2,7 @@
 //! one by one.
 
 use super::*;
+use ultramarine_test_support::Rng;
 
 fn reduced_shape(shape: &[i64], axes: u64) -> Vec<i64> {
     let keep = |(i, n): (usize, &i64)| if axes >> i & 1 == 1 { 1 } else { *n };
@@ -95,7 +96,7 @@ fn check_reduction(level: Level, code: u32, x: &Tensor, axes: u64, out: &Tensor)
 
 #[test]
 fn reductions_over_every_axes_mask() {
-    let mut random = Random(2);
+    let mut random = Rng::new(2);
     let shapes: &[&[i64]] = &[
         &[],
         &[1],
@@ -150,14 +151,14 @@ fn reductions_over_every_axes_mask() {
 
 #[test]
 fn fused_reductions_give_the_bits_of_single_ops() {
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     let shapes: &[&[i64]] =
         &[&[], &[3000], &[1100, 70], &[70, 1100], &[33, 7, 65], &[3, 5, 2, 9], &[300, 1024]];
     let float = [DType::F32, DType::F64, DType::F16, DType::BF16];
     for &level in Level::available() {
         for round in 0..10 * shapes.len() {
             let shape = shapes[round % shapes.len()];
-            let axes = random.next() & ((1 << shape.len()) - 1);
+            let axes = random.bits() & ((1 << shape.len()) - 1);
             let dtype = float[random.below(4)];
             let inputs: Vec<_> =
                 (0..2).map(|_| Tensor::strided(&mut random, dtype, shape, true)).collect();
@@ -207,7 +208,7 @@ fn fused_reductions_give_the_bits_of_single_ops() {
 #[test]
 fn nan_and_complex_extremes() {
     for &level in Level::available() {
-        let mut random = Random(5);
+        let mut random = Rng::new(5);
         for (shape, axes) in [(&[1500i64][..], 1u64), (&[90, 40], 1), (&[90, 40], 2)] {
             for code in [reduce::MIN, reduce::MAX] {
                 for at in [0usize, 37, 1499] {

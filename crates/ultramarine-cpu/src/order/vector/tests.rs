@@ -4,17 +4,18 @@ use super::{Lane, arrange, sort_long};
 use crate::{
     level::Level,
     par::{Par, Shared},
-    testing::{Rng, host},
+    testing::host,
 };
+use ultramarine_test_support::Rng;
 
 /// Keys in all kinds of order.
 const PATTERNS: [fn(usize, usize, &mut Rng) -> u64; 8] = [
-    |_, _, rng| (rng.next() as u64) << 32 | rng.next() as u64,
+    |_, _, rng| rng.bits(),
     |i, _, _| i as u64,
     |i, n, _| (n - i) as u64,
     |_, _, _| 5,
     |_, _, rng| rng.below(3) as u64,
-    |_, _, rng| if rng.below(2) == 0 { u64::MAX } else { rng.next() as u64 },
+    |_, _, rng| if rng.below(2) == 0 { u64::MAX } else { rng.bits() >> 32 },
     |i, _, _| (i % 17) as u64,
     |i, n, _| i.min(n - i) as u64,
 ];
@@ -25,7 +26,7 @@ fn keys<L: Lane>(n: usize, pattern: usize, rng: &mut Rng, cut: fn(u64) -> L) -> 
 }
 
 fn sorts<L: Lane + std::fmt::Debug>(cut: fn(u64) -> L) {
-    let rng = &mut Rng(3);
+    let rng = &mut Rng::new(3);
     for n in (0..=600).chain([1023, 1024, 5000, 70_001]) {
         for pattern in 0..PATTERNS.len() {
             let given = keys(n, pattern, rng, cut);
@@ -50,7 +51,7 @@ fn sorts<L: Lane + std::fmt::Debug>(cut: fn(u64) -> L) {
 }
 
 fn sorts_long<L: Lane + std::fmt::Debug>(cut: fn(u64) -> L) {
-    let rng = &mut Rng(5);
+    let rng = &mut Rng::new(5);
     for n in [1, 17, 1000, 65_536, 300_007] {
         for pattern in 0..PATTERNS.len() {
             let given = keys(n, pattern, rng, cut);

@@ -1,13 +1,14 @@
 //! Conversions: every pair of dtypes against a reference, and MLX's rules for
 //! what does not fit.
 
-use super::{Random, run};
+use super::run;
 use crate::{
     dtype::{Bool, DType, Element, c64},
     level::Level,
     tile::TileOp,
 };
 use half::{bf16, f16};
+use ultramarine_test_support::Rng;
 
 /// A value as the reference sees it.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +82,7 @@ impl Cast for Bool {
 }
 
 fn check<A: Cast, D: Cast>() {
-    let mut random = Random::new();
+    let mut random = Rng::new(1);
     let mut x: Vec<A> = Vec::new();
     for v in [
         0.0,

@@ -1,13 +1,14 @@
 //! complex64 against a small float64 complex arithmetic, inverse functions by
 //! their round trip, branch cuts and infinities by value.
 
-use super::{Random, run};
+use super::run;
 use crate::{
     dtype::{Bool, c64},
     level::Level,
     tile::TileOp,
 };
 use ultramarine_abi::schema::{binary as b, unary as u};
+use ultramarine_test_support::Rng;
 
 type Z = (f64, f64);
 
@@ -37,7 +38,7 @@ fn near(got: c64, want: Z, tolerance: f64) -> bool {
 }
 
 fn samples() -> Vec<c64> {
-    let mut random = Random::new();
+    let mut random = Rng::new(1);
     let mut next = |r: f64| random.uniform(-r, r) as f32;
     (0..3000)
         .map(|i| if i % 2 == 0 { z(next(3.0), next(3.0)) } else { z(next(0.3), next(0.3)) })

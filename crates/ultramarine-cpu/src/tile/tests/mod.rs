@@ -12,25 +12,7 @@ use crate::{
     dtype::{DType, Element},
     level::Level,
 };
-
-/// A small generator of random numbers (xorshift).
-pub(super) struct Random(u64);
-
-impl Random {
-    pub fn new() -> Self {
-        Random(0x9e37_79b9_7f4a_7c15)
-    }
-    pub fn bits(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-    /// In [low, high).
-    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use ultramarine_test_support::Rng;
 
 /// `op` of `a` and, if it is binary, `b`.
 pub(super) fn run<A: Element, D: Element>(level: Level, op: TileOp, a: &[A], b: &[A]) -> Vec<D> {
@@ -59,7 +41,7 @@ fn ops() -> Vec<(TileOp, usize)> {
 }
 
 /// Operands as bytes: random values of all magnitudes, with specials for floats.
-fn operand<T: Element>(random: &mut Random, n: usize) -> Vec<T> {
+fn operand<T: Element>(random: &mut Rng, n: usize) -> Vec<T> {
     let size = size_of::<T>();
     (0..n)
         .map(|i| {
@@ -87,7 +69,7 @@ fn operand<T: Element>(random: &mut Random, n: usize) -> Vec<T> {
 /// whether the output is an operand.
 fn position<T: Element>() {
     const N: usize = 777;
-    let mut random = Random::new();
+    let mut random = Rng::new(1);
     let (a, b) = (operand::<T>(&mut random, N), operand::<T>(&mut random, N));
     for &level in Level::available() {
         for (op, operands) in ops() {
@@ -148,7 +130,7 @@ fn select_takes_either_side_and_works_in_place() {
             let size = dtype.size();
             let n = 1200;
             let f = lookup(level, TileOp::Select, dtype).unwrap();
-            let mut random = Random::new();
+            let mut random = Rng::new(1);
             let a: Vec<u8> = (0..n).map(|_| (random.bits() & 1) as u8).collect();
             let b: Vec<u64> = (0..n).map(|_| random.bits()).collect();
             let c: Vec<u64> = (0..n).map(|_| random.bits()).collect();

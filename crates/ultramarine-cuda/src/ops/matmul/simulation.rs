@@ -3,16 +3,7 @@
 use super::gemm::{Gemm, MOST_BATCH, alignment, places};
 use super::product::Product;
 use crate::view::row_major;
-
-/// Numbers without a pattern that a wrong index could keep.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % below
-    }
-}
+use ultramarine_test_support::Rng;
 
 /// A tensor in memory of its own: the place of its first element, and strides.
 struct Tensor {
@@ -24,25 +15,23 @@ struct Tensor {
 
 impl Tensor {
     /// Axes lie in any order, with gaps, reversed, or broadcast where that may be.
-    fn random(shape: &[i64], is_input: bool, plain: bool, rng: &mut Numbers) -> Self {
+    fn random(shape: &[i64], is_input: bool, plain: bool, rng: &mut Rng) -> Self {
         let rank = shape.len();
         let mut strides = row_major(shape);
         if !plain {
             let mut order: Vec<usize> = (0..rank).collect();
-            for i in (1..rank).rev() {
-                order.swap(i, rng.next(i as u64 + 1) as usize);
-            }
+            rng.shuffle(&mut order);
             let mut step = 1;
             for d in order {
                 strides[d] = step;
-                step *= shape[d] + if rng.next(3) == 0 { rng.next(3) as i64 } else { 0 };
-                if is_input && rng.next(8) == 0 {
+                step *= shape[d] + if rng.below(3) == 0 { rng.below(3) as i64 } else { 0 };
+                if is_input && rng.below(8) == 0 {
                     strides[d] = 0;
-                } else if is_input && rng.next(8) == 0 {
+                } else if is_input && rng.below(8) == 0 {
                     strides[d] *= -1;
                 }
-                if shape[d] == 1 && rng.next(2) == 0 {
-                    strides[d] = rng.next(1000) as i64 - 500;
+                if shape[d] == 1 && rng.below(2) == 0 {
+                    strides[d] = rng.below(1000) as i64 - 500;
                 }
             }
         }
@@ -51,7 +40,7 @@ impl Tensor {
             used.map(|(n, s)| (n - 1) * s.abs()).sum()
         };
         let (below, above) = (ends(-1), ends(1));
-        let memory = (0..below + above + 1).map(|_| rng.next(19) as i64 - 9).collect();
+        let memory = (0..below + above + 1).map(|_| rng.below(19) as i64 - 9).collect();
         Self { memory, first: below, shape: shape.to_vec(), strides }
     }
 
@@ -144,20 +133,20 @@ fn check(a: &Tensor, b: &Tensor, out: &mut Tensor, bytes: u64) -> Option<Gemm> {
 
 #[test]
 fn random_products_are_right() {
-    let rng = &mut Numbers(7);
+    let rng = &mut Rng::new(7);
     let (mut made, mut packed, mut looped, mut swapped) = (0, 0, 0, 0);
     for round in 0..4000 {
-        let mut size = || 1 + (rng.next(2) * rng.next(6)) as i64;
+        let mut size = || 1 + (rng.below(2) * rng.below(6)) as i64;
         let (m, n, k) = (size(), size(), size());
         let batch: Vec<i64> = (0..round % 4).map(|_| size()).collect();
         let shape = |x: i64, y: i64| [&batch[..], &[x, y]].concat();
-        let plain = rng.next(4) == 0;
+        let plain = rng.below(4) == 0;
         let a = Tensor::random(&shape(m, k), true, plain, rng);
         let b = Tensor::random(&shape(k, n), true, plain, rng);
-        let is_plain = rng.next(3) > 0;
+        let is_plain = rng.below(3) > 0;
         let mut out = Tensor::random(&shape(m, n), false, is_plain, rng);
         // Large elements make copies dear, and calls in a loop cheap.
-        let bytes = if rng.next(2) == 0 { 4 } else { 1 << 30 };
+        let bytes = if rng.below(2) == 0 { 4 } else { 1 << 30 };
         let Some(gemm) = check(&a, &b, &mut out, bytes) else { continue };
         made += 1;
         packed += usize::from(gemm.packs.iter().any(Option::is_some));
@@ -239,7 +228,7 @@ fn alignment_is_that_of_all_places() {
 
 #[test]
 fn large_batches_take_several_calls() {
-    let rng = &mut Numbers(3);
+    let rng = &mut Rng::new(3);
     let batch = MOST_BATCH + 5;
     let mut tensor = |shape: &[i64]| Tensor::random(shape, true, true, rng);
     let (a, b) = (tensor(&[batch, 2, 3]), tensor(&[batch, 3, 2]));
