@@ -1,215 +1,224 @@
-"""Our figures beside those of other libraries and the machine's limits, in one run.
+"""Runs benchmarks, prints their tables and writes one JSON file (see README.md).
 
-Each library runs in a process of its own, one after the other, on the same inputs; a library that
-cannot be imported is left out and named. Options: ``--limits FILE`` (JSON of the example
-``limits`` of ultramarine-cpu), ``--seconds S`` per workload; further words pick workloads by part of the name.
+    python -m bench.run [NAME ...] [--out target/bench] [--keep]
+
+A NAME is a group or a part of the name of a workload. Without names all groups of the CPU run that are not marked
+"by name". Groups run one after the other, each in a process of its own.
 """
 
+from __future__ import annotations
+
 import argparse
-import importlib
 import json
 import os
-import platform
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from data import N, measure
+from bench import compare, record, table
 
-# A column: the module that holds the workloads, and what the environment says to it.
-COLUMNS: dict[str, tuple[str, dict[str, str]]] = {
-    "ours": ("ultramarine", {}),
-    "unfused": ("ultramarine", {"ULTRAMARINE_FUSION": "0"}),
-    "numpy": ("numpy", {}),
-    "torch": ("torch", {}),
-    "jax": ("jax", {}),
-    "mlx": ("mlx", {}),
-}
-PEERS = ("numpy", "torch", "jax", "mlx")
-
-Figures = dict[str, float]  # of one workload: milliseconds by column
-Limits = dict[str, float]
+# Fused programs of a GPU are compiled before their first call, not beside the timed ones.
+WAIT = {"ULTRAMARINE_CUDA_FUSE": "wait"}
 
 
-class Row(NamedTuple):
-    """A workload: the machine's limit, and what the project holds itself to, in milliseconds."""
+@dataclass
+class Run:
+    """What was asked for, and what was measured so far."""
 
-    limit: Callable[[Limits], float] | None = None
-    target: Callable[[Figures, Limits], float] | None = None
-    means: str = ""  # what the target is, in words
-    column: str = "ours"
+    native: Path
+    seconds: float
+    columns: str
+    folder: Path
+    workloads: list[str] = field(default_factory=list)
+    figures: list[record.Figure] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
 
-
-def streams(kind: str) -> Callable[[Limits], float]:
-    return lambda limits: limits[f"{kind}_all_ms"]
-
-
-def flops(count: float) -> Callable[[Limits], float]:
-    return lambda limits: count / limits["multiply_add_all_gflops"] / 1e6
-
-
-def best_peer(figures: Figures, limits: Limits) -> float:
-    return min(v for k, v in figures.items() if k in PEERS)
+    @property
+    def limits(self) -> Path:
+        return self.folder / "limits.json"
 
 
-# Workloads that are held to what others need.
-ORDINARY = (
-    "sort",
-    "sort 16M",
-    "sort columns",
-    "argsort",
-    "top 64",
-    "partition",
-    "argpartition",
-    "embedding",
-    "normals",
-    "cumsum rows",
-    "cumsum columns",
-    "cumsum 16M",
-    "rfft",
-    "conv2d",
-)
+@dataclass(frozen=True)
+class Group:
+    """A benchmark: how it runs, how long at most in seconds, and whether a run without names has it."""
 
-ROWS: dict[str, Row] = {
-    "4x + 2y": Row(streams("axpby"), lambda f, m: 1.25 * m["axpby_all_ms"], "1.25 x limit"),
-    "tanh-gelu": Row(streams("map"), lambda f, m: 6.0, "6 ms"),
-    "exp": Row(streams("map")),
-    "x + row": Row(streams("map")),
-    "transpose": Row(streams("map")),
-    "sum rows": Row(streams("read"), best_peer, "best peer"),
-    "sum columns": Row(streams("read"), best_peer, "best peer"),
-    "softmax": Row(streams("map")),
-    "layer norm": Row(streams("map")),
-    "matmul 2048": Row(
-        flops(2 * 2048**3), lambda f, m: flops(2 * 2048**3)(m) / 0.85, "85% of peak"
-    ),
-    "matmul 1024 A^T": Row(flops(2 * 1024**3)),
-    "matmul 1024 bf16": Row(),
-    "matrix-vector": Row(streams("read")),
-    "batched matmul": Row(flops(2 * 64 * 128**3)),
-    "attention": Row(flops(4 * 8 * 1024**2 * 64)),
-    **{name: Row(None, lambda f, m: 1.5 * best_peer(f, m), "1.5 x best") for name in ORDINARY},
-    "1000 tiny ops": Row(None, lambda f, m: 0.8, "0.8 ms"),
-    "training step": Row(None, lambda f, m: f["torch"], "torch"),
-}
-# A second line for a workload that has a target of its own without fusion.
-UNFUSED = {"1000 tiny ops": Row(None, lambda f, m: 1.5, "1.5 ms", "unfused")}
+    about: str
+    start: Callable[[Run], None]
+    limit: int
+    usual: bool = True
 
 
-def child(module: str, names: list[str], seconds: float) -> None:
-    """Runs the workloads of one library and prints a line of JSON after each."""
-    if module in ("ultramarine", "mlx"):
-        mx = importlib.import_module("ultramarine" if module == "ultramarine" else "mlx.core")
-        table = importlib.import_module("with_mx").workloads(mx)
-    else:
-        table = importlib.import_module(f"with_{module}").workloads()
-    for name in names:
-        if name not in table:
-            continue
+def python(module: str, *arguments: str) -> Callable[[Run], None]:
+    """A module that prints its own table and saves its figures."""
+
+    def start(run: Run) -> None:
+        path = run.folder / f"{module}.json"
+        words = [sys.executable, "-m", module, "--figures", str(path), *arguments]
+        if module == "bench.cpu.workloads":
+            words += ["--seconds", str(run.seconds), "--columns", run.columns, *run.workloads]
+        if module == "bench.cpu.workloads" and run.limits.is_file():
+            words += ["--limits", str(run.limits)]
+        if module == "bench.cpu.axpby" and (run.native / "limits").is_file():
+            words += ["--limits", str(run.native / "limits")]
         try:
-            result: object = measure(table[name](), seconds)
-        except Exception as error:  # one workload that fails must not hide the others
-            result = f"{type(error).__name__}: {error}"
-        print(json.dumps([name, result]), flush=True)
+            limit = GROUPS[name_of(module)].limit
+            done = subprocess.run(words, cwd=record.ROOT, env={**os.environ, **WAIT}, timeout=limit)
+            if done.returncode:
+                raise RuntimeError(f"exit status {done.returncode}")
+        finally:
+            if path.is_file():
+                figures, facts = record.load(path)
+                run.figures += figures
+                run.facts |= facts
+
+    return start
 
 
-def collect(column: str, names: list[str], seconds: float) -> tuple[dict[str, list], list[str]]:
-    """Figures of one column, and complaints."""
-    module, settings = COLUMNS[column]
-    words = [sys.executable, __file__, "--child", module, "--seconds", str(seconds), *names]
-    done = subprocess.run(words, env=os.environ | settings, capture_output=True, text=True)
-    figures, complaints = {}, []
-    for line in done.stdout.splitlines():
-        name, result = json.loads(line)
-        if isinstance(result, str):
-            complaints.append(f"{column}, {name}: {result}")
-        else:
-            figures[name] = result
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        complaints.append(f"{column} left out: {last}")
-    return figures, complaints
+def name_of(module: str) -> str:
+    return "gpu" if module == "bench.gpu.figures" else module.rpartition(".")[2]
 
 
-def number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.0f}" if value >= 100 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+def native(name: str) -> Callable[[Run], None]:
+    """A program of bench/native, whose figures are printed here."""
+
+    def start(run: Run) -> None:
+        program = run.native / name
+        if not program.is_file():
+            print(
+                f"SKIPPED {name}: {program} is missing. Run `cargo build --release -p ultramarine-bench`."
+            )
+            return
+        limit = GROUPS[name].limit
+        done = subprocess.run([program, "--json"], stdout=subprocess.PIPE, text=True, timeout=limit)
+        figures = record.lines(done.stdout)
+        table.show([row(figure) for figure in figures], left=(0, 2, 3))
+        run.figures += figures
+        if name == "limits":
+            record.save(run.limits, figures)
+        if done.returncode:
+            raise RuntimeError(f"exit status {done.returncode}")
+
+    return start
 
 
-def show(names: list[str], results: dict[str, dict[str, list]], limits: Limits) -> None:
-    """One table: best of several, with our median beside our best."""
-    columns = [c for c in COLUMNS if c in results and c != "unfused"]
-    head = ["milliseconds, best of several", "ours", "(median)"]
-    head += [c for c in columns if c != "ours"] + ["limit", "target", ""]
-    lines = [head]
-    for name in names:
-        for row in (ROWS[name], *([UNFUSED[name]] if name in UNFUSED else [])):
-            best = {c: results[c][name][0] for c in results if name in results[c]}
-            ours = results.get(row.column, {}).get(name)
-            label = name if row.column == "ours" else f"{name}, {row.column}"
-            line = [label, number(ours and ours[0]), f"({number(ours and ours[1])})"]
-            line += [number(best.get(c)) for c in columns if c != "ours"]
-            try:
-                limit = row.limit(limits) if row.limit else None
-            except KeyError:
-                limit = None
-            line.append(number(limit))
-            verdict = target = ""
-            if row.target:
-                try:
-                    least = row.target(best, limits)
-                    target = f"{number(least)} ({row.means})"
-                    if ours:
-                        verdict = "met" if ours[0] <= least else "NOT MET"
-                except (KeyError, ValueError):
-                    target = f"? ({row.means})"
-            lines.append([*line, target, verdict])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    for line in lines:
-        cells = [c.ljust(w) if i in (0, len(head) - 2, len(head) - 1) else c.rjust(w)
-                 for i, (c, w) in enumerate(zip(line, widths))]  # fmt: skip
-        print("  ".join(cells).rstrip())
+def row(figure: record.Figure) -> list[str]:
+    """A line of the table of a native benchmark."""
+    told = ""
+    if figure.limit:
+        share = figure.limit / figure.value
+        share = share if figure.unit in record.LESS else 1 / share
+        told = f"{share:.1%} of the limit"
+    if figure.target:
+        over = record.Figure(figure.group, figure.name, "", figure.target, figure.unit)
+        met = figure.slowdown(over) <= 0
+        told += f" target {table.number(figure.target)}: {'met' if met else 'NOT MET'}"
+    return [figure.name, table.number(figure.value), figure.unit, told.strip()]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--child", metavar="MODULE", help=argparse.SUPPRESS)
-    parser.add_argument("--limits", type=Path)
-    parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
-    if args.child:
-        child(args.child, args.names, args.seconds)
-        return
-    names = [n for n in ROWS if not args.names or any(a.lower() in n.lower() for a in args.names)]
+GROUPS: dict[str, Group] = {
+    "gpu": Group(
+        "a GPU's bandwidth, operations and products, beside torch",
+        python("bench.gpu.figures"),
+        300,
+        usual=False,
+    ),
+    "dlpack": Group("arrays from one library to another", python("bench.cpu.dlpack"), 300),
+    "limits": Group("the machine's memory bandwidth and multiply-add peak", native("limits"), 120),
+    "axpby": Group("one expression, and a kernel of one's own", python("bench.cpu.axpby"), 600),
+    "boundary": Group("the boundary to backends", native("boundary"), 120),
+    "plugins": Group("plugins made by the C compiler", native("plugins"), 300),
+    "gemm": Group("matrix products of the CPU crate", native("gemm"), 300, usual=False),
+    "elementwise": Group(
+        "elementwise programs, copies, reductions of the CPU crate",
+        native("elementwise"),
+        300,
+        usual=False,
+    ),
+    "workloads": Group(
+        "the workloads, beside other libraries", python("bench.cpu.workloads"), 1800
+    ),
+}
+
+
+def choose(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The groups and workloads that names pick, in the order of the table. Workloads want the limits first."""
     if not names:
-        sys.exit(f"no workload matches; there are: {', '.join(ROWS)}")
-    limits = json.loads(args.limits.read_text()) if args.limits else {}
-    print(f"{platform.machine()}, {os.cpu_count()} processors; large arrays are {N} x {N} float32")
-    if limits:
-        print(
-            f"measured limits, all cores: {limits['multiply_add_all_gflops']:.0f} GFLOP/s float32 "
-            f"({limits['registers']}); 4x + 2y {limits['axpby_all_gbs']:.0f} GB/s, "
-            f"one core {limits['axpby_one_gbs']:.0f} GB/s"
-        )
-    results, complaints = {}, []
-    for column in COLUMNS:
-        wanted = [n for n in names if column != "unfused" or n in UNFUSED]
-        if not wanted:
-            continue
-        print(f"running {column} ...", flush=True)
-        figures, told = collect(column, wanted, args.seconds)
-        complaints += told
-        if figures:
-            results[column] = figures
-    print()
-    show(names, results, limits)
-    for line in complaints:
-        print(line)
+        return [name for name, group in GROUPS.items() if group.usual], []
+    workloads = [name for name in names if name not in GROUPS]
+    chosen = set(names) & set(GROUPS)
+    if workloads:
+        chosen.add("workloads")
+    if "workloads" in chosen:
+        chosen.add("limits")
+    return [name for name in GROUPS if name in chosen], workloads
+
+
+def parser() -> argparse.ArgumentParser:
+    lines = [
+        f"  {name:12} {group.about}{'' if group.usual else ' (by name)'}"
+        for name, group in GROUPS.items()
+    ]
+    made = argparse.ArgumentParser(
+        description=__doc__,
+        epilog="groups:\n" + "\n".join(lines),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    target = record.ROOT / "target"
+    made.add_argument("names", nargs="*", metavar="NAME")
+    made.add_argument(
+        "--native", type=Path, default=target / "release", help="folder of bench/native's programs"
+    )
+    made.add_argument("--out", type=Path, default=target / "bench", help="folder for the JSON file")
+    made.add_argument("--facts", type=Path, help="JSON object with more keys for the file")
+    made.add_argument("--keep", action="store_true", help="copy it to bench/history")
+    made.add_argument("--seconds", type=float, default=1.0, help="per workload and library")
+    made.add_argument(
+        "--columns",
+        default="ours,unfused,numpy,torch,jax,mlx",
+        help="libraries of the workloads, separated by commas",
+    )
+    return made
+
+
+def main() -> int:
+    asked = parser().parse_args()
+    chosen, workloads = choose(asked.names)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(asked.native, asked.seconds, asked.columns, Path(folder), workloads)
+        for name in chosen:
+            print(f"\n== {name}: {GROUPS[name].about}", flush=True)
+            begun = time.monotonic()
+            try:
+                GROUPS[name].start(run)
+            except (OSError, RuntimeError, subprocess.SubprocessError, ValueError) as error:
+                print(f"FAILED {name}: {error}")
+                run.failed.append(name)
+            print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
+    if not run.figures:
+        print("no figures")
+        return 1
+    if asked.facts:
+        run.facts |= json.loads(asked.facts.read_text())
+    gpu = record.gpu() if any(figure.on == "gpu" for figure in run.figures) else None
+    document = record.document(run.figures, gpu, **run.facts, failed=run.failed)
+    path = record.write(document, asked.out)
+    print(f"\n{len(run.figures)} figures in {path}")
+    compare.report(document, record.HISTORY)
+    if asked.keep and not run.failed:
+        record.HISTORY.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, record.HISTORY)
+        print(f"kept in {record.HISTORY / path.name}")
+    if run.failed:
+        print(f"failed: {', '.join(run.failed)}")
+    return 1 if run.failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,12 +1,14 @@
 //! A small host, the emulated driver, and tests that run in processes of their own.
 
 use core::ffi::{c_char, c_void};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 use ultramarine_abi::helper;
 use ultramarine_abi::{ABI_MAJOR, ABI_MINOR, BackendTable, Error, HostTable, Status, status};
 use ultramarine_cuda::backend::Cuda;
+use ultramarine_test_support::{is_child, run_child, test_of};
 
 /// An error as the backend told it.
 #[derive(Debug)]
@@ -196,17 +198,19 @@ pub fn emulator() -> Option<&'static Path> {
         let out = here.join("../../target/emulated-cuda");
         let made = Command::new("make")
             .args(["--quiet", &format!("OUT={}", out.display())])
-            .current_dir(here.join("emulator"))
+            .current_dir(here.join("../../testing/cuda-emulator"))
             .status();
         made.is_ok_and(|status| status.success()).then_some(out)
     });
     made.as_deref()
 }
 
-/// Runs the test of that name, on the emulated driver with these variables, in a process of its
-/// own: `body` there, and here the wait for it.
-pub fn apart(name: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
-    if std::env::var("ULTRAMARINE_TEST_APART").is_ok_and(|test| test == name) {
+/// Runs the test that `body` stands in, on the emulated driver with these variables, in a process of its
+/// own: `body` there, and here the wait for it. One such process runs at a time.
+#[track_caller]
+pub fn apart<F: FnOnce()>(variables: &[(&str, &str)], body: F) {
+    let test = test_of(std::any::type_name::<F>());
+    if is_child(test) {
         return body();
     }
     let Some(libraries) = emulator() else {
@@ -215,17 +219,12 @@ pub fn apart(name: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
     };
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
-    let output = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", name, "--nocapture"])
-        .env("ULTRAMARINE_TEST_APART", name)
-        .env("ULTRAMARINE_CUDA_LIBRARIES", libraries)
-        .env("ULTRAMARINE_CUDA_DEVICES", "1")
-        .env("ULTRAMARINE_CACHE_DIR", libraries.join("../cuda-cache"))
-        .envs(variables.iter().copied())
-        .output()
-        .expect("a process");
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (said(&output.stdout), said(&output.stderr));
-    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
-    assert!(out.contains("1 passed"), "the test did not run: {out}");
+    let cache = libraries.join("../cuda-cache");
+    let common = [
+        ("ULTRAMARINE_CUDA_LIBRARIES", libraries.as_os_str()),
+        ("ULTRAMARINE_CUDA_DEVICES", OsStr::new("1")),
+        ("ULTRAMARINE_CACHE_DIR", cache.as_os_str()),
+    ];
+    let own = variables.iter().map(|(name, value)| (*name, OsStr::new(value)));
+    run_child(test, &common.into_iter().chain(own).collect::<Vec<_>>());
 }

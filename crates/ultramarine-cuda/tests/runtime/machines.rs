@@ -13,8 +13,8 @@ use ultramarine_cuda::sys::{driver, find};
 /// made of a text in C++.
 fn libraries(test: &str, linked: &[&str], made: &[(&str, &str)]) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
-    // Once for both processes.
-    if std::env::var_os("ULTRAMARINE_TEST_APART").is_none()
+    // Once for both processes: the second has the folder in its environment.
+    if std::env::var_os("ULTRAMARINE_CUDA_LIBRARIES").is_none_or(|there| folder != there)
         && let Some(emulator) = emulator()
     {
         let _ = std::fs::remove_dir_all(&folder);
@@ -60,7 +60,7 @@ fn a_machine_without_a_driver_is_told() {
     let none = std::env::temp_dir().join("ultramarine-no-driver");
     let variables = [("ULTRAMARINE_CUDA_LIBRARIES", &*none.to_string_lossy())];
     if !has_driver() {
-        apart("machines::a_machine_without_a_driver_is_told", &variables, || {
+        apart(&variables, || {
             refused(&["NVIDIA's driver", "was not found", "Install NVIDIA's driver"]);
         });
     }
@@ -72,7 +72,7 @@ fn a_file_that_is_no_library_is_told() {
     if !has_driver() && Path::new(&folder).exists() {
         std::fs::write(Path::new(&folder).join("libcuda.so.1"), "not a library").expect("a file");
         let variables = [("ULTRAMARINE_CUDA_LIBRARIES", &*folder)];
-        apart("machines::a_file_that_is_no_library_is_told", &variables, || {
+        apart(&variables, || {
             refused(&["was not found (", "no-library/libcuda.so.1", "Install NVIDIA's driver"]);
         });
     }
@@ -86,7 +86,7 @@ fn a_driver_without_a_function_is_told() {
         extern \"C\" int cuDriverGetVersion(int *version) { *version = 13000; return 0; }\n";
     let folder = libraries("no-function", &[], &[("libcuda.so.1", text)]);
     let variables = [("ULTRAMARINE_CUDA_LIBRARIES", &*folder)];
-    apart("machines::a_driver_without_a_function_is_told", &variables, || {
+    apart(&variables, || {
         refused(&[
             "NVIDIA's driver cannot be used: it has no cu",
             "too old",
@@ -98,7 +98,7 @@ fn a_driver_without_a_function_is_told() {
 #[test]
 fn a_driver_that_is_too_old_is_told() {
     let variables = [("EMULATED_CUDA_VERSION", "11080")];
-    apart("machines::a_driver_that_is_too_old_is_told", &variables, || {
+    apart(&variables, || {
         refused(&["is for CUDA 11.8, and 12.0 is the oldest", "Install driver 525 or later"]);
         let (driver, mut count) = (driver::driver().expect("it is there"), 0);
         // SAFETY: the place is valid.
@@ -110,7 +110,7 @@ fn a_driver_that_is_too_old_is_told() {
 #[test]
 fn the_oldest_driver_that_will_do_does() {
     let variables = [("EMULATED_CUDA_VERSION", "12000")];
-    apart("machines::the_oldest_driver_that_will_do_does", &variables, || {
+    apart(&variables, || {
         let score = Cuda::score();
         assert!(score.score > 0 && score.devices.len() == 1, "{}", score.reason);
         Device::open().close();
@@ -120,7 +120,7 @@ fn the_oldest_driver_that_will_do_does() {
 #[test]
 fn gpus_that_are_not_there_are_told() {
     let variables = [("ULTRAMARINE_CUDA_DEVICES", "0")];
-    apart("machines::gpus_that_are_not_there_are_told", &variables, || {
+    apart(&variables, || {
         let score = Cuda::score();
         assert_eq!(score.score, 0);
         assert!(score.reason.contains("there is no GPU"), "{}", score.reason);
@@ -131,7 +131,7 @@ fn gpus_that_are_not_there_are_told() {
 #[test]
 fn gpus_that_the_driver_does_not_find_are_told() {
     let variables = [("EMULATED_CUDA_DEVICES", "0")];
-    apart("machines::gpus_that_the_driver_does_not_find_are_told", &variables, || {
+    apart(&variables, || {
         assert!(Cuda::score().score > 0);
         let told = Device::init().err().expect("the backend starts").text;
         assert!(told.contains("finds no GPU that this process may use"), "{told}");
@@ -141,7 +141,7 @@ fn gpus_that_the_driver_does_not_find_are_told() {
 #[test]
 fn gpus_that_are_hidden_are_told() {
     let variables = [("CUDA_VISIBLE_DEVICES", "")];
-    apart("machines::gpus_that_are_hidden_are_told", &variables, || {
+    apart(&variables, || {
         let score = Cuda::score();
         assert_eq!(score.score, 0);
         assert!(score.reason.contains("CUDA_VISIBLE_DEVICES hides every GPU"), "{}", score.reason);
@@ -169,7 +169,7 @@ fn without_kernels(parts: &[&str]) {
 fn a_machine_without_nvrtc_is_told() {
     let folder = libraries("no-nvrtc", &["libcuda.so.1"], &[]);
     let variables = [("ULTRAMARINE_CUDA_LIBRARIES", &*folder)];
-    apart("machines::a_machine_without_nvrtc_is_told", &variables, || {
+    apart(&variables, || {
         if find::open(find::Kind::Nvrtc).is_ok() {
             eprintln!("skipped: this machine has NVRTC");
             return;
@@ -185,7 +185,7 @@ fn an_nvrtc_without_a_function_is_told() {
     let made = [("libnvrtc.so.13", text)];
     let folder = libraries("old-nvrtc", &["libcuda.so.1"], &made);
     let variables = [("ULTRAMARINE_CUDA_LIBRARIES", &*folder)];
-    apart("machines::an_nvrtc_without_a_function_is_told", &variables, || {
+    apart(&variables, || {
         without_kernels(&[
             "NVRTC cannot be used: it has no nvrtc",
             "too old",
@@ -198,7 +198,7 @@ fn an_nvrtc_without_a_function_is_told() {
 #[test]
 fn an_nvrtc_that_does_not_know_the_device_is_told() {
     let variables = [("EMULATED_CUDA_CAPABILITY", "70")];
-    apart("machines::an_nvrtc_that_does_not_know_the_device_is_told", &variables, || {
+    apart(&variables, || {
         without_kernels(&["compiles for compute capability [75", "has 70", "install an NVRTC"]);
     });
 }
@@ -207,7 +207,7 @@ fn an_nvrtc_that_does_not_know_the_device_is_told() {
 #[test]
 fn an_nvrtc_older_than_the_device_will_do() {
     let variables = [("EMULATED_CUDA_CAPABILITY", "121")];
-    apart("machines::an_nvrtc_older_than_the_device_will_do", &variables, || {
+    apart(&variables, || {
         let device = Device::open();
         let stream = device.stream().expect("a stream");
         device.submit(stream, &[plan("a kernel of another device", GOOD)]).expect("a kernel");

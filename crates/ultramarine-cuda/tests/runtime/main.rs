@@ -41,7 +41,7 @@ const BAD: &str = "((int *)16)[threadIdx.x] = 1;";
 /// and what is freed harms nobody.
 #[test]
 fn a_fault_is_told_with_its_operation() {
-    apart("a_fault_is_told_with_its_operation", &[], || {
+    apart(&[], || {
         let device = Device::open();
         let (stream, event) =
             (device.stream().expect("a stream"), device.event().expect("an event"));
@@ -89,7 +89,7 @@ fn a_fault_is_told_with_its_operation() {
 #[test]
 fn a_blocking_run_names_the_very_operation() {
     let variables = [("ULTRAMARINE_CUDA_BLOCKING", "1")];
-    apart("a_blocking_run_names_the_very_operation", &variables, || {
+    apart(&variables, || {
         let device = Device::open();
         let stream = device.stream().expect("a stream");
         let (good, bad) = (plan("exp of float32", GOOD), plan("softmax of float32", BAD));
@@ -107,7 +107,7 @@ fn a_blocking_run_names_the_very_operation() {
 #[test]
 fn memory_that_is_short_is_told_in_parts() {
     let variables = [("EMULATED_CUDA_MEMORY", "67108864")];
-    apart("memory_that_is_short_is_told_in_parts", &variables, || {
+    apart(&variables, || {
         let device = Device::open();
         let first = device.alloc(36 << 20).expect("memory");
         device.free(first);
@@ -138,7 +138,7 @@ fn memory_that_is_short_is_told_in_parts() {
 #[test]
 fn a_kernel_is_loaded_when_there_is_memory_for_it() {
     let variables = [("EMULATED_CUDA_MEMORY", "67108864"), ("EMULATED_CUDA_MODULE", "16777216")];
-    apart("a_kernel_is_loaded_when_there_is_memory_for_it", &variables, || {
+    apart(&variables, || {
         let device = Device::open();
         let stream = device.stream().expect("a stream");
         let (first, second) = (plan("exp of float32", GOOD), plan("add of float32", GOOD));

@@ -57,7 +57,7 @@ fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
 /// had when it was called, and comes when it is its turn.
 #[test]
 fn an_upload_waits_for_nobody() {
-    apart("uploads::an_upload_waits_for_nobody", &[], || {
+    apart(&[], || {
         let device = Device::open();
         let sizes = [1, 4096, 4097, 65536, 65537, 200_000];
         let buffers = sizes.map(|bytes| device.alloc(bytes as u64).expect("memory"));
@@ -107,7 +107,7 @@ fn an_upload_waits_for_nobody() {
 /// another stream does not.
 #[test]
 fn more_uploads_than_there_is_pinned_memory() {
-    apart("uploads::more_uploads_than_there_is_pinned_memory", &[], || {
+    apart(&[], || {
         let device = Device::open();
         let device = &Shared(device);
         let (many, size) = (1000, 8);
@@ -154,7 +154,7 @@ fn more_uploads_than_there_is_pinned_memory() {
 /// for, with as much as there may be, and with none.
 #[test]
 fn streams_upload_at_once() {
-    apart("uploads::streams_upload_at_once", &[], || {
+    apart(&[], || {
         let device = &Shared(Device::open());
         let former = device.0.set_pinned_limit(u64::MAX).expect("a limit");
         for limit in [former, 2 << 20, 0] {

@@ -1,7 +1,19 @@
 """The workloads in PyTorch, eager."""
 
 import torch
-from data import ATTENTION, CONV, LONG, ROWS, TOP, N, Thunk, embedding_data, mlp_data, normal
+
+from bench.cpu.data import (
+    ATTENTION,
+    CONV,
+    LONG,
+    ROWS,
+    TOP,
+    N,
+    Thunk,
+    embedding_data,
+    mlp_data,
+    normal,
+)
 
 
 def workloads() -> dict[str, "Thunk"]:

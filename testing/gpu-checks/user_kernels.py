@@ -1,7 +1,7 @@
-"""Kernels in CUDA C++ through `fast.cuda_kernel`, on a GPU whose backend takes them: elementwise, strided, templates,
-halves, atomics, shared memory, errors. Prints a line for each; the exit status is 1 if one fails.
+"""Kernels of users in CUDA C++ through `fast.cuda_kernel`: elementwise, strided, templates, halves, atomics, shared memory,
+errors. Prints a line for each; the exit status is 1 if one fails.
 
-    python examples/fast/check_cuda.py [plugin]
+    python3 testing/gpu-checks/user_kernels.py [PLUGIN]
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Random calls of the whole surface on a GPU, compared with the CPU: operations, shapes, strides, dtypes, Python scalars.
 
-    python random_cases.py [CASES] [--device gpu:0] [--only PATTERN] [--jobs 8]
+    python3 testing/gpu-checks/random_cases.py [CASES] [--device gpu:0] [--only PATTERN] [--jobs 8]
 
-The calls are those of python/tests/parity (case i of a name is always the same). What the CPU makes of a call is what the
-device has to make of it: the same dtype, shape and values within the entry's tolerance, the same kind of error. Where values
-differ by more, NumPy in float64 decides.
+The calls are those of python/tests/parity (case i of a name is always the same). The device has to agree with the CPU in
+dtype, shape, values within the entry's tolerance, and the kind of error. Where values differ by more, NumPy in float64
+decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[3] / "python" / "tests"
+TESTS = Path(__file__).resolve().parents[2] / "python" / "tests"
 sys.path.insert(0, str(TESTS))
 
 
@@ -32,9 +32,9 @@ ABOUT_DEVICES = (
 
 
 def child(total: int, only: str, device: str, shard: int, shards: int) -> int:
-    from harness import problem, um
     from parity.judge import nearer, run_in
     from parity.running import plan
+    from support.harness import problem, um
 
     kind, _, index = device.partition(":")
     gpu = um.Device(getattr(um, kind), int(index or 0))

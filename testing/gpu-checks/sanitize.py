@@ -1,7 +1,7 @@
 """NVIDIA's compute-sanitizer over the kernels: accesses outside of memory, races within blocks, barriers that not all
 threads reach, memory that is read before anything was written.
 
-    python crates/ultramarine-cuda/machine/sanitize.py [--tools memcheck,racecheck] [--only sort] [--work]
+    python3 testing/gpu-checks/sanitize.py [--tools memcheck,racecheck] [--only sort] [--work]
 
 Each tool runs this file again with `--work`, which computes every family of operations at sizes that take each of their
 kernels, and compares with the CPU. Without the allocator's cache each buffer is an allocation of the driver's, so that

@@ -1,7 +1,8 @@
 """The workloads in NumPy, where it has what they need."""
 
 import numpy as np
-from data import ATTENTION, LONG, ROWS, TOP, N, Thunk, embedding_data, normal
+
+from bench.cpu.data import ATTENTION, LONG, ROWS, TOP, N, Thunk, embedding_data, normal
 
 
 def workloads() -> dict[str, "Thunk"]:

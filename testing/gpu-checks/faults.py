@@ -1,7 +1,7 @@
-"""What a GPU's failures do: out of memory, a kernel that faults, each in a process of its own. The exception has to be
-clear, and what CUDA allows has to go on working.
+"""Failures of a GPU: out of memory, a kernel that faults, each in a process of its own. The exception has to be clear, and
+the process has to go on as far as CUDA allows.
 
-    python faults.py [CASE]
+    python3 testing/gpu-checks/faults.py [CASE]
 """
 
 from __future__ import annotations

@@ -2,7 +2,20 @@
 
 import jax
 import jax.numpy as jnp
-from data import ATTENTION, CONV, LONG, MLP, ROWS, TOP, N, Thunk, embedding_data, mlp_data, normal
+
+from bench.cpu.data import (
+    ATTENTION,
+    CONV,
+    LONG,
+    MLP,
+    ROWS,
+    TOP,
+    N,
+    Thunk,
+    embedding_data,
+    mlp_data,
+    normal,
+)
 
 
 def workloads() -> dict[str, "Thunk"]:

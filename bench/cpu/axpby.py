@@ -2,8 +2,7 @@
 
 Each way runs in a process of its own, in turns with the limit (three streams read and written by plain loops), several rounds;
 figures are the best and the median of all. For ours the traffic is counted in the same run: bytes that commands read and wrote,
-in arrays. ``--limits PROGRAM`` is the example ``limits`` of ultramarine-cpu; ``--rounds N``; ``--seconds S`` per way and
-round.
+in arrays. ``--limits PROGRAM`` is the native bench ``limits``; ``--rounds N``; ``--seconds S`` per way and round.
 """
 
 import argparse
@@ -17,7 +16,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from data import N, normal
+from bench import record
+from bench.cpu.data import N, normal
+from bench.table import show
 
 ALPHA, BETA = 4.0, 2.0
 BYTES = N * N * 4
@@ -114,8 +115,10 @@ def child(way: str, seconds: float) -> None:
 
 def limit(program: str) -> float:
     """Milliseconds of three streams over all cores."""
-    told = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-    return json.loads(told)["axpby_all_ms"]
+    words = [program, "--json", "axpby, all cores"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    (figure,) = record.lines(told)
+    return 3 * BYTES / figure.value / 1e6
 
 
 def rate(ms: float) -> float:
@@ -126,6 +129,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--child", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--limits", type=Path)
+    parser.add_argument("--figures", type=Path, help="file for the figures")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
     args = parser.parse_args()
@@ -146,8 +150,9 @@ def main() -> int:
         for way in WAYS:
             if way in complaints:
                 continue
-            words = [sys.executable, __file__, "--child", way, "--seconds", str(args.seconds)]
-            done = subprocess.run(words, capture_output=True, text=True)
+            words = [sys.executable, "-m", "bench.cpu.axpby", "--child", way]
+            words += ["--seconds", str(args.seconds)]
+            done = subprocess.run(words, cwd=record.ROOT, capture_output=True, text=True)
             if done.returncode:
                 complaints[way] = (done.stderr.strip().splitlines() or ["no message"])[-1]
                 continue
@@ -171,11 +176,7 @@ def main() -> int:
         lines.append(
             [way, f"{best[way]:.3f}", f"({median:.3f})", f"{rate(best[way]):.1f}", share, moved]
         )
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for line in lines:
-        cells = [c.ljust(w) if i == 0 else c.rjust(w)
-                 for i, (c, w) in enumerate(zip(line, widths, strict=True))]  # fmt: skip
-        print("  ".join(cells).rstrip())
+    show(lines)
     for way, text in complaints.items():
         print(f"{way} left out: {text}")
 
@@ -194,7 +195,26 @@ def main() -> int:
             )
     if "mlx composed" in best and "composed" in best:
         print(f"mlx composed over ours: {best['mlx composed'] / best['composed']:.2f}")
+    if args.figures:
+        record.save(args.figures, figures(times, least))
     return 0 if good else 1
+
+
+def figures(times: dict[str, list[float]], least: float | None) -> list[record.Figure]:
+    """A figure for each way. Those of ultramarine carry the limit in milliseconds."""
+    return [
+        record.Figure(
+            group="axpby",
+            name=way if way in OURS else way.partition(" ")[2].strip() or "composed",
+            library="ultramarine" if way in OURS else way.replace(",", "").split()[0],
+            value=min(t),
+            unit="ms",
+            limit=least if way in OURS else None,
+            median=statistics.median(t),
+            samples=len(t),
+        )
+        for way, t in times.items()
+    ]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A training loop of many steps: device memory has to stay as it is after the first thousand.
 
-python endurance.py [STEPS]
+python3 testing/gpu-checks/endurance.py [STEPS]
 """
 
 from __future__ import annotations

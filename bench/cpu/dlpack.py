@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench import record, table
+
 Figures = dict[str, float]  # nanoseconds by path
 CALLS = 2000
 VERSION = "max_version=(1, 3)"
@@ -168,18 +170,28 @@ def show(figures: Figures) -> bool:
             except KeyError:
                 line[2:] = ["?", f"({target.means})", ""]
         lines.append(line)
-    widths = [max(len(line[i]) for line in lines) for i in range(5)]
-    for line in lines:
-        cells = [c.rjust(w) if i in (1, 2) else c.ljust(w)
-                 for i, (c, w) in enumerate(zip(line, widths, strict=True))]  # fmt: skip
-        print("  ".join(cells).rstrip())
+    table.show(lines, left=(0, 3, 4))
     return good
+
+
+def figure_of(path: str, value: float, figures: Figures, rounds: int) -> record.Figure:
+    """A median, with its target where that can be computed."""
+    target = None
+    if path in TARGETS:
+        try:
+            target = TARGETS[path].most(figures)
+        except KeyError:
+            target = None
+    ours = "ours" in path or "our table" in path
+    library = "ultramarine" if ours else "others"
+    return record.Figure("dlpack", path, library, value, "ns", target=target, samples=rounds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=101)
     parser.add_argument("--core", type=int)
+    parser.add_argument("--figures", type=Path, help="file for the figures")
     args = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
@@ -192,6 +204,11 @@ def main() -> None:
     show(figures)
     for line in complaints:
         print(line)
+    if args.figures:
+        record.save(
+            args.figures,
+            [figure_of(path, ns, figures, args.rounds) for path, ns in figures.items()],
+        )
 
 
 if __name__ == "__main__":

@@ -1,92 +1,27 @@
-"""First figures on a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, small operations, DLPack.
+"""Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, small operations, uploads,
+DLPack.
 
-Times are the median of several runs of many steps each, in milliseconds; `limit` is bytes over the copy bandwidth that is
-measured here, or operations over what torch's product reaches. Results are compared before they are timed.
+    python -m bench.gpu.figures [--figures FILE] [GROUP ...]
+
+A figure is the median of several runs of many steps each. Its limit is bytes over the copy bandwidth that is measured
+here. Results are compared with torch's before they are timed.
 """
 
 from __future__ import annotations
 
-import statistics
-import time
+import argparse
+import json
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import ultramarine as mx
-
-try:
-    import torch
-except ImportError:
-    torch = None  # type: ignore[assignment]
-
-ROWS: list[tuple[str, float, float, float]] = []
-
-
-def seconds(step: Callable[[], Any], wait: Callable[[], Any], least: float = 0.1) -> float:
-    """Seconds of one step: the median of five runs, each long enough to be measured."""
-    step()
-    wait()
-    begun = time.perf_counter()
-    step()
-    wait()
-    once = max(time.perf_counter() - begun, 1e-7)
-    count = max(3, min(2000, int(least / once)))
-    runs = []
-    for _ in range(5):
-        begun = time.perf_counter()
-        for _ in range(count):
-            step()
-        wait()
-        runs.append((time.perf_counter() - begun) / count)
-    return statistics.median(runs)
-
-
-def ours(make: Callable[[], mx.array]) -> float:
-    return seconds(lambda: mx.async_eval(make()), mx.synchronize)
-
-
-def theirs(make: Callable[[], Any]) -> float:
-    return seconds(make, torch.cuda.synchronize) if torch is not None else float("nan")
-
-
-def row(name: str, mine: float, other: float, limit: float) -> None:
-    ROWS.append((name, mine, other, limit))
-    print(
-        f"{name:34} ours {mine * 1e3:9.4f} ms   torch {other * 1e3:9.4f} ms   limit {limit * 1e3:9.4f} ms   {100 * limit / mine:5.1f}% of it",
-        flush=True,
-    )
-
-
-def close(name: str, got: mx.array, want: Any, rtol: float) -> None:
-    if torch is None:
-        return
-    a = np.array(got.astype(mx.float32))
-    b = want.float().cpu().numpy()
-    scale = float(np.abs(b).max()) or 1.0
-    error = float(np.abs(a - b).max()) / scale
-    if not error <= rtol:
-        raise SystemExit(f"{name}: differs from torch by {error:.3g} of the largest element")
-
-
-def pair(shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> tuple[mx.array, Any]:
-    host = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
-    mine = mx.array(host).astype(getattr(mx, dtype))
-    mx.eval(mine)
-    other = torch.from_numpy(host).cuda().to(getattr(torch, dtype)) if torch is not None else None
-    return mine, other
-
-
-def main() -> None:
-    mx.set_default_device(mx.gpu)
-    rate = bandwidth()
-    elementwise(rate)
-    rows(rate)
-    ropes(rate)
-    products()
-    small()
-    uploads()
-    dlpack()
+from bench import record
+from bench.gpu.timing import FIGURES, close, ours, pair, row, seconds, theirs, torch
 
 
 def bandwidth() -> float:
@@ -95,10 +30,9 @@ def bandwidth() -> float:
     x, t = pair((n,))
     mine = ours(lambda: -x)
     other = theirs(lambda: t.clone())
-    rate = 8 * n / min(mine, other)
-    row("1 GiB read and written (-x, clone)", mine, other, 8 * n / rate)
-    print(f"copy bandwidth {rate / 1e9:.0f} GB/s")
-    return rate
+    name = "1 GiB read and written (-x, clone)"
+    row("bandwidth", name, mine, other, amount=8 * n / 1e9, unit="GB/s")
+    return 8 * n / min(mine, other or mine)
 
 
 def elementwise(rate: float) -> None:
@@ -107,6 +41,7 @@ def elementwise(rate: float) -> None:
     (x, t), (y, u) = pair(shape), pair(shape, seed=1)
     close("4x+2y", 4 * x + 2 * y, 4 * t + 2 * u if t is not None else None, 1e-6)
     row(
+        "elementwise",
         "4*x + 2*y, 4096^2 float32",
         ours(lambda: 4 * x + 2 * y),
         theirs(lambda: 4 * t + 2 * u),
@@ -118,16 +53,35 @@ def elementwise(rate: float) -> None:
 
     g = torch.nn.functional.gelu if torch is not None else None
     close("gelu", gelu(x), g(t) if g else None, 1e-5)
-    row("gelu (erf), 4096^2 float32", ours(lambda: gelu(x)), theirs(lambda: g(t)), 8 * n / rate)
-    b, c = pair(shape, "bfloat16")
-    row("gelu (erf), 4096^2 bfloat16", ours(lambda: gelu(b)), theirs(lambda: g(c)), 4 * n / rate)
     row(
+        "elementwise",
+        "gelu (erf), 4096^2 float32",
+        ours(lambda: gelu(x)),
+        theirs(lambda: g(t)),
+        8 * n / rate,
+    )
+    b, c = pair(shape, "bfloat16")
+    row(
+        "elementwise",
+        "gelu (erf), 4096^2 bfloat16",
+        ours(lambda: gelu(b)),
+        theirs(lambda: g(c)),
+        4 * n / rate,
+    )
+    row(
+        "elementwise",
         "x.T copied, 4096^2 float32",
         ours(lambda: mx.contiguous(x.T)),
         theirs(lambda: t.T.contiguous()),
         8 * n / rate,
     )
-    row("exp, 4096^2 float32", ours(lambda: mx.exp(x)), theirs(lambda: t.exp()), 8 * n / rate)
+    row(
+        "elementwise",
+        "exp, 4096^2 float32",
+        ours(lambda: mx.exp(x)),
+        theirs(lambda: t.exp()),
+        8 * n / rate,
+    )
 
 
 def rows(rate: float) -> None:
@@ -137,28 +91,38 @@ def rows(rate: float) -> None:
     s = torch.softmax if torch is not None else None
     close("softmax", mx.softmax(x, axis=-1), s(t, -1) if s else None, 1e-5)
     row(
+        "rows",
         "softmax rows, 16384 x 4096",
         ours(lambda: mx.softmax(x, axis=-1)),
         theirs(lambda: s(t, -1)),
         8 * n / rate,
     )
     close("sum", x.sum(axis=1), t.sum(1) if t is not None else None, 1e-5)
-    row("sum of rows", ours(lambda: x.sum(axis=1)), theirs(lambda: t.sum(1)), 4 * n / rate)
-    row("sum of columns", ours(lambda: x.sum(axis=0)), theirs(lambda: t.sum(0)), 4 * n / rate)
-    row("sum of all", ours(lambda: x.sum()), theirs(lambda: t.sum()), 4 * n / rate)
+    row("rows", "sum of rows", ours(lambda: x.sum(axis=1)), theirs(lambda: t.sum(1)), 4 * n / rate)
     row(
+        "rows",
+        "sum of columns",
+        ours(lambda: x.sum(axis=0)),
+        theirs(lambda: t.sum(0)),
+        4 * n / rate,
+    )
+    row("rows", "sum of all", ours(lambda: x.sum()), theirs(lambda: t.sum()), 4 * n / rate)
+    row(
+        "rows",
         "logsumexp rows",
         ours(lambda: mx.logsumexp(x, axis=-1)),
         theirs(lambda: torch.logsumexp(t, -1)),
         4 * n / rate,
     )
     row(
+        "rows",
         "argmax rows",
         ours(lambda: mx.argmax(x, axis=-1)),
         theirs(lambda: t.argmax(-1)),
         4 * n / rate,
     )
     row(
+        "rows",
         "cumsum rows",
         ours(lambda: mx.cumsum(x, axis=-1)),
         theirs(lambda: t.cumsum(-1)),
@@ -166,6 +130,7 @@ def rows(rate: float) -> None:
     )
     y, u = pair((1 << 24,))
     row(
+        "rows",
         "sort 2^24 float32",
         ours(lambda: mx.sort(y)),
         theirs(lambda: u.sort()),
@@ -186,13 +151,15 @@ def largest(x: mx.array, t: Any, rate: float, k: int = 64) -> None:
         0.0,
     )
     row(
+        "rows",
         name,
         ours(lambda: mx.topk(x, k, axis=-1)),
         theirs(lambda: t.topk(k, -1)),
         4 * n / rate,
     )
     row(
-        f"  argpartition at {k}",
+        "rows",
+        f"argpartition at {k} of {' x '.join(map(str, x.shape))}",
         ours(lambda: mx.argpartition(x, -k, axis=-1)),
         theirs(lambda: t.topk(k, -1, sorted=False)),
         4 * n / rate,
@@ -231,9 +198,10 @@ def ropes(rate: float) -> None:
         neighbours = paired(mine(paired(x, 2, half), True), half, 2)
         close(f"rope of neighbours {dtype}", neighbours, want, rtol)
         other = theirs(turned)
-        row(f"rope, {shape} {dtype}", ours(mine), other, 2 * size * n / rate)
+        row("rope", f"rope, {shape} {dtype}", ours(mine), other, 2 * size * n / rate)
         row(
-            f"  neighbours, {dtype}",
+            "rope",
+            f"rope of neighbours, {dtype}",
             ours(lambda mine=mine: mine(traditional=True)),
             other,
             2 * size * n / rate,
@@ -250,8 +218,7 @@ def products() -> None:
             2e-2 if dtype != "float32" else 1e-5,
         )
         mine, other = ours(lambda x=x, y=y: x @ y), theirs(lambda t=t, u=u: t @ u)
-        row(f"matmul {dtype} {n}^3", mine, other, min(mine, other))
-        print(f"  {2 * n**3 / mine / 1e12:.0f} TFLOP/s, torch {2 * n**3 / other / 1e12:.0f}")
+        row("matmul", f"{dtype} {n}^3", mine, other, amount=2 * n**3 / 1e12, unit="TFLOP/s")
 
 
 def small() -> None:
@@ -277,8 +244,8 @@ def small() -> None:
         return u
 
     mine, other = seconds(adds, mx.synchronize, 0.05), theirs(torch_adds)
-    row("1000 adds of 16, each evaluated", mine, other, other)
-    row("1000 adds of 16, one eval", ours(chain), other, other)
+    row("small", "1000 adds of 16, each evaluated", mine, other)
+    row("small", "1000 adds of 16, one eval", ours(chain), other)
 
 
 def uploads() -> None:
@@ -306,19 +273,80 @@ def uploads() -> None:
                 return w * bring(host)
 
             mine = ours(step)
-            row(f"w * {way}(host), {name}", mine, other, min(mine, other))
+            row("uploads", f"w * {way}(host), {name}", mine, other)
         mine, other = seconds(busy, mx.synchronize), theirs(torch_busy)
-        row(f"that behind a product, {name}", mine, other, min(mine, other))
+        row("uploads", f"w * from_dlpack(host) behind a product, {name}", mine, other)
 
 
-def dlpack() -> None:
-    x, t = pair((1024,))
+def exchange() -> None:
     if torch is None:
         return
+    x, t = pair((1024,))
     out = seconds(lambda: torch.from_dlpack(x), lambda: None, 0.02)
     into = seconds(lambda: mx.from_dlpack(t), lambda: None, 0.02)
-    print(f"DLPack: ours to torch {out * 1e6:.2f} us, torch to ours {into * 1e6:.2f} us")
+    row("dlpack", "ultramarine to torch", out, None, amount=1e6, unit="us")
+    row("dlpack", "torch to ultramarine", into, None, amount=1e6, unit="us")
+
+
+def clocks() -> dict[str, int]:
+    """The GPU's clocks in MHz, read by nvidia-smi while it computes products."""
+    x, _ = pair((4096, 4096), "bfloat16")
+    try:
+        asked = subprocess.Popen([sys.executable, "-c", READ], stdout=subprocess.PIPE, text=True)
+    except OSError:
+        return {}
+    while asked.poll() is None:
+        for _ in range(20):
+            mx.async_eval(x @ x)
+        mx.synchronize()
+    told = asked.stdout.read() if asked.stdout else ""
+    return json.loads(told or "{}")
+
+
+READ = "import json; from bench import record; print(json.dumps((record.gpu() or {}).get('clocks', {})))"
+
+# Those that need the bandwidth, and those that do not.
+BOUND: dict[str, Callable[[float], None]] = {
+    "elementwise": elementwise,
+    "rows": rows,
+    "rope": ropes,
+}
+FREE: dict[str, Callable[[], None]] = {
+    "matmul": products,
+    "small": small,
+    "uploads": uploads,
+    "dlpack": exchange,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join([*BOUND, *FREE]))
+    parser.add_argument("--figures", type=Path, help="file for the figures")
+    asked = parser.parse_args()
+    if unknown := set(asked.groups) - {*BOUND, *FREE}:
+        parser.error(f"no group {', '.join(sorted(unknown))}")
+    if not mx.is_available(mx.gpu):
+        print("no GPU: `python -m ultramarine backends` says why")
+        return 2
+    mx.set_default_device(mx.gpu)
+    facts: dict[str, Any] = {}
+    try:
+        rate = bandwidth()
+        for name, bound in BOUND.items():
+            if not asked.groups or name in asked.groups:
+                bound(rate)
+        for name, free in FREE.items():
+            if not asked.groups or name in asked.groups:
+                free()
+        facts["clocks"] = clocks()
+    finally:
+        if asked.figures:
+            record.save(asked.figures, FIGURES, **facts)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

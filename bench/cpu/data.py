@@ -41,8 +41,8 @@ def mlp_data() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     return params, normal(batch, inputs), labels
 
 
-def measure(work: Thunk, seconds: float) -> tuple[float, float]:
-    """Best and median time of a run in milliseconds, after a warm-up, over about `seconds`."""
+def measure(work: Thunk, seconds: float) -> tuple[float, float, int]:
+    """Best and median time of a run in milliseconds after a warm-up, and the number of runs in about `seconds`."""
     started = time.perf_counter()
     for _ in range(3):
         work()
@@ -52,4 +52,4 @@ def measure(work: Thunk, seconds: float) -> tuple[float, float]:
         started = time.perf_counter()
         work()
         times.append(time.perf_counter() - started)
-    return min(times) * 1e3, float(np.median(times)) * 1e3
+    return min(times) * 1e3, float(np.median(times)) * 1e3, len(times)

@@ -2,7 +2,19 @@
 
 from types import ModuleType
 
-from data import ATTENTION, CONV, LONG, MLP, ROWS, TOP, N, Thunk, embedding_data, mlp_data, normal
+from bench.cpu.data import (
+    ATTENTION,
+    CONV,
+    LONG,
+    MLP,
+    ROWS,
+    TOP,
+    N,
+    Thunk,
+    embedding_data,
+    mlp_data,
+    normal,
+)
 
 
 def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, returns its run

@@ -1,0 +1,1 @@
+"""Benchmarks of the CPU backend, beside other libraries."""

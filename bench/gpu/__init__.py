@@ -1,0 +1,1 @@
+"""Benchmarks of a GPU backend, beside torch."""
