@@ -4,7 +4,6 @@
 //! array/       the class: attributes, operators, indexing, construction, export
 //! convert.rs   Python values as operands and arguments
 //! dlpack/      arrays from other libraries and for them
-//! dlpack_lab/  fabricated tensors and a consumer, for ultramarine.dlpack_check
 //! dtype.rs     Dtype, categories, finfo, iinfo
 //! stream.rs    devices and streams
 //! memory.rs    counters and limits of memory
@@ -27,8 +26,6 @@ mod compile;
 mod convert;
 mod custom;
 mod dlpack;
-#[cfg(unix)]
-mod dlpack_lab;
 mod dtype;
 mod error;
 mod extension;
@@ -125,6 +122,8 @@ macro_rules! seen_through {
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    // The tests ask whether they see what a failed assertion would show.
+    m.add("_debug_assertions", cfg!(debug_assertions))?;
     array::register(m)?;
     dtype::register(m)?;
     stream::register(m)?;
@@ -143,7 +142,5 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     backends::register(m)?;
     dlpack::register(m)?;
     extension::register(m)?;
-    #[cfg(unix)]
-    dlpack_lab::register(m)?;
     Ok(())
 }

@@ -20,11 +20,11 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "interchange.md"
-sys.path.insert(0, str(ROOT / "python" / "tests" / "interchange"))
+sys.path.insert(0, str(ROOT / "python" / "tests"))
 
 import numpy as np
-from capsules import READ_ONLY, address, header
-from libraries import (
+from support.capsules import READ_ONLY, address, header
+from support.libraries import (
     ARRAYS,
     DTYPES,
     LAYOUTS,

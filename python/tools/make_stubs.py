@@ -1,4 +1,4 @@
-"""Writes the type stubs of the package from the package itself.
+"""Writes the type stubs of the package from the package itself. `backends.pyi` is written by hand.
 
 Names, arguments and defaults come from the built module, types from the tables beside this file, so a
 stub cannot name what is not there. Run it with the package importable:
@@ -23,7 +23,6 @@ from stub_headers import (
     METAL_HEADER,
     RANDOM_HEADER,
 )
-from stub_of_backends import BACKENDS
 from stub_tables import ARGUMENTS, PROPERTIES, RESULTS, SPECIAL
 
 import ultramarine as mx
@@ -160,7 +159,6 @@ def main() -> None:
     (PACKAGE / "random.pyi").write_text(module_stub(mx.random, RANDOM_HEADER))
     (PACKAGE / "fft.pyi").write_text(module_stub(mx.fft, FFT_HEADER))
     (PACKAGE / "fast.pyi").write_text(module_stub(mx.fast, FAST_HEADER))
-    (PACKAGE / "backends.pyi").write_text(BACKENDS)
     (PACKAGE / "cuda.pyi").write_text(module_stub(mx.cuda, CUDA_HEADER))
     (PACKAGE / "metal.pyi").write_text(module_stub(mx.metal, METAL_HEADER))
 

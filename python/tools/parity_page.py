@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT.parent / "docs" / "parity.md"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from differences import CRASHES, DELIBERATE, PARITY, Row  # noqa: E402
 from parity import running, surface, table  # noqa: E402
 from parity.draw import Entry  # noqa: E402
+from support.differences import CRASHES, DELIBERATE, PARITY, Row  # noqa: E402
 
 # What a case can come to, as columns.
 COLUMNS = ("same", "error", "judged", "accident", "purpose", "crash")
@@ -33,9 +33,9 @@ no elements, broadcasting ones), layouts (transposed, stepped, reversed, broadca
 in all their forms, and wrong ones. A test fails when this page is not what the table and the installed packages say.
 
 ```sh
-ULTRAMARINE_PARITY_CASES=100000 python -m pytest python/tests/test_parity.py   # the whole; 6,000 cases without it
-cd python/tests && python -m parity 20000 'fft.*'                              # some names
-cd python/tests && python -m parity one take 17                                # one case, and a line that runs it
+ULTRAMARINE_PARITY_CASES=100000 python -m pytest python/tests/parity   # the whole; 6,000 cases without it
+cd python/tests && python -m parity 20000 'fft.*'                      # some names
+cd python/tests && python -m parity one take 17                        # one case, and a line that runs it
 ```
 
 """
@@ -125,7 +125,7 @@ def page(counts: Counts) -> str:
     text += "\n## Differences on purpose\n\n| names | what and why |\n| --- | --- |\n"
     text += "".join(f"| {named(r)} | {r.reason} |\n" for r in PARITY)
     text += (
-        "\nOther tests (`python/tests/test_differential_*`) compare by hand-written tables; what they leave out, "
+        "\nOther tests (`python/tests/ops`) compare by hand-written tables; what they leave out, "
         "by test and case:\n\n| cases | what and why |\n| --- | --- |\n"
     )
     text += "".join(f"| `{k.replace('|', '/')}` | {v} |\n" for k, v in DELIBERATE.items())

@@ -1,6 +1,7 @@
 """The backends: what runs the arrays' operations, on which devices, and how they are found."""
 
-# Made by python/tools/make_stubs.py: change the tables there.
+# Written by hand, unlike its neighbours: the module is Python, and its signatures have no types.
+# The tests of the stubs compare it with the module.
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator
@@ -8,6 +9,38 @@ from os import PathLike
 from typing import Any
 
 from ultramarine import Device, DeviceType
+
+__all__ = [
+    "Backend",
+    "Candidate",
+    "Offer",
+    "OpCount",
+    "Report",
+    "Stats",
+    "device_count",
+    "get",
+    "include_dir",
+    "is_available",
+    "is_fusing",
+    "is_poison",
+    "is_strict",
+    "list",
+    "load",
+    "load_all",
+    "load_best",
+    "op_counts",
+    "report",
+    "report_json",
+    "reset_op_counts",
+    "reset_stats",
+    "search_paths",
+    "set_fusion",
+    "set_poison",
+    "set_search_paths",
+    "set_strict",
+    "stats",
+    "validation_findings",
+]
 
 class Backend:
     """A loaded backend."""
