@@ -1,21 +1,33 @@
 """Settings for all tests: mlx on the CPU, ours on the device that was asked for."""
 
+import gc
+import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
-import devices
 import mlx.core as mlx
 import pytest
-from harness import tally
+from support import devices
+from support.harness import tally
+from support.paths import TESTS
 
 __all__ = ["tally"]
 
 # float64 runs in mlx on its CPU only.
 mlx.set_default_device(mlx.cpu)
+# mlx takes nothing from a GPU, so jax's arrays are the CPU's unless a run is about GPUs.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     devices.add_options(parser)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves `interchange` to a run of its own, which names it: its libraries take seconds to import."""
+    apart = collection_path == TESTS / "interchange"
+    return True if apart or devices.outside(config, collection_path) else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,6 +41,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     devices.sample(config, items)
+
+
+def pytest_collection_finish() -> None:
+    """Garbage collection, which many tests ask for, need not visit a million objects of imported modules."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -4,12 +4,12 @@ ULTRAMARINE_NEEDS_PEERS=1 says that everything has to be there."""
 import os
 import sys
 import warnings
-from pathlib import Path
 
-import libraries
 import pytest
+from support import libraries
+from support.paths import TOOLS
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+sys.path.insert(0, str(TOOLS))
 NEEDS_ALL = os.environ.get("ULTRAMARINE_NEEDS_PEERS") == "1"
 
 

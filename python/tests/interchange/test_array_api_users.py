@@ -6,11 +6,9 @@ import importlib.util
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[3]
+from support.paths import ROOT
 
 
 def test_example() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import interchange_table
 import pytest
-from libraries import versions
+from support.libraries import versions
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "interchange.md"
 EXAMPLE = ROOT / "examples" / "interchange.py"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from capsules import address, header
-from libraries import DTYPES, LAYOUTS, LIBRARIES, THEIR_ERRORS, Library, numbers
+from support.capsules import address, header
+from support.libraries import DTYPES, LAYOUTS, LIBRARIES, THEIR_ERRORS, Library, numbers
 
 import ultramarine as mx
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from capsules import address, header
-from libraries import module
+from support.capsules import address, header
+from support.libraries import module
 
 import ultramarine as mx
 

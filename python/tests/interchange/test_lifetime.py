@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from capsules import address
+from support.capsules import address
 
 import ultramarine as mx
 

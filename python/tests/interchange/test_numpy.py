@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from capsules import IS_COPIED, READ_ONLY, address, header
+from support.capsules import IS_COPIED, READ_ONLY, address, header
 
 import ultramarine as mx
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from capsules import READ_ONLY, address, header
+from support.capsules import READ_ONLY, address, header
 
 import ultramarine as mx
 

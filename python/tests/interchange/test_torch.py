@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from capsules import address, header
+from support.capsules import address, header
 
 import ultramarine as mx
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from harness import ALL, FLOATS, INTS
+from support.harness import ALL, FLOATS, INTS
 
 from .draw import Entry, Gen
 from .shapes import e, indices

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness import ALL, FLOATS, LAYOUTS, Input, given
+from support.harness import ALL, FLOATS, LAYOUTS, Input, given
 
 # Which shapes, and how often.
 SHAPES: list[tuple[tuple[int, ...], int]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from harness import ALL, BOOL, FLOATS, INTS
+from support.harness import ALL, BOOL, FLOATS, INTS
 
 from .draw import Case, Entry, Gen
 

@@ -9,8 +9,8 @@ import pickle
 from typing import Any
 
 import numpy as np
-from differences import ACCIDENTS, CRASHES, LACKS, PARITY
-from harness import (
+from support.differences import ACCIDENTS, CRASHES, LACKS, PARITY
+from support.harness import (
     ROUNDED,
     mlx,
     name_of,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import COMPLEX, FLOATS
+from support.harness import COMPLEX, FLOATS
 
 from .draw import Case, Entry, Gen
 from .shapes import e

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import ALL, FLOATS, INTS
+from support.harness import ALL, FLOATS, INTS
 
 from . import shapes
 from .draw import Entry, Gen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from harness import ALL, FLOATS, INTS, REALS
+from support.harness import ALL, FLOATS, INTS, REALS
 
 from .draw import Case, Entry, Gen
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.paths import TESTS
+
 from .draw import Entry
 from .table import TABLE, present
 
@@ -99,7 +101,6 @@ def lines_of(process: subprocess.Popen[bytes]) -> Iterator[list | None]:
 def run_shard(total: int, only: str, shard: int, shards: int, into: Outcome) -> None:
     cases = plan(total, only)[shard::shards]
     skip = 0
-    here = Path(__file__).resolve().parent.parent
     # The package that the parent has, wherever it was found.
     paths = [str(Path(p).resolve()) for p in sys.path if p]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -108,7 +109,7 @@ def run_shard(total: int, only: str, shard: int, shards: int, into: Outcome) -> 
         process = subprocess.Popen(
             [*command, str(shard), str(shards), str(skip)],
             stdout=subprocess.PIPE,
-            cwd=here,
+            cwd=TESTS,
             env=environment,
         )
         library, finished, silent = "start", skip, False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from harness import ALL, FLOATS, UNSIGNED
+from support.harness import ALL, FLOATS, UNSIGNED
 
 from .draw import Case, Entry, Gen
 

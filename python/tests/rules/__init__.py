@@ -1,4 +1,4 @@
-"""The table of test_rules_of_all.py: examples for the transforms of every public function.
+"""The table of transforms/test_rules.py: examples for the transforms of every public function.
 
 Each module here covers a subject. It has
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from support.harness import rng
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Case:
 
     def rng(self) -> np.random.Generator:
         """The same numbers in each run."""
-        return np.random.default_rng(zlib.crc32(self.name.encode()))
+        return rng("rules", self.name)
 
     def __call__(self, um: Any, *arrays: Any) -> list[Any]:
         made = self.function(um, *arrays)

@@ -35,7 +35,7 @@ CASES: list[Case] = [
     ),
 ]
 
-WHY = "a user's kernel: custom_function gives it rules; test_fast_kernel.py"
+WHY = "a user's kernel: custom_function gives it rules; backends/test_kernels.py"
 
 EXEMPT = {
     "fast.CustomKernel": WHY,

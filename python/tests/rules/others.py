@@ -79,7 +79,7 @@ EXEMPT = {
     **dict.fromkeys(("grad", "value_and_grad", "vjp", "jvp", "vmap", "checkpoint", "custom_function", "depends"), "a transform: test_transforms, test_custom_function"),
     **dict.fromkeys(("eval", "async_eval"), "evaluates"),
     **dict.fromkeys(("load", "save", "savez", "savez_compressed", "save_safetensors"), "files"),
-    **{f"random.{name}": "random numbers: test_differential_random" for name in (
+    **{f"random.{name}": "random numbers: ops/test_random.py" for name in (
         "bernoulli", "bits", "categorical", "gumbel", "laplace", "normal", "permutation", "randint",
         "split", "truncated_normal", "uniform")},
     "empty_like": "its values are unknown",

@@ -1,0 +1,264 @@
+"""Reading, assigning and updating by every kind of index."""
+
+from typing import Any
+
+import pytest
+from support.harness import ALL, LAYOUTS, Tally, given, sample
+
+import ultramarine as um
+
+# Indices into an array of shape (5, 4, 6), as functions since arrays belong to a library.
+INDICES: dict[str, Any] = {
+    "2": lambda mx: 2,
+    "-1": lambda mx: -1,
+    "1, 2": lambda mx: (1, 2),
+    "1, 2, 3": lambda mx: (1, 2, 3),
+    "-5, -4, -6": lambda mx: (-5, -4, -6),
+    "...": lambda mx: ...,
+    "None": lambda mx: None,
+    ":": lambda mx: slice(None),
+    "1:3": lambda mx: slice(1, 3),
+    "::2": lambda mx: slice(None, None, 2),
+    "::-1": lambda mx: slice(None, None, -1),
+    "4:0:-2": lambda mx: slice(4, 0, -2),
+    "-3:": lambda mx: slice(-3, None),
+    "3:1": lambda mx: slice(3, 1),
+    "9:": lambda mx: slice(9, None),
+    "-99:99": lambda mx: slice(-99, 99),
+    "..., 1": lambda mx: (..., 1),
+    "..., ::-2": lambda mx: (..., slice(None, None, -2)),
+    "1, ..., 2": lambda mx: (1, ..., 2),
+    "None, 1, None": lambda mx: (None, 1, None),
+    "::2, 1, ::-1": lambda mx: (slice(None, None, 2), 1, slice(None, None, -1)),
+    ":, None, 1:3, 2": lambda mx: (slice(None), None, slice(1, 3), 2),
+    "empty tuple": lambda mx: (),
+    "array": lambda mx: mx.array([0, 3, 1]),
+    "array of negatives": lambda mx: mx.array([-1, -5, 0]),
+    "array with repeats": lambda mx: mx.array([1, 1, 3, 1]),
+    "uint8 array": lambda mx: mx.array([4, 0], mx.uint8),
+    "int64 array": lambda mx: mx.array([4, 0], mx.int64),
+    "0-d array": lambda mx: mx.array(3),
+    "empty array": lambda mx: mx.array([], mx.int32),
+    "2-d array": lambda mx: mx.array([[0, 1], [2, 4]]),
+    "array, array": lambda mx: (mx.array([0, 2]), mx.array([1, 3])),
+    "array, array broadcast": lambda mx: (mx.array([[0], [2]]), mx.array([1, 3, 0])),
+    "array, int": lambda mx: (mx.array([0, 2]), 1),
+    "int, array": lambda mx: (1, mx.array([0, 2])),
+    "array, slice": lambda mx: (mx.array([0, 2]), slice(1, 3)),
+    "slice, array": lambda mx: (slice(None), mx.array([0, 2])),
+    "slice, array, slice": lambda mx: (slice(1, 4), mx.array([0, 2]), slice(None, None, 2)),
+    "array, slice, array": lambda mx: (mx.array([0, 2]), slice(None), mx.array([1, 3])),
+    "slice, array, array": lambda mx: (slice(None), mx.array([0, 2]), mx.array([1, 3])),
+    "..., array": lambda mx: (..., mx.array([0, 5])),
+    "None, array": lambda mx: (None, mx.array([0, 2])),
+    "array, None, array": lambda mx: (mx.array([0, 2]), None, mx.array([1, 3])),
+    "list": lambda mx: [0, 2],
+    "list of lists": lambda mx: [[0, 2], [1, 1]],
+    "mask": lambda mx: mx.array([True, False, True, True, False]),
+    "True": lambda mx: True,
+    "False": lambda mx: False,
+    "float": lambda mx: 1.5,
+    "string": lambda mx: "a",
+    "float array": lambda mx: mx.array([0.0, 1.0]),
+    "too many": lambda mx: (0, 0, 0, 0),
+    "5 out of bounds": lambda mx: 5,
+    "-6 out of bounds": lambda mx: -6,
+    "two ellipses": lambda mx: (..., ...),
+    "step of zero": lambda mx: slice(None, None, 0),
+    "shapes that do not broadcast": lambda mx: (mx.array([0, 1]), mx.array([0, 1, 2])),
+}
+
+# In mlx these read undefined memory or kill the process; beyond_mlx/test_wrong_calls.py says what ours do.
+UNDEFINED = {"5 out of bounds", "-6 out of bounds", "step of zero"}
+
+SHAPE = (5, 4, 6)
+
+
+@pytest.mark.parametrize("index", [i for i in INDICES if i not in UNDEFINED])
+def test_get(tally: Tally, index: str) -> None:
+    for dtype, layout in sample([(d, lay) for d in ALL for lay in LAYOUTS], 30, index):
+        x = given(dtype, SHAPE, layout)
+        tally.same(f"{dtype} {layout.name}", lambda mx, x: x[INDICES[index](mx)], x)
+
+
+def set_and_return(mx: Any, x: Any, index: Any, value: Any) -> Any:
+    before = x
+    alias = mx.array(x)
+    x[index] = value
+    return x, before, alias
+
+
+VALUES: dict[str, Any] = {
+    "scalar": lambda mx, x: 7,
+    "float": lambda mx, x: 2.5,
+    "bool": lambda mx, x: True,
+    "array of x": lambda mx, x: x + x,
+    "row": lambda mx, x: mx.arange(1, x.shape[-1] + 1, dtype=mx.float32) if x.ndim else 1,
+    "0-d array": lambda mx, x: mx.array(3),
+    "with leading 1": lambda mx, x: x[None],
+    "wrong shape": lambda mx, x: mx.zeros((9, 9, 9)),
+    "list": lambda mx, x: [1, 2],
+}
+
+
+@pytest.mark.parametrize("index", [i for i in INDICES if i not in UNDEFINED])
+def test_set(tally: Tally, index: str) -> None:
+    picks = [(v, d, lay) for v in VALUES for d in ("float32", "int32", "bool_", "bfloat16")
+             for lay in LAYOUTS]  # fmt: skip
+    for value, dtype, layout in sample(picks, 60, index):
+        if "repeats" in index and value in ("array of x", "row"):
+            continue  # the order of writes to one place is not defined
+        x = given(dtype, SHAPE, layout)
+
+        def case(mx, x, value=value):
+            i = INDICES[index](mx)
+            target = x[i]
+            return set_and_return(mx, x, i, VALUES[value](mx, target))
+
+        tally.same(f"{value} {dtype} {layout.name}", case, x)
+
+
+@pytest.mark.parametrize("method", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
+@pytest.mark.parametrize("index", [i for i in INDICES if i not in UNDEFINED])
+def test_at(tally: Tally, index: str, method: str) -> None:
+    """x.at[index] applies every update, also of repeated indices."""
+    for dtype in ("float32", "int32", "float16", "complex64", "uint8"):
+        x = given(dtype, SHAPE, domain="few")
+        for value in ("scalar", "array of x", "row"):
+
+            def case(mx, x, value=value):
+                i = INDICES[index](mx)
+                return getattr(x.at[i], method)(VALUES[value](mx, x[i]))
+
+            tally.same(f"{dtype} {value}", case, x, ulps=4)
+
+
+def test_masks(tally: Tally) -> None:
+    for dtype, layout in [(d, lay) for d in ALL for lay in LAYOUTS]:
+        x = given(dtype, (4, 5), layout)
+
+        def rows(mx, x):
+            x[mx.array([True, False, True, False])] = 1
+            return x
+
+        def whole(mx, x):
+            x[x == x] = 0
+            return x
+
+        def part(mx, x):
+            x[mx.zeros((4, 5), mx.bool_)] = 1
+            return x
+
+        for name, case in (("rows", rows), ("whole", whole), ("part", part)):
+            tally.same(f"{name} {dtype} {layout.name}", case, x)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_take_and_put(tally: Tally, dtype: str) -> None:
+    for layout in LAYOUTS:
+        x = given(dtype, (4, 6), layout)
+        n = layout.name
+
+        def index(mx):
+            return mx.array([[0, 2, 1], [3, 3, -1]])
+
+        tally.same(f"take flat {n}", lambda mx, x: mx.take(x, index(mx)), x)
+        for axis in (0, 1, -1):
+            tally.same(f"take {axis} {n}", lambda mx, x: mx.take(x, index(mx), axis), x)
+            tally.same(f"take one {axis} {n}", lambda mx, x: mx.take(x, 2, axis), x)
+        tally.same(
+            f"take_along 1 {n}",
+            lambda mx, x: mx.take_along_axis(x, mx.array([[0], [1], [2], [5]]), 1),
+            x,
+        )
+        tally.same(
+            f"take_along 0 {n}",
+            lambda mx, x: mx.take_along_axis(x, mx.array([[3, 2, 1, 0, 0, 1]]), 0),
+            x,
+        )
+        tally.same(
+            f"take_along flat {n}",
+            lambda mx, x: mx.take_along_axis(x, mx.array([7, 0, 23]), None),
+            x,
+        )
+
+        def put(mx, x):
+            return mx.put_along_axis(x, mx.array([[0], [1], [2], [5]]), mx.array(3), 1)
+
+        tally.same(f"put_along {n}", put, x)
+
+
+def test_slices_by_arrays(tally: Tally) -> None:
+    x = given("float32", (5, 6))
+    tally.same("slice", lambda mx, x: mx.slice(x, mx.array([1, 2]), (0, 1), (2, 3)), x)
+    tally.same("slice one", lambda mx, x: mx.slice(x, mx.array([4]), (1,), (5, 2)), x)
+
+    def update(mx, x):
+        return mx.slice_update(x, mx.ones((2, 2)), mx.array([1, 3]), (0, 1))
+
+    tally.same("slice_update", update, x)
+
+
+def test_augmented_assignment_through_an_index(tally: Tally) -> None:
+    x = given("float32", (4, 5))
+
+    def case(mx, x):
+        kept = mx.array(x)
+        x[1] += 2
+        x[:, 2] *= x[:, 0]
+        x[mx.array([0, 0])] += 1
+        return x, kept
+
+    tally.same("x[i] += y", case, x)
+
+
+MASKS = {
+    (6,): [[True, False, True, True, False, False]],
+    (3, 2): [[True, False, True], [[True, False], [False, True], [False, True]]],
+    (2, 3, 2): [[True, False], [[True, False, False], [False, False, True]]],
+    (): [True, False],
+}
+
+
+@pytest.mark.parametrize("shape", MASKS)
+def test_masks_take_rows(tally: Tally, shape: tuple[int, ...]) -> None:
+    """One update for all true positions, or one for each; too few are an error."""
+    counts = range(1, 5)
+    forms = [(), *((n,) for n in counts), *((n, m) for n in counts for m in (1, 2, 3))]
+    forms += [(1, 2, 2), (1, 3, 2), (2, 3, 2), (1, 1, 1), (2, 1, 2), (1, 1, 3, 2)]
+    x = given("float32", shape)
+    for i, mask in enumerate(MASKS[shape]):
+        for form in forms:
+            updates = given("float32", form, key="updates")
+
+            def case(mx, x, updates, mask=mask):
+                x = x * 1
+                x[mx.array(mask)] = updates
+                return x
+
+            tally.same(f"mask {i} of {shape} from {form}", case, x, updates)
+
+
+def test_too_few_updates_of_a_mask_are_told_when_evaluated() -> None:
+    x, mask = um.zeros((4,)), um.array([True, True, False, True])
+    y = x * 1
+    y[mask] = um.array([1.0, 2.0])
+    for made in (y, y + 1):
+        with pytest.raises(RuntimeError, match=r"3 positions .* 2"):
+            um.eval(made)
+    z = x * 1
+    z[mask] = um.zeros((0,))
+    with pytest.raises(RuntimeError, match=r"3 positions .* 0"):
+        um.eval(z)
+    z = x * 1
+    z[mask & False] = um.zeros((0,))
+    assert z.tolist() == [0, 0, 0, 0]
+
+    def filled(values: um.array) -> um.array:
+        out = x * 1
+        out[mask] = values * values
+        return out.sum()
+
+    assert um.grad(filled)(um.array([1.0, 2.0, 3.0])).tolist() == [2, 4, 6]
+    rows = um.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert um.vmap(filled)(rows).tolist() == [14, 77]

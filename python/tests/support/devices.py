@@ -1,0 +1,137 @@
+"""The tests of operations on a device: pytest's options, the counters at the end, strict mode.
+
+    pytest -m ops python/tests
+        --backend PATH    a plugin to load first; may be given more than once
+        --device gpu:0    where operations run unless a test says otherwise
+        --each 10         every tenth test, for slow devices
+        --operands gpu:1  the cases' arrays are copied there, and operations have to follow
+        --strict-for NAME operations must not go to the CPU, but for those that
+                          cpu_ops.py lists for the backend NAME
+
+Tests marked `host` only make sense on the CPU and are skipped elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ultramarine as um
+from support import harness
+from support.cpu_ops import ON_CPU
+from support.paths import TESTS
+
+# Every test of this folder is in the suite.
+SUITE = TESTS / "ops"
+# Where tests may join it by a mark of their own. `-m ops` collects nothing else.
+MARKED = (TESTS / "transforms", TESTS / "extensions")
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("devices", "operations on devices")
+    group.addoption("--backend", action="append", default=[], help="a plugin to load")
+    group.addoption("--device", default="cpu:0", help="the default device of the tests")
+    group.addoption("--operands", default="", help="the device of the cases' arrays")
+    group.addoption("--each", type=int, default=1, help="every so manieth test of the suite")
+    group.addoption("--strict-for", default="", metavar="NAME", help="strict mode for this backend")
+
+
+def configure(config: pytest.Config) -> None:
+    """Loads and chooses what the options ask for."""
+    config.addinivalue_line("markers", "ops: the suite of operations, which runs on any device")
+    config.addinivalue_line("markers", "host(reason): only makes sense on the CPU")
+    for path in config.getoption("--backend"):
+        um.backends.load(Path(path).resolve())
+    um.set_default_device(device_of(config))
+    if operands := config.getoption("--operands"):
+        put_operands(device_named(operands))
+    if strict := config.getoption("--strict-for"):
+        um.backends.set_strict(True, allow=list(ON_CPU.get(strict, {})))
+    um.backends.reset_op_counts()
+
+
+def device_of(config: pytest.Config) -> um.Device:
+    return device_named(config.getoption("--device"))
+
+
+def device_named(name: str) -> um.Device:
+    kind, _, index = name.partition(":")
+    return um.Device(getattr(um, kind), int(index or 0))
+
+
+def put_operands(device: um.Device) -> None:
+    """Has the cases' arrays on a device that is not the default one: what an operation makes
+    on its way (masks, indices, random bits) has to follow them, or it is an error."""
+
+    def put(make: Callable[..., um.array], ours: Callable[..., bool]) -> Callable[..., um.array]:
+        def made(*args: Any, **kwargs: Any) -> um.array:
+            array = make(*args, **kwargs)
+            return um.copy(array, device) if ours(*args) else array
+
+        return made
+
+    harness.array = put(harness.array, lambda mx, *_: mx is um)
+    # The weights that transforms are tested with.
+    um.arange = put(um.arange, lambda *_: True)
+
+
+def mark(item: pytest.Item) -> None:
+    """Marks a test as one of the suite, and skips what is for the host on other devices."""
+    if item.path.parent == SUITE:
+        item.add_marker("ops")
+    elif item.get_closest_marker("ops") and item.path.parent not in MARKED:
+        raise pytest.UsageError(f"{item.nodeid}: tests of the suite are in {SUITE.name} or MARKED")
+    host = item.get_closest_marker("host")
+    if host is not None and device_of(item.config) != um.cpu:
+        item.add_marker(pytest.mark.skip(reason=f"only on the CPU: {host.args[0]}"))
+
+
+def outside(config: pytest.Config, path: Path) -> bool:
+    """Whether a folder has none of the tests that `-m ops` asks for."""
+    asked = config.option.markexpr == "ops"
+    return asked and path.parent == TESTS and path not in (SUITE, *MARKED)
+
+
+def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What `--each` leaves: for devices that take minutes for what others do in a second."""
+    each = config.getoption("--each")
+    if each > 1:
+        # The suite's folder first: which of its tests are taken does not depend on the others.
+        items.sort(key=lambda item: item.path.parent != SUITE)
+        config.hook.pytest_deselected(items=[t for i, t in enumerate(items) if i % each])
+        items[:] = items[::each]
+
+
+def finish(session: pytest.Session) -> None:
+    """The suite counts only if the backends that it was for did the work."""
+    if session.config.pluginmanager.hasplugin("dsession"):
+        return  # workers of pytest-xdist did it, and this process knows nothing of that
+    ran = {(r.backend, r.variant) for r in um.backends.op_counts() if r.native}
+    loaded = {(b.name, b.variant) for b in um.backends.list() if b.path is not None}
+    asked = session.config.getoption("--backend")
+    if asked and not session.exitstatus and not loaded & ran:
+        print(f"\nnothing ran on what was loaded from {', '.join(asked)}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def summary(terminal: pytest.TerminalReporter) -> None:
+    """What ran where: per backend in all, and each operation that did not run natively."""
+    rows = um.backends.op_counts()
+    if not rows:
+        return
+    terminal.section("operations by how they ran: native / decomposed / on the CPU")
+    total: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for row in rows:
+        name = f"{row.device.type.name}:{row.device.index} {row.backend} {row.variant}".rstrip()
+        for i, n in enumerate((row.native, row.decomposed, row.cpu)):
+            total[name][i] += n
+    for name, counts in total.items():
+        terminal.line(f"{name:24} {counts[0]:9} / {counts[1]} / {counts[2]}")
+    for row in rows:
+        if row.decomposed or row.cpu:
+            counts = f"{row.native:9} / {row.decomposed} / {row.cpu}"
+            terminal.line(f"  {row.backend:10} {row.op:22} {counts}")

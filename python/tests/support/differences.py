@@ -1,0 +1,462 @@
+"""Where Ultramarine differs from mlx.core on purpose, with the reason.
+
+Keys are patterns (as in fnmatch) over `module/test[parameters]/case`, where the module is a name; what they match is
+not compared with mlx, so every row needs a test of its own elsewhere.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+DELIBERATE: dict[str, str] = {
+    "create/*/empty*": "empty and empty_like are uninitialised; in mlx they are zeros",
+    "create/*/asarray float64*": "asarray and from_dlpack keep float64; mlx casts it to float32",
+    "interchange/*/asarray* float64 *": "as asarray float64",
+    "interchange/*/from_dlpack float64 *": "as asarray float64",
+    "interchange/*/from_dlpack complex128 *": "from_dlpack converts nothing; mlx makes it complex64",
+    "interchange/test_given[[]producer-complex128[]]/*": "what has nothing but DLPack gives no "
+    "complex64 of complex128; mlx converts it",
+    "interchange/test_given[[]memoryview*/from_dlpack *": "from_dlpack takes DLPack alone; mlx takes "
+    "buffers there, too",
+    "interchange/test_objects[[]*[]]/from_dlpack *": "as above, and a producer's own error is told; "
+    "mlx detaches torch's tensors and raises TypeError",
+    "interchange/test_objects[[]*[]]/ours @ *": "@ takes foreign arrays as other operators do; in "
+    "mlx arrays alone",
+    "interchange/test_objects[[]numpy*[]]/numpy* + ours": "numpy + array is an array; in mlx it is "
+    "NumPy's",
+    "interchange/test_objects[[]None[]]/equal None": "x == None is False; mlx raises",
+    "create/*/array of range": "any sequence is taken; mlx takes lists and tuples",
+    "create/*/*other endian": "NumPy arrays of the other byte order are read; mlx refuses them",
+    "create/*/full by dtype": "full(dtype=) has that dtype; mlx ignores it for floats in integers",
+    "dtype/*against others*/*": "a Dtype is unequal to anything else; mlx raises for None",
+    "index/test_set*/with leading 1*": "values with leading axes of size 1 broadcast everywhere",
+    "index/test_set[[]None[]]/*": "x[None] = v keeps the dtype of x; in mlx it takes that of v",
+    "index/test_at[[]None-*/*": "as x[None] = v",
+    "index/test_set[[]...[]]/*": "x[...] = v keeps the dtype of x; in mlx it takes that of v",
+    "index/test_at[[]...-*/*": "as x[...] = v",
+    "create/*complex128*/operator numpy scalar": "a NumPy complex128 scalar is a Python complex",
+    "elementwise/test_select_and_clip[[]*int*/round [12]": "integers rounded to decimals are "
+    "themselves; mlx takes them through float32, and large ones become others",
+    "elementwise/test_select_and_clip[[]float64[]]/round [12]": "10**n is a float64; in mlx a "
+    "float32, so that round(-2.6, 1) is -2.60000004",
+    "reduce/test_reductions[[]logsumexp-uint*": "mlx subtracts the largest element without a "
+    "sign: the exponential overflows",
+    "reduce/test_reductions[[]logsumexp-bool_*": "as logsumexp of unsigned integers",
+    "reduce/test_softmax[[]bool_*/*not along the last": "as softmax of integers",
+    "reduce/test_softmax[[]*int*/*not along the last": "softmax of integers is float32; in mlx "
+    "it is an integer (0, mostly) unless it is along the last axis alone",
+    "reduce/test_scans[[]cumsum-*float16[]]/(1025, 3) broadcast*": "running sums of 16-bit floats "
+    "are kept in float32; mlx rounds each, until they no longer grow",
+    "fft/test_transformed[[]irfft odd-*/jvp": "the tangent of irfft has its odd length; in mlx an even "
+    "one",
+    "errors/*/vjp of too many": "cotangents must be as many as outputs; mlx ignores the rest",
+    "errors/*/as_strided": "shape and strides must have one length; mlx reads other memory",
+    "transforms/*addmm-jvp[]]/*": "mlx leaves alpha and beta out of the derivative of addmm",
+    "transforms/*addmm-grad of jvp[]]/*": "as addmm-jvp",
+    "transforms/*m??-grad of jvp[]]/*": "min and max have a second derivative; mlx raises",
+    "transforms/*assign-vmap of one[]]/*": "mlx assigns to wrong places along mapped axes",
+    "transforms/*assign-vmap of grad[]]/*": "as assign-vmap of one",
+    "create/*[[]object[]]/operator 0-d": "a NumPy object is taken for the Python number it holds",
+    "dtype/test_scalars[[]bool_[]]/*np.complex64*": "a complex number is true unless it is zero",
+    "create/*/arange 0, 1, 0.1": "start + i * step is rounded once; mlx adds steps up in float32",
+    "conv/test_calls/*float* with complex64": "a weight may be complex; mlx drops its imaginary part",
+    "einsum/test_path/*->il*": "an output index that no operand has is refused, as by einsum; mlx's "
+    "einsum_path gives a path for it",
+    "einsum/test_path/...->i *": "as above",
+    "linalg/test_types_and_errors[[]*/dtype complex64": "decompositions take complex64, too",
+    "linalg/test_systems/* with *complex64": "as above",
+    "linalg/test_systems/* complex64 with *": "as above",
+    "linalg/test_systems/* bool_ with float*": "the matrix is promoted as the right side is; mlx raises",
+    "linalg/test_systems/* *int* with float*": "as above",
+    "linalg/test_systems/* *float16 with float*": "as above",
+    "linalg/test_systems/* uint64 with int*": "as above",
+    "linalg/test_systems/* int* with uint64": "as above",
+    "linalg/test_systems/* float16 with bfloat16": "as above",
+    "linalg/test_values*/det (33, 33)": "determinants of float64 are float64; mlx's pass through float32",
+    "linalg/test_norm[[]*/* of (?,) [[]-1, 0[]] *": "an axis that is named twice is an error; mlx takes it",
+    "linalg/test_norm[[]int8[]]/*": "squares are summed in float32; in mlx int8 overflows",
+    "linalg/test_cross[[]bool_[]]/*": "of sizes 2 and 3, too; mlx raises",
+    "create/*/*reversed": "NumPy arrays with negative strides are read; mlx refuses them",
+}
+
+# Errors of mlx that nobody meant: words of the C++ library instead of a message. What we do
+# there is for beyond_mlx/test_wrong_calls.py.
+ACCIDENTS = ("std::",)
+
+# Where mlx says that it lacks something we may have it.
+LACKS = (
+    "not implemented",
+    "Not implemented for",
+    "not yet implemented",
+    "Unsupported type",
+    "Currently only supports",
+    "Does not yet support",
+    "Can only handle",
+    "must have type float32 or float64",
+    "Complex inputs are not supported",
+    "must promote to float32 or float64",
+    "got unsupported data type",
+    "boolean indices are not yet supported",
+    "Cannot vmap over the sorted sequence",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What some generated cases (parity/) come to, and why that is no fault."""
+
+    # Names of the surface, or patterns of them, apart by spaces.
+    names: str
+    reason: str
+    # Of these names' cases, which.
+    when: Callable[[Any], bool] = lambda case: True
+    # What the difference must say, as a regular expression; anything that is empty.
+    told: str = ""
+
+    def covers(self, case: Any) -> bool:
+        named = any(fnmatch.fnmatchcase(case.name, n) for n in self.names.split())
+        return named and self.when(case)
+
+    def tells(self, told: str) -> bool:
+        return re.search(self.told, told) is not None
+
+
+def whole(case: Any) -> bool:
+    """Whether the index of an assignment is made of None, Ellipsis and () alone."""
+    part = r"(None|\.\.\.|\(\)|slice\(None, None, None\)|[,() ])*"
+    return re.search(rf"(assigned\(x, |at\[){part}(\]|, [^ ])", case.code) is not None
+
+
+def of(*kinds: str) -> Callable[[Any], bool]:
+    """Cases with an operand of a dtype whose name begins so."""
+    return lambda case: any(d.startswith(kinds) for d in case.dtypes)
+
+
+def written(pattern: str) -> Callable[[Any], bool]:
+    """Cases whose text has this."""
+    return lambda case: re.search(pattern, case.code) is not None
+
+
+def empty(case: Any) -> bool:
+    return any(0 in s for s in case.shapes)
+
+
+def zeros(case: Any) -> bool:
+    """Whether there is a zero among the integers."""
+    if re.search(r"\b(0|False)\b(?!\.)", case.code):
+        return True
+    return any(
+        i.dtype.startswith(("int", "uint", "bool")) and not i.data.all()
+        for i in case.inputs.values()
+    )
+
+
+def nothing_selected(case: Any) -> bool:
+    """Whether an assignment by index arrays is one to no elements."""
+    found = re.match(r"(?:assigned\(x, |x\.at\[)(.*)", case.code)
+    text = found[1] if found else ""
+    given = {n: np.asarray(i.layout.view(np, i.data, i.shape)) for n, i in case.inputs.items()}
+    for end in (i for i, c in enumerate(text) if c in ",]"):
+        try:
+            index = eval(text[:end], {"mx": np, **given})
+            return given["x"].size == 0 or given["x"][index].size == 0
+        except Exception:
+            continue
+    return False
+
+
+def empty_diagonal(case: Any) -> bool:
+    """Whether a trace is one of nothing."""
+    none: list[bool] = []
+
+    def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, *_: Any, **__: Any) -> None:
+        none.append(np.diagonal(np.empty(a.shape, np.int8), offset, axis1, axis2).size == 0)
+
+    library = SimpleNamespace(trace=trace)
+    given = {n: np.empty(i.shape, np.int8) for n, i in case.inputs.items()}
+    try:
+        eval(
+            re.sub(r"mx\.(?!trace)[a-z0-9_.]+(\(mx.cpu(, 0)?\)|\(\))?", "None", case.code),
+            {"mx": library, **given},
+        )
+    except Exception:
+        return False
+    return any(none)
+
+
+# Differences on purpose in generated cases.
+PARITY: list[Row] = [
+    Row("Dtype DtypeCategory", "a dtype's text begins with the package's name", told="ultramarine"),
+    Row(
+        "*",
+        "stream and equal_nan may stand where mlx's documentation has them; mlx itself refuses "
+        "them there",
+        written(
+            r", (mx\.cpu|mx\.default_stream\(mx\.cpu\)|mx\.Device\(mx\.cpu, 0\)|"
+            r"mx\.default_device\(\)|None|True|False)(, \w+=[^=]*)?\)$"
+        ),
+        "mlx (raises )?TypeError",
+    ),
+    Row(
+        "*",
+        "an integer is no stream; mlx takes the value of a DeviceType",
+        told="expected a Stream",
+    ),
+    Row("*", "of an integer beyond 64 bits the error is Python's own", told="OverflowError"),
+    Row(
+        "array asarray",
+        "sequences in sequences may be tuples; mlx takes lists there",
+        told="Invalid type tuple",
+    ),
+    Row("asarray from_dlpack", "float64 is kept; mlx casts it to float32", told="dtype float64"),
+    Row(
+        "from_dlpack asarray",
+        "negative strides are read; mlx refuses them",
+        told="negative strides",
+    ),
+    Row(
+        "array asarray astype array.astype full full_like pad",
+        "what C++ leaves undefined, casts of what the dtype cannot hold, is the nearest that it "
+        "can, and zero for NaN",
+        told=r"^result(\[[\d, ]*\])*: np\.u?int",
+    ),
+    Row(
+        "array.__array__",
+        "__array__ converts to the dtype asked for; mlx does not",
+        written("dtype"),
+    ),
+    Row("array.__getstate__", "a pickled array keeps float64", of("float64")),
+    Row(
+        "array.__getitem__ array.__setitem__ array.at.* take",
+        "an index out of bounds is an IndexError, as of Python's sequences; mlx raises another "
+        "error or reads what is there",
+        told="IndexError",
+    ),
+    Row(
+        "array.__setitem__ array.at.*",
+        "x[None], x[...] and x[()] keep the dtype of x and take values with leading axes of size "
+        "1; in mlx the value replaces x",
+        whole,
+    ),
+    Row(
+        "array.at.* array.__setitem__",
+        "an update of nothing may have any shape that broadcasts",
+        empty,
+        "gives a value, mlx raises ValueError",
+    ),
+    Row(
+        "logsumexp array.logsumexp",
+        "mlx subtracts the largest integer in its dtype, which overflows",
+        of("uint", "int", "bool"),
+    ),
+    Row(
+        "softmax",
+        "softmax of integers is float32; in mlx it is an integer (0, mostly) unless it is along "
+        "the last axis alone",
+        of("uint", "int", "bool"),
+        "dtype",
+    ),
+    Row(
+        "as_strided fft.stft fft.istft",
+        "arrays of any layout have strides; mlx wants rows",
+        told="row contiguous",
+    ),
+    Row(
+        "fft.*",
+        "of a size and an axis that are both wrong, the size is told",
+        lambda case: case.bent or "-1" in case.code,
+        "raises ValueError.* mlx IndexError",
+    ),
+    Row("linspace", "num may be None, as mlx's documentation says", written("None")),
+    Row(
+        "full full_like",
+        "full(dtype=) has that dtype; mlx ignores it for some values",
+        told="dtype",
+    ),
+    Row("kron", "the Kronecker product with nothing is nothing", empty, "cannot be empty"),
+    Row(
+        "left_shift right_shift bitwise_left_shift bitwise_right_shift array.__*shift__",
+        "what C++ leaves undefined, shifts by a negative number or too many bits, gives 0 "
+        "(-1 for a negative number to the right)",
+        told=r"^result(\[[\d, ]*\])*: np\.u?int",
+    ),
+    Row("isclose allclose", "numbers are taken, too", told="TypeError"),
+    Row(
+        "isclose allclose",
+        "the distance of integers does not wrap around",
+        of("int", "uint"),
+        "result",
+    ),
+    Row(
+        "take",
+        "a negative index of the flattened array counts from its end; mlx raises",
+        written(r"take\(.*, -\d"),
+    ),
+    Row("take_along_axis", "mlx reads beyond an empty array", empty, "non-empty take"),
+    Row(
+        "save_safetensors", "of two things that are wrong, either may be told", written("1: x.*1}")
+    ),
+    Row(
+        "get_printoptions DeviceType DtypeCategory",
+        "device types and categories of dtypes are no Enum: they cannot be listed or called",
+        told="not iterable|instances",
+    ),
+    Row(
+        "*",
+        "of a call that is wrong in several ways, or in one that Python has a name for, the type "
+        "of the error may be another one",
+        lambda case: case.bent,
+        "raises (TypeError|ValueError|IndexError).* mlx (TypeError|ValueError|IndexError)",
+    ),
+    Row(
+        "linalg.norm matrix_norm",
+        "squares of integers do not wrap around",
+        of("int", "uint"),
+        "result",
+    ),
+    Row(
+        "linalg.norm matrix_norm",
+        "of a wrong axis and a wrong dtype, either may be told",
+        told="raises IndexError.* mlx ValueError: .linalg::svd",
+    ),
+    Row(
+        "linalg.solve",
+        "a vector is one right-hand side for all matrices, as in NumPy",
+        told="take_along_axis",
+    ),
+    Row("linalg.cross", "axes are aligned from the end", told="not the same axis"),
+    Row("einsum_path", "an output of an index that no input has is an error", told="einsum_path"),
+    Row("add", "a number that the array's integers do not hold is an error", told="overflow"),
+    Row("array.__setitem__", "True is no index", written("x, (True|False)"), "Cannot index"),
+    Row(
+        "array.at.*",
+        "values with leading axes of size 1 broadcast everywhere",
+        told="Cannot broadcast",
+    ),
+    Row(
+        "prod cumprod cumulative_prod array.prod array.cumprod",
+        "a product of complex numbers that overflows is another of the infinities and NaN",
+        of("complex"),
+        "nan|inf",
+    ),
+    Row("from_dlpack", "NumPy's scalars have no DLPack", told="expected an object"),
+    Row("nan_to_num", "complex numbers are refused", of("complex"), "Does not yet support"),
+    Row("repeat", "the number is looked at before the axis", told="cannot be negative"),
+    Row(
+        "searchsorted",
+        "in a sequence that is not sorted any place is right",
+        written(r"searchsorted\(x,"),
+        "result",
+    ),
+    Row("vecdot", "an axis is counted in the array of more axes", told="axis is out of bounds"),
+    Row("array.__index__", "bool is an index, as Python's is", of("bool"), "gives a value"),
+    Row(
+        "power pow array.__pow__ array.__rpow__ array.__ipow__",
+        "a power of a complex number that overflows is another of the infinities and NaN, and a "
+        "large one has a few units more in its last place",
+        told="real|imag",
+    ),
+    Row(
+        "convolve conv1d conv2d conv3d conv_general conv_transpose*",
+        "convolutions of complex numbers have an imaginary part; mlx drops it",
+        of("complex"),
+        "imag",
+    ),
+    Row(
+        "conv1d conv2d conv3d conv_general",
+        "a kernel that is longer than the input is an error; with a stride, mlx divides a "
+        "negative length, truncates to one and reads beyond the input",
+        told="Spatial dimensions",
+    ),
+    Row(
+        "conv_transpose1d conv_transpose2d conv_transpose3d",
+        "padding beyond the kernel cuts the result, as in torch; mlx cuts the input before its "
+        "stride is applied",
+        written("padding|, [0-9(]"),
+        "shape|Spatial",
+    ),
+    Row("addmm", "NaN times a complex number is NaN in both parts", of("complex"), "nan"),
+    Row(
+        "broadcast_shapes array.transpose",
+        "what is no integer is a TypeError; mlx raises ValueError",
+        told="raises TypeError",
+    ),
+    Row("Dtype", "a dtype can be copied and pickled", written("copy|pickle")),
+    Row(
+        "round array.round",
+        "integers rounded to decimals are themselves; mlx takes them through float32",
+        of("int", "uint"),
+    ),
+    Row("arange", "without a start, as None, it counts from 0", written("None")),
+    Row(
+        "cummax cummin array.cummax array.cummin",
+        "NaN stays; mlx forgets it in 16-bit floats",
+        of("float16", "bfloat16"),
+        "nan",
+    ),
+    Row("squeeze array.squeeze", "all axes are looked at before any size", told="IndexError"),
+    Row("device_count", "a Device tells its type", written(r"Device\(")),
+    Row("iinfo", "bits are told of integers, too", written("bits")),
+    Row("pad", "what is empty along one axis is padded along others", empty, "gives a value"),
+    Row("reshape array.reshape", "a size of -2 is an error; mlx lets it pass for nothing", empty),
+    Row("save_safetensors", "float64 can be stored", of("float64"), "invalid dtype"),
+    Row(
+        "default_stream Stream",
+        "a stream has an index",
+        written("index"),
+    ),
+]
+
+# What mlx does not survive: a crash, a hang, or memory without end. Ours must.
+CRASHES: list[Row] = [
+    Row(
+        "all any sum prod mean var std array.all array.any array.sum array.prod array.mean array.var "
+        "array.std count_nonzero median fast.rms_norm fast.layer_norm",
+        "over no elements it may never return",
+        empty,
+    ),
+    Row(
+        "array.__setitem__ array.at.*",
+        "an update of no elements by index arrays may end the process",
+        nothing_selected,
+    ),
+    Row("linalg.*", "matrices without elements end the process", empty),
+    Row("trace", "of no elements it never returns", empty_diagonal),
+    Row(
+        "array.reshape",
+        "reshape() without a shape reads what is not there",
+        written(r"reshape\((stream.*)?\)"),
+    ),
+    Row(
+        "addmm",
+        "with alpha of 0 it leaves the product out, and reads c as if it had the result's shape",
+        written(r"alpha=0\b|\b[a-z], [a-z], [a-z], 0\b"),
+    ),
+    Row("unflatten", "it divides by a size of 0 beside -1", written(r"-1.*\b0\b|\b0\b.*-1")),
+    Row("conv*", "it divides by a number of groups of 0", written(r"groups=0|, 0\)$")),
+    Row(
+        "slice slice_update",
+        "a slice that begins too late reads and writes what is behind the array",
+        lambda case: case.bent,
+    ),
+    Row(
+        "array.__format__",
+        "a format that its kind of number does not have ends the process",
+        written("'[sdxe]'"),
+    ),
+    Row(
+        "divmod floor_divide remainder array.__*floordiv__ array.__*mod__",
+        "an integer divided by zero may end the process",
+        zeros,
+    ),
+]
+
+# Functions whose parameters differ from those that mlx documents, with the reason.
+SIGNATURES: dict[str, str] = {}

@@ -1,0 +1,95 @@
+"""Plugins made for tests with the C compiler, and interpreters of their own to load them in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from functools import cache
+from pathlib import Path
+
+from support.paths import ROOT
+
+SOURCE = ROOT / "crates/ultramarine/tests/misbehaving/plugin.c"
+HEADERS = ROOT / "crates/ultramarine-abi/include"
+EXAMPLES = ROOT / "examples/backends"
+BUILT = ROOT / "target/tmp/python-backends"
+
+
+def make(directory: Path, name: str = "good", *flags: str) -> Path:
+    """A backend in a directory, that behaves but for what the flags say (see plugin.c)."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"libultramarine-{name}.so"
+    own, _, variant = name.partition("-")
+    named = [f'-DNAME="{own}"', f'-DVARIANT="{variant}"', *flags]
+    cc = ["cc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-I", str(HEADERS)]
+    subprocess.run([*cc, *named, "-o", str(path), str(SOURCE)], check=True)
+    return path
+
+
+def make_opaque(directory: Path) -> Path:
+    """A backend called `throwing`, in whose memory the host has no addresses."""
+    path = directory / "libultramarine-throwing.so"
+    cxx = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"]
+    source = SOURCE.with_name("throwing.cpp")
+    subprocess.run([*cxx, "-I", str(HEADERS), "-o", str(path), str(source)], check=True)
+    return path
+
+
+def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
+    """An interpreter with arguments, in which no backend was loaded."""
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("ULTRAMARINE_")}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env={**plain, "ULTRAMARINE_LOG": "off", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(script: str, **environment: str) -> str:
+    """What a script prints, run in an interpreter of its own. It has `mx` and `backends`."""
+    head = "import ultramarine as mx\nfrom ultramarine import backends\n"
+    process = start(["-c", head + textwrap.dedent(script)], **environment)
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    return out
+
+
+def command(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Exit status and output of `python -m ultramarine`."""
+    process = start(["-m", "ultramarine", *arguments], **environment)
+    out, err = process.communicate(timeout=180)
+    return process.returncode, out + err
+
+
+@cache
+def minimal() -> Path:
+    """The minimal backend, which has two devices."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    out = BUILT / "libultramarine-minimal.so"
+    flags = ["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-I", str(HEADERS)]
+    source = EXAMPLES / "minimal/minimal.c"
+    subprocess.run(["cc", *flags, "-shared", str(source), "-lm", "-o", str(out)], check=True)
+    return out
+
+
+@cache
+def opencl() -> Path | None:
+    """The OpenCL backend, where there is a device for it."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    made = subprocess.run(
+        ["make", "-C", str(EXAMPLES / "opencl"), f"OUT={BUILT}"], capture_output=True, check=False
+    )
+    plugin = BUILT / "libultramarine-opencl.so"
+    if made.returncode != 0:
+        return None
+    told = run(f"""
+        try:
+            print(backends.load("{plugin}").name)
+        except RuntimeError as error:
+            print(error)
+    """)
+    return plugin if told.strip() == "opencl" else None
