@@ -1,84 +1,56 @@
-//! `cargo xtask bench`: our figures beside those of other libraries, in one run.
+//! `cargo xtask bench`: our figures beside those of other libraries, in one run of `bench/run.py`.
 
 use crate::python::Venv;
 use crate::sh;
 use anyhow::Result;
-use std::path::Path;
 
-/// Installs what it can of the other libraries and runs the workloads that `names` pick (all, if none).
-pub fn run(names: &[String]) -> Result<()> {
+/// The groups of `bench/run.py` that are programs, which need no Python package.
+const NATIVE: [&str; 5] = ["limits", "boundary", "plugins", "gemm", "elementwise"];
+
+/// Installs what it can of the other libraries and runs the groups and workloads that `names` pick (all, if none).
+/// Other arguments, such as `--keep`, are those of `bench/run.py`.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let names: Vec<&str> =
+        arguments.iter().map(String::as_str).filter(|name| !name.starts_with('-')).collect();
+    let only = |groups: &[&str]| !names.is_empty() && names.iter().all(|n| groups.contains(n));
+    let has = |group| names.is_empty() || names.contains(&group);
     // An environment of its own: what is measured does not depend on what the tests need.
     let venv = Venv::open(".venv-bench")?;
     venv.require("bench")?;
-    // The exchange of arrays is measured by itself, on one core, in one process.
-    let exchange_only = matches!(names, [name] if name == "dlpack");
-    let axpby_only = matches!(names, [name] if name == "axpby");
-    let axpby = names.is_empty() || names.iter().any(|name| name == "axpby");
-    let exchange = names.is_empty() || names.iter().any(|name| name == "dlpack");
-    let peers = ["bench-mlx", "bench-jax", "bench-torch-cpu", "bench-torch", "bench-tvm-ffi"];
-    for peer in peers {
+    if !only(&NATIVE) {
+        peers(&venv, only(&[&NATIVE[..], &["dlpack"]].concat()), has("dlpack"));
+        venv.install_wheel()?;
+    }
+    if has("axpby") {
+        // In a release build of its own, as a user installs it.
+        let folder = "examples/extensions/axpby";
+        if let Err(error) = venv.pip_install(&["--no-build-isolation", "--no-deps", folder]) {
+            eprintln!("left out: {folder}: {error:#}");
+        }
+    }
+    if !only(&["dlpack"]) {
+        sh::run(sh::cargo(&["build", "--quiet", "--release", "-p", "ultramarine-bench"]))?;
+    }
+    let program = ["-m", "bench.run", "--native", "target/release", "--out", "target/bench"];
+    let arguments = arguments.iter().map(String::as_str);
+    sh::run(venv.python(&program.into_iter().chain(arguments).collect::<Vec<_>>()))
+}
+
+/// Installs the other libraries; those that cannot be had are named.
+fn peers(venv: &Venv, without_jax: bool, exchange: bool) {
+    for peer in ["bench-mlx", "bench-jax", "bench-torch-cpu", "bench-torch", "bench-tvm-ffi"] {
         let unused = match peer {
-            "bench-jax" => exchange_only,
+            "bench-jax" => without_jax,
             "bench-tvm-ffi" => !exchange,
             _ => false,
         };
-        if unused {
-            continue;
-        }
         // The ordinary torch only where its smaller CPU-only build cannot be had.
         let has_torch = || sh::read(venv.python(&["-c", "import torch"])).is_ok();
-        if peer == "bench-torch" && has_torch() {
+        if unused || (peer == "bench-torch" && has_torch()) {
             continue;
         }
         if let Err(error) = venv.require(peer) {
             eprintln!("left out: {peer}: {error:#}");
         }
     }
-    venv.install_ours()?;
-    if exchange {
-        sh::say("arrays from one library to another");
-        sh::run(venv.python(&["bench/dlpack.py"]))?;
-    }
-    if exchange_only {
-        return Ok(());
-    }
-
-    sh::say("the machine's limits");
-    let limits = "target/limits.json";
-    let args = ["run", "--quiet", "--release", "-p", "ultramarine-cpu", "--example", "limits"];
-    let told = sh::read(sh::cargo(&args))?;
-    print!("{told}");
-    std::fs::write(sh::root().join(Path::new(limits)), told)?;
-
-    if axpby {
-        sh::say("axpby: one expression, and a kernel of one's own");
-        let folder = "examples/extensions/axpby";
-        // In a release build of its own, as a user installs it.
-        let installed = match sh::root().join(folder).is_dir() {
-            true => venv.pip_install(&["--no-build-isolation", "--no-deps", folder]),
-            false => Ok(()),
-        };
-        if let Err(error) = installed {
-            eprintln!("left out: {folder}: {error:#}");
-        }
-        let limits = sh::root().join("target/release/examples/limits");
-        let limits = limits.to_string_lossy().into_owned();
-        sh::run(venv.python(&["bench/axpby.py", "--limits", &limits]))?;
-    }
-    if axpby_only {
-        return Ok(());
-    }
-
-    sh::say("the boundary to backends");
-    for example in ["boundary", "plugins"] {
-        let args = ["run", "--quiet", "--release", "-p", "ultramarine", "--example", example];
-        sh::run(sh::cargo(&args))?;
-    }
-
-    sh::say("workloads");
-    let mut args = vec!["bench/run.py", "--limits", limits];
-    args.extend(
-        names.iter().map(String::as_str).filter(|name| !matches!(*name, "dlpack" | "axpby")),
-    );
-    sh::run(venv.python(&args))
 }

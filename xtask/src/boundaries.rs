@@ -2,6 +2,7 @@
 //! and without the feature `loader` nothing in it opens libraries.
 
 use crate::plugins::{self, Built};
+use crate::profile::Profile;
 use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::path::Path;
 /// What backends and extensions are made of, and the kit that judges them: none of it may depend on the core.
 const BELOW: &[&str] = &[
     "ultramarine-dlpack",
+    "ultramarine-dlpack-check",
     "ultramarine-abi",
     "ultramarine-linalg",
     "ultramarine-cpu",
@@ -35,7 +37,6 @@ const OF_THE_CORE: &[&[u8]] = &[b"11ultramarine", b"crates/ultramarine/src/"];
 
 /// All of it.
 pub fn run() -> Result<()> {
-    sh::say("boundaries: who may know whom");
     graph()?;
     names()?;
     binaries()?;
@@ -102,7 +103,12 @@ fn backend_named(code: &str) -> Option<&'static str> {
 
 /// The plugins' binaries: nothing of the core in them, and nothing exported but entry points.
 fn binaries() -> Result<()> {
-    for built in [plugins::minimal()?, plugins::opencl()?, plugins::overlay()?, plugins::cuda()?] {
+    for built in [
+        plugins::minimal()?,
+        plugins::opencl()?,
+        plugins::overlay()?,
+        plugins::cuda(Profile::Checked)?,
+    ] {
         match built {
             Built::At(path) => binary(&path)?,
             Built::Missing(what) => println!("skipped: {what}"),
@@ -137,9 +143,11 @@ fn binary(path: &Path) -> Result<()> {
 /// libraries is in it; with it there is, so the check can see it.
 fn without_loader() -> Result<()> {
     for (features, wanted) in [(&[] as &[&str], true), (&["--no-default-features"], false)] {
-        let args = ["build", "--release", "--quiet", "-p", "ultramarine", "--example", "linked"];
-        sh::run(sh::cargo(&[&args[..], features].concat()))?;
-        let program = sh::root().join("target/release/examples/linked");
+        let profile = Profile::Checked;
+        let build = ["build", &profile.argument(), "--quiet"];
+        let args = [&build[..], &["-p", "ultramarine", "--example", "linked"], features].concat();
+        sh::run(sh::cargo(&args))?;
+        let program = profile.folder().join("examples/linked");
         let told = sh::read(sh::cmd(&program, &[]))?;
         print!("{told}");
         let bytes = std::fs::read(&program)?;

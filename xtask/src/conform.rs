@@ -1,33 +1,47 @@
 //! `cargo xtask conform`: the conformance kit on every backend that this repository builds.
 
 use crate::plugins::{self, Built};
+use crate::profile::Profile;
 use crate::sh;
+use crate::test::Outcome;
 use anyhow::{Result, bail};
 use std::process::Command;
 
-/// The grade that each backend of ours is to reach. CUDA's runs on the emulated driver.
-fn backends() -> Result<Vec<(&'static str, &'static str, Option<Built>)>> {
+/// A backend of this repository, and the grade that it has to reach.
+pub struct Backend {
+    /// Its name, for people.
+    pub name: &'static str,
+    grade: &'static str,
+    /// The plugin, or none for the CPU kernels that are linked in.
+    plugin: Option<Built>,
+}
+
+/// The name of the CUDA backend, which runs on the emulated driver.
+const EMULATED: &str = "cuda, emulated";
+
+/// Builds the kit and all backends.
+pub fn backends() -> Result<Vec<Backend>> {
+    Profile::Checked.build()?;
+    let backend = |name, grade, plugin| Backend { name, grade, plugin };
     Ok(vec![
-        ("linked-in CPU", "complete", None),
-        ("CPU plugin", "complete", Some(plugins::overlay()?)),
-        ("minimal", "basic", Some(plugins::minimal()?)),
-        ("opencl", "complete", Some(plugins::opencl()?)),
-        (EMULATED, "complete", Some(plugins::on_emulator()?)),
+        // The slowest first, since others run beside it.
+        backend(EMULATED, "complete", Some(plugins::on_emulator()?)),
+        backend("opencl", "complete", Some(plugins::opencl()?)),
+        backend("linked-in CPU", "complete", None),
+        backend("CPU plugin", "complete", Some(plugins::overlay()?)),
+        backend("minimal", "basic", Some(plugins::minimal()?)),
     ])
 }
 
-/// What the CUDA backend's line is called.
-const EMULATED: &str = "cuda, emulated";
-
 /// One line for each backend; an error if one does not conform.
 pub fn run() -> Result<()> {
-    let lines = all()?;
-    sh::say("conformance");
     let mut failed = Vec::new();
-    for (name, right, told) in lines {
-        println!("{name:16} {told}");
-        if !right {
-            failed.push(name);
+    for backend in backends()? {
+        sh::say(&format!("conformance: {}", backend.name));
+        let outcome = check(&backend)?;
+        if let Err(error) = outcome.show(backend.name) {
+            eprintln!("{error:#}");
+            failed.push(backend.name);
         }
     }
     if !failed.is_empty() {
@@ -36,39 +50,30 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Runs the kit: name, whether all is well, and what to say of it.
-pub fn all() -> Result<Vec<(&'static str, bool, String)>> {
-    sh::run(sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-conform"]))?;
-    let mut lines = Vec::new();
-    for (name, grade, built) in backends()? {
-        let plugin = match built {
-            None => "--builtin".to_owned(),
-            Some(Built::At(path)) => path.to_string_lossy().into_owned(),
-            Some(Built::Missing(what)) => {
-                lines.push((name, true, format!("SKIPPED: {what}")));
-                continue;
-            }
-        };
-        sh::say(&format!("conformance: {name}"));
-        let mut last = String::new();
-        let mut kit = kit(&["--grade", grade, &plugin]);
-        if name == EMULATED {
-            plugins::emulate(&mut kit);
-            // Every kernel is compiled by a C++ compiler at its first use.
-            kit.args(["--time-limit", "900"]);
-        }
-        let right = sh::follow(kit, |line| {
-            if !line.trim().is_empty() {
-                last = line.trim().to_owned();
-            }
-        })?;
-        lines.push((name, right, last));
+/// Runs the kit on a backend. The outcome has the last line of its report.
+pub fn check(backend: &Backend) -> Result<Outcome> {
+    let plugin = match &backend.plugin {
+        None => "--builtin".to_owned(),
+        Some(Built::At(path)) => path.to_string_lossy().into_owned(),
+        Some(Built::Missing(what)) => return Ok(Outcome::Missing(what.clone())),
+    };
+    let mut last = String::new();
+    let mut kit = kit(&["--grade", backend.grade, &plugin]);
+    if backend.name == EMULATED {
+        plugins::emulate(&mut kit);
+        // Every kernel is compiled by a C++ compiler at its first use.
+        kit.args(["--time-limit", "900"]);
     }
-    Ok(lines)
+    let conforms = sh::follow(kit, |line| {
+        if !line.trim().is_empty() {
+            last = line.trim().to_owned();
+        }
+    })?;
+    Ok(if conforms { Outcome::Right(last) } else { Outcome::Wrong(last) })
 }
 
 /// The kit's program with arguments.
 fn kit(args: &[&str]) -> Command {
     let program = format!("ultramarine-conform{}", std::env::consts::EXE_SUFFIX);
-    sh::cmd(sh::root().join("target/release").join(program), args)
+    sh::cmd(Profile::Checked.folder().join(program), args)
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 pub fn run() -> Result<()> {
     let venv = Venv::open(".venv")?;
     venv.require("demo")?;
-    venv.install_ours()?;
+    venv.install_wheel()?;
     sh::say("examples/digits.py");
     sh::run(venv.python(&["examples/digits.py"]))
 }

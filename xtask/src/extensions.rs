@@ -1,7 +1,8 @@
 //! Operations that are built outside: the examples, installed as their users would, and a second build of our
 //! package, in which an extension that was built against the first has to work.
 
-use crate::python::Venv;
+use crate::profile::Profile;
+use crate::python::{ULTRAMARINE, Venv};
 use crate::sh;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -41,40 +42,25 @@ pub fn install(venv: &Venv, example: &Path) -> Result<()> {
 pub fn alone(backend: &Path) -> Result<PathBuf> {
     let directory = sh::root().join("target/backend-of-extensions");
     let name = backend.file_name().context("a backend is a file")?;
-    copy(backend, &directory.join(name))?;
+    sh::copy(backend, &directory.join(name))?;
     Ok(directory)
 }
 
 /// A folder with our package, whose module was compiled otherwise than the installed one.
-pub fn other_build(venv: &Venv) -> Result<PathBuf> {
+pub fn other_build() -> Result<PathBuf> {
     sh::say("building ultramarine once more, with other settings of the compiler");
-    let mut build = sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-python"]);
-    build.args(["--features", "pyo3/extension-module"]);
+    let profile = Profile::Checked;
+    let mut build = profile.workspace("build", &["--quiet", "--lib"]);
     // What is below stays as it is, and is not compiled again.
     for package in ["ultramarine", "ultramarine-python"] {
-        build.args(["--config", &format!("profile.release.package.{package}.opt-level=1")]);
+        let name = profile.name();
+        build.args(["--config", &format!("profile.{name}.package.{package}.opt-level=0")]);
     }
-    build.env("PYO3_PYTHON", venv.program("python"));
     sh::run(build)?;
     let folder = sh::root().join("target/other-build");
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("cannot remove target/other-build")?;
     }
-    let package = Path::new("python/ultramarine");
-    for file in sh::tree()?.iter().filter(|f| f.extension().is_some_and(|e| e == "py")) {
-        if let Ok(inside) = file.strip_prefix(package) {
-            copy(&sh::root().join(file), &folder.join("ultramarine").join(inside))?;
-        }
-    }
-    let built = sh::root().join("target/release/lib_core.so");
-    copy(&built, &folder.join("ultramarine/_core.abi3.so"))?;
+    ULTRAMARINE.copy_to(&folder.join("ultramarine"), profile)?;
     Ok(folder)
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    if let Some(parent) = to.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    std::fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
-    Ok(())
 }

@@ -1,71 +1,131 @@
-//! `cargo xtask gpu`: what a machine with a GPU and no Rust needs to check the CUDA backend, in `target/gpu`.
+//! `cargo xtask gpu`: the bundle in `target/gpu` with which a machine with a GPU and no Rust checks and times the CUDA
+//! backend.
 
 use crate::plugins::{self, Built};
+use crate::profile::Profile;
+use crate::python::{DLPACK_CHECK, ULTRAMARINE, Venv};
 use crate::sh;
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Builds and lays out; then `python crates/ultramarine-cuda/machine/check.py` does the rest there.
+/// The most bytes of bundle and tree together: what a transfer to the GPU machine takes.
+const MOST: u64 = 64 << 20;
+
+/// Python packages for the machine, as wheels.
+const WHEELS: &str = "testing/gpu-checks/wheels.txt";
+
+/// The programs of bench/native that the machine runs. Those that hold the whole core are too large for the bundle.
+const BENCHES: [&str; 2] = ["limits", "gemm"];
+
+/// Builds with the profile `release` and lays out the bundle.
 pub fn run() -> Result<()> {
     let to = sh::root().join("target/gpu");
     if to.exists() {
         std::fs::remove_dir_all(&to).context("cannot remove the old target/gpu")?;
     }
-    // As maturin builds it: without the feature it would ask for this machine's library of Python.
-    let python = ["-p", "ultramarine-python", "--features", "pyo3/extension-module"];
-    for packages in [&python[..], &["-p", "ultramarine-conform"]] {
-        sh::run(sh::cargo(&[&["build", "--release", "--quiet"][..], packages].concat()))?;
+    programs(&to)?;
+    packages(&to)?;
+    wheels(&to.join("wheels"))?;
+    std::fs::write(to.join("commit"), commit()?)?;
+    let (bundle, tree) = (size(&to)?, tree_size()?);
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    println!("target/gpu: {:.1} MiB; the tree: {:.1} MiB", mib(bundle), mib(tree));
+    if bundle + tree > MOST {
+        bail!("more than {:.0} MiB together. Leave out wheels or programs.", mib(MOST));
     }
-    let release = sh::root().join("target/release");
-    let Built::At(plugin) = plugins::cuda()? else { bail!("the CUDA backend was not built") };
-    let python = to.join("site/ultramarine");
+    println!("Bring both to a machine with a GPU, and run there");
+    println!("    python3 testing/gpu-checks/check.py --out DIR");
+    Ok(())
+}
+
+/// The plugin, the kit and the native benchmarks.
+fn programs(to: &Path) -> Result<()> {
+    let Built::At(plugin) = plugins::cuda(Profile::Release)? else {
+        bail!("the CUDA backend was not built")
+    };
+    copy_stripped(&plugin, &to.join("backends/libultramarine-cuda.so"))?;
+    for program in ["ultramarine-conform"].iter().chain(&BENCHES) {
+        copy_stripped(&Profile::Release.folder().join(program), &to.join("bin").join(program))?;
+    }
+    Ok(())
+}
+
+/// Python packages with their extension modules: ultramarine, the DLPack checks, the example axpby.
+fn packages(to: &Path) -> Result<()> {
+    for package in [ULTRAMARINE, DLPACK_CHECK] {
+        let folder = to.join("site").join(package.import_name());
+        strip(&package.copy_to(&folder, Profile::Release)?)?;
+    }
     let axpby = sh::root().join("examples/extensions/axpby");
-    let mut build = sh::cargo(&["build", "--release", "--quiet"]);
-    build.current_dir(&axpby);
-    sh::run(build)?;
+    let mut extension = sh::cargo(&["build", "--release", "--quiet", "--target-dir", "target"]);
+    extension.current_dir(&axpby);
+    sh::run(extension)?;
     let package = to.join("site/ultramarine_axpby");
-    tree(&axpby.join("python/ultramarine_axpby"), &package)?;
-    tree(&sh::root().join("python/ultramarine"), &python)?;
-    for (from, file) in [
-        (release.join("lib_core.so"), python.join("_core.abi3.so")),
-        (plugin, to.join("backends/libultramarine-cuda.so")),
-        (axpby.join("target/release/lib_native.so"), package.join("_native.abi3.so")),
-        (release.join("ultramarine-conform"), to.join("bin/ultramarine-conform")),
-    ] {
-        copy(&from, &file)?;
-        // Symbols for debuggers are most of it.
-        sh::run(sh::cmd("strip", &["--strip-unneeded", &file.to_string_lossy()]))?;
-    }
-    // Wheels that the machine lacks, for comparison: what is laid there by hand stays.
-    std::fs::create_dir_all(to.join("wheels"))?;
-    println!("target/gpu: bring it and this tree to a machine with a GPU, and run there");
-    println!("    python3 crates/ultramarine-cuda/machine/check.py");
-    Ok(())
+    sh::copy_tree(&axpby.join("python/ultramarine_axpby"), &package)?;
+    copy_stripped(&axpby.join("target/release/lib_native.so"), &package.join("_native.abi3.so"))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    if let Some(directory) = to.parent() {
-        std::fs::create_dir_all(directory)?;
+/// Downloads the wheels that the machine may lack; those of an earlier call are used again.
+fn wheels(to: &Path) -> Result<()> {
+    let kept = sh::root().join("target/gpu-wheels");
+    let venv = Venv::open(".venv")?;
+    let download = || {
+        if kept.exists() {
+            std::fs::remove_dir_all(&kept)?;
+        }
+        let folder = kept.to_string_lossy();
+        let what = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"];
+        let python = ["--python-version", "3.12", "--implementation", "cp"];
+        let place = ["--dest", &folder, "-r", WHEELS];
+        let mut args = [&what[..], &python, &place].concat();
+        // pip takes the name of a platform exactly.
+        let platforms: Vec<String> =
+            [39, 35, 34, 28, 27, 17].iter().map(|n| format!("manylinux_2_{n}_x86_64")).collect();
+        for platform in platforms.iter().map(String::as_str).chain(["manylinux2014_x86_64"]) {
+            args.extend(["--platform", platform]);
+        }
+        sh::run(venv.python(&args))
+    };
+    match kept.is_dir() {
+        true => venv.once_for("gpu-wheels", |file| file == Path::new(WHEELS), download)?,
+        false => download()?,
     }
-    std::fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
-    Ok(())
+    sh::copy_tree(&kept, to)
 }
 
-/// The files of a package, without what Python and builds leave there.
-fn tree(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in
-        std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?
-    {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name == "__pycache__" || name.ends_with(".so") {
-            continue;
-        }
-        match path.is_dir() {
-            true => tree(&path, &to.join(name))?,
-            false => copy(&path, &to.join(name))?,
-        }
-    }
-    Ok(())
+/// The commit, `-changed` behind it if files differ, as `bench/record.py` writes it.
+fn commit() -> Result<String> {
+    let hash = sh::read(sh::cmd("git", &["rev-parse", "--short=9", "HEAD"]))?;
+    let changed = sh::read(sh::cmd("git", &["status", "--porcelain", "--untracked-files=no"]))?;
+    let suffix = if changed.trim().is_empty() { "" } else { "-changed" };
+    Ok(format!("{}{suffix}\n", hash.trim()))
+}
+
+fn copy_stripped(from: &Path, to: &Path) -> Result<()> {
+    sh::copy(from, to)?;
+    strip(to)
+}
+
+/// Removes the symbols of a program or a library, which are most of it.
+fn strip(file: &Path) -> Result<()> {
+    sh::run(sh::cmd("strip", &["--strip-unneeded", &file.to_string_lossy()]))
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// The bytes of all files in a folder.
+fn size(folder: &Path) -> Result<u64> {
+    list(folder)?.iter().try_fold(0, |sum, path| {
+        Ok(sum + if path.is_dir() { size(path)? } else { std::fs::metadata(path)?.len() })
+    })
+}
+
+/// The bytes of the files that git knows or would add.
+fn tree_size() -> Result<u64> {
+    let sizes = sh::tree()?.into_iter().map(|file| std::fs::metadata(sh::root().join(file)));
+    sizes.map(|about| Ok(about?.len())).sum()
 }

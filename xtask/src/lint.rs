@@ -1,6 +1,8 @@
 //! `cargo xtask lint`: what needs no run to be seen.
 
 use crate::boundaries;
+use crate::minutes;
+use crate::profile::Profile;
 use crate::python::Venv;
 use crate::sh;
 use anyhow::{Context, Result, bail};
@@ -17,59 +19,76 @@ const LONGER: &[(&str, &str)] = &[
 
 /// Crates that are workspaces of their own: the fuzz target, which wants flags of its own, and extensions.
 const FUZZ: &str = "crates/ultramarine-dlpack/fuzz";
-const EXTENSIONS: &[&str] = &["examples/extensions/axpby", "python/tests/extension/panicking"];
+const EXTENSIONS: &[&str] =
+    &["examples/extensions/axpby", "python/tests/extensions/sources/panicking"];
 
 /// Checks all of it, also after a failure.
 pub fn run() -> Result<()> {
     let mut failed = Vec::new();
-    let mut check = |name: &str, result: Result<()>| {
-        if let Err(error) = result {
+    for (name, check) in CHECKS {
+        sh::say(name);
+        if let Err(error) = minutes::step(&format!("lint: {name}"), check) {
             eprintln!("error: {error:#}");
-            failed.push(name.to_owned());
+            failed.push(*name);
         }
-    };
-    sh::say("rustfmt");
-    check("rustfmt", sh::run(sh::cargo(&["fmt", "--all", "--check"])));
-    // Modules that a macro finds are not seen from the crate's root.
-    check("rustfmt of the operations", operations_formatted());
-    for folder in [&[FUZZ][..], EXTENSIONS].concat() {
-        let manifest = format!("{folder}/Cargo.toml");
-        let fmt = ["fmt", "--check", "--manifest-path", &manifest];
-        check(&format!("rustfmt of {folder}"), sh::run(sh::cargo(&fmt)));
     }
-
-    sh::say("clippy");
-    let lints = ["-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"];
-    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--"];
-    check("clippy", sh::run(sh::cargo(&[&clippy[..], &lints].concat())));
-    for folder in EXTENSIONS {
-        let manifest = format!("{folder}/Cargo.toml");
-        let clippy = ["clippy", "--quiet", "--manifest-path", &manifest, "--"];
-        let mut clippy = sh::cargo(&[&clippy[..], &lints].concat());
-        clippy.env("CARGO_TARGET_DIR", sh::root().join("target/extensions"));
-        check(&format!("clippy of {folder}"), sh::run(clippy));
-    }
-
-    sh::say("rustdoc");
-    let mut doc = sh::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
-    doc.env("RUSTDOCFLAGS", "-D warnings");
-    check("rustdoc", sh::run(doc));
-
-    sh::say("ruff");
-    check("ruff", ruff());
-
-    check("boundaries", boundaries::run());
-
-    sh::say("generated files");
-    check("generated files", crate::generate::check());
-
-    sh::say("length of files");
-    check("length of files", lengths());
-
+    minutes::show()?;
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
     Ok(())
+}
+
+/// A check and its name.
+type Check = (&'static str, fn() -> Result<()>);
+
+const CHECKS: &[Check] = &[
+    ("rustfmt", rustfmt),
+    ("clippy", clippy),
+    ("clippy of the extensions", clippy_of_extensions),
+    ("rustdoc", rustdoc),
+    ("ruff", ruff),
+    ("boundaries", boundaries::run),
+    ("generated files", crate::generate::check),
+    ("length of files", lengths),
+];
+
+const LINTS: [&str; 5] = ["--", "-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"];
+
+fn rustfmt() -> Result<()> {
+    sh::run(sh::cargo(&["fmt", "--all", "--check"]))?;
+    // Modules that a macro finds are not seen from the crate's root.
+    operations_formatted()?;
+    for folder in [&[FUZZ][..], EXTENSIONS].concat() {
+        let manifest = format!("{folder}/Cargo.toml");
+        sh::run(sh::cargo(&["fmt", "--check", "--manifest-path", &manifest]))?;
+    }
+    Ok(())
+}
+
+/// Clippy over the workspace, with the profile of the tests: macros and build scripts are built once for both.
+fn clippy() -> Result<()> {
+    let profile = Profile::Checked.argument();
+    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", &profile];
+    sh::run(sh::cargo(&[&clippy[..], &LINTS].concat()))
+}
+
+fn clippy_of_extensions() -> Result<()> {
+    for folder in EXTENSIONS {
+        let manifest = format!("{folder}/Cargo.toml");
+        let clippy = ["clippy", "--quiet", "--manifest-path", &manifest];
+        let mut clippy = sh::cargo(&[&clippy[..], &LINTS].concat());
+        clippy.env("CARGO_TARGET_DIR", sh::root().join("target/extensions"));
+        sh::run(clippy)?;
+    }
+    Ok(())
+}
+
+fn rustdoc() -> Result<()> {
+    let profile = Profile::Checked.argument();
+    let mut doc = sh::cargo(&["doc", "--workspace", "--no-deps", "--quiet", &profile]);
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    sh::run(doc)
 }
 
 fn operations_formatted() -> Result<()> {

@@ -11,9 +11,12 @@ mod fuzz;
 mod generate;
 mod gpu;
 mod lint;
+mod minutes;
 mod package;
 mod plugins;
+mod profile;
 mod python;
+mod report;
 mod sanitize;
 mod sh;
 mod test;
@@ -25,12 +28,13 @@ const HELP: &str = "\
 usage: cargo xtask COMMAND
 
   demo             build, make .venv, train a classifier of digits and show what it learnt
-  test             Rust tests, Python tests, type checks, comparison with mlx
+  test [--full]    Rust tests, Python tests, type checks, comparison with mlx; --full: also what takes hours
+                   (every combination of operation, dtype and layout, long fuzzing, all sanitizers)
   lint             formatting, clippy, documentation, ruff, length of files
-  bench [NAME...]  our figures beside numpy, torch, jax and mlx; NAMEs pick workloads (dlpack:
-                   how long arrays take to and from other libraries)
+  bench [NAME...]  our figures beside numpy, torch, jax and mlx, as tables and JSON in target/bench/; NAMEs pick
+                   groups (dlpack, axpby, gemm ...) or workloads; --keep copies the JSON to bench/history/
   plugins          build the plugins that are made of this repository into target/backends/
-  gpu              lay out in target/gpu/ what checks the CUDA backend on a machine with a GPU and no Rust
+  gpu              the bundle in target/gpu/ that checks and times the CUDA backend on a machine with a GPU and no Rust
   conform          run the conformance kit on every backend that this repository builds
   fuzz             tensors' headers that a fuzzer makes, against the validation: --runs N (a million),
                    --keep adds what reaches more of the code to the corpus
@@ -41,19 +45,18 @@ usage: cargo xtask COMMAND
   package          build the wheel into dist/, check its size, install it afresh, import it
 
 All but lint and package leave their Python packages in .venv (bench: .venv-bench); delete
-those directories to start afresh. ULTRAMARINE_TEST_FULL=1 makes `test` compare every
-combination of operation, dtype and layout instead of a sample.";
+those directories to start afresh.";
 
 fn run() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let command = args.next();
     let rest: Vec<String> = args.collect();
-    if !matches!(command.as_deref(), Some("bench" | "fuzz")) && !rest.is_empty() {
+    if !matches!(command.as_deref(), Some("bench" | "fuzz" | "test")) && !rest.is_empty() {
         bail!("{} takes no arguments\n\n{HELP}", command.unwrap_or_default());
     }
     match command.as_deref() {
         Some("demo") => demo::run(),
-        Some("test") => test::run(),
+        Some("test") => test::command(&rest),
         Some("lint") => lint::run(),
         Some("bench") => bench::run(&rest),
         Some("package") => package::run(),

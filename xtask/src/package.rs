@@ -1,6 +1,7 @@
 //! `cargo xtask package`: the wheel, and proof that it can be used.
 
 use crate::plugins::{self, Built};
+use crate::profile::Profile;
 use crate::python::Venv;
 use crate::sh;
 use anyhow::{Context, Result, bail};
@@ -47,6 +48,7 @@ pub fn run() -> Result<()> {
     }
     sh::run(fresh.python(&["-m", "ultramarine", "backends"]))?;
     cuda(&venv, &fresh)?;
+    dlpack_check(&venv, &fresh)?;
     let import = best_seconds(&fresh, "import ultramarine")? - best_seconds(&fresh, "pass")?;
     println!("importing takes {:.1} ms beyond the interpreter's start", import * 1e3);
     Ok(())
@@ -55,7 +57,9 @@ pub fn run() -> Result<()> {
 /// The CUDA backend's wheel: built, installed beside, found. Where there is no GPU it says so.
 fn cuda(venv: &Venv, fresh: &Venv) -> Result<()> {
     sh::say("building the wheel of the CUDA backend");
-    let Built::At(library) = plugins::cuda()? else { bail!("the CUDA backend was not built") };
+    let Built::At(library) = plugins::cuda(Profile::Release)? else {
+        bail!("the CUDA backend was not built")
+    };
     venv.pip_install(&["setuptools>=77"])?;
     let wheel =
         ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", "dist/cuda"];
@@ -77,6 +81,19 @@ fn cuda(venv: &Venv, fresh: &Venv) -> Result<()> {
         bail!("the installed backend is not found: {}", told.trim());
     }
     Ok(())
+}
+
+/// The wheel of the DLPack checks: built, installed beside, run on the installed package.
+fn dlpack_check(venv: &Venv, fresh: &Venv) -> Result<()> {
+    sh::say("building the wheel of the DLPack checks");
+    let manifest = "crates/ultramarine-dlpack-check/Cargo.toml";
+    let build = ["-m", "maturin", "build", "--release", "--quiet", "--out", "dist/dlpack-check"];
+    sh::run(venv.python(&[&build[..], &["--manifest-path", manifest]].concat()))?;
+    let wheel = only_wheel(sh::root().join("dist/dlpack-check"))?;
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    println!("dist/dlpack-check/{name}: {:.2} MB", std::fs::metadata(&wheel)?.len() as f64 / 1e6);
+    fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
+    sh::run(fresh.python(&["-m", "ultramarine_dlpack_check", "--only", "valid/*"]))
 }
 
 fn only_wheel(dist: PathBuf) -> Result<PathBuf> {

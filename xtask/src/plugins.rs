@@ -1,6 +1,8 @@
 //! The backends that this repository holds as plugins, built into `target/backends`: the
-//! examples in C with the C compiler and the contract's headers alone, the CPU crate by cargo.
+//! examples in C with the C compiler and the contract's headers alone, the CPU crate and CUDA's by cargo, with the
+//! profile `checked`.
 
+use crate::profile::Profile;
 use crate::sh;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -21,7 +23,8 @@ pub enum Built {
 
 /// `cargo xtask plugins`: all of them; what this machine cannot build is said.
 pub fn run() -> Result<()> {
-    let mut all = vec![("minimal", minimal()?), ("opencl", opencl()?), ("cuda", cuda()?)];
+    let mut all =
+        vec![("minimal", minimal()?), ("opencl", opencl()?), ("cuda", cuda(Profile::Checked)?)];
     if cfg!(target_arch = "x86_64") {
         for variant in CPU_VARIANTS {
             all.push((variant, cpu(variant)?));
@@ -91,17 +94,22 @@ pub fn overlay() -> Result<Built> {
 /// The CPU crate as a plugin.
 fn cpu(variant: &str) -> Result<Built> {
     let to = directory().join(format!("libultramarine-cpu-{variant}.so"));
-    let mut build = sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-cpu-plugin"]);
+    let profile = Profile::Checked;
+    let mut build = profile.workspace("build", &["--quiet"]);
     build.env("ULTRAMARINE_CPU_VARIANT", variant);
     sh::run(build)?;
-    place(&sh::root().join("target/release/libultramarine_cpu_plugin.so"), &to)
+    place(&profile.folder().join("libultramarine_cpu_plugin.so"), &to)
 }
 
-/// The CUDA backend. It is built without any of NVIDIA's files, so everywhere.
-pub fn cuda() -> Result<Built> {
-    sh::run(sh::cargo(&["build", "--release", "--quiet", "-p", "ultramarine-cuda"]))?;
-    let from = sh::root().join("target/release/libultramarine_cuda.so");
-    place(&from, &directory().join("libultramarine-cuda.so"))
+/// The CUDA backend. It is built without any of NVIDIA's files, so everywhere. What packages ship stays where
+/// cargo builds it.
+pub fn cuda(profile: Profile) -> Result<Built> {
+    profile.build()?;
+    let from = profile.folder().join("libultramarine_cuda.so");
+    match profile {
+        Profile::Checked => place(&from, &directory().join("libultramarine-cuda.so")),
+        Profile::Release => Ok(Built::At(from)),
+    }
 }
 
 /// The CUDA driver and NVRTC that the tests have where there is no GPU, in a directory: they run
@@ -113,7 +121,7 @@ pub fn emulated_cuda() -> Result<Built> {
         return Ok(Built::Missing("there is no C++ compiler (Debian: g++)".to_owned()));
     }
     let mut make = sh::cmd("make", &["--quiet", &format!("OUT={}", out.display())]);
-    make.current_dir(sh::root().join("crates/ultramarine-cuda/emulator"));
+    make.current_dir(sh::root().join("testing/cuda-emulator"));
     sh::run(make)?;
     Ok(Built::At(out))
 }
@@ -121,7 +129,7 @@ pub fn emulated_cuda() -> Result<Built> {
 /// The CUDA backend where [`emulate`] can show it a device.
 pub fn on_emulator() -> Result<Built> {
     Ok(match emulated_cuda()? {
-        Built::At(_) => cuda()?,
+        Built::At(_) => cuda(Profile::Checked)?,
         missing => missing,
     })
 }
@@ -136,7 +144,12 @@ pub fn emulate(command: &mut Command) {
     }
 }
 
-/// The texts of all kernels that ran on the emulated driver, for NVIDIA's own compiler.
+/// Where PoCL keeps the kernels that it compiled.
+pub fn pocl_cache() -> PathBuf {
+    sh::root().join("target/pocl")
+}
+
+/// The sources of all kernels that ran on the emulated driver, for NVIDIA's own compiler.
 pub fn sources() -> PathBuf {
     sh::root().join("target/cuda-sources")
 }

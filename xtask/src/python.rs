@@ -1,8 +1,10 @@
 //! Python: finding it, making environments, installing packages and our own package in them.
 
+use crate::profile::Profile;
 use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::collections::hash_map::DefaultHasher;
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,6 +52,55 @@ fn find() -> Result<Base> {
         });
     }
     bail!(NO_PYTHON)
+}
+
+/// A Python package of this repository with a module in Rust.
+pub struct Package {
+    /// Its name on an index.
+    name: &'static str,
+    /// Its files in Python, in a folder that is called as it is imported.
+    folder: &'static str,
+    /// The library that cargo builds.
+    library: &'static str,
+    /// The module's file in the package.
+    module: &'static str,
+}
+
+/// The package of this project.
+pub const ULTRAMARINE: Package = Package {
+    name: "ultramarine",
+    folder: "python/ultramarine",
+    library: "_core",
+    module: "_core.abi3.so",
+};
+
+/// The DLPack checks for any library.
+pub const DLPACK_CHECK: Package = Package {
+    name: "ultramarine-dlpack-check",
+    folder: "crates/ultramarine-dlpack-check/python/ultramarine_dlpack_check",
+    library: "_lab",
+    module: "_lab.abi3.so",
+};
+
+impl Package {
+    /// The module as cargo builds it.
+    fn built(&self, profile: Profile) -> PathBuf {
+        let name = [DLL_PREFIX, self.library, DLL_SUFFIX].concat();
+        profile.folder().join(name)
+    }
+
+    /// The name that it is imported by.
+    pub fn import_name(&self) -> &str {
+        self.folder.rsplit('/').next().unwrap_or(self.folder)
+    }
+
+    /// Copies the files in Python and the module to the folder `to`. Returns the module's path.
+    pub fn copy_to(&self, to: &Path, profile: Profile) -> Result<PathBuf> {
+        sh::copy_tree(&sh::root().join(self.folder), to)?;
+        let module = to.join(self.module);
+        sh::copy(&self.built(profile), &module)?;
+        Ok(module)
+    }
 }
 
 /// A virtual environment in the repository.
@@ -117,8 +168,12 @@ impl Venv {
 
     /// `pip install`, quietly.
     pub fn pip_install(&self, args: &[&str]) -> Result<()> {
+        sh::run(self.pip(args))
+    }
+
+    fn pip(&self, args: &[&str]) -> Command {
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        sh::run(self.python(&[&pip[..], args].concat()))
+        self.python(&[&pip[..], args].concat())
     }
 
     /// Installs the pinned packages of `python/requirements/{list}.txt`, unless this very
@@ -144,13 +199,40 @@ impl Venv {
         })
     }
 
-    /// Builds our package and installs it, unless nothing that goes into it has changed.
-    /// The build uses cargo's own target directory, so what the Rust tests built is not built again.
-    pub fn install_ours(&self) -> Result<()> {
-        self.once("ultramarine", hash(&sources()?), || {
+    /// Builds the wheel of `ultramarine` as a user does and installs it, unless nothing that goes into it has
+    /// changed.
+    pub fn install_wheel(&self) -> Result<()> {
+        self.once("ultramarine", hash(&("release", files_where(goes_in)?)), || {
             sh::say("building and installing the Python package ultramarine");
+            self.remove(&ULTRAMARINE)?;
             self.pip_install(&["--no-build-isolation", "--no-deps", "--force-reinstall", "."])
         })
+    }
+
+    /// Lays out a package for the tests, with the module that `cargo build` left in the profile's folder: maturin would
+    /// build the whole workspace again, because it selects other packages and so other features.
+    pub fn lay_out(&self, package: &Package, profile: Profile) -> Result<()> {
+        let built = package.built(profile);
+        let about = std::fs::metadata(&built)
+            .with_context(|| format!("cargo build left no {}", built.display()))?;
+        let state = (profile.name(), about.len(), about.modified()?, files(package.folder)?);
+        self.once(package.name, hash(&state), || {
+            package.copy_to(&self.remove(package)?, profile).map(drop)
+        })
+    }
+
+    /// Removes an installed package, however it was installed, and returns the folder that it has when installed.
+    fn remove(&self, package: &Package) -> Result<PathBuf> {
+        let pip = ["-m", "pip", "uninstall", "--quiet", "--yes", package.name];
+        sh::read(self.python(&[&pip[..], &["--disable-pip-version-check"]].concat()))?;
+        const SITE: &str = "import sysconfig; print(sysconfig.get_path('platlib'))";
+        let site = sh::read(self.python(&["-c", SITE]))?;
+        let folder = Path::new(site.trim()).join(package.import_name());
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        Ok(folder)
     }
 
     /// Runs `work` unless it was done for the files of the tree that `goes_in` picks, as they are now.
@@ -160,7 +242,7 @@ impl Venv {
         goes_in: impl Fn(&Path) -> bool,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        self.once(name, hash(&files(goes_in)?), work)
+        self.once(name, hash(&files_where(goes_in)?), work)
     }
 
     /// Runs `work` unless the stamp `name` says that it was done for this very `state`.
@@ -184,19 +266,22 @@ fn hash(value: &impl Hash) -> u64 {
 /// A file with its size and its time of change.
 type Seen = (PathBuf, u64, u128);
 
-/// Every file that goes into the Python package.
-fn sources() -> Result<Vec<Seen>> {
-    files(|f| {
-        let tests = f.starts_with("python/tests") || f.starts_with("python/requirements");
-        let code = f.starts_with("crates") || f.starts_with("python");
-        let manifest =
-            ["Cargo.toml", "Cargo.lock", "pyproject.toml"].iter().any(|m| f == Path::new(m));
-        (code && !tests) || manifest
-    })
+/// Whether a file of the tree goes into the wheel.
+fn goes_in(file: &Path) -> bool {
+    let tests = file.components().any(|folder| folder.as_os_str() == "tests");
+    let code = file.starts_with("crates") || file.starts_with("python");
+    let manifest =
+        ["Cargo.toml", "Cargo.lock", "pyproject.toml"].iter().any(|m| file == Path::new(m));
+    (code && !tests) || manifest
+}
+
+/// The files of the tree in a folder.
+fn files(folder: &str) -> Result<Vec<Seen>> {
+    files_where(|file| file.starts_with(folder))
 }
 
 /// The files of the tree that `goes_in` picks.
-fn files(goes_in: impl Fn(&Path) -> bool) -> Result<Vec<Seen>> {
+fn files_where(goes_in: impl Fn(&Path) -> bool) -> Result<Vec<Seen>> {
     let mut list = Vec::new();
     for file in sh::tree()?.into_iter().filter(|f| goes_in(f)) {
         let about = std::fs::metadata(sh::root().join(&file))?;

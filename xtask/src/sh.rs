@@ -114,6 +114,20 @@ pub fn follow(mut command: Command, seen: impl FnMut(&str)) -> Result<bool> {
     Ok(child.wait()?.success())
 }
 
+/// Runs a `cargo test` command: whether it succeeded, and the totals over all its binaries in words.
+pub fn test_totals(command: Command) -> Result<(bool, String)> {
+    let mut totals = [0u64; 3];
+    let succeeded = follow(command, |line| {
+        if let Some(result) = line.strip_prefix("test result:") {
+            for (total, word) in totals.iter_mut().zip(["passed", "failed", "ignored"]) {
+                *total += count_before(result, word);
+            }
+        }
+    })?;
+    let [passed, failed, ignored] = totals;
+    Ok((succeeded, format!("{passed} passed, {failed} failed, {ignored} ignored")))
+}
+
 /// Prints what comes, or keeps it, and hands each line to `seen`.
 fn lines(out: PipeReader, mut seen: impl FnMut(&str)) -> Result<()> {
     for line in BufReader::new(out).split(b'\n') {
@@ -121,6 +135,35 @@ fn lines(out: PipeReader, mut seen: impl FnMut(&str)) -> Result<()> {
         let line = String::from_utf8_lossy(&line);
         print(&line);
         seen(&line);
+    }
+    Ok(())
+}
+
+/// Copies a file, and makes the folder that it goes to.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    if let Some(folder) = to.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    // A new file: programs that have the former one open keep it.
+    let _ = std::fs::remove_file(to);
+    std::fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
+    Ok(())
+}
+
+/// Copies the files of a Python package, without what Python and builds leave there.
+pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    let entries =
+        std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name == "__pycache__" || name.ends_with(".so") {
+            continue;
+        }
+        match path.is_dir() {
+            true => copy_tree(&path, &to.join(name))?,
+            false => copy(&path, &to.join(name))?,
+        }
     }
     Ok(())
 }

@@ -1,0 +1,49 @@
+//! The two profiles that commands build with.
+
+use crate::sh;
+use anyhow::Result;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A profile of the workspace's Cargo.toml.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// What tests run: optimised, with debug assertions and overflow checks.
+    Checked,
+    /// What packages ship and benches time.
+    Release,
+}
+
+impl Profile {
+    /// The profile's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Checked => "checked",
+            Profile::Release => "release",
+        }
+    }
+
+    /// The argument of cargo and maturin that chooses the profile.
+    pub fn argument(self) -> String {
+        format!("--profile={}", self.name())
+    }
+
+    /// `cargo {command}` of the whole workspace, with further arguments. Commands that select the same packages and
+    /// features share what they build, so all that tests run is built by way of this.
+    pub fn workspace(self, command: &str, args: &[&str]) -> Command {
+        let mut cargo = sh::cargo(&[command, "--workspace", &self.argument()]);
+        // Otherwise the Python modules would want a library of Python to link with.
+        cargo.args(["--features", "ultramarine-python/extension-module"]).args(args);
+        cargo
+    }
+
+    /// Builds all libraries and programs of the workspace.
+    pub fn build(self) -> Result<()> {
+        sh::run(self.workspace("build", &["--quiet"]))
+    }
+
+    /// The folder of what cargo builds with it.
+    pub fn folder(self) -> PathBuf {
+        sh::root().join("target").join(self.name())
+    }
+}
