@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -202,6 +203,8 @@ def main() -> int:
     if not PLUGIN.is_file():
         print(f"no bundle: {PLUGIN} is missing. Run `cargo xtask gpu` where there is Rust.")
         return 2
+    # The bundle's: the machine may have another history, or none.
+    os.environ[record.COMMIT] = (BUNDLE / "commit").read_text().strip()
     env = steps.environment()
     name = device(env)
     if name is None:

@@ -115,7 +115,7 @@ def test_help_lists_steps_and_minutes() -> None:
 
 def test_a_dry_run_prints_the_commands() -> None:
     told = run("--dry-run").stdout
-    assert "-m ops --backend" in told and "--strict-for cuda" in told and "bench.run gpu" in told
+    assert "-m ops --backend=" in told and "--strict-for=cuda" in told and "bench.run gpu" in told
     assert "endurance" not in told and "endurance.py 100000" in run("--dry-run", "endurance").stdout
     assert run("--dry-run", "kit").stdout.startswith("kit (at most")
 

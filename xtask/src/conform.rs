@@ -59,6 +59,7 @@ pub fn check(backend: &Backend) -> Result<Outcome> {
     };
     let mut last = String::new();
     let mut kit = kit(&["--grade", backend.grade, &plugin]);
+    kit.env("POCL_CACHE_DIR", plugins::pocl_cache());
     if backend.name == EMULATED {
         plugins::emulate(&mut kit);
         // Every kernel is compiled by a C++ compiler at its first use.

@@ -37,9 +37,13 @@ impl Profile {
         cargo
     }
 
-    /// Builds all libraries and programs of the workspace.
+    /// Builds all libraries of the workspace, and the programs that tests and the bundle for GPUs run.
     pub fn build(self) -> Result<()> {
-        sh::run(self.workspace("build", &["--quiet"]))
+        let mut build = self.workspace("build", &["--quiet", "--lib"]);
+        for program in ["ultramarine-conform", "ultramarine-probe", "limits", "gemm"] {
+            build.args(["--bin", program]);
+        }
+        sh::run(build)
     }
 
     /// The folder of what cargo builds with it.

@@ -44,9 +44,11 @@ fn build() -> std::io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// Where PoCL keeps compiled kernels: without it every process compiles every kernel again.
+/// Where PoCL keeps compiled kernels, unless the environment says it: otherwise every process would compile every
+/// kernel again.
 pub fn cache() -> PathBuf {
-    let path = workshop::target().join("opencl/pocl-cache");
+    let given = std::env::var_os("POCL_CACHE_DIR").map(PathBuf::from);
+    let path = given.unwrap_or_else(|| workshop::target().join("opencl/pocl-cache"));
     std::fs::create_dir_all(&path).expect("the target directory is writable");
     path
 }
