@@ -94,6 +94,24 @@ impl Package {
         self.folder.rsplit('/').next().unwrap_or(self.folder)
     }
 
+    /// Writes what pip knows of an installed package beside its folder: other packages may depend on it.
+    fn describe(&self, folder: &Path) -> Result<()> {
+        let about = format!("{}-{}.dist-info", self.import_name(), env!("CARGO_PKG_VERSION"));
+        let name = self.import_name();
+        let metadata = format!(
+            "Metadata-Version: 2.1\nName: {}\nVersion: {}\n",
+            self.name,
+            env!("CARGO_PKG_VERSION")
+        );
+        // The files that pip removes; the folder itself is removed with what is in it.
+        let files = format!("{name}/__init__.py,,\n{about}/METADATA,,\n{about}/RECORD,,\n");
+        let about = folder.with_file_name(about);
+        std::fs::create_dir_all(&about)?;
+        std::fs::write(about.join("METADATA"), metadata)?;
+        std::fs::write(about.join("RECORD"), files)
+            .with_context(|| format!("cannot write to {}", about.display()))
+    }
+
     /// Copies the files in Python and the module to the folder `to`. Returns the module's path.
     pub fn copy_to(&self, to: &Path, profile: Profile) -> Result<PathBuf> {
         sh::copy_tree(&sh::root().join(self.folder), to)?;
@@ -217,7 +235,9 @@ impl Venv {
             .with_context(|| format!("cargo build left no {}", built.display()))?;
         let state = (profile.name(), about.len(), about.modified()?, files(package.folder)?);
         self.once(package.name, hash(&state), || {
-            package.copy_to(&self.remove(package)?, profile).map(drop)
+            let folder = self.remove(package)?;
+            package.copy_to(&folder, profile)?;
+            package.describe(&folder)
         })
     }
 
