@@ -203,13 +203,13 @@ def main() -> int:
     if not PLUGIN.is_file():
         print(f"no bundle: {PLUGIN} is missing. Run `cargo xtask gpu` where there is Rust.")
         return 2
-    # The bundle's: the machine may have another history, or none.
-    os.environ[record.COMMIT] = (BUNDLE / "commit").read_text().strip()
     env = steps.environment()
     name = device(env)
     if name is None:
         return 2
-    commit = record.commit()
+    # The bundle's: the machine may have another history, or none.
+    commit = (BUNDLE / "commit").read_text().strip()
+    os.environ[record.COMMIT] = env[record.COMMIT] = commit
     print(f"{name}; commit {commit}; {record.cpu()['cores']} cores\n", flush=True)
     asked.out.mkdir(parents=True, exist_ok=True)
     before = set(asked.out.glob("*.json"))

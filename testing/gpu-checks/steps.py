@@ -127,11 +127,11 @@ def alone(
 STEPS: dict[str, Step] = {
     "correctness": Step(
         "kit, op suite (strict), random cases; interchange, kernels, examples: side by side",
-        4,
+        5,
         correctness,
         usual=True,
     ),
-    "figures": Step("figures of the GPU and the CPU, as JSON", 3, figures, usual=True),
+    "figures": Step("figures of the GPU and the CPU, as JSON", 2, figures, usual=True),
     "endurance": Step(
         "100,000 training steps in constant memory",
         7,
@@ -139,12 +139,12 @@ STEPS: dict[str, Step] = {
     ),
     "faults": Step(
         "out of memory, faulting kernels, kernels that do not compile",
-        2,
+        0.2,
         alone("faults", script("faults.py"), 300, 12),
     ),
     "sanitize": Step(
         "compute-sanitizer's four tools over every family of kernels",
-        5,
+        0.5,
         alone("sanitize", script("sanitize.py"), 540, 16),
     ),
 }
