@@ -2,11 +2,11 @@
 
 use crate::{
     backend,
+    backend::buffer::{Buffer, BufferRef},
     device::Device,
     dtype::{Dtype, Element},
     error::{Error, Result},
     eval, interchange,
-    memory::buffer::{Buffer, BufferRef},
     node::{Inputs, Node, Value},
     ops::{self, Op},
     placement,
@@ -314,7 +314,7 @@ impl Array {
         if !value.buffer.as_ptr().is_null() || value.buffer.bytes() == 0 {
             return Ok((value.clone(), true));
         }
-        Ok((backend::host_value(self)?, false))
+        Ok((crate::array::host_value(self)?, false))
     }
 
     /// Evaluates and returns a row-major array with the same elements (itself when
@@ -340,7 +340,7 @@ impl Array {
     /// As [`Array::eval`].
     pub fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let array = self.to_contiguous()?;
-        let value = backend::host_value(&array)?;
+        let value = crate::array::host_value(&array)?;
         // SAFETY: evaluated values are immutable, contiguous and kept by `value`.
         Ok(f(unsafe { std::slice::from_raw_parts(value.data(), array.nbytes()) }))
     }
@@ -411,4 +411,12 @@ impl Array {
             Scalar::from_bits(self.dtype(), u64::from_le_bytes(bits))
         })
     }
+}
+
+/// The array's value in host memory: its own, or a mirror.
+///
+/// # Errors
+/// When the copy from the device fails.
+pub(crate) fn host_value(array: &Array) -> Result<Value> {
+    backend::on_device(array.value()?, backend::host(), None)
 }

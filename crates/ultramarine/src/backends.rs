@@ -15,13 +15,12 @@
 //! | `ULTRAMARINE_VALIDATE=1` | what host and backends do is checked, see [`validation_findings`] |
 //! | `ULTRAMARINE_LOG` | `off`, `error`, `warning` (default), `info`, `debug` |
 
-pub use crate::backend::{
-    BackendInfo, backend_of as get, backends, by_name, register, validated, validation_findings,
-};
-pub use crate::device::device_count;
+pub use crate::backend::{BackendInfo, backends, by_name, register};
+pub use crate::devices::{backend_of as get, device_count};
+pub use ultramarine_runtime::validate::{validated, validation_findings};
 
 #[cfg(feature = "loader")]
-pub use crate::backend::loader::{
+pub use ultramarine_runtime::loader::{
     Candidate, Code, DeviceFacts, Directory, Facts, Filter, LoadOptions, Offer, Outcome, Reason,
     Report, Rule, SearchPath, Stage, add_search_directory, load, load_all, load_best,
     loads_by_itself, probe_here, report, report_json, report_table, search_paths,

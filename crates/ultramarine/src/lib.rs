@@ -6,12 +6,7 @@
 extern crate self as ultramarine;
 
 mod array;
-mod backend;
 pub mod backends;
-mod device;
-mod device_info;
-mod dtype;
-mod error;
 mod eval;
 pub mod extension;
 pub mod fast;
@@ -19,42 +14,43 @@ pub mod fft;
 pub mod interchange;
 pub mod io;
 pub mod linalg;
-mod log;
 pub mod memory;
 mod node;
-mod once;
 mod ops;
 mod placement;
-#[doc(hidden)]
-pub mod pool;
 pub mod print;
 pub mod random;
-mod scalar;
-pub mod shape;
-mod stream;
 #[cfg(test)]
 mod testing;
-mod thread_stream;
 pub mod transforms;
 
-pub use array::Array;
+pub use ultramarine_runtime::shape;
+use ultramarine_runtime::{backend, device, devices, dtype, error, once, scalar, stream, sync};
 #[doc(hidden)]
-pub use backend::measure;
+pub use ultramarine_runtime::{measure, pool};
+
+ultramarine_runtime::built_in_backend!(ultramarine_cpu::backend_init);
+
+pub use array::Array;
+pub use backend::buffer::{Buffer, BufferRef, Export};
+pub use backend::value::Value;
 pub use backend::{
     BackendInfo, OpCount, Stats, backends, op_counts, register, reset_op_counts, reset_stats,
     set_strict, stats, strict,
 };
-pub use device::{
-    Device, DeviceType, Scope, default_device, device_count, is_available, set_default_device,
-    with_stream,
-};
-pub use device_info::{DeviceInfo, device_info};
+pub use device::{Device, DeviceType};
+/// ```
+/// use ultramarine::{Device, device_info};
+/// let info = device_info(Device::CPU)?;
+/// assert_eq!((info.architecture.as_str(), info.backend.as_str()), (std::env::consts::ARCH, "cpu"));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub use devices::device_info;
+pub use devices::{DeviceInfo, device_count, is_available};
 pub use dtype::{Category, Dtype, Element, FloatInfo, IntInfo, Kind, finfo, iinfo};
 pub use error::{Error, Result};
 pub use eval::{async_eval, eval, fusion, set_fusion};
 pub use half::{bf16, f16};
-pub use memory::buffer::{Buffer, BufferRef, Export};
-pub use node::Value;
 pub use num_complex::Complex32;
 pub use ops::{
     assemble::{PadMode, concatenate, stack},
@@ -76,8 +72,24 @@ pub use ops::{
 };
 pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};
 pub use scalar::Scalar;
-pub use stream::{Stream, default_stream, new_stream, set_default_stream, synchronize};
-pub use thread_stream::{ThreadLocalStream, clear_streams};
+pub use stream::{
+    Scope, Stream, clear_streams, default_device, default_stream, new_stream, set_default_device,
+    set_default_stream, synchronize, with_stream,
+};
+
+/// ```
+/// use ultramarine::{Array, Device, ThreadLocalStream, with_stream};
+/// let local = ThreadLocalStream::new(Device::CPU)?;
+/// let here = local.stream();
+/// assert_eq!(local.stream(), here);
+/// let there = std::thread::spawn(move || local.stream()).join();
+/// assert!(there.is_ok_and(|stream| stream != here));
+/// let x = Array::scalar(2.0f32);
+/// let y = with_stream(here, || x.square())?;
+/// assert_eq!((y.stream(), y.item::<f32>()?), (here, 4.0));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+pub use stream::ThreadLocalStream;
 
 /// The pages' examples in Rust are tested.
 #[cfg(doctest)]

@@ -5,17 +5,19 @@
 //! handles that users hold are counted apart, because what a user still holds is
 //! an output of its fused group while a mere intermediate need never be written.
 
+pub use crate::backend::value::Value;
 use crate::{
+    backend::buffer::BufferRef,
     device::{Device, DeviceType},
     dtype::Dtype,
     error::Error,
-    memory::buffer::BufferRef,
     once::SetOnce,
     ops::Op,
     placement::Place,
     scalar::Scalar,
     shape::{self, Shape, Strides},
-    stream::{Stream, lock},
+    stream::Stream,
+    sync::lock,
 };
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -24,24 +26,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The operands of a node.
 pub(crate) type Inputs = SmallVec<[Arc<Node>; 2]>;
-
-/// Where an evaluated array's elements lie.
-#[derive(Clone)]
-pub struct Value {
-    /// The memory.
-    pub buffer: BufferRef,
-    /// Bytes from the buffer's start to the first element.
-    pub offset: usize,
-    /// Strides in elements.
-    pub strides: Strides,
-}
-
-impl Value {
-    /// Address of the first element for the host.
-    pub fn data(&self) -> *mut u8 {
-        self.buffer.as_ptr().wrapping_add(self.offset)
-    }
-}
 
 const LAZY: u8 = 0;
 const CLAIMED: u8 = 1;

@@ -9,9 +9,11 @@
 use crate::{
     array::Array,
     backend,
-    device::{Device, DeviceType, default_device},
+    device::{Device, DeviceType},
+    devices,
     error::{Error, Result},
     ops::Op,
+    stream::default_device,
     stream::{self, Stream},
 };
 use std::cell::Cell;
@@ -162,7 +164,7 @@ fn allow(op: &Op, a: Device, b: Device, which: &str, other: &str) -> Result<()> 
     if transfer_policy() == TransferPolicy::Host {
         return Ok(());
     }
-    let show = |d: Device| backend::get(d).map_or(d.to_string(), |s| format!("{} {d}", s.backend));
+    let show = |d: Device| devices::get(d).map_or(d.to_string(), |s| format!("{} {d}", s.backend));
     let other = if other.is_empty() { String::new() } else { format!("{other} ") };
     Err(Error::value(
         op.name(),

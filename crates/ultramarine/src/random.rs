@@ -5,7 +5,7 @@
 
 use crate::{
     array::Array,
-    device::{Device, Scope},
+    device::Device,
     dtype::Dtype,
     error::{Error, Result},
     ops::{
@@ -16,7 +16,9 @@ use crate::{
     placement::follow,
     scalar::Scalar,
     shape::{self, Shape, Show},
-    stream::{self, lock},
+    stream,
+    stream::Scope,
+    sync::lock,
 };
 use smallvec::SmallVec;
 use std::cell::RefCell;

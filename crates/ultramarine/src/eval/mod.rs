@@ -17,16 +17,19 @@ mod run;
 
 use crate::{
     array::Array,
-    backend,
+    backend, devices,
     error::{Error, Result},
-    memory::late,
+    memory::deferred,
     node::{self, Node, next_mark},
     ops::Op,
-    stream::{self, Stream, lock},
+    stream::{self, Stream},
+    sync::lock,
 };
 use plan::Task;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use ultramarine_runtime::fork::{self, Hook, Part};
 
 static SCHEDULER: Mutex<()> = Mutex::new(());
 
@@ -105,10 +108,9 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     if arrays.iter().all(|a| a.node().is_done()) {
         return Ok(());
     }
-    #[cfg(unix)]
-    fork::register();
+    register_fork_hook();
     // What runs already goes on during a fork; what is new waits until it is over.
-    while FORKING.load(Ordering::Relaxed) && !late::in_job() {
+    while FORKING.load(Ordering::Relaxed) && !deferred::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
     let guard = lock(&SCHEDULER);
@@ -116,7 +118,7 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     if tape.is_empty() {
         return Ok(());
     }
-    if late::in_job() {
+    if deferred::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
         run::run(plan::plan(tape, mark));
@@ -142,15 +144,15 @@ fn submit_single(
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        late::job(|| run::run(plan::plan(tape, mark)));
+        deferred::job(|| run::run(plan::plan(tape, mark)));
         drop(owner);
-        late::release();
+        deferred::release();
         return Ok(());
     }
-    state.push(Box::new(move || late::job(|| run::run(plan::plan(tape, mark)))));
+    state.push(Box::new(move || deferred::job(|| run::run(plan::plan(tape, mark)))));
     drop(guard);
     state.throttle();
-    late::release();
+    deferred::release();
     Ok(())
 }
 
@@ -166,7 +168,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
         }
         match stream::state(stream) {
             Some(state) => {
-                state.push(Box::new(move || late::job(|| run::run(job))));
+                state.push(Box::new(move || deferred::job(|| run::run(job))));
                 states.push(state);
             }
             None => homeless.push((job, stream)),
@@ -178,7 +180,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
         run::fail(job, &Error::Value(format!("[eval] There is no {stream:?}.")));
     });
     states.iter().for_each(|s| s.throttle());
-    late::release();
+    deferred::release();
     Ok(())
 }
 
@@ -254,22 +256,16 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
     Ok(Claimed { tape, mark, single: if mixed { None } else { single } })
 }
 
-/// Makes a fork safe: waits until nothing runs and keeps it so until the fork is
-/// over. Registered once, when the first work is scheduled.
-#[cfg(unix)]
-pub(crate) mod fork {
-    use super::*;
-    use std::cell::RefCell;
+/// Locks of the scheduler and of the threads that wait for nodes, held over a fork.
+type Held = (MutexGuard<'static, ()>, MutexGuard<'static, ()>);
 
-    /// The locks of the scheduler, of sleepers, of the streams' list and of the backends: a child in which
-    /// another thread held one of them at the fork would never get it.
-    type Held = (MutexGuard<'static, ()>, MutexGuard<'static, ()>, stream::Held, backend::Held);
+thread_local! {
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
 
-    thread_local! {
-        static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
-    }
-
-    extern "C" fn prepare() {
+/// Makes a fork safe: waits until nothing runs and keeps it so until the fork is over.
+static HOOK: Hook = Hook {
+    prepare: || {
         // No new evaluation starts; those under way finish, for which they may need
         // the scheduler once more.
         FORKING.store(true, Ordering::SeqCst);
@@ -280,39 +276,25 @@ pub(crate) mod fork {
                 break guard;
             }
         };
-        let held = (scheduler, node::hold_sleepers(), stream::hold(), backend::hold());
-        let _ = HELD.try_with(|h| *h.borrow_mut() = Some(held));
-    }
+        let _ = HELD.try_with(|h| *h.borrow_mut() = Some((scheduler, node::hold_sleepers())));
+    },
+    parent: after_fork,
+    child: after_fork,
+};
 
-    extern "C" fn parent() {
-        FORKING.store(false, Ordering::SeqCst);
-        let _ = HELD.try_with(|h| h.borrow_mut().take());
-    }
+fn after_fork() {
+    drop(HELD.try_with(|h| h.borrow_mut().take()));
+    FORKING.store(false, Ordering::SeqCst);
+}
 
-    extern "C" fn child() {
-        FORKING.store(false, Ordering::SeqCst);
-        backend::life::forked();
-        let guards = HELD.try_with(|h| h.borrow_mut().take()).ok().flatten();
-        let Some((scheduler, sleepers, streams, backends)) = guards else { return };
-        backend::after_fork_in_child(backends);
-        drop(streams);
-        stream::after_fork_in_child();
-        drop((scheduler, sleepers));
-    }
-
-    pub(crate) fn register() {
-        static ONCE: std::sync::Once = std::sync::Once::new();
-        ONCE.call_once(|| {
-            // Handlers run in the reverse order: ours, which waits for work that allocates,
-            // before the allocator's, which locks it.
-            crate::memory::alloc::register_fork_handlers();
-            // SAFETY: the handlers are plain functions that live for ever.
-            unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
-        });
-    }
+/// Registered when the first work is scheduled; devices and streams are seen to from then on, too.
+#[inline]
+fn register_fork_hook() {
+    backend::registration::register_fork_hook();
+    fork::register(Part::Evaluator, &HOOK);
 }
 
 /// The stream's device, for running.
 fn device_of(stream: Stream) -> Result<&'static backend::DeviceState> {
-    backend::get(stream.device)
+    devices::get(stream.device)
 }

@@ -8,13 +8,14 @@
 use crate::{
     array::Array,
     backend::{self, Exec, Way, WordHasher},
-    device::{Device, Scope},
+    device::Device,
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
     ops::{Call, Decompose, Op, Ways, copy::contiguous},
     shape,
-    stream::lock,
+    stream::Scope,
+    sync::lock,
 };
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};

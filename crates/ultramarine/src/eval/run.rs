@@ -280,27 +280,22 @@ fn zero(exec: &Exec, space: &[usize]) -> Result<Value> {
     Ok(value)
 }
 
-impl Exec {
+impl Call<'_> {
     /// Runs an elementwise op, into the memory of an operand that may be had.
-    pub(crate) fn elementwise<A: Copy>(
-        &self,
-        op: u32,
-        attrs: &A,
-        call: &Call<'_>,
-    ) -> Result<Value> {
-        let reusable = (0..call.inputs.len().min(32)).find(|i| {
-            let (value, (from, dtype)) = (&call.inputs[*i], call.descs[*i]);
-            call.donatable >> i & 1 == 1
-                && from == call.shape
-                && dtype.size() == call.dtype.size()
+    pub(crate) fn elementwise<A: Copy>(&self, exec: &Exec, op: u32, attrs: &A) -> Result<Value> {
+        let reusable = (0..self.inputs.len().min(32)).find(|i| {
+            let (value, (from, dtype)) = (&self.inputs[*i], self.descs[*i]);
+            self.donatable >> i & 1 == 1
+                && from == self.shape
+                && dtype.size() == self.dtype.size()
                 && value.offset == 0
                 && value.buffer.bytes() == shape::size(from) * dtype.size()
                 && shape::is_contiguous(from, &value.strides)
         });
         let value = match reusable {
-            Some(i) => self.donate(&call.inputs[i]),
-            None => self.alloc(call.shape, call.dtype)?,
+            Some(i) => exec.donate(&self.inputs[i]),
+            None => exec.alloc(self.shape, self.dtype)?,
         };
-        call.run_into(self, value, op, attrs, &[])
+        self.run_into(exec, value, op, attrs, &[])
     }
 }

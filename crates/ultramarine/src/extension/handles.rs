@@ -9,14 +9,15 @@ use crate::{
     array::Array,
     error::{Error, Result},
     eval,
-    memory::late,
+    memory::deferred,
     node::{Node, Value},
     ops::fill::{Fill, filled},
     ops::view::broadcast_arrays as broadcast,
     placement::Place,
     scalar::Scalar,
     shape::{self, Shape},
-    stream::{self, lock},
+    stream,
+    sync::lock,
 };
 use core::ffi::c_void;
 use std::sync::{Arc, Mutex, Weak};
@@ -153,7 +154,7 @@ pub(super) unsafe extern "C" fn array_place(
 
 /// Evaluations wait for their operands, never for new ones.
 fn may_wait(function: &str, arrays: &[Array]) -> Result<()> {
-    if late::in_job() && !arrays.iter().all(Array::is_evaluated) {
+    if deferred::in_job() && !arrays.iter().all(Array::is_evaluated) {
         let text = "Arrays cannot be computed inside of an evaluation: make them operands.";
         return Err(Error::runtime(function, text));
     }

@@ -55,19 +55,17 @@ pub fn from_library(error: library::Error) -> Error {
     }
 }
 
-impl From<Error> for library::Error {
-    fn from(error: Error) -> library::Error {
-        library::Error::with_code(code_of(&error), error.to_string())
-    }
+/// An error of the core's as one of the library's, for rules that call the core: `x.exp().map_err(to_library)?`.
+pub fn to_library(error: Error) -> library::Error {
+    library::Error::with_code(code_of(&error), error.to_string())
 }
 
-impl From<Stream> for library::Place {
-    fn from(stream: Stream) -> library::Place {
-        let kind = match stream.device.kind {
-            DeviceType::Cpu => library::DeviceKind::Cpu,
-            DeviceType::Gpu => library::DeviceKind::Gpu,
-        };
-        let index = stream.device.index as u32;
-        library::Place::Stream { kind, index, stream: stream.index }
-    }
+/// A stream of the core's as the library's place.
+pub fn library_place(stream: Stream) -> library::Place {
+    let kind = match stream.device.kind {
+        DeviceType::Cpu => library::DeviceKind::Cpu,
+        DeviceType::Gpu => library::DeviceKind::Gpu,
+    };
+    let index = stream.device.index as u32;
+    library::Place::Stream { kind, index, stream: stream.index }
 }

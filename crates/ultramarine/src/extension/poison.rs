@@ -4,10 +4,10 @@
 
 use super::call::Output;
 use crate::{
+    backend::buffer::Buffer,
     backend::{self, Exec},
     dtype::Dtype,
     error::{Error, Result},
-    memory::buffer::Buffer,
     node::Value,
     shape::{self, Shape},
 };

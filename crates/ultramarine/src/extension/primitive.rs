@@ -9,9 +9,9 @@ use crate::{
     array::Array,
     dtype::Dtype,
     error::{Error, Result},
-    memory::late,
+    memory::deferred,
     ops::many::Results,
-    stream::lock,
+    sync::lock,
 };
 use core::ffi::c_void;
 use std::collections::{BTreeSet, HashSet};
@@ -70,7 +70,7 @@ impl Drop for Primitive {
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
             // Strangers' code, which may wait for locks of its own.
-            late::drop_outside(release);
+            deferred::drop_outside(release);
         }
     }
 }

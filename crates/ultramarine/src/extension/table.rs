@@ -1,7 +1,7 @@
 //! The table that extensions get.
 
 use super::{apply, boundary::text, call, errors, handles, operations, types};
-use crate::{fast, pool, stream::lock};
+use crate::{fast, pool, sync::lock};
 use core::ffi::{CStr, c_char, c_void};
 use std::{ffi::CString, sync::Mutex};
 use ultramarine_abi::{

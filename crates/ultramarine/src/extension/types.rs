@@ -2,10 +2,11 @@
 
 use super::boundary::{fill, guard, read, read_all, text};
 use crate::{
-    device::{Device, DeviceType, Scope},
+    device::{Device, DeviceType},
     dtype::{Category, Dtype},
     error::{Error, Result},
     shape::{self, Shape},
+    stream::Scope,
     stream::{self, Stream},
 };
 use core::ffi::{c_char, c_void};

@@ -4,7 +4,7 @@ use super::op::Launched;
 use super::text::{Generated, Language, Signature, is_name};
 use crate::{
     array::Array,
-    backend,
+    backend, devices,
     dtype::Dtype,
     error::{Error, Result},
     extension::interned,
@@ -255,7 +255,7 @@ impl Kernel {
             Some(output) => output.node().place(),
             None => placement::place(&Op::Given, inputs)?,
         };
-        backend::get(place.stream.device)
+        devices::get(place.stream.device)
     }
 
     /// The whole text that a call would compile where it runs, as [`Launch::verbose`] prints it.

@@ -3,9 +3,9 @@
 use crate::{
     array::Array,
     backend,
+    backend::buffer::Buffer,
     dtype::Dtype,
     error::Result,
-    memory::buffer::Buffer,
     node::Value,
     shape::{self, Shape},
 };

@@ -4,6 +4,7 @@ use super::kinds::{self, Reach, name_of};
 use crate::{
     backend::{self, DeviceState},
     device::{Device, DeviceType},
+    devices,
     error::{Error, Result},
 };
 use ultramarine_abi::dlpack::{DLDevice, device_type};
@@ -60,7 +61,7 @@ fn find(dl: DLDevice) -> Option<&'static DeviceState> {
 fn served(op: &str, dl: DLDevice) -> Result<Device> {
     let loaded = || {
         // This loads what was not loaded yet.
-        backend::device_count(DeviceType::Gpu);
+        devices::device_count(DeviceType::Gpu);
         find(dl)
     };
     find(dl).or_else(loaded).map(|state| state.device).ok_or_else(|| missing(op, dl))
@@ -96,7 +97,7 @@ fn missing(op: &str, dl: DLDevice) -> Error {
             "{article} {name} tensor needs {takes}, or a copy on the CPU, which its library can \
              make; loaded: {}.{} See ultramarine.backends.",
             loaded.join(", "),
-            backend::hint()
+            devices::hint()
         ),
     )
 }
@@ -106,5 +107,5 @@ fn missing(op: &str, dl: DLDevice) -> Error {
 /// # Errors
 /// [`Error::Value`] when no loaded backend has it.
 pub(super) fn of(device: Device) -> Result<DLDevice> {
-    Ok(backend::get(device)?.dl)
+    Ok(devices::get(device)?.dl)
 }

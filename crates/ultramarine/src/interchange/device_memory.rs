@@ -5,14 +5,15 @@ use super::export::{Kind, managed};
 use super::kinds::{self, Waiting};
 use crate::{
     array::Array,
-    backend::{self, DeviceState, DeviceStream},
+    backend::{
+        self, DeviceState, DeviceStream,
+        buffer::{Buffer, BufferRef, Export},
+    },
     device::Device,
+    devices,
     dtype::Dtype,
     error::{Error, Result},
-    memory::{
-        buffer::{Buffer, BufferRef, Export},
-        late,
-    },
+    memory::deferred,
     node::Value,
     ops,
     shape::Strides,
@@ -89,7 +90,7 @@ impl Arrival {
         tensor: ManagedTensor,
         device: Device,
     ) -> Result<Placed, (Option<ManagedTensor>, Error)> {
-        let found = backend::get(device).and_then(|state| {
+        let found = devices::get(device).and_then(|state| {
             let block =
                 if self.checked.elements == 0 { None } else { Some(self.block(&tensor, state)?) };
             Ok((state, block))
@@ -200,12 +201,12 @@ impl Arrival {
 
 /// The end of an import: the backend's buffer is gone.
 unsafe extern "C" fn release(context: *mut c_void) {
-    if backend::life::ended().is_some() {
+    if backend::shutdown::ended().is_some() {
         // In a forked child it is the parent's; at the exit its library may be gone.
         return;
     }
     // SAFETY: the context of an import that succeeded, released once.
-    late::drop_outside(unsafe { Box::from_raw(context.cast::<ManagedTensor>()) });
+    deferred::drop_outside(unsafe { Box::from_raw(context.cast::<ManagedTensor>()) });
 }
 
 /// A tensor in host memory.
@@ -232,7 +233,7 @@ pub fn consumer_stream(device: DLDevice) -> Result<Option<isize>> {
     match device::home(device)? {
         Home::Host => Ok(None),
         Home::Device(ours) => {
-            Ok(present(backend::get(ours)?)?.native().and_then(|n| isize::try_from(n).ok()))
+            Ok(present(devices::get(ours)?)?.native().and_then(|n| isize::try_from(n).ok()))
         }
     }
 }
@@ -255,7 +256,7 @@ pub fn current_work_stream(device: DLDevice) -> Result<*mut c_void> {
 pub fn join_current_stream(array: &Array) -> Result<()> {
     crate::eval::submit(array)?;
     let Some(value) = array.node().value() else { return array.eval() };
-    let state = backend::get(value.buffer.device())?;
+    let state = devices::get(value.buffer.device())?;
     if state.is_host() || value.buffer.written().is_none() {
         return Ok(());
     }
@@ -283,7 +284,7 @@ pub(super) fn fresh(array: &Array, device: Device) -> Result<Array> {
     // Of a view of little of its memory only that travels.
     let packed = if array.nbytes() < value.buffer.bytes() { alone(array)? } else { array.clone() };
     let value = packed.value()?;
-    let buffer = backend::copy_buffer(&value.buffer, backend::get(device)?, None)?;
+    let buffer = backend::copy_buffer(&value.buffer, devices::get(device)?, None)?;
     let strides = Strides::from_slice(&value.strides);
     let value = Value { buffer, offset: value.offset, strides };
     Ok(Array::given(value, array.shape().into(), array.dtype()))
@@ -343,12 +344,12 @@ unsafe impl Sync for Lent {}
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if let (Some(behind), None) = (self.behind, backend::life::ended()) {
+        if let (Some(behind), None) = (self.behind, backend::shutdown::ended()) {
             // What fails is raised to those who want later values.
             let _ = behind.settle(self.buffer.buffer());
         }
         if let Some(ForeignMemory { release: Some(release), context, .. }) = self.block
-            && backend::life::ended().is_none()
+            && backend::shutdown::ended().is_none()
         {
             // SAFETY: the backend's own function with its own argument, once; the buffer lives.
             unsafe { release(context) };
@@ -365,7 +366,7 @@ pub(super) fn export(
     waiting: Waiting,
 ) -> Result<ManagedTensor> {
     let buffer = &value.buffer;
-    let state = backend::get(buffer.device())?;
+    let state = devices::get(buffer.device())?;
     let block = match array.size() {
         0 => None,
         _ => {

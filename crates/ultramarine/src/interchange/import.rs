@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     array::Array,
+    backend::buffer::Buffer,
     device::Device,
     dtype::Dtype,
     error::{Error, Result},
-    memory::buffer::Buffer,
     node::Value,
     shape::{self, Shape, Strides},
 };

@@ -9,15 +9,14 @@
 
 pub mod npy;
 pub mod npz;
-mod replace;
 pub mod safetensors;
 
 use crate::{
     array::Array,
     backend,
+    backend::buffer::Buffer,
     dtype::Dtype,
     error::{Error, Result},
-    memory::buffer::Buffer,
     node::Value,
     shape::{self, Shape, Show, Strides},
 };
@@ -26,6 +25,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use ultramarine_runtime::files::{self, Step};
 
 /// Arrays by name.
 pub type Arrays = BTreeMap<String, Array>;
@@ -159,19 +159,18 @@ impl At<'_> {
         Error::runtime(self.op, format!("Failed to write {}: {error}", self.name))
     }
 
+    /// Lets `write` write a new file, which takes the place of the one at `path` unless anything fails.
+    fn replace(self, path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+        let failed = |step, error| match step {
+            Step::Open => self.not_opened(error),
+            Step::Write => self.not_written(error),
+        };
+        files::replace(path, failed, write)
+    }
+
     fn open(&self, path: &Path) -> Result<File> {
         File::open(path).map_err(|e| self.not_opened(e))
     }
-}
-
-/// Puts these bytes into the place of a file of ours: all of them or none.
-#[cfg(feature = "loader")]
-pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let name = path.to_string_lossy();
-    let at = At { op: "replace", name: &name };
-    replace::replace(path, at, |file| {
-        io::Write::write_all(file, bytes).map_err(|e| at.not_written(e))
-    })
 }
 
 /// The path with `extension` appended to its name unless it ends in that.

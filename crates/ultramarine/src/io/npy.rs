@@ -4,7 +4,7 @@
 //! element type, order and shape; then the elements. bfloat16, which NumPy does
 //! not have, is written as two bytes of void, as MLX does.
 
-use super::{At, Layout, ReadSeek, Source, replace::replace, with_extension};
+use super::{At, Layout, ReadSeek, Source, with_extension};
 use crate::{
     array::Array,
     dtype::Dtype,
@@ -31,7 +31,7 @@ pub fn save(path: impl AsRef<Path>, array: &Array) -> Result<()> {
     array.eval()?;
     let name = path.display().to_string();
     let at = At { op: "save", name: &name };
-    replace(&path, at, |file| write_to(file, array, at))
+    at.replace(&path, |file| write_to(file, array, at))
 }
 
 /// Writes an array to `writer`; `name` stands for it in errors.

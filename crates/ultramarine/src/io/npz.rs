@@ -1,6 +1,6 @@
 //! NumPy's format of several arrays: a zip archive with a `.npy` file for each.
 
-use super::{Arrays, At, ReadSeek, Source, npy, remaining, replace::replace, with_extension};
+use super::{Arrays, At, ReadSeek, Source, npy, remaining, with_extension};
 use crate::error::Result;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -107,7 +107,7 @@ fn save_with(path: &Path, arrays: &Arrays, method: CompressionMethod) -> Result<
     super::eval_all(arrays)?;
     let name = path.display().to_string();
     let at = At { op: "savez", name: &name };
-    replace(&path, at, |file| {
+    at.replace(&path, |file| {
         let mut file =
             members(ZipWriter::new(Latch::new(BufWriter::new(file))), arrays, method, at)?;
         file.flush().map_err(|e| at.not_written(e))

@@ -3,9 +3,7 @@
 //! The `safetensors` crate checks the header: tensors must lie behind one another
 //! without gaps, and their sizes must agree with shapes and dtypes.
 
-use super::{
-    Arrays, At, Layout, Metadata, ReadSeek, Source, eval_all, replace::replace, with_extension,
-};
+use super::{Arrays, At, Layout, Metadata, ReadSeek, Source, eval_all, with_extension};
 use crate::{
     array::Array,
     dtype::Dtype,
@@ -29,7 +27,7 @@ pub fn save(path: impl AsRef<Path>, arrays: &Arrays, metadata: &Metadata) -> Res
     eval_all(arrays)?;
     let name = path.display().to_string();
     let at = At { op: "save_safetensors", name: &name };
-    replace(&path, at, |file| write_to(&mut BufWriter::new(file), arrays, metadata, at))
+    at.replace(&path, |file| write_to(&mut BufWriter::new(file), arrays, metadata, at))
 }
 
 /// Writes arrays to `writer`, which `name` stands for in errors.

@@ -360,28 +360,28 @@ fn lean_constant(a: &Array) -> Array {
     }
 }
 
-impl Exec {
+impl Call<'_> {
     /// The memory of operand `i`, row-major, if nobody else needs it.
-    pub(crate) fn donated(&self, call: &Call<'_>, i: usize) -> Option<Value> {
-        let (value, (shape, dtype)) = (&call.inputs[i], call.descs[i]);
-        let own = call.donatable >> i & 1 == 1
+    pub(crate) fn donated(&self, exec: &Exec, i: usize) -> Option<Value> {
+        let (value, (shape, dtype)) = (&self.inputs[i], self.descs[i]);
+        let own = self.donatable >> i & 1 == 1
             && value.offset == 0
             && value.buffer.bytes() == shape::size(shape) * dtype.size()
             && shape::is_contiguous(shape, &value.strides);
-        own.then(|| self.donate(value))
+        own.then(|| exec.donate(value))
     }
 
     /// A row-major array with the elements of operand `i`, to be written into: its
     /// own memory if nobody else needs it, else a copy. It has the result's shape and
     /// dtype.
-    pub(crate) fn writable(&self, call: &Call<'_>, i: usize) -> Result<Value> {
-        let (value, (shape, dtype)) = (&call.inputs[i], call.descs[i]);
-        if let Some(own) = self.donated(call, i) {
+    pub(crate) fn writable(&self, exec: &Exec, i: usize) -> Result<Value> {
+        let (value, (shape, dtype)) = (&self.inputs[i], self.descs[i]);
+        if let Some(own) = self.donated(exec, i) {
             return Ok(own);
         }
-        let copy = self.alloc(shape, dtype)?;
+        let copy = exec.alloc(shape, dtype)?;
         let operand = |value| Operand { value, shape, dtype };
-        self.copy(operand(value), operand(&copy))?;
+        exec.copy(operand(value), operand(&copy))?;
         Ok(copy)
     }
 }
@@ -405,7 +405,7 @@ impl Rules for Update {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let out = exec.writable(call, 0)?;
+        let out = call.writable(exec, 0)?;
         let (shape, dtype) = call.descs[1];
         let part = self.0.part(&out, shape, dtype);
         exec.copy(call.operand(1), Operand { value: &part, shape, dtype })?;

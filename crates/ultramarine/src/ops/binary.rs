@@ -314,7 +314,7 @@ impl Rules for Binary {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        exec.elementwise(op::BINARY, &BinaryAttrs::new(self.code), call)
+        call.elementwise(exec, op::BINARY, &BinaryAttrs::new(self.code))
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

@@ -5,12 +5,12 @@ use super::{
     select::where_,
     shapeless::{filled_like, shapeless},
 };
-use crate::{
+use crate::{devices, 
     array::Array,
-    backend::{self, Exec},
+    backend::Exec,
     dtype::Dtype,
     error::{Error, Result},
-    memory::buffer::Buffer,
+    backend::buffer::Buffer,
     node::Value,
     ops::Op,
     placement::{self, follow},
@@ -96,7 +96,7 @@ impl Array {
             zeros.eval()?;
             return Ok(zeros);
         }
-        let device = backend::get(placement::place(&Op::Given, &[])?.stream.device)?;
+        let device = devices::get(placement::place(&Op::Given, &[])?.stream.device)?;
         let buffer = Buffer::new(dtype.bytes_of(shape::size(shape)), device)?;
         let value = Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) };
         Ok(Array::given(value, Shape::from_slice(shape), dtype))

@@ -7,7 +7,7 @@ use super::{
     shapeless::{broadcast_with, shapeless},
     view_rules::View,
 };
-use crate::{
+use crate::{devices, 
     array::Array,
     backend::{self, Exec},
     dtype::Dtype,
@@ -137,7 +137,7 @@ impl LayerNorm {
             return Ok(false);
         }
         let place = placement::place(&Op::open(self), &[x])?;
-        let device = backend::get(place.stream.device)?;
+        let device = devices::get(place.stream.device)?;
         let desc = [(x.dtype(), x.ndim()); 3];
         let inputs = &desc[..if self.centered { 3 } else { 2 }];
         let asked = || device.offers(self.id(), &NoAttrs::new(), inputs, &desc[..1]);

@@ -9,7 +9,7 @@ use super::{
     shapeless::{Extent, broadcast_by, shapeless, zeros_like},
     view_rules::View,
 };
-use crate::{
+use crate::{devices, 
     array::Array,
     backend::{self, Exec},
     dtype::Dtype,
@@ -81,7 +81,7 @@ impl Turn {
             return Ok(false);
         }
         let place = placement::place(&Op::open(self), &[a])?;
-        let device = backend::get(place.stream.device)?;
+        let device = devices::get(place.stream.device)?;
         let (own, table) = ((a.dtype(), a.ndim()), (inner(a.dtype()), a.ndim()));
         let Some(attributes) = self.attributes_of() else { return Ok(false) };
         let asked = || device.offers(op::ROPE, &attributes, &[own, table, table], &[own]);

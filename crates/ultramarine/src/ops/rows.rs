@@ -7,7 +7,7 @@ use super::{
     reduce::Reduce,
     statistics,
 };
-use crate::{
+use crate::{devices, 
     array::Array,
     backend::{self, Exec},
     error::Result,
@@ -38,7 +38,7 @@ impl Rows {
         }
         let rules = Rows { sum, axes: axes.iter().fold(0, |mask, axis| mask | 1 << axis) };
         let place = placement::place(&Op::open(rules), &[a])?;
-        let device = backend::get(place.stream.device)?;
+        let device = devices::get(place.stream.device)?;
         let desc = [(a.dtype(), a.ndim())];
         let offered = !device.is_host()
             && a.dtype().is_floating()

@@ -147,7 +147,7 @@ fn conjugate(a: &Array) -> Array {
 
 /// The memory to write to: the source's if nobody else needs it, else new.
 fn output(exec: &Exec, call: &Call<'_>) -> Result<Value> {
-    match exec.donated(call, 0) {
+    match call.donated(exec, 0) {
         Some(value) => Ok(value),
         None => exec.alloc(call.shape, call.dtype),
     }

@@ -72,7 +72,7 @@ impl Rules for Select {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        exec.elementwise(op::SELECT, &NoAttrs::new(), call)
+        call.elementwise(exec, op::SELECT, &NoAttrs::new())
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

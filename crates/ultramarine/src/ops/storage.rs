@@ -15,7 +15,7 @@ use crate::{
     node::Value,
     pool,
     shape::{self, Shape},
-    stream::lock,
+    sync::lock,
 };
 use smallvec::smallvec;
 use std::sync::{Mutex, OnceLock};

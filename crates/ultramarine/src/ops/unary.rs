@@ -369,7 +369,7 @@ impl Rules for Unary {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        exec.elementwise(op::UNARY, &UnaryAttrs::new(self.code), call)
+        call.elementwise(exec, op::UNARY, &UnaryAttrs::new(self.code))
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

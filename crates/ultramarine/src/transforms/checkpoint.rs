@@ -14,7 +14,7 @@ use crate::{
         many::{ManyJvp, ManyVjp},
     },
     shape::Shape,
-    stream::lock,
+    sync::lock,
 };
 use std::sync::{Arc, Mutex};
 

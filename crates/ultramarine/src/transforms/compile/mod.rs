@@ -22,7 +22,7 @@ use crate::{
     error::{Error, Result},
     node::Tracing,
     ops::shapeless::{Shapeless, shapeless as shapeless_now},
-    stream::lock,
+    sync::lock,
 };
 use graph::Graph;
 use std::collections::HashMap;

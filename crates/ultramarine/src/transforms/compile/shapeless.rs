@@ -11,7 +11,7 @@ use crate::{
     ops::{Fitted, Op, Refit},
     scalar::Scalar,
     shape::Shape,
-    stream::lock,
+    sync::lock,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;

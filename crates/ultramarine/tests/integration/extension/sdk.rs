@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine::extension::{
     self as ext, CpuCall, Error, Place, Primitive, Result, TensorType, Vjp, apply, apply_one,
-    from_library,
+    from_library, library_place,
 };
 use ultramarine::transforms::{grad, jvp, vjp, vmap};
 use ultramarine::{Array, Dtype};
@@ -189,7 +189,7 @@ fn several_results_and_places() {
     }
     let stream = ultramarine::new_stream(ultramarine::Device::CPU).unwrap();
     let (x, _) = xy();
-    let all = apply(Both, &[&(&x).into()], stream.into()).unwrap();
+    let all = apply(Both, &[&(&x).into()], library_place(stream)).unwrap();
     let all: Vec<Array> = all.into_iter().map(Array::from).collect();
     assert_eq!(all[0].stream(), stream);
     assert_eq!(values(&all[1]), [0.0, 1.0, 2.0, 3.0]);

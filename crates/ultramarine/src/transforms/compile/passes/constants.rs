@@ -3,7 +3,7 @@
 use super::{Graph, escaping};
 use crate::{
     array::Array,
-    device::{Device, Scope},
+    device::Device,
     node::{Inputs, Node},
     ops::{
         Op,
@@ -15,6 +15,7 @@ use crate::{
     scalar::Scalar,
     shape::{self, Shape},
     stream,
+    stream::Scope,
     transforms::compile::graph::{Operands, Source, Step},
 };
 use std::sync::Arc;

@@ -1,0 +1,589 @@
+//! Buffers: memory that knows its device and goes back there.
+//!
+//! A [`BufferRef`] is a holder of a buffer. One word counts the holders and, apart from them, the
+//! exports: holders outside of the library, who may write. So one load tells whether memory
+//! is ours alone.
+//!
+//! Host work is synchronous within its stream, so on the host a buffer's
+//! reference count is exact: when it falls to zero, nothing reads or writes it.
+//! For a device that runs ahead the buffer remembers its last uses by commands, and
+//! goes back only when the device has passed them all.
+
+use crate::{
+    backend::{DeviceState, DeviceStream, Grave, shutdown},
+    device::Device,
+    error::Result,
+    memory::{alloc, deferred},
+    sync::lock,
+};
+use core::ffi::c_void;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use ultramarine_abi::dlpack::{ManagedTensor, flag};
+
+/// One holder.
+const HOLDER: u64 = 1;
+/// One export, in the same word; it is a holder too.
+const EXPORT: u64 = 1 << 32;
+/// The buffer has, or had, mirrors.
+const MIRRORED: u64 = 1 << 63;
+/// The buffer is, or was, exported: somebody else may have written to it.
+const EXPORTED: u64 = 1 << 62;
+/// What is not a count.
+const MARKS: u64 = MIRRORED | EXPORTED;
+
+/// Holds a buffer, which lives as long as anybody does.
+pub struct BufferRef(NonNull<Buffer>);
+
+// SAFETY: holders share the buffer, which is `Sync`, and any may be the last.
+unsafe impl Send for BufferRef {}
+// SAFETY: as above.
+unsafe impl Sync for BufferRef {}
+
+impl Deref for BufferRef {
+    type Target = Buffer;
+    #[inline]
+    fn deref(&self) -> &Buffer {
+        // SAFETY: alive while it has a holder.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for BufferRef {
+    #[inline]
+    fn clone(&self) -> Self {
+        self.add(HOLDER);
+        BufferRef(self.0)
+    }
+}
+
+impl Drop for BufferRef {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this holder was counted, and is not used again.
+        unsafe { let_go(self.0, HOLDER) }
+    }
+}
+
+/// Memory that somebody else sees, until this is dropped.
+pub struct Export(ManuallyDrop<BufferRef>);
+
+impl Export {
+    /// The buffer.
+    pub fn buffer(&self) -> &Buffer {
+        &self.0
+    }
+}
+
+impl Drop for Export {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: counted when it was made, and not used again.
+        unsafe { let_go(self.0.0, EXPORT + HOLDER) }
+    }
+}
+
+/// Counts a holder (or an export) out; the last one frees the buffer.
+///
+/// # Safety
+/// It was counted, and the caller does not use the buffer again.
+#[inline]
+unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
+    // SAFETY: alive as long as it is counted.
+    let counts = unsafe { &buffer.as_ref().counts };
+    // Where nobody else is counted nobody can come: holders come from holders.
+    if counts.load(Ordering::Acquire) & !MARKS != who {
+        if counts.fetch_sub(who, Ordering::Release) as u32 != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+    }
+    // SAFETY: a box that `owned_by` made, and this was the last holder.
+    drop(unsafe { Box::from_raw(buffer.as_ptr()) });
+}
+
+impl BufferRef {
+    /// Counts somebody in, and tells what was counted before.
+    #[inline]
+    fn add(&self, who: u64) -> u64 {
+        let before = self.counts.fetch_add(who, Ordering::AcqRel);
+        if before as u32 > u32::MAX / 2 {
+            // As for `Arc`: only leaks without end lead here.
+            std::process::abort();
+        }
+        before
+    }
+
+    /// Keeps the memory for somebody else, who may write to it: while the guard lives, it
+    /// counts as escaped.
+    #[inline]
+    pub fn export(&self) -> Export {
+        // In the common case it was exported before and has no mirrors.
+        let marks = self.add(EXPORT + HOLDER) & MARKS;
+        if marks != EXPORTED {
+            self.counts.fetch_or(EXPORTED, Ordering::AcqRel);
+            if marks & MIRRORED != 0 {
+                self.drop_mirrors();
+            }
+        }
+        Export(ManuallyDrop::new(BufferRef(self.0)))
+    }
+}
+
+enum Owner {
+    /// Host memory of our allocator.
+    Host,
+    /// A buffer of a backend with memory of its own.
+    Device(&'static DeviceState, Box<Mutex<Uses>>),
+    /// A backend's buffer over somebody else's memory, who is told when it is freed; and the
+    /// address there, where it is one.
+    Imported(&'static DeviceState, Box<Mutex<Uses>>, u64),
+    /// Somebody else's memory, released by dropping the value.
+    Foreign(#[allow(dead_code, reason = "held, not read")] Box<dyn Any + Send + Sync>),
+    /// Host memory of a tensor of another library.
+    Tensor(#[allow(dead_code, reason = "held, not read")] ManagedTensor),
+}
+
+/// A command's use of a buffer: the number of its submission on a stream.
+#[derive(Clone)]
+pub struct Use {
+    pub stream: &'static DeviceStream,
+    pub number: u64,
+    /// The graph operation, for errors.
+    pub op: &'static str,
+}
+
+/// Uses that the device may not have passed yet.
+#[derive(Default)]
+struct Uses {
+    /// The command that produces the content.
+    write: Option<Use>,
+    /// The last commands that read it, one for each stream.
+    reads: SmallVec<[Use; 1]>,
+}
+
+/// A block of memory on one device.
+pub struct Buffer {
+    /// Holders, exports, and whether there are mirrors.
+    counts: AtomicU64,
+    /// Address for the host: NULL where it has none, dangling for size zero.
+    pointer: *mut u8,
+    /// The backend's handle; NULL for host memory.
+    handle: *mut c_void,
+    bytes: usize,
+    device: Device,
+    owner: Owner,
+    read_only: bool,
+    /// A copy that another library made for us: as good as our own, for all its owner.
+    given: bool,
+    /// Copies on other devices, made when work there read this buffer.
+    mirrors: OnceLock<Arc<Mutex<Mirrors>>>,
+}
+
+/// Copies of a buffer on other devices.
+#[derive(Default)]
+struct Mirrors {
+    list: Vec<BufferRef>,
+    /// How often the memory was given to somebody who may write to it.
+    stale: u64,
+}
+
+/// Where memory is.
+struct Place {
+    pointer: *mut u8,
+    handle: *mut c_void,
+    bytes: usize,
+    device: Device,
+}
+
+impl Place {
+    #[inline]
+    fn host(pointer: *mut u8, bytes: usize) -> Place {
+        Place { pointer, handle: std::ptr::null_mut(), bytes, device: Device::CPU }
+    }
+}
+
+// SAFETY: the memory is written only by the one operation that produces it and
+// is immutable afterwards (or, once exported, under the rules that the docs of
+// exports state); handles are usable from any thread by the contract.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Uninitialised memory on a device.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`] when there is none.
+    #[allow(clippy::new_ret_no_self, reason = "buffers are had by their holders only")]
+    pub fn new(bytes: usize, device: &'static DeviceState) -> Result<BufferRef> {
+        Self::for_stream(bytes, device, None)
+    }
+
+    /// Likewise, for work of a stream, if there is one: it may be memory that the stream's earlier
+    /// work still uses, which all other work waits for.
+    pub fn for_stream(
+        bytes: usize,
+        device: &'static DeviceState,
+        stream: Option<&'static DeviceStream>,
+    ) -> Result<BufferRef> {
+        let (pointer, handle, owner) = if bytes == 0 {
+            (NonNull::<u128>::dangling().as_ptr().cast(), std::ptr::null_mut(), Owner::Host)
+        } else if device.is_host() {
+            let pointer =
+                retrying(|| alloc::alloc(bytes).map_err(|e| crate::Error::Memory(e.to_string())))?;
+            (pointer.as_ptr(), std::ptr::null_mut(), Owner::Host)
+        } else {
+            let (handle, pointer) = retrying_on(device, || device.alloc(bytes, stream))?;
+            let write = stream.and_then(|s| s.owes());
+            let uses = Uses { write, reads: SmallVec::new() };
+            (pointer, handle, Owner::Device(device, Box::new(Mutex::new(uses))))
+        };
+        let place = Place { pointer, handle, bytes, device: device.device };
+        Ok(Buffer::owned_by(owner, place, false, false))
+    }
+
+    #[inline]
+    fn owned_by(owner: Owner, place: Place, read_only: bool, given: bool) -> BufferRef {
+        let Place { pointer, handle, bytes, device } = place;
+        let mut buffer = Box::<Buffer>::new_uninit();
+        let at = buffer.as_mut_ptr();
+        // Written where it stays: to move what was just written would cost more.
+        // SAFETY: nobody else has the new buffer, and each field is written.
+        unsafe {
+            (&raw mut (*at).counts).write(AtomicU64::new(HOLDER));
+            (&raw mut (*at).pointer).write(pointer);
+            (&raw mut (*at).handle).write(handle);
+            (&raw mut (*at).bytes).write(bytes);
+            (&raw mut (*at).device).write(device);
+            (&raw mut (*at).owner).write(owner);
+            (&raw mut (*at).read_only).write(read_only);
+            (&raw mut (*at).given).write(given);
+            (&raw mut (*at).mirrors).write(OnceLock::new());
+            BufferRef(NonNull::from(Box::leak(buffer.assume_init())))
+        }
+    }
+
+    /// Takes over host memory that somebody else owns; dropping `owner` releases it.
+    ///
+    /// # Safety
+    /// `bytes` bytes at `pointer` stay readable (and, unless `read_only`, writable)
+    /// until `owner` is dropped, on whatever thread that happens.
+    pub unsafe fn from_foreign(
+        pointer: NonNull<u8>,
+        bytes: usize,
+        read_only: bool,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> BufferRef {
+        Buffer::owned_by(
+            Owner::Foreign(owner),
+            Place::host(pointer.as_ptr(), bytes),
+            read_only,
+            false,
+        )
+    }
+
+    /// Takes over a tensor in host memory: `bytes` bytes at `pointer` are its elements.
+    #[inline]
+    pub fn from_tensor(pointer: *mut u8, bytes: usize, tensor: ManagedTensor) -> BufferRef {
+        let flags = tensor.flags();
+        let read_only = flags & flag::READ_ONLY != 0;
+        let given = flags & flag::IS_COPIED != 0 && !read_only;
+        Buffer::owned_by(Owner::Tensor(tensor), Place::host(pointer, bytes), read_only, given)
+    }
+
+    /// Takes over what a backend made of the memory of a tensor with these flags, which is at an
+    /// address, or (0) what the device aligns. It is not counted as the device's memory in use.
+    pub fn imported(
+        (handle, pointer): (*mut c_void, *mut u8),
+        (address, bytes): (u64, usize),
+        flags: u64,
+        device: &'static DeviceState,
+    ) -> BufferRef {
+        let read_only = flags & flag::READ_ONLY != 0;
+        let given = flags & flag::IS_COPIED != 0 && !read_only;
+        let place = Place { pointer, handle, bytes, device: device.device };
+        Buffer::owned_by(Owner::Imported(device, Box::default(), address), place, read_only, given)
+    }
+
+    /// Address of the memory for the host; NULL where the host cannot reach it.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.pointer
+    }
+
+    /// Whether the block begins where others want tensors to begin: at a multiple of 256 bytes.
+    pub fn is_aligned_base(&self) -> bool {
+        (self.pointer as usize).is_multiple_of(256)
+    }
+
+    /// Whether the byte at an offset has an address that is a multiple of `to`.
+    pub fn is_aligned(&self, offset: usize, to: usize) -> bool {
+        let base = match &self.owner {
+            Owner::Imported(_, _, address) => *address as usize,
+            // Devices align their memory for every dtype.
+            Owner::Device(..) => 0,
+            _ => self.pointer as usize,
+        };
+        base.wrapping_add(offset).is_multiple_of(to)
+    }
+
+    /// The backend's handle, NULL for host memory.
+    pub fn handle(&self) -> *mut c_void {
+        self.handle
+    }
+
+    /// Bytes in the block.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes that were taken from the allocator for it.
+    pub fn allocated(&self) -> usize {
+        match self.owner {
+            Owner::Host if self.bytes > 0 => alloc::size_class(self.bytes),
+            _ => self.bytes,
+        }
+    }
+
+    /// The device that owns the memory.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Whether the owner forbids writing.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Memory that we did not allocate or that has left us: never donated,
+    /// mirrored, merged or recycled while somebody else may see it.
+    pub fn is_escaped(&self) -> bool {
+        self.is_foreign() || self.exports() > 0
+    }
+
+    /// Whether somebody else may write to the memory for as long as it lives.
+    #[inline]
+    fn is_foreign(&self) -> bool {
+        !matches!(self.owner, Owner::Host | Owner::Device(..)) && !self.given
+    }
+
+    /// Exports that are alive.
+    #[inline]
+    fn exports(&self) -> u64 {
+        (self.counts.load(Ordering::Acquire) & !MARKS) / EXPORT
+    }
+
+    /// Whether the memory was ever given to somebody who may have written to it.
+    pub fn was_exported(&self) -> bool {
+        self.counts.load(Ordering::Acquire) & EXPORTED != 0
+    }
+
+    /// Whether the memory may be written over by whoever knows of that many holders: there
+    /// are no others, inside or outside.
+    #[inline]
+    pub fn is_ours_alone(&self, holders: usize) -> bool {
+        self.counts.load(Ordering::Acquire) & !MARKS == holders as u64
+            && !self.is_foreign()
+            && !self.read_only
+    }
+
+    fn in_flight(&self) -> Option<MutexGuard<'_, Uses>> {
+        match &self.owner {
+            // In a forked child the lock may be somebody's who is not there, and nothing is
+            // in flight.
+            Owner::Device(_, uses) | Owner::Imported(_, uses, _) if shutdown::ended().is_none() => {
+                Some(lock(uses))
+            }
+            _ => None,
+        }
+    }
+
+    /// The command that produces the content, unless it is known to have done so.
+    pub fn written(&self) -> Option<Use> {
+        let mut uses = self.in_flight()?;
+        if uses.write.as_ref().is_some_and(|w| w.stream.knows_confirmed(w.number)) {
+            uses.write = None;
+        }
+        uses.write.clone()
+    }
+
+    /// All commands that may still use the memory.
+    pub fn uses(&self) -> SmallVec<[Use; 1]> {
+        let Some(uses) = self.in_flight() else { return SmallVec::new() };
+        uses.reads.iter().chain(&uses.write).cloned().collect()
+    }
+
+    /// Notes a command that uses the memory. One that writes has waited for all others.
+    pub fn used(&self, by: Use, writes: bool) {
+        let Some(mut uses) = self.in_flight() else { return };
+        if writes {
+            *uses = Uses { write: Some(by), reads: SmallVec::new() };
+            return;
+        }
+        match uses.reads.iter_mut().find(|u| std::ptr::eq(u.stream, by.stream)) {
+            Some(known) => *known = by,
+            None => uses.reads.push(by),
+        }
+    }
+
+    /// Waits until the content is there.
+    ///
+    /// # Errors
+    /// That of the command that should have produced it.
+    #[inline]
+    pub fn ready(&self) -> Result<()> {
+        match &self.owner {
+            Owner::Device(..) | Owner::Imported(..) => self.wait(),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn wait(&self) -> Result<()> {
+        // Without the lock: others may look meanwhile.
+        let write = self.written();
+        write.map_or(Ok(()), |w| w.wait())
+    }
+
+    /// An error if it is known that the content will never be there.
+    pub fn check(&self) -> Result<()> {
+        match self.written() {
+            Some(w) => w.stream.failure(w.number).map_err(|e| w.explain(e)),
+            None => Ok(()),
+        }
+    }
+
+    /// The copy on another device, if there is one.
+    pub fn mirrored(&self, device: Device) -> Option<BufferRef> {
+        let mirrors = lock(self.mirrors.get()?);
+        mirrors.list.iter().find(|m| m.device == device).cloned()
+    }
+
+    /// The copy of this buffer on another device, made by `make` at the first need.
+    pub fn mirror(
+        &self,
+        device: Device,
+        make: impl FnOnce() -> Result<BufferRef>,
+    ) -> Result<BufferRef> {
+        if self.is_escaped() {
+            // Its owner may write to it at any time: a kept copy would go stale.
+            return make();
+        }
+        let mirrors = self.mirrors.get_or_init(note);
+        // Whoever exports it from now on sees that, and drops them.
+        self.counts.fetch_or(MIRRORED, Ordering::AcqRel);
+        let stale = {
+            let mirrors = lock(mirrors);
+            if let Some(found) = mirrors.list.iter().find(|m| m.device == device) {
+                return Ok(found.clone());
+            }
+            mirrors.stale
+        };
+        // Made without the lock: running out of memory drops mirrors.
+        let made = make()?;
+        let mut mirrors = lock(mirrors);
+        // An export may have come meanwhile; it may have gone, too.
+        if self.exports() == 0 && mirrors.stale == stale {
+            mirrors.list.push(made.clone());
+        }
+        Ok(made)
+    }
+
+    /// Says that the memory is about to change: copies on other devices are dropped.
+    #[inline]
+    pub fn changes(&self) {
+        if self.counts.load(Ordering::Acquire) & MIRRORED != 0 {
+            self.drop_mirrors();
+        }
+    }
+
+    #[cold]
+    fn drop_mirrors(&self) {
+        if let Some(mirrors) = self.mirrors.get() {
+            lock(mirrors).stale += 1;
+            clear(mirrors);
+        }
+    }
+}
+
+/// Drops mirrors, without the lock.
+fn clear(mirrors: &Mutex<Mirrors>) {
+    let dropped = std::mem::take(&mut lock(mirrors).list);
+    drop(dropped);
+}
+
+/// The mirrors of all buffers that have, or had, any.
+static MIRRORS: Mutex<Vec<Weak<Mutex<Mirrors>>>> = Mutex::new(Vec::new());
+
+/// A place for a buffer's mirrors.
+fn note() -> Arc<Mutex<Mirrors>> {
+    let mirrors = Arc::<Mutex<Mirrors>>::default();
+    let mut list = lock(&MIRRORS);
+    if list.len() == list.capacity() {
+        list.retain(|m| m.strong_count() > 0);
+    }
+    list.push(Arc::downgrade(&mirrors));
+    mirrors
+}
+
+/// Drops every mirror; those in use live until their use ends.
+fn drop_all_mirrors() {
+    let list: Vec<_> = lock(&MIRRORS).iter().filter_map(Weak::upgrade).collect();
+    list.iter().for_each(|mirrors| clear(mirrors));
+}
+
+/// Allocates; when memory runs out, once more without mirrors.
+fn retrying<T>(allocate: impl Fn() -> Result<T>) -> Result<T> {
+    match allocate() {
+        Err(crate::Error::Memory(_)) => {
+            drop_all_mirrors();
+            allocate()
+        }
+        result => result,
+    }
+}
+
+/// Allocates on a device; when memory runs out, once more when what is in flight there has
+/// been passed, and at last without mirrors.
+fn retrying_on<T>(device: &DeviceState, allocate: impl Fn() -> Result<T>) -> Result<T> {
+    retrying(|| match allocate() {
+        Err(crate::Error::Memory(_)) => {
+            device.reclaim();
+            allocate()
+        }
+        result => result,
+    })
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        match &self.owner {
+            Owner::Tensor(_) | Owner::Foreign(_) => {
+                deferred::drop_outside(std::mem::replace(&mut self.owner, Owner::Host));
+            }
+            Owner::Host if self.bytes > 0 => {
+                if let Some(pointer) = NonNull::new(self.pointer) {
+                    // SAFETY: the pointer came from `alloc` with this size, and the
+                    // last reference is gone.
+                    unsafe { alloc::free(pointer, self.bytes) }
+                }
+            }
+            // In a forked child the memory is the parent's.
+            Owner::Device(device, _) if shutdown::ended().is_none() => {
+                Grave::Buffer(device, self.handle, self.bytes, self.uses()).close();
+            }
+            // Its bytes are not ours to count, and its owner waits for it.
+            Owner::Imported(device, ..) if shutdown::ended().is_none() => {
+                let uses = self.uses();
+                uses.iter().for_each(|u| u.stream.look());
+                Grave::Buffer(device, self.handle, 0, uses).close();
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Calls of a backend: tensors for the boundary, submits, and the counts of all that.
+
+use super::{
+    DeviceState, Plan, PlanKey, counts::Way, device_stream::DeviceStream, is_refusal,
+    kernels::Kernels,
+};
+use crate::{
+    backend::buffer::{Buffer, BufferRef},
+    backend::value::Value,
+    device::Stream,
+    dtype::Dtype,
+    error::{Error, Result},
+    host,
+    scalar::Scalar,
+    shape,
+};
+use core::ffi::c_void;
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use ultramarine_abi::{
+    Command, Tensor,
+    dlpack::{DLDevice, DLTensor},
+    fused::Program,
+    schema::{self, OpId, op},
+    status,
+};
+
+macro_rules! counters {
+    ($($(#[$m:meta])* $name:ident,)*) => {
+        /// Counts of what the evaluator did, in the whole process.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Stats { $($(#[$m])* pub $name: u64,)* }
+
+        #[derive(Default)]
+        struct Totals { $($name: AtomicU64,)* }
+
+        #[derive(Default)]
+        struct Local { $($name: Cell<u64>,)* }
+
+        static TOTALS: Totals = Totals { $($name: AtomicU64::new(0),)* };
+
+        /// The counts since the start or the last [`reset_stats`].
+        pub fn stats() -> Stats {
+            Stats { $($name: TOTALS.$name.load(Ordering::Relaxed),)* }
+        }
+
+        /// Sets every count to zero.
+        pub fn reset_stats() {
+            $(TOTALS.$name.store(0, Ordering::Relaxed);)*
+        }
+
+        impl Drop for Local {
+            fn drop(&mut self) {
+                $(if self.$name.get() > 0 {
+                    TOTALS.$name.fetch_add(self.$name.get(), Ordering::Relaxed);
+                })*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Commands given to backends.
+    commands,
+    /// Fused programs among them.
+    fused,
+    /// Graph operations inside fused programs.
+    fused_operations,
+    /// Bytes of distinct elements that commands read.
+    bytes_read,
+    /// Bytes that commands wrote.
+    bytes_written,
+    /// Outputs that took over an input's memory.
+    donations,
+    /// Copies made because a backend needs contiguous inputs.
+    contiguous_copies,
+    /// Buffers copied between the host and a device.
+    mirrors,
+    /// Buffers copied from one accelerator to another.
+    transfers,
+}
+
+/// Counts a copy between the host and a device.
+pub(super) fn count_mirror() {
+    TOTALS.mirrors.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a copy from one accelerator to another.
+pub(super) fn count_transfer() {
+    TOTALS.transfers.fetch_add(1, Ordering::Relaxed);
+}
+
+fn bump(cell: &Cell<u64>, by: u64) {
+    cell.set(cell.get() + by);
+}
+
+/// A tensor of a call.
+#[derive(Clone, Copy)]
+pub struct Operand<'a> {
+    pub value: &'a Value,
+    pub shape: &'a [usize],
+    pub dtype: Dtype,
+}
+
+/// The device and stream that a job runs on.
+pub struct Exec {
+    pub device: &'static DeviceState,
+    /// The device's side of the stream; none on the host, whose kernels have none.
+    stream: Option<&'static DeviceStream>,
+    /// The graph operation that runs, for errors.
+    pub op: Cell<&'static str>,
+    /// The table that took the last command, until it is counted.
+    ran: Cell<Option<&'static Kernels>>,
+    /// The last error means that no table has a kernel. Operands are as they were.
+    refused: Cell<bool>,
+    local: Local,
+}
+
+type Tensors = SmallVec<[Tensor; 8]>;
+
+impl Exec {
+    pub fn new(device: &'static DeviceState, stream: Stream) -> Result<Self> {
+        let stream = if device.is_host() { None } else { Some(device.stream(stream)?) };
+        Ok(Exec {
+            device,
+            stream,
+            op: Cell::new("eval"),
+            ran: Cell::new(None),
+            refused: Cell::new(false),
+            local: Local::default(),
+        })
+    }
+
+    /// After a task: waits for it where the device runs ahead but has no events.
+    pub fn settle(&self) -> Result<()> {
+        self.stream.map_or(Ok(()), |s| s.settle())
+    }
+
+    /// Gives work to the stream, after what it depends on. `call` gets the backend's
+    /// stream.
+    pub fn enqueue<'a>(
+        &self,
+        reads: impl Iterator<Item = &'a Buffer> + Clone,
+        writes: impl Iterator<Item = &'a Buffer> + Clone,
+        call: impl FnOnce(*mut c_void) -> Result<()>,
+    ) -> Result<()> {
+        match self.stream {
+            None => call(std::ptr::null_mut()),
+            Some(stream) => stream.submit(self.op.get(), reads, writes, call),
+        }
+    }
+
+    /// Memory of the device.
+    pub fn buffer(&self, bytes: usize) -> Result<BufferRef> {
+        Buffer::for_stream(bytes, self.device, self.stream)
+    }
+
+    /// Memory for a row-major output.
+    pub fn alloc(&self, shape: &[usize], dtype: Dtype) -> Result<Value> {
+        let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        let bytes = elements.map(|n| dtype.bytes_of(n)).filter(|n| *n < usize::MAX);
+        let bytes = bytes.ok_or_else(|| {
+            Error::Memory(format!("no memory for an array of shape {}", shape::Show(shape)))
+        })?;
+        let buffer = self.buffer(bytes)?;
+        Ok(Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) })
+    }
+
+    /// Takes over an operand's memory for an output. The caller has made sure that
+    /// nobody else needs the operand.
+    pub fn donate(&self, operand: &Value) -> Value {
+        bump(&self.local.donations, 1);
+        operand.buffer.changes();
+        operand.clone()
+    }
+
+    /// Whether the last error was a refusal: another way may be tried, with the same
+    /// operands.
+    pub fn take_refusal(&self) -> bool {
+        self.refused.take()
+    }
+
+    /// The error of an operation that the device has no kernel for.
+    #[cold]
+    pub fn refuse(&self, name: &str) -> Error {
+        self.refused.set(true);
+        Error::runtime(name, format!("backend {} has no kernel for this.", self.device.backend))
+    }
+
+    /// Says that a task ran without a command, on the host, and is to be counted.
+    pub fn ran_here(&self) {
+        self.ran.set(self.device.kernels.get().last().copied());
+    }
+
+    /// Counts a launch of a user's kernel, or a call of one on the host.
+    pub fn launched(&self, reads: &[&Operand<'_>], writes: &[&Operand<'_>]) {
+        self.ran_here();
+        bump(&self.local.commands, 1);
+        bump(&self.local.bytes_read, reads.iter().map(|t| distinct_bytes(t)).sum());
+        bump(&self.local.bytes_written, writes.iter().map(|t| distinct_bytes(t)).sum());
+    }
+
+    /// Counts a graph operation that ran in another way than by the device's kernels.
+    pub fn count(&self, name: &'static str, way: Way) {
+        self.ran.set(None);
+        if let Some(own) = self.device.kernels.get().last() {
+            own.counts.add(name, way);
+        }
+    }
+
+    /// Counts a graph operation that ran by the device's own kernels. (One that gave no
+    /// command, such as a view, is not counted.)
+    pub fn count_native(&self, name: &'static str) {
+        if let Some(kernels) = self.ran.take() {
+            kernels.counts.add(name, Way::Native);
+        }
+    }
+
+    /// Counts a fused program of `n` operations, and those of them that are counted by name.
+    pub fn count_fused(&self, n: usize, names: impl Iterator<Item = &'static str>) {
+        bump(&self.local.fused, 1);
+        bump(&self.local.fused_operations, n as u64);
+        if let Some(kernels) = self.ran.take() {
+            names.for_each(|name| kernels.counts.add(name, Way::Native));
+        }
+    }
+
+    /// Runs one op of the contract. Outputs of size zero are left alone; an input of
+    /// size zero must not come with an output that is larger.
+    pub fn run<A: Copy>(
+        &self,
+        op: OpId,
+        attributes: &A,
+        inputs: &[Operand<'_>],
+        outputs: &[Operand<'_>],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        if outputs.iter().all(|o| o.shape.contains(&0)) {
+            return Ok(());
+        }
+        let plan = self.plan(op, attributes, inputs, outputs)?;
+        if plan.status == status::NEEDS_CONTIGUOUS {
+            let copies = inputs.iter().map(|i| self.contiguous(i)).collect::<Result<Vec<_>>>()?;
+            let inputs: SmallVec<[Operand<'_>; 4]> = inputs
+                .iter()
+                .zip(&copies)
+                .map(|(i, c)| Operand { value: c.as_ref().unwrap_or(i.value), ..*i })
+                .collect();
+            let plan = self.plan(op, attributes, &inputs, outputs)?;
+            return self.submit(&plan, op_name(op), &inputs, outputs, scalars);
+        }
+        self.submit(&plan, op_name(op), inputs, outputs, scalars)
+    }
+
+    /// The plan for an op of the contract.
+    pub fn plan<A: Copy>(
+        &self,
+        op: OpId,
+        attributes: &A,
+        inputs: &[Operand<'_>],
+        outputs: &[Operand<'_>],
+    ) -> Result<Arc<Plan>> {
+        let words = super::plan::words_of(attributes);
+        let raw = attributes as *const A as *const c_void;
+        // SAFETY: `raw` is the op's attribute struct; `words` holds its bytes.
+        unsafe { self.device.plan(op, raw, &words, inputs, outputs) }
+    }
+
+    /// Runs a fused program. `key` is the program in words. `Ok(false)`: the backend
+    /// does not take this program.
+    pub fn run_fused(
+        &self,
+        program: &Program,
+        key: PlanKey,
+        inputs: &[Operand<'_>],
+        outputs: &[Operand<'_>],
+        scalars: &[Scalar],
+    ) -> Result<bool> {
+        let plan = self.device.fused_plan(program, key, inputs, outputs)?;
+        if plan.status != status::OK {
+            return Ok(false);
+        }
+        self.submit(&plan, "fused", inputs, outputs, scalars)?;
+        Ok(true)
+    }
+
+    /// A row-major copy of an operand that is not one.
+    pub fn contiguous(&self, t: &Operand<'_>) -> Result<Option<Value>> {
+        if shape::is_contiguous(t.shape, &t.value.strides) {
+            return Ok(None);
+        }
+        bump(&self.local.contiguous_copies, 1);
+        let copy = self.alloc(t.shape, t.dtype)?;
+        self.copy(*t, Operand { value: &copy, ..*t })?;
+        Ok(Some(copy))
+    }
+
+    /// Copies elements between any strides, converting the dtype.
+    pub fn copy(&self, from: Operand<'_>, to: Operand<'_>) -> Result<()> {
+        if from.dtype.is_storage() && from.dtype == to.dtype {
+            return self.copy_bytes(from, to);
+        }
+        self.run(op::COPY, &schema::NoAttrs::new(), &[from], &[to], &[])
+    }
+
+    /// Copies elements of which backends know nothing, as bytes.
+    fn copy_bytes(&self, from: Operand<'_>, to: Operand<'_>) -> Result<()> {
+        if !from.dtype.is_packed() {
+            return self.copy(
+                Operand { dtype: Dtype::Uint8, ..from },
+                Operand { dtype: Dtype::Uint8, ..to },
+            );
+        }
+        // Row-major without gaps, always.
+        let line = [from.dtype.bytes_of(shape::size(from.shape))];
+        let [source, target] = [from, to]
+            .map(|t| Value { strides: shape::contiguous_strides(&line), ..t.value.clone() });
+        let operand = |value| Operand { value, shape: &line, dtype: Dtype::Uint8 };
+        self.copy(operand(&source), operand(&target))
+    }
+
+    /// Gives a command to the table that made its plan.
+    pub fn submit(
+        &self,
+        plan: &Plan,
+        name: &str,
+        inputs: &[Operand<'_>],
+        outputs: &[Operand<'_>],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        if plan.status != status::OK {
+            return Err(self.refuse(name));
+        }
+        let mut tensors = Tensors::new();
+        for t in inputs.iter().chain(outputs) {
+            tensors.push(tensor(plan.kernels, t));
+        }
+        if self.device.waits_in_commands() {
+            for (tensor, t) in tensors.iter_mut().zip(inputs) {
+                self.wait_in_command(tensor, &t.value.buffer);
+            }
+        }
+        bump(&self.local.commands, 1);
+        bump(&self.local.bytes_read, inputs.iter().map(distinct_bytes).sum());
+        bump(&self.local.bytes_written, outputs.iter().map(distinct_bytes).sum());
+        let mut values: SmallVec<[[u64; 2]; 8]> = SmallVec::new();
+        values.extend(scalars.iter().map(|s| [s.bits(), 0]));
+        let command = Command {
+            size: size_of::<Command>() as u32,
+            flags: 0,
+            plan: plan.raw,
+            inputs: tensors.as_ptr(),
+            // SAFETY: one past the inputs is inside the list or its end.
+            outputs: unsafe { tensors.as_ptr().add(inputs.len()) },
+            scalars: values.as_ptr(),
+            n_inputs: inputs.len() as u32,
+            n_outputs: outputs.len() as u32,
+            n_scalars: values.len() as u32,
+            tensor_stride: size_of::<Tensor>() as u32,
+            workspace: std::ptr::null_mut(),
+        };
+        let workspace = self.workspace(plan, &command)?;
+        let command = Command {
+            workspace: workspace.as_deref().map_or(std::ptr::null_mut(), address),
+            ..command
+        };
+        let Some(submit) = plan.kernels.table.submit else {
+            return Err(self.device.lacks("submit"));
+        };
+        self.ran.set(Some(plan.kernels));
+        let reads = inputs.iter().map(|t| &*t.value.buffer);
+        let writes = outputs.iter().map(|t| &*t.value.buffer).chain(workspace.as_deref());
+        self.enqueue(reads, writes, |stream| {
+            let mut error = std::ptr::null_mut();
+            // SAFETY: the command and all it points at are valid for the call; tensors
+            // have the dtypes and ranks that the plan was made for; it is this thread's
+            // turn on the stream.
+            let code = unsafe { submit(plan.kernels.handle, stream, &command, 1, &mut error) };
+            let outcome = host::check("submit", code, error);
+            if is_refusal(code) {
+                let words = outcome.err().map(|e| e.to_string()).unwrap_or_default();
+                return Err(Error::runtime(
+                    name,
+                    format!(
+                        "backend {} made a plan and then refused its command, which the \
+                         contract forbids: {words}",
+                        plan.kernels.backend
+                    ),
+                ));
+            }
+            outcome
+        })
+    }
+
+    /// Has a command wait for what another stream writes.
+    pub(super) fn wait_in_command(&self, tensor: &mut Tensor, buffer: &Buffer) {
+        let Some(written) = buffer.written() else { return };
+        let same = self.stream.is_some_and(|s| std::ptr::eq(s, written.stream));
+        if !same && std::ptr::eq(written.stream.device, self.device) {
+            tensor.wait = written.stream.event();
+            tensor.wait_value = written.number;
+        }
+    }
+
+    fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<BufferRef>> {
+        let Some(ask) = plan.kernels.table.plan_workspace else { return Ok(None) };
+        // SAFETY: the plan is this table's; the command is valid for the call.
+        let bytes = unsafe { ask(plan.kernels.handle, plan.raw, command) };
+        if bytes == 0 { Ok(None) } else { self.buffer(bytes as usize).map(Some) }
+    }
+}
+
+/// Scratch memory as a command names it: by its address where the host has one, else by
+/// its handle.
+fn address(buffer: &Buffer) -> *mut c_void {
+    let pointer = buffer.as_ptr() as *mut c_void;
+    if pointer.is_null() { buffer.handle() } else { pointer }
+}
+
+/// A tensor as it crosses the boundary.
+pub(super) fn tensor(kernels: &Kernels, t: &Operand<'_>) -> Tensor {
+    let buffer = &t.value.buffer;
+    Tensor {
+        size: size_of::<Tensor>() as u32,
+        flags: 0,
+        dl: DLTensor {
+            data: buffer.as_ptr() as *mut c_void,
+            device: DLDevice { device_type: kernels.table.device_type, device_id: kernels.ordinal },
+            ndim: t.shape.len() as i32,
+            dtype: t.dtype.to_dl(),
+            // usize and isize are 64 bits wide on every target that is supported.
+            shape: t.shape.as_ptr() as *mut i64,
+            strides: t.value.strides.as_ptr() as *mut i64,
+            byte_offset: t.value.offset as u64,
+        },
+        buffer: buffer.handle(),
+        buffer_size: buffer.bytes() as u64,
+        wait: std::ptr::null_mut(),
+        wait_value: 0,
+    }
+}
+
+fn op_name(op: OpId) -> &'static str {
+    op::NAMES.get(op as usize).copied().unwrap_or("unknown")
+}
+
+/// Bytes of the elements that a tensor really has: broadcast ones count once.
+fn distinct_bytes(t: &Operand<'_>) -> u64 {
+    let n: usize =
+        t.shape.iter().zip(&t.value.strides).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();
+    (n * t.dtype.size()) as u64
+}

@@ -1,0 +1,144 @@
+//! Counts of graph operations by how they ran.
+
+use super::{gpus, host};
+use crate::device::Device;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// How an operation ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By the backend's own kernels.
+    Native = 0,
+    /// By simpler operations on the same device.
+    Decomposed = 1,
+    /// On the CPU, by way of the host.
+    Cpu = 2,
+}
+
+/// How often an operation ran, and in which way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpCount {
+    /// The device that it was for.
+    pub device: Device,
+    /// The backend whose kernels ran, or refused.
+    pub backend: String,
+    /// The backend's variant, or empty.
+    pub variant: String,
+    /// MLX's name of the operation.
+    pub op: &'static str,
+    /// Runs by the backend's own kernels, alone or as part of a fused program.
+    pub native: u64,
+    /// Runs by simpler operations on the same device.
+    pub decomposed: u64,
+    /// Runs on the CPU for another device.
+    pub cpu: u64,
+}
+
+/// Room for the addresses of operations' names; there are about 130 operations.
+const SLOTS: usize = 512;
+
+/// A name by its address and length, and its counts.
+#[derive(Default)]
+struct Slot {
+    name: AtomicPtr<u8>,
+    len: AtomicUsize,
+    ways: [AtomicU64; 3],
+}
+
+/// Counts of one kernel table: a hash table over the addresses of the operations' names,
+/// which are static. Counting is one search that hits at once, and one relaxed addition.
+pub struct OpCounters(Box<[Slot]>);
+
+impl Default for OpCounters {
+    fn default() -> Self {
+        OpCounters((0..SLOTS).map(|_| Slot::default()).collect())
+    }
+}
+
+impl OpCounters {
+    /// Counts one run of an operation.
+    #[inline]
+    pub fn add(&self, op: &'static str, way: Way) {
+        let address = op.as_ptr().cast_mut();
+        let start = (address as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        for i in 0..SLOTS {
+            let slot = &self.0[(start + i) % SLOTS];
+            let mut found = slot.name.load(Ordering::Relaxed);
+            if found.is_null() {
+                let (order, none) = (Ordering::Relaxed, std::ptr::null_mut());
+                found = match slot.name.compare_exchange(none, address, order, order) {
+                    Ok(_) => {
+                        slot.len.store(op.len(), Ordering::Release);
+                        address
+                    }
+                    Err(other) => other,
+                };
+            }
+            if found == address {
+                slot.ways[way as usize].fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// The names that ran, with their counts. The linker may keep a name twice, so one
+    /// name may come more than once.
+    fn list(&self) -> impl Iterator<Item = (&'static str, [u64; 3])> {
+        self.0.iter().filter_map(|slot| {
+            let len = slot.len.load(Ordering::Acquire);
+            let name = slot.name.load(Ordering::Relaxed);
+            let ways = slot.ways.each_ref().map(|w| w.load(Ordering::Relaxed));
+            if name.is_null() || len == 0 || ways == [0; 3] {
+                return None;
+            }
+            // SAFETY: address and length of a `&'static str`; two names at one address
+            // would be one a prefix of the other, and then either length is valid text.
+            let name =
+                unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(name, len)) };
+            Some((name, ways))
+        })
+    }
+
+    fn reset(&self) {
+        self.0.iter().flat_map(|s| &s.ways).for_each(|w| w.store(0, Ordering::Relaxed));
+    }
+}
+
+/// How often each operation ran on each device since the start or the last
+/// [`reset_op_counts`], and in which way. Operations that are only views are not counted,
+/// since they reach no backend.
+pub fn op_counts() -> Vec<OpCount> {
+    let mut out: Vec<OpCount> = Vec::new();
+    for state in std::iter::once(host()).chain(gpus().iter().copied()) {
+        for kernels in state.kernels.get().iter() {
+            let first = out.len();
+            for (op, [native, decomposed, cpu]) in kernels.counts.list() {
+                match out[first..].iter_mut().find(|c| c.op == op) {
+                    Some(c) => {
+                        c.native += native;
+                        c.decomposed += decomposed;
+                        c.cpu += cpu;
+                    }
+                    None => out.push(OpCount {
+                        device: state.device,
+                        backend: kernels.backend.clone(),
+                        variant: kernels.variant.clone(),
+                        op,
+                        native,
+                        decomposed,
+                        cpu,
+                    }),
+                }
+            }
+            out[first..].sort_by_key(|c| c.op);
+        }
+    }
+    out
+}
+
+/// Sets the counts of [`op_counts`] to zero.
+pub fn reset_op_counts() {
+    for state in std::iter::once(host()).chain(gpus().iter().copied()) {
+        state.kernels.get().iter().for_each(|k| k.counts.reset());
+    }
+}

@@ -1,0 +1,233 @@
+//! A device's memory: allocation, the host's own counts of it, and limits.
+
+use super::{DeviceState, DeviceStream, shutdown};
+use crate::error::{Error, Result};
+use crate::host;
+use core::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface, limit};
+use ultramarine_abi::interface::stream_memory::{self, StreamMemoryInterface};
+use ultramarine_abi::{self as abi, BackendTable, Error as ErrorObject, Status};
+
+/// The host's own count of a device's memory, and limits.
+#[derive(Debug)]
+pub(super) struct MemoryCounters {
+    active: AtomicUsize,
+    peak: AtomicUsize,
+    /// By [`Limit`]; `usize::MAX`: not set.
+    limits: [AtomicUsize; 3],
+}
+
+impl Default for MemoryCounters {
+    fn default() -> Self {
+        MemoryCounters {
+            active: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            limits: [const { AtomicUsize::new(usize::MAX) }; 3],
+        }
+    }
+}
+
+type StreamAlloc = unsafe extern "C" fn(
+    *mut c_void,
+    *mut c_void,
+    u64,
+    *mut *mut c_void,
+    *mut *mut ErrorObject,
+) -> Status;
+
+/// The functions of `ultramarine.stream_memory/1`.
+#[derive(Clone, Copy)]
+pub(super) struct StreamMemory {
+    alloc: StreamAlloc,
+    free: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void),
+}
+
+impl StreamMemory {
+    /// Those of a backend that has both and whose work may be under way when a submit returns.
+    pub fn of(table: &BackendTable, synchronous: bool) -> Option<StreamMemory> {
+        let ask = table.interface.filter(|_| !synchronous)?;
+        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
+        // its size, and all-zero is a valid interface table.
+        let found: StreamMemoryInterface = unsafe {
+            abi::read_sized(ask(table.backend, stream_memory::INTERFACE.as_ptr()).cast())
+        }?;
+        Some(StreamMemory { alloc: found.alloc?, free: found.free? })
+    }
+}
+
+/// A limit of a device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    Memory = limit::MEMORY as isize,
+    Cache = limit::CACHE as isize,
+    Wired = limit::WIRED as isize,
+}
+
+/// Bytes in use, their peak, and bytes kept for reuse.
+#[derive(Clone, Copy, Debug)]
+pub struct InUse {
+    pub active: usize,
+    pub peak: usize,
+    pub cache: usize,
+}
+
+impl DeviceState {
+    /// Device memory: its handle, and its address for the host or NULL. With a stream, what was
+    /// given back in its order may be taken.
+    pub fn alloc(
+        &self,
+        bytes: usize,
+        stream: Option<&DeviceStream>,
+    ) -> Result<(*mut c_void, *mut u8)> {
+        shutdown::check(self)?;
+        let Some(alloc) = self.table.buffer_alloc else {
+            return Err(self.lacks("buffer_alloc"));
+        };
+        let active = self.memory.active.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let limit = self.memory.limits[Limit::Memory as usize].load(Ordering::Relaxed);
+        let made = if active > limit {
+            Err(Error::Memory(format!(
+                "no memory for {bytes} bytes on {} {}: {} are in use, the limit is {limit}",
+                self.backend,
+                self.device,
+                active - bytes
+            )))
+        } else {
+            let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let size = bytes as u64;
+            // SAFETY: the places are valid; the device is open, and the stream is its own.
+            let code = unsafe {
+                match stream.zip(self.stream_memory) {
+                    None => alloc(self.handle, size, &mut handle, &mut error),
+                    Some((stream, of)) => {
+                        (of.alloc)(self.handle, stream.handle(), size, &mut handle, &mut error)
+                    }
+                }
+            };
+            host::check("buffer_alloc", code, error).map(|()| handle)
+        };
+        let handle = made.inspect_err(|_| {
+            self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
+        })?;
+        self.memory.peak.fetch_max(active, Ordering::Relaxed);
+        let pointer = match self.table.buffer_host_pointer {
+            // SAFETY: the handle was just made by this device.
+            Some(f) => unsafe { f(self.handle, handle) as *mut u8 },
+            None => std::ptr::null_mut(),
+        };
+        Ok((handle, pointer))
+    }
+
+    /// Frees a buffer that nothing uses any more.
+    pub fn free(&self, handle: *mut c_void, bytes: usize) {
+        if let Some(free) = self.table.buffer_free {
+            // SAFETY: a handle of this device, given back once.
+            unsafe { free(self.handle, handle) };
+            self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Frees a buffer that only work of that stream may still use. `false`: the backend cannot.
+    pub(super) fn free_in_order(
+        &self,
+        stream: &DeviceStream,
+        handle: *mut c_void,
+        bytes: usize,
+    ) -> bool {
+        let Some(memory) = self.stream_memory else { return false };
+        // SAFETY: a handle of this device, given back once; the stream is its own, and all of its
+        // work that uses the buffer has been submitted.
+        unsafe { (memory.free)(self.handle, stream.handle(), handle) };
+        self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether buffers can be given back in the order of a stream.
+    pub(super) fn has_stream_memory(&self) -> bool {
+        self.stream_memory.is_some()
+    }
+
+    /// Memory is short: waits for what is in flight and gives back what that used.
+    pub fn reclaim(&self) {
+        // Failures are raised to those who want the values.
+        let _ = self.drain();
+        self.retire();
+    }
+
+    fn statistics(&self) -> Option<StatisticsInterface> {
+        shutdown::ended().is_none().then(|| self.interface(statistics::INTERFACE))?
+    }
+
+    /// What is in use, after what the device has passed was given back.
+    pub fn memory(&self) -> Result<InUse> {
+        self.retire();
+        let Some(read) = self.statistics().and_then(|s| s.read) else {
+            let [active, peak] =
+                [&self.memory.active, &self.memory.peak].map(|n| n.load(Ordering::Relaxed));
+            return Ok(InUse { active, peak: peak.max(active), cache: 0 });
+        };
+        let mut found = MemoryStatistics {
+            size: size_of::<MemoryStatistics>() as u32,
+            ..MemoryStatistics::default()
+        };
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the device is open, and the struct says its size.
+        let code = unsafe { read(self.handle, &mut found, &mut error) };
+        host::check("statistics", code, error)?;
+        let [active, peak, cache] =
+            [found.active, found.peak, found.cache].map(|n| usize::try_from(n).unwrap_or(0));
+        Ok(InUse { active, peak, cache })
+    }
+
+    /// Starts the peak afresh.
+    pub fn reset_peak(&self) {
+        self.retire();
+        self.memory.peak.store(0, Ordering::Relaxed);
+        if let Some(reset) = self.statistics().and_then(|s| s.reset_peak) {
+            // SAFETY: the device is open.
+            unsafe { reset(self.handle) };
+        }
+    }
+
+    /// Frees what is kept for reuse.
+    pub fn clear_cache(&self) {
+        self.retire();
+        if let Some(clear) = self.statistics().and_then(|s| s.clear_cache) {
+            // SAFETY: the device is open.
+            unsafe { clear(self.handle) };
+        }
+    }
+
+    /// A limit as it is set; where none is, the device's memory.
+    pub fn limit(&self, which: Limit) -> usize {
+        if let Some(get) = self.statistics().and_then(|s| s.get_limit) {
+            // SAFETY: the device is open.
+            let bytes = unsafe { get(self.handle, which as u32) };
+            return usize::try_from(bytes).unwrap_or(usize::MAX);
+        }
+        match (self.memory.limits[which as usize].load(Ordering::Relaxed), self.info.memory) {
+            (usize::MAX, known) if known > 0 => usize::try_from(known).unwrap_or(usize::MAX),
+            (set, _) => set,
+        }
+    }
+
+    /// Sets a limit; returns the former. Where the backend does not keep it, the host does.
+    pub fn set_limit(&self, which: Limit, bytes: usize) -> Result<usize> {
+        if let Some(set) = self.statistics().and_then(|s| s.set_limit) {
+            let (mut former, mut error) = (0, std::ptr::null_mut());
+            // SAFETY: the device is open, the places are valid.
+            let code =
+                unsafe { set(self.handle, which as u32, bytes as u64, &mut former, &mut error) };
+            host::check("set_limit", code, error)?;
+            return Ok(usize::try_from(former).unwrap_or(usize::MAX));
+        }
+        let former = self.limit(which);
+        self.memory.limits[which as usize].store(bytes, Ordering::Relaxed);
+        Ok(former)
+    }
+
+    pub(super) fn lacks(&self, what: &str) -> Error {
+        Error::Runtime(format!("backend {} lacks {what}", self.backend))
+    }
+}

@@ -1,0 +1,559 @@
+//! Streams of devices, most of which run ahead of the host.
+//!
+//! What is submitted to a stream gets the next number, and the stream's timeline event
+//! takes that number once the device has passed it. Memory remembers its last uses as
+//! stream and number, so that
+//! - work on another stream waits for what wrote its operands, and an output that takes
+//!   over memory waits for those who still read it;
+//! - the host waits for the number of what it wants to read;
+//! - memory that is dropped early lies in a grave until its last use is passed.
+//!
+//! A device without events is waited for after each task instead, and one whose
+//! `submit` returns only when all is done needs none of this.
+
+use super::{DeviceState, kernels::Kernels, shutdown, user_kernel::Compiled};
+use crate::{
+    backend::buffer::{Buffer, Use},
+    error::{Error, Result},
+    host,
+    sync::lock,
+};
+use core::ffi::c_void;
+use smallvec::SmallVec;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use ultramarine_abi::{device_flag, dlpack::device_type};
+
+/// Submissions that a stream may be ahead of its device.
+const MAX_AHEAD: u64 = 256;
+
+/// Bytes in graves of a device above which submitters wait.
+const MAX_BURIED: usize = 512 << 20;
+
+/// Index of the stream of uploads, which no stream of users has.
+const UPLOADS: u32 = u32::MAX;
+/// Likewise of [`DeviceState::returns`].
+const RETURNS: u32 = u32::MAX - 1;
+
+/// One of our streams on one device.
+pub struct DeviceStream {
+    pub device: &'static DeviceState,
+    handle: *mut c_void,
+    /// The timeline event; NULL where the backend has none.
+    event: *mut c_void,
+    /// For the backend's functions of which one call at a time is allowed. Holds, by
+    /// stream, the numbers that later work of this one waits for already.
+    turn: Mutex<HashMap<*const DeviceStream, u64>>,
+    /// The last number that was recorded.
+    submitted: AtomicU64,
+    /// The device has passed this number.
+    passed: AtomicU64,
+    /// The host has waited for this number, and nothing had failed.
+    confirmed: AtomicU64,
+    /// Work of other streams that numbers of this one depend on, not yet confirmed.
+    needs: Mutex<Vec<Need>>,
+    failures: Mutex<Vec<Failure>>,
+    has_failed: AtomicBool,
+    /// The last number at which memory was given back in the stream's order. Who takes memory for
+    /// this stream has all other work wait for it.
+    freed: AtomicU64,
+    /// What is given back to the backend when a number is passed.
+    graves: Mutex<VecDeque<(u64, Grave)>>,
+}
+
+struct Need {
+    number: u64,
+    stream: &'static DeviceStream,
+    until: u64,
+}
+
+/// Numbers from `first` to `last` are lost.
+struct Failure {
+    first: u64,
+    last: u64,
+    error: Error,
+}
+
+// SAFETY: handles are used by many threads only through functions for which the
+// contract allows it, or under `turn`.
+unsafe impl Send for DeviceStream {}
+// SAFETY: as above.
+unsafe impl Sync for DeviceStream {}
+
+/// Something of a backend that must outlive its last use.
+pub enum Grave {
+    /// A buffer of so many bytes (0: not ours), and what else has to be passed.
+    Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 1]>),
+    /// A plan.
+    Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 1]>),
+    /// A user's kernel.
+    Kernel(Compiled, SmallVec<[Use; 1]>),
+}
+
+// SAFETY: handles of buffers, plans and kernels may be freed by any thread.
+unsafe impl Send for Grave {}
+
+/// The last of these uses, if all are of one stream of the device.
+fn one_stream<'a>(uses: &'a [Use], device: &DeviceState) -> Option<&'a Use> {
+    let last = uses.iter().max_by_key(|u| u.number)?;
+    let same = |u: &Use| std::ptr::eq(u.stream, last.stream);
+    (std::ptr::eq(last.stream.device, device) && uses.iter().all(same)).then_some(last)
+}
+
+impl Grave {
+    fn uses(&mut self) -> &mut SmallVec<[Use; 1]> {
+        match self {
+            Grave::Buffer(_, _, _, uses) | Grave::Plan(_, _, uses) | Grave::Kernel(_, uses) => uses,
+        }
+    }
+
+    /// Gives it back now if every use is passed, or if those that are not are of one stream in
+    /// whose order it can be given back; else when the first that is not has been.
+    pub fn close(mut self) {
+        self.uses().retain(|u| !u.stream.knows_passed(u.number));
+        if self.uses().len() > 1 {
+            // Most often only one has not: an upload is long over.
+            self.uses().retain(|u| {
+                u.stream.look();
+                !u.stream.knows_passed(u.number)
+            });
+        }
+        if let Grave::Buffer(device, handle, bytes @ 1.., uses) = &self
+            && device.has_stream_memory()
+            && let Some(last) = one_stream(uses, device)
+        {
+            // Known before anybody can have the memory.
+            last.stream.freed.fetch_max(last.number, Ordering::AcqRel);
+            if device.free_in_order(last.stream, *handle, *bytes) {
+                return;
+            }
+        }
+        if let Some(last) = self.uses().pop() {
+            if let Grave::Buffer(device, _, bytes, _) = &self {
+                device.buried.fetch_add(*bytes, Ordering::Relaxed);
+            }
+            lock(&last.stream.graves).push_back((last.number, self));
+            return;
+        }
+        match self {
+            Grave::Buffer(device, handle, bytes, _) => device.free(handle, bytes),
+            Grave::Plan(kernels, raw, _) => release_plan(kernels, raw),
+            Grave::Kernel(kernel, _) => kernel.release(),
+        }
+    }
+}
+
+impl DeviceStream {
+    pub(super) fn new(device: &'static DeviceState) -> Result<DeviceStream> {
+        let (mut handle, mut event) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut error = std::ptr::null_mut();
+        let table = &device.table;
+        if let Some(create) = table.stream_create {
+            // SAFETY: the places are valid; the device is open.
+            let code = unsafe { create(device.handle, &mut handle, &mut error) };
+            host::check("stream_create", code, error)?;
+        }
+        let complete = table.event_record.is_some() && table.event_wait_host.is_some();
+        if let (0, true, Some(create)) = (device.info.synchronous, complete, table.event_create) {
+            // SAFETY: as above.
+            let code = unsafe { create(device.handle, &mut event, &mut error) };
+            host::check("event_create", code, error)?;
+        }
+        Ok(DeviceStream {
+            device,
+            handle,
+            event,
+            turn: Mutex::default(),
+            submitted: AtomicU64::new(0),
+            passed: AtomicU64::new(0),
+            confirmed: AtomicU64::new(0),
+            needs: Mutex::default(),
+            failures: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            freed: AtomicU64::new(0),
+            graves: Mutex::default(),
+        })
+    }
+
+    /// Whether the stream's work may be under way when a submit has returned.
+    pub fn runs_ahead(&self) -> bool {
+        self.device.info.synchronous == 0
+    }
+
+    pub(super) fn handle(&self) -> *mut c_void {
+        self.handle
+    }
+
+    pub fn event(&self) -> *mut c_void {
+        self.event
+    }
+
+    /// Work of this stream that memory taken for it may still be used by, unless it is known to
+    /// be passed: what other streams have to wait for before they use that memory.
+    pub fn owes(&'static self) -> Option<Use> {
+        let number = self.freed.load(Ordering::Acquire);
+        let use_ = Use { stream: self, number, op: "eval" };
+        (self.device.has_stream_memory() && !self.knows_passed(number)).then_some(use_)
+    }
+
+    /// The number of the last submission.
+    pub fn last(&self) -> u64 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    /// Submits work: `call` gets the backend's stream. `reads` and `writes` are the
+    /// buffers it touches.
+    pub fn submit<'a>(
+        &'static self,
+        op: &'static str,
+        reads: impl Iterator<Item = &'a Buffer> + Clone,
+        writes: impl Iterator<Item = &'a Buffer> + Clone,
+        call: impl FnOnce(*mut c_void) -> Result<()>,
+    ) -> Result<()> {
+        shutdown::check(self.device)?;
+        let mut turn = lock(&self.turn);
+        let in_commands = self.device.waits_in_commands();
+        for buffer in reads.clone() {
+            if let Some(written) = buffer.written() {
+                self.follow(&mut turn, &written, in_commands)?;
+            }
+        }
+        for buffer in writes.clone() {
+            buffer.uses().iter().try_for_each(|u| self.follow(&mut turn, u, false))?;
+        }
+        let outcome = call(self.handle);
+        if !self.runs_ahead() {
+            return outcome;
+        }
+        // Also after a failure: part of the work may have begun.
+        let number = self.last() + 1;
+        let recorded = self.record(number);
+        self.submitted.store(number, Ordering::Release);
+        // Not before: who learns of a use may have others' streams wait for its number at once.
+        for buffer in reads {
+            buffer.used(Use { stream: self, number, op }, false);
+        }
+        for buffer in writes {
+            buffer.used(Use { stream: self, number, op }, true);
+        }
+        drop(turn);
+        outcome?;
+        recorded?;
+        self.retire();
+        self.hold_back(number);
+        Ok(())
+    }
+
+    fn record(&self, number: u64) -> Result<()> {
+        let (Some(record), false) = (self.device.table.event_record, self.event.is_null()) else {
+            return Ok(());
+        };
+        let mut error = std::ptr::null_mut();
+        // SAFETY: stream and event are the device's, and it is this thread's turn.
+        let code =
+            unsafe { record(self.device.handle, self.handle, self.event, number, &mut error) };
+        host::check("event_record", code, error).inspect_err(|e| self.fail(number, e))
+    }
+
+    /// Keeps the host from running too far ahead, in numbers or in memory.
+    fn hold_back(&self, number: u64) {
+        let ahead = number - self.passed.load(Ordering::Relaxed).min(number);
+        let buried = self.device.buried.load(Ordering::Relaxed);
+        let memory = usize::try_from(self.device.info.memory / 8).unwrap_or(usize::MAX);
+        let most = if memory == 0 { MAX_BURIED } else { memory.clamp(1 << 20, MAX_BURIED) };
+        if ahead > MAX_AHEAD || (buried > most && ahead > 1) {
+            // Failures are raised to those who want the values.
+            let _ = self.wait(number - ahead / 2);
+        }
+    }
+
+    /// Makes later work of this stream wait for a use on another.
+    fn follow(
+        &'static self,
+        turn: &mut MutexGuard<'_, HashMap<*const DeviceStream, u64>>,
+        other: &Use,
+        in_commands: bool,
+    ) -> Result<()> {
+        if std::ptr::eq(other.stream, self) || other.stream.knows_confirmed(other.number) {
+            return Ok(());
+        }
+        other.stream.failure(other.number).map_err(|e| other.explain(e))?;
+        let key: *const DeviceStream = other.stream;
+        if turn.get(&key).is_some_and(|seen| *seen >= other.number) {
+            return Ok(());
+        }
+        let same = std::ptr::eq(self.device, other.stream.device);
+        let wait = self.device.table.event_wait_stream;
+        let (true, true, false, Some(wait)) =
+            (same, self.runs_ahead(), other.stream.event.is_null(), wait)
+        else {
+            return other.wait();
+        };
+        let (stream, until) = (other.stream, other.number);
+        // (Else every command that reads it carries the event.)
+        if !in_commands {
+            let mut error = std::ptr::null_mut();
+            // SAFETY: both are the device's, and it is this thread's turn.
+            let code =
+                unsafe { wait(self.device.handle, self.handle, stream.event, until, &mut error) };
+            host::check("event_wait_stream", code, error)?;
+            // A wait that failed is asked for again.
+            turn.insert(key, until);
+        }
+        lock(&self.needs).push(Need { number: self.last() + 1, stream, until });
+        Ok(())
+    }
+
+    fn knows_passed(&self, number: u64) -> bool {
+        self.passed.load(Ordering::Acquire) >= number
+    }
+
+    pub fn knows_confirmed(&self, number: u64) -> bool {
+        self.confirmed.load(Ordering::Acquire) >= number
+    }
+
+    /// The error of a number that is known to be lost.
+    pub fn failure(&self, number: u64) -> Result<()> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match lock(&self.failures).iter().find(|f| (f.first..=f.last).contains(&number)) {
+            Some(failure) => Err(failure.error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing says which submission failed: all that are not known to be good are lost.
+    fn fail(&self, number: u64, error: &Error) {
+        let first = self.confirmed.load(Ordering::Acquire) + 1;
+        let last = self.last().max(number);
+        lock(&self.failures).push(Failure { first, last, error: error.clone() });
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Waits until the device has passed a number.
+    pub fn wait(&self, number: u64) -> Result<()> {
+        if self.knows_confirmed(number) {
+            return Ok(());
+        }
+        shutdown::check_wait(self.device)?;
+        self.failure(number)?;
+        let outcome = self.block(number).and_then(|done| {
+            // What it waited for on other streams is passed too; has that failed?
+            let needs: SmallVec<[_; 4]> = lock(&self.needs)
+                .iter()
+                .filter(|n| n.number <= number)
+                .map(|n| (n.stream, n.until))
+                .collect();
+            needs.iter().try_for_each(|(stream, until)| stream.wait(*until))?;
+            lock(&self.needs).retain(|n| n.number > number);
+            Ok(done)
+        });
+        match outcome {
+            Ok(done) => {
+                self.passed.fetch_max(done, Ordering::AcqRel);
+                self.confirmed.fetch_max(number, Ordering::AcqRel);
+                self.retire();
+                Ok(())
+            }
+            Err(error) => {
+                self.fail(number, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Blocks until a number is passed; returns up to which they are.
+    fn block(&self, number: u64) -> Result<u64> {
+        let (table, device) = (&self.device.table, self.device.handle);
+        let mut error = std::ptr::null_mut();
+        if let (Some(wait), false) = (table.event_wait_host, self.event.is_null()) {
+            // SAFETY: the event is the device's; any thread may wait for it.
+            let code = unsafe { wait(device, self.event, number, &mut error) };
+            return host::check("event_wait_host", code, error).map(|()| number);
+        }
+        let Some(wait) = table.stream_synchronize else {
+            return Err(self.device.lacks("stream_synchronize"));
+        };
+        let done = self.last();
+        // SAFETY: the stream is the device's; any thread may wait for it.
+        let code = unsafe { wait(device, self.handle, &mut error) };
+        host::check("stream_synchronize", code, error).map(|()| done.max(number))
+    }
+
+    /// Waits for everything that was submitted. An error that was raised before is not
+    /// raised again.
+    pub fn drain(&self) -> Result<()> {
+        let last = self.last();
+        let outcome = if self.failure(last).is_err() { Ok(()) } else { self.wait(last) };
+        self.retire();
+        outcome
+    }
+
+    /// After a task: waits for it where there are no events to wait for later.
+    pub fn settle(&self) -> Result<()> {
+        if self.runs_ahead() && self.event.is_null() { self.drain() } else { Ok(()) }
+    }
+
+    /// Asks the device how far it is.
+    pub fn look(&self) {
+        if let (Some(query), false) = (self.device.table.event_query, self.event.is_null()) {
+            // SAFETY: the event is the device's; any thread may ask.
+            let value = unsafe { query(self.device.handle, self.event) };
+            self.passed.fetch_max(value.min(self.last()), Ordering::AcqRel);
+        }
+    }
+
+    /// Gives back what the device has passed.
+    pub fn retire(&self) {
+        if lock(&self.graves).is_empty() {
+            return;
+        }
+        self.look();
+        let passed = self.passed.load(Ordering::Acquire);
+        loop {
+            let mut graves = lock(&self.graves);
+            // Nearly in order; what lies behind something later waits with it.
+            let Some((_, grave)) = graves.pop_front_if(|(number, _)| *number <= passed) else {
+                return;
+            };
+            drop(graves);
+            if let Grave::Buffer(device, _, bytes, _) = &grave {
+                device.buried.fetch_sub(*bytes, Ordering::Relaxed);
+            }
+            grave.close();
+        }
+    }
+}
+
+impl Use {
+    /// Waits until the device has passed this use.
+    pub fn wait(&self) -> Result<()> {
+        self.stream.wait(self.number).map_err(|e| self.explain(e))
+    }
+
+    /// Names the op and the device in an error of the backend.
+    pub fn explain(&self, error: Error) -> Error {
+        let DeviceState { backend, device, .. } = self.stream.device;
+        let words = format!("[{}] failed on {backend} {device}: {error}", self.op);
+        match error {
+            Error::Memory(_) => Error::Memory(words),
+            _ => Error::Runtime(words),
+        }
+    }
+}
+
+/// The streams of one device, by our index.
+#[derive(Default)]
+pub(super) struct Streams(Mutex<HashMap<u32, &'static DeviceStream>>);
+
+impl DeviceState {
+    /// The device's side of one of our streams. It lives as long as the process, as
+    /// streams do.
+    pub fn stream(&'static self, stream: crate::device::Stream) -> Result<&'static DeviceStream> {
+        self.stream_at(stream.index)
+    }
+
+    /// The stream on which memory comes back from those who had it: what they still do with it
+    /// delays nobody but whoever takes that memory.
+    pub fn returns(&'static self) -> Result<&'static DeviceStream> {
+        self.stream_at(RETURNS)
+    }
+
+    fn stream_at(&'static self, index: u32) -> Result<&'static DeviceStream> {
+        shutdown::check(self)?;
+        let mut streams = lock(&self.streams.0);
+        if let Some(found) = streams.get(&index) {
+            return Ok(found);
+        }
+        let made: &'static DeviceStream = Box::leak(Box::new(DeviceStream::new(self)?));
+        streams.insert(index, made);
+        Ok(made)
+    }
+
+    /// The stream of uploads, where they are enqueued: one of its own, so that they neither wait
+    /// for work nor hold it up. Not where the host could not wait for it by number.
+    pub(super) fn uploads(&'static self) -> Result<Option<&'static DeviceStream>> {
+        if self.info.flags & device_flag::UPLOADS_IN_ORDER == 0 || self.info.synchronous != 0 {
+            return Ok(None);
+        }
+        let stream = self.stream_at(UPLOADS)?;
+        Ok(Some(stream).filter(|s| !s.event.is_null()))
+    }
+
+    /// Our stream that others know by this number, if it is one of ours.
+    pub fn stream_called(&self, native: u64) -> Option<&'static DeviceStream> {
+        self.all_streams().into_iter().find(|stream| stream.native() == Some(native))
+    }
+
+    /// Waits for what was submitted from one of our streams.
+    pub fn synchronize(&self, stream: crate::device::Stream) -> Result<()> {
+        shutdown::check(self)?;
+        let found = lock(&self.streams.0).get(&stream.index).copied();
+        found.map_or(Ok(()), |s| s.drain())
+    }
+
+    fn all_streams(&self) -> SmallVec<[&'static DeviceStream; 4]> {
+        lock(&self.streams.0).values().copied().collect()
+    }
+
+    /// Waits for all that was submitted to the device; the first error, if any.
+    pub fn drain(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for stream in self.all_streams() {
+            outcome = outcome.and(stream.drain());
+        }
+        outcome
+    }
+
+    /// The last submission of every stream, where these run ahead.
+    fn all_uses(&self) -> SmallVec<[Use; 1]> {
+        match self.info.synchronous {
+            0 => {
+                let last =
+                    |stream: &'static DeviceStream| Use { stream, number: stream.last(), op: "" };
+                self.all_streams().into_iter().map(last).collect()
+            }
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// Gives back what the device has passed.
+    pub fn retire(&self) {
+        if shutdown::ended().is_none() {
+            self.all_streams().iter().for_each(|s| s.retire());
+        }
+    }
+}
+
+/// Gives a plan back once nothing that was submitted can use it.
+pub(super) fn bury_plan(kernels: &'static Kernels, raw: *mut c_void) {
+    if raw.is_null() {
+        return;
+    }
+    if kernels.table.device_type == device_type::CPU {
+        return release_plan(kernels, raw);
+    }
+    if shutdown::ended().is_some() {
+        return;
+    }
+    let device =
+        super::gpus().iter().find(|d| d.kernels.get().iter().any(|k| std::ptr::eq(*k, kernels)));
+    let uses = device.map_or_else(SmallVec::new, |d| d.all_uses());
+    Grave::Plan(kernels, raw, uses).close();
+}
+
+/// Likewise a user's kernel.
+pub(super) fn bury_kernel(device: &'static DeviceState, kernel: Compiled) {
+    if shutdown::ended().is_none() {
+        Grave::Kernel(kernel, device.all_uses()).close();
+    }
+}
+
+fn release_plan(kernels: &Kernels, raw: *mut c_void) {
+    if let Some(release) = kernels.table.plan_release {
+        // SAFETY: made by this table's device, released once, and no command uses it.
+        unsafe { release(kernels.handle, raw) };
+    }
+}

@@ -1,0 +1,138 @@
+//! Memory of other libraries, through a backend's interface `ultramarine.memory/1`.
+
+use super::{DeviceState, DeviceStream, shutdown};
+use crate::{
+    backend::buffer::Use,
+    error::{Error, Result},
+    host,
+};
+use core::ffi::c_void;
+use ultramarine_abi::{
+    Status,
+    interface::memory::{self, ForeignMemory, MemoryInterface},
+    status,
+};
+
+/// A kind of memory as errors name it.
+fn kind_name(kind: u32) -> &'static str {
+    match kind {
+        memory::kind::HOST => "host memory",
+        memory::kind::DEVICE_POINTER => "device pointers",
+        memory::kind::OPAQUE_FD => "file descriptors",
+        memory::kind::MTL_BUFFER => "MTLBuffers",
+        memory::kind::CL_MEM => "cl_mem objects",
+        _ => "memory of an unknown kind",
+    }
+}
+
+impl DeviceState {
+    /// What the backend offers for memory of others, while it may be called.
+    pub fn memory_interface(&self) -> Option<MemoryInterface> {
+        shutdown::ended().is_none().then(|| self.interface(memory::INTERFACE))?
+    }
+
+    /// A buffer over memory of somebody else: its handle, and its address for the host or NULL.
+    /// Unless this fails, the backend calls `release` when the buffer is freed.
+    ///
+    /// # Errors
+    /// [`Error::BufferDevice`] where the backend does not take it.
+    pub fn import(&self, block: &ForeignMemory) -> Result<(*mut c_void, *mut u8)> {
+        shutdown::check(self)?;
+        let import = self.memory_interface().filter(|i| i.imports >> block.kind & 1 == 1);
+        let Some(import) = import.and_then(|i| i.import) else {
+            return Err(self.no_interchange("from_dlpack", "import", block.kind));
+        };
+        let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the device is open; the block says its size and is read during the call.
+        let code = unsafe { import(self.handle, block, &mut handle, &mut error) };
+        self.judge("from_dlpack", code, host::check("import", code, error))?;
+        let pointer = match self.table.buffer_host_pointer {
+            // SAFETY: the handle was just made by this device.
+            Some(f) => unsafe { f(self.handle, handle) as *mut u8 },
+            None => std::ptr::null_mut(),
+        };
+        Ok((handle, pointer))
+    }
+
+    /// A buffer described as memory of a kind. The caller keeps the buffer and calls `release`
+    /// afterwards.
+    ///
+    /// # Errors
+    /// [`Error::BufferDevice`] where the backend does not give it.
+    pub fn export(&self, handle: *mut c_void, kind: u32) -> Result<ForeignMemory> {
+        shutdown::check(self)?;
+        let export = self.memory_interface().filter(|i| i.exports >> kind & 1 == 1);
+        let Some(export) = export.and_then(|i| i.export) else {
+            return Err(self.no_interchange("__dlpack__", "export", kind));
+        };
+        // SAFETY: all-zero is a valid description of memory.
+        let mut block: ForeignMemory = unsafe { std::mem::zeroed() };
+        block.size = size_of::<ForeignMemory>() as u32;
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the device is open, the handle is its own, and the struct says its size.
+        let code = unsafe { export(self.handle, handle, kind, &mut block, &mut error) };
+        self.judge("__dlpack__", code, host::check("export", code, error))?;
+        Ok(block)
+    }
+
+    #[cold]
+    fn no_interchange(&self, op: &str, what: &str, kind: u32) -> Error {
+        let (backend, device, kind) = (&self.backend, self.device, kind_name(kind));
+        Error::buffer_device(op, format!("backend {backend} ({device}) cannot {what} {kind}."))
+    }
+
+    /// What the backend says of memory is about its device, unless memory ran out.
+    fn judge(&self, op: &str, code: Status, outcome: Result<()>) -> Result<()> {
+        outcome.map_err(|e| match (code, e) {
+            (status::OUT_OF_MEMORY | status::FORKED, e) => e,
+            (_, Error::Memory(words)) => Error::Memory(words),
+            (_, e) => Error::buffer_device(
+                op,
+                format!("backend {} ({}) refuses the memory: {e}", self.backend, self.device),
+            ),
+        })
+    }
+}
+
+impl DeviceStream {
+    /// The backend's own stream behind this, if others can wait for it and it for them.
+    pub fn native(&self) -> Option<u64> {
+        let interface = self.device.memory_interface()?;
+        let crossing = interface.wait_foreign.is_some() && interface.signal_foreign.is_some();
+        let ask = interface.native_stream.filter(|_| crossing)?;
+        // SAFETY: the stream is the device's; any thread may ask.
+        Some(unsafe { ask(self.device.handle, self.handle()) }).filter(|native| *native != 0)
+    }
+
+    /// Makes the backend's stream wait for a foreign one; for a call within a submission.
+    pub fn wait_foreign(&self, stream: *mut c_void, foreign: u64) -> Result<()> {
+        let wait = self.device.memory_interface().and_then(|i| i.wait_foreign);
+        let Some(wait) = wait else { return Err(self.device.lacks("wait_foreign")) };
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the stream is the device's, and it is this thread's turn on it.
+        let code = unsafe { wait(self.device.handle, stream, foreign, &mut error) };
+        host::check("wait_foreign", code, error)
+    }
+}
+
+impl Use {
+    /// Makes a foreign native stream wait until the device has passed this use, whether or not
+    /// it failed. Where that cannot be, the host waits.
+    pub fn signal(&self, foreign: u64) -> Result<()> {
+        let device = self.stream.device;
+        if self.stream.knows_confirmed(self.number) {
+            return Ok(());
+        }
+        let signal = device.memory_interface().and_then(|i| i.signal_foreign);
+        let (Some(signal), false) = (signal, self.stream.event().is_null()) else {
+            // Failures are raised to those who want the values.
+            let _ = self.wait();
+            return Ok(());
+        };
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the event is the device's, and the number was recorded.
+        let code =
+            unsafe { signal(device.handle, foreign, self.stream.event(), self.number, &mut error) };
+        host::check("signal_foreign", code, error)
+    }
+}

@@ -1,0 +1,149 @@
+//! Kernel tables. Every device has its backend's own; on cpu:0 plugins of device type CPU
+//! lie over it: they are asked first, and what they refuse falls through to the built-in
+//! kernels. Memory, streams and threads stay the host's.
+
+use super::counts::OpCounters;
+use crate::error::{Error, Result};
+use crate::host;
+use core::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use ultramarine_abi::{self as abi, dlpack::device_type, fused::FusedInterface};
+
+/// The functions that make plans and run commands, with what belongs to them.
+pub struct Kernels {
+    /// The backend's name.
+    pub backend: String,
+    /// Its variant, or empty.
+    pub variant: String,
+    /// Its score; overlays are asked from high to low.
+    pub score: u32,
+    pub table: abi::BackendTable,
+    pub handle: *mut c_void,
+    /// The backend's own index of the device, which DLPack calls its id.
+    pub ordinal: i32,
+    pub fused: Option<FusedInterface>,
+    /// Most instructions and inputs of a fused program.
+    pub fused_limits: (u32, u32),
+    /// What it ran.
+    pub counts: OpCounters,
+}
+
+// SAFETY: the handle is only passed to the table's functions, which the contract lets us
+// call from the threads we call them from.
+unsafe impl Send for Kernels {}
+// SAFETY: as above.
+unsafe impl Sync for Kernels {}
+
+impl Kernels {
+    /// The table of an open device.
+    pub fn new(
+        backend: &str,
+        variant: &str,
+        score: u32,
+        table: abi::BackendTable,
+        (handle, ordinal): (*mut c_void, i32),
+        info: &abi::DeviceInfo,
+    ) -> &'static Kernels {
+        let fused = table.interface.and_then(|interface| {
+            // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that
+            // begins with its size, and all-zero is a valid one.
+            unsafe {
+                let found = interface(table.backend, abi::fused::INTERFACE.as_ptr());
+                abi::read_sized(found as *const FusedInterface)
+            }
+        });
+        Box::leak(Box::new(Kernels {
+            backend: backend.to_string(),
+            variant: variant.to_string(),
+            score,
+            table,
+            handle,
+            ordinal,
+            fused: fused.filter(|f| f.prepare.is_some()),
+            fused_limits: (info.fused_max_instructions, info.fused_max_inputs),
+            counts: OpCounters::default(),
+        }))
+    }
+
+    /// Whether a program of that size may be offered.
+    pub fn takes_programs(&self, instructions: u32, inputs: u32) -> bool {
+        self.fused.is_some() && instructions <= self.fused_limits.0 && inputs <= self.fused_limits.1
+    }
+}
+
+/// A device's tables, in the order in which they are asked. Readers take no lock, so that a
+/// forked child always finds a whole list; lists that were replaced are leaked, of which
+/// there are as many as overlays.
+pub struct KernelList(AtomicPtr<Vec<&'static Kernels>>);
+
+impl KernelList {
+    pub fn new(own: &'static Kernels) -> Self {
+        KernelList(AtomicPtr::new(Box::into_raw(Box::new(vec![own]))))
+    }
+
+    /// The tables of now.
+    #[inline]
+    pub fn get(&self) -> &'static [&'static Kernels] {
+        // SAFETY: a list that was leaked whole before it was stored, and never changes.
+        unsafe { &*self.0.load(Ordering::Acquire) }
+    }
+
+    /// Puts an overlay before the device's own table, which is the last.
+    fn insert(&self, kernels: &'static Kernels) {
+        loop {
+            let old = self.0.load(Ordering::Acquire);
+            // SAFETY: as in `get`.
+            let mut all = unsafe { (*old).clone() };
+            let own = all.len() - 1;
+            let at = all[..own].iter().position(|k| k.score < kernels.score).unwrap_or(own);
+            all.insert(at, kernels);
+            let new = Box::into_raw(Box::new(all));
+            let stored =
+                self.0.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok();
+            if stored {
+                return;
+            }
+        }
+    }
+}
+
+/// Lays a plugin of device type CPU over the built-in kernels of cpu:0. Its table has been
+/// filled by its entry point and checked for its version; the first of its devices is
+/// opened. Arrays stay valid, and plans are made anew.
+///
+/// # Errors
+/// [`Error::Runtime`] when it is no plugin for the CPU, lacks a function, has no device, or
+/// does not compute in host memory before `submit` returns.
+pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) -> Result<()> {
+    let refuse = |why: &str| Err(Error::Runtime(format!("backend {name} {why}")));
+    if table.device_type != device_type::CPU {
+        return refuse("is not of device type CPU, so it cannot overlay cpu:0");
+    }
+    let (Some(count), Some(info_of), Some(open), Some(_), Some(_)) =
+        (table.device_count, table.device_info, table.device_open, table.prepare, table.submit)
+    else {
+        return refuse("lacks a required function");
+    };
+    // SAFETY: the backend's own function with its own pointer.
+    if unsafe { count(table.backend) } == 0 {
+        return refuse("has no device");
+    }
+    // SAFETY: all-zero is a valid DeviceInfo.
+    let mut info: abi::DeviceInfo = unsafe { std::mem::zeroed() };
+    info.size = size_of::<abi::DeviceInfo>() as u32;
+    let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the places for the answers are valid, index 0 is below the count.
+    let code = unsafe { info_of(table.backend, 0, &mut info, &mut error) };
+    host::check("device_info", code, error)?;
+    if info.synchronous == 0 || info.host_memory == 0 {
+        return refuse("does not say that it computes in host memory and synchronously");
+    }
+    let mut error = std::ptr::null_mut();
+    // SAFETY: as above.
+    let code = unsafe { open(table.backend, 0, &mut handle, &mut error) };
+    host::check("device_open", code, error)?;
+    let device = super::host();
+    device.kernels.insert(Kernels::new(name, variant, score, table, (handle, 0), &info));
+    device.plans.clear();
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The backends: each a contract table, reached through nothing else.
+//!
+//! The CPU backend is linked in and registered like any other; a statically
+//! linked GPU backend registers with [`register`]. Nothing is ever unloaded, so
+//! device states live for the rest of the process.
+
+pub mod buffer;
+mod call;
+mod counts;
+mod device_memory;
+mod device_stream;
+mod foreign;
+mod kernels;
+mod plan;
+pub mod registration;
+pub mod registry;
+pub mod shutdown;
+pub mod start;
+mod strict;
+mod transfer;
+mod user_kernel;
+pub mod value;
+
+pub use call::{Exec, Operand, Stats, reset_stats, stats};
+pub use counts::{OpCount, Way, op_counts, reset_op_counts};
+pub use device_memory::Limit;
+pub use device_stream::{DeviceStream, Grave};
+pub use plan::{Plan, PlanKey, WordHasher};
+pub use registry::{BackendInfo, backends, by_name, gpus, host, register};
+pub use strict::{may_resort, set_strict, strict};
+pub use transfer::{copy_buffer, on_device};
+pub use user_kernel::{Argument, KernelFacts, KernelSource, UserKernel, show_languages};
+
+use crate::device::{Device, DeviceType};
+use core::ffi::{CStr, c_void};
+use device_memory::{MemoryCounters, StreamMemory};
+use device_stream::Streams;
+use kernels::{KernelList, Kernels};
+use plan::PlanCache;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use ultramarine_abi::{self as abi, Status, dlpack::DLDevice, status};
+
+/// One open device of a backend.
+pub struct DeviceState {
+    /// Its global name.
+    pub device: Device,
+    /// Its name in DLPack.
+    pub dl: DLDevice,
+    /// The backend's name.
+    pub backend: String,
+    table: abi::BackendTable,
+    handle: *mut c_void,
+    streams: Streams,
+    /// For copies without a stream, one at a time.
+    copies: Mutex<()>,
+    /// Bytes of dropped buffers that commands still use.
+    buried: AtomicUsize,
+    info: abi::DeviceInfo,
+    /// What makes plans and runs commands.
+    kernels: KernelList,
+    /// Whether fused programs are taken.
+    fused: bool,
+    plans: PlanCache,
+    /// Kernels that users gave, in source form.
+    user_kernels: user_kernel::UserKernels,
+    memory: MemoryCounters,
+    /// Memory in the order of streams, where the backend has it and runs ahead.
+    stream_memory: Option<StreamMemory>,
+}
+
+// SAFETY: the handle is only passed to the backend's functions, which the
+// contract lets us call from the threads we call them from.
+unsafe impl Send for DeviceState {}
+// SAFETY: as above.
+unsafe impl Sync for DeviceState {}
+
+impl DeviceState {
+    /// The state of an open device, for the rest of the process.
+    fn leak(
+        backend: &start::Started,
+        index: u32,
+        info: abi::DeviceInfo,
+        device: Device,
+        handle: *mut c_void,
+    ) -> &'static DeviceState {
+        if device.kind == DeviceType::Gpu {
+            shutdown::register();
+        }
+        let own = Kernels::new(&backend.name, "", 0, backend.table, (handle, index as i32), &info);
+        let dl = DLDevice { device_type: backend.table.device_type, device_id: index as i32 };
+        Box::leak(Box::new(DeviceState {
+            device,
+            dl,
+            backend: backend.name.clone(),
+            table: backend.table,
+            handle,
+            streams: Streams::default(),
+            copies: Mutex::default(),
+            buried: AtomicUsize::new(0),
+            info,
+            kernels: KernelList::new(own),
+            fused: own.fused.is_some(),
+            plans: PlanCache::default(),
+            user_kernels: user_kernel::UserKernels::default(),
+            memory: MemoryCounters::default(),
+            stream_memory: StreamMemory::of(&backend.table, info.synchronous != 0),
+        }))
+    }
+
+    /// Whether its memory is the host's own.
+    #[inline]
+    pub fn is_host(&self) -> bool {
+        matches!(self.device.kind, DeviceType::Cpu)
+    }
+
+    fn description(&self) -> String {
+        let bytes: Vec<u8> =
+            self.info.name.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// What it says of itself: its name, bytes of memory and of the largest buffer (0: unknown).
+    pub fn facts(&self) -> (String, u64, u64) {
+        (self.description(), self.info.memory, self.info.max_buffer)
+    }
+
+    /// Whether arrays of a dtype can lie in its memory. (A backend that does not say takes
+    /// all.)
+    pub fn stores(&self, dtype: crate::Dtype) -> bool {
+        // Numbers that are only stored are bytes there.
+        let dtype = if dtype.is_storage() { crate::Dtype::Uint8 } else { dtype };
+        self.info.dtypes_storage == 0 || self.info.dtypes_storage >> dtype as u32 & 1 == 1
+    }
+
+    /// Most instructions of a fused program; 0 when the backend takes none.
+    pub fn fused_limit(&self) -> usize {
+        if self.fused { self.info.fused_max_instructions as usize } else { 0 }
+    }
+
+    /// Most inputs of a fused program.
+    pub fn fused_inputs(&self) -> usize {
+        self.info.fused_max_inputs as usize
+    }
+
+    /// Whether commands carry the events that their inputs wait for.
+    pub fn waits_in_commands(&self) -> bool {
+        self.info.flags & abi::device_flag::WAITS_IN_COMMANDS != 0
+    }
+
+    /// The table of an optional interface, if the backend has it.
+    fn interface<T: Copy>(&self, id: &CStr) -> Option<T> {
+        let interface = self.table.interface?;
+        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins
+        // with its size, and all-zero is a valid interface table.
+        unsafe { abi::read_sized(interface(self.table.backend, id.as_ptr()) as *const T) }
+    }
+}
+
+/// Whether a status means "try another way".
+fn is_refusal(code: Status) -> bool {
+    matches!(code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS)
+}

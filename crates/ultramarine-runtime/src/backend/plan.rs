@@ -1,0 +1,316 @@
+//! Plans: prepared once per op, dtypes, ranks and layout classes.
+
+use super::{DeviceState, call::Operand, device_stream, is_refusal, kernels::Kernels};
+use crate::{dtype::Dtype, error::Result, host, log, shape, sync::lock};
+use core::ffi::c_void;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex};
+use ultramarine_abi::{
+    self as abi, Status, TensorDesc,
+    fused::Program,
+    layout,
+    schema::{OpId, op as ops},
+    status,
+};
+
+/// What a plan depends on, as words. Never sizes or values.
+pub type PlanKey = SmallVec<[u64; 16]>;
+
+/// Plans kept per device before the cache starts afresh.
+const MAX_PLANS: usize = 8192;
+
+/// A hash for keys of our own making, where nobody attacks.
+#[derive(Default)]
+pub struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+/// A backend's plan, or its refusal.
+pub struct Plan {
+    /// The table that made it: commands and the release go there.
+    pub kernels: &'static Kernels,
+    pub raw: *mut c_void,
+    /// OK, UNSUPPORTED, NEEDS_CONTIGUOUS, or NOT_YET, which is not kept.
+    pub status: Status,
+}
+
+// SAFETY: plans may be used by many threads at once by contract.
+unsafe impl Send for Plan {}
+// SAFETY: as above.
+unsafe impl Sync for Plan {}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        device_stream::bury_plan(self.kernels, self.raw);
+    }
+}
+
+type Map = HashMap<PlanKey, Arc<Plan>, BuildHasherDefault<WordHasher>>;
+
+#[derive(Default)]
+struct Cached {
+    map: Map,
+    /// Grows when the cache is dropped.
+    generation: u64,
+}
+
+#[derive(Default)]
+pub(super) struct PlanCache(Mutex<Cached>);
+
+impl PlanCache {
+    fn get(&self, key: PlanKey, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+        let generation = {
+            let cached = lock(&self.0);
+            if let Some(plan) = cached.map.get(&key) {
+                return Ok(plan.clone());
+            }
+            cached.generation
+        };
+        // Made without the lock: preparing may compile for a while.
+        let plan = Arc::new(make()?);
+        if plan.status == status::NOT_YET {
+            return Ok(plan);
+        }
+        let mut cached = lock(&self.0);
+        if cached.generation != generation {
+            // Made from tables that are no longer all there are: for this once.
+            return Ok(plan);
+        }
+        if cached.map.len() >= MAX_PLANS {
+            cached.map.clear();
+        }
+        Ok(cached.map.entry(key).or_insert(plan).clone())
+    }
+
+    /// Forgets all plans; those in use live until their use ends.
+    pub fn clear(&self) {
+        let mut cached = lock(&self.0);
+        cached.generation += 1;
+        let old = std::mem::take(&mut cached.map);
+        drop(cached);
+        drop(old);
+    }
+}
+
+/// Describes a tensor to `prepare`, and as a word of the key.
+pub(super) fn describe(t: &Operand<'_>) -> (TensorDesc, u64) {
+    let contiguous = shape::is_contiguous(t.shape, &t.value.strides);
+    let layout = if contiguous { layout::CONTIGUOUS } else { layout::STRIDED };
+    described(t.dtype, t.shape.len(), layout)
+}
+
+/// [`describe`] without a tensor.
+fn described(dtype: Dtype, ndim: usize, layout: u32) -> (TensorDesc, u64) {
+    let desc = TensorDesc {
+        size: size_of::<TensorDesc>() as u32,
+        ndim: ndim as i32,
+        dtype: dtype.to_dl(),
+        layout,
+    };
+    (desc, (dtype as u64) << 32 | (ndim as u64) << 8 | layout as u64)
+}
+
+/// A plain struct as words of a key.
+pub(super) fn words_of<A: Copy>(plain: &A) -> SmallVec<[u64; 8]> {
+    // SAFETY: attribute structs are plain integers without padding that matters: `new`
+    // builds them whole, and the key only needs equal bytes for equal plans.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(plain as *const A as *const u8, size_of::<A>()) };
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    };
+    bytes.chunks(8).map(word).collect()
+}
+
+/// The answer of a table's `prepare`: a plan, or that it wants another layout. `None`: it
+/// has no kernel.
+fn finish(
+    kernels: &'static Kernels,
+    code: Status,
+    error: *mut abi::Error,
+    raw: *mut c_void,
+) -> Result<Option<Plan>> {
+    if is_refusal(code) || code == status::NOT_YET {
+        // The words of a refusal are dropped: another way is tried.
+        let _ = host::check("prepare", code, error);
+    } else {
+        host::check("prepare", code, error)?;
+    }
+    Ok((code != status::UNSUPPORTED).then_some(Plan { kernels, raw, status: code }))
+}
+
+impl DeviceState {
+    /// The first plan that one of the device's tables makes; from the last, a refusal.
+    fn first(&self, mut ask: impl FnMut(&'static Kernels) -> Result<Option<Plan>>) -> Result<Plan> {
+        let list = self.kernels.get();
+        let mut refused = None;
+        for (i, kernels) in list.iter().copied().enumerate() {
+            match ask(kernels) {
+                Ok(Some(plan)) => return Ok(plan),
+                Ok(None) => refused = Some(kernels),
+                // An overlay that fails does not take the built-in kernels with it.
+                Err(error) if i + 1 < list.len() => {
+                    let text = format!("backend {} made no plan: {error}", kernels.backend);
+                    log::log(log::Level::Warning, text);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match refused {
+            Some(kernels) => {
+                Ok(Plan { kernels, raw: std::ptr::null_mut(), status: status::UNSUPPORTED })
+            }
+            None => Err(self.lacks("kernels")),
+        }
+    }
+
+    /// The plan for one op.
+    ///
+    /// # Safety
+    /// `attributes` is the op's attribute struct, and `words` holds the same.
+    pub(super) unsafe fn plan(
+        &'static self,
+        op: OpId,
+        attributes: *const c_void,
+        words: &[u64],
+        inputs: &[Operand<'_>],
+        outputs: &[Operand<'_>],
+    ) -> Result<Arc<Plan>> {
+        let mut key = PlanKey::new();
+        key.push((op as u64) << 32 | (inputs.len() as u64) << 8 | outputs.len() as u64);
+        key.extend_from_slice(words);
+        let mut descs: SmallVec<[TensorDesc; 8]> = SmallVec::new();
+        for t in inputs.iter().chain(outputs) {
+            let (desc, word) = describe(t);
+            descs.push(desc);
+            key.push(word);
+        }
+        // SAFETY: by this function's contract; the descriptions are of these tensors.
+        unsafe { self.asked(op, attributes, key, &descs, inputs.len()) }
+    }
+
+    /// Whether one of the device's tables has a kernel for contiguous tensors of these dtypes and ranks.
+    pub fn offers<A: Copy>(
+        &'static self,
+        op: OpId,
+        attributes: &A,
+        inputs: &[(Dtype, usize)],
+        outputs: &[(Dtype, usize)],
+    ) -> Result<bool> {
+        let mut key = PlanKey::new();
+        key.push((op as u64) << 32 | (inputs.len() as u64) << 8 | outputs.len() as u64);
+        key.extend_from_slice(&words_of(attributes));
+        let mut descs: SmallVec<[TensorDesc; 8]> = SmallVec::new();
+        for (dtype, ndim) in inputs.iter().chain(outputs) {
+            let (desc, word) = described(*dtype, *ndim, layout::CONTIGUOUS);
+            descs.push(desc);
+            key.push(word);
+        }
+        let raw = attributes as *const A as *const c_void;
+        // SAFETY: the op's attribute struct, whose bytes the key holds, and the descriptions.
+        let plan = unsafe { self.asked(op, raw, key, &descs, inputs.len()) }?;
+        Ok(plan.status != status::UNSUPPORTED)
+    }
+
+    /// The plan for an op with `n` inputs.
+    ///
+    /// # Safety
+    /// `attributes` is the op's attribute struct; `key` holds the same, and the descriptions.
+    unsafe fn asked(
+        &'static self,
+        op: OpId,
+        attributes: *const c_void,
+        key: PlanKey,
+        descs: &[TensorDesc],
+        n: usize,
+    ) -> Result<Arc<Plan>> {
+        let ask = |kernels: &'static Kernels| {
+            let Some(prepare) = kernels.table.prepare else { return Ok(None) };
+            let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: descriptions and attributes are valid for the call, the places
+            // for the answers too.
+            let code = unsafe {
+                prepare(
+                    kernels.handle,
+                    op,
+                    1,
+                    attributes,
+                    descs.as_ptr(),
+                    n as u32,
+                    descs[n..].as_ptr(),
+                    (descs.len() - n) as u32,
+                    &mut raw,
+                    &mut error,
+                )
+            };
+            // Copies cannot help where there is nothing to copy, nor a copy itself.
+            let copies =
+                op != ops::COPY && descs[..n].iter().any(|d| d.layout != layout::CONTIGUOUS);
+            let plan = finish(kernels, code, error, raw)?;
+            Ok(plan.filter(|p| copies || p.status != status::NEEDS_CONTIGUOUS))
+        };
+        self.plans.get(key, || self.first(ask))
+    }
+
+    /// The plan for a fused program; `key` holds the program in words.
+    pub(super) fn fused_plan(
+        &'static self,
+        program: &Program,
+        mut key: PlanKey,
+        inputs: &[Operand<'_>],
+        outputs: &[Operand<'_>],
+    ) -> Result<Arc<Plan>> {
+        let mut descs: SmallVec<[TensorDesc; 16]> = SmallVec::new();
+        for t in inputs.iter().chain(outputs) {
+            let (desc, word) = describe(t);
+            descs.push(desc);
+            key.push(word);
+        }
+        let ask = |kernels: &'static Kernels| {
+            let prepare = kernels.fused.and_then(|f| f.prepare);
+            let Some(prepare) = prepare
+                .filter(|_| kernels.takes_programs(program.n_instructions, program.n_inputs))
+            else {
+                return Ok(None);
+            };
+            let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: program and descriptions are valid for the call, the places for
+            // the answers too.
+            let code = unsafe {
+                prepare(
+                    kernels.handle,
+                    program,
+                    descs.as_ptr(),
+                    descs[inputs.len()..].as_ptr(),
+                    &mut raw,
+                    &mut error,
+                )
+            };
+            // No contiguous copies are made for a program: the next table is asked.
+            let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);
+            Ok(finish(kernels, code, error, raw)?.filter(usable))
+        };
+        self.plans.get(key, || self.first(ask))
+    }
+}

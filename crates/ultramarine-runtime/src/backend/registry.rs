@@ -1,0 +1,275 @@
+//! The registry: which backend serves which device.
+//!
+//! GPU devices of all backends share one index space, in which nothing ever moves: backends are
+//! appended, none leaves. Readers take no lock: they see a list that is never changed, and a registration
+//! publishes the next one. So a forked child finds a whole registry, whatever the parent's
+//! threads were doing. Lists that were replaced are leaked: there are as many as registrations.
+
+use super::{DeviceState, kernels, registration::Registration, start};
+use crate::{
+    device::{Device, DeviceType},
+    error::{Error, Result},
+};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+#[cfg(feature = "loader")]
+use ultramarine_abi::interface::about::{self, AboutInterface};
+use ultramarine_abi::{self as abi, dlpack::device_type};
+
+/// What is known of one loaded backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendInfo {
+    /// Name, such as `cpu`.
+    pub name: String,
+    /// Variant, or empty.
+    pub variant: String,
+    /// The backend's own version; empty if it does not say.
+    pub version: String,
+    /// What it scored; that of a backend that is linked in counts as 1.
+    pub score: u32,
+    /// CPU (its kernels stand before the built-in ones on cpu:0) or GPU.
+    pub device_type: DeviceType,
+    /// DLPack's number for the type of its devices.
+    pub dlpack_device_type: i32,
+    /// The devices it serves.
+    pub devices: Vec<Device>,
+    /// What each device calls itself.
+    pub descriptions: Vec<String>,
+    /// The file that it was loaded from; `None` if it is linked in.
+    pub path: Option<PathBuf>,
+}
+
+/// A registered backend: what is known of it, and its devices' states.
+struct Entry {
+    info: BackendInfo,
+    /// None for a backend that lies over cpu:0.
+    devices: Vec<&'static DeviceState>,
+}
+
+impl Entry {
+    fn leak(mut info: BackendInfo, devices: Vec<&'static DeviceState>) -> &'static Entry {
+        info.devices = devices.iter().map(|d| d.device).collect();
+        info.descriptions = devices.iter().map(|d| d.description()).collect();
+        Box::leak(Box::new(Entry { info, devices }))
+    }
+}
+
+#[derive(Clone, Default)]
+struct Registry {
+    entries: Vec<&'static Entry>,
+    gpus: Vec<&'static DeviceState>,
+}
+
+unsafe extern "Rust" {
+    /// The linked-in CPU backend, from the crate that uses [`crate::built_in_backend!`].
+    #[link_name = "__ultramarine_runtime_0_1_built_in_backend"]
+    safe fn built_in_backend() -> abi::BackendInit;
+}
+
+static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+/// The built-in CPU backend: its device, and its entry.
+static HOST: OnceLock<(&'static DeviceState, &'static Entry)> = OnceLock::new();
+
+#[inline]
+fn current() -> &'static Registry {
+    static EMPTY: Registry = Registry { entries: Vec::new(), gpus: Vec::new() };
+    let current = CURRENT.load(Ordering::Acquire);
+    // SAFETY: NULL, or a registry that was leaked whole before it was published.
+    unsafe { current.as_ref() }.unwrap_or(&EMPTY)
+}
+
+/// The host's device.
+#[inline]
+pub fn host() -> &'static DeviceState {
+    HOST.get_or_init(start_host).0
+}
+
+fn host_entry() -> &'static Entry {
+    HOST.get_or_init(start_host).1
+}
+
+#[cold]
+fn start_host() -> (&'static DeviceState, &'static Entry) {
+    let started = match start::start(built_in_backend(), None) {
+        Ok(started) => started,
+        // The linked-in backend cannot fail to open; without it nothing works.
+        Err(refusal) => unreachable!("the CPU backend does not start: {refusal:?}"),
+    };
+    match started.info(0).and_then(|info| started.open(0, info, Device::CPU)) {
+        Ok(state) => (state, Entry::leak(linked(&started), vec![state])),
+        Err(refusal) => unreachable!("the CPU backend does not open: {refusal:?}"),
+    }
+}
+
+/// The states of all GPUs that are there.
+pub fn gpus() -> &'static [&'static DeviceState] {
+    &current().gpus
+}
+
+/// The state of a registered device. Loads nothing: see [`crate::devices::get`].
+///
+/// # Errors
+/// [`Error::Value`] when no loaded backend has it.
+#[inline]
+pub fn registered(device: Device) -> Result<&'static DeviceState> {
+    find(device).ok_or_else(|| unknown(device, ""))
+}
+
+/// The state of a device, if a registered backend has it.
+#[inline]
+pub fn find(device: Device) -> Option<&'static DeviceState> {
+    match device.kind {
+        DeviceType::Cpu => (device.index == 0).then(host),
+        DeviceType::Gpu => gpus().get(device.index as usize).copied(),
+    }
+}
+
+/// The error of a device that no registered backend has; `hint` says what to do.
+#[cold]
+pub fn unknown(device: Device, hint: &str) -> Error {
+    let loaded: Vec<String> = backends()
+        .iter()
+        .flat_map(|b| b.devices.iter().map(move |d| format!("{d} ({})", b.name)))
+        .collect();
+    Error::Value(format!(
+        "No backend loaded for device {device}; loaded: {}.{hint}",
+        loaded.join(", ")
+    ))
+}
+
+/// The loaded backends, the built-in CPU first. Loads nothing.
+pub fn backends() -> Vec<BackendInfo> {
+    std::iter::once(host_entry())
+        .chain(current().entries.iter().copied())
+        .map(|e| e.info.clone())
+        .collect()
+}
+
+/// The backend that serves a device (on cpu:0 the built-in one, on which others may lie).
+pub fn backend_of(device: &DeviceState) -> Option<BackendInfo> {
+    std::iter::once(host_entry())
+        .chain(current().entries.iter().copied())
+        .find(|e| e.devices.iter().any(|d| std::ptr::eq(*d, device)))
+        .map(|e| e.info.clone())
+}
+
+/// The loaded backend of a name; the built-in one comes last. Loads nothing.
+pub fn by_name(name: &str) -> Option<BackendInfo> {
+    let built_in = || Some(&host_entry().info).filter(|i| i.name == name).cloned();
+    loaded(name).or_else(built_in)
+}
+
+/// What the backend of a file found on this machine, in lines, if it says.
+#[cfg(feature = "loader")]
+pub fn about(path: &std::path::Path) -> Vec<String> {
+    let entries = &current().entries;
+    let entry = entries.iter().find(|e| e.info.path.as_deref() == Some(path));
+    let Some(state) = entry.and_then(|e| e.devices.first()) else { return Vec::new() };
+    let Some(describe) =
+        state.interface::<AboutInterface>(about::INTERFACE).and_then(|i| i.describe)
+    else {
+        return Vec::new();
+    };
+    let mut text = vec![0u8; 16 << 10];
+    // SAFETY: the backend's own pointer, and room for so many bytes.
+    let bytes =
+        unsafe { describe(state.table.backend, text.as_mut_ptr().cast(), text.len() as u64) };
+    text.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+}
+
+/// The backend of a name, unless it is the built-in one.
+pub fn loaded(name: &str) -> Option<BackendInfo> {
+    current().entries.iter().find(|e| e.info.name == name).map(|e| e.info.clone())
+}
+
+pub fn kind_of(device_type: i32) -> DeviceType {
+    if device_type == device_type::CPU { DeviceType::Cpu } else { DeviceType::Gpu }
+}
+
+/// What is known of a backend without ABI info.
+fn linked(started: &start::Started) -> BackendInfo {
+    BackendInfo {
+        name: started.name.clone(),
+        variant: String::new(),
+        version: String::new(),
+        score: abi::DEFAULT_SCORE,
+        device_type: kind_of(started.table.device_type),
+        dlpack_device_type: started.table.device_type,
+        devices: Vec::new(),
+        descriptions: Vec::new(),
+        path: None,
+    }
+}
+
+/// Registers a backend that is linked into the program: its devices follow those
+/// registered before it. One of device type CPU adds no device: it overlays the kernels of cpu:0.
+///
+/// # Safety
+/// `init` obeys the contract of [`abi::BackendInit`].
+///
+/// # Errors
+/// [`Error::Runtime`] with the backend's own words when it does not start, or when
+/// its version of the contract is not ours.
+pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
+    let registration = Registration::take()?;
+    let started = start::start(init, None).map_err(start::Refusal::into_error)?;
+    let info = linked(&started);
+    Ok(add(&registration, &started, info, true).map_err(start::Refusal::into_error)?.devices)
+}
+
+/// Opens the devices of a started backend and publishes them behind those that are there. One of the
+/// CPU's type has none of its own: its kernels are laid over cpu:0. Unless `duplicates`
+/// are wanted, devices that another backend serves already are left out.
+pub fn add(
+    _registration: &Registration,
+    started: &start::Started,
+    info: BackendInfo,
+    duplicates: bool,
+) -> Result<BackendInfo, start::Refusal> {
+    let mut next = current().clone();
+    let entry = if info.device_type == DeviceType::Cpu {
+        kernels::overlay(started.table, &info.name, &info.variant, info.score)?;
+        let facts = started.info(0)?;
+        let descriptions = vec![abi::inline_str(&facts.name)];
+        let info = BackendInfo { devices: vec![Device::CPU], descriptions, ..info };
+        &*Box::leak(Box::new(Entry { info, devices: Vec::new() }))
+    } else {
+        let before = &current().gpus;
+        let mut devices = Vec::new();
+        for i in 0..started.devices {
+            let facts = started.info(i)?;
+            if !duplicates && before.iter().any(|d| same(&d.info.identity, &facts.identity)) {
+                continue;
+            }
+            let index = u16::try_from(before.len() + devices.len())
+                .map_err(|_| start::Refusal::Table("there are too many devices".to_owned()))?;
+            devices.push(started.open(i, facts, Device::gpu(index))?);
+        }
+        if devices.is_empty() && started.devices > 0 {
+            return Err(start::Refusal::Served);
+        }
+        Entry::leak(info, devices)
+    };
+    next.gpus.extend(&entry.devices);
+    next.entries.push(entry);
+    CURRENT.store(Box::into_raw(Box::new(next)), Ordering::Release);
+    Ok(entry.info.clone())
+}
+
+/// Whether two backends show the same physical device.
+fn same(a: &abi::DeviceIdentity, b: &abi::DeviceIdentity) -> bool {
+    let both = a.known & b.known;
+    if both & abi::identity::UUID != 0 {
+        return a.uuid == b.uuid;
+    }
+    let pci = |d: &abi::DeviceIdentity| (d.pci_domain, d.pci_bus, d.pci_device, d.pci_function);
+    both & abi::identity::PCI != 0 && pci(a) == pci(b)
+}
+
+/// Whether a registered backend serves the device.
+#[cfg(feature = "loader")]
+pub fn serves(identity: &abi::DeviceIdentity) -> bool {
+    current().gpus.iter().any(|d| same(&d.info.identity, identity))
+}

@@ -1,0 +1,192 @@
+//! Starting a backend: its init, what its table says, and its devices.
+
+use super::DeviceState;
+use crate::{
+    device::Device,
+    error::{Error, Result},
+    host, validate,
+};
+use std::ffi::CStr;
+use ultramarine_abi::{self as abi, negotiate};
+
+/// More devices than this is taken for garbage.
+pub const MOST_DEVICES: u32 = 1024;
+
+/// A struct that a backend fills, with a guard behind it: one that takes its own, longer struct
+/// for ours writes there, which is seen, instead of into what happens to come next.
+#[repr(C)]
+pub struct Guarded<T> {
+    pub value: T,
+    guard: [u8; 4096],
+}
+
+const PATTERN: u8 = 0xc5;
+
+impl<T: Copy> Guarded<T> {
+    pub fn new(value: T) -> Box<Self> {
+        Box::new(Self { value, guard: [PATTERN; 4096] })
+    }
+
+    /// Where the backend writes. The pointer is to the whole, so that writing too much is
+    /// seen, not undefined.
+    pub fn place(&mut self) -> *mut T {
+        (&raw mut *self).cast()
+    }
+
+    /// Whether only the struct was written.
+    pub fn is_whole(&self) -> bool {
+        self.guard.iter().all(|b| *b == PATTERN)
+    }
+}
+
+/// Why a backend did not start.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Its init, or one of its functions that describe devices, failed.
+    Failed(Error),
+    /// Its table is not what it promised, or not what the contract asks for.
+    Table(String),
+    /// It has no device.
+    #[cfg_attr(not(feature = "loader"), allow(dead_code))]
+    NoDevice,
+    /// Other backends serve all its devices.
+    Served,
+}
+
+impl Refusal {
+    pub fn into_error(self) -> Error {
+        match self {
+            Refusal::Failed(error) => error,
+            Refusal::Table(text) => Error::Runtime(text),
+            Refusal::NoDevice => Error::Runtime("the backend has no device".to_owned()),
+            Refusal::Served => Error::Runtime("its devices are served already".to_owned()),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Failed(error)
+    }
+}
+
+/// A backend whose init has run.
+pub struct Started {
+    pub table: abi::BackendTable,
+    pub name: String,
+    /// Number of devices.
+    pub devices: u32,
+}
+
+/// Calls `init` and checks what it filled in; against `info`, where the backend has one.
+pub fn start(
+    init: abi::BackendInit,
+    info: Option<&abi::BackendAbiInfo>,
+) -> Result<Started, Refusal> {
+    let room = size_of::<abi::BackendTable>() as u32;
+    // SAFETY: all-zero is a valid table: no functions, NULL pointers.
+    let mut place = Guarded::<abi::BackendTable>::new(unsafe { std::mem::zeroed() });
+    place.value.size = room;
+    let mut error = std::ptr::null_mut();
+    // SAFETY: both tables are valid, and the host's lives for ever.
+    let code = unsafe { init(host::table(), place.place(), &mut error) };
+    host::check("init", code, error)?;
+    if !place.is_whole() {
+        return Err(Refusal::Table(format!(
+            "init wrote beyond the table's {room} bytes that it was given"
+        )));
+    }
+    let said = place.value.size;
+    if said > room {
+        return Err(Refusal::Table(format!(
+            "init says that it wrote {said} bytes of table; there was room for {room}"
+        )));
+    }
+    // SAFETY: the table begins with its size, which is no more than its room.
+    let table = unsafe { abi::read_sized(&place.value) }
+        .ok_or_else(|| Refusal::Table("no table".to_owned()))?;
+    match info {
+        Some(info) => {
+            let promised = info.table_size.min(room);
+            if said != promised {
+                return Err(Refusal::Table(format!(
+                    "its table has {said} bytes, its ABI info promised {promised}"
+                )));
+            }
+            // SAFETY: the table's name is NULL or a static NUL-terminated string by contract.
+            unsafe { negotiate::check_table(info, &table) }
+                .map_err(|m| Refusal::Table(m.to_string()))?;
+        }
+        None => check_linked(&table)?,
+    }
+    let name = if table.name.is_null() {
+        "unnamed".to_owned()
+    } else {
+        // SAFETY: the name is a static NUL-terminated string by contract.
+        unsafe { CStr::from_ptr(table.name) }.to_string_lossy().into_owned()
+    };
+    // SAFETY: the backend's own function with its own pointer.
+    let devices = table.device_count.map_or(0, |count| unsafe { count(table.backend) });
+    if devices > MOST_DEVICES {
+        return Err(Refusal::Table(format!("it says that it has {devices} devices")));
+    }
+    Ok(Started { table: validate::accept(table), name, devices })
+}
+
+/// A backend that is linked in has no ABI info: the version and what nothing works without.
+fn check_linked(table: &abi::BackendTable) -> Result<(), Refusal> {
+    let (theirs, ours) = ((table.abi_major, table.abi_minor), negotiate::Host::here().abi);
+    if !negotiate::abi_agrees(theirs, ours) {
+        return Err(Refusal::Table(negotiate::Mismatch::Abi { theirs, ours }.to_string()));
+    }
+    let needed = [
+        ("device_count", table.device_count.is_some()),
+        ("device_info", table.device_info.is_some()),
+        ("device_open", table.device_open.is_some()),
+        ("prepare", table.prepare.is_some()),
+        ("submit", table.submit.is_some()),
+    ];
+    match needed.iter().find(|(_, there)| !there) {
+        Some((name, _)) => {
+            Err(Refusal::Table(negotiate::Mismatch::TableFunction { name }.to_string()))
+        }
+        None => Ok(()),
+    }
+}
+
+impl Started {
+    /// What a device says of itself.
+    pub fn info(&self, index: u32) -> Result<abi::DeviceInfo, Refusal> {
+        let missing = || Refusal::Table("its table lacks device_info".to_owned());
+        let describe = self.table.device_info.ok_or_else(missing)?;
+        // SAFETY: all-zero is a valid DeviceInfo.
+        let mut place = Guarded::<abi::DeviceInfo>::new(unsafe { std::mem::zeroed() });
+        place.value.size = size_of::<abi::DeviceInfo>() as u32;
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the places for the answers are valid, the index is below the count.
+        let code = unsafe { describe(self.table.backend, index, place.place(), &mut error) };
+        host::check("device_info", code, error)?;
+        if !place.is_whole() {
+            return Err(Refusal::Table(
+                "device_info wrote beyond the struct that it was given".to_owned(),
+            ));
+        }
+        Ok(place.value)
+    }
+
+    /// Opens a device of the backend under a global name. Its state lives as long as the process.
+    pub fn open(
+        &self,
+        index: u32,
+        info: abi::DeviceInfo,
+        device: Device,
+    ) -> Result<&'static DeviceState, Refusal> {
+        let missing = || Refusal::Table("its table lacks device_open".to_owned());
+        let open = self.table.device_open.ok_or_else(missing)?;
+        let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the places for the answers are valid, the index is below the count.
+        let code = unsafe { open(self.table.backend, index, &mut handle, &mut error) };
+        host::check("device_open", code, error)?;
+        Ok(DeviceState::leak(self, index, info, device, handle))
+    }
+}

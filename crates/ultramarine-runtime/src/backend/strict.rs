@@ -1,0 +1,36 @@
+//! Strict mode: no operation of another device runs on the CPU unless it is allowed by name.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+/// 0: not asked yet, 1: off, 2: on.
+static STRICT: AtomicU8 = AtomicU8::new(0);
+static ALLOWED: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
+
+/// Whether an operation that its device cannot run, not even by simpler ones, is an error
+/// instead of running on the CPU. Off, unless the environment variable
+/// `ULTRAMARINE_STRICT` is `1` or [`set_strict`] said otherwise.
+pub fn strict() -> bool {
+    match STRICT.load(Ordering::Relaxed) {
+        0 => {
+            let on = std::env::var_os("ULTRAMARINE_STRICT").is_some_and(|v| v == "1");
+            STRICT.store(1 + on as u8, Ordering::Relaxed);
+            on
+        }
+        state => state == 2,
+    }
+}
+
+/// Switches strict mode on or off for the process; operations of the names in `allow` (as
+/// [`OpCount::op`](super::OpCount::op) has them) may run on the CPU even so.
+pub fn set_strict(on: bool, allow: &[&str]) {
+    let mut allowed = ALLOWED.write().unwrap_or_else(PoisonError::into_inner);
+    *allowed = allow.iter().map(|s| s.to_string()).collect();
+    STRICT.store(1 + on as u8, Ordering::Relaxed);
+}
+
+/// Whether an operation may go from its device to the CPU.
+pub fn may_resort(op: &str) -> bool {
+    !strict() || ALLOWED.read().unwrap_or_else(PoisonError::into_inner).contains(op)
+}

@@ -1,0 +1,496 @@
+//! Kernels in source form, by the backend's interface `ultramarine.kernel/1`: compiled once for each device, by content.
+
+mod cache;
+mod source;
+
+use super::{DeviceState, Exec, Operand, call, device_stream, shutdown, transfer};
+use crate::{
+    backend::buffer::BufferRef,
+    backend::value::Value,
+    dtype::Dtype,
+    error::{Error, Result},
+    host,
+    scalar::Scalar,
+    shape::Strides,
+    sync::lock,
+};
+use cache::Bounded;
+use core::ffi::c_void;
+use smallvec::SmallVec;
+use source::Text;
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, OnceLock};
+use ultramarine_abi::{
+    Tensor,
+    interface::kernel::{self as abi, KernelInterface, argument},
+};
+
+/// Kernels kept for each device.
+const MOST_KERNELS: usize = 512;
+/// Arrays of constants kept for each device, and the bytes of one that is kept.
+const MOST_CONSTANTS: usize = 1024;
+const MOST_BYTES: usize = 4096;
+
+/// A kernel's text. What is compiled is `head`, `source` and `tail`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KernelSource<'a> {
+    /// Whose operation it is, for errors.
+    pub op: &'a str,
+    pub language: &'a str,
+    /// What stands before the user's text: the prelude, a signature.
+    pub head: &'a str,
+    /// The user's text: errors count its lines from one, and show them.
+    pub source: &'a str,
+    /// What stands behind it.
+    pub tail: &'a str,
+    pub entry: &'a str,
+    pub template_arguments: &'a [String],
+    pub options: Option<&'a str>,
+}
+
+impl KernelSource<'_> {
+    /// The text that is compiled.
+    pub fn whole(&self) -> String {
+        Text::new(self).whole
+    }
+
+    /// What makes two kernels the same.
+    fn key(&self, text: &str) -> Box<str> {
+        let mut key = String::with_capacity(text.len() + self.entry.len() + 32);
+        key.push_str(text);
+        let arguments = self.template_arguments.iter().map(String::as_str);
+        for part in [self.language, self.entry].into_iter().chain(self.options).chain(arguments) {
+            key.push('\0');
+            key.push_str(part);
+        }
+        // Options and arguments do not stand for each other.
+        key.push_str(if self.options.is_some() { "\0o" } else { "\0" });
+        key.into_boxed_str()
+    }
+}
+
+/// What a device says of a kernel; 0 is unknown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KernelFacts {
+    /// Most threads of a group.
+    pub max_group: u32,
+    /// Sizes of groups that suit the device are multiples of this.
+    pub group_multiple: u32,
+    /// Bytes of shared memory of a group.
+    pub max_shared: u32,
+}
+
+/// An argument of a launch.
+pub enum Argument<'a> {
+    Read(Operand<'a>),
+    Write(Operand<'a>),
+    Scalar(Scalar),
+    /// A read-only array of bytes in the device's memory.
+    Constants(&'a [u8]),
+}
+
+/// A backend's handle of a kernel, with what frees it.
+pub struct Compiled {
+    device: &'static DeviceState,
+    interface: KernelInterface,
+    raw: *mut c_void,
+}
+
+// SAFETY: kernels may be asked about and freed by any thread; launches are in a stream's turn.
+unsafe impl Send for Compiled {}
+// SAFETY: as above.
+unsafe impl Sync for Compiled {}
+
+impl Compiled {
+    /// Gives it back to the backend. Nothing runs it any more.
+    pub fn release(self) {
+        if let Some(release) = self.interface.release {
+            // SAFETY: made by this device's backend, released once, and no launch uses it.
+            unsafe { release(self.device.handle, self.raw) };
+        }
+    }
+}
+
+/// A compiled kernel of one device.
+pub struct UserKernel {
+    /// Taken when it is dropped.
+    compiled: Option<Compiled>,
+    facts: OnceLock<KernelFacts>,
+}
+
+impl std::fmt::Debug for UserKernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UserKernel").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+impl Drop for UserKernel {
+    fn drop(&mut self) {
+        if let Some(compiled) = self.compiled.take() {
+            device_stream::bury_kernel(compiled.device, compiled);
+        }
+    }
+}
+
+/// Constants in memory of a device, with their bytes.
+type Uploaded = SmallVec<[(Value, [usize; 1]); 8]>;
+
+/// A kernel that is compiled by whoever comes first; others wait. Empty after a failure.
+type Slot = Arc<Mutex<Option<Arc<UserKernel>>>>;
+
+/// What a device keeps for users' kernels.
+pub(super) struct UserKernels {
+    interface: OnceLock<Option<KernelInterface>>,
+    languages: OnceLock<Vec<String>>,
+    kernels: Mutex<Bounded<Box<str>, Slot>>,
+    constants: Mutex<Bounded<Box<[u8]>, BufferRef>>,
+}
+
+impl Default for UserKernels {
+    fn default() -> Self {
+        UserKernels {
+            interface: OnceLock::new(),
+            languages: OnceLock::new(),
+            kernels: Mutex::new(Bounded::new(MOST_KERNELS)),
+            constants: Mutex::new(Bounded::new(MOST_CONSTANTS)),
+        }
+    }
+}
+
+impl DeviceState {
+    /// Languages of kernels that the device takes, the best first.
+    pub fn languages(&'static self) -> &'static [String] {
+        self.user_kernels.languages.get_or_init(|| {
+            if self.kernel_interface().is_none() {
+                return Vec::new();
+            }
+            let named = ultramarine_abi::inline_str(&self.info.kernel_languages);
+            named.split_whitespace().map(str::to_owned).collect()
+        })
+    }
+
+    fn kernel_interface(&self) -> Option<&KernelInterface> {
+        let ask = || {
+            let found: KernelInterface = self.interface(abi::INTERFACE)?;
+            (found.compile.is_some() && found.launch.is_some()).then_some(found)
+        };
+        self.user_kernels.interface.get_or_init(ask).as_ref()
+    }
+}
+
+impl DeviceState {
+    /// Memory of the device with these bytes in it. Few are kept, by content: shapes and strides come again.
+    fn constants(&'static self, bytes: &[u8]) -> Result<BufferRef> {
+        if bytes.len() > MOST_BYTES {
+            return transfer::bytes_to_device(bytes, self);
+        }
+        if let Some(known) = lock(&self.user_kernels.constants).get(bytes) {
+            return Ok(known);
+        }
+        let made = transfer::bytes_to_device(bytes, self)?;
+        let gone = lock(&self.user_kernels.constants).insert(bytes.into(), made.clone());
+        drop(gone);
+        Ok(made)
+    }
+}
+
+/// Has the backend compile a kernel.
+fn compile(
+    device: &'static DeviceState,
+    interface: KernelInterface,
+    source: &KernelSource<'_>,
+    text: &Text,
+) -> Result<Arc<UserKernel>> {
+    let op = source.op;
+    let string = |what: &str, text: &str| {
+        let zero = |_| Error::value(op, format!("the {what} of a kernel has a zero byte."));
+        CString::new(text).map_err(zero)
+    };
+    let (language, entry) = (string("language", source.language)?, string("name", source.entry)?);
+    let options = source.options.map(|o| string("options", o)).transpose()?;
+    let arguments = source.template_arguments.iter().map(|a| string("template arguments", a));
+    let arguments = arguments.collect::<Result<Vec<_>>>()?;
+    let pointers: Vec<_> = arguments.iter().map(|a| a.as_ptr()).collect();
+    let given = abi::KernelSource {
+        size: size_of::<abi::KernelSource>() as u32,
+        n_template_arguments: pointers.len() as u32,
+        language: language.as_ptr(),
+        source: text.whole.as_ptr().cast(),
+        source_bytes: text.whole.len() as u64,
+        entry: entry.as_ptr(),
+        template_arguments: pointers.as_ptr(),
+        options: options.as_ref().map_or(std::ptr::null(), |o| o.as_ptr()),
+    };
+    let Some(make) = interface.compile else { return Err(device.lacks("compile")) };
+    let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the source and all it points at are valid for the call, the places for the answers too.
+    let code = unsafe { make(device.handle, &given, &mut raw, &mut error) };
+    host::check("compile", code, error).map_err(|e| match e {
+        Error::Memory(_) => e,
+        e => {
+            let (log, on) = (e.to_string(), device.device);
+            let told = text.explain(&log, source.source);
+            let text = format!(
+                "the kernel does not compile as {} on {on} (backend {}):\n{told}",
+                source.language, device.backend
+            );
+            Error::runtime(op, text)
+        }
+    })?;
+    let compiled = Some(Compiled { device, interface, raw });
+    Ok(Arc::new(UserKernel { compiled, facts: OnceLock::new() }))
+}
+
+/// Whether a group is one for the kernel.
+fn judge(
+    op: &str,
+    device: &DeviceState,
+    facts: &KernelFacts,
+    group: [u32; 3],
+    shared: u32,
+) -> Result<()> {
+    let [x, y, z] = group;
+    if group.contains(&0) {
+        return Err(Error::value(op, format!("a group of ({x}, {y}, {z}) threads has none.")));
+    }
+    let threads = group.iter().fold(1u64, |n, g| n.saturating_mul(*g as u64));
+    if facts.max_group > 0 && threads > facts.max_group as u64 {
+        let text = format!(
+            "a group of ({x}, {y}, {z}) has {threads} threads, but {} (backend {}) takes at most {} for this kernel.",
+            device.device, device.backend, facts.max_group
+        );
+        return Err(Error::value(op, text));
+    }
+    if facts.max_shared > 0 && shared > facts.max_shared {
+        let text = format!(
+            "{shared} bytes of shared memory were asked for, but {} (backend {}) has {} for a group.",
+            device.device, device.backend, facts.max_shared
+        );
+        return Err(Error::value(op, text));
+    }
+    Ok(())
+}
+
+/// What errors say that a device takes.
+pub fn show_languages<S: AsRef<str>>(languages: &[S]) -> String {
+    match languages {
+        [] => "none".to_owned(),
+        all => all.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", "),
+    }
+}
+
+impl Exec {
+    /// Languages of kernels that the device takes, the best first.
+    pub fn languages(&self) -> &'static [String] {
+        self.device.languages()
+    }
+
+    /// The kernel, compiled if it is new. Whoever asks for one that is being compiled waits.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the device does not take the language, or the compiler the text: with its log and the
+    /// lines of [`KernelSource::source`].
+    pub fn user_kernel(&self, source: &KernelSource<'_>) -> Result<Arc<UserKernel>> {
+        let device = self.device;
+        shutdown::check(device)?;
+        let interface = match device.kernel_interface() {
+            Some(found) if device.languages().iter().any(|l| l == source.language) => *found,
+            _ => {
+                let text = format!(
+                    "the kernel is in {}, but the languages of {} (backend {}) are: {}.",
+                    source.language,
+                    device.device,
+                    device.backend,
+                    show_languages(device.languages())
+                );
+                return Err(Error::runtime(source.op, text));
+            }
+        };
+        let text = Text::new(source);
+        let key = source.key(&text.whole);
+        let slot = {
+            let mut kernels = lock(&device.user_kernels.kernels);
+            let found = kernels.get(&*key);
+            let (slot, gone) = match found {
+                Some(slot) => (slot, None),
+                None => {
+                    let slot = Slot::default();
+                    let gone = kernels.insert(key.clone(), slot.clone());
+                    (slot, gone)
+                }
+            };
+            drop(kernels);
+            drop(gone);
+            slot
+        };
+        let mut place = lock(&slot);
+        if let Some(kernel) = &*place {
+            return Ok(kernel.clone());
+        }
+        match compile(device, interface, source, &text) {
+            Ok(kernel) => Ok(place.insert(kernel).clone()),
+            Err(error) => {
+                drop(place);
+                let mut kernels = lock(&device.user_kernels.kernels);
+                kernels.remove(&*key, |other| Arc::ptr_eq(other, &slot));
+                Err(error)
+            }
+        }
+    }
+
+    /// What the device says of a kernel; zeros if it says nothing.
+    pub fn kernel_facts(&self, kernel: &UserKernel) -> Result<KernelFacts> {
+        if let Some(known) = kernel.facts.get() {
+            return Ok(*known);
+        }
+        let Some(compiled) = &kernel.compiled else { return Ok(KernelFacts::default()) };
+        let mut told = abi::KernelInfo {
+            size: size_of::<abi::KernelInfo>() as u32,
+            ..abi::KernelInfo::default()
+        };
+        if let Some(info) = compiled.interface.info {
+            shutdown::check(compiled.device)?;
+            let mut error = std::ptr::null_mut();
+            // SAFETY: a live kernel of this device, and valid places for the answers.
+            let code = unsafe { info(compiled.device.handle, compiled.raw, &mut told, &mut error) };
+            host::check("info", code, error)?;
+        }
+        let facts = KernelFacts {
+            max_group: told.max_threads,
+            group_multiple: told.thread_multiple,
+            max_shared: told.max_shared,
+        };
+        Ok(*kernel.facts.get_or_init(|| facts))
+    }
+
+    /// An input as kernels can reach it: a row-major copy where some of its elements lie before the
+    /// first, and the device's language has no pointers into the middle of a buffer.
+    pub fn reachable(&self, operand: &Operand<'_>) -> Result<Option<Value>> {
+        let before = operand.value.strides.iter().zip(operand.shape).any(|(s, n)| *s < 0 && *n > 1);
+        let pointers = self.languages().iter().any(|l| l == "cuda-c" || l == "msl");
+        if before && !pointers { self.contiguous(operand) } else { Ok(None) }
+    }
+
+    /// Gives a launch to the stream: `grid` groups of `group` threads, `shared` bytes of shared
+    /// memory for each group. A grid of size zero does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a group, or shared memory, that is not for this kernel.
+    pub fn launch(
+        &self,
+        kernel: &UserKernel,
+        arguments: &[Argument<'_>],
+        grid: [u32; 3],
+        group: [u32; 3],
+        shared: u32,
+    ) -> Result<()> {
+        let facts = self.kernel_facts(kernel)?;
+        judge(self.op.get(), self.device, &facts, group, shared)?;
+        let Some(Compiled { interface: KernelInterface { launch: Some(launch), .. }, raw, .. }) =
+            kernel.compiled
+        else {
+            return Err(self.refuse(self.op.get()));
+        };
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        let constants = self.upload(arguments)?;
+        let (tensors, values) = self.describe(arguments, &constants);
+        let launched = abi::KernelLaunch {
+            size: size_of::<abi::KernelLaunch>() as u32,
+            n_arguments: values.len() as u32,
+            arguments: values.as_ptr(),
+            argument_stride: size_of::<abi::KernelArgument>() as u32,
+            shared_bytes: shared,
+            grid,
+            block: group,
+        };
+        let (mut reads, mut writes) = (SmallVec::<[_; 8]>::new(), SmallVec::<[_; 4]>::new());
+        for argument in arguments {
+            match argument {
+                Argument::Read(t) => reads.push(t),
+                Argument::Write(t) => writes.push(t),
+                Argument::Scalar(_) | Argument::Constants(_) => {}
+            }
+        }
+        self.launched(&reads, &writes);
+        let read =
+            reads.iter().map(|t| &*t.value.buffer).chain(constants.iter().map(|c| &*c.0.buffer));
+        let written = writes.iter().map(|t| &*t.value.buffer);
+        self.enqueue(read, written, |stream| {
+            let mut error = std::ptr::null_mut();
+            // SAFETY: the launch and all it points at are valid for the call, the kernel is alive,
+            // and it is this thread's turn on the stream.
+            let code = unsafe { launch(self.device.handle, stream, raw, &launched, &mut error) };
+            let failed = |e: Error| match e {
+                Error::Memory(_) => e,
+                e => Error::runtime(self.op.get(), format!("the launch failed: {e}")),
+            };
+            host::check("launch", code, error).map_err(failed)
+        })?;
+        drop((tensors, values));
+        Ok(())
+    }
+
+    /// The constants among the arguments, in memory of the device, with their length.
+    fn upload(&self, arguments: &[Argument<'_>]) -> Result<Uploaded> {
+        let mut uploaded = SmallVec::new();
+        for argument in arguments {
+            if let Argument::Constants(bytes) = argument {
+                let buffer = self.device.constants(bytes)?;
+                let strides = Strides::from_slice(&[1]);
+                uploaded.push((Value { buffer, offset: 0, strides }, [bytes.len()]));
+            }
+        }
+        Ok(uploaded)
+    }
+
+    /// The arguments as they cross the boundary. Those that are tensors point into the first list.
+    fn describe(
+        &self,
+        arguments: &[Argument<'_>],
+        constants: &Uploaded,
+    ) -> (Vec<Tensor>, SmallVec<[abi::KernelArgument; 16]>) {
+        // As long as it will ever be, so that addresses stay.
+        let mut tensors = Vec::<Tensor>::with_capacity(arguments.len());
+        let mut values = SmallVec::new();
+        let mut constants = constants.iter();
+        let kernels = self.device.kernels.get();
+        for one in arguments {
+            let mut value = abi::KernelArgument {
+                size: size_of::<abi::KernelArgument>() as u32,
+                kind: argument::TENSOR,
+                tensor: std::ptr::null(),
+                scalar: [0; 2],
+                dtype: Dtype::Uint8.to_dl(),
+                written: matches!(one, Argument::Write(_)) as u32,
+            };
+            let Some(own) = kernels.last() else { continue };
+            let tensor = match one {
+                Argument::Scalar(scalar) => {
+                    value.kind = argument::SCALAR;
+                    value.scalar[0] = scalar.bits();
+                    value.dtype = scalar.dtype().to_dl();
+                    None
+                }
+                Argument::Write(t) => Some(call::tensor(own, t)),
+                Argument::Read(t) => {
+                    let mut tensor = call::tensor(own, t);
+                    if self.device.waits_in_commands() {
+                        self.wait_in_command(&mut tensor, &t.value.buffer);
+                    }
+                    Some(tensor)
+                }
+                Argument::Constants(_) => constants.next().map(|(value, shape)| {
+                    call::tensor(own, &Operand { value, shape, dtype: Dtype::Uint8 })
+                }),
+            };
+            if let Some(tensor) = tensor {
+                tensors.push(tensor);
+                value.tensor = tensors.last().map_or(std::ptr::null(), |t| t);
+            }
+            values.push(value);
+        }
+        (tensors, values)
+    }
+}

@@ -1,0 +1,23 @@
+//! Where an evaluated array's elements lie.
+
+use super::buffer::BufferRef;
+use crate::shape::Strides;
+
+/// A strided view of a buffer.
+#[derive(Clone)]
+pub struct Value {
+    /// The memory.
+    pub buffer: BufferRef,
+    /// Bytes from the buffer's start to the first element.
+    pub offset: usize,
+    /// Strides in elements.
+    pub strides: Strides,
+}
+
+impl Value {
+    /// Address of the first element for the host.
+    #[inline]
+    pub fn data(&self) -> *mut u8 {
+        self.buffer.as_ptr().wrapping_add(self.offset)
+    }
+}

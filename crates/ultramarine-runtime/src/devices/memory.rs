@@ -1,0 +1,169 @@
+//! Memory of devices: counts and limits, for one or for all.
+//!
+//! Without a device, counts are summed over the accelerators (on a machine without one they
+//! are the CPU's), and a limit can be set where one backend serves them all. A backend that
+//! keeps counts and limits of its own is asked; else the host's stand in.
+
+use crate::{
+    backend::{self, DeviceState, Limit},
+    device::Device,
+    error::{Error, Result},
+    memory::alloc,
+};
+
+/// Whom a call without a device means.
+enum Whom {
+    Cpu,
+    Gpus(Vec<&'static DeviceState>),
+}
+
+impl Whom {
+    fn of(device: Option<Device>) -> Result<Whom> {
+        let gpus = match device {
+            Some(device) => vec![super::get(device)?],
+            None => backend::gpus().to_vec(),
+        };
+        Ok(if gpus.iter().all(|d| d.is_host()) { Whom::Cpu } else { Whom::Gpus(gpus) })
+    }
+
+    fn sum(
+        device: Option<Device>,
+        cpu: fn() -> usize,
+        gpu: fn(&DeviceState) -> Result<usize>,
+    ) -> Result<usize> {
+        match Whom::of(device)? {
+            Whom::Cpu => Ok(cpu()),
+            Whom::Gpus(all) => all.iter().try_fold(0usize, |n, d| Ok(n.saturating_add(gpu(d)?))),
+        }
+    }
+}
+
+/// Bytes of arrays that exist.
+///
+/// # Errors
+/// [`Error::Value`] when no loaded backend has the device, or the backend's own.
+pub fn active_on(device: Option<Device>) -> Result<usize> {
+    Whom::sum(device, alloc::active, |d| Ok(d.memory()?.active))
+}
+
+/// The most bytes that arrays took since the start or the last [`reset_peak_on`].
+///
+/// # Errors
+/// As [`active_on`].
+pub fn peak_on(device: Option<Device>) -> Result<usize> {
+    Whom::sum(device, alloc::peak, |d| Ok(d.memory()?.peak))
+}
+
+/// Bytes that are kept for reuse.
+///
+/// # Errors
+/// As [`active_on`].
+pub fn cached_on(device: Option<Device>) -> Result<usize> {
+    Whom::sum(device, alloc::cached, |d| Ok(d.memory()?.cache))
+}
+
+/// Starts the peak afresh; without a device, everywhere.
+///
+/// # Errors
+/// As [`active_on`].
+pub fn reset_peak_on(device: Option<Device>) -> Result<()> {
+    everywhere(device, alloc::reset_peak, DeviceState::reset_peak)
+}
+
+/// Gives what is kept for reuse back to the system; without a device, everywhere.
+///
+/// # Errors
+/// As [`active_on`].
+pub fn clear_cache_on(device: Option<Device>) -> Result<()> {
+    everywhere(device, alloc::clear_cache, DeviceState::clear_cache)
+}
+
+fn everywhere(device: Option<Device>, cpu: fn(), gpu: fn(&DeviceState)) -> Result<()> {
+    if device.is_none() {
+        cpu();
+    }
+    match Whom::of(device)? {
+        Whom::Cpu => cpu(),
+        Whom::Gpus(all) => all.iter().for_each(|d| gpu(d)),
+    }
+    Ok(())
+}
+
+/// Bytes that arrays and cache should take at most. Without a device: summed over the
+/// backends, of each what its devices have.
+///
+/// # Errors
+/// As [`active_on`].
+pub fn memory_limit_on(device: Option<Device>) -> Result<usize> {
+    match Whom::of(device)? {
+        Whom::Cpu => Ok(alloc::memory_limit()),
+        Whom::Gpus(all) => Ok(backends_of(&all).iter().fold(0usize, |sum, name| {
+            let own = all.iter().filter(|d| d.backend == **name);
+            sum.saturating_add(own.map(|d| d.limit(Limit::Memory)).max().unwrap_or(0))
+        })),
+    }
+}
+
+/// Sets how many bytes arrays and cache should take at most; returns the former limit. On a
+/// device it is firm: what goes beyond it after mirrors were dropped and work in flight has
+/// ended is [`Error::Memory`].
+///
+/// # Errors
+/// [`Error::Value`] without a device where several backends have accelerators; else as
+/// [`active_on`].
+pub fn set_memory_limit_on(bytes: usize, device: Option<Device>) -> Result<usize> {
+    set("set_memory_limit", bytes, device, Limit::Memory, alloc::set_memory_limit)
+}
+
+/// Sets how many bytes may be kept for reuse; returns the former limit.
+///
+/// # Errors
+/// As [`set_memory_limit_on`].
+pub fn set_cache_limit_on(bytes: usize, device: Option<Device>) -> Result<usize> {
+    set("set_cache_limit", bytes, device, Limit::Cache, alloc::set_cache_limit)
+}
+
+/// Sets how many bytes may be pinned; returns the former limit. The CPU's memory is never
+/// pinned: there it is 0 and has no effect.
+///
+/// # Errors
+/// As [`set_memory_limit_on`].
+pub fn set_wired_limit_on(bytes: usize, device: Option<Device>) -> Result<usize> {
+    set("set_wired_limit", bytes, device, Limit::Wired, |_| 0)
+}
+
+fn set(
+    name: &str,
+    bytes: usize,
+    device: Option<Device>,
+    which: Limit,
+    cpu: fn(usize) -> usize,
+) -> Result<usize> {
+    let all = match Whom::of(device)? {
+        Whom::Cpu => return Ok(cpu(bytes)),
+        Whom::Gpus(all) => all,
+    };
+    let names = backends_of(&all);
+    if names.len() > 1 {
+        return Err(Error::value(
+            name,
+            format!(
+                "Several backends have devices ({}): say which is meant, {name}(limit, device).",
+                names.join(", ")
+            ),
+        ));
+    }
+    let former: Vec<usize> =
+        all.iter().map(|d| d.set_limit(which, bytes)).collect::<Result<_>>()?;
+    Ok(former.into_iter().max().unwrap_or(0))
+}
+
+fn backends_of<'a>(all: &[&'a DeviceState]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for device in all {
+        if !names.contains(&&*device.backend) {
+            names.push(&device.backend);
+        }
+    }
+    names
+}

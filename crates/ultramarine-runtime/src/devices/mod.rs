@@ -1,0 +1,72 @@
+//! The devices of all backends. The first need of a GPU loads the backends that can be found.
+
+mod info;
+pub mod memory;
+
+use crate::{
+    backend::{BackendInfo, DeviceState, registry},
+    device::{Device, DeviceType},
+    error::Result,
+};
+pub use info::{DeviceInfo, device_info};
+
+#[cfg(feature = "loader")]
+use crate::loader::autoload;
+#[cfg(feature = "loader")]
+pub use crate::loader::hint;
+
+/// Without the loader nothing is loaded.
+#[cfg(not(feature = "loader"))]
+fn autoload() {}
+
+/// The remedy where a device is missing.
+#[cfg(not(feature = "loader"))]
+pub fn hint() -> String {
+    " This program was built without the loader: it has only backends that are linked in."
+        .to_owned()
+}
+
+/// The state of a device. The first need of a GPU loads the backends that can be found.
+///
+/// # Errors
+/// [`crate::Error::Value`] when no loaded backend has it.
+#[inline]
+pub fn get(device: Device) -> Result<&'static DeviceState> {
+    match registry::find(device) {
+        Some(state) => Ok(state),
+        None => get_after_loading(device),
+    }
+}
+
+#[cold]
+fn get_after_loading(device: Device) -> Result<&'static DeviceState> {
+    if device.kind == DeviceType::Gpu {
+        autoload();
+    }
+    registry::find(device).ok_or_else(|| registry::unknown(device, &hint()))
+}
+
+/// Number of devices of a type. The first need of GPUs loads the backends that can be found.
+pub fn device_count(kind: DeviceType) -> usize {
+    match kind {
+        DeviceType::Cpu => 1,
+        DeviceType::Gpu => {
+            autoload();
+            registry::gpus().len()
+        }
+    }
+}
+
+/// Whether a device can be used.
+pub fn is_available(device: Device) -> bool {
+    get(device).is_ok()
+}
+
+/// The backend that serves a device (on cpu:0 the built-in one, on which others may lie).
+///
+/// # Errors
+/// [`crate::Error::Value`] when no loaded backend has the device.
+pub fn backend_of(device: Device) -> Result<BackendInfo> {
+    let state = get(device)?;
+    registry::backend_of(state).ok_or_else(|| registry::unknown(device, &hint()))
+}

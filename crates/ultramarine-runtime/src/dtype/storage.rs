@@ -1,0 +1,316 @@
+//! Number formats of less than 16 bits: what their bits mean. One set of rules for all of
+//! them, by their widths, bias and special values.
+//!
+//! Conversions are those of the package `ml_dtypes`, to the bit: to the nearest, ties to the
+//! even one; what is too large becomes infinity, NaN or the largest number, as the format has it.
+
+use super::{Dtype, FloatInfo};
+use ultramarine_abi::dlpack::{DLDataType, flag, type_code as code};
+
+/// Which values a format has besides finite numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// Infinities and NaNs under the highest exponent, as IEEE 754 has them.
+    Ieee,
+    /// Finite, but for a NaN with all bits set.
+    Nan,
+    /// Finite, but for one NaN in place of the negative zero.
+    NanForZero,
+    /// Finite, unsigned, without zero; all bits set are the NaN.
+    Unsigned,
+    /// Finite: NaN becomes zero (of the other sign), what is too large the largest number.
+    Finite,
+}
+
+/// A number format: sign (but for unsigned ones), exponent, mantissa.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    exponent: u32,
+    mantissa: u32,
+    bias: i32,
+    special: Special,
+}
+
+/// How numbers lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Each in a byte.
+    Byte,
+    /// Without gaps: the first in the lowest bits.
+    Packed,
+    /// Two in a byte, which counts as one element.
+    Pair,
+}
+
+/// A storage dtype.
+#[derive(Clone, Copy, Debug)]
+pub struct Storage {
+    /// How a number is encoded.
+    pub format: Format,
+    /// How numbers lie in bytes.
+    pub packing: Packing,
+    dl: u8,
+}
+
+const fn format(exponent: u32, mantissa: u32, bias: i32, special: Special) -> Format {
+    Format { exponent, mantissa, bias, special }
+}
+
+const E3M4: Format = format(3, 4, 3, Special::Ieee);
+const E4M3: Format = format(4, 3, 7, Special::Ieee);
+const E4M3B11FNUZ: Format = format(4, 3, 11, Special::NanForZero);
+const E4M3FN: Format = format(4, 3, 7, Special::Nan);
+const E4M3FNUZ: Format = format(4, 3, 8, Special::NanForZero);
+const E5M2: Format = format(5, 2, 15, Special::Ieee);
+const E5M2FNUZ: Format = format(5, 2, 16, Special::NanForZero);
+const E8M0FNU: Format = format(8, 0, 127, Special::Unsigned);
+const E2M3FN: Format = format(2, 3, 1, Special::Finite);
+const E3M2FN: Format = format(3, 2, 3, Special::Finite);
+const E2M1FN: Format = format(2, 1, 1, Special::Finite);
+
+const fn storage(format: Format, packing: Packing, dl: u8) -> Storage {
+    Storage { format, packing, dl }
+}
+
+/// In the order of [`Dtype::STORAGE`].
+const TABLE: [Storage; Dtype::STORAGE.len()] = [
+    storage(E3M4, Packing::Byte, code::FLOAT8_E3M4),
+    storage(E4M3, Packing::Byte, code::FLOAT8_E4M3),
+    storage(E4M3B11FNUZ, Packing::Byte, code::FLOAT8_E4M3B11FNUZ),
+    storage(E4M3FN, Packing::Byte, code::FLOAT8_E4M3FN),
+    storage(E4M3FNUZ, Packing::Byte, code::FLOAT8_E4M3FNUZ),
+    storage(E5M2, Packing::Byte, code::FLOAT8_E5M2),
+    storage(E5M2FNUZ, Packing::Byte, code::FLOAT8_E5M2FNUZ),
+    storage(E8M0FNU, Packing::Byte, code::FLOAT8_E8M0FNU),
+    storage(E2M3FN, Packing::Byte, code::FLOAT6_E2M3FN),
+    storage(E3M2FN, Packing::Byte, code::FLOAT6_E3M2FN),
+    storage(E2M1FN, Packing::Byte, code::FLOAT4_E2M1FN),
+    storage(E2M3FN, Packing::Packed, code::FLOAT6_E2M3FN),
+    storage(E3M2FN, Packing::Packed, code::FLOAT6_E3M2FN),
+    storage(E2M1FN, Packing::Packed, code::FLOAT4_E2M1FN),
+    storage(E2M1FN, Packing::Pair, code::FLOAT4_E2M1FN),
+];
+
+impl Dtype {
+    /// What a storage dtype is; `None` for one that has arithmetic.
+    #[inline]
+    pub const fn storage(self) -> Option<&'static Storage> {
+        match (self as usize).checked_sub(Dtype::ALL.len()) {
+            Some(i) => Some(&TABLE[i]),
+            None => None,
+        }
+    }
+
+    /// Whether the dtype only stores numbers: 8 bits or less each, converted by
+    /// `Array::astype`, without arithmetic.
+    #[inline]
+    pub const fn is_storage(self) -> bool {
+        self as usize >= Dtype::ALL.len()
+    }
+
+    /// The dtype of derivatives of such an array: its own, or float32 for a storage dtype.
+    pub const fn derivative(self) -> Dtype {
+        if self.is_storage() { Dtype::Float32 } else { self }
+    }
+
+    /// Whether elements lie without gaps, some of them across bytes: they have no addresses.
+    #[inline]
+    pub const fn is_packed(self) -> bool {
+        matches!(
+            self,
+            Dtype::Float6E2m3fnPacked | Dtype::Float6E3m2fnPacked | Dtype::Float4E2m1fnPacked
+        )
+    }
+
+    /// Bits that an element takes in memory: less than 8 for packed ones only.
+    #[inline]
+    pub const fn bits(self) -> usize {
+        match self.storage() {
+            Some(Storage { packing: Packing::Packed, format, .. }) => format.bits() as usize,
+            _ => self.size() * 8,
+        }
+    }
+
+    /// Bytes that so many elements take. (More than the address space has: `usize::MAX`.)
+    ///
+    /// ```
+    /// use ultramarine_runtime::Dtype;
+    /// assert_eq!(Dtype::Float4E2m1fnPacked.bytes_of(5), 3);
+    /// assert_eq!(Dtype::Float4E2m1fn.bytes_of(5), 5);
+    /// ```
+    #[inline]
+    pub const fn bytes_of(self, elements: usize) -> usize {
+        match self.storage() {
+            // Whole groups of 8, then the rest, so that nothing overflows.
+            Some(s) if matches!(s.packing, Packing::Packed) => {
+                let bits = s.format.bits() as usize;
+                elements / 8 * bits + (elements % 8 * bits).div_ceil(8)
+            }
+            _ => elements.saturating_mul(self.size()),
+        }
+    }
+
+    /// The storage dtype of a DLPack type; `flags` are the tensor's.
+    pub(super) fn storage_from_dl(dl: DLDataType, flags: u64) -> Option<Dtype> {
+        let padded = flags & flag::IS_SUBBYTE_TYPE_PADDED != 0;
+        Dtype::STORAGE.into_iter().find(|d| {
+            d.to_dl() == dl
+                && d.storage().is_some_and(|s| match s.packing {
+                    Packing::Byte => s.format.bits() == 8 || padded,
+                    Packing::Packed => !padded,
+                    Packing::Pair => true,
+                })
+        })
+    }
+
+    /// The flag that a DLPack tensor of this dtype has besides its type: that elements of less
+    /// than 8 bits are padded to a byte each; else 0.
+    pub const fn dl_flags(self) -> u64 {
+        match self.storage() {
+            Some(s) if matches!(s.packing, Packing::Byte) && s.format.bits() < 8 => {
+                flag::IS_SUBBYTE_TYPE_PADDED
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl Storage {
+    /// DLPack's name of it.
+    pub const fn to_dl(self) -> DLDataType {
+        let lanes = if matches!(self.packing, Packing::Pair) { 2 } else { 1 };
+        DLDataType { code: self.dl, bits: self.format.bits() as u8, lanes }
+    }
+}
+
+impl Format {
+    /// Bits of a number.
+    pub const fn bits(self) -> u32 {
+        self.exponent + self.mantissa + self.is_signed() as u32
+    }
+
+    const fn is_signed(self) -> bool {
+        !matches!(self.special, Special::Unsigned)
+    }
+
+    const fn sign_bit(self) -> u32 {
+        if self.is_signed() { 1 << (self.bits() - 1) } else { 0 }
+    }
+
+    /// The code of the largest number.
+    const fn largest(self) -> u32 {
+        let all = (1 << (self.exponent + self.mantissa)) - 1;
+        match self.special {
+            Special::Ieee => self.infinity() - 1,
+            Special::Nan | Special::Unsigned => all - 1,
+            Special::NanForZero | Special::Finite => all,
+        }
+    }
+
+    const fn infinity(self) -> u32 {
+        ((1 << self.exponent) - 1) << self.mantissa
+    }
+
+    /// The code of NaN, of what was negative or not.
+    const fn nan(self, negative: bool) -> u32 {
+        let sign = if negative { self.sign_bit() } else { 0 };
+        match self.special {
+            Special::Ieee => sign | self.infinity() | 1 << (self.mantissa - 1),
+            Special::Nan => sign | (self.largest() + 1),
+            Special::NanForZero => self.sign_bit(),
+            Special::Unsigned => self.largest() + 1,
+            Special::Finite => sign ^ self.sign_bit(),
+        }
+    }
+
+    /// What `finfo` tells of it, as the format of `dtype`.
+    pub fn limits(self, dtype: Dtype) -> FloatInfo {
+        let max = self.decode(self.largest()) as f64;
+        let lowest = if self.is_signed() { 1 - self.bias } else { -self.bias };
+        let smallest_normal = 2f64.powi(lowest);
+        FloatInfo {
+            dtype,
+            bits: self.bits(),
+            eps: 2f64.powi(-(self.mantissa as i32)),
+            max,
+            min: if self.is_signed() { -max } else { smallest_normal },
+            smallest_normal,
+        }
+    }
+
+    /// The number of a code; bits above the format's are ignored.
+    pub fn decode(self, code: u32) -> f32 {
+        let magnitude = code & (self.sign_bit().wrapping_sub(1) & ((1 << self.bits()) - 1));
+        let negative = code & self.sign_bit() != 0;
+        let special = match self.special {
+            Special::Ieee if magnitude == self.infinity() => Some(f32::INFINITY),
+            Special::NanForZero if negative && magnitude == 0 => Some(f32::NAN),
+            Special::Ieee | Special::Nan | Special::Unsigned if magnitude > self.largest() => {
+                Some(f32::NAN)
+            }
+            _ => None,
+        };
+        let value = special.unwrap_or_else(|| {
+            let (field, fraction) =
+                (magnitude >> self.mantissa, magnitude & ((1 << self.mantissa) - 1));
+            // The lowest field holds subnormal numbers, of the exponent above it.
+            let (field, whole) = match self.special {
+                Special::Unsigned => (field, 1),
+                _ => (field.max(1), if field > 0 { 1 << self.mantissa } else { 0 }),
+            };
+            let exponent = field as i32 - self.bias - self.mantissa as i32;
+            ((whole + fraction) as f64 * 2f64.powi(exponent)) as f32
+        });
+        if negative { -value } else { value }
+    }
+
+    /// The code of the nearest number.
+    pub fn encode(self, value: f32) -> u32 {
+        let (bits, negative) = (value.to_bits() & 0x7fff_ffff, value.is_sign_negative());
+        if bits > 0x7f80_0000 {
+            return self.nan(negative);
+        }
+        // No sign and no zero: only positive numbers are any.
+        if self.special == Special::Unsigned && (negative || bits == 0) {
+            return self.nan(negative);
+        }
+        let magnitude = self.magnitude(bits);
+        let sign = if negative { self.sign_bit() } else { 0 };
+        match self.special {
+            _ if magnitude <= self.largest() => match self.special {
+                Special::NanForZero if magnitude == 0 => 0,
+                _ => sign | magnitude,
+            },
+            Special::Ieee => sign | self.infinity(),
+            Special::Finite => sign | self.largest(),
+            Special::Nan | Special::NanForZero | Special::Unsigned => self.nan(negative),
+        }
+    }
+
+    /// The code of the nearest positive number, as if exponents had no end; `bits` are those
+    /// of a float32 that is not negative or NaN.
+    fn magnitude(self, bits: u32) -> u32 {
+        if bits == 0x7f80_0000 {
+            return u32::MAX;
+        }
+        // value = whole * 2^(exponent - 23), whole with the leading 1 of normal numbers in bit 23.
+        let (field, fraction) = (bits >> 23, bits & 0x7f_ffff);
+        let (exponent, whole) = match field {
+            0 => (-126, fraction),
+            _ => (field as i32 - 127, fraction | 0x80_0000),
+        };
+        // Subnormal numbers have the lowest normal exponent.
+        let unsigned = self.special == Special::Unsigned;
+        let lowest = if unsigned { -self.bias } else { 1 - self.bias };
+        let above = (exponent.max(lowest) - lowest) as u32;
+        let shift = (23 - self.mantissa as i32 + (lowest - exponent).max(0)).min(31) as u32;
+        let (half, odd) = ((1u32 << shift) >> 1, whole >> shift & 1);
+        let rounded = (whole + (half - 1) + odd) >> shift;
+        if unsigned {
+            // Rounded to 1, or to 2 where the next power of two is nearer; what is below all
+            // powers, to 0 or 1 of the second one: there is no zero, but the lowest power.
+            return (above + rounded).saturating_sub(1);
+        }
+        (above << self.mantissa) + rounded
+    }
+}

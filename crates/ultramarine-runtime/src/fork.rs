@@ -1,0 +1,107 @@
+//! Locks that are held across a fork.
+//!
+//! A forked child has only the thread that forked: a lock that another thread held stays locked for ever. Each part of
+//! the library that has such locks registers a hook, which takes them before the fork and releases them after it.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The parts that have hooks, in the order in which their locks are taken: work comes to rest first, and the allocator,
+/// which all others use, is locked last. Locks are released in the reverse order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The scheduler of evaluations and the threads that wait for nodes.
+    Evaluator,
+    /// The list of streams.
+    Streams,
+    /// The loader's report and settings.
+    Loader,
+    /// The lock of registrations.
+    Backends,
+    /// The threads of parallel loops.
+    Pool,
+    /// The lists of free blocks.
+    Allocator,
+}
+
+const PARTS: usize = Part::Allocator as usize + 1;
+
+/// What a part does at a fork. The functions do not unwind.
+pub struct Hook {
+    /// Takes the locks.
+    pub prepare: fn(),
+    /// Releases them in the parent.
+    pub parent: fn(),
+    /// Releases them in the child, and mends what lost its threads.
+    pub child: fn(),
+}
+
+/// Null until the part registers. No `OnceLock`: a fork while one is set would block the child.
+static HOOKS: [AtomicPtr<Hook>; PARTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; PARTS];
+
+/// Registers a part's hook. Later calls for the same part do nothing.
+#[inline]
+pub fn register(part: Part, hook: &'static Hook) {
+    if HOOKS[part as usize].load(Ordering::Relaxed).is_null() {
+        register_first(part, hook);
+    }
+}
+
+#[cold]
+fn register_first(part: Part, hook: &'static Hook) {
+    HOOKS[part as usize].store(std::ptr::from_ref(hook).cast_mut(), Ordering::Release);
+    #[cfg(unix)]
+    handlers::register();
+}
+
+/// The process's handlers.
+#[cfg(unix)]
+mod handlers {
+    use super::{HOOKS, Hook, PARTS};
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    thread_local! {
+        /// Bit `i`: part `i` was prepared for the fork that this thread makes. A hook that another thread registers during
+        /// the fork is left alone.
+        static PREPARED: Cell<u32> = const { Cell::new(0) };
+    }
+
+    pub(super) fn register() {
+        static DONE: AtomicBool = AtomicBool::new(false);
+        if !DONE.swap(true, Ordering::Relaxed) {
+            // SAFETY: plain functions that live for ever. If the call fails (no memory), only forked children suffer.
+            unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+        }
+    }
+
+    fn hook(part: usize) -> Option<&'static Hook> {
+        // SAFETY: null, or a `&'static Hook`.
+        unsafe { HOOKS[part].load(Ordering::Acquire).as_ref() }
+    }
+
+    extern "C" fn prepare() {
+        for part in 0..PARTS {
+            if let Some(hook) = hook(part) {
+                (hook.prepare)();
+                PREPARED.set(PREPARED.get() | 1 << part);
+            }
+        }
+    }
+
+    extern "C" fn parent() {
+        after(|hook| (hook.parent)());
+    }
+
+    extern "C" fn child() {
+        after(|hook| (hook.child)());
+    }
+
+    fn after(call: impl Fn(&Hook)) {
+        let prepared = PREPARED.replace(0);
+        for part in (0..PARTS).rev().filter(|part| prepared >> part & 1 == 1) {
+            if let Some(hook) = hook(part) {
+                call(hook);
+            }
+        }
+    }
+}

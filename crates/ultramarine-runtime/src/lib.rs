@@ -1,0 +1,75 @@
+//! What is below the graph: dtypes, shapes, memory, streams, devices, the registry of backends and their loader, kernel
+//! plans and calls, transfers, user kernels.
+//!
+//! This crate knows no arrays and no operations. Its users are `ultramarine`, which re-exports what is public, and
+//! nothing else: modules and functions that are hidden from the documentation promise nothing.
+//!
+//! Modules import from those above them in this list only:
+//!
+//! ```text
+//! error log once sync files            no imports
+//! dtype scalar shape                   what an element and an extent are
+//! device                               names of devices and streams
+//! fork pool memory                     fork hooks, threads, the host's allocator
+//! host validate                        the host's table of the contract, checks of what backends do with it
+//! backend                              open devices: buffers, device streams, plans, calls, transfers; the registry
+//! loader                               backends found on disk
+//! devices                              devices by name, loaded at the first need; their properties and memory
+//! stream                               queues of work, and the scopes that choose one
+//! measure                              the cost of a submission, for benches
+//! ```
+
+#[doc(hidden)]
+pub mod backend;
+pub mod device;
+#[doc(hidden)]
+pub mod devices;
+pub mod dtype;
+pub mod error;
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
+pub mod fork;
+#[doc(hidden)]
+pub mod host;
+#[cfg(feature = "loader")]
+pub mod loader;
+#[doc(hidden)]
+pub mod log;
+#[doc(hidden)]
+pub mod measure;
+pub mod memory;
+#[doc(hidden)]
+pub mod once;
+#[doc(hidden)]
+pub mod pool;
+pub mod scalar;
+pub mod shape;
+pub mod stream;
+#[cfg(test)]
+mod stub_cpu;
+#[doc(hidden)]
+pub mod sync;
+#[doc(hidden)]
+pub mod validate;
+
+pub use device::{Device, DeviceType, Stream};
+pub use dtype::{Category, Dtype, Element};
+pub use error::{Error, Result};
+pub use scalar::Scalar;
+#[doc(hidden)]
+pub use ultramarine_abi::BackendInit;
+
+/// Names the linked-in CPU backend, once in a program: an expression of type `ultramarine_abi::BackendInit`.
+///
+/// The registry opens it at the first need. A program without it does not link.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! built_in_backend {
+    ($init:expr) => {
+        #[unsafe(export_name = "__ultramarine_runtime_0_1_built_in_backend")]
+        extern "Rust" fn built_in_backend() -> $crate::BackendInit {
+            $init
+        }
+    };
+}

@@ -1,0 +1,192 @@
+//! Backends found and loaded at run time.
+//!
+//! ```text
+//! directories -> files            search.rs    either/or: environment, else the rules
+//!             -> safe files       safety.rs    who may replace them
+//!             -> headers, note    note.rs      machine, whole, ABI info: no code has run
+//!             -> facts            facts.rs     versions, name, processor features (cpu.rs)
+//!             -> globs, probe     probe.rs     (a child process tries it first)
+//!             -> dlopen, score    library.rs
+//!             -> filter, best of each name, init, registration    here
+//! ```
+//!
+//! Whatever is left out says why (reason.rs) and stands in the report (report.rs).
+
+mod cpu;
+mod facts;
+mod library;
+mod note;
+mod pipeline;
+mod probe;
+mod reason;
+mod remembered;
+mod report;
+mod safety;
+mod search;
+mod state;
+
+pub use facts::{DeviceFacts, Facts};
+pub use pipeline::Offer;
+pub use probe::{probe_here, set_probe_command, set_probe_timeout};
+pub use reason::{Code, Reason};
+pub use report::{Candidate, Directory, Outcome, Report, Stage, report, report_json, report_table};
+pub use search::{Rule, SearchPath, add_search_directory, search_paths, set_search_paths};
+
+use crate::backend::registration::Registration;
+use crate::backend::registry::{self, BackendInfo};
+use crate::error::{Error, Result};
+use pipeline::{Found, Wanted};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A filter of [`LoadOptions`].
+pub type Filter<'a> = dyn Fn(&Offer) -> Result<bool> + 'a;
+
+/// What [`load_all`] shall load.
+#[derive(Clone, Copy, Default)]
+pub struct LoadOptions<'a> {
+    /// Globs, of which one must match `name` or `name-variant`; `None` allows all.
+    pub allowed: Option<&'a [&'a str]>,
+    /// Globs, of which none may match `name` or `name-variant`.
+    pub blocked: &'a [&'a str],
+    /// Asked for each backend that can run, before the best of each name is chosen and before any is
+    /// initialised. It must not load backends.
+    pub filter: Option<&'a Filter<'a>>,
+    /// Whether devices that several backends show are listed under each.
+    pub duplicates: bool,
+    /// Whether each candidate is tried in a child process first; `None`: as the environment variable
+    /// `ULTRAMARINE_BACKEND_PROBE` says.
+    pub probe: Option<bool>,
+}
+
+impl std::fmt::Debug for LoadOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadOptions")
+            .field("allowed", &self.allowed)
+            .field("blocked", &self.blocked)
+            .field("filter", &self.filter.is_some())
+            .field("duplicates", &self.duplicates)
+            .field("probe", &self.probe)
+            .finish()
+    }
+}
+
+/// Whether everything that can be found has been loaded, or the program sees to it itself.
+static DONE: AtomicBool = AtomicBool::new(false);
+
+/// Loads the best backend of each name in the [`search_paths`]. Their devices follow those that are there, by
+/// score from high to low. What cannot be loaded is left out, and [`report`] says why. After
+/// this, nothing is loaded by itself.
+///
+/// # Errors
+/// [`Error::Value`] for a glob that is none; [`Error::Runtime`] from within a filter.
+pub fn load_all(options: &LoadOptions<'_>) -> Result<Vec<BackendInfo>> {
+    let wanted = Wanted::new(options)?;
+    let turn = Registration::take()?;
+    DONE.store(true, Ordering::Release);
+    Ok(pipeline::run(&turn, pipeline::found(None), &wanted))
+}
+
+/// Loads the best variant of one backend in the [`search_paths`], unless one is loaded.
+///
+/// # Errors
+/// [`Error::Runtime`] with the reasons if none can be loaded.
+pub fn load_best(name: &str) -> Result<BackendInfo> {
+    let turn = Registration::take()?;
+    if let Some(loaded) = registry::loaded(name) {
+        return Ok(loaded);
+    }
+    let found = pipeline::found(Some(name));
+    let paths: Vec<_> = found.iter().map(|f| f.path.clone()).collect();
+    let loaded = pipeline::run(&turn, found, &Wanted::all());
+    if let Some(info) = loaded.into_iter().next() {
+        return Ok(info);
+    }
+    let report = report();
+    let whys: Vec<String> = report
+        .candidates
+        .iter()
+        .filter(|c| paths.contains(&c.path))
+        .filter_map(|c| Some(format!("{}: {}", c.path.display(), c.reason.as_ref()?)))
+        .collect();
+    Err(Error::Runtime(if whys.is_empty() {
+        let places: Vec<String> =
+            search_paths().iter().map(|s| s.path.display().to_string()).collect();
+        format!("There is no backend {name} in {}", one_of(&places))
+    } else {
+        format!("Cannot load backend {name}: {}", whys.join("; "))
+    }))
+}
+
+fn one_of(places: &[String]) -> String {
+    if places.is_empty() { "no directory at all".to_owned() } else { places.join(", ") }
+}
+
+/// Loads one file, which may belong to anybody, from any directory that is safe otherwise. Its devices follow
+/// those that are there. A file that is loaded already is not loaded again.
+///
+/// # Errors
+/// [`Error::Runtime`] with the reason that also stands in the [`report`].
+pub fn load(path: impl AsRef<Path>) -> Result<BackendInfo> {
+    let path = path.as_ref();
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let turn = Registration::take()?;
+    let found = Found { path: path.clone(), rule: Rule::Explicit };
+    if let Some(info) = pipeline::run(&turn, vec![found], &Wanted::all()).into_iter().next() {
+        return Ok(info);
+    }
+    let candidate = report().candidates.into_iter().find(|c| c.path == path);
+    let why = candidate.and_then(|c| c.reason);
+    if let Some(info) = pipeline::loaded_file(&path) {
+        return Ok(info);
+    }
+    Err(Error::Runtime(match why {
+        Some(reason) => format!("Cannot load backend {}: {reason}", path.display()),
+        None => format!("Cannot load backend {}", path.display()),
+    }))
+}
+
+/// Loads what can be found, at the first need of a device.
+#[inline]
+pub fn autoload() {
+    if !DONE.load(Ordering::Acquire) {
+        autoload_slowly();
+    }
+}
+
+/// Whether the next need of a GPU loads backends.
+pub fn loads_by_itself() -> bool {
+    !DONE.load(Ordering::Acquire) && !off()
+}
+
+fn off() -> bool {
+    std::env::var_os("ULTRAMARINE_BACKEND_AUTOLOAD").is_some_and(|v| v == "0")
+}
+
+#[cold]
+fn autoload_slowly() {
+    // A filter or a plugin may ask for devices while it is this thread's turn.
+    if off() || Registration::is_mine() {
+        return;
+    }
+    let Ok(turn) = Registration::take() else { return };
+    if !DONE.load(Ordering::Acquire) {
+        pipeline::run(&turn, pipeline::found(None), &Wanted::all());
+        DONE.store(true, Ordering::Release);
+    }
+}
+
+/// What to do where a device is missing.
+pub fn hint() -> String {
+    if off() {
+        return " ULTRAMARINE_BACKEND_AUTOLOAD is 0: load a backend first.".to_owned();
+    }
+    let report = report();
+    let left = report.candidates.iter().filter(|c| c.outcome != Outcome::Loaded).count();
+    if left > 0 {
+        return format!(" Left out: {left}; backends.report() says why.");
+    }
+    let places: Vec<String> =
+        report.directories.iter().map(|d| d.path.display().to_string()).collect();
+    format!(" Searched: {}.", one_of(&places))
+}

@@ -1,0 +1,437 @@
+//! From files to registered backends: the stages of a load, in their order.
+
+use super::facts::{self, DeviceFacts, Facts};
+use super::library::{self, Plugin};
+use super::reason::{Code, Reason};
+use super::report::{Candidate, Directory, Outcome, Stage};
+use super::search::{self, FileName, Rule};
+use super::state::FileId;
+use super::{Filter, LoadOptions, note, probe, safety, state};
+use crate::backend::registration::Registration;
+use crate::backend::registry::{self, BackendInfo};
+use crate::backend::start::{self, Refusal};
+use crate::device::DeviceType;
+use crate::error::{Error, Result};
+use glob::Pattern;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use ultramarine_abi::negotiate::Host;
+use ultramarine_abi::{BackendAbiInfo, DeviceIdentity};
+
+/// What a filter sees of a backend before it is initialised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it says of itself.
+    pub facts: Facts,
+    /// What it scored.
+    pub score: u32,
+    /// CPU or GPU.
+    pub device_type: DeviceType,
+    /// What its score said of its devices; empty if nothing.
+    pub devices: Vec<DeviceFacts>,
+}
+
+/// A file to look at.
+pub(super) struct Found {
+    pub path: PathBuf,
+    pub rule: Rule,
+}
+
+/// What is wanted of a load.
+#[derive(Default)]
+pub(super) struct Wanted<'a> {
+    allowed: Option<Vec<Pattern>>,
+    blocked: Vec<Pattern>,
+    filter: Option<&'a Filter<'a>>,
+    duplicates: bool,
+    probe: bool,
+}
+
+impl<'a> Wanted<'a> {
+    pub fn new(options: &LoadOptions<'a>) -> Result<Wanted<'a>> {
+        let patterns = |globs: &[&str]| {
+            let pattern = |glob: &&str| {
+                Pattern::new(glob).map_err(|e| {
+                    Error::Value(format!("[load_all] {glob:?} is not a glob: {}", e.msg))
+                })
+            };
+            globs.iter().map(pattern).collect::<Result<Vec<_>>>()
+        };
+        Ok(Wanted {
+            allowed: options.allowed.map(patterns).transpose()?,
+            blocked: patterns(options.blocked)?,
+            filter: options.filter,
+            duplicates: options.duplicates,
+            probe: options.probe.unwrap_or_else(probe::asked),
+        })
+    }
+
+    /// Everything, as the environment says.
+    pub fn all() -> Wanted<'a> {
+        Wanted { probe: probe::asked(), ..Wanted::default() }
+    }
+
+    fn check_globs(&self, file: &FileName) -> Result<(), Reason> {
+        let full = file.full();
+        let matching = |globs: &[Pattern]| {
+            globs.iter().find(|g| g.matches(&file.name) || g.matches(&full)).map(Pattern::to_string)
+        };
+        if let Some(glob) = matching(&self.blocked) {
+            return Err(Reason::new(
+                Code::Blocked,
+                format!("{glob:?} in `blocked` matches {full}"),
+            ));
+        }
+        match &self.allowed {
+            Some(allowed) if matching(allowed).is_none() => {
+                let text = format!("nothing in `allowed` matches {full}");
+                Err(Reason::new(Code::NotAllowed, text))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The candidates in the directories that are searched; of one name only, if there is one.
+pub(super) fn found(name: Option<&str>) -> Vec<Found> {
+    let mut all = Vec::new();
+    let mut directories: Vec<Directory> = Vec::new();
+    for place in search::search_paths() {
+        if directories.iter().any(|d| d.path == place.path) {
+            continue;
+        }
+        let files = search::files(&place.path);
+        directories.push(Directory {
+            path: place.path.clone(),
+            rule: place.rule.clone(),
+            found: files.as_ref().map(Vec::len).map_err(ToString::to_string),
+        });
+        let wanted = |path: &PathBuf| match name {
+            None => true,
+            Some(name) => matches!(FileName::of(path), Some(Ok(file)) if file.name == name),
+        };
+        let files = files.unwrap_or_default().into_iter().filter(wanted);
+        all.extend(files.map(|path| Found { path, rule: place.rule.clone() }));
+    }
+    let mut state = state::lock();
+    for directory in directories {
+        match state.directories.iter_mut().find(|d| d.path == directory.path) {
+            Some(before) => *before = directory,
+            None => state.directories.push(directory),
+        }
+    }
+    all
+}
+
+/// The backend that was loaded from a file, whatever the file is called.
+pub(super) fn loaded_file(path: &Path) -> Option<BackendInfo> {
+    let id = safety::check(path, true).ok()?.id;
+    let name = state::lock().loaded.iter().find(|(i, _)| *i == id)?.1.clone();
+    registry::loaded(&name)
+}
+
+/// A candidate on its way.
+struct Work {
+    record: Candidate,
+    id: Option<FileId>,
+    /// What passed all that can be told without running any of its code.
+    checked: Option<Checked>,
+    /// Open, checked and scored.
+    plugin: Option<(Plugin, BackendAbiInfo)>,
+    identities: Vec<DeviceIdentity>,
+}
+
+struct Checked {
+    name: FileName,
+    real: PathBuf,
+    note: Option<BackendAbiInfo>,
+}
+
+/// Runs a stage of a candidate and keeps the time.
+fn stage<T>(
+    work: &mut Work,
+    stage: Stage,
+    f: impl FnOnce(&mut Work) -> Result<T, Reason>,
+) -> Option<T> {
+    probe::progress(stage);
+    let start = Instant::now();
+    work.record.stage = stage;
+    let result = f(work);
+    work.record.milliseconds += start.elapsed().as_secs_f64() * 1e3;
+    match result {
+        Ok(value) => Some(value),
+        Err(reason) => {
+            work.record.leave_out(reason);
+            None
+        }
+    }
+}
+
+/// Looks at all candidates, and loads the best of each name. Returns what it loaded.
+pub(super) fn run(turn: &Registration, found: Vec<Found>, wanted: &Wanted<'_>) -> Vec<BackendInfo> {
+    let host = library::host();
+    let mut works: Vec<Work> = found.into_iter().map(Work::new).collect();
+    let mut seen: Vec<(FileId, PathBuf)> = Vec::new();
+    for work in &mut works {
+        work.checked = inspect(work, wanted, &host, &mut seen);
+    }
+    if wanted.probe {
+        try_all(&mut works);
+    }
+    for work in &mut works {
+        if let Some(checked) = work.checked.take() {
+            work.plugin = examine(work, checked, &host);
+        }
+    }
+    for work in works.iter_mut().filter(|w| w.plugin.is_some()) {
+        if let Some(filter) = wanted.filter {
+            stage(work, Stage::Callback, |work| ask(work, filter));
+        }
+        if work.record.reason.is_some() {
+            work.plugin = None;
+        }
+    }
+    let loaded = choose(turn, &mut works, wanted);
+    for work in works {
+        work.record.log();
+        work.record.record();
+    }
+    loaded
+}
+
+impl Work {
+    fn new(found: Found) -> Work {
+        let record = Candidate {
+            path: found.path,
+            name: String::new(),
+            variant: String::new(),
+            rule: found.rule,
+            stage: Stage::File,
+            outcome: Outcome::Skipped,
+            reason: None,
+            facts: None,
+            score: None,
+            found_devices: Vec::new(),
+            winner: false,
+            devices: Vec::new(),
+            milliseconds: 0.0,
+        };
+        Work { record, id: None, checked: None, plugin: None, identities: Vec::new() }
+    }
+}
+
+/// The stages in which none of its code runs. `None` where the candidate fell out.
+fn inspect(
+    work: &mut Work,
+    wanted: &Wanted<'_>,
+    host: &Host,
+    seen: &mut Vec<(FileId, PathBuf)>,
+) -> Option<Checked> {
+    let (name, safe) = stage(work, Stage::File, |work| {
+        let name = match FileName::of(&work.record.path) {
+            Some(Ok(name)) => name,
+            Some(Err(())) | None => {
+                let file = work.record.path.file_name().unwrap_or_default();
+                let text = format!(
+                    "its file is named {}, which is no name of a backend",
+                    file.to_string_lossy()
+                );
+                return Err(Reason::new(Code::FileName, text));
+            }
+        };
+        work.record.name.clone_from(&name.name);
+        work.record.variant.clone_from(&name.variant);
+        let explicit = work.record.rule == Rule::Explicit;
+        Ok((name, safety::check(&work.record.path, explicit)?))
+    })?;
+    work.id = Some(safe.id);
+    let note = stage(work, Stage::Note, |work| {
+        let note = note::read(&safe.file)?;
+        if let Some(info) = &note {
+            work.record.facts = Some(Facts::of(info, true));
+            facts::check(info, &name, host)?;
+        }
+        Ok(note)
+    })?;
+    stage(work, Stage::Filter, |work| {
+        wanted.check_globs(&name)?;
+        unloaded(&name, safe.id)?;
+        if let Some((_, twin)) = seen.iter().find(|(id, _)| *id == safe.id) {
+            let text = format!("it is the same file as {}", twin.display());
+            return Err(Reason::new(Code::SameFile, text));
+        }
+        seen.push((safe.id, work.record.path.clone()));
+        Ok(())
+    })?;
+    Some(Checked { name, real: safe.real, note })
+}
+
+/// Tries what is left in child processes. What does not come through is left out.
+fn try_all(works: &mut [Work]) {
+    let mut left: Vec<&mut Work> = works.iter_mut().filter(|w| w.checked.is_some()).collect();
+    let files = left.iter().filter_map(|w| w.checked.as_ref().map(|c| c.real.clone()));
+    let paths: Vec<(PathBuf, PathBuf)> =
+        left.iter().map(|w| w.record.path.clone()).zip(files).collect();
+    for (work, verdict) in left.iter_mut().zip(probe::all(&paths)) {
+        work.record.stage = Stage::Probe;
+        work.record.milliseconds += verdict.milliseconds;
+        if let Err((at, reason)) = verdict.result {
+            work.checked = None;
+            work.record.stage = at;
+            work.record.leave_out(reason);
+        }
+    }
+}
+
+/// Opens a candidate, and asks it for its ABI info and its score.
+fn examine(work: &mut Work, checked: Checked, host: &Host) -> Option<(Plugin, BackendAbiInfo)> {
+    let plugin = stage(work, Stage::Open, |_| Plugin::open(&checked.real))?;
+    let info = stage(work, Stage::Abi, |work| {
+        let info = plugin.info()?;
+        work.record.facts.get_or_insert_with(|| Facts::of(&info, false));
+        match &checked.note {
+            Some(note) => facts::compare(note, &info)?,
+            None => facts::check(&info, &checked.name, host)?,
+        }
+        Ok(info)
+    })?;
+    let scored = stage(work, Stage::Score, |work| {
+        let (score, identities) = plugin.score()?;
+        work.record.score = Some(score);
+        work.record.found_devices = identities.iter().map(DeviceFacts::of).collect();
+        work.identities = identities;
+        Ok(())
+    });
+    if scored.is_some() {
+        return Some((plugin, info));
+    }
+    match work.record.reason.as_ref().map(|r| r.code) {
+        Some(Code::ScoreZero) => work.record.score = Some(0),
+        Some(Code::ScoreGarbage) => plugin.leave(),
+        _ => {}
+    }
+    None
+}
+
+/// Whether neither the file nor another of its name is in use.
+fn unloaded(name: &FileName, id: FileId) -> Result<(), Reason> {
+    if let Some((_, loaded)) = state::lock().loaded.iter().find(|(i, _)| *i == id) {
+        let text = format!("the file is loaded already, as backend {loaded}");
+        return Err(Reason::new(Code::SameFile, text));
+    }
+    match registry::loaded(&name.name) {
+        Some(info) => {
+            let place = match &info.path {
+                Some(path) => format!("from {}", path.display()),
+                None => "linked into the program".to_owned(),
+            };
+            let text = format!("a backend named {} is in use already, {place}", name.name);
+            Err(Reason::new(Code::NameTaken, text))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Asks the caller's filter.
+fn ask(work: &mut Work, filter: &Filter<'_>) -> Result<(), Reason> {
+    let Some(facts) = work.record.facts.clone() else { return Ok(()) };
+    let offer = Offer {
+        path: work.record.path.clone(),
+        device_type: registry::kind_of(facts.device_type),
+        facts,
+        score: work.record.score.unwrap_or(0),
+        devices: work.record.found_devices.clone(),
+    };
+    match filter(&offer) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Reason::new(Code::Filtered, "the filter did not take it")),
+        Err(error) => Err(Reason::new(Code::FilterFailed, format!("the filter failed: {error}"))),
+    }
+}
+
+/// Starts the candidates that are left by score, from high to low; in each name until one works.
+fn choose(turn: &Registration, works: &mut [Work], wanted: &Wanted<'_>) -> Vec<BackendInfo> {
+    let mut order: Vec<usize> = (0..works.len()).filter(|i| works[*i].plugin.is_some()).collect();
+    // Stable: of equals the one found first, in an earlier directory, is first.
+    order.sort_by_key(|i| std::cmp::Reverse(works[*i].record.score));
+    let mut loaded: Vec<BackendInfo> = Vec::new();
+    for i in order {
+        let work = &mut works[i];
+        let Some((plugin, info)) = work.plugin.take() else { continue };
+        let best = loaded.iter().find(|b| b.name == work.record.name).cloned();
+        let outscored = stage(work, Stage::Choice, |work| match best {
+            Some(best) => Err(outscored(work, &best)),
+            None => served(work, wanted),
+        });
+        if outscored.is_none() {
+            continue;
+        }
+        let started = stage(work, Stage::Init, |work| launch(turn, work, plugin, &info, wanted));
+        if let Some(backend) = started {
+            work.record.stage = Stage::Registered;
+            work.record.outcome = Outcome::Loaded;
+            work.record.winner = true;
+            work.record.devices.clone_from(&backend.devices);
+            if let Some(id) = work.id {
+                state::lock().loaded.push((id, backend.name.clone()));
+            }
+            loaded.push(backend);
+        }
+    }
+    loaded
+}
+
+fn outscored(work: &Work, best: &BackendInfo) -> Reason {
+    let path = best.path.as_deref().unwrap_or(Path::new("")).display();
+    let text = if Some(best.score) == work.record.score {
+        format!("{path} scores the same, {}, and is found first", best.score)
+    } else {
+        format!("{path} scores {}", best.score)
+    };
+    Reason::new(Code::Outscored, text)
+}
+
+/// Whether all its devices are known to be served: then it need not even start.
+fn served(work: &Work, wanted: &Wanted<'_>) -> Result<(), Reason> {
+    let all = !work.identities.is_empty() && work.identities.iter().all(registry::serves);
+    if all && !wanted.duplicates { Err(duplicate()) } else { Ok(()) }
+}
+
+fn duplicate() -> Reason {
+    Reason::new(Code::Duplicate, "another backend serves all its devices already")
+}
+
+/// Calls init, checks what it filled in, and registers its devices.
+fn launch(
+    turn: &Registration,
+    work: &Work,
+    plugin: Plugin,
+    info: &BackendAbiInfo,
+    wanted: &Wanted<'_>,
+) -> Result<BackendInfo, Reason> {
+    let refused = |refusal: Refusal| match refusal {
+        Refusal::Failed(error) => Reason::new(Code::InitFailed, format!("init: {error}")),
+        Refusal::Table(text) => Reason::new(Code::TableDiffers, text),
+        Refusal::NoDevice => Reason::new(Code::NoDevices, "it found no device"),
+        Refusal::Served => duplicate(),
+    };
+    let started = start::start(plugin.into_init(), Some(info)).map_err(refused)?;
+    if started.devices == 0 {
+        return Err(refused(Refusal::NoDevice));
+    }
+    let facts = Facts::of(info, false);
+    let backend = BackendInfo {
+        name: facts.name,
+        variant: facts.variant,
+        version: facts.version,
+        score: work.record.score.unwrap_or(0),
+        device_type: registry::kind_of(facts.device_type),
+        dlpack_device_type: facts.device_type,
+        devices: Vec::new(),
+        descriptions: Vec::new(),
+        path: Some(work.record.path.clone()),
+    };
+    registry::add(turn, &started, backend, wanted.duplicates).map_err(refused)
+}

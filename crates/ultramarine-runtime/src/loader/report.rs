@@ -1,0 +1,307 @@
+//! The load report: what was looked at, how far it came, and why not further.
+
+use super::facts::{DeviceFacts, Facts};
+use super::reason::Reason;
+use super::search::{Rule, full_name};
+use super::state;
+use crate::backend::registry;
+use crate::device::Device;
+use crate::log::Level;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+macro_rules! words {
+    ($(#[$top:meta])* $type:ident: $($(#[$doc:meta])* $word:ident $name:literal,)*) => {
+        $(#[$top])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum $type {
+            $($(#[$doc])* $word,)*
+        }
+
+        impl $type {
+            /// Its name in the JSON report.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$word => $name,)* }
+            }
+
+            /// The one of a name.
+            pub fn named(name: &str) -> Option<$type> {
+                match name { $($name => Some($type::$word),)* _ => None }
+            }
+        }
+    };
+}
+
+words! {
+    /// How far a candidate came.
+    Stage:
+    /// The file: whether it may be opened.
+    File "file",
+    /// Its headers and its note.
+    Note "note",
+    /// The globs.
+    Filter "filter",
+    /// The trial in a child process.
+    Probe "probe",
+    /// Opening it as a library.
+    Open "open",
+    /// Its ABI info.
+    Abi "abi",
+    /// Its score.
+    Score "score",
+    /// The caller's filter.
+    Callback "callback",
+    /// The best of its name.
+    Choice "choice",
+    /// Its init, and its devices.
+    Init "init",
+    /// In use.
+    Registered "registered",
+}
+
+words! {
+    /// What became of a candidate.
+    Outcome:
+    /// In use.
+    Loaded "loaded",
+    /// Left out, and nothing is wrong with it.
+    Skipped "skipped",
+    /// Left out since something is wrong.
+    Rejected "rejected",
+}
+
+/// One file, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The file.
+    pub path: PathBuf,
+    /// Name, as the file's name says it.
+    pub name: String,
+    /// Variant, as the file's name says it.
+    pub variant: String,
+    /// How it was found.
+    pub rule: Rule,
+    /// The last stage that it reached.
+    pub stage: Stage,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it was left out.
+    pub reason: Option<Reason>,
+    /// What it says of itself.
+    pub facts: Option<Facts>,
+    /// What it scored.
+    pub score: Option<u32>,
+    /// What its score said of its devices.
+    pub found_devices: Vec<DeviceFacts>,
+    /// Whether it is the best of its name.
+    pub winner: bool,
+    /// Its devices, by their global names.
+    pub devices: Vec<Device>,
+    /// Time spent on it.
+    pub milliseconds: f64,
+}
+
+/// A directory that was searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// The directory.
+    pub path: PathBuf,
+    /// Why it was searched.
+    pub rule: Rule,
+    /// Files in it that are named as backends are, or why it cannot be read.
+    pub found: Result<usize, String>,
+}
+
+/// All that was looked at since the program started.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// The directories.
+    pub directories: Vec<Directory>,
+    /// The candidates, in the order in which they were found. One that was looked at again stands for
+    /// its last time, unless it is in use.
+    pub candidates: Vec<Candidate>,
+}
+
+/// What became of all candidates so far. Loads nothing.
+pub fn report() -> Report {
+    let state = state::lock();
+    Report { directories: state.directories.clone(), candidates: state.candidates.clone() }
+}
+
+/// [`report`] as JSON.
+pub fn report_json() -> String {
+    let report = report();
+    let directories: Vec<Value> = report.directories.iter().map(directory).collect();
+    let told = |c: &Candidate| {
+        let mut told = candidate(c);
+        if c.outcome == Outcome::Loaded {
+            told["about"] = json!(registry::about(&c.path));
+        }
+        told
+    };
+    let candidates: Vec<Value> = report.candidates.iter().map(told).collect();
+    let all = json!({ "directories": directories, "candidates": candidates });
+    serde_json::to_string_pretty(&all).unwrap_or_default()
+}
+
+fn directory(directory: &Directory) -> Value {
+    let (found, error) = match &directory.found {
+        Ok(n) => (Some(n), None),
+        Err(words) => (None, Some(words)),
+    };
+    json!({
+        "path": directory.path.to_string_lossy(),
+        "rule": directory.rule.to_string(),
+        "found": found,
+        "error": error,
+    })
+}
+
+pub(super) fn candidate(c: &Candidate) -> Value {
+    let devices: Vec<String> = c.devices.iter().map(ToString::to_string).collect();
+    let found: Vec<Value> = c
+        .found_devices
+        .iter()
+        .map(|d| json!({ "name": d.name, "memory": d.memory, "uuid": d.uuid, "pci": d.pci }))
+        .collect();
+    json!({
+        "path": c.path.to_string_lossy(),
+        "name": c.name,
+        "variant": c.variant,
+        "rule": c.rule.to_string(),
+        "stage": c.stage.name(),
+        "outcome": c.outcome.name(),
+        "reason": c.reason.as_ref().map(|r| json!({
+            "code": r.code.name(),
+            "text": r.text,
+            "remedy": r.remedy,
+        })),
+        "facts": c.facts.as_ref().map(facts),
+        "score": c.score,
+        "found_devices": found,
+        "winner": c.winner,
+        "devices": devices,
+        "milliseconds": c.milliseconds,
+    })
+}
+
+fn facts(f: &Facts) -> Value {
+    json!({
+        "from_note": f.from_note,
+        "name": f.name,
+        "variant": f.variant,
+        "version": f.version,
+        "abi": format!("{}.{}", f.abi.0, f.abi.1),
+        "dlpack": format!("{}.{}", f.dlpack.0, f.dlpack.1),
+        "table_size": f.table_size,
+        "device_type": f.device_type,
+        "target": f.target,
+        "compiler": f.compiler,
+        "cpu_features": f.cpu_features,
+        "sanitizers": f.sanitizers,
+    })
+}
+
+/// [`report`] as a table for people: each candidate with its score and devices, or with the reason
+/// why it was left out and the remedy.
+pub fn report_table() -> String {
+    let report = report();
+    let mut out = String::from("Searched:\n");
+    for d in &report.directories {
+        let found = match &d.found {
+            Ok(1) => "1 file".to_owned(),
+            Ok(n) => format!("{n} files"),
+            Err(words) => words.clone(),
+        };
+        out += &format!("  {}  ({}): {found}\n", d.path.display(), d.rule);
+    }
+    if report.directories.is_empty() {
+        out += "  nothing yet\n";
+    }
+    if report.candidates.is_empty() {
+        return out + "\nNo backend was found beside the built-in one.\n";
+    }
+    let rows: Vec<[String; 6]> = report.candidates.iter().map(row).collect();
+    let titles = ["backend", "version", "score", "result", "devices", "ms"].map(String::from);
+    let width = |column: usize| {
+        let cells = std::iter::once(&titles).chain(&rows).map(|r| r[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..titles.len()).map(width).collect();
+    let line = |cells: &[String; 6]| {
+        let padded: Vec<String> =
+            cells.iter().zip(&widths).map(|(cell, w)| format!("{cell:w$}")).collect();
+        padded.join("  ").trim_end().to_owned() + "\n"
+    };
+    out += "\n";
+    out += &line(&titles);
+    out += &line(&std::array::from_fn(|i| "-".repeat(widths[i])));
+    for (candidate, cells) in report.candidates.iter().zip(&rows) {
+        out += &line(cells);
+        out += &format!("    {}  ({})\n", candidate.path.display(), candidate.rule);
+        if candidate.outcome == Outcome::Loaded {
+            for line in registry::about(&candidate.path) {
+                out += &format!("    with:   {line}\n");
+            }
+        }
+        if let Some(reason) = &candidate.reason {
+            out += &format!("    why:    {}\n    remedy: {}\n", reason.text, reason.remedy);
+        }
+    }
+    out
+}
+
+fn row(c: &Candidate) -> [String; 6] {
+    let devices: Vec<String> = c.devices.iter().map(ToString::to_string).collect();
+    let result = match c.outcome {
+        Outcome::Loaded => "loaded".to_owned(),
+        other => format!("{} at {}", other.name(), c.stage.name()),
+    };
+    [
+        full_name(&c.name, &c.variant),
+        c.facts.as_ref().map(|f| f.version.clone()).unwrap_or_default(),
+        c.score.map(|s| s.to_string()).unwrap_or_default(),
+        result,
+        devices.join(" "),
+        format!("{:.1}", c.milliseconds),
+    ]
+}
+
+impl Candidate {
+    pub(super) fn leave_out(&mut self, reason: Reason) {
+        self.outcome = match reason.code.level() {
+            Level::Error | Level::Warning => Outcome::Rejected,
+            Level::Info | Level::Debug => Outcome::Skipped,
+        };
+        self.reason = Some(reason);
+    }
+
+    /// Its line in the log.
+    pub(super) fn log(&self) {
+        match &self.reason {
+            Some(reason) => crate::log::log(
+                reason.code.level(),
+                format_args!("backend {}: {reason}", self.path.display()),
+            ),
+            None => crate::log::log(
+                Level::Info,
+                format_args!(
+                    "backend {} loaded, score {}",
+                    self.path.display(),
+                    self.score.unwrap_or(0)
+                ),
+            ),
+        }
+    }
+
+    /// Puts it into the report.
+    pub(super) fn record(self) {
+        let mut state = state::lock();
+        match state.candidates.iter_mut().find(|c| c.path == self.path) {
+            Some(before) if before.outcome == Outcome::Loaded => {}
+            Some(before) => *before = self,
+            None => state.candidates.push(self),
+        }
+    }
+}

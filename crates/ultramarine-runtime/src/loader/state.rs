@@ -1,0 +1,61 @@
+//! What the loader remembers: the directories it was told of, what it loaded, and its report. The lock is
+//! held for moments only, never while code of a plugin runs, and over a fork.
+
+use super::report::{Candidate, Directory};
+use super::search::SearchPath;
+use crate::fork::{self, Hook, Part};
+use crate::sync;
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+/// A file, whatever it is called: device and inode.
+pub(super) type FileId = (u64, u64);
+
+pub(super) struct State {
+    /// Directories added by [`super::search::add_search_directory`].
+    pub(super) added: Vec<SearchPath>,
+    /// Directories that replace all others.
+    pub(super) set: Option<Vec<PathBuf>>,
+    /// The files that were loaded, with their backends' names.
+    pub(super) loaded: Vec<(FileId, String)>,
+    pub(super) directories: Vec<Directory>,
+    pub(super) candidates: Vec<Candidate>,
+    /// What tries a file in a child process: a program and its first arguments.
+    pub(super) probe_command: Option<Vec<OsString>>,
+    pub(super) probe_timeout: Duration,
+}
+
+static STATE: Mutex<State> = Mutex::new(State {
+    added: Vec::new(),
+    set: None,
+    loaded: Vec::new(),
+    directories: Vec::new(),
+    candidates: Vec::new(),
+    probe_command: None,
+    probe_timeout: Duration::from_secs(10),
+});
+
+thread_local! {
+    static HELD: RefCell<Option<MutexGuard<'static, State>>> = const { RefCell::new(None) };
+}
+
+static HOOK: Hook = Hook {
+    prepare: || {
+        let guard = sync::lock(&STATE);
+        let _ = HELD.try_with(|held| *held.borrow_mut() = Some(guard));
+    },
+    parent: release,
+    child: release,
+};
+
+fn release() {
+    drop(HELD.try_with(|held| held.borrow_mut().take()));
+}
+
+pub(super) fn lock() -> MutexGuard<'static, State> {
+    fork::register(Part::Loader, &HOOK);
+    sync::lock(&STATE)
+}

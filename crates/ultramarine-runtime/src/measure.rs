@@ -1,0 +1,50 @@
+//! What the boundary costs by itself, for the bench.
+
+use crate::{
+    backend::{Exec, Operand, value::Value},
+    device::Device,
+    devices::get,
+    dtype::Dtype,
+    error::Result,
+    host,
+    stream::default_stream,
+};
+use std::time::{Duration, Instant};
+use ultramarine_abi::schema::{BinaryAttrs, binary, op};
+
+/// Time of `rounds` commands of an addition of two one-element arrays that are given to a
+/// device: the bare call of the table's function without a command, with the command made
+/// for it, and with its plan looked up too.
+///
+/// # Errors
+/// As an addition on the device.
+pub fn submits(device: Device, rounds: u32) -> Result<[Duration; 3]> {
+    let exec = Exec::new(get(device)?, default_stream(device)?)?;
+    let values: Vec<Value> =
+        (0..3).map(|_| exec.alloc(&[1], Dtype::Float32)).collect::<Result<_>>()?;
+    let operand = |i: usize| Operand { value: &values[i], shape: &[1], dtype: Dtype::Float32 };
+    let (inputs, outputs) = ([operand(0), operand(1)], [operand(2)]);
+    let attributes = BinaryAttrs::new(binary::ADD);
+    let plan = exec.plan(op::BINARY, &attributes, &inputs, &outputs)?;
+    let time = |work: &dyn Fn() -> Result<()>| -> Result<Duration> {
+        let start = Instant::now();
+        (0..rounds).try_for_each(|_| work())?;
+        let taken = start.elapsed();
+        exec.settle()?;
+        Ok(taken)
+    };
+    let kernels = plan.kernels;
+    let bare = || {
+        let mut error = std::ptr::null_mut();
+        let Some(submit) = kernels.table.submit else { return Ok(()) };
+        let (none, no_stream) = (std::ptr::null(), std::ptr::null_mut());
+        // SAFETY: no commands, so nothing is read.
+        let code = unsafe { submit(kernels.handle, no_stream, none, 0, &mut error) };
+        host::check("submit", code, error)
+    };
+    Ok([
+        time(&bare)?,
+        time(&|| exec.submit(&plan, "add", &inputs, &outputs, &[]))?,
+        time(&|| exec.run(op::BINARY, &attributes, &inputs, &outputs, &[]))?,
+    ])
+}

@@ -1,0 +1,484 @@
+//! The caching allocator of host memory.
+//!
+//! A request is rounded to a size class; freed blocks are kept for the next request of the class. Three levels:
+//! *shards*, each with short lists of blocks up to 32 KiB behind a lock that is nearly never contended (threads are
+//! spread over them); the *centre*, with a list for each class below 2 MiB and an ordered map of the larger blocks,
+//! which are reused best-fit; and the system. No lock is held while another is taken or the system is called.
+//!
+//! The counters are exact: `active` is the one word that each request changes; what is cached follows from it and from
+//! what is held from the system (see [`cached`]).
+
+use std::collections::BTreeMap;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::spin_lock::Lock;
+use super::system::{self, HUGE};
+use crate::fork::{self, Hook, Part};
+
+/// Classes below `HUGE`: multiples of 256 up to 4 KiB, then eight for each power of two.
+const CLASSES: usize = 16 + 9 * 8;
+/// Classes up to 32 KiB, which shards keep.
+const SHARD_CLASSES: usize = 16 + 3 * 8;
+const SHARDS: usize = 32;
+/// Bytes and blocks of one class that a shard keeps at most.
+const SHARD_BYTES: usize = 64 << 10;
+const SHARD_BLOCKS: usize = 64;
+/// A larger block serves a request if what it wastes is at most this part of the request.
+const WASTE_DIVISOR: usize = 8;
+/// A limit that nobody has set.
+const DEFAULT: usize = usize::MAX;
+
+/// Why there is no memory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "cannot allocate {bytes} bytes: {active} bytes are in use, the memory limit is {limit} bytes"
+)]
+pub struct AllocError {
+    /// Bytes asked for.
+    pub bytes: usize,
+    /// Bytes in use at that time.
+    pub active: usize,
+    /// The memory limit at that time.
+    pub limit: usize,
+}
+
+#[repr(align(128))]
+struct Padded<T>(T);
+
+/// Bytes of live blocks, each as its request's class.
+static ACTIVE: Padded<AtomicUsize> = Padded(AtomicUsize::new(0));
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// Bytes held from the system: live and cached.
+static HELD: Padded<AtomicUsize> = Padded(AtomicUsize::new(0));
+/// Bytes by which live blocks are larger than their requests' classes (best-fit reuse).
+static SLACK: AtomicUsize = AtomicUsize::new(0);
+static MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT);
+static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT);
+
+static POOLS: [Padded<Lock<Shard>>; SHARDS] = [const { Padded(Lock::new(Shard::new())) }; SHARDS];
+static CENTRE: Padded<Lock<Centre>> = Padded(Lock::new(Centre::new()));
+
+/// Free blocks of one class, linked through their first words.
+#[derive(Clone, Copy)]
+struct List {
+    head: *mut u8,
+    len: usize,
+}
+
+// SAFETY: a list owns its blocks, whichever thread has it.
+unsafe impl Send for List {}
+
+impl List {
+    const EMPTY: Self = Self { head: ptr::null_mut(), len: 0 };
+
+    /// # Safety
+    /// `block` is a free block (256 bytes or more, 256-aligned) that nobody else has.
+    #[inline]
+    unsafe fn push(&mut self, block: NonNull<u8>) {
+        // SAFETY: the block is free, large enough and aligned for a pointer.
+        unsafe { block.cast::<*mut u8>().write(self.head) };
+        self.head = block.as_ptr();
+        self.len += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<NonNull<u8>> {
+        let block = NonNull::new(self.head)?;
+        // SAFETY: every block of a list begins with the link that `push` wrote.
+        self.head = unsafe { block.cast::<*mut u8>().read() };
+        self.len -= 1;
+        Some(block)
+    }
+
+    /// Takes up to `count` blocks off.
+    fn split(&mut self, count: usize) -> List {
+        let mut taken = List::EMPTY;
+        while taken.len < count {
+            let Some(block) = self.pop() else { break };
+            // SAFETY: just popped: free, and ours.
+            unsafe { taken.push(block) };
+        }
+        taken
+    }
+
+    fn append(&mut self, mut other: List) {
+        while let Some(block) = other.pop() {
+            // SAFETY: just popped: free, and ours.
+            unsafe { self.push(block) };
+        }
+    }
+}
+
+struct Shard {
+    lists: [List; SHARD_CLASSES],
+}
+
+impl Shard {
+    const fn new() -> Self {
+        Self { lists: [List::EMPTY; SHARD_CLASSES] }
+    }
+}
+
+struct Centre {
+    lists: [List; CLASSES],
+    /// Free large blocks by size and age.
+    large: BTreeMap<(usize, u64), Block>,
+    /// Sizes of the free large blocks by age, the oldest first.
+    ages: BTreeMap<u64, usize>,
+    clock: u64,
+    /// True sizes of those live large blocks that are larger than their class.
+    oversize: BTreeMap<usize, usize>,
+}
+
+#[derive(Clone, Copy)]
+struct Block(NonNull<u8>);
+
+// SAFETY: a free block belongs to whoever has it.
+unsafe impl Send for Block {}
+
+impl Centre {
+    const fn new() -> Self {
+        Self {
+            lists: [List::EMPTY; CLASSES],
+            large: BTreeMap::new(),
+            ages: BTreeMap::new(),
+            clock: 0,
+            oversize: BTreeMap::new(),
+        }
+    }
+
+    /// The least free large block of at least `size` bytes that does not waste too much.
+    fn take_large(&mut self, size: usize) -> Option<NonNull<u8>> {
+        let most = size + size / WASTE_DIVISOR;
+        let (&(least, _), _) = self.large.range((size, 0)..=(most, u64::MAX)).next()?;
+        // Of this size the one freed last: its bytes may still be in the processor's caches.
+        let (&key, &Block(block)) = self.large.range((least, 0)..=(least, u64::MAX)).next_back()?;
+        self.large.remove(&key);
+        self.ages.remove(&key.1);
+        if key.0 > size {
+            self.oversize.insert(block.addr().get(), key.0);
+            SLACK.fetch_add(key.0 - size, Ordering::Relaxed);
+        }
+        Some(block)
+    }
+
+    /// `size` is the class of the request that the block served.
+    fn give_large(&mut self, block: NonNull<u8>, size: usize) {
+        let mut size = size;
+        if let Some(real) = self.oversize.remove(&block.addr().get()) {
+            SLACK.fetch_sub(real - size, Ordering::Relaxed);
+            size = real;
+        }
+        self.clock += 1;
+        self.large.insert((size, self.clock), Block(block));
+        self.ages.insert(self.clock, size);
+    }
+
+    /// A block to give back to the system: the oldest large one, or else the largest.
+    fn victim(&mut self) -> Option<(NonNull<u8>, usize)> {
+        if let Some((age, size)) = self.ages.pop_first() {
+            let Block(block) = self.large.remove(&(size, age))?;
+            return Some((block, size));
+        }
+        victim_of(&mut self.lists)
+    }
+}
+
+/// A block of the largest class of which there is one.
+fn victim_of(lists: &mut [List]) -> Option<(NonNull<u8>, usize)> {
+    let (class, list) = lists.iter_mut().enumerate().rev().find(|(_, list)| list.len > 0)?;
+    Some((list.pop()?, class_size(class)))
+}
+
+/// The size in bytes of the block that serves a request of `bytes`: a multiple of 256 up to 4 KiB, of an eighth of the
+/// power of two below up to 16 MiB, of 2 MiB above; so at most an eighth is wasted above 2 KiB. `usize::MAX` if there is
+/// no such size.
+#[inline]
+pub fn size_class(bytes: usize) -> usize {
+    let step = match bytes.max(1) {
+        0..=4096 => 256,
+        n if n <= 16 << 20 => 1 << (usize::BITS - 1 - (n - 1).leading_zeros() - 3),
+        n if n < isize::MAX as usize - HUGE => HUGE,
+        _ => return usize::MAX,
+    };
+    (bytes.max(1) + (step - 1)) & !(step - 1)
+}
+
+/// Index of a class below `HUGE`, given its size.
+#[inline]
+fn class_index(size: usize) -> usize {
+    if size <= 4096 {
+        return size / 256 - 1;
+    }
+    // size lies in (2^power, 2^(power+1)].
+    let power = (usize::BITS - 1 - (size - 1).leading_zeros()) as usize;
+    16 + (power - 12) * 8 + ((size - (1 << power)) >> (power - 3)) - 1
+}
+
+/// Size in bytes of the class with this index.
+fn class_size(index: usize) -> usize {
+    match index.checked_sub(16) {
+        None => (index + 1) * 256,
+        Some(rest) => (8 + rest % 8 + 1) << (12 + rest / 8 - 3),
+    }
+}
+
+/// Blocks of this size that a shard keeps at most; 2 or more.
+#[inline]
+fn shard_bound(size: usize) -> usize {
+    (SHARD_BYTES / size).min(SHARD_BLOCKS)
+}
+
+/// This thread's shard.
+#[inline]
+fn shard() -> &'static Lock<Shard> {
+    use std::cell::Cell;
+    thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
+    let mut index = MINE.get();
+    if index == usize::MAX {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        index = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        MINE.set(index);
+    }
+    &POOLS[index % SHARDS].0
+}
+
+/// A block of at least `bytes` bytes, aligned to 256, with any contents. Blocks of 2 MiB and more are in huge pages where
+/// the system has them.
+///
+/// # Errors
+/// [`AllocError`] if the request is more than the machine (memory and swap) has, by itself or with the bytes in use, or
+/// the system refuses; the cache is given up first. The memory limit is a guideline: beyond it the cache is given up, but
+/// no request fails.
+#[inline]
+pub fn alloc(bytes: usize) -> Result<NonNull<u8>, AllocError> {
+    debug_assert!(bytes > 0, "empty arrays need no memory");
+    let size = size_class(bytes);
+    let block = match reuse(size) {
+        Some(block) => block,
+        None => fresh(bytes, size)?,
+    };
+    let now = ACTIVE.0.fetch_add(size, Ordering::Relaxed) + size;
+    if now > PEAK.load(Ordering::Relaxed) {
+        PEAK.fetch_max(now, Ordering::Relaxed);
+    }
+    #[cfg(debug_assertions)]
+    poison(block, size);
+    Ok(block)
+}
+
+/// A cached block for a request of this class.
+#[inline]
+fn reuse(size: usize) -> Option<NonNull<u8>> {
+    if size >= HUGE {
+        return if size == usize::MAX { None } else { CENTRE.0.lock().take_large(size) };
+    }
+    let class = class_index(size);
+    if class >= SHARD_CLASSES {
+        return CENTRE.0.lock().lists[class].pop();
+    }
+    let found = shard().lock().lists[class].pop();
+    found.or_else(|| refill(class, size))
+}
+
+/// Half of what a shard keeps, from the centre; one of it for the caller.
+#[cold]
+fn refill(class: usize, size: usize) -> Option<NonNull<u8>> {
+    let mut batch = CENTRE.0.lock().lists[class].split(shard_bound(size) / 2);
+    let block = batch.pop()?;
+    if batch.len > 0 {
+        shard().lock().lists[class].append(batch);
+    }
+    Some(block)
+}
+
+/// A block from the system.
+#[cold]
+fn fresh(bytes: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
+    fork::register(Part::Allocator, &HOOK);
+    // Settles the default, which `free` compares with.
+    cache_limit();
+    let (limit, (_, capacity)) = (memory_limit(), system::capacity());
+    let error = || AllocError { bytes, active: active(), limit };
+    if size > capacity || active().saturating_add(size) > capacity {
+        return Err(error());
+    }
+    while HELD.0.load(Ordering::Relaxed).saturating_add(size) > limit && evict() {}
+    let mut block = system::take(size);
+    while block.is_none() && evict() {
+        block = system::take(size);
+    }
+    let block = block.ok_or_else(error)?;
+    HELD.0.fetch_add(size, Ordering::Relaxed);
+    Ok(block)
+}
+
+/// Takes a block back.
+///
+/// # Safety
+/// `block` came from [`alloc`] with the same `bytes`, has not been freed since, and nobody uses it any more.
+#[inline]
+pub unsafe fn free(block: NonNull<u8>, bytes: usize) {
+    let size = size_class(bytes);
+    // First, so that nobody counts the block twice who is given it at once.
+    let active = ACTIVE.0.fetch_sub(size, Ordering::Relaxed) - size;
+    if size >= HUGE {
+        CENTRE.0.lock().give_large(block, size);
+    } else {
+        let class = class_index(size);
+        if class >= SHARD_CLASSES {
+            // SAFETY: free by the caller's promise, and of this class.
+            unsafe { CENTRE.0.lock().lists[class].push(block) };
+        } else {
+            let mut shard = shard().lock();
+            let list = &mut shard.lists[class];
+            // SAFETY: as above.
+            unsafe { list.push(block) };
+            if list.len > shard_bound(size) {
+                let half = list.split(shard_bound(size) / 2);
+                drop(shard);
+                CENTRE.0.lock().lists[class].append(half);
+            }
+        }
+    }
+    let limit = CACHE_LIMIT.load(Ordering::Relaxed);
+    if HELD.0.load(Ordering::Relaxed).saturating_sub(active) > limit {
+        trim(limit);
+    }
+}
+
+/// Evicts until at most `limit` bytes are cached.
+#[cold]
+fn trim(limit: usize) {
+    while cached() > limit && evict() {}
+}
+
+/// Gives one cached block back to the system; false if there is none.
+fn evict() -> bool {
+    let mut victim = CENTRE.0.lock().victim();
+    for Padded(shard) in &POOLS {
+        if victim.is_some() {
+            break;
+        }
+        victim = victim_of(&mut shard.lock().lists);
+    }
+    let Some((block, size)) = victim else { return false };
+    HELD.0.fetch_sub(size, Ordering::Relaxed);
+    // SAFETY: taken off a free list, so nobody uses it; every block was taken from the system with the size under which
+    // it is kept.
+    unsafe { system::give(block, size) };
+    true
+}
+
+/// Bytes in use: of each live block, the class of its request.
+pub fn active() -> usize {
+    ACTIVE.0.load(Ordering::Relaxed)
+}
+
+/// The most bytes in use since the start or [`reset_peak`].
+pub fn peak() -> usize {
+    PEAK.load(Ordering::Relaxed)
+}
+
+/// Sets [`peak`] to 0; the next request raises it to what is in use then.
+pub fn reset_peak() {
+    PEAK.store(0, Ordering::Relaxed);
+}
+
+/// Bytes of freed blocks that are kept. Exact when no other thread allocates or frees at the moment.
+pub fn cached() -> usize {
+    let live = ACTIVE.0.load(Ordering::Relaxed).saturating_add(SLACK.load(Ordering::Relaxed));
+    HELD.0.load(Ordering::Relaxed).saturating_sub(live)
+}
+
+/// Gives all kept blocks back to the system.
+pub fn clear_cache() {
+    while evict() {}
+}
+
+/// The memory limit in bytes; by default four fifths of the machine's (or control group's) memory.
+pub fn memory_limit() -> usize {
+    settled(&MEMORY_LIMIT, || {
+        let (physical, _) = system::capacity();
+        physical - physical.div_ceil(5)
+    })
+}
+
+/// Sets the memory limit in bytes and returns the one before. It is a guideline: beyond it freed blocks are no longer
+/// kept, but requests fail only when there is no more memory.
+pub fn set_memory_limit(bytes: usize) -> usize {
+    let before = memory_limit();
+    MEMORY_LIMIT.store(bytes.min(DEFAULT - 1), Ordering::Relaxed);
+    before
+}
+
+/// The cache limit in bytes; by default a quarter of the machine's (or control group's) memory.
+pub fn cache_limit() -> usize {
+    settled(&CACHE_LIMIT, || system::capacity().0 / 4)
+}
+
+/// Sets how many bytes of freed blocks are kept at most, gives back what is over it, and returns the limit before. 0
+/// keeps none.
+pub fn set_cache_limit(bytes: usize) -> usize {
+    let before = cache_limit();
+    let limit = bytes.min(DEFAULT - 1);
+    CACHE_LIMIT.store(limit, Ordering::Relaxed);
+    trim(limit);
+    before
+}
+
+fn settled(limit: &AtomicUsize, default: impl FnOnce() -> usize) -> usize {
+    match limit.load(Ordering::Relaxed) {
+        DEFAULT => {
+            match limit.compare_exchange(DEFAULT, default(), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => limit.load(Ordering::Relaxed),
+                Err(set) => set,
+            }
+        }
+        set => set,
+    }
+}
+
+/// With `ULTRAMARINE_POISON=1`, blocks are given out full of bytes 0xFF (NaN in each floating-point format, -1 in signed
+/// integers), so that an output that nobody wrote is seen.
+#[cfg(debug_assertions)]
+fn poison(block: NonNull<u8>, size: usize) {
+    use std::sync::atomic::AtomicU8;
+    static MODE: AtomicU8 = AtomicU8::new(0);
+    let mut mode = MODE.load(Ordering::Relaxed);
+    if mode == 0 {
+        mode = if std::env::var_os("ULTRAMARINE_POISON").is_some_and(|value| value == "1") {
+            2
+        } else {
+            1
+        };
+        MODE.store(mode, Ordering::Relaxed);
+    }
+    if mode == 2 {
+        // SAFETY: the block has at least its class's size, and is not yet given out.
+        unsafe { block.as_ptr().write_bytes(0xff, size) };
+    }
+}
+
+/// All locks are held across a fork, so that the child finds every list whole. Registered before the first block exists.
+static HOOK: Hook = Hook {
+    prepare: || {
+        for Padded(shard) in &POOLS {
+            shard.acquire();
+        }
+        CENTRE.0.acquire();
+    },
+    parent: release_all,
+    child: release_all,
+};
+
+fn release_all() {
+    // SAFETY: the hook's `prepare` acquired them, in this thread (in the child: in the one that this is the copy of).
+    unsafe {
+        CENTRE.0.release();
+        for Padded(shard) in &POOLS {
+            shard.release();
+        }
+    }
+}

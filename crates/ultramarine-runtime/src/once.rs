@@ -1,0 +1,94 @@
+//! A place for a value that is set once.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const EMPTY: u8 = 0;
+const BEING_SET: u8 = 1;
+const FULL: u8 = 2;
+
+/// As [`std::sync::OnceLock`], but one that is made full costs nothing more than its value, and
+/// nobody waits for it.
+pub struct SetOnce<T> {
+    state: AtomicU8,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+// SAFETY: who sets it is alone with the value until the state says that it is full; from then
+// on it is only read, until it is dropped, on any thread.
+unsafe impl<T: Send + Sync> Sync for SetOnce<T> {}
+
+impl<T> SetOnce<T> {
+    pub const fn new() -> Self {
+        SetOnce { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+
+    #[inline]
+    pub const fn full(value: T) -> Self {
+        SetOnce { state: AtomicU8::new(FULL), value: UnsafeCell::new(MaybeUninit::new(value)) }
+    }
+
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        if self.state.load(Ordering::Acquire) != FULL {
+            return None;
+        }
+        // SAFETY: full: written before, and not written again.
+        Some(unsafe { (*self.value.get()).assume_init_ref() })
+    }
+
+    /// Sets the value; the first who does wins.
+    pub fn set(&self, value: T) {
+        let order = (Ordering::Relaxed, Ordering::Relaxed);
+        if self.state.compare_exchange(EMPTY, BEING_SET, order.0, order.1).is_ok() {
+            // SAFETY: one thread comes here, once, and nobody reads before the state says so.
+            unsafe { (*self.value.get()).write(value) };
+            self.state.store(FULL, Ordering::Release);
+        }
+    }
+}
+
+impl<T> Drop for SetOnce<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if *self.state.get_mut() == FULL {
+            // SAFETY: full, and dropped once.
+            unsafe { self.value.get_mut().assume_init_drop() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SetOnce;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_first_value_stays_and_each_is_dropped_once() {
+        let value = Arc::new(1);
+        let cell = SetOnce::new();
+        assert!(cell.get().is_none());
+        cell.set(value.clone());
+        cell.set(Arc::new(2));
+        assert_eq!(cell.get().map(|v| **v), Some(1));
+        assert_eq!(Arc::strong_count(&value), 2);
+        drop(cell);
+        assert_eq!(Arc::strong_count(&value), 1);
+        drop(SetOnce::full(value.clone()));
+        drop(SetOnce::<Arc<i32>>::new());
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn of_many_threads_one_sets_it() {
+        let cell = SetOnce::new();
+        std::thread::scope(|scope| {
+            for i in 0..8 {
+                let cell = &cell;
+                scope.spawn(move || cell.set(Box::new(i)));
+            }
+        });
+        assert!(cell.get().is_some_and(|v| **v < 8));
+    }
+}

@@ -1,0 +1,145 @@
+//! Shapes, strides, axes and broadcasting.
+
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+
+/// Sizes of an array's dimensions.
+pub type Shape = SmallVec<[usize; 4]>;
+/// Steps between neighbours along each dimension, in elements.
+pub type Strides = SmallVec<[isize; 4]>;
+
+/// Most dimensions an array may have.
+pub const MAX_NDIM: usize = ultramarine_abi::MAX_NDIM;
+
+/// Number of elements of a shape; `usize::MAX` if there are more.
+pub fn size(shape: &[usize]) -> usize {
+    shape.iter().fold(1, |n, d| n.saturating_mul(*d))
+}
+
+/// Bytes of the largest element.
+const LARGEST: usize = 8;
+
+/// Checks that a shape is one an array may have: at most [`MAX_NDIM`] dimensions
+/// and a size in bytes that fits the address space, whatever dtype the array is
+/// converted to later.
+///
+/// # Errors
+/// [`Error::Value`] otherwise.
+pub fn check(op: &str, shape: &[usize]) -> Result<()> {
+    if shape.len() > MAX_NDIM {
+        return Err(Error::value(
+            op,
+            format!("{} dimensions are too many; the most is {MAX_NDIM}.", shape.len()),
+        ));
+    }
+    // Zero-size shapes still must not overflow, as their strides are computed.
+    shape
+        .iter()
+        .try_fold(LARGEST, |n, d| n.checked_mul((*d).max(1)))
+        .filter(|n| *n <= isize::MAX as usize)
+        .map(drop)
+        .ok_or_else(|| Error::value(op, format!("Shape {} is too large.", Show(shape))))
+}
+
+/// Strides of a row-major array without gaps. Those of a shape that is too large for
+/// an array are cut off at `isize::MAX`.
+pub fn contiguous_strides(shape: &[usize]) -> Strides {
+    let mut strides = Strides::from_elem(1, shape.len());
+    for i in (0..shape.len().saturating_sub(1)).rev() {
+        let n = isize::try_from(shape[i + 1].max(1)).unwrap_or(isize::MAX);
+        strides[i] = strides[i + 1].saturating_mul(n);
+    }
+    strides
+}
+
+/// Whether an array with these strides is row-major without gaps.
+pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
+    let mut expected = 1;
+    for (&n, &s) in shape.iter().zip(strides).rev() {
+        if n == 0 {
+            return true;
+        }
+        if n != 1 {
+            if s != expected {
+                return false;
+            }
+            expected *= n as isize;
+        }
+    }
+    true
+}
+
+/// The shape that two shapes broadcast to, by NumPy's rule.
+///
+/// # Errors
+/// [`Error::Value`] when they do not.
+pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
+    if a == b {
+        return Ok(Shape::from_slice(a));
+    }
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut out = Shape::from_slice(long);
+    let lead = long.len() - short.len();
+    for (i, &n) in short.iter().enumerate() {
+        let m = &mut out[lead + i];
+        if *m == 1 {
+            *m = n;
+        } else if n != 1 && n != *m {
+            return Err(Error::value(
+                "broadcast_shapes",
+                format!("Shapes {} and {} cannot be broadcast.", Show(a), Show(b)),
+            ));
+        }
+    }
+    Ok(out)
+}
+
+/// An axis that may count from the end as one that counts from the start; `None` when
+/// it is out of range.
+pub fn from_start(axis: isize, ndim: usize) -> Option<usize> {
+    let axis = if axis < 0 { axis.checked_add_unsigned(ndim)? } else { axis };
+    usize::try_from(axis).ok().filter(|a| *a < ndim)
+}
+
+/// Turns an axis that may count from the end into one that counts from the start.
+///
+/// # Errors
+/// [`Error::Index`] when it is out of range.
+pub fn normalize_axis(op: &str, axis: isize, ndim: usize) -> Result<usize> {
+    from_start(axis, ndim).ok_or_else(|| {
+        Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions."))
+    })
+}
+
+/// Axes counted from the start, sorted and all different; the errors are the caller's.
+pub fn distinct_axes(
+    axes: &[isize],
+    ndim: usize,
+    out_of_range: impl Fn(isize) -> Error,
+    twice: impl FnOnce() -> Error,
+) -> Result<SmallVec<[usize; 4]>> {
+    let mut out: SmallVec<[usize; 4]> = (axes.iter())
+        .map(|a| from_start(*a, ndim).ok_or_else(|| out_of_range(*a)))
+        .collect::<Result<_>>()?;
+    out.sort_unstable();
+    if out.windows(2).any(|w| w[0] == w[1]) {
+        return Err(twice());
+    }
+    Ok(out)
+}
+
+/// Shows a shape as MLX does: `(2,3)`.
+pub struct Show<'a>(pub &'a [usize]);
+
+impl std::fmt::Display for Show<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "(")?;
+        for (i, n) in self.0.iter().enumerate() {
+            if i > 0 {
+                write!(f, ",")?;
+            }
+            write!(f, "{n}")?;
+        }
+        write!(f, ")")
+    }
+}

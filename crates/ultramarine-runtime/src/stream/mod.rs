@@ -1,0 +1,323 @@
+//! Streams: ordered queues of work on a device.
+//!
+//! A host stream has no thread of its own until it needs one: a synchronous
+//! evaluation on an idle stream runs on the calling thread, which owns the stream
+//! meanwhile; anything else is queued for the stream's worker. Jobs enter queues
+//! under the scheduler's lock, in an order that respects their dependencies, so
+//! waiting inside a job cannot deadlock: the oldest unfinished job of all streams
+//! never waits for a younger one.
+
+mod scope;
+mod thread_local;
+
+pub use crate::device::Stream;
+use crate::{
+    backend,
+    device::Device,
+    devices,
+    error::Result,
+    fork::{self, Hook, Part},
+    memory::{self, deferred},
+    sync::lock,
+};
+pub use scope::{
+    Scope, current, default_device, default_stream, scoped, scoped_device, set_default_device,
+    set_default_stream, with_stream,
+};
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::Duration;
+pub use thread_local::{ThreadLocalStream, clear_streams};
+
+/// Work for a stream. Never unwinds.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Jobs that may wait in one queue before a submitter is held back.
+const MAX_QUEUED: usize = 64;
+
+/// Releases of others' memory that may wait while there are jobs.
+const MOST_LATE: usize = 16;
+
+/// How long a stream's worker waits for work before it ends.
+const IDLE: Duration = Duration::from_secs(2);
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// A thread is running a job of this stream.
+    busy: bool,
+    /// A worker thread exists (in this process, not in a forked parent).
+    worker: bool,
+    /// Threads that sleep until something changes. Waking is a system call, even of nobody.
+    waiting: usize,
+}
+
+/// A stream's queue and its worker.
+pub struct StreamState {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Registry {
+    streams: Vec<(Stream, Arc<StreamState>)>,
+    defaults: HashMap<Device, Stream>,
+    /// Streams of threads that have ended.
+    free: Vec<Stream>,
+}
+
+static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
+
+fn write<T>(f: impl FnOnce(&mut Registry) -> T) -> T {
+    fork::register(Part::Streams, &HOOK);
+    let mut guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
+    f(guard.get_or_insert_with(Registry::default))
+}
+
+fn read<T>(f: impl FnOnce(&Registry) -> Option<T>) -> Option<T> {
+    REGISTRY.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(f)
+}
+
+impl Registry {
+    fn add(&mut self, device: Device) -> Stream {
+        let stream = Stream { index: self.streams.len() as u32, device };
+        let state = StreamState { queue: Mutex::default(), changed: Condvar::new() };
+        self.streams.push((stream, Arc::new(state)));
+        stream
+    }
+}
+
+/// The default stream of a device, whatever the scope.
+pub fn default_of(device: Device) -> Stream {
+    read(|r| r.defaults.get(&device).copied()).unwrap_or_else(|| {
+        write(|r| match r.defaults.get(&device) {
+            Some(stream) => *stream,
+            None => {
+                let stream = r.add(device);
+                r.defaults.insert(device, stream);
+                stream
+            }
+        })
+    })
+}
+
+fn set_default_of(stream: Stream) {
+    write(|r| r.defaults.insert(stream.device, stream));
+}
+
+/// Makes a new stream on a device.
+///
+/// # Errors
+/// [`crate::Error::Value`] when no loaded backend has the device.
+pub fn new_stream(device: Device) -> Result<Stream> {
+    devices::get(device)?;
+    let stream = write(|r| r.add(device));
+    thread_local::made(stream);
+    Ok(stream)
+}
+
+/// A stream for a thread, until it gives it back.
+pub fn take(device: Device) -> Stream {
+    write(|r| match r.free.iter().position(|s| s.device == device) {
+        Some(i) => r.free.swap_remove(i),
+        None => r.add(device),
+    })
+}
+
+/// Gives streams back for other threads.
+pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
+    if streams.len() > 0 {
+        write(|r| r.free.extend(streams));
+    }
+}
+
+/// Waits until all work given to the stream is done.
+///
+/// # Errors
+/// That of work which a device did after its submission had been taken, and which nobody
+/// has waited for yet.
+pub fn synchronize(stream: Stream) -> Result<()> {
+    if let Some(state) = state(stream) {
+        state.drain();
+    }
+    devices::get(stream.device)?.synchronize(stream)
+}
+
+/// Waits for every stream.
+pub fn synchronize_all() {
+    let all = read(|r| Some(r.streams.iter().map(|s| s.1.clone()).collect::<Vec<_>>()));
+    for state in all.unwrap_or_default() {
+        state.drain();
+    }
+    for device in backend::gpus() {
+        // Failures are raised to those who want the values.
+        let _ = device.drain();
+    }
+}
+
+/// Whether nothing runs or waits on any stream.
+pub fn all_idle() -> bool {
+    let idle = |state: &StreamState| {
+        let queue = lock(&state.queue);
+        !queue.busy && queue.jobs.is_empty()
+    };
+    read(|r| Some(r.streams.iter().all(|s| idle(&s.1)))).unwrap_or(true)
+}
+
+/// Whether there is such a stream.
+pub fn exists(stream: Stream) -> bool {
+    read(|r| r.streams.get(stream.index as usize).map(|s| s.0 == stream)).unwrap_or(false)
+}
+
+/// The queue of a stream, if there is such a stream.
+pub fn state(stream: Stream) -> Option<Arc<StreamState>> {
+    read(|r| r.streams.get(stream.index as usize).map(|s| s.1.clone()))
+}
+
+/// The right to run a job on the calling thread.
+pub struct Ownership(Arc<StreamState>);
+
+impl Drop for Ownership {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.0.queue);
+        queue.busy = false;
+        if !queue.jobs.is_empty() {
+            StreamState::ensure_worker(&self.0, &mut queue);
+        }
+        self.0.wake(queue);
+    }
+}
+
+impl StreamState {
+    /// Takes the stream for the calling thread, if nothing runs or waits on it.
+    pub fn try_own(self: &Arc<Self>) -> Option<Ownership> {
+        let mut queue = lock(&self.queue);
+        if queue.busy || !queue.jobs.is_empty() {
+            return None;
+        }
+        queue.busy = true;
+        Some(Ownership(self.clone()))
+    }
+
+    /// Queues a job for the stream's worker.
+    pub fn push(self: &Arc<Self>, job: Job) {
+        let mut queue = lock(&self.queue);
+        queue.jobs.push_back(job);
+        Self::ensure_worker(self, &mut queue);
+        self.wake(queue);
+    }
+
+    /// Lets go of the queue, which has changed.
+    fn wake(&self, queue: MutexGuard<'_, Queue>) {
+        let anybody = queue.waiting > 0;
+        drop(queue);
+        if anybody {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Sleeps until the queue changes, at most for [`IDLE`]; false when that is over.
+    fn sleep<'a>(&self, mut queue: MutexGuard<'a, Queue>) -> (MutexGuard<'a, Queue>, bool) {
+        queue.waiting += 1;
+        let waited = self.changed.wait_timeout(queue, IDLE);
+        let (mut queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        queue.waiting -= 1;
+        (queue, !timeout.timed_out())
+    }
+
+    /// Holds the caller back while too many jobs wait, or while any do and memory is
+    /// over its limit: running them is what frees memory. Call it without locks.
+    pub fn throttle(&self) {
+        let crowded = |queue: &Queue| {
+            queue.jobs.len() > MAX_QUEUED
+                || (!queue.jobs.is_empty() && memory::active() > memory::memory_limit())
+        };
+        let mut queue = lock(&self.queue);
+        while crowded(&queue) {
+            queue = self.sleep(queue).0;
+        }
+    }
+
+    fn drain(&self) {
+        let mut queue = lock(&self.queue);
+        while queue.busy || !queue.jobs.is_empty() {
+            queue = self.sleep(queue).0;
+        }
+    }
+
+    fn ensure_worker(this: &Arc<Self>, queue: &mut Queue) {
+        if queue.worker {
+            return;
+        }
+        let state = this.clone();
+        let spawned = std::thread::Builder::new()
+            .name("ultramarine-stream".into())
+            .spawn(move || state.work());
+        queue.worker = spawned.is_ok();
+        if !queue.worker {
+            // No thread to be had: run what waits here rather than never.
+            let jobs = std::mem::take(&mut queue.jobs);
+            jobs.into_iter().for_each(|job| job());
+        }
+    }
+
+    fn work(self: &Arc<Self>) {
+        let mut queue = lock(&self.queue);
+        loop {
+            if deferred::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_LATE } {
+                // Strangers may take their time: who queues jobs meanwhile gets another worker.
+                queue.worker = false;
+                if !queue.jobs.is_empty() {
+                    Self::ensure_worker(self, &mut queue);
+                }
+                drop(queue);
+                deferred::release();
+                queue = lock(&self.queue);
+                if std::mem::replace(&mut queue.worker, true) {
+                    return;
+                }
+            }
+            if !queue.busy
+                && let Some(job) = queue.jobs.pop_front()
+            {
+                queue.busy = true;
+                drop(queue);
+                job();
+                queue = lock(&self.queue);
+                queue.busy = false;
+                self.wake(queue);
+                queue = lock(&self.queue);
+                continue;
+            }
+            let changed;
+            (queue, changed) = self.sleep(queue);
+            if !changed && queue.jobs.is_empty() {
+                queue.worker = false;
+                return;
+            }
+        }
+    }
+}
+
+thread_local! {
+    static HELD: RefCell<Option<RwLockWriteGuard<'static, Option<Registry>>>> =
+        const { RefCell::new(None) };
+}
+
+static HOOK: Hook = Hook {
+    prepare: || {
+        let guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
+        let _ = HELD.try_with(|held| *held.borrow_mut() = Some(guard));
+    },
+    parent: || drop(HELD.try_with(|held| held.borrow_mut().take())),
+    // The streams were drained before the fork, with the scheduler's lock held; they have no workers here.
+    child: || {
+        let Some(mut guard) = HELD.try_with(|held| held.borrow_mut().take()).ok().flatten() else {
+            return;
+        };
+        for (_, state) in guard.iter_mut().flat_map(|registry| &mut registry.streams) {
+            *state = Arc::new(StreamState { queue: Mutex::default(), changed: Condvar::new() });
+        }
+    },
+};

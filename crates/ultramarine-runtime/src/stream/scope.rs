@@ -1,0 +1,146 @@
+//! The default device, and the device and stream of the scope that a thread is in.
+
+use super::default_of;
+use crate::{
+    device::{Device, Stream},
+    devices,
+    error::Result,
+};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static DEFAULT: AtomicU32 = AtomicU32::new(Device::CPU.pack());
+
+/// The device that operations run on unless told otherwise.
+pub fn default_device() -> Device {
+    scoped_device().unwrap_or_else(default_of_all)
+}
+
+/// The default device of threads without a scope.
+#[inline]
+pub fn default_of_all() -> Device {
+    Device::unpack(DEFAULT.load(Ordering::Relaxed))
+}
+
+/// Makes `device` the default of every thread (inside a [`Scope`], of that scope).
+///
+/// # Errors
+/// [`crate::Error::Value`] when no loaded backend has the device.
+pub fn set_default_device(device: Device) -> Result<()> {
+    devices::get(device)?;
+    if scoped_device().is_some() {
+        set_scoped_device(device);
+    } else {
+        DEFAULT.store(device.pack(), Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// While it lives, operations of this thread use a stream and its device.
+/// Scopes nest; drop them in the reverse order.
+#[derive(Debug)]
+pub struct Scope {
+    device: Option<Device>,
+    stream: Option<Stream>,
+    // Belongs to the thread that made it.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Scope {
+    /// Enters the scope of a stream.
+    pub fn new(stream: Stream) -> Scope {
+        let (device, stream) = swap_scope(Some(stream.device), Some(stream));
+        Scope { device, stream, _thread: std::marker::PhantomData }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        swap_scope(self.device, self.stream);
+    }
+}
+
+/// Calls `f` with a stream (and its device) as this thread's default.
+pub fn with_stream<T>(stream: Stream, f: impl FnOnce() -> T) -> T {
+    let _scope = Scope::new(stream);
+    f()
+}
+
+/// Where this thread's operations run.
+struct Scoped {
+    device: Cell<Option<Device>>,
+    stream: Cell<Option<Stream>>,
+    /// The default stream last looked up, to spare the registry's lock.
+    recent: Cell<Option<Stream>>,
+}
+
+thread_local! {
+    // One for all: in a library each costs a call.
+    static SCOPED: Scoped =
+        const { Scoped { device: Cell::new(None), stream: Cell::new(None), recent: Cell::new(None) } };
+}
+
+pub fn swap_scope(
+    device: Option<Device>,
+    stream: Option<Stream>,
+) -> (Option<Device>, Option<Stream>) {
+    SCOPED.with(|s| (s.device.replace(device), s.stream.replace(stream)))
+}
+
+/// The device of the scope that this thread is in.
+#[inline]
+pub fn scoped_device() -> Option<Device> {
+    SCOPED.with(|s| s.device.get())
+}
+
+/// Changes the device of the scope that this thread is in.
+pub fn set_scoped_device(device: Device) {
+    SCOPED.with(|s| s.device.set(Some(device)));
+}
+
+/// The stream of the scope that this thread is in.
+#[inline]
+pub fn scoped() -> Option<Stream> {
+    SCOPED.with(|s| s.stream.get())
+}
+
+/// The stream that operations of this thread join, and whether a scope says so.
+#[inline]
+pub fn current() -> (Stream, bool) {
+    SCOPED.with(|s| {
+        if let Some(stream) = s.stream.get() {
+            return (stream, true);
+        }
+        let device = s.device.get().unwrap_or_else(default_of_all);
+        match s.recent.get() {
+            Some(stream) if stream.device == device => (stream, false),
+            _ => {
+                let stream = default_of(device);
+                s.recent.set(Some(stream));
+                (stream, false)
+            }
+        }
+    })
+}
+
+/// The default stream of a device (inside a [`Scope`] of that device, the
+/// scope's stream).
+///
+/// # Errors
+/// [`crate::Error::Value`] when no loaded backend has the device.
+pub fn default_stream(device: Device) -> Result<Stream> {
+    devices::get(device)?;
+    Ok(scoped().filter(|s| s.device == device).unwrap_or_else(|| default_of(device)))
+}
+
+/// Makes `stream` the default stream of its device (inside a [`Scope`] of
+/// that device, of the scope). Threads that already used the old default keep it
+/// until they change device.
+pub fn set_default_stream(stream: Stream) {
+    if scoped().is_some_and(|s| s.device == stream.device) {
+        SCOPED.with(|s| s.stream.set(Some(stream)));
+    } else {
+        super::set_default_of(stream);
+        SCOPED.with(|s| s.recent.set(None));
+    }
+}

@@ -1,0 +1,79 @@
+//! Streams of each thread's own.
+
+use super::{default_of, give_back, synchronize, take};
+use crate::{
+    device::{Device, Stream},
+    devices,
+    error::Result,
+};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A stream of each thread's own on a device: threads that use it do not wait for each other.
+///
+/// A thread gets its stream at the first use. When it ends, another thread may have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadLocalStream {
+    /// Index, unique among these in the process.
+    pub index: u32,
+    /// Its device.
+    pub device: Device,
+}
+
+#[derive(Default)]
+struct Own {
+    /// By the index of the [`ThreadLocalStream`].
+    local: HashMap<u32, Stream>,
+    /// Streams that this thread made by [`crate::new_stream`].
+    made: Vec<Stream>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        give_back(self.local.drain().map(|(_, stream)| stream));
+    }
+}
+
+thread_local! {
+    static OWN: RefCell<Own> = RefCell::default();
+}
+
+impl ThreadLocalStream {
+    /// A new one on a device.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] when no loaded backend has the device.
+    pub fn new(device: Device) -> Result<ThreadLocalStream> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        devices::get(device)?;
+        Ok(ThreadLocalStream { index: NEXT.fetch_add(1, Ordering::Relaxed), device })
+    }
+
+    /// The calling thread's stream. (A thread that is ending gets the device's default stream.)
+    pub fn stream(&self) -> Stream {
+        let find = |own: &RefCell<Own>| {
+            let mut own = own.borrow_mut();
+            *own.local.entry(self.index).or_insert_with(|| take(self.device))
+        };
+        OWN.try_with(find).unwrap_or_else(|_| default_of(self.device))
+    }
+}
+
+/// Notes that this thread made a stream.
+pub fn made(stream: Stream) {
+    let _ = OWN.try_with(|own| own.borrow_mut().made.push(stream));
+}
+
+/// Waits for the streams that the calling thread made, and forgets them: its [`ThreadLocalStream`]s begin
+/// anew. Arrays and other threads that use one of them may go on.
+///
+/// # Errors
+/// As [`synchronize`]; all are forgotten nevertheless.
+pub fn clear_streams() -> Result<()> {
+    let own = OWN.try_with(|own| std::mem::take(&mut *own.borrow_mut())).unwrap_or_default();
+    // All are waited for, also behind one that failed.
+    let all = own.made.iter().chain(own.local.values());
+    let outcomes: Vec<Result<()>> = all.map(|stream| synchronize(*stream)).collect();
+    outcomes.into_iter().collect()
+}

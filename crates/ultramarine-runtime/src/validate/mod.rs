@@ -1,0 +1,231 @@
+//! The validation layer: a table between the host and a backend's, which checks what either
+//! side does. Off, it costs nothing: it is not there.
+//!
+//! The contract's functions get a handle of the backend's and nothing of ours, so
+//! each validated backend has functions of its own: those of a slot, by const generics. Handles
+//! stay the backend's; what is known of them is kept beside, in `state.rs`.
+//! A call that breaks the rules is not passed on; it and an answer that breaks them become errors
+//! whose text begins with `validation:`, and are counted.
+
+mod calls;
+mod commands;
+mod kernel;
+mod memory;
+mod signature;
+mod state;
+mod stream_memory;
+mod tensors;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    host,
+    log::{self, Level},
+    sync::lock,
+};
+use state::State;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use ultramarine_abi::{
+    self as abi, Status,
+    dlpack::device_type,
+    fused::FusedInterface,
+    interface::{
+        kernel::KernelInterface, memory::MemoryInterface, stream_memory::StreamMemoryInterface,
+    },
+    status,
+};
+
+/// Backends that can be validated in one process.
+const SLOTS: usize = 16;
+
+/// One validated backend.
+struct Context {
+    real: abi::BackendTable,
+    name: String,
+    /// The process that wrapped it.
+    process: u32,
+    state: Mutex<State>,
+    /// The backend's fused interface, and ours before it.
+    fused: OnceLock<(FusedInterface, FusedInterface)>,
+    /// Likewise that for memory of others.
+    memory: OnceLock<(MemoryInterface, MemoryInterface)>,
+    /// Likewise that for kernels of users.
+    kernel: OnceLock<(KernelInterface, KernelInterface)>,
+    /// Likewise that for memory in the order of streams.
+    stream_memory: OnceLock<(StreamMemoryInterface, StreamMemoryInterface)>,
+}
+
+static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static FINDINGS: AtomicU64 = AtomicU64::new(0);
+
+/// Calls and answers so far that broke the contract's rules. Backends are watched when the
+/// environment variable `ULTRAMARINE_VALIDATE` is `1` as they start.
+pub fn validation_findings() -> u64 {
+    FINDINGS.load(Ordering::Relaxed)
+}
+
+/// The table through which the host uses a backend that has started.
+pub(super) fn accept(table: abi::BackendTable) -> abi::BackendTable {
+    if std::env::var_os("ULTRAMARINE_VALIDATE").is_some_and(|v| v == "1") {
+        validated(table)
+    } else {
+        table
+    }
+}
+
+/// A table that passes calls on to another one and checks them: lifetimes of handles, threads, tensors,
+/// the order of events, plans and their commands, errors. Findings are errors with texts that begin
+/// with `validation:`, go to the log and are counted by [`validation_findings`].
+///
+/// The tables of sixteen backends can be watched in one process; another one is returned as it is.
+pub fn validated(table: abi::BackendTable) -> abi::BackendTable {
+    let name = if table.name.is_null() {
+        "unnamed".to_owned()
+    } else {
+        // SAFETY: a table's name is a static NUL-terminated string by contract.
+        unsafe { CStr::from_ptr(table.name) }.to_string_lossy().into_owned()
+    };
+    let slot = TAKEN.fetch_add(1, Ordering::Relaxed);
+    let Some(place) = CONTEXTS.get(slot) else {
+        log::log(
+            Level::Warning,
+            format_args!("validation: {name} is not watched: too many backends"),
+        );
+        return table;
+    };
+    place.get_or_init(|| Context {
+        real: table,
+        name,
+        process: std::process::id(),
+        state: Mutex::default(),
+        fused: OnceLock::new(),
+        memory: OnceLock::new(),
+        kernel: OnceLock::new(),
+        stream_memory: OnceLock::new(),
+    });
+    calls::table(slot, &table)
+}
+
+/// What a check says: nothing, or what is wrong.
+type Check = Result<(), String>;
+
+impl Context {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn is_cpu(&self) -> bool {
+        self.real.device_type == device_type::CPU
+    }
+
+    /// In a forked child the state may be locked for ever: it is not looked at there.
+    fn forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+
+    /// Counts and logs a finding; its text.
+    fn finding(&self, call: &str, what: &str) -> String {
+        FINDINGS.fetch_add(1, Ordering::Relaxed);
+        let text = format!("validation: {} of {}: {what}", call, self.name);
+        log::log(Level::Error, &text);
+        text
+    }
+
+    /// A finding in a call that can fail.
+    ///
+    /// # Safety
+    /// `error` is NULL or writable.
+    unsafe fn refuse(
+        &self,
+        call: &str,
+        what: &str,
+        code: Status,
+        error: *mut *mut abi::Error,
+    ) -> Status {
+        let text = self.finding(call, what);
+        if !error.is_null() {
+            // SAFETY: by this function's contract.
+            unsafe { *error = host::new_error(code, text) };
+        }
+        code
+    }
+
+    /// Runs a call that can fail: checks it, passes it on, checks the answer.
+    ///
+    /// # Safety
+    /// `error` is NULL or writable.
+    unsafe fn call(
+        &self,
+        call: &str,
+        error: *mut *mut abi::Error,
+        stream: Option<state::Key>,
+        before: impl FnOnce(&mut State) -> Check,
+        real: impl FnOnce(*mut *mut abi::Error) -> Status,
+        after: impl FnOnce(&mut State) -> Check,
+    ) -> Status {
+        if self.forked() {
+            if self.is_cpu() {
+                return real(error);
+            }
+            let what = "called in a forked child of the process that opened the device";
+            // SAFETY: by this function's contract.
+            return unsafe { self.refuse(call, what, status::FORKED, error) };
+        }
+        let checked = {
+            let mut state = self.state();
+            state.enter(stream).and_then(|()| {
+                let checked = before(&mut state);
+                if checked.is_err() {
+                    state.leave(stream);
+                }
+                checked
+            })
+        };
+        if let Err(what) = checked {
+            // SAFETY: by this function's contract.
+            return unsafe { self.refuse(call, &what, status::ERROR, error) };
+        }
+        let mut made = std::ptr::null_mut();
+        let code = real(&mut made);
+        let checked = {
+            let mut state = self.state();
+            state.leave(stream);
+            answer(code, made)
+                .and_then(|()| if code == status::OK { after(&mut state) } else { Ok(()) })
+        };
+        match checked {
+            Ok(()) if error.is_null() => {
+                // Nobody wants it.
+                let _ = host::check(call, code, made);
+                code
+            }
+            Ok(()) => {
+                // SAFETY: by this function's contract.
+                unsafe { *error = made };
+                code
+            }
+            Err(what) => {
+                let _ = host::check(call, code, made);
+                let code = if code == status::OK { status::ERROR } else { code };
+                // SAFETY: by this function's contract.
+                unsafe { self.refuse(call, &what, code, error) }
+            }
+        }
+    }
+}
+
+/// Whether a status and an error object go together.
+fn answer(code: Status, error: *mut abi::Error) -> Check {
+    match code {
+        status::OK if !error.is_null() => Err("it returned OK and an error object".into()),
+        // Statuses that say all there is to say need no words.
+        status::ERROR | status::INVALID if error.is_null() => {
+            Err(format!("it failed with status {code} and made no error object"))
+        }
+        status::OK..=status::NOT_YET => Ok(()),
+        _ => Err(format!("it returned {code}, which is no status")),
+    }
+}

@@ -1,0 +1,41 @@
+//! Memory: the host's caching allocator and its limits, counts and limits of devices, and what arrays take.
+
+pub(crate) use ultramarine_runtime::memory::deferred;
+pub use ultramarine_runtime::{
+    devices::memory::{
+        active_on, cached_on, clear_cache_on, memory_limit_on, peak_on, reset_peak_on,
+        set_cache_limit_on, set_memory_limit_on, set_wired_limit_on,
+    },
+    memory::{
+        active, cache_limit, cached, clear_cache, memory_limit, peak, reset_peak, set_cache_limit,
+        set_memory_limit,
+    },
+};
+// The allocator itself, for the integration tests.
+#[doc(hidden)]
+pub use ultramarine_runtime::memory::{AllocError, alloc, free, size_class};
+
+use crate::{
+    array::Array,
+    error::{Error, Result},
+};
+
+/// Bytes of the blocks that hold evaluated arrays, as they were taken from the allocator, so
+/// somewhat more than the arrays' own. A block that several share is counted once.
+///
+/// # Errors
+/// [`Error::Value`] for an array that was not evaluated.
+pub fn buffer_bytes(arrays: &[Array]) -> Result<usize> {
+    let mut seen = std::collections::HashSet::new();
+    let mut bytes = 0;
+    for array in arrays {
+        let Some(value) = array.node().value() else {
+            let text = "Arrays must be evaluated before querying buffer size.";
+            return Err(Error::value("get_array_buffer_size", text));
+        };
+        if seen.insert(std::ptr::from_ref(&*value.buffer)) {
+            bytes += value.buffer.allocated();
+        }
+    }
+    Ok(bytes)
+}
