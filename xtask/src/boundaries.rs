@@ -1,4 +1,4 @@
-//! What must not know what: no plugin links the core, the core holds no backend's name,
+//! What must not know what: no plugin links the core, the core holds no backend's name, its runtime knows no backend,
 //! and without the feature `loader` nothing in it opens libraries.
 
 use crate::plugins::{self, Built};
@@ -7,8 +7,9 @@ use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
-/// What backends and extensions are made of, and the kit that judges them: none of it may depend on the core.
+/// The crates below the core: none may depend on it.
 const BELOW: &[&str] = &[
+    "ultramarine-runtime",
     "ultramarine-dlpack",
     "ultramarine-dlpack-check",
     "ultramarine-abi",
@@ -23,6 +24,9 @@ const BELOW: &[&str] = &[
 /// Backends that we know of. The core must do without knowing any.
 const BACKENDS: &[&str] = &["cuda", "hip", "metal", "minimal", "opencl", "rocm", "vulkan", "wgpu"];
 
+/// The sources of the core and of its runtime.
+const CORE: &[&str] = &["crates/ultramarine/src", "crates/ultramarine-runtime/src"];
+
 /// What of the core may name them: DLPack's numbers of device types, for people; and languages of kernels, some of which
 /// are called alike.
 const NAMES: &[&str] =
@@ -31,9 +35,14 @@ const NAMES: &[&str] =
 /// Languages of kernels, which are not the backends that take them.
 const LANGUAGES: [&str; 2] = ["\"cuda-c\"", "\"opencl-c\""];
 
-/// Both spellings of the core in symbols: how Rust mangles the crate's name, and the
-/// paths of its sources in the places of panics.
-const OF_THE_CORE: &[&[u8]] = &[b"11ultramarine", b"crates/ultramarine/src/"];
+/// The core and its runtime in a binary: how Rust mangles a crate's name, and the paths of its sources in the places
+/// of panics.
+const OF_THE_CORE: &[&[u8]] = &[
+    b"11ultramarine",
+    b"crates/ultramarine/src/",
+    b"19ultramarine_runtime",
+    b"crates/ultramarine-runtime/src/",
+];
 
 /// All of it.
 pub fn run() -> Result<()> {
@@ -52,15 +61,18 @@ fn graph() -> Result<()> {
             bail!("{name} depends on the core, see `cargo tree -p {name}`");
         }
     }
-    // What knows the contract alone: hardware makers are to be able to do all that it does.
-    let args =
-        ["tree", "--quiet", "-p", "ultramarine-cuda", "-e", "normal,build", "--prefix", "none"];
-    let tree = sh::read(sh::cargo(&[&args[..], &["--format", "{p}"]].concat()))?;
-    let known = ["ultramarine-abi", "ultramarine-dlpack", "ultramarine-cuda"];
-    let names = tree.lines().filter_map(|line| line.split(' ').next());
-    if let Some(other) = names.filter(|n| n.starts_with("ultramarine")).find(|n| !known.contains(n))
-    {
-        bail!("ultramarine-cuda depends on {other}, and may know the contract alone");
+    // Crates that know the contract alone: hardware makers can do all that a plugin does, and the runtime has its CPU
+    // backend from the core.
+    for alone in ["ultramarine-cuda", "ultramarine-runtime"] {
+        let args = ["tree", "--quiet", "-p", alone, "-e", "normal,build", "--prefix", "none"];
+        let tree = sh::read(sh::cargo(&[&args[..], &["--format", "{p}"]].concat()))?;
+        let known = ["ultramarine-abi", "ultramarine-dlpack", alone];
+        let mut names = tree.lines().filter_map(|line| line.split(' ').next());
+        if let Some(other) =
+            names.find(|name| name.starts_with("ultramarine") && !known.contains(name))
+        {
+            bail!("{alone} depends on {other}, and may know the contract alone");
+        }
     }
     // The check must be able to see what it looks for.
     let tree = sh::read(sh::cargo(&["tree", "--quiet", "-p", "ultramarine", "--prefix", "none"]))?;
@@ -74,7 +86,7 @@ fn graph() -> Result<()> {
 fn names() -> Result<()> {
     let mut found = Vec::new();
     for file in sh::tree()? {
-        let core = file.starts_with("crates/ultramarine/src");
+        let core = CORE.iter().any(|folder| file.starts_with(folder));
         if !core || NAMES.iter().any(|name| file.starts_with(name)) {
             continue;
         }

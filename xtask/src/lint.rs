@@ -49,6 +49,7 @@ const CHECKS: &[Check] = &[
     ("rustdoc", rustdoc),
     ("ruff", ruff),
     ("boundaries", boundaries::run),
+    ("floors", crate::floors::run),
     ("generated files", crate::generate::check),
     ("length of files", lengths),
 ];

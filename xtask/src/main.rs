@@ -7,6 +7,7 @@ mod conform;
 mod demo;
 mod drivers;
 mod extensions;
+mod floors;
 mod fuzz;
 mod generate;
 mod gpu;

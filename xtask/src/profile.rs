@@ -23,7 +23,7 @@ impl Profile {
         }
     }
 
-    /// The argument of cargo and maturin that chooses the profile.
+    /// Cargo's argument that chooses the profile.
     pub fn argument(self) -> String {
         format!("--profile={}", self.name())
     }

@@ -1,0 +1,179 @@
+//! Import circles between the top-level modules of a crate. Where there is none, the modules stand on floors: each
+//! imports from lower ones only, and can be read and changed without those above.
+
+use crate::sh;
+use anyhow::{Context, Result, bail};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The crates whose modules stand on floors.
+const CRATES: &[&str] = &["ultramarine-cpu", "ultramarine-runtime"];
+
+/// One import: the module that has it, the module it names, and where it stands.
+struct Import {
+    from: String,
+    to: String,
+    place: String,
+}
+
+/// Fails with the imports that make a circle.
+pub fn run() -> Result<()> {
+    let mut circles = Vec::new();
+    for name in CRATES {
+        let imports = imports_of(Path::new("crates").join(name).join("src").as_path())?;
+        if imports.is_empty() {
+            bail!("{name} has no imports between its modules, so this check sees nothing");
+        }
+        for import in circular(&imports) {
+            circles.push(format!("{}: {} imports {}", import.place, import.from, import.to));
+        }
+    }
+    if !circles.is_empty() {
+        bail!("modules that import each other in a circle:\n  {}", circles.join("\n  "));
+    }
+    Ok(())
+}
+
+/// The imports between top-level modules in the sources below `folder`, tests apart.
+fn imports_of(folder: &Path) -> Result<Vec<Import>> {
+    let mut files = Vec::new();
+    for file in sh::tree()? {
+        if let Ok(inside) = file.strip_prefix(folder)
+            && inside.extension().is_some_and(|e| e == "rs")
+            && !inside.iter().any(|part| part == "tests" || part == "tests.rs")
+        {
+            let mut modules: Vec<String> = inside
+                .with_extension("")
+                .iter()
+                .map(|part| part.to_string_lossy().into_owned())
+                .collect();
+            modules.pop_if(|last| last == "mod" || last == "lib");
+            let text = std::fs::read_to_string(sh::root().join(&file))
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            files.push((file.display().to_string(), modules, text));
+        }
+    }
+    let tops: BTreeSet<String> = files.iter().filter_map(|(_, m, _)| m.first().cloned()).collect();
+    let mut imports = Vec::new();
+    for (file, modules, text) in &files {
+        let Some(from) = modules.first() else { continue };
+        for (line, to) in named(text, modules.len()) {
+            if to != *from && tops.contains(&to) {
+                let place = format!("{file}:{line}");
+                imports.push(Import { from: from.clone(), to, place });
+            }
+        }
+    }
+    Ok(imports)
+}
+
+/// The names that follow `crate::`, or as many `super::` as lead to the crate from a module of that depth; with their
+/// lines. Comments, and what stands behind a `mod tests`, are left out.
+fn named(text: &str, depth: usize) -> Vec<(usize, String)> {
+    let mut code: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("mod tests {") {
+            break;
+        }
+        code.push(line.split("//").next().unwrap_or_default());
+    }
+    let text = code.join("\n");
+    let up = "super::".repeat(depth);
+    let mut found = Vec::new();
+    for root in ["crate::", up.as_str()] {
+        for (at, _) in text.match_indices(root) {
+            let before = text[..at].chars().next_back();
+            let longer =
+                before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$'));
+            if longer || text[at + root.len()..].starts_with("super::") {
+                continue;
+            }
+            let line = text[..at].matches('\n').count() + 1;
+            for name in leading(&text[at + root.len()..]) {
+                found.push((line, name));
+            }
+        }
+    }
+    found
+}
+
+/// The first names of a path, or of each path of a group in braces.
+fn leading(text: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let Some(group) = text.strip_prefix('{') else { return vec![word(text)] };
+    let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (i, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            ',' if depth == 0 => {
+                names.push(word(group[start..i].trim_start()));
+                start = i + 1;
+            }
+            '}' if depth == 0 => {
+                names.push(word(group[start..i].trim_start()));
+                break;
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    names
+}
+
+/// The imports between modules that reach each other.
+fn circular(imports: &[Import]) -> Vec<&Import> {
+    let mut reach: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for import in imports {
+        reach.entry(&import.from).or_default().insert(&import.to);
+    }
+    loop {
+        let mut grown = false;
+        for from in reach.keys().copied().collect::<Vec<_>>() {
+            let further: BTreeSet<&str> =
+                reach[from].iter().filter_map(|to| reach.get(to)).flatten().copied().collect();
+            let known = reach.entry(from).or_default();
+            let before = known.len();
+            known.extend(further);
+            grown |= known.len() > before;
+        }
+        if !grown {
+            break;
+        }
+    }
+    let reaches = |from: &str, to: &str| reach.get(from).is_some_and(|all| all.contains(to));
+    imports.iter().filter(|i| reaches(&i.to, &i.from)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Import, circular, named};
+
+    fn names(text: &str, depth: usize) -> Vec<String> {
+        named(text, depth).into_iter().map(|(_, name)| name).collect()
+    }
+
+    #[test]
+    fn imports_are_seen_in_all_forms() {
+        let text = "use crate::{a, b::{c, d}, e};\n// crate::no\nlet x = crate::f::g();\n\
+                    $crate::h::i();\nmod tests {\n use crate::j;\n}";
+        assert_eq!(names(text, 1), ["a", "b", "e", "f"]);
+        assert_eq!(names("use super::x; use super::super::y;", 2), ["y"]);
+        assert_eq!(named("\nuse crate::a;", 1), [(2, "a".to_owned())]);
+    }
+
+    #[test]
+    fn circles_are_found_through_others() {
+        let import = |from: &str, to: &str| Import {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            place: format!("{from}.rs:1"),
+        };
+        let mut imports = vec![import("a", "b"), import("b", "c"), import("d", "a")];
+        assert!(circular(&imports).is_empty());
+        imports.push(import("c", "a"));
+        let places: Vec<&str> = circular(&imports).iter().map(|i| i.place.as_str()).collect();
+        assert_eq!(places, ["a.rs:1", "b.rs:1", "c.rs:1"]);
+    }
+}
