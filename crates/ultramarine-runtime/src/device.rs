@@ -35,6 +35,7 @@ impl Device {
     pub const CPU: Device = Device { kind: DeviceType::Cpu, index: 0 };
 
     /// The accelerator of that index.
+    #[inline]
     pub const fn gpu(index: u16) -> Device {
         Device { kind: DeviceType::Gpu, index }
     }

@@ -35,11 +35,13 @@ macro_rules! dtypes {
             }
 
             /// Name, such as `float32`.
+            #[inline]
             pub const fn name(self) -> &'static str {
                 match self { $(Dtype::$name => $text,)* $(Dtype::$stored => $stext),* }
             }
 
             /// The most specific category.
+            #[inline]
             pub const fn kind(self) -> Kind {
                 match self { $(Dtype::$name => Kind::$kind,)* $(Dtype::$stored => Kind::Storage),* }
             }
@@ -192,26 +194,31 @@ impl Dtype {
     }
 
     /// The dtype of that name.
+    #[inline]
     pub fn from_name(name: &str) -> Option<Dtype> {
         Dtype::ALL.into_iter().chain(Dtype::STORAGE).find(|d| d.name() == name)
     }
 
     /// Floating or complex.
+    #[inline]
     pub const fn is_inexact(self) -> bool {
         matches!(self.kind(), Kind::Floating | Kind::Complex)
     }
 
     /// A real floating-point type.
+    #[inline]
     pub const fn is_floating(self) -> bool {
         matches!(self.kind(), Kind::Floating)
     }
 
     /// A signed or unsigned integer; bool is none.
+    #[inline]
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), Kind::Signed | Kind::Unsigned)
     }
 
     /// complex64.
+    #[inline]
     pub const fn is_complex(self) -> bool {
         matches!(self, Dtype::Complex64)
     }
@@ -260,6 +267,7 @@ impl Dtype {
 
     /// The dtype itself if inexact, else float32: what `exp` of an integer gives. (A storage
     /// dtype stays, to be refused.)
+    #[inline]
     pub const fn to_inexact(self) -> Dtype {
         if self.is_inexact() || self.is_storage() { self } else { Dtype::Float32 }
     }

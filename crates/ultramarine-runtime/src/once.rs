@@ -20,6 +20,8 @@ pub struct SetOnce<T> {
 unsafe impl<T: Send + Sync> Sync for SetOnce<T> {}
 
 impl<T> SetOnce<T> {
+    #[inline]
+    #[allow(clippy::new_without_default, reason = "a constant is made of it")]
     pub const fn new() -> Self {
         SetOnce { state: AtomicU8::new(EMPTY), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
@@ -39,6 +41,7 @@ impl<T> SetOnce<T> {
     }
 
     /// Sets the value; the first who does wins.
+    #[inline]
     pub fn set(&self, value: T) {
         let order = (Ordering::Relaxed, Ordering::Relaxed);
         if self.state.compare_exchange(EMPTY, BEING_SET, order.0, order.1).is_ok() {

@@ -14,17 +14,20 @@ pub struct Scalar {
 impl Scalar {
     /// From an element's bits, in the low bytes of `bits`; the others are ignored. Any
     /// bool that is not zero is true.
+    #[inline]
     pub const fn from_bits(dtype: Dtype, bits: u64) -> Self {
         let bits = bits & (u64::MAX >> (64 - dtype.bits()));
         Scalar { dtype, bits: if matches!(dtype, Dtype::Bool) { (bits != 0) as u64 } else { bits } }
     }
 
     /// Its dtype.
+    #[inline]
     pub const fn dtype(self) -> Dtype {
         self.dtype
     }
 
     /// The element's bits, zero-extended.
+    #[inline]
     pub const fn bits(self) -> u64 {
         self.bits
     }
@@ -96,6 +99,7 @@ impl Scalar {
     }
 
     /// The value as a real number; a complex one gives its real part.
+    #[inline]
     pub fn to_f64(self) -> f64 {
         self.to_complex().0
     }

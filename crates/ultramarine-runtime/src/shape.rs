@@ -12,6 +12,7 @@ pub type Strides = SmallVec<[isize; 4]>;
 pub const MAX_NDIM: usize = ultramarine_abi::MAX_NDIM;
 
 /// Number of elements of a shape; `usize::MAX` if there are more.
+#[inline]
 pub fn size(shape: &[usize]) -> usize {
     shape.iter().fold(1, |n, d| n.saturating_mul(*d))
 }
@@ -43,6 +44,7 @@ pub fn check(op: &str, shape: &[usize]) -> Result<()> {
 
 /// Strides of a row-major array without gaps. Those of a shape that is too large for
 /// an array are cut off at `isize::MAX`.
+#[inline]
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
     let mut strides = Strides::from_elem(1, shape.len());
     for i in (0..shape.len().saturating_sub(1)).rev() {
@@ -96,6 +98,7 @@ pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape> {
 
 /// An axis that may count from the end as one that counts from the start; `None` when
 /// it is out of range.
+#[inline]
 pub fn from_start(axis: isize, ndim: usize) -> Option<usize> {
     let axis = if axis < 0 { axis.checked_add_unsigned(ndim)? } else { axis };
     usize::try_from(axis).ok().filter(|a| *a < ndim)

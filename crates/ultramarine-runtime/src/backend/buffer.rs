@@ -7,10 +7,10 @@
 //! Host work is synchronous within its stream, so on the host a buffer's
 //! reference count is exact: when it falls to zero, nothing reads or writes it.
 //! For a device that runs ahead the buffer remembers its last uses by commands, and
-//! goes back only when the device has passed them all.
+//! goes back only when the device has completed them all.
 
 use crate::{
-    backend::{DeviceState, DeviceStream, Grave, shutdown},
+    backend::{DeviceState, DeviceStream, PendingFree, shutdown},
     device::Device,
     error::Result,
     memory::{alloc, deferred},
@@ -75,6 +75,7 @@ pub struct Export(ManuallyDrop<BufferRef>);
 
 impl Export {
     /// The buffer.
+    #[inline]
     pub fn buffer(&self) -> &Buffer {
         &self.0
     }
@@ -158,7 +159,7 @@ pub struct Use {
     pub op: &'static str,
 }
 
-/// Uses that the device may not have passed yet.
+/// Uses that the device may not have completed yet.
 #[derive(Default)]
 struct Uses {
     /// The command that produces the content.
@@ -221,6 +222,7 @@ impl Buffer {
     /// # Errors
     /// [`crate::Error::Memory`] when there is none.
     #[allow(clippy::new_ret_no_self, reason = "buffers are had by their holders only")]
+    #[inline]
     pub fn new(bytes: usize, device: &'static DeviceState) -> Result<BufferRef> {
         Self::for_stream(bytes, device, None)
     }
@@ -312,11 +314,13 @@ impl Buffer {
     }
 
     /// Address of the memory for the host; NULL where the host cannot reach it.
+    #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.pointer
     }
 
     /// Whether the block begins where others want tensors to begin: at a multiple of 256 bytes.
+    #[inline]
     pub fn is_aligned_base(&self) -> bool {
         (self.pointer as usize).is_multiple_of(256)
     }
@@ -333,16 +337,19 @@ impl Buffer {
     }
 
     /// The backend's handle, NULL for host memory.
+    #[inline]
     pub fn handle(&self) -> *mut c_void {
         self.handle
     }
 
     /// Bytes in the block.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Bytes that were taken from the allocator for it.
+    #[inline]
     pub fn allocated(&self) -> usize {
         match self.owner {
             Owner::Host if self.bytes > 0 => alloc::size_class(self.bytes),
@@ -351,17 +358,20 @@ impl Buffer {
     }
 
     /// The device that owns the memory.
+    #[inline]
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// Whether the owner forbids writing.
+    #[inline]
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
     /// Memory that we did not allocate or that has left us: never donated,
     /// mirrored, merged or recycled while somebody else may see it.
+    #[inline]
     pub fn is_escaped(&self) -> bool {
         self.is_foreign() || self.exports() > 0
     }
@@ -379,6 +389,7 @@ impl Buffer {
     }
 
     /// Whether the memory was ever given to somebody who may have written to it.
+    #[inline]
     pub fn was_exported(&self) -> bool {
         self.counts.load(Ordering::Acquire) & EXPORTED != 0
     }
@@ -404,6 +415,7 @@ impl Buffer {
     }
 
     /// The command that produces the content, unless it is known to have done so.
+    #[inline]
     pub fn written(&self) -> Option<Use> {
         let mut uses = self.in_flight()?;
         if uses.write.as_ref().is_some_and(|w| w.stream.knows_confirmed(w.number)) {
@@ -413,6 +425,7 @@ impl Buffer {
     }
 
     /// All commands that may still use the memory.
+    #[inline]
     pub fn uses(&self) -> SmallVec<[Use; 1]> {
         let Some(uses) = self.in_flight() else { return SmallVec::new() };
         uses.reads.iter().chain(&uses.write).cloned().collect()
@@ -451,6 +464,7 @@ impl Buffer {
     }
 
     /// An error if it is known that the content will never be there.
+    #[inline]
     pub fn check(&self) -> Result<()> {
         match self.written() {
             Some(w) => w.stream.failure(w.number).map_err(|e| w.explain(e)),
@@ -459,6 +473,7 @@ impl Buffer {
     }
 
     /// The copy on another device, if there is one.
+    #[inline]
     pub fn mirrored(&self, device: Device) -> Option<BufferRef> {
         let mirrors = lock(self.mirrors.get()?);
         mirrors.list.iter().find(|m| m.device == device).cloned()
@@ -549,7 +564,7 @@ fn retrying<T>(allocate: impl Fn() -> Result<T>) -> Result<T> {
 }
 
 /// Allocates on a device; when memory runs out, once more when what is in flight there has
-/// been passed, and at last without mirrors.
+/// been completed, and at last without mirrors.
 fn retrying_on<T>(device: &DeviceState, allocate: impl Fn() -> Result<T>) -> Result<T> {
     retrying(|| match allocate() {
         Err(crate::Error::Memory(_)) => {
@@ -575,13 +590,13 @@ impl Drop for Buffer {
             }
             // In a forked child the memory is the parent's.
             Owner::Device(device, _) if shutdown::ended().is_none() => {
-                Grave::Buffer(device, self.handle, self.bytes, self.uses()).close();
+                PendingFree::Buffer(device, self.handle, self.bytes, self.uses()).release();
             }
             // Its bytes are not ours to count, and its owner waits for it.
             Owner::Imported(device, ..) if shutdown::ended().is_none() => {
                 let uses = self.uses();
                 uses.iter().for_each(|u| u.stream.look());
-                Grave::Buffer(device, self.handle, 0, uses).close();
+                PendingFree::Buffer(device, self.handle, 0, uses).release();
             }
             _ => {}
         }

@@ -42,11 +42,13 @@ macro_rules! counters {
         static TOTALS: Totals = Totals { $($name: AtomicU64::new(0),)* };
 
         /// The counts since the start or the last [`reset_stats`].
+        #[inline]
         pub fn stats() -> Stats {
             Stats { $($name: TOTALS.$name.load(Ordering::Relaxed),)* }
         }
 
         /// Sets every count to zero.
+        #[inline]
         pub fn reset_stats() {
             $(TOTALS.$name.store(0, Ordering::Relaxed);)*
         }
@@ -134,6 +136,7 @@ impl Exec {
     }
 
     /// After a task: waits for it where the device runs ahead but has no events.
+    #[inline]
     pub fn settle(&self) -> Result<()> {
         self.stream.map_or(Ok(()), |s| s.settle())
     }
@@ -153,6 +156,7 @@ impl Exec {
     }
 
     /// Memory of the device.
+    #[inline]
     pub fn buffer(&self, bytes: usize) -> Result<BufferRef> {
         Buffer::for_stream(bytes, self.device, self.stream)
     }
@@ -170,6 +174,7 @@ impl Exec {
 
     /// Takes over an operand's memory for an output. The caller has made sure that
     /// nobody else needs the operand.
+    #[inline]
     pub fn donate(&self, operand: &Value) -> Value {
         bump(&self.local.donations, 1);
         operand.buffer.changes();
@@ -178,6 +183,7 @@ impl Exec {
 
     /// Whether the last error was a refusal: another way may be tried, with the same
     /// operands.
+    #[inline]
     pub fn take_refusal(&self) -> bool {
         self.refused.take()
     }
@@ -190,11 +196,13 @@ impl Exec {
     }
 
     /// Says that a task ran without a command, on the host, and is to be counted.
+    #[inline]
     pub fn ran_here(&self) {
         self.ran.set(self.device.kernels.get().last().copied());
     }
 
     /// Counts a launch of a user's kernel, or a call of one on the host.
+    #[inline]
     pub fn launched(&self, reads: &[&Operand<'_>], writes: &[&Operand<'_>]) {
         self.ran_here();
         bump(&self.local.commands, 1);
@@ -203,6 +211,7 @@ impl Exec {
     }
 
     /// Counts a graph operation that ran in another way than by the device's kernels.
+    #[inline]
     pub fn count(&self, name: &'static str, way: Way) {
         self.ran.set(None);
         if let Some(own) = self.device.kernels.get().last() {
@@ -212,6 +221,7 @@ impl Exec {
 
     /// Counts a graph operation that ran by the device's own kernels. (One that gave no
     /// command, such as a view, is not counted.)
+    #[inline]
     pub fn count_native(&self, name: &'static str) {
         if let Some(kernels) = self.ran.take() {
             kernels.counts.add(name, Way::Native);
@@ -298,6 +308,7 @@ impl Exec {
     }
 
     /// Copies elements between any strides, converting the dtype.
+    #[inline]
     pub fn copy(&self, from: Operand<'_>, to: Operand<'_>) -> Result<()> {
         if from.dtype.is_storage() && from.dtype == to.dtype {
             return self.copy_bytes(from, to);

@@ -137,6 +137,7 @@ pub fn op_counts() -> Vec<OpCount> {
 }
 
 /// Sets the counts of [`op_counts`] to zero.
+#[inline]
 pub fn reset_op_counts() {
     for state in std::iter::once(host()).chain(gpus().iter().copied()) {
         state.kernels.get().iter().for_each(|k| k.counts.reset());

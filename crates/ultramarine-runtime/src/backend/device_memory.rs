@@ -120,7 +120,7 @@ impl DeviceState {
     }
 
     /// Frees a buffer that nothing uses any more.
-    pub fn free(&self, handle: *mut c_void, bytes: usize) {
+    pub(super) fn free(&self, handle: *mut c_void, bytes: usize) {
         if let Some(free) = self.table.buffer_free {
             // SAFETY: a handle of this device, given back once.
             unsafe { free(self.handle, handle) };
@@ -159,7 +159,7 @@ impl DeviceState {
         shutdown::ended().is_none().then(|| self.interface(statistics::INTERFACE))?
     }
 
-    /// What is in use, after what the device has passed was given back.
+    /// What is in use, after what the device has completed was given back.
     pub fn memory(&self) -> Result<InUse> {
         self.retire();
         let Some(read) = self.statistics().and_then(|s| s.read) else {

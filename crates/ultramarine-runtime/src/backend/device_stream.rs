@@ -1,17 +1,17 @@
 //! Streams of devices, most of which run ahead of the host.
 //!
 //! What is submitted to a stream gets the next number, and the stream's timeline event
-//! takes that number once the device has passed it. Memory remembers its last uses as
+//! takes that number once the device has completed it. Memory remembers its last uses as
 //! stream and number, so that
 //! - work on another stream waits for what wrote its operands, and an output that takes
 //!   over memory waits for those who still read it;
 //! - the host waits for the number of what it wants to read;
-//! - memory that is dropped early lies in a grave until its last use is passed.
+//! - buffers freed while in use are queued until the device completes their last use.
 //!
 //! A device without events is waited for after each task instead, and one whose
 //! `submit` returns only when all is done needs none of this.
 
-use super::{DeviceState, kernels::Kernels, shutdown, user_kernel::Compiled};
+use super::{DeviceState, pending_free::PendingFree, shutdown};
 use crate::{
     backend::buffer::{Buffer, Use},
     error::{Error, Result},
@@ -23,13 +23,13 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use ultramarine_abi::{device_flag, dlpack::device_type};
+use ultramarine_abi::device_flag;
 
 /// Submissions that a stream may be ahead of its device.
 const MAX_AHEAD: u64 = 256;
 
-/// Bytes in graves of a device above which submitters wait.
-const MAX_BURIED: usize = 512 << 20;
+/// Bytes queued to be freed on a device above which submitters wait.
+const MAX_PENDING_BYTES: usize = 512 << 20;
 
 /// Index of the stream of uploads, which no stream of users has.
 const UPLOADS: u32 = u32::MAX;
@@ -47,8 +47,8 @@ pub struct DeviceStream {
     turn: Mutex<HashMap<*const DeviceStream, u64>>,
     /// The last number that was recorded.
     submitted: AtomicU64,
-    /// The device has passed this number.
-    passed: AtomicU64,
+    /// The device has completed this number.
+    pub(super) completed: AtomicU64,
     /// The host has waited for this number, and nothing had failed.
     confirmed: AtomicU64,
     /// Work of other streams that numbers of this one depend on, not yet confirmed.
@@ -57,9 +57,9 @@ pub struct DeviceStream {
     has_failed: AtomicBool,
     /// The last number at which memory was given back in the stream's order. Who takes memory for
     /// this stream has all other work wait for it.
-    freed: AtomicU64,
-    /// What is given back to the backend when a number is passed.
-    graves: Mutex<VecDeque<(u64, Grave)>>,
+    pub(super) freed: AtomicU64,
+    /// Frees that wait until the device has completed a number.
+    pub(super) pending_frees: Mutex<VecDeque<(u64, PendingFree)>>,
 }
 
 struct Need {
@@ -80,69 +80,6 @@ struct Failure {
 unsafe impl Send for DeviceStream {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceStream {}
-
-/// Something of a backend that must outlive its last use.
-pub enum Grave {
-    /// A buffer of so many bytes (0: not ours), and what else has to be passed.
-    Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 1]>),
-    /// A plan.
-    Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 1]>),
-    /// A user's kernel.
-    Kernel(Compiled, SmallVec<[Use; 1]>),
-}
-
-// SAFETY: handles of buffers, plans and kernels may be freed by any thread.
-unsafe impl Send for Grave {}
-
-/// The last of these uses, if all are of one stream of the device.
-fn one_stream<'a>(uses: &'a [Use], device: &DeviceState) -> Option<&'a Use> {
-    let last = uses.iter().max_by_key(|u| u.number)?;
-    let same = |u: &Use| std::ptr::eq(u.stream, last.stream);
-    (std::ptr::eq(last.stream.device, device) && uses.iter().all(same)).then_some(last)
-}
-
-impl Grave {
-    fn uses(&mut self) -> &mut SmallVec<[Use; 1]> {
-        match self {
-            Grave::Buffer(_, _, _, uses) | Grave::Plan(_, _, uses) | Grave::Kernel(_, uses) => uses,
-        }
-    }
-
-    /// Gives it back now if every use is passed, or if those that are not are of one stream in
-    /// whose order it can be given back; else when the first that is not has been.
-    pub fn close(mut self) {
-        self.uses().retain(|u| !u.stream.knows_passed(u.number));
-        if self.uses().len() > 1 {
-            // Most often only one has not: an upload is long over.
-            self.uses().retain(|u| {
-                u.stream.look();
-                !u.stream.knows_passed(u.number)
-            });
-        }
-        if let Grave::Buffer(device, handle, bytes @ 1.., uses) = &self
-            && device.has_stream_memory()
-            && let Some(last) = one_stream(uses, device)
-        {
-            // Known before anybody can have the memory.
-            last.stream.freed.fetch_max(last.number, Ordering::AcqRel);
-            if device.free_in_order(last.stream, *handle, *bytes) {
-                return;
-            }
-        }
-        if let Some(last) = self.uses().pop() {
-            if let Grave::Buffer(device, _, bytes, _) = &self {
-                device.buried.fetch_add(*bytes, Ordering::Relaxed);
-            }
-            lock(&last.stream.graves).push_back((last.number, self));
-            return;
-        }
-        match self {
-            Grave::Buffer(device, handle, bytes, _) => device.free(handle, bytes),
-            Grave::Plan(kernels, raw, _) => release_plan(kernels, raw),
-            Grave::Kernel(kernel, _) => kernel.release(),
-        }
-    }
-}
 
 impl DeviceStream {
     pub(super) fn new(device: &'static DeviceState) -> Result<DeviceStream> {
@@ -166,17 +103,18 @@ impl DeviceStream {
             event,
             turn: Mutex::default(),
             submitted: AtomicU64::new(0),
-            passed: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
             confirmed: AtomicU64::new(0),
             needs: Mutex::default(),
             failures: Mutex::default(),
             has_failed: AtomicBool::new(false),
             freed: AtomicU64::new(0),
-            graves: Mutex::default(),
+            pending_frees: Mutex::default(),
         })
     }
 
     /// Whether the stream's work may be under way when a submit has returned.
+    #[inline]
     pub fn runs_ahead(&self) -> bool {
         self.device.info.synchronous == 0
     }
@@ -185,19 +123,22 @@ impl DeviceStream {
         self.handle
     }
 
+    #[inline]
     pub fn event(&self) -> *mut c_void {
         self.event
     }
 
     /// Work of this stream that memory taken for it may still be used by, unless it is known to
-    /// be passed: what other streams have to wait for before they use that memory.
+    /// be completed: what other streams have to wait for before they use that memory.
+    #[inline]
     pub fn owes(&'static self) -> Option<Use> {
         let number = self.freed.load(Ordering::Acquire);
         let use_ = Use { stream: self, number, op: "eval" };
-        (self.device.has_stream_memory() && !self.knows_passed(number)).then_some(use_)
+        (self.device.has_stream_memory() && !self.knows_completed(number)).then_some(use_)
     }
 
     /// The number of the last submission.
+    #[inline]
     pub fn last(&self) -> u64 {
         self.submitted.load(Ordering::Acquire)
     }
@@ -258,11 +199,12 @@ impl DeviceStream {
 
     /// Keeps the host from running too far ahead, in numbers or in memory.
     fn hold_back(&self, number: u64) {
-        let ahead = number - self.passed.load(Ordering::Relaxed).min(number);
-        let buried = self.device.buried.load(Ordering::Relaxed);
+        let ahead = number - self.completed.load(Ordering::Relaxed).min(number);
+        let pending_bytes = self.device.pending_bytes.load(Ordering::Relaxed);
         let memory = usize::try_from(self.device.info.memory / 8).unwrap_or(usize::MAX);
-        let most = if memory == 0 { MAX_BURIED } else { memory.clamp(1 << 20, MAX_BURIED) };
-        if ahead > MAX_AHEAD || (buried > most && ahead > 1) {
+        let most =
+            if memory == 0 { MAX_PENDING_BYTES } else { memory.clamp(1 << 20, MAX_PENDING_BYTES) };
+        if ahead > MAX_AHEAD || (pending_bytes > most && ahead > 1) {
             // Failures are raised to those who want the values.
             let _ = self.wait(number - ahead / 2);
         }
@@ -305,10 +247,11 @@ impl DeviceStream {
         Ok(())
     }
 
-    fn knows_passed(&self, number: u64) -> bool {
-        self.passed.load(Ordering::Acquire) >= number
+    pub(super) fn knows_completed(&self, number: u64) -> bool {
+        self.completed.load(Ordering::Acquire) >= number
     }
 
+    #[inline]
     pub fn knows_confirmed(&self, number: u64) -> bool {
         self.confirmed.load(Ordering::Acquire) >= number
     }
@@ -332,7 +275,7 @@ impl DeviceStream {
         self.has_failed.store(true, Ordering::Release);
     }
 
-    /// Waits until the device has passed a number.
+    /// Waits until the device has completed a number.
     pub fn wait(&self, number: u64) -> Result<()> {
         if self.knows_confirmed(number) {
             return Ok(());
@@ -340,7 +283,7 @@ impl DeviceStream {
         shutdown::check_wait(self.device)?;
         self.failure(number)?;
         let outcome = self.block(number).and_then(|done| {
-            // What it waited for on other streams is passed too; has that failed?
+            // What it waited for on other streams is completed too; has that failed?
             let needs: SmallVec<[_; 4]> = lock(&self.needs)
                 .iter()
                 .filter(|n| n.number <= number)
@@ -352,7 +295,7 @@ impl DeviceStream {
         });
         match outcome {
             Ok(done) => {
-                self.passed.fetch_max(done, Ordering::AcqRel);
+                self.completed.fetch_max(done, Ordering::AcqRel);
                 self.confirmed.fetch_max(number, Ordering::AcqRel);
                 self.retire();
                 Ok(())
@@ -364,7 +307,7 @@ impl DeviceStream {
         }
     }
 
-    /// Blocks until a number is passed; returns up to which they are.
+    /// Blocks until a number is completed; returns up to which they are.
     fn block(&self, number: u64) -> Result<u64> {
         let (table, device) = (&self.device.table, self.device.handle);
         let mut error = std::ptr::null_mut();
@@ -384,6 +327,7 @@ impl DeviceStream {
 
     /// Waits for everything that was submitted. An error that was raised before is not
     /// raised again.
+    #[inline]
     pub fn drain(&self) -> Result<()> {
         let last = self.last();
         let outcome = if self.failure(last).is_err() { Ok(()) } else { self.wait(last) };
@@ -392,43 +336,25 @@ impl DeviceStream {
     }
 
     /// After a task: waits for it where there are no events to wait for later.
+    #[inline]
     pub fn settle(&self) -> Result<()> {
         if self.runs_ahead() && self.event.is_null() { self.drain() } else { Ok(()) }
     }
 
     /// Asks the device how far it is.
+    #[inline]
     pub fn look(&self) {
         if let (Some(query), false) = (self.device.table.event_query, self.event.is_null()) {
             // SAFETY: the event is the device's; any thread may ask.
             let value = unsafe { query(self.device.handle, self.event) };
-            self.passed.fetch_max(value.min(self.last()), Ordering::AcqRel);
-        }
-    }
-
-    /// Gives back what the device has passed.
-    pub fn retire(&self) {
-        if lock(&self.graves).is_empty() {
-            return;
-        }
-        self.look();
-        let passed = self.passed.load(Ordering::Acquire);
-        loop {
-            let mut graves = lock(&self.graves);
-            // Nearly in order; what lies behind something later waits with it.
-            let Some((_, grave)) = graves.pop_front_if(|(number, _)| *number <= passed) else {
-                return;
-            };
-            drop(graves);
-            if let Grave::Buffer(device, _, bytes, _) = &grave {
-                device.buried.fetch_sub(*bytes, Ordering::Relaxed);
-            }
-            grave.close();
+            self.completed.fetch_max(value.min(self.last()), Ordering::AcqRel);
         }
     }
 }
 
 impl Use {
-    /// Waits until the device has passed this use.
+    /// Waits until the device has completed this use.
+    #[inline]
     pub fn wait(&self) -> Result<()> {
         self.stream.wait(self.number).map_err(|e| self.explain(e))
     }
@@ -451,12 +377,14 @@ pub(super) struct Streams(Mutex<HashMap<u32, &'static DeviceStream>>);
 impl DeviceState {
     /// The device's side of one of our streams. It lives as long as the process, as
     /// streams do.
+    #[inline]
     pub fn stream(&'static self, stream: crate::device::Stream) -> Result<&'static DeviceStream> {
         self.stream_at(stream.index)
     }
 
     /// The stream on which memory comes back from those who had it: what they still do with it
     /// delays nobody but whoever takes that memory.
+    #[inline]
     pub fn returns(&'static self) -> Result<&'static DeviceStream> {
         self.stream_at(RETURNS)
     }
@@ -483,22 +411,25 @@ impl DeviceState {
     }
 
     /// Our stream that others know by this number, if it is one of ours.
+    #[inline]
     pub fn stream_called(&self, native: u64) -> Option<&'static DeviceStream> {
         self.all_streams().into_iter().find(|stream| stream.native() == Some(native))
     }
 
     /// Waits for what was submitted from one of our streams.
+    #[inline]
     pub fn synchronize(&self, stream: crate::device::Stream) -> Result<()> {
         shutdown::check(self)?;
         let found = lock(&self.streams.0).get(&stream.index).copied();
         found.map_or(Ok(()), |s| s.drain())
     }
 
-    fn all_streams(&self) -> SmallVec<[&'static DeviceStream; 4]> {
+    pub(super) fn all_streams(&self) -> SmallVec<[&'static DeviceStream; 4]> {
         lock(&self.streams.0).values().copied().collect()
     }
 
     /// Waits for all that was submitted to the device; the first error, if any.
+    #[inline]
     pub fn drain(&self) -> Result<()> {
         let mut outcome = Ok(());
         for stream in self.all_streams() {
@@ -508,7 +439,7 @@ impl DeviceState {
     }
 
     /// The last submission of every stream, where these run ahead.
-    fn all_uses(&self) -> SmallVec<[Use; 1]> {
+    pub(super) fn all_uses(&self) -> SmallVec<[Use; 1]> {
         match self.info.synchronous {
             0 => {
                 let last =
@@ -517,43 +448,5 @@ impl DeviceState {
             }
             _ => SmallVec::new(),
         }
-    }
-
-    /// Gives back what the device has passed.
-    pub fn retire(&self) {
-        if shutdown::ended().is_none() {
-            self.all_streams().iter().for_each(|s| s.retire());
-        }
-    }
-}
-
-/// Gives a plan back once nothing that was submitted can use it.
-pub(super) fn bury_plan(kernels: &'static Kernels, raw: *mut c_void) {
-    if raw.is_null() {
-        return;
-    }
-    if kernels.table.device_type == device_type::CPU {
-        return release_plan(kernels, raw);
-    }
-    if shutdown::ended().is_some() {
-        return;
-    }
-    let device =
-        super::gpus().iter().find(|d| d.kernels.get().iter().any(|k| std::ptr::eq(*k, kernels)));
-    let uses = device.map_or_else(SmallVec::new, |d| d.all_uses());
-    Grave::Plan(kernels, raw, uses).close();
-}
-
-/// Likewise a user's kernel.
-pub(super) fn bury_kernel(device: &'static DeviceState, kernel: Compiled) {
-    if shutdown::ended().is_none() {
-        Grave::Kernel(kernel, device.all_uses()).close();
-    }
-}
-
-fn release_plan(kernels: &Kernels, raw: *mut c_void) {
-    if let Some(release) = kernels.table.plan_release {
-        // SAFETY: made by this table's device, released once, and no command uses it.
-        unsafe { release(kernels.handle, raw) };
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{DeviceState, DeviceStream, shutdown};
 use crate::{
-    backend::buffer::Use,
+    backend::buffer::{Buffer, Use},
     error::{Error, Result},
     host,
 };
@@ -45,7 +45,7 @@ impl DeviceState {
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the device is open; the block says its size and is read during the call.
         let code = unsafe { import(self.handle, block, &mut handle, &mut error) };
-        self.judge("from_dlpack", code, host::check("import", code, error))?;
+        self.explain("from_dlpack", code, host::check("import", code, error))?;
         let pointer = match self.table.buffer_host_pointer {
             // SAFETY: the handle was just made by this device.
             Some(f) => unsafe { f(self.handle, handle) as *mut u8 },
@@ -59,7 +59,7 @@ impl DeviceState {
     ///
     /// # Errors
     /// [`Error::BufferDevice`] where the backend does not give it.
-    pub fn export(&self, handle: *mut c_void, kind: u32) -> Result<ForeignMemory> {
+    pub fn export(&self, buffer: &Buffer, kind: u32) -> Result<ForeignMemory> {
         shutdown::check(self)?;
         let export = self.memory_interface().filter(|i| i.exports >> kind & 1 == 1);
         let Some(export) = export.and_then(|i| i.export) else {
@@ -70,8 +70,8 @@ impl DeviceState {
         block.size = size_of::<ForeignMemory>() as u32;
         let mut error = std::ptr::null_mut();
         // SAFETY: the device is open, the handle is its own, and the struct says its size.
-        let code = unsafe { export(self.handle, handle, kind, &mut block, &mut error) };
-        self.judge("__dlpack__", code, host::check("export", code, error))?;
+        let code = unsafe { export(self.handle, buffer.handle(), kind, &mut block, &mut error) };
+        self.explain("__dlpack__", code, host::check("export", code, error))?;
         Ok(block)
     }
 
@@ -82,7 +82,7 @@ impl DeviceState {
     }
 
     /// What the backend says of memory is about its device, unless memory ran out.
-    fn judge(&self, op: &str, code: Status, outcome: Result<()>) -> Result<()> {
+    fn explain(&self, op: &str, code: Status, outcome: Result<()>) -> Result<()> {
         outcome.map_err(|e| match (code, e) {
             (status::OUT_OF_MEMORY | status::FORKED, e) => e,
             (_, Error::Memory(words)) => Error::Memory(words),
@@ -104,8 +104,14 @@ impl DeviceStream {
         Some(unsafe { ask(self.device.handle, self.handle()) }).filter(|native| *native != 0)
     }
 
-    /// Makes the backend's stream wait for a foreign one; for a call within a submission.
-    pub fn wait_foreign(&self, stream: *mut c_void, foreign: u64) -> Result<()> {
+    /// Makes the backend's stream wait for a foreign one.
+    ///
+    /// # Safety
+    /// `stream` is what [`DeviceStream::submit`] gives to its call, which is under way.
+    ///
+    /// # Errors
+    /// The backend's own.
+    pub unsafe fn wait_foreign(&self, stream: *mut c_void, foreign: u64) -> Result<()> {
         let wait = self.device.memory_interface().and_then(|i| i.wait_foreign);
         let Some(wait) = wait else { return Err(self.device.lacks("wait_foreign")) };
         let mut error = std::ptr::null_mut();
@@ -116,7 +122,7 @@ impl DeviceStream {
 }
 
 impl Use {
-    /// Makes a foreign native stream wait until the device has passed this use, whether or not
+    /// Makes a foreign native stream wait until the device has completed this use, whether or not
     /// it failed. Where that cannot be, the host waits.
     pub fn signal(&self, foreign: u64) -> Result<()> {
         let device = self.stream.device;

@@ -11,6 +11,7 @@ mod device_memory;
 mod device_stream;
 mod foreign;
 mod kernels;
+mod pending_free;
 mod plan;
 pub mod registration;
 pub mod registry;
@@ -24,12 +25,13 @@ pub mod value;
 pub use call::{Exec, Operand, Stats, reset_stats, stats};
 pub use counts::{OpCount, Way, op_counts, reset_op_counts};
 pub use device_memory::Limit;
-pub use device_stream::{DeviceStream, Grave};
+pub use device_stream::DeviceStream;
+pub use pending_free::PendingFree;
 pub use plan::{Plan, PlanKey, WordHasher};
 pub use registry::{BackendInfo, backends, by_name, gpus, host, register};
-pub use strict::{may_resort, set_strict, strict};
+pub use strict::{may_fall_back, set_strict, strict};
 pub use transfer::{copy_buffer, on_device};
-pub use user_kernel::{Argument, KernelFacts, KernelSource, UserKernel, show_languages};
+pub use user_kernel::{Argument, KernelProperties, KernelSource, UserKernel, show_languages};
 
 use crate::device::{Device, DeviceType};
 use core::ffi::{CStr, c_void};
@@ -55,7 +57,7 @@ pub struct DeviceState {
     /// For copies without a stream, one at a time.
     copies: Mutex<()>,
     /// Bytes of dropped buffers that commands still use.
-    buried: AtomicUsize,
+    pending_bytes: AtomicUsize,
     info: abi::DeviceInfo,
     /// What makes plans and runs commands.
     kernels: KernelList,
@@ -97,7 +99,7 @@ impl DeviceState {
             handle,
             streams: Streams::default(),
             copies: Mutex::default(),
-            buried: AtomicUsize::new(0),
+            pending_bytes: AtomicUsize::new(0),
             info,
             kernels: KernelList::new(own),
             fused: own.fused.is_some(),
@@ -121,12 +123,14 @@ impl DeviceState {
     }
 
     /// What it says of itself: its name, bytes of memory and of the largest buffer (0: unknown).
+    #[inline]
     pub fn facts(&self) -> (String, u64, u64) {
         (self.description(), self.info.memory, self.info.max_buffer)
     }
 
     /// Whether arrays of a dtype can lie in its memory. (A backend that does not say takes
     /// all.)
+    #[inline]
     pub fn stores(&self, dtype: crate::Dtype) -> bool {
         // Numbers that are only stored are bytes there.
         let dtype = if dtype.is_storage() { crate::Dtype::Uint8 } else { dtype };
@@ -134,16 +138,19 @@ impl DeviceState {
     }
 
     /// Most instructions of a fused program; 0 when the backend takes none.
+    #[inline]
     pub fn fused_limit(&self) -> usize {
         if self.fused { self.info.fused_max_instructions as usize } else { 0 }
     }
 
     /// Most inputs of a fused program.
+    #[inline]
     pub fn fused_inputs(&self) -> usize {
         self.info.fused_max_inputs as usize
     }
 
     /// Whether commands carry the events that their inputs wait for.
+    #[inline]
     pub fn waits_in_commands(&self) -> bool {
         self.info.flags & abi::device_flag::WAITS_IN_COMMANDS != 0
     }

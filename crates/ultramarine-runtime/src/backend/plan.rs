@@ -1,6 +1,6 @@
 //! Plans: prepared once per op, dtypes, ranks and layout classes.
 
-use super::{DeviceState, call::Operand, device_stream, is_refusal, kernels::Kernels};
+use super::{DeviceState, call::Operand, is_refusal, kernels::Kernels, pending_free};
 use crate::{dtype::Dtype, error::Result, host, log, shape, sync::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
@@ -60,7 +60,7 @@ unsafe impl Sync for Plan {}
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        device_stream::bury_plan(self.kernels, self.raw);
+        pending_free::free_plan(self.kernels, self.raw);
     }
 }
 
@@ -102,6 +102,7 @@ impl PlanCache {
     }
 
     /// Forgets all plans; those in use live until their use ends.
+    #[inline]
     pub fn clear(&self) {
         let mut cached = lock(&self.0);
         cached.generation += 1;

@@ -24,7 +24,7 @@ impl Registration {
     ///
     /// # Errors
     /// [`Error::Runtime`] where this thread holds it already: from within a filter or a plugin.
-    pub fn take() -> Result<Registration> {
+    pub fn begin() -> Result<Registration> {
         register_fork_hook();
         let me = std::thread::current().id();
         let mut owner = lock(&OWNER);

@@ -103,6 +103,7 @@ fn start_host() -> (&'static DeviceState, &'static Entry) {
 }
 
 /// The states of all GPUs that are there.
+#[inline]
 pub fn gpus() -> &'static [&'static DeviceState] {
     &current().gpus
 }
@@ -139,6 +140,7 @@ pub fn unknown(device: Device, hint: &str) -> Error {
 }
 
 /// The loaded backends, the built-in CPU first. Loads nothing.
+#[inline]
 pub fn backends() -> Vec<BackendInfo> {
     std::iter::once(host_entry())
         .chain(current().entries.iter().copied())
@@ -147,6 +149,7 @@ pub fn backends() -> Vec<BackendInfo> {
 }
 
 /// The backend that serves a device (on cpu:0 the built-in one, on which others may lie).
+#[inline]
 pub fn backend_of(device: &DeviceState) -> Option<BackendInfo> {
     std::iter::once(host_entry())
         .chain(current().entries.iter().copied())
@@ -155,6 +158,7 @@ pub fn backend_of(device: &DeviceState) -> Option<BackendInfo> {
 }
 
 /// The loaded backend of a name; the built-in one comes last. Loads nothing.
+#[inline]
 pub fn by_name(name: &str) -> Option<BackendInfo> {
     let built_in = || Some(&host_entry().info).filter(|i| i.name == name).cloned();
     loaded(name).or_else(built_in)
@@ -180,10 +184,12 @@ pub fn about(path: &std::path::Path) -> Vec<String> {
 }
 
 /// The backend of a name, unless it is the built-in one.
+#[inline]
 pub fn loaded(name: &str) -> Option<BackendInfo> {
     current().entries.iter().find(|e| e.info.name == name).map(|e| e.info.clone())
 }
 
+#[inline]
 pub fn kind_of(device_type: i32) -> DeviceType {
     if device_type == device_type::CPU { DeviceType::Cpu } else { DeviceType::Gpu }
 }
@@ -212,8 +218,9 @@ fn linked(started: &start::Started) -> BackendInfo {
 /// # Errors
 /// [`Error::Runtime`] with the backend's own words when it does not start, or when
 /// its version of the contract is not ours.
+#[inline]
 pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
-    let registration = Registration::take()?;
+    let registration = Registration::begin()?;
     let started = start::start(init, None).map_err(start::Refusal::into_error)?;
     let info = linked(&started);
     Ok(add(&registration, &started, info, true).map_err(start::Refusal::into_error)?.devices)
@@ -270,6 +277,7 @@ fn same(a: &abi::DeviceIdentity, b: &abi::DeviceIdentity) -> bool {
 
 /// Whether a registered backend serves the device.
 #[cfg(feature = "loader")]
+#[inline]
 pub fn serves(identity: &abi::DeviceIdentity) -> bool {
     current().gpus.iter().any(|d| same(&d.info.identity, identity))
 }

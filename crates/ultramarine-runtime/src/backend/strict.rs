@@ -31,6 +31,6 @@ pub fn set_strict(on: bool, allow: &[&str]) {
 }
 
 /// Whether an operation may go from its device to the CPU.
-pub fn may_resort(op: &str) -> bool {
+pub fn may_fall_back(op: &str) -> bool {
     !strict() || ALLOWED.read().unwrap_or_else(PoisonError::into_inner).contains(op)
 }

@@ -21,6 +21,7 @@ fn autoload() {}
 
 /// The remedy where a device is missing.
 #[cfg(not(feature = "loader"))]
+#[inline]
 pub fn hint() -> String {
     " This program was built without the loader: it has only backends that are linked in."
         .to_owned()
@@ -58,6 +59,7 @@ pub fn device_count(kind: DeviceType) -> usize {
 }
 
 /// Whether a device can be used.
+#[inline]
 pub fn is_available(device: Device) -> bool {
     get(device).is_ok()
 }
@@ -66,6 +68,7 @@ pub fn is_available(device: Device) -> bool {
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
+#[inline]
 pub fn backend_of(device: Device) -> Result<BackendInfo> {
     let state = get(device)?;
     registry::backend_of(state).ok_or_else(|| registry::unknown(device, &hint()))

@@ -109,6 +109,7 @@ impl Dtype {
     }
 
     /// The dtype of derivatives of such an array: its own, or float32 for a storage dtype.
+    #[inline]
     pub const fn derivative(self) -> Dtype {
         if self.is_storage() { Dtype::Float32 } else { self }
     }
@@ -165,6 +166,7 @@ impl Dtype {
 
     /// The flag that a DLPack tensor of this dtype has besides its type: that elements of less
     /// than 8 bits are padded to a byte each; else 0.
+    #[inline]
     pub const fn dl_flags(self) -> u64 {
         match self.storage() {
             Some(s) if matches!(s.packing, Packing::Byte) && s.format.bits() < 8 => {
@@ -177,6 +179,7 @@ impl Dtype {
 
 impl Storage {
     /// DLPack's name of it.
+    #[inline]
     pub const fn to_dl(self) -> DLDataType {
         let lanes = if matches!(self.packing, Packing::Pair) { 2 } else { 1 };
         DLDataType { code: self.dl, bits: self.format.bits() as u8, lanes }
@@ -185,6 +188,7 @@ impl Storage {
 
 impl Format {
     /// Bits of a number.
+    #[inline]
     pub const fn bits(self) -> u32 {
         self.exponent + self.mantissa + self.is_signed() as u32
     }

@@ -82,9 +82,9 @@ static DONE: AtomicBool = AtomicBool::new(false);
 /// [`Error::Value`] for a glob that is none; [`Error::Runtime`] from within a filter.
 pub fn load_all(options: &LoadOptions<'_>) -> Result<Vec<BackendInfo>> {
     let wanted = Wanted::new(options)?;
-    let turn = Registration::take()?;
+    let registration = Registration::begin()?;
     DONE.store(true, Ordering::Release);
-    Ok(pipeline::run(&turn, pipeline::found(None), &wanted))
+    Ok(pipeline::run(&registration, pipeline::found(None), &wanted))
 }
 
 /// Loads the best variant of one backend in the [`search_paths`], unless one is loaded.
@@ -92,13 +92,13 @@ pub fn load_all(options: &LoadOptions<'_>) -> Result<Vec<BackendInfo>> {
 /// # Errors
 /// [`Error::Runtime`] with the reasons if none can be loaded.
 pub fn load_best(name: &str) -> Result<BackendInfo> {
-    let turn = Registration::take()?;
+    let registration = Registration::begin()?;
     if let Some(loaded) = registry::loaded(name) {
         return Ok(loaded);
     }
     let found = pipeline::found(Some(name));
     let paths: Vec<_> = found.iter().map(|f| f.path.clone()).collect();
-    let loaded = pipeline::run(&turn, found, &Wanted::all());
+    let loaded = pipeline::run(&registration, found, &Wanted::all());
     if let Some(info) = loaded.into_iter().next() {
         return Ok(info);
     }
@@ -130,9 +130,10 @@ fn one_of(places: &[String]) -> String {
 pub fn load(path: impl AsRef<Path>) -> Result<BackendInfo> {
     let path = path.as_ref();
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let turn = Registration::take()?;
+    let registration = Registration::begin()?;
     let found = Found { path: path.clone(), rule: Rule::Explicit };
-    if let Some(info) = pipeline::run(&turn, vec![found], &Wanted::all()).into_iter().next() {
+    if let Some(info) = pipeline::run(&registration, vec![found], &Wanted::all()).into_iter().next()
+    {
         return Ok(info);
     }
     let candidate = report().candidates.into_iter().find(|c| c.path == path);
@@ -165,13 +166,13 @@ fn off() -> bool {
 
 #[cold]
 fn autoload_slowly() {
-    // A filter or a plugin may ask for devices while it is this thread's turn.
+    // A filter or a plugin may ask for devices while this thread holds the registration lock.
     if off() || Registration::is_mine() {
         return;
     }
-    let Ok(turn) = Registration::take() else { return };
+    let Ok(registration) = Registration::begin() else { return };
     if !DONE.load(Ordering::Acquire) {
-        pipeline::run(&turn, pipeline::found(None), &Wanted::all());
+        pipeline::run(&registration, pipeline::found(None), &Wanted::all());
         DONE.store(true, Ordering::Release);
     }
 }

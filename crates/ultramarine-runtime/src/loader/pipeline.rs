@@ -170,7 +170,11 @@ fn stage<T>(
 }
 
 /// Looks at all candidates, and loads the best of each name. Returns what it loaded.
-pub(super) fn run(turn: &Registration, found: Vec<Found>, wanted: &Wanted<'_>) -> Vec<BackendInfo> {
+pub(super) fn run(
+    registration: &Registration,
+    found: Vec<Found>,
+    wanted: &Wanted<'_>,
+) -> Vec<BackendInfo> {
     let host = library::host();
     let mut works: Vec<Work> = found.into_iter().map(Work::new).collect();
     let mut seen: Vec<(FileId, PathBuf)> = Vec::new();
@@ -193,7 +197,7 @@ pub(super) fn run(turn: &Registration, found: Vec<Found>, wanted: &Wanted<'_>) -
             work.plugin = None;
         }
     }
-    let loaded = choose(turn, &mut works, wanted);
+    let loaded = choose(registration, &mut works, wanted);
     for work in works {
         work.record.log();
         work.record.record();
@@ -352,7 +356,11 @@ fn ask(work: &mut Work, filter: &Filter<'_>) -> Result<(), Reason> {
 }
 
 /// Starts the candidates that are left by score, from high to low; in each name until one works.
-fn choose(turn: &Registration, works: &mut [Work], wanted: &Wanted<'_>) -> Vec<BackendInfo> {
+fn choose(
+    registration: &Registration,
+    works: &mut [Work],
+    wanted: &Wanted<'_>,
+) -> Vec<BackendInfo> {
     let mut order: Vec<usize> = (0..works.len()).filter(|i| works[*i].plugin.is_some()).collect();
     // Stable: of equals the one found first, in an earlier directory, is first.
     order.sort_by_key(|i| std::cmp::Reverse(works[*i].record.score));
@@ -368,7 +376,8 @@ fn choose(turn: &Registration, works: &mut [Work], wanted: &Wanted<'_>) -> Vec<B
         if outscored.is_none() {
             continue;
         }
-        let started = stage(work, Stage::Init, |work| launch(turn, work, plugin, &info, wanted));
+        let started =
+            stage(work, Stage::Init, |work| launch(registration, work, plugin, &info, wanted));
         if let Some(backend) = started {
             work.record.stage = Stage::Registered;
             work.record.outcome = Outcome::Loaded;
@@ -405,7 +414,7 @@ fn duplicate() -> Reason {
 
 /// Calls init, checks what it filled in, and registers its devices.
 fn launch(
-    turn: &Registration,
+    registration: &Registration,
     work: &Work,
     plugin: Plugin,
     info: &BackendAbiInfo,
@@ -433,5 +442,5 @@ fn launch(
         descriptions: Vec::new(),
         path: Some(work.record.path.clone()),
     };
-    registry::add(turn, &started, backend, wanted.duplicates).map_err(refused)
+    registry::add(registration, &started, backend, wanted.duplicates).map_err(refused)
 }

@@ -1,6 +1,5 @@
-//! Releases of others' memory that a job causes. They run code of strangers, who may wait for
-//! locks of theirs (an interpreter's, say), so they wait until the job has left its stream: a fork, or
-//! whoever holds such a lock and waits for the stream, would else wait for ever.
+//! Defers deleters of imported memory until the job ends, because they run foreign code. That code may wait for a lock
+//! of its own, such as an interpreter's, whose holder waits for the job's stream; a fork waits for the stream, too.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -11,8 +10,8 @@ type Release = Box<dyn Any + Send>;
 thread_local! {
     /// Whether this thread is inside of a job.
     static IN_JOB: Cell<bool> = const { Cell::new(false) };
-    /// What the jobs of this thread left behind.
-    static LATE: RefCell<Vec<Release>> = const { RefCell::new(Vec::new()) };
+    /// Deleters that the jobs of this thread deferred.
+    static DEFERRED: RefCell<Vec<Release>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether this thread is inside of a job: it owns a stream.
@@ -29,7 +28,7 @@ pub fn job(f: impl FnOnce()) {
     IN_JOB.set(before);
 }
 
-/// Releases what a stranger owns: now, or inside of a job once that is over.
+/// Drops a foreign owner: at once, or inside of a job when the job is over.
 #[inline]
 pub fn drop_outside<T: Send + 'static>(release: T) {
     if in_job() { keep(Box::new(release)) } else { drop(release) }
@@ -39,20 +38,21 @@ pub fn drop_outside<T: Send + 'static>(release: T) {
 #[cold]
 fn keep(release: Release) {
     let mut release = Some(release);
-    let _ = LATE.try_with(|late| late.borrow_mut().extend(release.take()));
+    let _ = DEFERRED.try_with(|late| late.borrow_mut().extend(release.take()));
 }
 
-/// How much waits to be released by this thread.
+/// Number of deleters that this thread has deferred.
+#[inline]
 pub fn waiting() -> usize {
-    LATE.try_with(|late| late.borrow().len()).unwrap_or(0)
+    DEFERRED.try_with(|late| late.borrow().len()).unwrap_or(0)
 }
 
-/// Releases what the jobs of this thread left behind. Call it without locks and without a
-/// stream. In jobs it does nothing.
+/// Runs the deleters that this thread deferred. Call it without locks and without a stream. Inside of a job it does
+/// nothing.
 #[inline]
 pub fn release() {
     if waiting() > 0 && !in_job() {
-        let late = LATE.try_with(RefCell::take);
+        let late = DEFERRED.try_with(RefCell::take);
         drop(late);
     }
 }

@@ -37,7 +37,7 @@ pub type Job = Box<dyn FnOnce() + Send>;
 const MAX_QUEUED: usize = 64;
 
 /// Releases of others' memory that may wait while there are jobs.
-const MOST_LATE: usize = 16;
+const MOST_DEFERRED: usize = 16;
 
 /// How long a stream's worker waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(2);
@@ -110,6 +110,7 @@ fn set_default_of(stream: Stream) {
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
+#[inline]
 pub fn new_stream(device: Device) -> Result<Stream> {
     devices::get(device)?;
     let stream = write(|r| r.add(device));
@@ -118,6 +119,7 @@ pub fn new_stream(device: Device) -> Result<Stream> {
 }
 
 /// A stream for a thread, until it gives it back.
+#[inline]
 pub fn take(device: Device) -> Stream {
     write(|r| match r.free.iter().position(|s| s.device == device) {
         Some(i) => r.free.swap_remove(i),
@@ -137,6 +139,7 @@ pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
 /// # Errors
 /// That of work which a device did after its submission had been taken, and which nobody
 /// has waited for yet.
+#[inline]
 pub fn synchronize(stream: Stream) -> Result<()> {
     if let Some(state) = state(stream) {
         state.drain();
@@ -157,6 +160,7 @@ pub fn synchronize_all() {
 }
 
 /// Whether nothing runs or waits on any stream.
+#[inline]
 pub fn all_idle() -> bool {
     let idle = |state: &StreamState| {
         let queue = lock(&state.queue);
@@ -166,11 +170,13 @@ pub fn all_idle() -> bool {
 }
 
 /// Whether there is such a stream.
+#[inline]
 pub fn exists(stream: Stream) -> bool {
     read(|r| r.streams.get(stream.index as usize).map(|s| s.0 == stream)).unwrap_or(false)
 }
 
 /// The queue of a stream, if there is such a stream.
+#[inline]
 pub fn state(stream: Stream) -> Option<Arc<StreamState>> {
     read(|r| r.streams.get(stream.index as usize).map(|s| s.1.clone()))
 }
@@ -191,6 +197,7 @@ impl Drop for Ownership {
 
 impl StreamState {
     /// Takes the stream for the calling thread, if nothing runs or waits on it.
+    #[inline]
     pub fn try_own(self: &Arc<Self>) -> Option<Ownership> {
         let mut queue = lock(&self.queue);
         if queue.busy || !queue.jobs.is_empty() {
@@ -201,6 +208,7 @@ impl StreamState {
     }
 
     /// Queues a job for the stream's worker.
+    #[inline]
     pub fn push(self: &Arc<Self>, job: Job) {
         let mut queue = lock(&self.queue);
         queue.jobs.push_back(job);
@@ -265,7 +273,7 @@ impl StreamState {
     fn work(self: &Arc<Self>) {
         let mut queue = lock(&self.queue);
         loop {
-            if deferred::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_LATE } {
+            if deferred::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED } {
                 // Strangers may take their time: who queues jobs meanwhile gets another worker.
                 queue.worker = false;
                 if !queue.jobs.is_empty() {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static DEFAULT: AtomicU32 = AtomicU32::new(Device::CPU.pack());
 
 /// The device that operations run on unless told otherwise.
+#[inline]
 pub fn default_device() -> Device {
     scoped_device().unwrap_or_else(default_of_all)
 }
@@ -48,6 +49,7 @@ pub struct Scope {
 
 impl Scope {
     /// Enters the scope of a stream.
+    #[inline]
     pub fn new(stream: Stream) -> Scope {
         let (device, stream) = swap_scope(Some(stream.device), Some(stream));
         Scope { device, stream, _thread: std::marker::PhantomData }
@@ -80,6 +82,7 @@ thread_local! {
         const { Scoped { device: Cell::new(None), stream: Cell::new(None), recent: Cell::new(None) } };
 }
 
+#[inline]
 pub fn swap_scope(
     device: Option<Device>,
     stream: Option<Stream>,
@@ -94,6 +97,7 @@ pub fn scoped_device() -> Option<Device> {
 }
 
 /// Changes the device of the scope that this thread is in.
+#[inline]
 pub fn set_scoped_device(device: Device) {
     SCOPED.with(|s| s.device.set(Some(device)));
 }
@@ -128,6 +132,7 @@ pub fn current() -> (Stream, bool) {
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
+#[inline]
 pub fn default_stream(device: Device) -> Result<Stream> {
     devices::get(device)?;
     Ok(scoped().filter(|s| s.device == device).unwrap_or_else(|| default_of(device)))
@@ -136,6 +141,7 @@ pub fn default_stream(device: Device) -> Result<Stream> {
 /// Makes `stream` the default stream of its device (inside a [`Scope`] of
 /// that device, of the scope). Threads that already used the old default keep it
 /// until they change device.
+#[inline]
 pub fn set_default_stream(stream: Stream) {
     if scoped().is_some_and(|s| s.device == stream.device) {
         SCOPED.with(|s| s.stream.set(Some(stream)));

@@ -74,7 +74,7 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     if exec.device.is_host() {
         return Err(refusal.error());
     }
-    if !backend::may_resort(name) {
+    if !backend::may_fall_back(name) {
         return Err(refusal.strict());
     }
     let value = on_cpu(exec, node, inputs)?;

@@ -96,7 +96,7 @@ pub(in super::super) unsafe extern "C" fn kernel_facts(
     unsafe {
         with_call(NAME, host_call, error, |state| {
             let kernel = known(state, NAME, handle)?;
-            let facts = state.exec.kernel_facts(&kernel)?;
+            let facts = state.exec.kernel_properties(&kernel)?;
             let facts = KernelFacts {
                 size: size_of::<KernelFacts>() as u32,
                 max_group: facts.max_group,

@@ -193,7 +193,8 @@ impl Arrival {
             };
         }
         stream.submit("from_dlpack", iter::empty(), iter::once(buffer), |native| match self.after {
-            Some(foreign) => stream.wait_foreign(native, foreign),
+            // SAFETY: the stream that this submission was given.
+            Some(foreign) => unsafe { stream.wait_foreign(native, foreign) },
             None => Ok(()),
         })
     }
@@ -324,7 +325,8 @@ impl Behind {
             Behind::Theirs(foreign, state) => (state.returns()?, Some(foreign)),
         };
         stream.submit("__dlpack__", iter::empty(), iter::once(buffer), |native| match foreign {
-            Some(foreign) => stream.wait_foreign(native, foreign),
+            // SAFETY: the stream that this submission was given.
+            Some(foreign) => unsafe { stream.wait_foreign(native, foreign) },
             None => Ok(()),
         })
     }
@@ -371,7 +373,7 @@ pub(super) fn export(
         0 => None,
         _ => {
             let kind = kinds::kind_of("__dlpack__", state.dl.device_type)?;
-            Some(state.export(buffer.handle(), kind)?)
+            Some(state.export(buffer, kind)?)
         }
     };
     let behind = block.and_then(|_| Behind::of(waiting, state));

@@ -3,7 +3,7 @@
 mod cache;
 mod source;
 
-use super::{DeviceState, Exec, Operand, call, device_stream, shutdown, transfer};
+use super::{DeviceState, Exec, Operand, call, pending_free, shutdown, transfer};
 use crate::{
     backend::buffer::BufferRef,
     backend::value::Value,
@@ -71,7 +71,7 @@ impl KernelSource<'_> {
 
 /// What a device says of a kernel; 0 is unknown.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct KernelFacts {
+pub struct KernelProperties {
     /// Most threads of a group.
     pub max_group: u32,
     /// Sizes of groups that suit the device are multiples of this.
@@ -115,7 +115,7 @@ impl Compiled {
 pub struct UserKernel {
     /// Taken when it is dropped.
     compiled: Option<Compiled>,
-    facts: OnceLock<KernelFacts>,
+    facts: OnceLock<KernelProperties>,
 }
 
 impl std::fmt::Debug for UserKernel {
@@ -127,7 +127,7 @@ impl std::fmt::Debug for UserKernel {
 impl Drop for UserKernel {
     fn drop(&mut self) {
         if let Some(compiled) = self.compiled.take() {
-            device_stream::bury_kernel(compiled.device, compiled);
+            pending_free::free_kernel(compiled.device, compiled);
         }
     }
 }
@@ -242,10 +242,10 @@ fn compile(
 }
 
 /// Whether a group is one for the kernel.
-fn judge(
+fn check_group(
     op: &str,
     device: &DeviceState,
-    facts: &KernelFacts,
+    facts: &KernelProperties,
     group: [u32; 3],
     shared: u32,
 ) -> Result<()> {
@@ -339,11 +339,11 @@ impl Exec {
     }
 
     /// What the device says of a kernel; zeros if it says nothing.
-    pub fn kernel_facts(&self, kernel: &UserKernel) -> Result<KernelFacts> {
+    pub fn kernel_properties(&self, kernel: &UserKernel) -> Result<KernelProperties> {
         if let Some(known) = kernel.facts.get() {
             return Ok(*known);
         }
-        let Some(compiled) = &kernel.compiled else { return Ok(KernelFacts::default()) };
+        let Some(compiled) = &kernel.compiled else { return Ok(KernelProperties::default()) };
         let mut told = abi::KernelInfo {
             size: size_of::<abi::KernelInfo>() as u32,
             ..abi::KernelInfo::default()
@@ -355,7 +355,7 @@ impl Exec {
             let code = unsafe { info(compiled.device.handle, compiled.raw, &mut told, &mut error) };
             host::check("info", code, error)?;
         }
-        let facts = KernelFacts {
+        let facts = KernelProperties {
             max_group: told.max_threads,
             group_multiple: told.thread_multiple,
             max_shared: told.max_shared,
@@ -384,8 +384,8 @@ impl Exec {
         group: [u32; 3],
         shared: u32,
     ) -> Result<()> {
-        let facts = self.kernel_facts(kernel)?;
-        judge(self.op.get(), self.device, &facts, group, shared)?;
+        let facts = self.kernel_properties(kernel)?;
+        check_group(self.op.get(), self.device, &facts, group, shared)?;
         let Some(Compiled { interface: KernelInterface { launch: Some(launch), .. }, raw, .. }) =
             kernel.compiled
         else {

@@ -1,0 +1,140 @@
+//! Deferred free: what a backend gave and a command may still use is freed once the device has completed its last use.
+
+use super::{
+    DeviceState, buffer::Use, device_stream::DeviceStream, kernels::Kernels, shutdown,
+    user_kernel::Compiled,
+};
+use crate::sync::lock;
+use core::ffi::c_void;
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+use ultramarine_abi::dlpack::device_type;
+
+/// Something of a backend that must outlive its last use, with the uses that the device must complete first.
+pub enum PendingFree {
+    /// A buffer: its device, its handle, its size in bytes (0 if imported).
+    Buffer(&'static DeviceState, *mut c_void, usize, SmallVec<[Use; 1]>),
+    /// A plan.
+    Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 1]>),
+    /// A user's kernel.
+    Kernel(Compiled, SmallVec<[Use; 1]>),
+}
+
+// SAFETY: handles of buffers, plans and kernels may be freed by any thread.
+unsafe impl Send for PendingFree {}
+
+/// The last of these uses, if all are of one stream of the device.
+fn one_stream<'a>(uses: &'a [Use], device: &DeviceState) -> Option<&'a Use> {
+    let last = uses.iter().max_by_key(|u| u.number)?;
+    let same = |u: &Use| std::ptr::eq(u.stream, last.stream);
+    (std::ptr::eq(last.stream.device, device) && uses.iter().all(same)).then_some(last)
+}
+
+impl PendingFree {
+    fn uses(&mut self) -> &mut SmallVec<[Use; 1]> {
+        match self {
+            PendingFree::Buffer(_, _, _, uses)
+            | PendingFree::Plan(_, _, uses)
+            | PendingFree::Kernel(_, uses) => uses,
+        }
+    }
+
+    /// Frees it now if every use is completed, or if the open ones are on one stream in whose order the backend frees
+    /// memory; else it is queued until the device completes the last of them.
+    pub fn release(mut self) {
+        self.uses().retain(|u| !u.stream.knows_completed(u.number));
+        if self.uses().len() > 1 {
+            // Most often only one has not: an upload is long over.
+            self.uses().retain(|u| {
+                u.stream.look();
+                !u.stream.knows_completed(u.number)
+            });
+        }
+        if let PendingFree::Buffer(device, handle, bytes @ 1.., uses) = &self
+            && device.has_stream_memory()
+            && let Some(last) = one_stream(uses, device)
+        {
+            // Known before anybody can have the memory.
+            last.stream.freed.fetch_max(last.number, Ordering::AcqRel);
+            if device.free_in_order(last.stream, *handle, *bytes) {
+                return;
+            }
+        }
+        if let Some(last) = self.uses().pop() {
+            if let PendingFree::Buffer(device, _, bytes, _) = &self {
+                device.pending_bytes.fetch_add(*bytes, Ordering::Relaxed);
+            }
+            lock(&last.stream.pending_frees).push_back((last.number, self));
+            return;
+        }
+        match self {
+            PendingFree::Buffer(device, handle, bytes, _) => device.free(handle, bytes),
+            PendingFree::Plan(kernels, raw, _) => release_plan(kernels, raw),
+            PendingFree::Kernel(kernel, _) => kernel.release(),
+        }
+    }
+}
+
+impl DeviceStream {
+    /// Frees what the device has completed the last use of.
+    pub fn retire(&self) {
+        if lock(&self.pending_frees).is_empty() {
+            return;
+        }
+        self.look();
+        let completed = self.completed.load(Ordering::Acquire);
+        loop {
+            let mut pending_frees = lock(&self.pending_frees);
+            // Nearly in order; what lies behind something later waits with it.
+            let Some((_, pending)) = pending_frees.pop_front_if(|(number, _)| *number <= completed)
+            else {
+                return;
+            };
+            drop(pending_frees);
+            if let PendingFree::Buffer(device, _, bytes, _) = &pending {
+                device.pending_bytes.fetch_sub(*bytes, Ordering::Relaxed);
+            }
+            pending.release();
+        }
+    }
+}
+
+impl DeviceState {
+    /// Frees what the device has completed the last use of.
+    pub fn retire(&self) {
+        if shutdown::ended().is_none() {
+            self.all_streams().iter().for_each(|s| s.retire());
+        }
+    }
+}
+
+/// Gives a plan back once nothing that was submitted can use it.
+pub(super) fn free_plan(kernels: &'static Kernels, raw: *mut c_void) {
+    if raw.is_null() {
+        return;
+    }
+    if kernels.table.device_type == device_type::CPU {
+        return release_plan(kernels, raw);
+    }
+    if shutdown::ended().is_some() {
+        return;
+    }
+    let device =
+        super::gpus().iter().find(|d| d.kernels.get().iter().any(|k| std::ptr::eq(*k, kernels)));
+    let uses = device.map_or_else(SmallVec::new, |d| d.all_uses());
+    PendingFree::Plan(kernels, raw, uses).release();
+}
+
+/// Likewise a user's kernel.
+pub(super) fn free_kernel(device: &'static DeviceState, kernel: Compiled) {
+    if shutdown::ended().is_none() {
+        PendingFree::Kernel(kernel, device.all_uses()).release();
+    }
+}
+
+fn release_plan(kernels: &Kernels, raw: *mut c_void) {
+    if let Some(release) = kernels.table.plan_release {
+        // SAFETY: made by this table's device, released once, and no command uses it.
+        unsafe { release(kernels.handle, raw) };
+    }
+}
