@@ -189,7 +189,7 @@ fn faults_of_interfaces() {
 }
 
 #[test]
-fn faults_of_memory_of_others() {
+fn faults_of_foreign_memory() {
     for (fault, check, words) in [
         ("NEVER_RELEASES", "import", "release was called 0 times"),
         ("RELEASES_TWICE", "import", "release was called 2 times"),
@@ -202,7 +202,7 @@ fn faults_of_memory_of_others() {
         ("IGNORES_OFFSET", "import of a part", "shows other bytes"),
         ("WRITES_READ_ONLY", "import, read only", "was written to"),
         ("EXPORTS_ANY", "export refused", "which it does not promise"),
-        ("EXPORTS_LESS", "export", "it told 256 bytes of 512"),
+        ("EXPORTS_LESS", "export", "it reports 256 bytes of 512"),
         ("EXPORTS_ELSEWHERE", "export and import", "not seen in the buffer"),
     ] {
         let check = format!("interfaces/memory {check}");

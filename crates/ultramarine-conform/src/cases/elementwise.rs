@@ -1,155 +1,15 @@
-//! COPY, FILL, ARANGE, UNARY, BINARY, SELECT, RANDOM_BITS.
+//! UNARY and BINARY.
 
-use super::{Case, Scope, Subject, case, none, numbers, placements, shapes};
+use super::{Case, Scope, Subject, case, case_name, numbers, placements};
 use crate::compare::Want;
 use crate::device::words;
 use crate::dtype::{DType, Num};
-use crate::reference::{elementwise as reference, order, threefry, want};
+use crate::reference::{elementwise as reference, want};
 use crate::rules;
 use crate::run::Request;
-use crate::tensor::{Array, Layout, Placed, size};
+use crate::tensor::{Array, Layout};
 use crate::values::{Rng, edges, ordinary, unary_operands};
 use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs, binary, op, unary};
-
-/// Name of a case: its shape and layout.
-fn name(shape: &[i64], layout: Layout) -> String {
-    format!("{shape:?} {}", layout.name())
-}
-
-/// COPY: every pair of stored dtypes.
-pub fn copy(scope: &Scope) -> Vec<Subject> {
-    let rng = &mut Rng::new(1);
-    let dtypes = scope.dtypes(op::COPY, None);
-    let mut subjects = Vec::new();
-    for from in &dtypes {
-        for (n, to) in dtypes.iter().enumerate() {
-            let mut values = edges(*from, scope.subnormals);
-            values.extend(ordinary(*from, 30, rng));
-            let wide = from == to && *from == DType::F32;
-            let mut places = placements(scope, n, values.len(), wide);
-            if from == to {
-                for layout in Layout::STRIDED {
-                    places.extend(shapes(layout, values.len()).into_iter().map(|s| (layout, s)));
-                }
-            }
-            let mut cases = Vec::new();
-            for (layout, shape) in places {
-                let input = Array::cycle(*from, &shape, &values);
-                cases.push(case(
-                    name(&shape, layout),
-                    (op::COPY, none()),
-                    vec![(input, layout)],
-                    (*to, shape),
-                    |arrays| converted(*from, *to, &arrays[0].values),
-                ));
-            }
-            if from == to {
-                cases.extend(strided_outputs(*from, &values));
-            }
-            let code = if from == to { String::new() } else { format!("to {}", to.name()) };
-            let need = copy_need(scope, *from, *to);
-            subjects.push(Subject { family: op::COPY, code, dtype: *from, need, cases });
-        }
-    }
-    subjects
-}
-
-/// Moving is asked of what is stored, converting of what is computed with.
-fn copy_need(scope: &Scope, from: DType, to: DType) -> &'static str {
-    let computed = [from, to].iter().all(|d| d.in_mask(scope.arithmetic));
-    match () {
-        () if from != to && !computed => "optional",
-        () if [from, to].contains(&DType::F32) => "basic",
-        () => "complete",
-    }
-}
-
-fn converted(from: DType, to: DType, values: &[Num]) -> Vec<Want> {
-    values
-        .iter()
-        .map(|v| match reference::cast(from, to, *v) {
-            Some(value) => {
-                Want { signed_zero: from.is_float() && to.is_float(), ..Want::exact(value) }
-            }
-            None => Want::ANY,
-        })
-        .collect()
-}
-
-/// Copies into outputs that have strides.
-fn strided_outputs(dtype: DType, values: &[Num]) -> Vec<Case> {
-    [Layout::Transposed, Layout::Gaps, Layout::Negative]
-        .into_iter()
-        .map(|layout| {
-            let shape = vec![3, 5, 4];
-            let input = Array::cycle(dtype, &shape, values);
-            let mut made = case(
-                format!("to an output {}", layout.name()),
-                (op::COPY, none()),
-                vec![(input, Layout::Contiguous)],
-                (dtype, shape.clone()),
-                |arrays| converted(dtype, dtype, &arrays[0].values),
-            );
-            made.request.output = Placed::output(dtype, &shape, layout);
-            made.plain = false;
-            made
-        })
-        .collect()
-}
-
-/// FILL.
-pub fn fill(scope: &Scope) -> Vec<Subject> {
-    scope
-        .dtypes(op::FILL, None)
-        .into_iter()
-        .map(|dtype| {
-            let mut values = edges(dtype, scope.subnormals);
-            values.truncate(if scope.full { usize::MAX } else { 6 });
-            let mut cases = Vec::new();
-            for (n, value) in values.into_iter().enumerate() {
-                let shape = [vec![], vec![1], vec![1000], vec![7, 1, 5]][n % 4].clone();
-                let wants = vec![Want::exact(value); size(&shape)];
-                let what = format!("{value} in {shape:?}");
-                let mut made =
-                    case(what, (op::FILL, none()), Vec::new(), (dtype, shape), |_| wants);
-                made.request.scalars = vec![dtype.scalar(value)];
-                cases.push(made);
-            }
-            Subject::new(scope, op::FILL, None, dtype, cases)
-        })
-        .collect()
-}
-
-/// ARANGE.
-pub fn arange(scope: &Scope) -> Vec<Subject> {
-    scope
-        .dtypes(op::ARANGE, None)
-        .into_iter()
-        .filter(|d| d.is_int() || d.is_float())
-        .map(|dtype| {
-            let mut cases = Vec::new();
-            for (n, start, step) in
-                [(100, 3.0, 1.0), (1, -2.0, 1.0), (37, 0.5, -0.25), (64, 5.0, 2.0)]
-            {
-                let numbers = if dtype.is_float() {
-                    [Num::Real(start), Num::Real(step)]
-                } else {
-                    [start, step * 4.0].map(|x: f64| Num::Int(x as i128))
-                };
-                let [start, step] = numbers;
-                let what = format!("{n} from {start} by {step}");
-                let wide = if dtype.is_float() { DType::F64 } else { DType::I64 };
-                let mut made =
-                    case(what, (op::ARANGE, none()), Vec::new(), (dtype, vec![n]), |_| {
-                        order::arange(dtype, n, start, step)
-                    });
-                made.request.scalars = vec![wide.scalar(start), wide.scalar(step)];
-                cases.push(made);
-            }
-            Subject::new(scope, op::ARANGE, None, dtype, cases)
-        })
-        .collect()
-}
 
 /// UNARY: every code for every dtype.
 pub fn unary(scope: &Scope) -> Vec<Subject> {
@@ -165,7 +25,7 @@ pub fn unary(scope: &Scope) -> Vec<Subject> {
             for (layout, shape) in placements(scope, n + code as usize, values.len(), wide) {
                 let input = Array::cycle(dtype, &shape, &values);
                 cases.push(case(
-                    name(&shape, layout),
+                    case_name(&shape, layout),
                     (op::UNARY, attributes.clone()),
                     vec![(input, layout)],
                     (to, shape),
@@ -251,7 +111,7 @@ pub fn binary(scope: &Scope) -> Vec<Subject> {
                 // One of the two lies as named; the other is plain.
                 let other = if layout == Layout::Broadcast { Layout::Contiguous } else { layout };
                 cases.push(case(
-                    name(&shape, layout),
+                    case_name(&shape, layout),
                     (op::BINARY, attributes.clone()),
                     vec![(a, layout), (b, other)],
                     (to, shape),
@@ -313,74 +173,4 @@ fn quotient(dtype: DType, x: f64, y: f64, value: Num) -> Want {
     }
     let close = (exact - exact.round()).abs() <= margin && exact.round() != exact;
     if close { Want::ANY } else { Want::exact(value) }
-}
-
-/// SELECT.
-pub fn select(scope: &Scope) -> Vec<Subject> {
-    let rng = &mut Rng::new(4);
-    let mut subjects = Vec::new();
-    for (n, dtype) in scope.dtypes(op::SELECT, None).into_iter().enumerate() {
-        let mut cases = Vec::new();
-        for layout in scope.layouts(n) {
-            for shape in shapes(layout, 60) {
-                let truth = Array::cycle(DType::BOOL, &shape, &numbers(&[0, 1, 1, 0, 1]));
-                let mut values = ordinary(dtype, 60, rng);
-                let b = Array::cycle(dtype, &shape, &values);
-                values.reverse();
-                values.extend(edges(dtype, scope.subnormals));
-                let c = Array::cycle(dtype, &shape, &values);
-                let inputs = vec![(truth, Layout::Contiguous), (b, layout), (c, layout)];
-                cases.push(case(
-                    name(&shape, layout),
-                    (op::SELECT, none()),
-                    inputs,
-                    (dtype, shape),
-                    |arrays| {
-                        let [truth, b, c] = [0, 1, 2].map(|i| &arrays[i].values);
-                        let pick = |i: usize| if truth[i].truth() { b[i] } else { c[i] };
-                        (0..truth.len()).map(|i| Want::exact(pick(i))).collect()
-                    },
-                ));
-            }
-        }
-        subjects.push(Subject::new(scope, op::SELECT, None, dtype, cases));
-    }
-    subjects
-}
-
-/// RANDOM_BITS.
-pub fn random_bits(scope: &Scope) -> Vec<Subject> {
-    if !DType::U32.in_mask(scope.storage) {
-        return Vec::new();
-    }
-    let keys = [0i64, 7, 0xdead_beef, 0xcafe, 256, 5];
-    scope
-        .dtypes(op::RANDOM_BITS, None)
-        .into_iter()
-        .map(|dtype| {
-            let mut cases = Vec::new();
-            for n in [1i64, 2, 3, 7, 64, 1001] {
-                let input = Array::cycle(DType::U32, &[3, 2], &numbers(&keys));
-                cases.push(case(
-                    format!("3 keys, {n} numbers each"),
-                    (op::RANDOM_BITS, none()),
-                    vec![(input, Layout::Contiguous)],
-                    (dtype, vec![3, n]),
-                    |arrays| random_wants(dtype, n as usize, &arrays[0]),
-                ));
-            }
-            Subject::new(scope, op::RANDOM_BITS, None, dtype, cases)
-        })
-        .collect()
-}
-
-fn random_wants(dtype: DType, n: usize, keys: &Array) -> Vec<Want> {
-    let width = dtype.size();
-    let mut wants = Vec::new();
-    for key in keys.values.chunks(2) {
-        let key = [key[0].int() as u32, key[1].int() as u32];
-        let bytes = threefry::bytes(key, n * width);
-        wants.extend(bytes.chunks(width).map(|b| Want::exact(dtype.read(b))));
-    }
-    wants
 }

@@ -1,12 +1,21 @@
 //! The cases of every op: tensors, and what must come out.
 
-pub mod convolve;
+pub mod arg_reduce;
+pub mod conv;
+pub mod copy;
+pub mod create;
 pub mod elementwise;
-pub mod matrices;
-pub mod order;
-pub mod places;
-pub mod rows;
-pub mod transforms;
+pub mod fft;
+pub mod index;
+mod lanes;
+pub mod linalg;
+pub mod matmul;
+pub mod nn;
+pub mod random;
+pub mod reduce;
+pub mod scan;
+pub mod select;
+pub mod sort;
 
 use crate::compare::Want;
 use crate::device::words;
@@ -16,7 +25,7 @@ use crate::run::Request;
 use crate::tensor::{Array, Layout, Placed};
 use ultramarine_abi::schema::{NoAttrs, OpId};
 
-/// What must be true of all outputs, given the inputs: the largest error in units of the last place, or what is wrong.
+/// Checks the outputs for the given inputs. Returns the largest error in units of the last place, or what is wrong.
 pub type Check = Box<dyn Fn(&[Array], &[Array]) -> Result<f64, String>>;
 
 /// A request, and its result.
@@ -59,7 +68,7 @@ impl Subject {
     }
 }
 
-/// What decides about the cases that are made.
+/// The device properties that decide which cases are made.
 #[derive(Clone, Copy)]
 pub struct Scope {
     /// All layouts for each op.
@@ -110,6 +119,11 @@ pub fn shapes(layout: Layout, n: usize) -> Vec<Vec<i64>> {
         Layout::Broadcast => vec![vec![2, (n + 2) / 3, 3]],
         _ => vec![vec![3, (n + 11) / 12, 4]],
     }
+}
+
+/// Name of a case: its shape and layout.
+fn case_name(shape: &[i64], layout: Layout) -> String {
+    format!("{shape:?} {}", layout.name())
 }
 
 /// Layouts and shapes of an elementwise op, the `n`-th of its family, for `count` values.

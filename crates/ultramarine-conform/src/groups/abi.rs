@@ -75,7 +75,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, source: &Source) {
     recorder.check("abi/devices", || devices(&backend));
     recorder.check("abi/longer structs in a command", || {
         let device = Device::open(&backend, options.device)?;
-        let result = super::longer::structs(&device);
+        let result = super::forward_compatibility::structs(&device);
         device.close();
         result
     });

@@ -27,7 +27,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("interfaces/tables", || tables(device, &mut offered));
         recorder.fact("interfaces", json!(offered));
         recorder.check("interfaces/statistics", || counts(device));
-        super::foreign::run(recorder, device);
+        super::foreign_memory::run(recorder, device);
         super::stream_memory::run(recorder, device);
         recorder.check("interfaces/peer copy", || peer_copy(device, device));
         recorder.check("interfaces/peer copy between devices", || match neighbour(device) {

@@ -2,15 +2,14 @@
 
 mod abi;
 mod errors;
-mod foreign;
+mod foreign_memory;
+mod forward_compatibility;
 mod fused;
 mod interfaces;
 mod kernels;
 mod large;
-mod longer;
 mod memory;
 mod ops;
-mod programs;
 mod stream_memory;
 mod streams;
 mod threads;

@@ -2,7 +2,9 @@
 
 use super::{op_name, with_device};
 use crate::cases::{
-    Case, Scope, Subject, convolve, elementwise, matrices, order, places, rows, transforms,
+    Case, Scope, Subject, arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul,
+    nn::{norm, rope, softmax},
+    random, reduce, scan, select, sort,
 };
 use crate::compare;
 use crate::device::{Device, Handle, Prepared};
@@ -17,33 +19,33 @@ pub type Cases = fn(&Scope) -> Vec<Subject>;
 
 /// A group for each family.
 pub const GROUPS: [(&str, Cases); 27] = [
-    ("ops.copy", elementwise::copy),
-    ("ops.fill", elementwise::fill),
-    ("ops.arange", elementwise::arange),
+    ("ops.copy", copy::copy),
+    ("ops.fill", create::fill),
+    ("ops.arange", create::arange),
     ("ops.unary", elementwise::unary),
     ("ops.binary", elementwise::binary),
-    ("ops.select", elementwise::select),
-    ("ops.reduce", order::reduce),
-    ("ops.arg_reduce", order::arg_reduce),
-    ("ops.scan", order::scan),
-    ("ops.matmul", order::matmul),
-    ("ops.gather", places::gather),
-    ("ops.scatter", places::scatter),
-    ("ops.gather_axis", places::gather_axis),
-    ("ops.scatter_axis", places::scatter_axis),
-    ("ops.sort", |scope| order::sort(scope, op::SORT)),
-    ("ops.arg_sort", |scope| order::sort(scope, op::ARG_SORT)),
-    ("ops.partition", |scope| order::partition(scope, op::PARTITION)),
-    ("ops.arg_partition", |scope| order::partition(scope, op::ARG_PARTITION)),
-    ("ops.random_bits", elementwise::random_bits),
-    ("ops.fft", transforms::fft),
-    ("ops.convolve", convolve::convolve),
-    ("ops.matrices", matrices::all),
-    ("ops.softmax", rows::softmax),
-    ("ops.logsumexp", rows::logsumexp),
-    ("ops.rms_norm", rows::rms_norm),
-    ("ops.layer_norm", rows::layer_norm),
-    ("ops.rope", rows::rope),
+    ("ops.select", select::select),
+    ("ops.reduce", reduce::reduce),
+    ("ops.arg_reduce", arg_reduce::arg_reduce),
+    ("ops.scan", scan::scan),
+    ("ops.matmul", matmul::matmul),
+    ("ops.gather", index::gather),
+    ("ops.scatter", index::scatter),
+    ("ops.gather_axis", index::gather_axis),
+    ("ops.scatter_axis", index::scatter_axis),
+    ("ops.sort", |scope| sort::sort(scope, op::SORT)),
+    ("ops.arg_sort", |scope| sort::sort(scope, op::ARG_SORT)),
+    ("ops.partition", |scope| sort::partition(scope, op::PARTITION)),
+    ("ops.arg_partition", |scope| sort::partition(scope, op::ARG_PARTITION)),
+    ("ops.random_bits", random::random_bits),
+    ("ops.fft", fft::fft),
+    ("ops.convolve", conv::convolve),
+    ("ops.linalg", linalg::all),
+    ("ops.softmax", softmax::softmax),
+    ("ops.logsumexp", softmax::logsumexp),
+    ("ops.rms_norm", norm::rms_norm),
+    ("ops.layer_norm", norm::layer_norm),
+    ("ops.rope", rope::rope),
 ];
 
 /// The epsilon of a product with TF32's mantissa.

@@ -1,4 +1,4 @@
-//! Unary, binary, select, casts.
+//! UNARY and BINARY.
 
 use crate::dtype::{DType, Kind, Num};
 use num_complex::Complex64;
@@ -39,7 +39,7 @@ pub fn zero_sign_counts(code: u32) -> bool {
     )
 }
 
-fn flag(truth: bool) -> Num {
+pub(super) fn flag(truth: bool) -> Num {
     Num::Int(truth.into())
 }
 
@@ -327,37 +327,6 @@ fn binary_complex(code: u32, x: Complex64, y: Complex64) -> Option<Complex64> {
         binary::LOGADDEXP => (x.exp() + y.exp()).ln(),
         _ => return None,
     })
-}
-
-/// A conversion; none where the contract does not say what comes out.
-pub fn cast(from: DType, to: DType, x: Num) -> Option<Num> {
-    if to == DType::BOOL {
-        return Some(flag(x.truth()));
-    }
-    let value = x.real();
-    if to.is_int() && !matches!(x, Num::Int(_)) {
-        let (low, high) = to.range();
-        let whole = value.trunc();
-        // At the upper end float64 has no neighbours that fit.
-        if value.is_nan() || whole < low as f64 || whole > high as f64 - to_margin(to) {
-            return None;
-        }
-        return Some(Num::Int(whole as i128));
-    }
-    if to.is_int() {
-        return Some(Num::Int(to.wrap(x.int())));
-    }
-    Some(match x {
-        Num::Complex(re, im) if to.is_complex() => Num::Complex(re, im),
-        _ if to.is_complex() => Num::Complex(value, 0.0),
-        // 16-bit floats are converted through float32.
-        _ if to.is_half() && !from.is_half() => Num::Real(DType::F32.round(value)),
-        _ => Num::Real(value),
-    })
-}
-
-fn to_margin(to: DType) -> f64 {
-    if to.bits() == 64 { 4096.0 } else { 0.0 }
 }
 
 #[cfg(test)]

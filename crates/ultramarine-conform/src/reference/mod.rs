@@ -1,21 +1,27 @@
-//! What the contract's ops mean, written once more: naive, in float64 and 128-bit
-//! integers, from the schema's words.
+//! Reference implementations of the contract's ops: naive loops in float64 and 128-bit
+//! integers, written from the schema's words.
 
-pub mod convolve;
+pub mod arg_reduce;
+pub mod conv;
+pub mod copy;
+pub mod create;
 pub mod elementwise;
-pub mod matrices;
-pub mod order;
-pub mod places;
-pub mod rows;
-pub mod threefry;
-pub mod transforms;
+pub mod fft;
+pub mod index;
+mod lanes;
+pub mod linalg;
+pub mod matmul;
+pub mod nn;
+pub mod random;
+pub mod reduce;
+pub mod scan;
+pub mod sort;
 
 use crate::compare::Want;
 use crate::dtype::{DType, Num};
 use ultramarine_abi::schema;
 
-/// What is expected of a value with a tolerance in units of the last place, measured at
-/// `at`.
+/// An expected value with a tolerance in units of the last place, measured at `at`.
 pub fn want(ulps: f64, dtype: DType, value: Num, at: f64) -> Want {
     if !(dtype.is_float() || dtype.is_complex()) {
         return Want::exact(value);

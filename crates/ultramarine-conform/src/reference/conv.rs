@@ -1,6 +1,6 @@
 //! CONVOLVE, by its definition.
 
-use super::order::{sum, sum_slack};
+use super::reduce::{sum, sum_slack};
 use crate::compare::Want;
 use crate::dtype::Num;
 use crate::tensor::{Array, each_index};

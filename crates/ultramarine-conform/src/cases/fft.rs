@@ -3,7 +3,7 @@
 use super::{Case, Scope, Subject, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
-use crate::reference::transforms;
+use crate::reference::fft as reference;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{FftAttrs, fft, op};
@@ -71,7 +71,7 @@ fn one(
         (op::FFT, words(&FftAttrs::new(code, axis as u32))),
         vec![(input, layout)],
         (to, result.clone()),
-        |arrays| transforms::fft(code, axis, scale, &result, &arrays[0]),
+        |arrays| reference::fft(code, axis, scale, &result, &arrays[0]),
     );
     made.request.scalars = vec![DType::F64.scalar(Num::Real(scale))];
     made

@@ -1,6 +1,6 @@
 //! Fourier transforms, by their definition.
 
-use super::order::lanes;
+use super::lanes::lanes;
 use crate::compare::Want;
 use crate::dtype::{DType, Num};
 use crate::tensor::{Array, each_index};

@@ -3,7 +3,7 @@
 use super::{Case, Check, Scope, Subject, case, none};
 use crate::device::words;
 use crate::dtype::{DType, Num};
-use crate::reference::matrices as reference;
+use crate::reference::linalg as reference;
 use crate::tensor::{Array, Layout, Placed};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{OpId, TriangleAttrs, op};

@@ -1,5 +1,5 @@
-//! What the decompositions of matrices promise, as identities that are checked in float64. Factors are not
-//! unique, so no result is compared with the kit's own: errors are measured backwards, relative to the
+//! Matrix decompositions: the identities that results must satisfy, checked in float64. Factors are not
+//! unique, so no result is compared with the kit's own: errors are backward errors, relative to the
 //! norm of the matrix, in units of the dtype's epsilon.
 
 use crate::tensor::Array;

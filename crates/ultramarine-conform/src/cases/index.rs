@@ -3,7 +3,7 @@
 use super::{Scope, Subject, case, numbers};
 use crate::device::words;
 use crate::dtype::{DType, Kind};
-use crate::reference::places;
+use crate::reference::index as reference;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{
@@ -88,7 +88,7 @@ pub fn gather(scope: &Scope) -> Vec<Subject> {
                     (op::GATHER, words(&attributes)),
                     inputs,
                     (dtype, [index_shape, slice].concat()),
-                    |arrays| places::gather(&arrays[0], &arrays[1..], axis, slice).1,
+                    |arrays| reference::gather(&arrays[0], &arrays[1..], axis, slice).1,
                 ));
             }
         }
@@ -134,7 +134,7 @@ pub fn scatter(scope: &Scope) -> Vec<Subject> {
                         (op::SCATTER, words(&attributes)),
                         inputs,
                         (dtype, shape.to_vec()),
-                        |a| places::scatter(code, &a[0], &a[1..last], &a[last], axis),
+                        |a| reference::scatter(code, &a[0], &a[1..last], &a[last], axis),
                     ));
                 }
             }
@@ -177,7 +177,7 @@ pub fn gather_axis(scope: &Scope) -> Vec<Subject> {
                     (op::GATHER_AXIS, words(&AxisAttrs::new(axis as u32))),
                     vec![(source, layout), (index, Layout::Contiguous)],
                     (dtype, to),
-                    |arrays| places::gather_axis(axis, &arrays[0], &arrays[1]),
+                    |arrays| reference::gather_axis(axis, &arrays[0], &arrays[1]),
                 ));
             }
         }
@@ -208,7 +208,7 @@ pub fn scatter_axis(scope: &Scope) -> Vec<Subject> {
                             (updates, layout),
                         ],
                         (dtype, shape.to_vec()),
-                        |a| places::scatter_axis(code, axis, &a[0], &a[1], &a[2]),
+                        |a| reference::scatter_axis(code, axis, &a[0], &a[1], &a[2]),
                     ));
                 }
             }

@@ -87,8 +87,8 @@ pub fn scatter(
                 None => return,
             }
         }
-        let place: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
-        let want = &mut wants[place as usize];
+        let offset: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
+        let want = &mut wants[offset as usize];
         *want = combine(code, source.dtype, *want, updates.at(at));
     });
     wants
@@ -119,8 +119,8 @@ pub fn scatter_axis(
         let mut to = at.to_vec();
         let Some(i) = normal(indices.at(at), source.shape[axis], 1) else { return };
         to[axis] = i;
-        let place: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
-        let want = &mut wants[place as usize];
+        let offset: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
+        let want = &mut wants[offset as usize];
         *want = combine(code, source.dtype, *want, updates.at(at));
     });
     wants

@@ -1,6 +1,6 @@
 //! Random fused programs: of many dtypes, with several outputs, in all layouts.
 
-use super::fused::{asked, bits_differ, single};
+use super::{asked, bits_differ, single};
 use crate::cases::none;
 use crate::device::{Device, Handle, desc, words};
 use crate::dtype::{DType, Num};
@@ -41,7 +41,7 @@ struct Draft<'a> {
 }
 
 /// Makes a program of a seed and compares it with its ops.
-pub fn random(device: &Device<'_>, interface: &FusedInterface, seed: u64) -> Result {
+pub fn run(device: &Device<'_>, interface: &FusedInterface, seed: u64) -> Result {
     let stream = device.stream()?;
     let result = compared(device, interface, stream, seed);
     device.destroy_stream(stream);
@@ -125,7 +125,7 @@ impl Draft<'_> {
             4 => {
                 let at = self.pick(self.dtypes.len());
                 let to = self.dtypes[at];
-                // Of what is out of range nobody says anything.
+                // The contract leaves conversions out of range open.
                 if (from.is_float() || from.is_complex()) && to.is_int() {
                     return Ok(());
                 }
@@ -184,8 +184,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The reduction that closes it: of a value, by a code, over some axes.
-    fn closing(&mut self) -> std::result::Result<Option<(u16, u32, u64, Array)>, String> {
+    /// The epilogue, a reduction: the value, the code, the axes and the expected result.
+    fn epilogue(&mut self) -> std::result::Result<Option<(u16, u32, u64, Array)>, String> {
         if self.pick(3) > 0 {
             return Ok(None);
         }
@@ -210,20 +210,20 @@ impl Draft<'_> {
 
     /// Runs it, and compares all outputs.
     fn finish(mut self, interface: &FusedInterface) -> Result {
-        let closing = self.closing()?;
+        let epilogue = self.epilogue()?;
         let first = self.values.len() - self.instructions.len();
         let (mut outputs, mut expected): (Vec<u16>, Vec<Array>) = <_>::default();
-        if let Some((value, .., array)) = &closing {
+        if let Some((value, .., array)) = &epilogue {
             outputs.push(*value);
             expected.push(array.clone());
         }
-        let least = usize::from(closing.is_none());
+        let least = usize::from(epilogue.is_none());
         for i in 0..least.max(self.pick(3)) {
             // The last value, and some more.
             let back = if i == 0 { 0 } else { self.pick(self.instructions.len()) };
             let value = self.values.len() - 1 - back;
             if value >= first
-                && !outputs[usize::from(closing.is_some())..].contains(&(value as u16))
+                && !outputs[usize::from(epilogue.is_some())..].contains(&(value as u16))
             {
                 outputs.push(value as u16);
                 expected.push(self.values[value].clone());
@@ -232,8 +232,8 @@ impl Draft<'_> {
         let constants: Vec<_> = self.constants.iter().map(|(dtype, _)| dtype.dl()).collect();
         let made = Program {
             size: size_of::<Program>() as u32,
-            reduce: closing.as_ref().map_or(NO_REDUCTION, |c| c.1),
-            axes: closing.as_ref().map_or(0, |c| c.2),
+            reduce: epilogue.as_ref().map_or(NO_REDUCTION, |c| c.1),
+            axes: epilogue.as_ref().map_or(0, |c| c.2),
             instructions: self.instructions.as_ptr(),
             constants: constants.as_ptr(),
             outputs: outputs.as_ptr(),

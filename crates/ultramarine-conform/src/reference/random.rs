@@ -1,14 +1,14 @@
-//! The bits of RANDOM_BITS.
+//! RANDOM_BITS: Threefry-2x32.
 
 /// Threefry-2x32 with 20 rounds.
 fn block(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
     let schedule = [key[0], key[1], 0x1BD1_1BDA ^ key[0] ^ key[1]];
-    let turns = [13, 15, 26, 6, 17, 29, 16, 24];
+    let rotations = [13, 15, 26, 6, 17, 29, 16, 24];
     let mut x = counter[0].wrapping_add(schedule[0]);
     let mut y = counter[1].wrapping_add(schedule[1]);
     for round in 0..20usize {
         x = x.wrapping_add(y);
-        y = y.rotate_left(turns[round % 8]) ^ x;
+        y = y.rotate_left(rotations[round % 8]) ^ x;
         if round % 4 == 3 {
             let step = round / 4 + 1;
             x = x.wrapping_add(schedule[step % 3]);

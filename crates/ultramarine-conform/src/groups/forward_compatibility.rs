@@ -87,9 +87,9 @@ fn difference(device: &Device<'_>, plan: Handle) -> Result {
         ..crate::device::empty_command(plan)
     });
     let submit = device.backend.table.submit.ok_or("no submit")?;
-    let place = (&raw const command).cast();
+    let at = (&raw const command).cast();
     // SAFETY: one command of the size that it says; its tensors lie as far apart as it says.
-    call("submit", |e| unsafe { submit(device.handle, stream.0, place, 1, e) })?;
+    call("submit", |e| unsafe { submit(device.handle, stream.0, at, 1, e) })?;
     device.synchronize(stream)?;
     let mut bytes = vec![0; output.bytes.len()];
     device.read(stream, target, 0, &mut bytes)?;

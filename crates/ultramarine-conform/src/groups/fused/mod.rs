@@ -1,6 +1,8 @@
-//! Fused programs: they give the bits that their ops give one by one.
+//! Fused programs: results are bitwise identical to those of single ops.
 
-use super::{programs, with_device};
+mod random;
+
+use super::with_device;
 use crate::cases::none;
 use crate::device::{Device, Handle, desc, words};
 use crate::dtype::{DType, Num};
@@ -39,7 +41,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         }
         for seed in 0..if options.full { 40 } else { 12 } {
             recorder.check(&format!("fused/random program {seed}"), || {
-                programs::random(device, &interface, seed)
+                random::run(device, &interface, seed)
             });
         }
     });
@@ -58,7 +60,7 @@ struct Sketch {
     steps: Vec<Step>,
     /// Dtypes of the steps' results.
     dtypes: Vec<DType>,
-    /// A closing sum or extreme over the last axis.
+    /// Epilogue: a sum or extreme over the last axis.
     reduce: Option<u32>,
 }
 
@@ -134,7 +136,7 @@ fn inputs(sketch: &Sketch, layout: Layout) -> Vec<(Placed, Array)> {
     (0..2)
         .map(|i| {
             let mut values = ordinary(DType::F32, 600, rng);
-            // A conversion of infinities to integers is nobody's contract.
+            // The contract leaves conversions of infinities to integers open.
             if i == 0 && sketch.dtypes.iter().all(|d| d.is_float()) && sketch.reduce.is_none() {
                 values.extend(edges(DType::F32, false));
             }
@@ -213,7 +215,7 @@ fn program(
 }
 
 /// Asks for a plan, again while it is compiled; or says why there is none.
-pub(super) fn asked(
+fn asked(
     device: &Device<'_>,
     interface: &FusedInterface,
     program: &Program,
@@ -240,8 +242,8 @@ pub(super) fn asked(
     }
 }
 
-/// The first element whose bits differ, where not both are no numbers.
-pub(super) fn bits_differ(dtype: DType, a: &[Num], b: &[Num]) -> Option<usize> {
+/// The first element that is not bitwise identical; all NaN are equal.
+fn bits_differ(dtype: DType, a: &[Num], b: &[Num]) -> Option<usize> {
     let bits = |x: Num| {
         let mut bits = Vec::new();
         dtype.write(x, &mut bits);
@@ -280,7 +282,7 @@ fn one_by_one(
 }
 
 /// One op by itself; none if it is not native.
-pub(super) fn single(
+fn single(
     device: &Device<'_>,
     stream: Handle,
     (op, attributes): (OpId, Vec<u64>),

@@ -3,7 +3,7 @@
 use super::{Scope, Subject, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
-use crate::reference::convolve::Convolution;
+use crate::reference::conv::Convolution;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{ConvolveAttrs, op};

@@ -1,0 +1,49 @@
+//! MATMUL.
+
+use super::{Scope, Subject, case, none};
+use crate::dtype::DType;
+use crate::reference::matmul as reference;
+use crate::tensor::{Array, Layout};
+use crate::values::{Rng, ordinary};
+use ultramarine_abi::schema::op;
+
+/// MATMUL.
+pub fn matmul(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(9);
+    // m, k, n, batch.
+    let sizes: [(i64, i64, i64, &[i64]); 8] = [
+        (3, 5, 4, &[]),
+        (1, 64, 1, &[]),
+        (1, 33, 17, &[]),
+        (17, 33, 1, &[]),
+        (64, 100, 48, &[]),
+        (5, 7, 6, &[3]),
+        (2, 3, 2, &[2, 2]),
+        (130, 257, 70, &[]),
+    ];
+    let subject = |dtype: DType| {
+        let mut cases = Vec::new();
+        for (i, (m, k, n, batch)) in sizes.into_iter().enumerate() {
+            for layout in scope.layouts(if i == 5 { 2 } else { i }) {
+                // Broadcasting makes sense along a batch.
+                if layout == Layout::Broadcast && batch.is_empty() {
+                    continue;
+                }
+                let shape = |a: i64, b: i64| [batch, &[a, b]].concat();
+                let values = |n: i64, rng: &mut Rng| ordinary(dtype, n as usize, rng);
+                let a = Array::cycle(dtype, &shape(m, k), &values(m * k * 4, rng));
+                let b = Array::cycle(dtype, &shape(k, n), &values(k * n * 4, rng));
+                let epsilon = if dtype == DType::F32 { scope.product_epsilon } else { 0.0 };
+                cases.push(case(
+                    format!("{batch:?} ({m}, {k}) x ({k}, {n}) {}", layout.name()),
+                    (op::MATMUL, none()),
+                    vec![(a, layout), (b, layout)],
+                    (dtype, shape(m, n)),
+                    |arrays| reference::matmul(&arrays[0], &arrays[1], epsilon).1,
+                ));
+            }
+        }
+        Subject::new(scope, op::MATMUL, None, dtype, cases)
+    };
+    scope.dtypes(op::MATMUL, None).into_iter().map(subject).collect()
+}

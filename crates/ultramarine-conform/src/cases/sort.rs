@@ -1,0 +1,154 @@
+//! SORT, ARG_SORT, PARTITION, ARG_PARTITION.
+
+use super::{
+    Scope, Subject, case,
+    lanes::{LANES, LONG_LANE, ties_and_edges, with_long},
+};
+use crate::device::words;
+use crate::dtype::{DType, Num};
+use crate::reference::sort as reference;
+use crate::tensor::{Array, Layout};
+use crate::values::{Rng, ordinary};
+use ultramarine_abi::schema::{AxisAttrs, OpId, op};
+
+/// SORT or ARG_SORT.
+pub fn sort(scope: &Scope, family: OpId) -> Vec<Subject> {
+    let rng = &mut Rng::new(8);
+    let indices = family == op::ARG_SORT;
+    if indices && !DType::U32.in_mask(scope.storage) {
+        return Vec::new();
+    }
+    let dtypes = scope.dtypes(family, None);
+    let subject = |dtype: DType| {
+        let to = if indices { DType::U32 } else { dtype };
+        let mut cases = Vec::new();
+        for (n, (shape, axis)) in with_long(dtype, &LANES, &[LONG_LANE]).into_iter().enumerate() {
+            for layout in scope.layouts(n) {
+                let size: i64 = shape.iter().product();
+                let values = ties_and_edges(dtype, size as usize, scope, rng);
+                let input = Array::cycle(dtype, shape, &values);
+                cases.push(case(
+                    format!("axis {axis} of {shape:?} {}", layout.name()),
+                    (family, words(&AxisAttrs::new(axis as u32))),
+                    vec![(input, layout)],
+                    (to, shape.to_vec()),
+                    |arrays| reference::sort(axis, indices, &arrays[0]),
+                ));
+            }
+        }
+        Subject::new(scope, family, None, dtype, cases)
+    };
+    dtypes.into_iter().map(subject).collect()
+}
+
+/// Lanes to partition that are longer than a backend may want to sort: for float32 all, for one dtype of
+/// each other size the last two.
+const LONG_PARTITIONS: [(&[i64], usize); 5] =
+    [(&[70_001], 0), (&[6, 5000], 1), (&[20_000, 2], 0), (&[2, 5001, 3], 1), (&[2, 40_000], 1)];
+
+/// Number of [`LONG_PARTITIONS`] for a dtype: the last ones.
+fn long_partitions(dtype: DType) -> usize {
+    match dtype {
+        DType::F32 => LONG_PARTITIONS.len(),
+        DType::U8 | DType::BF16 | DType::I64 | DType::C64 => 2,
+        _ => 0,
+    }
+}
+
+/// Values of lanes to partition.
+#[derive(Clone, Copy, Debug)]
+enum Operand {
+    TiesAndEdges,
+    TwoValues,
+    Equal,
+    /// Many NaN, where the dtype has any.
+    Nans,
+    /// Values that share their high digits, in which bits are set.
+    CommonDigits,
+    Ascending,
+}
+
+impl Operand {
+    fn values(self, dtype: DType, n: usize, scope: &Scope, rng: &mut Rng) -> Vec<Num> {
+        let whole = |x: i128| dtype.value(Num::Int(x));
+        match self {
+            Operand::TiesAndEdges => ties_and_edges(dtype, n, scope, rng),
+            Operand::TwoValues => (0..n).map(|i| whole((i % 5 / 3) as i128)).collect(),
+            Operand::Equal => vec![whole(1); n],
+            Operand::Nans => {
+                let mut values = ordinary(dtype, n, rng);
+                let nan = dtype.value(Num::Real(f64::NAN));
+                if nan.is_nan() {
+                    (0..n).filter(|i| i % 3 != 1).for_each(|i| values[i] = nan);
+                }
+                values
+            }
+            Operand::CommonDigits if dtype.is_float() || dtype.is_complex() => {
+                (0..n).map(|_| dtype.value(Num::Real(rng.between(1.9921875, 2.0)))).collect()
+            }
+            Operand::CommonDigits => {
+                let high = dtype.range().1;
+                (0..n).map(|_| whole(high - i128::from(rng.next() % 100))).collect()
+            }
+            Operand::Ascending => (0..n).map(|i| whole((i * 120 / n) as i128)).collect(),
+        }
+    }
+}
+
+/// PARTITION or ARG_PARTITION.
+pub fn partition(scope: &Scope, family: OpId) -> Vec<Subject> {
+    use Operand::{Ascending, CommonDigits, Equal, Nans, TiesAndEdges, TwoValues};
+    let rng = &mut Rng::new(10);
+    let indices = family == op::ARG_PARTITION;
+    if indices && !DType::U32.in_mask(scope.storage) {
+        return Vec::new();
+    }
+    let subject = |dtype: DType| {
+        let to = if indices { DType::U32 } else { dtype };
+        let mut cases = Vec::new();
+        let mut add = |(shape, axis): (&[i64], usize),
+                       kind: Operand,
+                       layout: Layout,
+                       ranks: &[i64]| {
+            let size: i64 = shape.iter().product();
+            let input = Array::cycle(dtype, shape, &kind.values(dtype, size as usize, scope, rng));
+            for k in ranks.iter().map(|k| *k as usize) {
+                let mut made = case(
+                    format!("rank {k} along axis {axis} of {shape:?} {kind:?} {}", layout.name()),
+                    (family, words(&AxisAttrs::new(axis as u32))),
+                    vec![(input.clone(), layout)],
+                    (to, shape.to_vec()),
+                    |_| Vec::new(),
+                );
+                made.request.scalars = vec![[k as u64, 0]];
+                made.check = Some(Box::new(move |inputs, outputs| {
+                    reference::partition(axis, k, indices, inputs, outputs)
+                }));
+                cases.push(made);
+            }
+        };
+        for (n, (shape, axis)) in LANES.into_iter().enumerate() {
+            let last = shape[axis] - 1;
+            for (i, layout) in scope.layouts(n).into_iter().enumerate() {
+                let kind = if (n + i) % 2 == 0 { TiesAndEdges } else { TwoValues };
+                add((shape, axis), kind, layout, &[0, last * 3 / 5, last]);
+            }
+        }
+        for n in LONG_PARTITIONS.len() - long_partitions(dtype)..LONG_PARTITIONS.len() {
+            let (shape, axis) = LONG_PARTITIONS[n];
+            let last = shape[axis] - 1;
+            let layouts = scope.layouts(n);
+            let other = layouts[layouts.len() - 1];
+            add((shape, axis), TiesAndEdges, layouts[0], &[last / 2, last]);
+            add((shape, axis), Nans, other, &[last - 63]);
+            let kinds = [TwoValues, CommonDigits, Equal, Ascending];
+            add((shape, axis), kinds[n % 4], layouts[0], &[last / 3]);
+            if dtype == DType::F32 {
+                add((shape, axis), TiesAndEdges, other, &[0]);
+                add((shape, axis), kinds[(n + 1) % 4], other, &[last / 2]);
+            }
+        }
+        Subject::new(scope, family, None, dtype, cases)
+    };
+    scope.dtypes(family, None).into_iter().map(subject).collect()
+}
