@@ -3,7 +3,7 @@
 
 use crate::{
     dtype::{Bool, Element, c64},
-    tile::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16},
+    elementwise::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16},
 };
 use half::{bf16, f16};
 

@@ -118,6 +118,17 @@ pub struct Signature<'a> {
     pub outputs: &'a [Desc],
 }
 
+impl Signature<'_> {
+    /// Checks the numbers of tensors.
+    pub fn expect(&self, inputs: usize, outputs: usize) -> Result<(), Refusal> {
+        let found = (self.inputs.len(), self.outputs.len());
+        if found == (inputs, outputs) {
+            return Ok(());
+        }
+        Err(Refusal::Invalid(format!("{} inputs and {} outputs", found.0, found.1)))
+    }
+}
+
 /// One tensor of a [`Signature`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desc {

@@ -5,31 +5,38 @@
 //!
 //! * [`level`]: instruction sets, chosen at run time; [`par`]: the host's pool;
 //! * [`kernel`]: the traits that families implement; `table`: the contract's side;
-//! * `tile`: elementwise functions over contiguous tiles that fit the L1 cache;
-//! * `fused`: runs programs of tile functions over strided tensors, and
-//!   reductions, copies and fills, which are programs too;
-//! * `gemm`: matrix products; `conv`: convolutions; `index`: gather and scatter; `order`: sort, scans
-//!   and arg-reductions; `fft`: Fourier transforms; `random`: Threefry bits.
+//! * `elementwise`: functions (and `select`, casts) over contiguous tiles that fit the L1 cache;
+//! * `fused`: runs programs of such functions over strided tensors. COPY, FILL, UNARY, BINARY, SELECT and
+//!   REDUCE are programs of one step or none, with the kernels of `copy` and `reduce`;
+//! * the other families have a module of their name: `create`, `arg_reduce`, `scan`, `sort`, `index`, `matmul`,
+//!   `conv`, `fft`, `linalg`, `random`;
+//! * `arith`, `strided`, `scratch`: arithmetic of elements, iteration over strides, memory that threads keep.
 
 #[macro_use]
 pub mod dtype;
 
+mod arg_reduce;
 mod arith;
 mod conv;
+mod copy;
+mod create;
+pub mod elementwise;
 mod fft;
 mod fused;
-pub mod gemm;
 mod index;
 pub mod kernel;
 pub mod level;
 mod linalg;
-mod order;
+pub mod matmul;
 pub mod par;
 mod random;
+mod reduce;
+mod scan;
+mod scratch;
+mod sort;
 mod strided;
 mod table;
 #[cfg(test)]
 mod testing;
-pub mod tile;
 
 pub use table::{backend_init, backend_init_at};

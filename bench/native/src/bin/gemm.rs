@@ -10,9 +10,9 @@ use ultramarine_abi::{ABI_MAJOR, ABI_MINOR, HostTable, ParallelBody};
 use ultramarine_bench::{Figure, Report};
 use ultramarine_cpu::{
     dtype::DType,
-    gemm,
     kernel::{Args, Context, Desc, Kernel, Signature, View},
     level::Level,
+    matmul,
     par::Par,
 };
 
@@ -228,7 +228,7 @@ fn time(case: &Case, par: Par, threads: usize) -> (f64, f64, u64) {
     let desc = Desc { dtype: case.dtype, ndim: 3, contiguous: false };
     let level = Level::current();
     let kernel: Box<dyn Kernel> =
-        gemm::prepare(&Signature { inputs: &[desc; 2], outputs: &[desc] }, level)
+        matmul::prepare(&Signature { inputs: &[desc; 2], outputs: &[desc] }, level)
             .expect("a dtype with products");
     let cx = Context { par, level };
     let args = Args { inputs: &inputs, outputs: &outputs, scalars: &[] };

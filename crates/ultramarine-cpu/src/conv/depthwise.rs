@@ -3,12 +3,10 @@
 use super::{Conv, compact};
 use crate::{
     dtype::DType,
-    gemm::{
-        scratch::{Scratch, Slot},
-        simd::{Num, Storage},
-    },
     level::{Body, Isa, at},
+    matmul::simd::{Num, Storage},
     par::Shared,
+    scratch::{Scratch, Slot},
 };
 use half::{bf16, f16};
 use std::marker::PhantomData;

@@ -18,13 +18,13 @@ mod windows;
 
 use crate::{
     dtype::DType,
-    gemm::{
-        self,
-        ops::{Ops, ops},
-        scratch::{Scratch, Slot},
-    },
     kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
     level::Level,
+    matmul::{
+        self,
+        ops::{Ops, ops},
+    },
+    scratch::{Scratch, Slot},
     strided,
 };
 use ultramarine_abi::schema::ConvolveAttrs;
@@ -304,6 +304,6 @@ unsafe fn plain(conv: &Conv<'_>) -> bool {
     ];
     let sizes = [conv.pixels(), conv.filters, conv.channels];
     // SAFETY: rows are pixels of the input and the output, columns channels and filters.
-    unsafe { gemm::matmul(conv.cx, conv.ops, sizes, matrices) };
+    unsafe { matmul::matmul(conv.cx, conv.ops, sizes, matrices) };
     true
 }

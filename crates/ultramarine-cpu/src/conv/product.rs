@@ -5,12 +5,12 @@ use super::{
     windows::{MOST_ROWS, Windows},
 };
 use crate::{
-    gemm::{
+    matmul::{
         micro::Tile,
         pack::{Block, Panel},
-        scratch::{Scratch, Slot},
     },
     par::Shared,
+    scratch::{Scratch, Slot},
 };
 use core::ops::Range;
 

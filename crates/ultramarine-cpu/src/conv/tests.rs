@@ -4,9 +4,9 @@
 use super::prepare;
 use crate::{
     dtype::Element,
-    gemm::simd::Storage,
     kernel::{Args, Context, Signature},
     level::Level,
+    matmul::simd::Storage,
     par::Par,
     testing::{Array, Sample, desc, host},
 };

@@ -1,7 +1,7 @@
 //! The matrix whose rows are the windows of the output's pixels, packed from the input.
 
 use super::Conv;
-use crate::gemm::pack::Lines;
+use crate::matmul::pack::Lines;
 
 /// Most rows of a micro-kernel, at any level.
 pub(super) const MOST_ROWS: usize = 16;

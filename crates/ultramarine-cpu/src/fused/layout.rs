@@ -95,7 +95,7 @@ pub struct Layout {
     pub groups: Stack<Group, { MAX_AXES + 2 }>,
 }
 
-/// Which axes a closing reduction takes away.
+/// Which axes an epilogue takes away.
 #[derive(Clone, Copy)]
 pub struct Reduced {
     /// Bit `i`: axis `i` of the iteration shape.
@@ -130,10 +130,10 @@ pub fn iteration_shape(
     for (i, tensor) in all().enumerate() {
         let skip = ndim - tensor.shape.len();
         let output = i >= inputs.len();
-        let closing = if i == inputs.len() { reduced } else { None };
+        let epilogue = if i == inputs.len() { reduced } else { None };
         for axis in 0..ndim {
             let n = if axis < skip { 1 } else { tensor.shape[axis - skip] };
-            let fits = match closing {
+            let fits = match epilogue {
                 Some(r) if r.axes >> axis & 1 == 1 => n == 1,
                 _ => n == shape[axis] || (n == 1 && !output),
             };
@@ -223,7 +223,7 @@ impl Layout {
         self.groups.push(group);
     }
 
-    /// Groups for a closing reduction: runs of kept and reduced axes; A and B
+    /// Groups for an epilogue: runs of kept and reduced axes; A and B
     /// are of different kinds.
     pub fn group_by_kind(&mut self) {
         // Leave room for an A in front of a single group.

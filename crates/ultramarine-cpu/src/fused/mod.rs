@@ -3,24 +3,25 @@
 //! A command's tensors share an iteration space (`layout`), which is cut into
 //! tiles that stay in the L1 cache. A program (`program`) runs all its steps on a
 //! tile before it goes on: operands are read in place where they are contiguous,
-//! else loaded by `strided` and `transpose`; the last step writes straight into
+//! else loaded by the kernels of `copy`; the last step writes straight into
 //! the output where it can (`tile`). Single ops are programs of one step, so that
-//! fused and unfused evaluation give the same bits.
+//! fused and unfused results are bitwise identical.
 //!
-//! `closing` and `reduce`: reductions; `prepare`: the ops of the contract that end here.
+//! * `epilogue`: reductions at the end of a program, with the accumulators of `reduce`;
+//! * `prepare`: the ops of the contract that are programs of one step or none.
 
-mod arange;
-mod closing;
+mod epilogue;
 mod layout;
+mod pairs;
 mod prepare;
 mod program;
-mod reduce;
 mod run;
 mod scratch;
-mod strided;
+mod slots;
+mod source;
 #[cfg(test)]
 mod tests;
 mod tile;
-mod transpose;
 
-pub use prepare::{prepare_op, prepare_program};
+pub use prepare::{build, prepare_op, prepare_program};
+pub use source::Source;

@@ -1,14 +1,14 @@
 //! The ops of the contract that are programs of one step or none.
 
 use super::{
-    arange::Arange,
-    program::{Instruction, Program, Source},
+    program::Program,
     run::Fused,
+    source::{Instruction, Source},
 };
 use crate::{
+    elementwise::{self, TileOp},
     kernel::{Prepared, Refusal, Signature, known, read_attrs},
     level::Level,
-    tile::{self, TileOp},
 };
 use core::ffi::c_void;
 use ultramarine_abi::{
@@ -16,7 +16,8 @@ use ultramarine_abi::{
     schema::{self, op},
 };
 
-pub(super) fn finish(source: Source, signature: &Signature<'_>, level: Level) -> Prepared {
+/// Checks a program and makes a kernel of it.
+pub fn build(source: Source, signature: &Signature<'_>, level: Level) -> Prepared {
     Ok(Box::new(Fused::new(Program::new(source, signature, level)?)))
 }
 
@@ -30,10 +31,10 @@ pub unsafe fn prepare_program(
     level: Level,
 ) -> Prepared {
     // SAFETY: passed on from the caller.
-    finish(unsafe { Source::decode(program)? }, signature, level)
+    build(unsafe { Source::decode(program)? }, signature, level)
 }
 
-/// Prepares COPY, FILL, ARANGE, UNARY, BINARY, SELECT or REDUCE.
+/// Prepares COPY, UNARY, BINARY, SELECT or REDUCE.
 ///
 /// # Safety
 /// `attributes` points at the op's attribute struct (or, for ops without, is NULL).
@@ -44,28 +45,16 @@ pub unsafe fn prepare_op(
     level: Level,
 ) -> Prepared {
     let expected = match id {
-        op::FILL | op::ARANGE => 0,
         op::BINARY => 2,
         op::SELECT => 3,
         op::COPY | op::UNARY | op::REDUCE => 1,
         _ => return Err(Refusal::Unsupported),
     };
-    if signature.inputs.len() != expected || signature.outputs.len() != 1 {
-        return Err(Refusal::Invalid(format!(
-            "{} inputs and {} outputs",
-            signature.inputs.len(),
-            signature.outputs.len()
-        )));
-    }
+    signature.expect(expected, 1)?;
     let to = signature.outputs[0].dtype;
     // SAFETY: by this function's contract.
     let step = unsafe {
         match id {
-            op::FILL => {
-                let source = Source { constants: vec![to], outputs: vec![0], ..Source::default() };
-                return finish(source, signature, level);
-            }
-            op::ARANGE => return Arange::prepare(signature, level),
             op::REDUCE => {
                 let attrs = read_attrs::<schema::ReduceAttrs>(attributes)?;
                 let code = known(attrs.op, schema::reduce::NAMES)?;
@@ -74,10 +63,10 @@ pub unsafe fn prepare_op(
                     reduce: Some((code, attrs.axes)),
                     ..Source::default()
                 };
-                return finish(source, signature, level);
+                return build(source, signature, level);
             }
             op::COPY if signature.inputs[0].dtype == to => {
-                return finish(Source { outputs: vec![0], ..Source::default() }, signature, level);
+                return build(Source { outputs: vec![0], ..Source::default() }, signature, level);
             }
             op::COPY => TileOp::Cast(to),
             op::UNARY => {
@@ -93,11 +82,11 @@ pub unsafe fn prepare_op(
     };
     let main = signature.inputs[if step == TileOp::Select { 1 } else { 0 }].dtype;
     let instruction =
-        Instruction { op: step, operands: [0, 1, 2], dtype: tile::result_dtype(step, main) };
+        Instruction { op: step, operands: [0, 1, 2], dtype: elementwise::result_dtype(step, main) };
     let source = Source {
         instructions: vec![instruction],
         outputs: vec![expected as u16],
         ..Source::default()
     };
-    finish(source, signature, level)
+    build(source, signature, level)
 }

@@ -3,48 +3,24 @@
 
 use super::{
     layout::MAX_TENSORS,
-    reduce::{self, Fold},
+    pairs::{paired, simple_of},
+    slots::{CONSTANT_PLACE, allocate},
+    source::{Instruction, Source},
 };
 use crate::{
     dtype::DType,
+    elementwise::{
+        self, TileFn, TileOp,
+        pair::{self, PairFn},
+    },
     kernel::{Refusal, Signature},
     level::Level,
-    tile::{
-        self, TileFn, TileOp,
-        pair::{self, Arith, PairFn},
-    },
+    reduce::{self, Fold},
 };
-use ultramarine_abi::{
-    fused,
-    schema::{self, binary},
-};
+use ultramarine_abi::schema;
 
 /// Most values (inputs, constants, results) of a program.
 pub const MAX_VALUES: usize = 160;
-
-/// An instruction in this crate's terms.
-#[derive(Clone, Copy, Debug)]
-pub struct Instruction {
-    /// What it does.
-    pub op: TileOp,
-    /// Operands: values counted through inputs, constants and results.
-    pub operands: [u16; 3],
-    /// Its result's dtype.
-    pub dtype: DType,
-}
-
-/// A program as it comes in.
-#[derive(Clone, Debug, Default)]
-pub struct Source {
-    /// In order.
-    pub instructions: Vec<Instruction>,
-    /// Dtypes of the constants.
-    pub constants: Vec<DType>,
-    /// The value of each output.
-    pub outputs: Vec<u16>,
-    /// Code and axes of the closing reduction.
-    pub reduce: Option<(u32, u64)>,
-}
 
 /// One call per tile.
 #[derive(Clone, Copy)]
@@ -86,16 +62,6 @@ impl Step {
     }
 }
 
-/// A float32 sum, difference or product, until it is known what it is paired with.
-#[derive(Clone, Copy)]
-struct Simple {
-    op: Arith,
-    operands: [u16; 2],
-}
-
-/// A place of a constant in front of which nothing stands: see [`Program::place`].
-const CONSTANT_PLACE: u32 = 1 << 31;
-
 /// An output of the iteration shape.
 #[derive(Clone, Copy)]
 pub struct Output {
@@ -113,8 +79,8 @@ pub struct Output {
     pub streams: bool,
 }
 
-/// The closing reduction.
-pub struct Closing {
+/// The epilogue.
+pub struct Epilogue {
     /// The value that is reduced.
     pub value: u16,
     /// Reduced axes.
@@ -146,8 +112,8 @@ pub struct Program {
     pub width: usize,
     /// Outputs that are not reduced.
     pub outputs: Vec<Output>,
-    /// The closing reduction.
-    pub closing: Option<Closing>,
+    /// The epilogue.
+    pub epilogue: Option<Epilogue>,
     /// Every tensor is promised to be contiguous.
     pub contiguous: bool,
 }
@@ -162,70 +128,6 @@ fn arity(op: TileOp) -> usize {
         TileOp::Unary(_) | TileOp::Cast(_) => 1,
         TileOp::Binary(_) => 2,
         TileOp::Select => 3,
-    }
-}
-
-impl Source {
-    /// Decodes a program of the boundary.
-    ///
-    /// # Safety
-    /// The program's arrays have the lengths that it says.
-    pub unsafe fn decode(program: &fused::Program) -> Result<Self, Refusal> {
-        /// # Safety
-        /// `data` is readable for `n` items, or `n` is 0.
-        unsafe fn slice<'a, T>(data: *const T, n: u32) -> &'a [T] {
-            if n == 0 || data.is_null() {
-                return &[];
-            }
-            // SAFETY: by this function's contract.
-            unsafe { std::slice::from_raw_parts(data, n as usize) }
-        }
-        // SAFETY: by this function's contract.
-        let (instructions, constants, outputs) = unsafe {
-            (
-                slice(program.instructions, program.n_instructions),
-                slice(program.constants, program.n_constants),
-                slice(program.outputs, program.n_outputs),
-            )
-        };
-        let dtype = |dl| DType::from_dl(dl).ok_or(Refusal::Unsupported);
-        let mut source = Source {
-            constants: constants.iter().map(|d| dtype(*d)).collect::<Result<_, _>>()?,
-            outputs: outputs.to_vec(),
-            reduce: (program.reduce != fused::NO_REDUCTION)
-                .then_some((program.reduce, program.axes)),
-            instructions: Vec::with_capacity(instructions.len()),
-        };
-        for i in instructions {
-            let to = dtype(i.dtype)?;
-            let op = match i.family {
-                fused::family::UNARY => TileOp::Unary(i.op.into()),
-                fused::family::BINARY => TileOp::Binary(i.op.into()),
-                fused::family::SELECT => TileOp::Select,
-                fused::family::CAST => TileOp::Cast(to),
-                _ => return Err(Refusal::Unsupported),
-            };
-            source.instructions.push(Instruction { op, operands: [i.a, i.b, i.c], dtype: to });
-        }
-        Ok(source)
-    }
-}
-
-/// Hands out slots, taking back those of dead values.
-#[derive(Default)]
-struct Slots {
-    free: Vec<(u32, u8)>,
-    width: u32,
-}
-
-impl Slots {
-    fn take(&mut self, size: u8) -> u32 {
-        if let Some(i) = self.free.iter().position(|(_, s)| *s == size) {
-            return self.free.swap_remove(i).0;
-        }
-        let place = self.width;
-        self.width += u32::from(size);
-        place
     }
 }
 
@@ -256,7 +158,7 @@ impl Program {
         if source.outputs.iter().any(|v| usize::from(*v) >= values.len()) {
             return invalid("an output names no value");
         }
-        let fold = Self::close(&mut source, &mut values, &mut steps, signature, level)?;
+        let fold = Self::epilogue(&mut source, &mut values, &mut steps, signature, level)?;
         for (i, (value, desc)) in source.outputs.iter().zip(signature.outputs).enumerate() {
             if !(i == 0 && fold.is_some()) && values[usize::from(*value)] != desc.dtype {
                 return invalid(format!("output {i} has another dtype than its value"));
@@ -294,11 +196,11 @@ impl Program {
                 }),
             });
         }
-        let closing = fold.map(|(fold, axes)| {
+        let epilogue = fold.map(|(fold, axes)| {
             let value = source.outputs[0];
             let dtype = values[usize::from(value)];
             let any_order = dtype.is_int() || dtype == DType::Bool;
-            Closing { value, axes, any_order, fold }
+            Epilogue { value, axes, any_order, fold }
         });
         let contiguous = signature.inputs.iter().chain(signature.outputs).all(|d| d.contiguous);
         Ok(Program {
@@ -311,7 +213,7 @@ impl Program {
             blocks,
             width,
             outputs,
-            closing,
+            epilogue,
             contiguous,
         })
     }
@@ -363,8 +265,8 @@ impl Program {
         if !agree {
             return invalid("an instruction's operands have different dtypes");
         }
-        let run = tile::lookup(level, i.op, main).ok_or(Refusal::Unsupported)?;
-        if tile::result_dtype(i.op, main) != i.dtype {
+        let run = elementwise::lookup(level, i.op, main).ok_or(Refusal::Unsupported)?;
+        if elementwise::result_dtype(i.op, main) != i.dtype {
             return invalid("an instruction's dtype is not its result's");
         }
         steps.push(Step { run: Run::Tile(run), operands, result: values.len() as u16 });
@@ -372,9 +274,9 @@ impl Program {
         Ok(())
     }
 
-    /// The closing reduction's functions; a conversion to the dtype in which it
+    /// The epilogue's functions; a conversion to the dtype in which it
     /// accumulates becomes a step.
-    fn close(
+    fn epilogue(
         source: &mut Source,
         values: &mut Vec<DType>,
         steps: &mut Vec<Step>,
@@ -405,133 +307,4 @@ impl Program {
         let fold = reduce::fold(code, within, to, level).ok_or(Refusal::Unsupported)?;
         Ok(Some((fold, axes)))
     }
-}
-
-/// The instruction as a float32 sum, difference or product, if it is one.
-fn simple_of(values: &[DType], i: &Instruction) -> Option<Simple> {
-    let TileOp::Binary(code) = i.op else { return None };
-    let op = match code {
-        binary::ADD => Arith::Add,
-        binary::SUBTRACT => Arith::Subtract,
-        binary::MULTIPLY => Arith::Multiply,
-        _ => return None,
-    };
-    let operands = [i.operands[0], i.operands[1]];
-    let float = |v: &u16| values.get(usize::from(*v)) == Some(&DType::F32);
-    operands.iter().all(float).then_some(Simple { op, operands })
-}
-
-/// The steps with float32 sums, differences and products done a few in a pass, where
-/// results in between have no other use.
-fn paired(
-    mut steps: Vec<Step>,
-    simple: &[Option<Simple>],
-    outputs: &[u16],
-    is_constant: impl Fn(u16) -> bool,
-    level: Level,
-) -> Vec<Step> {
-    let uses = |value: u16| {
-        let reads = |s: &Step| {
-            // Operands that repeat the first do not count (or count for two, which
-            // keeps a value from being swallowed, no more).
-            let n = if s.operands[0] == s.operands[2] { 2 } else { 3 };
-            s.operands[..n].iter().filter(|v| **v == value).count()
-        };
-        steps.iter().map(reads).sum::<usize>() + outputs.iter().filter(|v| **v == value).count()
-    };
-    // Which steps each one swallows: its left and its right operand's.
-    let mut parts: Vec<[Option<usize>; 2]> = vec![[None; 2]; steps.len()];
-    let mut swallowed = vec![false; steps.len()];
-    for (at, s) in simple.iter().enumerate() {
-        let Some(s) = s.filter(|s| s.operands[0] != s.operands[1]) else { continue };
-        let free = |v: u16| {
-            let made = steps.iter().position(|step| step.result == v)?;
-            let whole = parts[made] == [None; 2] && !swallowed[made] && uses(v) == 1;
-            simple.get(made).copied().flatten().filter(|_| whole).map(|op| (made, op.op))
-        };
-        let [left, right] = s.operands.map(free);
-        let product = |part: Option<(usize, Arith)>| part.is_some_and(|p| p.1 == Arith::Multiply);
-        let both = product(left) && product(right) && s.op != Arith::Multiply;
-        let left = left.map(|p| p.0);
-        let right = right.map(|p| p.0).filter(|_| both || left.is_none());
-        parts[at] = [left, right];
-        left.into_iter().chain(right).for_each(|made| swallowed[made] = true);
-    }
-    for (at, s) in simple.iter().enumerate().filter(|(at, _)| !swallowed[*at]) {
-        let Some(last) = s else { continue };
-        let part = |k: usize| parts[at][k].and_then(|made| simple[made]);
-        let (run, operands) = match (part(0), part(1)) {
-            (Some(a), Some(b)) => {
-                let operands = [a.operands[0], a.operands[1], b.operands[0], b.operands[1]];
-                (pair::products(level, last.op), operands)
-            }
-            (Some(a), None) => {
-                let operands = [a.operands[0], a.operands[1], last.operands[1], a.operands[0]];
-                (pair::lookup(level, a.op, last.op), operands)
-            }
-            (None, Some(b)) => {
-                let operands = [b.operands[0], b.operands[1], last.operands[0], b.operands[0]];
-                (pair::lookup(level, b.op, last.op.turned()), operands)
-            }
-            (None, None) => {
-                let [a, b] = last.operands;
-                (pair::lookup(level, last.op, Arith::None), [a, b, a, a])
-            }
-        };
-        let Some(run) = run else { continue };
-        let strides = operands.map(|v| usize::from(!is_constant(v)));
-        steps[at] = Step { run: Run::Pair(run, strides), operands, result: steps[at].result };
-    }
-    let mut keep = swallowed.into_iter().map(|s| !s).chain(std::iter::repeat(true));
-    steps.retain(|_| keep.next() == Some(true));
-    steps
-}
-
-/// Places of the values' slots, their total in bytes per element, and the number of
-/// blocks of constants.
-///
-/// Inputs have slots of their own, and constants too unless only pairs read them; a
-/// result takes the slot of a dead value of its size, and those of outputs live to the
-/// end. A result never takes the slot of an operand that dies with it: in place, tile
-/// functions are slower.
-fn allocate(
-    sizes: &[u8],
-    n_inputs: usize,
-    first_result: usize,
-    steps: &[Step],
-    outputs: &[u16],
-) -> (Vec<u32>, usize, usize) {
-    let mut slots = Slots::default();
-    let mut blocks = 0;
-    let reads = |step: &Step, value: u16| step.operands.contains(&value);
-    let mut places: Vec<u32> = Vec::with_capacity(sizes.len());
-    for (v, size) in sizes[..first_result].iter().enumerate() {
-        let pairs_only = v >= n_inputs
-            && !outputs.contains(&(v as u16))
-            && steps.iter().all(|s| !reads(s, v as u16) || matches!(s.run, Run::Pair(..)));
-        if pairs_only {
-            places.push(CONSTANT_PLACE | blocks);
-            blocks += 1;
-        } else {
-            places.push(slots.take(*size));
-        }
-    }
-    places.resize(sizes.len(), 0);
-    for (at, step) in steps.iter().enumerate() {
-        places[usize::from(step.result)] = slots.take(sizes[usize::from(step.result)]);
-        // Results that nobody reads after this step.
-        let mut dead = step.operands.to_vec();
-        dead.push(step.result);
-        dead.sort_unstable();
-        dead.dedup();
-        dead.retain(|v| {
-            usize::from(*v) >= first_result
-                && !outputs.contains(v)
-                && !steps[at + 1..].iter().any(|later| reads(later, *v))
-        });
-        for v in dead.into_iter().map(usize::from) {
-            slots.free.push((places[v], sizes[v]));
-        }
-    }
-    (places, slots.width as usize, blocks as usize)
 }

@@ -1,15 +1,19 @@
 //! Programs as kernels: choice of tiles and tasks.
 
 use super::{
-    closing,
+    epilogue,
     layout::{self, Layout, MAX_TENSORS, Reduced, Stack},
     program::{MAX_VALUES, Program},
     scratch,
-    strided::{self, STREAM_BYTES},
     tile::{Frame, Tile, Values},
-    transpose,
 };
-use crate::kernel::{Args, Context, Kernel, View};
+use crate::{
+    copy::{
+        strided::{self, STREAM_BYTES},
+        transpose,
+    },
+    kernel::{Args, Context, Kernel, View},
+};
 use core::mem::MaybeUninit;
 
 /// Element-steps below which a command runs on the calling thread.
@@ -19,7 +23,7 @@ const AHEAD: usize = 1 << 20;
 /// Element-steps of a task.
 const TASK: usize = 256 << 10;
 
-/// An elementwise program, with or without closing reduction, as a kernel.
+/// An elementwise program, with or without epilogue, as a kernel.
 pub struct Fused {
     program: Program,
 }
@@ -42,10 +46,10 @@ impl Kernel for Fused {
             ));
         }
         // SAFETY: passed on from the caller.
-        if p.contiguous && p.closing.is_none() && unsafe { flat(p, args) } {
+        if p.contiguous && p.epilogue.is_none() && unsafe { flat(p, args) } {
             return Ok(());
         }
-        let reduced = p.closing.as_ref().map(|c| Reduced { axes: c.axes, any_order: c.any_order });
+        let reduced = p.epilogue.as_ref().map(|c| Reduced { axes: c.axes, any_order: c.any_order });
         let shape = layout::iteration_shape(args.inputs, args.outputs, reduced)?;
         if shape.contains(&0) {
             return Ok(());
@@ -54,8 +58,8 @@ impl Kernel for Fused {
         layout.fill(&shape, args.inputs, args.outputs, reduced);
         // SAFETY: passed on from the caller.
         unsafe {
-            match &p.closing {
-                Some(c) => closing::run(cx, p, c, &mut layout, args),
+            match &p.epilogue {
+                Some(c) => epilogue::run(cx, p, c, &mut layout, args),
                 None => elementwise(cx, p, &mut layout, args),
             }
         }
@@ -165,7 +169,7 @@ impl Care {
                 // take from that input must not change under them.
                 let named = |v: u16| usize::from(v) == input;
                 if p.outputs.iter().any(|o| named(o.value))
-                    || p.closing.as_ref().is_some_and(|c| named(c.value))
+                    || p.epilogue.as_ref().is_some_and(|c| named(c.value))
                 {
                     care.copied |= 1 << input;
                 }

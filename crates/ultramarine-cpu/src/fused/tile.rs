@@ -3,8 +3,8 @@
 use super::{
     layout::{Group, Layout, MAX_TENSORS, NOT_LINEAR},
     program::{MAX_VALUES, Program},
-    strided::{self, Rect},
 };
+use crate::copy::strided::{self, Rect};
 use core::mem::MaybeUninit;
 
 /// Addresses of all values of a tile.
@@ -264,7 +264,7 @@ impl Frame<'_> {
     pub unsafe fn run(&self, values: &mut Values, scratch: *mut u8, tile: &Tile) -> *const u8 {
         let p = self.program;
         let n = tile.rows * tile.columns;
-        if let ([], [output], None) = (&p.steps[..], &p.outputs[..], &p.closing) {
+        if let ([], [output], None) = (&p.steps[..], &p.outputs[..], &p.epilogue) {
             let (from, to) = (usize::from(output.value), usize::from(output.tensor));
             // SAFETY: passed on from the caller.
             if from < p.n_inputs && unsafe { self.copy(from, to, output.size.into(), tile) } {
@@ -352,9 +352,9 @@ impl Frame<'_> {
                 }
             }
         }
-        match &p.closing {
+        match &p.epilogue {
             // SAFETY: as above.
-            Some(closing) => unsafe { values[usize::from(closing.value)].assume_init() },
+            Some(epilogue) => unsafe { values[usize::from(epilogue.value)].assume_init() },
             None => core::ptr::null(),
         }
     }

@@ -2,16 +2,12 @@
 
 use super::{Plan, no_device, state};
 use crate::{
-    conv, fft, fused as fused_kernels,
+    arg_reduce, conv, create, fft, fused as fused_kernels,
     index::{gather, gather_axis, scatter, scatter_axis},
     kernel::{Desc, Prepared, Refusal, Signature, read_attrs},
     level::Level,
-    linalg,
-    order::{
-        arg_reduce, scan,
-        sort::{self, Goal},
-    },
-    random,
+    linalg, matmul, random, scan,
+    sort::{self, Goal},
 };
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,11 +30,13 @@ fn prepare_op(
         };
     }
     match id {
-        op::COPY..=op::REDUCE => {
+        op::FILL => create::prepare_fill(signature, level),
+        op::ARANGE => create::prepare_arange(signature, level),
+        op::COPY | op::UNARY | op::BINARY | op::SELECT | op::REDUCE => {
             // SAFETY: the host's attributes are the op's struct.
             unsafe { fused_kernels::prepare_op(id, attributes, signature, level) }
         }
-        op::MATMUL => crate::gemm::prepare(signature, level),
+        op::MATMUL => matmul::prepare(signature, level),
         op::GATHER => gather::prepare(attrs!(), signature, level),
         op::SCATTER => scatter::prepare(attrs!(), signature, level),
         op::GATHER_AXIS => gather_axis::prepare(attrs!(), signature, level),

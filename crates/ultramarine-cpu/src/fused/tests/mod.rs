@@ -1,18 +1,18 @@
 //! Programs against a reference that takes one element at a time, and against
 //! their own ops one by one.
 
-mod reductions;
+mod epilogues;
 
 use super::{
-    prepare::finish,
-    program::{Instruction, Source},
+    prepare::build,
+    source::{Instruction, Source},
 };
 use crate::{
     dtype::DType,
+    elementwise::{self, TileOp},
     kernel::{Args, Context, Desc, Refusal, Signature, View},
     level::Level,
     par::Par,
-    tile::{self, TileOp},
 };
 use ultramarine_abi::schema::{binary, reduce, unary};
 use ultramarine_test_support::Rng;
@@ -145,7 +145,7 @@ fn run(
     let descs = |t: &[&Tensor]| t.iter().map(|t| t.desc()).collect::<Vec<_>>();
     let (ins, outs) = (descs(inputs), descs(outputs));
     let signature = Signature { inputs: &ins, outputs: &outs };
-    let kernel = finish(source.clone(), &signature, level)?;
+    let kernel = build(source.clone(), &signature, level)?;
     fn views<'a>(t: &[&'a Tensor]) -> Vec<View<'a>> {
         t.iter().map(|t| t.view()).collect()
     }
@@ -168,7 +168,8 @@ fn run(
 fn one(level: Level, i: &Instruction, dtypes: &[DType], values: &[u64]) -> u64 {
     let [a, b, c] = i.operands.map(|v| values.get(v as usize).copied().unwrap_or(0));
     let which = if i.op == TileOp::Select { 1 } else { 0 };
-    let f = tile::lookup(level, i.op, dtypes[i.operands[which] as usize]).expect("was there");
+    let f =
+        elementwise::lookup(level, i.op, dtypes[i.operands[which] as usize]).expect("was there");
     let mut out = 0u64;
     let at = |x: &u64| x as *const u64 as *const u8;
     // SAFETY: one element of at most eight bytes each.
@@ -227,10 +228,10 @@ fn random_program(
             5 => (TileOp::Cast([DType::F64, DType::I16, DType::Bool][random.below(3)]), [a, 0, 0]),
             _ => (TileOp::Binary(binary::ADD), [a, b, 0]),
         };
-        if tile::lookup(level, op, dtype).is_none() {
+        if elementwise::lookup(level, op, dtype).is_none() {
             continue;
         }
-        let result = tile::result_dtype(op, dtype);
+        let result = elementwise::result_dtype(op, dtype);
         source.instructions.push(Instruction { op, operands, dtype: result });
         values.push(result);
     }
@@ -359,8 +360,10 @@ fn arange_and_fill() {
             {
                 let out = Tensor::strided(&mut random, dtype, &[n], false);
                 let signature = Signature { inputs: &[], outputs: &[out.desc()] };
-                // SAFETY: these ops have no attributes.
-                let kernel = unsafe { super::prepare_op(id, std::ptr::null(), &signature, level) };
+                let kernel = match id {
+                    op::FILL => crate::create::prepare_fill(&signature, level),
+                    _ => crate::create::prepare_arange(&signature, level),
+                };
                 let Ok(kernel) = kernel else { panic!("{id} refused") };
                 let float = [[1.5f64.to_bits(), 0], [0.25f64.to_bits(), 0]];
                 let int = [[-7i64 as u64, 0], [3, 0]];

@@ -1,5 +1,7 @@
 //! Arrays with awkward strides, and a host with threads, for the kernels' tests.
 
+pub mod lanes;
+
 use crate::{
     dtype::{Bool, DType, Element, c64},
     kernel::{Args, Context, Desc, Kernel, Prepared, Signature, View},

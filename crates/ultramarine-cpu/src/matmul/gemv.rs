@@ -8,13 +8,13 @@ use core::marker::PhantomData;
 use super::{
     Product,
     pack::{Block, Panel},
-    rows::{RowsFn, function, mul_acc},
-    scratch::{Scratch, Slot},
     simd::{Num, Storage},
+    skinny::{SkinnyFn, function, mul_acc},
 };
 use crate::{
     level::{Body, Isa, Level, at},
     par::{Par, Shared},
+    scratch::{Scratch, Slot},
 };
 
 /// A part of a matrix, the vector's part, and where the sums go. Strides in bytes.
@@ -45,7 +45,7 @@ pub struct GemvFns {
     /// For matrices that are contiguous along the rows.
     axpy: GemvFn,
     /// For a few vectors and matrices that are contiguous along the rows.
-    pub rows: RowsFn,
+    pub skinny: SkinnyFn,
 }
 
 /// The functions for `S`.
@@ -53,7 +53,7 @@ pub fn fns<S: Storage>() -> GemvFns {
     GemvFns {
         dot: |level, part| at(level, Dot::<S>(part, PhantomData)),
         axpy: |level, part| at(level, Axpy::<S>(part, PhantomData)),
-        rows: function::<S>(),
+        skinny: function::<S>(),
     }
 }
 

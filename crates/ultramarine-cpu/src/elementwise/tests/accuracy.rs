@@ -2,8 +2,8 @@
 
 use super::run;
 use crate::{
+    elementwise::{TileOp, math64},
     level::Level,
-    tile::{TileOp, math64},
 };
 use ultramarine_abi::schema::{binary as b, unary as u};
 use ultramarine_test_support::Rng;

@@ -21,9 +21,8 @@ mod gemv;
 pub(crate) mod micro;
 pub(crate) mod ops;
 pub(crate) mod pack;
-mod rows;
-pub(crate) mod scratch;
 pub(crate) mod simd;
+mod skinny;
 #[cfg(test)]
 mod tests;
 

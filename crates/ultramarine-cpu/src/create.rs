@@ -1,12 +1,13 @@
-//! ARANGE: `start + i * step`, computed in float64 or int64 and converted.
+//! FILL, a program without inputs; ARANGE: `start + i * step`, computed in float64 or int64 and converted.
 
-use super::strided::{self, Rect};
 use crate::{
+    copy::strided::{self, Rect},
     dtype::DType,
+    elementwise::{self, TileFn, TileOp},
+    fused::{self, Source},
     kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
     level::Level,
     par::Shared,
-    tile::{self, TileFn, TileOp},
 };
 
 /// Elements of a tile.
@@ -14,31 +15,36 @@ const TILE: usize = 512;
 /// Tiles of a task.
 const TASK: usize = 128;
 
-/// ARANGE as a kernel.
-pub struct Arange {
+struct Arange {
     float: bool,
     size: usize,
     cast: Option<TileFn>,
     level: Level,
 }
 
-impl Arange {
-    /// Looks the conversion up.
-    pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {
-        let out = signature.outputs[0];
-        if out.ndim != 1 {
-            return Err(Refusal::Invalid("arange makes one dimension".into()));
-        }
-        let float = out.dtype.is_float() || out.dtype == DType::C64;
-        let from = if float { DType::F64 } else { DType::I64 };
-        let cast = if from == out.dtype {
-            None
-        } else {
-            let cast = tile::lookup(level, TileOp::Cast(out.dtype), from);
-            Some(cast.ok_or(Refusal::Unsupported)?)
-        };
-        Ok(Box::new(Arange { float, size: out.dtype.size(), cast, level }))
+/// Prepares FILL.
+pub fn prepare_fill(signature: &Signature<'_>, level: Level) -> Prepared {
+    signature.expect(0, 1)?;
+    let constants = vec![signature.outputs[0].dtype];
+    fused::build(Source { constants, outputs: vec![0], ..Source::default() }, signature, level)
+}
+
+/// Prepares ARANGE.
+pub fn prepare_arange(signature: &Signature<'_>, level: Level) -> Prepared {
+    signature.expect(0, 1)?;
+    let out = signature.outputs[0];
+    if out.ndim != 1 {
+        return Err(Refusal::Invalid("arange makes one dimension".into()));
     }
+    let float = out.dtype.is_float() || out.dtype == DType::C64;
+    let from = if float { DType::F64 } else { DType::I64 };
+    let cast = if from == out.dtype {
+        None
+    } else {
+        let cast = elementwise::lookup(level, TileOp::Cast(out.dtype), from);
+        Some(cast.ok_or(Refusal::Unsupported)?)
+    };
+    Ok(Box::new(Arange { float, size: out.dtype.size(), cast, level }))
 }
 
 impl Kernel for Arange {

@@ -5,10 +5,12 @@ use super::{
     gemv::gemv,
     micro::Tile,
     pack::{Block, Panel},
-    rows,
+    skinny,
+};
+use crate::{
+    level::Level,
     scratch::{Scratch, Slot},
 };
-use crate::level::Level;
 use core::ops::Range;
 
 /// Rows of a block: a block of A fits half of a small L2 cache.
@@ -435,7 +437,7 @@ pub(crate) unsafe fn multiply(par: &Par, pr: &Product<'_>, level: Level) {
         && pr.few_rows()
     {
         // SAFETY: as asked for; the function is for this dtype.
-        return unsafe { rows::multiply(par, pr, fns.rows, level) };
+        return unsafe { skinny::multiply(par, pr, fns.skinny, level) };
     }
     // Slabs, so that packed operands stay within PACKED.
     let kc = pr.kc();

@@ -1,7 +1,14 @@
 //! SORT and ARG_SORT: ascending and stable, NaN last. PARTITION and ARG_PARTITION: as
 //! far as to have one element in its place.
 
-use super::lane::{Functions, Job};
+mod keys;
+mod lane;
+mod radix;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod vector;
+
 use crate::{
     dtype::DType,
     kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
@@ -9,6 +16,7 @@ use crate::{
     par::Shared,
     strided::{Nest, TASK, for_size, move_run, ranges},
 };
+use lane::{Functions, Job};
 use ultramarine_abi::schema::AxisAttrs;
 
 struct Sort {

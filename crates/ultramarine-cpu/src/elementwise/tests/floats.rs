@@ -4,11 +4,11 @@
 use super::run;
 use crate::{
     dtype::Bool,
-    level::Level,
-    tile::{
+    elementwise::{
         TileOp,
         half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16},
     },
+    level::Level,
 };
 use half::{bf16, f16};
 use ultramarine_abi::schema::{binary as b, unary as u};

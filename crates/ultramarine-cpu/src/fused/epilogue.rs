@@ -1,17 +1,18 @@
-//! Programs with a closing reduction: tiles are made by the program and folded at
+//! Programs with an epilogue: tiles are made by the program and folded at
 //! once; the orders of `reduce` are kept whatever the strides.
 
 use super::{
     layout::{Layout, MAX_AXES, MAX_TENSORS},
-    program::{Closing, MAX_VALUES, Program},
-    reduce::{Block, CHUNK, COLUMN_CHUNK, Fold},
+    program::{Epilogue, MAX_VALUES, Program},
     run::{self, Care, IN_PLACE},
-    scratch, strided,
+    scratch,
     tile::{Frame, Tile, Values},
 };
 use crate::{
+    copy::strided,
     kernel::{Args, Context},
     par::Shared,
+    reduce::{Block, CHUNK, COLUMN_CHUNK, Fold},
 };
 use core::mem::MaybeUninit;
 
@@ -42,14 +43,14 @@ struct Cut {
 pub unsafe fn run(
     cx: &Context,
     p: &Program,
-    closing: &Closing,
+    epilogue: &Epilogue,
     layout: &mut Layout,
     args: &Args<'_>,
 ) {
     layout.group_by_kind();
     let care = Care::new(p, args, layout);
     let data = run::addresses(args);
-    let cut = cut(p, closing, layout, &care);
+    let cut = cut(p, epilogue, layout, &care);
     let frame = Frame {
         program: p,
         layout,
@@ -75,14 +76,14 @@ pub unsafe fn run(
     let blocks = tiles.div_ceil(each);
     let tasks = if total * (p.steps.len() + 1) <= IN_PLACE { 1 } else { blocks * cut.segments };
     let each = if tasks == 1 { tiles } else { each };
-    let wide = closing.fold.wide;
+    let wide = epilogue.fold.wide;
     // Wide accumulators of all segments, where there are several.
     let partial_bytes = if cut.segments > 1 { cut.segments * kept * wide } else { 0 };
     let mut partials = vec![0u128; partial_bytes.div_ceil(16)];
     let shared = Shared(partials.as_mut_ptr() as *mut u8);
     let body = |task: usize| {
         let (block, segment) = (task / cut.segments, task % cut.segments);
-        let work = Work { frame: &frame, fold: &closing.fold, cut: &cut, segment };
+        let work = Work { frame: &frame, fold: &epilogue.fold, cut: &cut, segment };
         let tiles = block * each..((block + 1) * each).min(tiles);
         scratch::with(work.scratch(extent), |scratch| {
             let mut values: Values = [const { MaybeUninit::uninit() }; MAX_VALUES];
@@ -114,12 +115,12 @@ pub unsafe fn run(
         cx.par.run(tasks, body);
     }
     if cut.segments > 1 {
-        let work = Work { frame: &frame, fold: &closing.fold, cut: &cut, segment: 0 };
+        let work = Work { frame: &frame, fold: &epilogue.fold, cut: &cut, segment: 0 };
         // SAFETY: all tasks are done; partials hold segments * kept accumulators.
         unsafe {
             for segment in 1..cut.segments {
                 let from = shared.get().add(segment * kept * wide);
-                (closing.fold.merge)(shared.get(), from, kept);
+                (epilogue.fold.merge)(shared.get(), from, kept);
             }
             for outer in 0..outer_kept {
                 let tile = work.kept_tile(outer);
@@ -132,11 +133,11 @@ pub unsafe fn run(
 
 /// Tiles and segments. Segments depend on the shape alone; tiles do not matter
 /// to the order.
-fn cut(p: &Program, closing: &Closing, layout: &Layout, care: &Care) -> Cut {
+fn cut(p: &Program, epilogue: &Epilogue, layout: &Layout, care: &Care) -> Cut {
     let groups = &layout.groups;
     let (a, b) = (&groups[groups.len() - 2], &groups[groups.len() - 1]);
     let rows_mode = b.reduced;
-    let value = usize::from(closing.value);
+    let value = usize::from(epilogue.value);
     let size = isize::from(p.sizes[value]);
     let direct = p.steps.is_empty()
         && p.outputs.is_empty()
@@ -306,8 +307,8 @@ impl Work<'_> {
     /// As [`Frame::run`].
     #[inline]
     unsafe fn block(&self, values: &mut Values, scratch: *mut u8, tile: &Tile) -> Block {
-        let closing = self.frame.program.closing.as_ref();
-        let value = closing.map_or(0, |c| usize::from(c.value));
+        let epilogue = self.frame.program.epilogue.as_ref();
+        let value = epilogue.map_or(0, |c| usize::from(c.value));
         let (data, stride) = if self.cut.direct {
             self.frame.in_place(value, tile)
         } else {

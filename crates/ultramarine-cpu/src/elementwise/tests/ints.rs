@@ -3,8 +3,8 @@
 use super::run;
 use crate::{
     dtype::{Bool, Element},
+    elementwise::TileOp,
     level::Level,
-    tile::TileOp,
 };
 use ultramarine_abi::schema::{binary as b, unary as u};
 use ultramarine_test_support::Rng;

@@ -4,8 +4,8 @@
 use super::run;
 use crate::{
     dtype::{Bool, DType, Element, c64},
+    elementwise::TileOp,
     level::Level,
-    tile::TileOp,
 };
 use half::{bf16, f16};
 use ultramarine_test_support::Rng;

@@ -1,6 +1,9 @@
 //! ARG_REDUCE: index of the extreme along an axis, the first of equals; the first
 //! NaN wins (of complex numbers: the first whose real part is NaN).
 
+#[cfg(test)]
+mod tests;
+
 use crate::{
     arith::{Accumulator, Number},
     dtype::DType,

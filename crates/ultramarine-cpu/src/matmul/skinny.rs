@@ -1,4 +1,4 @@
-//! A few rows times a large matrix whose rows are contiguous: bound by reading that
+//! Skinny products: a few rows times a large matrix whose rows are contiguous: bound by reading that
 //! matrix, which is therefore read once, where it is, in long stretches.
 //!
 //! A task has a block of columns; its sums stay in the L1 cache while rows of B pass by,
@@ -9,12 +9,12 @@ use core::marker::PhantomData;
 use super::{
     Product,
     pack::{Block, Panel},
-    scratch::{Scratch, Slot},
     simd::{Num, Storage, prefetch},
 };
 use crate::{
     level::{Body, Isa, Level, at},
     par::{Par, Shared},
+    scratch::{Scratch, Slot},
 };
 
 /// Numbers of the sums of a task, at most: half of a small L1 cache of float32.
@@ -50,22 +50,22 @@ pub struct Part {
 ///
 /// # Safety
 /// The part's pointers are valid; the level is available.
-pub type RowsFn = unsafe fn(Level, Part);
+pub type SkinnyFn = unsafe fn(Level, Part);
 
 /// The function for `S`.
-pub fn function<S: Storage>() -> RowsFn {
-    |level, part| at(level, Rows::<S>(part, PhantomData))
+pub fn function<S: Storage>() -> SkinnyFn {
+    |level, part| at(level, Skinny::<S>(part, PhantomData))
 }
 
-struct Rows<S>(Part, PhantomData<S>);
+struct Skinny<S>(Part, PhantomData<S>);
 
-impl<S: Storage> Body for Rows<S> {
+impl<S: Storage> Body for Skinny<S> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _isa: I) {
         let p = self.0;
         // SAFETY: m x n sums; rows and steps of k are the part's, by the contract of
-        // `RowsFn`.
+        // `SkinnyFn`.
         unsafe {
             let sums = p.sums as *mut S::Acc;
             for i in 0..p.m * p.n {
@@ -169,7 +169,7 @@ pub(super) fn mul_acc<A: Num, I: Isa>(sum: A, a: A, b: A) -> A {
 /// # Safety
 /// The product is valid, of few rows, with B's columns next to each other; `f` is for
 /// its dtype.
-pub unsafe fn multiply(par: &Par, pr: &Product<'_>, f: RowsFn, level: Level) {
+pub unsafe fn multiply(par: &Par, pr: &Product<'_>, f: SkinnyFn, level: Level) {
     let (ops, m, n, k) = (pr.ops, pr.m, pr.n, pr.k);
     let most = (SUMS / m).min(n.div_ceil(TASKS)).next_multiple_of(UNIT).min(COLS);
     let scratch = Scratch::new(Slot::Call, m * k * ops.acc);

@@ -6,9 +6,9 @@ use super::{
     radix::{self, Item, Placed, WidePlaced},
 };
 use crate::{
-    gemm::scratch::{Scratch, Slot},
     level::{Body, Isa, Level, at},
     par::{Par, Shared},
+    scratch::{Scratch, Slot},
 };
 use std::{
     cell::RefCell,

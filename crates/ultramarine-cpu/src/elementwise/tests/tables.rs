@@ -2,8 +2,8 @@
 
 use crate::{
     dtype::DType,
+    elementwise::{TileOp, lookup},
     level::Level,
-    tile::{TileOp, lookup},
 };
 use ultramarine_abi::schema::{binary as b, unary as u};
 

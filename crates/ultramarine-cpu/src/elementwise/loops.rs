@@ -223,7 +223,7 @@ macro_rules! entries {
                 ($name:ident, |$l:ident| $run:expr) => {
                     /// # Safety
                     /// As for [`TileFn`].
-                    pub(in crate::tile) unsafe fn $name<O: $trait>(
+                    pub(in crate::elementwise) unsafe fn $name<O: $trait>(
                         dst: *mut u8,
                         a: *const u8,
                         b: *const u8,
@@ -243,10 +243,10 @@ macro_rules! entries {
             #[cfg(target_arch = "x86_64")]
             entry!(v4, |l| unsafe { crate::level::v4(l) });
             #[cfg(not(target_arch = "x86_64"))]
-            pub(in crate::tile) use {baseline as v3, baseline as v4};
+            pub(in crate::elementwise) use {baseline as v3, baseline as v4};
 
             /// The entry for `level`.
-            pub(in crate::tile) fn levels<O: $trait>(level: Level) -> TileFn {
+            pub(in crate::elementwise) fn levels<O: $trait>(level: Level) -> TileFn {
                 match level {
                     Level::Baseline => baseline::<O>,
                     Level::V3 => v3::<O>,
@@ -256,7 +256,7 @@ macro_rules! entries {
 
             /// As `levels`, for ops that memory bounds: nothing above V3.
             #[allow(dead_code, reason = "not every arity has such ops")]
-            pub(in crate::tile) fn narrow<O: $trait>(level: Level) -> TileFn {
+            pub(in crate::elementwise) fn narrow<O: $trait>(level: Level) -> TileFn {
                 match level {
                     Level::Baseline => baseline::<O>,
                     _ => v3::<O>,
@@ -274,26 +274,26 @@ entries!(ternary_fn, Ternary, Ternary3);
 /// ops that library calls dominate.
 macro_rules! unary {
     (once, $($op:tt)*) => {{
-        $crate::tile::loops::op1!($($op)*);
-        $crate::tile::loops::unary_fn::baseline::<Op> as $crate::tile::TileFn
+        $crate::elementwise::loops::op1!($($op)*);
+        $crate::elementwise::loops::unary_fn::baseline::<Op> as $crate::elementwise::TileFn
     }};
     (narrow $level:expr, $($op:tt)*) => {{
-        $crate::tile::loops::op1!($($op)*);
-        $crate::tile::loops::unary_fn::narrow::<Op>($level)
+        $crate::elementwise::loops::op1!($($op)*);
+        $crate::elementwise::loops::unary_fn::narrow::<Op>($level)
     }};
     ($level:expr, $($op:tt)*) => {{
-        $crate::tile::loops::op1!($($op)*);
-        $crate::tile::loops::unary_fn::levels::<Op>($level)
+        $crate::elementwise::loops::op1!($($op)*);
+        $crate::elementwise::loops::unary_fn::levels::<Op>($level)
     }};
 }
 
 macro_rules! op1 {
     ($a:ty => $d:ty, |$x:ident| $e:expr) => {
-        $crate::tile::loops::op1!($a => $d, |_I, $x| $e);
+        $crate::elementwise::loops::op1!($a => $d, |_I, $x| $e);
     };
     ($a:ty => $d:ty, |$i:ident, $x:ident| $e:expr) => {
         struct Op;
-        impl $crate::tile::loops::Unary for Op {
+        impl $crate::elementwise::loops::Unary for Op {
             type A = $a;
             type D = $d;
             #[inline(always)]
@@ -307,26 +307,26 @@ macro_rules! op1 {
 /// As [`unary`], of two operands of one dtype.
 macro_rules! binary {
     (once, $($op:tt)*) => {{
-        $crate::tile::loops::op2!($($op)*);
-        $crate::tile::loops::binary_fn::baseline::<Op> as $crate::tile::TileFn
+        $crate::elementwise::loops::op2!($($op)*);
+        $crate::elementwise::loops::binary_fn::baseline::<Op> as $crate::elementwise::TileFn
     }};
     (narrow $level:expr, $($op:tt)*) => {{
-        $crate::tile::loops::op2!($($op)*);
-        $crate::tile::loops::binary_fn::narrow::<Op>($level)
+        $crate::elementwise::loops::op2!($($op)*);
+        $crate::elementwise::loops::binary_fn::narrow::<Op>($level)
     }};
     ($level:expr, $($op:tt)*) => {{
-        $crate::tile::loops::op2!($($op)*);
-        $crate::tile::loops::binary_fn::levels::<Op>($level)
+        $crate::elementwise::loops::op2!($($op)*);
+        $crate::elementwise::loops::binary_fn::levels::<Op>($level)
     }};
 }
 
 macro_rules! op2 {
     ($a:ty => $d:ty, |$x:ident, $y:ident| $e:expr) => {
-        $crate::tile::loops::op2!($a => $d, |_I, $x, $y| $e);
+        $crate::elementwise::loops::op2!($a => $d, |_I, $x, $y| $e);
     };
     ($a:ty => $d:ty, |$i:ident, $x:ident, $y:ident| $e:expr) => {
         struct Op;
-        impl $crate::tile::loops::Binary for Op {
+        impl $crate::elementwise::loops::Binary for Op {
             type A = $a;
             type D = $d;
             #[inline(always)]
@@ -342,7 +342,7 @@ macro_rules! op2 {
 macro_rules! rare {
     ($level:expr, $($f:ident)::+, $is_rare:expr, $slow:expr) => {{
         struct Op;
-        impl $crate::tile::loops::Unary for Op {
+        impl $crate::elementwise::loops::Unary for Op {
             type A = f32;
             type D = f32;
             const RARE: bool = true;
@@ -359,7 +359,7 @@ macro_rules! rare {
                 $slow(x as f64) as f32
             }
         }
-        $crate::tile::loops::unary_fn::levels::<Op>($level)
+        $crate::elementwise::loops::unary_fn::levels::<Op>($level)
     }};
 }
 pub(super) use {binary, op1, op2, rare, unary};

@@ -1,4 +1,4 @@
-//! Accumulators of closing reductions.
+//! Accumulators of reductions. REDUCE itself is a program with an epilogue, prepared and run by `fused`.
 //!
 //! The order of combination depends on shapes alone. Along a reduced innermost
 //! group (rows), [`LANES`] accumulators take every `LANES`-th element of a chunk
