@@ -1,4 +1,4 @@
-//! Whether a value is what it should be.
+//! Comparison of values with what is expected.
 
 use crate::dtype::{DType, Num};
 use crate::tensor::each_index;
@@ -8,7 +8,7 @@ use crate::tensor::each_index;
 pub struct Want {
     /// Before rounding to the dtype.
     pub value: Num,
-    /// How far the result may be from it, beside the rounding to the dtype that is
+    /// The allowed distance of the result, beside the rounding to the dtype that is
     /// nearest. Negative: anything is right.
     pub slack: f64,
     /// Errors are measured in units of the last place of this magnitude, if it is above
@@ -29,12 +29,11 @@ impl Want {
         Want { value, slack, at: 0.0, signed_zero: false }
     }
 
-    /// What the contract does not fix.
+    /// A value that the contract leaves open.
     pub const ANY: Want = Want { value: Num::Int(0), slack: -1.0, at: 0.0, signed_zero: false };
 }
 
-/// How a result lies to what was expected: none if it is wrong, else the error in units
-/// of the last place.
+/// The error of a result in units of the last place; none if it is wrong.
 pub fn error(dtype: DType, want: &Want, got: Num, flushes: bool) -> Option<f64> {
     if want.slack < 0.0 {
         return Some(0.0);

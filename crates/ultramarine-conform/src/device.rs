@@ -42,7 +42,7 @@ pub struct Buffer {
     pub bytes: u64,
 }
 
-/// What `prepare` said.
+/// The answer of `prepare`.
 pub enum Prepared {
     Plan(Handle),
     NeedsContiguous,

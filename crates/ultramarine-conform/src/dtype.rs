@@ -7,7 +7,7 @@ use ultramarine_abi::{dlpack::DLDataType, schema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DType(pub u8);
 
-/// What a dtype's elements are.
+/// The kind of a dtype's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Bool,

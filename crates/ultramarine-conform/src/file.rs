@@ -1,4 +1,4 @@
-//! What the file says, before any of its code runs.
+//! Static checks of the file, before any of its code runs.
 
 use crate::parent::Findings;
 use object::elf;
@@ -11,7 +11,7 @@ use ultramarine_abi::{BackendAbiInfo, BackendTable, DLPACK, inline_str, note, sy
 type Elf<'a> = ElfFile64<'a, Endianness>;
 
 /// A check's result.
-type Judged = Result<(), String>;
+type Checked = Result<(), String>;
 
 /// Runs the static checks; false if the file is nothing that could be loaded.
 pub fn check(path: &Path, findings: &mut Findings) -> bool {
@@ -19,7 +19,7 @@ pub fn check(path: &Path, findings: &mut Findings) -> bool {
         findings.add("file", "file/static checks", "skip", "static checks know ELF files only");
         return true;
     }
-    let mut add = |name: &str, result: &Judged| {
+    let mut add = |name: &str, result: &Checked| {
         let (verdict, text) = match result {
             Ok(()) => ("pass", ""),
             Err(text) => ("fail", text.as_str()),
@@ -65,7 +65,7 @@ pub fn check(path: &Path, findings: &mut Findings) -> bool {
     machine.is_ok()
 }
 
-fn machine(file: &Elf<'_>) -> Judged {
+fn machine(file: &Elf<'_>) -> Checked {
     let header = file.elf_header();
     let endian = file.endian();
     let expected = if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 };
@@ -126,7 +126,7 @@ pub fn abi_note(data: &[u8]) -> Result<BackendAbiInfo, String> {
     })
 }
 
-fn versions(info: &BackendAbiInfo) -> Judged {
+fn versions(info: &BackendAbiInfo) -> Checked {
     let ours = (ultramarine_abi::ABI_MAJOR, ultramarine_abi::ABI_MINOR);
     let theirs = (u32::from(info.abi_major), u32::from(info.abi_minor));
     if theirs != ours {
@@ -145,7 +145,7 @@ fn versions(info: &BackendAbiInfo) -> Judged {
     Ok(())
 }
 
-fn file_name(path: &Path, info: &BackendAbiInfo) -> Judged {
+fn file_name(path: &Path, info: &BackendAbiInfo) -> Checked {
     let (name, variant) = (inline_str(&info.name), inline_str(&info.variant));
     let separator = if variant.is_empty() { "" } else { "-" };
     let expected = format!("libultramarine-{name}{separator}{variant}.so");
@@ -158,7 +158,7 @@ fn file_name(path: &Path, info: &BackendAbiInfo) -> Judged {
 }
 
 /// Only the entry points are exported: anything else could answer for another library's.
-fn exports(file: &Elf<'_>) -> Judged {
+fn exports(file: &Elf<'_>) -> Checked {
     let entries = [symbol::ABI_INFO, symbol::SCORE, symbol::INIT].map(|s| s.to_string_lossy());
     let mut foreign = Vec::new();
     let mut own = Vec::new();
@@ -195,14 +195,14 @@ fn dynamic(file: &Elf<'_>) -> Vec<(elf::DynamicTag, u64)> {
     all
 }
 
-fn text_relocations(file: &Elf<'_>) -> Judged {
+fn text_relocations(file: &Elf<'_>) -> Checked {
     let flagged = dynamic(file)
         .iter()
         .any(|(tag, value)| *tag == elf::DT_TEXTREL || *tag == elf::DT_FLAGS && value & 4 != 0);
     if flagged { Err("code is relocated at load: compile with -fPIC".into()) } else { Ok(()) }
 }
 
-fn stack(file: &Elf<'_>) -> Judged {
+fn stack(file: &Elf<'_>) -> Checked {
     let endian = file.endian();
     for segment in file.elf_program_headers() {
         if segment.p_type(endian) == elf::PT_GNU_STACK {
@@ -231,7 +231,7 @@ fn needed(file: &Elf<'_>) -> Vec<String> {
         .collect()
 }
 
-fn links(needed: &[String]) -> Judged {
+fn links(needed: &[String]) -> Checked {
     let core = |name: &&String| {
         name.contains("_core.") || name.starts_with("libultramarine") || name.contains("libpython")
     };

@@ -35,7 +35,7 @@ pub fn violation(text: String) {
     with(|s| s.violations.push(text));
 }
 
-/// What was noted since the last call.
+/// The violations noted since the last call.
 pub fn take_violations() -> Vec<String> {
     with(|s| std::mem::take(&mut s.violations))
 }

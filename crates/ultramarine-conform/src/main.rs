@@ -1,5 +1,5 @@
-//! The conformance kit: tells from a backend's binary alone whether it keeps Ultramarine's
-//! contract, and what it can do.
+//! The conformance kit: checks from a backend's binary alone that it keeps Ultramarine's
+//! contract, and reports what it can do.
 //!
 //! The parent reads the file (`file`), runs every group of checks in a child process
 //! (`parent`, `groups`), and prints what the children found (`report`). Checks call the
@@ -105,7 +105,7 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
             loadable = file::check(path, &mut early);
         }
     }
-    // A file of another machine, or none at all: nothing of it can be run.
+    // A file for another machine, or none at all: nothing of it can be run.
     let mut findings =
         if loadable { parent::run(options, &groups)? } else { parent::Findings::default() };
     findings.checks.splice(0..0, early.checks);
@@ -132,16 +132,17 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
     Ok(if conforms { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// The note says what the entry point says, as far as children told.
+/// Compares the note with the info of the entry point, as children reported it.
 fn note_agrees(path: &std::path::Path, findings: &mut parent::Findings) {
-    let Some(told) = findings.fact("abi info bytes").and_then(|v| v.as_str()).map(str::to_owned)
+    let Some(reported) =
+        findings.fact("abi info bytes").and_then(|v| v.as_str()).map(str::to_owned)
     else {
         return;
     };
     let Some(note) = std::fs::read(path).ok().and_then(|data| file::abi_note(&data).ok()) else {
         return;
     };
-    let same = groups::info_bytes(&note) == told;
+    let same = groups::info_bytes(&note) == reported;
     let (result, text) =
         if same { ("pass", "") } else { ("fail", "abi_info() and the note say different things") };
     findings.add("file", "file/note agrees with abi_info", result, text);

@@ -4,7 +4,7 @@ use crate::plugin::Source;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How much a backend must do.
+/// A level of conformance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// Functions right; the float32 core native.
@@ -22,7 +22,7 @@ impl Grade {
     }
 }
 
-/// What to do.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub source: Source,
@@ -47,7 +47,7 @@ pub const HELP: &str = "\
 usage: ultramarine-conform [OPTIONS] PLUGIN
        ultramarine-conform [OPTIONS] --builtin
 
-Tells from a backend's binary alone whether it keeps the contract, and what it can do.
+Checks from a backend's binary alone that it keeps the contract, and reports what it can do.
 
   --builtin         the CPU backend that is linked into this program
   --grade GRADE     basic (default) or complete: what the exit status demands
@@ -65,7 +65,7 @@ Tells from a backend's binary alone whether it keeps the contract, and what it c
 Exit status: 0 the backend conforms at the demanded grade, 1 it does not, 2 wrong usage.
 ";
 
-/// Why there are no options.
+/// The reason to stop without options.
 pub enum Stop {
     Help,
     List,
@@ -120,7 +120,7 @@ pub fn parse() -> Result<Options, Stop> {
                     other => return Err(Stop::Wrong(format!("no grade {other:?}"))),
                 };
             }
-            // A group's child process; not for people.
+            // A group's child process; internal.
             Long("child") => child = Some(parser.value()?.string()?),
             Long("child-output") => output = Some(PathBuf::from(parser.value()?)),
             Long("child-after") => options.after = Some(parser.value()?.string()?),

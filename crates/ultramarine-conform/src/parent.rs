@@ -61,9 +61,9 @@ impl Findings {
     }
 }
 
-/// What a child left behind.
+/// A child's progress, as its output says.
 #[derive(Default)]
-struct Told {
+struct Progress {
     running: Option<String>,
     last: Option<String>,
     done: bool,
@@ -133,10 +133,10 @@ fn run_group(
         let mut child = spawn(options, group, output, after.as_deref())?;
         let ended = wait(&mut child, options.limit)?;
         let text = std::fs::read_to_string(output).unwrap_or_default();
-        let told = read(group, &text, findings);
+        let progress = read(group, &text, findings);
         let why = match ended {
-            Some(status) if told.done && status.success() => return Ok(()),
-            Some(status) if told.done => {
+            Some(status) if progress.done && status.success() => return Ok(()),
+            Some(status) if progress.done => {
                 let text = format!("the process {} after its last check", ending(status));
                 findings.add(group, &format!("{group}/exit"), "fail", &text);
                 return Ok(());
@@ -144,7 +144,7 @@ fn run_group(
             Some(status) => format!("the process {}", ending(status)),
             None => format!("no end within {} s: killed", options.limit.as_secs()),
         };
-        match (told.running, told.last) {
+        match (progress.running, progress.last) {
             (Some(name), _) => {
                 findings.add(group, &name, "fail", &why);
                 after = Some(name);
@@ -236,25 +236,25 @@ fn ending(status: ExitStatus) -> String {
 }
 
 /// Reads a child's lines.
-fn read(group: &str, text: &str, findings: &mut Findings) -> Told {
-    let mut told = Told::default();
+fn read(group: &str, text: &str, findings: &mut Findings) -> Progress {
+    let mut progress = Progress::default();
     for line in text.lines() {
         // A line that was cut short by a crash is no JSON.
         let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
         let field = |name: &str| value[name].as_str().unwrap_or_default();
         if let Some(name) = value["begin"].as_str() {
-            told.running = Some(name.to_owned());
+            progress.running = Some(name.to_owned());
         } else if let Some(name) = value["end"].as_str() {
             findings.add(group, name, field("result"), field("text"));
-            told.running = None;
-            told.last = Some(name.to_owned());
+            progress.running = None;
+            progress.last = Some(name.to_owned());
         } else if let Some(key) = value["fact"].as_str() {
             findings.facts.push((key.to_owned(), value["value"].clone()));
         } else if value["cell"].is_string() {
             findings.cells.push(value);
         } else if value["done"].is_boolean() {
-            told.done = true;
+            progress.done = true;
         }
     }
-    told
+    progress
 }

@@ -8,7 +8,7 @@ use ultramarine_abi::{
     Status, status, symbol,
 };
 
-/// Where a backend comes from.
+/// The source of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A shared library.
@@ -34,7 +34,7 @@ pub struct Entry {
     pub init: BackendInit,
 }
 
-/// Why a call failed.
+/// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub call: &'static str,
@@ -76,10 +76,10 @@ pub fn status_name(code: Status) -> String {
         .map_or_else(|| format!("the unknown status {code}"), |k| k.1.to_owned())
 }
 
-/// What [`call`] is told of the fused interface's `prepare`.
+/// The name of the fused interface's `prepare` for [`call`].
 pub const FUSED_PREPARE: &str = "fused prepare";
 
-/// Makes a call that takes a place for an error, and judges what it returned.
+/// Makes a call that takes a place for an error, and validates what it returned.
 pub fn call(
     name: &'static str,
     f: impl FnOnce(*mut *mut abi::Error) -> Status,

@@ -1,4 +1,4 @@
-//! What a child process tells its parent: one JSON object a line, written as soon as it
+//! Messages of a child process to its parent: one JSON object a line, written as soon as it
 //! is known, so that a crash leaves the name of the check that was running.
 
 use crate::host;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
@@ -45,7 +45,7 @@ impl Recorder {
         let _ = writeln!(self.file, "{value}").and_then(|()| self.file.flush());
     }
 
-    /// Whether a check of this name is to be run.
+    /// True if a check of this name is to be run.
     fn wants(&mut self, name: &str) -> bool {
         if let Some(after) = &self.after {
             if after == name {
@@ -101,18 +101,18 @@ impl Recorder {
     }
 }
 
-/// What is known of an op for a dtype.
+/// The findings on an op for a dtype.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     pub family: String,
     /// The code within the family, or empty.
     pub code: String,
     pub dtype: String,
-    /// Whether grades ask for it: `basic`, `complete` or `optional`.
+    /// The grade that asks for it: `basic`, `complete` or `optional`.
     pub need: &'static str,
     /// For contiguous inputs: `native`, `refused` or `wrong`.
     pub plain: &'static str,
-    /// For others: `native`, `contiguous` (the host has to copy), `refused`, or empty.
+    /// For strided inputs: `native`, `contiguous` (the host has to copy), `refused`, or empty.
     pub strided: &'static str,
     /// The largest error seen, in units of the last place.
     pub ulp: f64,

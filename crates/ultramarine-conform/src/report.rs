@@ -10,7 +10,7 @@ use ultramarine_abi::schema;
 /// Failures that are printed for each group, unless all are asked for.
 const SHOWN: usize = 5;
 
-/// What the findings come to.
+/// The grade, and what is missing for the next.
 pub struct Verdict {
     /// The best grade that is reached; none if something is wrong.
     pub grade: Option<Grade>,
@@ -30,7 +30,7 @@ fn op(cell: &Value) -> String {
     }
 }
 
-/// Judges.
+/// The verdict on the findings.
 pub fn verdict(findings: &Findings) -> Verdict {
     let failed = findings.checks.iter().any(|c| c.result == "fail");
     let lacks = |grades: &[&str]| -> Vec<String> {
@@ -160,11 +160,11 @@ fn matrix(out: &mut String, findings: &Findings) -> std::fmt::Result {
             families.push(family);
         }
     }
-    let place = |d: &&str| schema::DTYPES.iter().position(|known| known.0 == *d);
-    dtypes.sort_by_key(place);
+    let index = |d: &&str| schema::DTYPES.iter().position(|known| known.0 == *d);
+    dtypes.sort_by_key(index);
     writeln!(
         out,
-        "ops by dtype: # all native, * native but some layouts need contiguous inputs, n/m so many \
+        "ops by dtype: # all native, * native but some layouts need contiguous inputs, n/m n of m \
          native,\n  . refused, ! wrong; empty: not defined. Below, the largest error in units of the last place."
     )?;
     write!(out, "  {:13}", "")?;

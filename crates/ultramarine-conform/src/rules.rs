@@ -1,4 +1,4 @@
-//! Which codes of the schema a device is asked for, and in which dtypes.
+//! The codes of the schema, and their dtypes, that a device is asked for.
 
 use crate::dtype::{DType, Kind};
 use ultramarine_abi::schema::{self, OpId, binary, op, reduce, scatter, unary};
@@ -20,7 +20,7 @@ fn class(dtype: DType) -> u8 {
     }
 }
 
-/// Whether hosts ask for the function in this dtype; the schema defines it for more.
+/// True if hosts ask for the function in this dtype; the schema defines it for more.
 fn unary_takes(code: u32, dtype: DType) -> bool {
     let classes = match code {
         unary::ABS => I | F | C,
@@ -99,7 +99,7 @@ pub fn code_row(family: OpId, code: u32) -> Option<&'static schema::CodeSchema> 
     schema::find(family)?.code(code)
 }
 
-/// Whether the schema defines the op, with that code, for a main dtype.
+/// True if the schema defines the op, with that code, for a main dtype.
 pub fn is_defined(family: OpId, code: Option<u32>, dtype: DType) -> bool {
     let Some(row) = schema::find(family) else { return false };
     let code = match code {
@@ -112,7 +112,7 @@ pub fn is_defined(family: OpId, code: Option<u32>, dtype: DType) -> bool {
     dtype.in_mask(row.dtypes_of(code))
 }
 
-/// How far results of an op may be off, in units of the last place; see
+/// The tolerance of an op's results, in units of the last place; see
 /// [`schema::tolerance`].
 pub fn ulps(family: OpId, code: Option<u32>) -> f64 {
     match code {
@@ -121,7 +121,7 @@ pub fn ulps(family: OpId, code: Option<u32>) -> f64 {
     }
 }
 
-/// Whether an op counts for a grade: `basic`, `complete`, or `optional`. What hosts never
+/// The grade for which an op counts: `basic`, `complete`, or `optional`. What hosts never
 /// ask for, such as the absolute value of a bool, is optional.
 pub fn need(family: OpId, code: Option<u32>, dtype: DType, arithmetic: u32) -> &'static str {
     let asked = match (family, code) {

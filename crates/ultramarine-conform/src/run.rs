@@ -23,7 +23,7 @@ pub struct Request {
     /// Outputs behind the first.
     pub more: Vec<Placed>,
     pub scalars: Vec<[u64; 2]>,
-    /// The output takes over the buffer of this input, which lies as it does.
+    /// The output takes over the buffer of this input, which has the same layout.
     pub donated: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Request {
     }
 }
 
-/// What a backend did with a request.
+/// A backend's answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Values(Vec<Num>),

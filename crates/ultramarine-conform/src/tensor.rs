@@ -21,11 +21,11 @@ impl Array {
 
     /// The value at an index.
     pub fn at(&self, index: &[i64]) -> Num {
-        let mut place = 0;
+        let mut at = 0;
         for (n, i) in self.shape.iter().zip(index) {
-            place = place * n + i;
+            at = at * n + i;
         }
-        self.values[place as usize]
+        self.values[at as usize]
     }
 }
 
@@ -49,7 +49,7 @@ pub fn each_index(shape: &[i64], mut f: impl FnMut(&[i64])) {
     }
 }
 
-/// How an array lies in memory.
+/// The layout of an array in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Row-major from the start of the buffer.
@@ -184,35 +184,35 @@ impl Placed {
     }
 
     /// Byte offset of each element, in row-major order.
-    fn places(&self) -> Vec<usize> {
-        let mut places = Vec::with_capacity(size(&self.shape));
+    fn offsets(&self) -> Vec<usize> {
+        let mut offsets = Vec::with_capacity(size(&self.shape));
         let width = self.dtype.size() as i64;
         each_index(&self.shape, |index| {
             let at: i64 = index.iter().zip(&self.strides).map(|(i, s)| i * s).sum();
-            places.push((self.offset as i64 + at * width) as usize);
+            offsets.push((self.offset as i64 + at * width) as usize);
         });
-        places
+        offsets
     }
 
     fn store(&mut self, values: &[Num]) {
         let mut element = Vec::new();
-        for (place, value) in self.places().into_iter().zip(values) {
+        for (offset, value) in self.offsets().into_iter().zip(values) {
             element.clear();
             self.dtype.write(*value, &mut element);
-            self.bytes[place..place + element.len()].copy_from_slice(&element);
+            self.bytes[offset..offset + element.len()].copy_from_slice(&element);
         }
     }
 
     /// The values that the bytes hold now.
     pub fn load(&self, bytes: &[u8]) -> Vec<Num> {
-        self.places().into_iter().map(|p| self.dtype.read(&bytes[p..])).collect()
+        self.offsets().into_iter().map(|p| self.dtype.read(&bytes[p..])).collect()
     }
 
-    /// Whether something outside the elements is no longer filler.
+    /// True if a byte outside the elements is no longer filler.
     pub fn is_spilled(&self, bytes: &[u8]) -> bool {
         let mut own = vec![false; bytes.len()];
-        for place in self.places() {
-            own[place..place + self.dtype.size()].fill(true);
+        for offset in self.offsets() {
+            own[offset..offset + self.dtype.size()].fill(true);
         }
         bytes.iter().zip(own).any(|(b, own)| !own && *b != FILLER)
     }

@@ -132,7 +132,7 @@ pub fn unary_operands(code: u32, dtype: DType, subnormals: bool, rng: &mut Rng) 
         }
     }
     if dtype.is_complex() {
-        // Branch points and poles are nobody's contract.
+        // The contract leaves branch points and poles open.
         all.retain(|z| {
             let z = z.complex();
             z.im.abs() > 0.05 && z.re.abs() > 0.05

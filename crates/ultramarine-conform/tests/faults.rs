@@ -1,23 +1,24 @@
-//! The kit sees faults: plugins that are wrong in one way each, really built with the C
-//! compiler, and what the kit says of them.
+//! The kit finds faults: plugins that are wrong in one way each, built with the C compiler,
+//! and the report that each must get.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A directory of the test's own.
-fn place(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conform").join(name);
-    std::fs::create_dir_all(&directory).unwrap();
-    directory
+/// A directory of the test.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conform").join(name);
+    std::fs::create_dir_all(&path).unwrap();
+    path
 }
 
 /// Compiles the plugin with a fault; an empty name: without any. `WITH_INTERFACES+` may stand
 /// before the name.
 fn plugin(fault: &str) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let to = place(if fault.is_empty() { "none" } else { fault }).join("libultramarine-minimal.so");
+    let to =
+        directory(if fault.is_empty() { "none" } else { fault }).join("libultramarine-minimal.so");
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-I"]);
     cc.arg(here.join("../ultramarine-abi/include"));
@@ -36,7 +37,7 @@ fn kit(args: &[&str], plugin: &Path) -> Output {
 }
 
 /// Runs groups of the kit: its exit status, and what it found.
-fn judge(plugin: &Path, args: &[&str]) -> (Option<i32>, Value) {
+fn run_kit(plugin: &Path, args: &[&str]) -> (Option<i32>, Value) {
     let json = plugin.with_extension("json");
     let output = kit(&[&["--json", json.to_str().unwrap()], args].concat(), plugin);
     let found = std::fs::read_to_string(&json)
@@ -56,7 +57,7 @@ fn checks<'a>(found: &'a Value, result: &str) -> Vec<(&'a str, &'a str)> {
 
 /// The fault makes this check fail, with these words, in the group that is run.
 fn seen(fault: &str, group: &str, check: &str, words: &str) -> Value {
-    let (status, found) = judge(&plugin(fault), &["--group", group, "--time-limit", "60"]);
+    let (status, found) = run_kit(&plugin(fault), &["--group", group, "--time-limit", "60"]);
     let failed = checks(&found, "fail");
     assert_eq!(status, Some(1), "{fault}: {failed:?}");
     assert!(
@@ -69,7 +70,7 @@ fn seen(fault: &str, group: &str, check: &str, words: &str) -> Value {
 #[test]
 fn without_a_fault_there_is_none() {
     let plugin = plugin("");
-    let (status, found) = judge(&plugin, &[]);
+    let (status, found) = run_kit(&plugin, &[]);
     assert_eq!(checks(&found, "fail"), []);
     assert_eq!((status, found["grade"].as_str()), (Some(0), Some("basic")));
     // Everything was run that could be.
@@ -98,22 +99,22 @@ fn without_a_fault_there_is_none() {
 fn faults_of_the_file() {
     seen("NO_NOTE", "file", "file/note", "no note");
     seen("EXTRA_SYMBOL", "file", "file/exported symbols", "fast_path");
-    let (_, found) = judge(&plugin("NOTE_DISAGREES"), &["--group", "file", "--group", "abi"]);
+    let (_, found) = run_kit(&plugin("NOTE_DISAGREES"), &["--group", "file", "--group", "abi"]);
     let failed = checks(&found, "fail");
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert_eq!(failed[0].0, "file/note agrees with abi_info");
 
-    let misnamed = place("misnamed").join("libultramarine-other.so");
+    let misnamed = directory("misnamed").join("libultramarine-other.so");
     std::fs::copy(plugin(""), &misnamed).unwrap();
-    let (status, found) = judge(&misnamed, &["--group", "file"]);
+    let (status, found) = run_kit(&misnamed, &["--group", "file"]);
     assert_eq!(status, Some(1));
     let failed = checks(&found, "fail");
     assert_eq!(failed[0].0, "file/file name", "{failed:?}");
     assert!(failed[0].1.contains("libultramarine-minimal.so"), "{failed:?}");
 
-    let text = place("text").join("libultramarine-minimal.so");
+    let text = directory("text").join("libultramarine-minimal.so");
     std::fs::write(&text, "no library").unwrap();
-    let (status, found) = judge(&text, &[]);
+    let (status, found) = run_kit(&text, &[]);
     assert_eq!(status, Some(1));
     assert_eq!(checks(&found, "fail")[0].0, "file/readable");
 }
@@ -148,7 +149,7 @@ fn faults_of_streams() {
     let name = "streams/a wait before the record";
     seen("IGNORES_WAITS", "streams", name, "ran before the event");
     let args = ["--group", "streams", "--time-limit", "3"];
-    let (status, found) = judge(&plugin("HANG"), &args);
+    let (status, found) = run_kit(&plugin("HANG"), &args);
     let failed = checks(&found, "fail");
     assert_eq!(status, Some(1));
     assert!(failed.iter().any(|f| f.1.contains("no end within 3 s")), "{failed:?}");
@@ -165,13 +166,13 @@ fn faults_of_ops() {
     seen("REFUSES_SIZE", "ops.fill", "fill/float32", "a plan was made");
     seen("COY", "ops.fill", "fill/float32", "NEEDS_CONTIGUOUS");
     seen("SPILLS", "ops.matmul", "matmul/float32", "outside the output");
-    seen("NOT_DETERMINISTIC", "ops.reduce", "reduce/sum/float32", "other bits");
+    seen("NOT_DETERMINISTIC", "ops.reduce", "reduce/sum/float32", "not bitwise identical");
     seen("WRITES_INPUT", "ops.matmul", "matmul/float32", "was written to");
 }
 
 #[test]
 fn faults_of_interfaces() {
-    let (status, found) = judge(&plugin("WITH_INTERFACES"), &["--group", "interfaces"]);
+    let (status, found) = run_kit(&plugin("WITH_INTERFACES"), &["--group", "interfaces"]);
     assert_eq!((status, checks(&found, "fail")), (Some(0), vec![]));
     let passed = checks(&found, "pass");
     for name in ["statistics", "memory export and import", "peer copy between devices", "replay"] {
@@ -212,7 +213,7 @@ fn faults_of_foreign_memory() {
 
 #[test]
 fn a_missing_op_costs_the_grade() {
-    let (status, found) = judge(&plugin("NO_MATMUL"), &[]);
+    let (status, found) = run_kit(&plugin("NO_MATMUL"), &[]);
     assert_eq!(checks(&found, "fail"), []);
     assert_eq!((status, found["grade"].as_str()), (Some(1), Some("none")));
     assert_eq!(found["missing"], serde_json::json!(["matmul float32"]));
@@ -221,7 +222,7 @@ fn a_missing_op_costs_the_grade() {
 #[test]
 fn one_check_can_be_run_again() {
     let args = ["--group", "ops", "--check", "unary/exp/float32"];
-    let (status, found) = judge(&plugin("IGNORES_TAIL"), &args);
+    let (status, found) = run_kit(&plugin("IGNORES_TAIL"), &args);
     assert_eq!(status, Some(0));
     let all: Vec<&str> = checks(&found, "pass").iter().map(|c| c.0).collect();
     assert_eq!(all, ["unary/exp/float32"]);
@@ -239,7 +240,7 @@ fn wrong_usage() {
 
 #[test]
 fn the_linked_in_backend_is_complete() {
-    let json = place("builtin").join("found.json");
+    let json = directory("builtin").join("found.json");
     let mut kit = Command::new(env!("CARGO_BIN_EXE_ultramarine-conform"));
     let output = kit.args(["--builtin", "--grade", "complete", "--json"]).arg(&json).output();
     let output = output.unwrap();

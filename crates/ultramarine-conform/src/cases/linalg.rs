@@ -43,7 +43,7 @@ fn real(dtype: DType) -> DType {
     if dtype == DType::C64 { DType::F32 } else { dtype }
 }
 
-/// Whether the op has the attribute, and takes square matrices only.
+/// The op has the attribute; it takes square matrices only.
 fn kind(family: OpId) -> (bool, bool) {
     let triangle = [op::CHOLESKY, op::EIGH, op::EIGVALSH, op::SOLVE_TRIANGULAR].contains(&family);
     (triangle, triangle || matches!(family, op::EIG | op::EIGVALS))

@@ -30,7 +30,7 @@ pub type Check = Box<dyn Fn(&[Array], &[Array]) -> Result<f64, String>>;
 
 /// A request, and its result.
 pub struct Case {
-    /// What is special about it: shapes and layouts.
+    /// Its shapes and layouts.
     pub what: String,
     pub request: Request,
     pub wants: Vec<Want>,
@@ -154,7 +154,7 @@ fn wide_shapes() -> Vec<(Layout, Vec<i64>)> {
     ]
 }
 
-/// A case whose inputs all lie in one way.
+/// A case; `wants` gets the operands.
 pub fn case(
     what: String,
     (op, attributes): (OpId, Vec<u64>),

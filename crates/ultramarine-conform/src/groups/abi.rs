@@ -30,8 +30,8 @@ impl<const N: usize> Room<N> {
         u32::from_ne_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
 
-    /// What was written is within `size`, and says so.
-    fn judge(&self, size: usize, what: &str) -> std::result::Result<(), String> {
+    /// Checks that the written bytes are within `size`, and that the struct says so.
+    fn validate(&self, size: usize, what: &str) -> std::result::Result<(), String> {
         if self.0[size..].iter().any(|b| *b != PATTERN) {
             return Err(format!("{what} given {size} bytes wrote behind them"));
         }
@@ -118,7 +118,7 @@ fn info_sizes(entry: &Entry) -> Result {
         if code != status::OK {
             return Err(format!("abi_info given {size} bytes returned {}", status_name(code)));
         }
-        room.judge(size, "abi_info")?;
+        room.validate(size, "abi_info")?;
     }
     PASSED
 }
@@ -198,7 +198,7 @@ fn init_in<const N: usize>(
     // SAFETY: the place says how many bytes of it may be written.
     call("init", |e| unsafe { (entry.init)(host::table(), table, e) })
         .map_err(|f| format!("init given a table of {size} bytes: {f}"))?;
-    room.judge(size, "init")?;
+    room.validate(size, "init")?;
     Ok(room)
 }
 
@@ -303,7 +303,7 @@ fn device_sizes(backend: &Backend, index: u32) -> Result {
         let place = room.0.as_mut_ptr().cast();
         // SAFETY: the place says how many bytes of it may be written.
         call("device_info", |e| unsafe { describe(backend.table.backend, index, place, e) })?;
-        room.judge(size, "device_info")?;
+        room.validate(size, "device_info")?;
     }
     PASSED
 }

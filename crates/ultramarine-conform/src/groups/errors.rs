@@ -21,46 +21,48 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
         recorder.check("errors/device_info of a wrong index", || bad_index(device, false));
         recorder.check("errors/device_open of a wrong index", || bad_index(device, true));
         recorder.check("errors/without a place for the error", || no_place(device));
-        recorder.check("errors/unknown op", || refused(device, &Ask::of(9999)));
+        recorder.check("errors/unknown op", || refused(device, &PlanRequest::of(9999)));
         recorder.check("errors/unknown revision", || {
             for revision in [0, 2, u32::MAX] {
-                refused(device, &Ask { revision, ..Ask::of(op::UNARY) })?;
+                refused(device, &PlanRequest { revision, ..PlanRequest::of(op::UNARY) })?;
             }
             PASSED
         });
         recorder.check("errors/unknown code", || {
-            let code = |op| Ask { attributes: Some(words(&[8u32, 9999])), ..Ask::of(op) };
+            let code =
+                |op| PlanRequest { attributes: Some(words(&[8u32, 9999])), ..PlanRequest::of(op) };
             refused(device, &code(op::UNARY))?;
-            refused(device, &Ask { n_inputs: 2, ..code(op::BINARY) })
+            refused(device, &PlanRequest { n_inputs: 2, ..code(op::BINARY) })
         });
         recorder.check("errors/attributes with an unknown tail", || tail(device, 1));
         recorder.check("errors/attributes with a tail of zeros", || tail(device, 0));
         recorder.check("errors/attributes that are too short", || {
             // Refused, or read as if zeros followed: both are in the contract's words.
-            Ask { attributes: Some(vec![4]), ..Ask::of(op::UNARY) }.code(device);
+            PlanRequest { attributes: Some(vec![4]), ..PlanRequest::of(op::UNARY) }.code(device);
             PASSED
         });
         recorder.check("errors/no attributes", || {
-            not_ok(device, &Ask { attributes: None, ..Ask::of(op::UNARY) })
+            not_ok(device, &PlanRequest { attributes: None, ..PlanRequest::of(op::UNARY) })
         });
         recorder.check("errors/unknown dtypes", || unknown_dtypes(device));
         recorder.check("errors/impossible ranks", || {
             for ndim in [33, 1000, -1, i32::MIN] {
-                not_ok(device, &Ask { ndim, ..Ask::of(op::UNARY) })?;
+                not_ok(device, &PlanRequest { ndim, ..PlanRequest::of(op::UNARY) })?;
             }
             PASSED
         });
         recorder.check("errors/wrong number of tensors", || {
             for n_inputs in [0, 1, 3] {
-                not_ok(device, &Ask { n_inputs, ..Ask::of(op::BINARY) })?;
+                not_ok(device, &PlanRequest { n_inputs, ..PlanRequest::of(op::BINARY) })?;
             }
             PASSED
         });
         recorder.check("errors/a result of another dtype", || {
-            not_ok(device, &Ask { output: DType::I64.dl(), ..Ask::of(op::UNARY) })
+            not_ok(device, &PlanRequest { output: DType::I64.dl(), ..PlanRequest::of(op::UNARY) })
         });
         recorder.check("errors/an axis that is not there", || {
-            let axis = |op| Ask { attributes: Some(words(&[8u32, 7])), ..Ask::of(op) };
+            let axis =
+                |op| PlanRequest { attributes: Some(words(&[8u32, 7])), ..PlanRequest::of(op) };
             not_ok(device, &axis(op::SORT))
         });
         recorder.check("errors/the largest rank", || largest_rank(device));
@@ -75,7 +77,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
 
 /// A request for a plan that is wrong in one place: float32, rank 1, contiguous but for
 /// what is changed.
-struct Ask {
+struct PlanRequest {
     op: u32,
     revision: u32,
     attributes: Option<Vec<u64>>,
@@ -85,10 +87,10 @@ struct Ask {
     n_inputs: usize,
 }
 
-impl Ask {
+impl PlanRequest {
     fn of(op: u32) -> Self {
         let float = DType::F32.dl();
-        Ask {
+        PlanRequest {
             op,
             revision: 1,
             // Size 8, code or axis 0.
@@ -123,17 +125,17 @@ impl Ask {
     }
 }
 
-/// What a later version may ask is UNSUPPORTED.
-fn refused(device: &Device<'_>, ask: &Ask) -> Result {
-    match ask.code(device) {
+/// Expects UNSUPPORTED, for what a later version may ask.
+fn refused(device: &Device<'_>, request: &PlanRequest) -> Result {
+    match request.code(device) {
         status::UNSUPPORTED => PASSED,
         other => Err(format!("prepare returned {}, expected UNSUPPORTED", status_name(other))),
     }
 }
 
-/// What nobody may ask is not OK.
-fn not_ok(device: &Device<'_>, ask: &Ask) -> Result {
-    match ask.code(device) {
+/// Expects an error, for what no version may ask.
+fn not_ok(device: &Device<'_>, request: &PlanRequest) -> Result {
+    match request.code(device) {
         status::UNSUPPORTED | status::INVALID | status::ERROR => PASSED,
         other => {
             Err(format!("prepare returned {}, expected INVALID or UNSUPPORTED", status_name(other)))
@@ -204,9 +206,9 @@ fn no_place(device: &Device<'_>) -> Result {
 
 /// The attributes of a later version of UNARY: ABS, and more behind.
 fn tail(device: &Device<'_>, value: u64) -> Result {
-    let ask = Ask { attributes: Some(vec![16, value]), ..Ask::of(op::UNARY) };
-    let short = Ask::of(op::UNARY).code(device);
-    match (ask.code(device), value) {
+    let request = PlanRequest { attributes: Some(vec![16, value]), ..PlanRequest::of(op::UNARY) };
+    let short = PlanRequest::of(op::UNARY).code(device);
+    match (request.code(device), value) {
         (status::UNSUPPORTED, 1..) => PASSED,
         (other, 0) if other == short => PASSED,
         (other, _) => Err(format!(
@@ -225,9 +227,9 @@ fn unknown_dtypes(device: &Device<'_>) -> Result {
         all.push(DLDataType { code, bits, lanes });
     }
     for dtype in all {
-        let ask = Ask { dtype, output: dtype, ..Ask::of(op::UNARY) };
+        let ask = PlanRequest { dtype, output: dtype, ..PlanRequest::of(op::UNARY) };
         refused(device, &ask).map_err(|e| format!("{e} for {dtype:?}"))?;
-        let copy = Ask { dtype, attributes: Some(vec![4]), ..Ask::of(op::COPY) };
+        let copy = PlanRequest { dtype, attributes: Some(vec![4]), ..PlanRequest::of(op::COPY) };
         refused(device, &copy).map_err(|e| format!("{e} for a copy from {dtype:?}"))?;
     }
     PASSED
@@ -235,7 +237,7 @@ fn unknown_dtypes(device: &Device<'_>) -> Result {
 
 /// Rank 32 exists; whether it is supported is the backend's word.
 fn largest_rank(device: &Device<'_>) -> Result {
-    let code = Ask { ndim: 32, ..Ask::of(op::UNARY) }.code(device);
+    let code = PlanRequest { ndim: 32, ..PlanRequest::of(op::UNARY) }.code(device);
     match code {
         status::OK | status::UNSUPPORTED => PASSED,
         other => Err(format!("prepare returned {}", status_name(other))),

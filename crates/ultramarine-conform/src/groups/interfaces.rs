@@ -246,22 +246,22 @@ type Compile = unsafe extern "C" fn(
 ) -> ultramarine_abi::Status;
 type Release = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
-/// What is no program in any language is refused, with the compiler's words.
+/// A source that is no program in any language is refused, with the compiler's log.
 fn nonsense(
     device: &Device<'_>,
     compile: Compile,
     release: Release,
     languages: &str,
 ) -> std::result::Result<(), String> {
-    const TEXT: &CStr = c"this is no program ]]";
+    const SOURCE: &CStr = c"this is no program ]]";
     for language in languages.split(' ') {
         let language = std::ffi::CString::new(language).map_err(|e| e.to_string())?;
         let source = kernel::KernelSource {
             size: size_of::<kernel::KernelSource>() as u32,
             n_template_arguments: 0,
             language: language.as_ptr(),
-            source: TEXT.as_ptr(),
-            source_bytes: TEXT.count_bytes() as u64,
+            source: SOURCE.as_ptr(),
+            source_bytes: SOURCE.count_bytes() as u64,
             entry: c"nothing".as_ptr(),
             template_arguments: std::ptr::null(),
             options: std::ptr::null(),
@@ -272,7 +272,7 @@ fn nonsense(
             Ok(()) => {
                 // SAFETY: a kernel that nobody runs.
                 unsafe { release(device.handle, made) };
-                return Err(format!("{TEXT:?} compiles as {language:?}"));
+                return Err(format!("{SOURCE:?} compiles as {language:?}"));
             }
             Err(f) if f.text.is_none() => return Err(format!("{f}: the log is missing")),
             Err(_) => {}

@@ -23,7 +23,7 @@ use ultramarine_abi::{
 const GROUP: u32 = 32;
 
 /// `out[i] = a[i] * scale + b[i]` for `i < n`, in each language that has scalars by value.
-const TEXTS: [(&str, &str); 3] = [
+const SOURCES: [(&str, &str); 3] = [
     (
         "opencl-c",
         "__kernel void um_test(__global const float *a, __global const float *b, float scale, uint n,
@@ -53,15 +53,15 @@ kernel void um_test(const device float *a [[buffer(0)]], const device float *b [
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "kernels", |recorder, device| {
-        let mut told = json!(null);
+        let mut facts = json!(null);
         recorder.check("kernels/bad source", || bad_source(device));
         recorder.check("kernels/unknown name", || unknown_name(device));
-        recorder.check("kernels/info", || info(device, &mut told));
+        recorder.check("kernels/info", || info(device, &mut facts));
         recorder.check("kernels/launch", || launched(device));
         recorder.check("kernels/order on a stream", || in_order(device));
         recorder.check("kernels/order between streams", || between_streams(device));
         recorder.check("kernels/many threads", || together(device));
-        recorder.fact("kernel", told);
+        recorder.fact("kernel", facts);
     });
 }
 
@@ -70,7 +70,7 @@ struct Kernels<'a> {
     device: &'a Device<'a>,
     table: KernelInterface,
     language: &'static str,
-    text: &'static str,
+    source: &'static str,
 }
 
 /// A kernel, given back when it is dropped.
@@ -88,15 +88,15 @@ impl Drop for Kernel<'_> {
     }
 }
 
-/// What there is to test, or why there is nothing.
+/// The kernels to test, or the reason to skip.
 fn offered<'a>(device: &'a Device<'a>) -> std::result::Result<Kernels<'a>, Result> {
     // SAFETY: the id is this interface's.
     let table = unsafe { device.interface::<KernelInterface>(kernel::INTERFACE) };
     let Some(table) = table else { return Err(skip("not offered")) };
     let named = inline_str(&device.info.kernel_languages);
-    let ours = TEXTS.iter().find(|(language, _)| named.split(' ').any(|n| n == *language));
+    let ours = SOURCES.iter().find(|(language, _)| named.split(' ').any(|n| n == *language));
     match ours {
-        Some((language, text)) => Ok(Kernels { device, table, language, text }),
+        Some((language, source)) => Ok(Kernels { device, table, language, source }),
         None => Err(skip(format!("the kit has no kernel in {named}"))),
     }
 }
@@ -111,7 +111,7 @@ macro_rules! offered {
 }
 
 impl<'a> Kernels<'a> {
-    fn compile(&'a self, text: &str, entry: &CStr) -> std::result::Result<Kernel<'a>, Failure> {
+    fn compile(&'a self, code: &str, entry: &CStr) -> std::result::Result<Kernel<'a>, Failure> {
         let compile = self.table.compile.ok_or(Failure {
             call: "compile",
             code: ultramarine_abi::status::UNSUPPORTED,
@@ -123,8 +123,8 @@ impl<'a> Kernels<'a> {
             n_template_arguments: 0,
             language: language.as_ptr(),
             // Not NUL-terminated: it has a length.
-            source: text.as_ptr().cast(),
-            source_bytes: text.len() as u64,
+            source: code.as_ptr().cast(),
+            source_bytes: code.len() as u64,
             entry: entry.as_ptr(),
             template_arguments: std::ptr::null(),
             options: std::ptr::null(),
@@ -136,9 +136,9 @@ impl<'a> Kernels<'a> {
     }
 
     fn ready(&'a self) -> std::result::Result<Kernel<'a>, Failure> {
-        // What follows the text must not be read.
-        let longer = format!("{}\n#error read on", self.text);
-        self.compile(&longer[..self.text.len()], c"um_test")
+        // Bytes behind the source must not be read.
+        let longer = format!("{}\n#error read on", self.source);
+        self.compile(&longer[..self.source.len()], c"um_test")
     }
 }
 
@@ -252,15 +252,15 @@ impl<'a> Three<'a> {
     }
 }
 
-/// An undeclared name is told in the compiler's log, and the next kernel compiles.
+/// The compiler's log names an undeclared name, and the next kernel compiles.
 fn bad_source(device: &Device<'_>) -> Result {
     let kernels = offered!(device);
-    let text = kernels.text.replace("a[i] * scale", "a[i] * nowhere_declared");
-    match kernels.compile(&text, c"um_test") {
-        Ok(_) => return Err("a text with an undeclared name compiles".into()),
+    let source = kernels.source.replace("a[i] * scale", "a[i] * nowhere_declared");
+    match kernels.compile(&source, c"um_test") {
+        Ok(_) => return Err("a source with an undeclared name compiles".into()),
         Err(f) => {
-            let told = f.text.clone().unwrap_or_default();
-            if !told.contains("nowhere_declared") {
+            let log = f.text.clone().unwrap_or_default();
+            if !log.contains("nowhere_declared") {
                 return Err(format!("the compiler's log is missing: {f}"));
             }
         }
@@ -271,21 +271,21 @@ fn bad_source(device: &Device<'_>) -> Result {
 
 fn unknown_name(device: &Device<'_>) -> Result {
     let kernels = offered!(device);
-    match kernels.compile(kernels.text, c"another_name") {
-        Ok(_) => Err("a kernel that the text does not have was made".into()),
+    match kernels.compile(kernels.source, c"another_name") {
+        Ok(_) => Err("a kernel that the source does not have was made".into()),
         Err(f) if f.text.is_none() => Err(format!("{f}: it does not say why")),
         Err(_) => PASSED,
     }
 }
 
-fn info(device: &Device<'_>, told: &mut serde_json::Value) -> Result {
+fn info(device: &Device<'_>, facts: &mut serde_json::Value) -> Result {
     let kernels = offered!(device);
     let Some(ask) = kernels.table.info else { return skip("no info") };
     let kernel = kernels.ready()?;
     let mut info = KernelInfo { size: size_of::<KernelInfo>() as u32, ..KernelInfo::default() };
     // SAFETY: a live kernel, and a struct that says its size.
     call("info", |e| unsafe { ask(device.handle, kernel.handle.0, &mut info, e) })?;
-    *told = json!({
+    *facts = json!({
         "language": kernels.language, "max_threads": info.max_threads,
         "thread_multiple": info.thread_multiple, "max_shared": info.max_shared,
     });

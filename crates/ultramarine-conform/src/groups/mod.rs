@@ -20,7 +20,7 @@ use crate::plugin::{Backend, Source};
 use crate::record::Recorder;
 use ultramarine_abi::{BackendAbiInfo, schema};
 
-/// What a group is run with.
+/// Runs a group.
 type Run = fn(&mut Recorder, &Options, &Source);
 
 /// A group that needs no op by name.
@@ -59,7 +59,7 @@ pub fn run(name: &str, recorder: &mut Recorder, options: &Options) -> bool {
 }
 
 /// Loads the backend and opens the device that is tested, for what a group does with it.
-/// What goes wrong before that is a failed check of the group.
+/// An earlier failure is a failed check of the group.
 fn with_device(
     recorder: &mut Recorder,
     options: &Options,

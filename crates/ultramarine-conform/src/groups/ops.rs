@@ -51,7 +51,7 @@ pub const GROUPS: [(&str, Cases); 27] = [
 /// The epsilon of a product with TF32's mantissa.
 const REDUCED: f64 = 1.0 / 1024.0;
 
-/// What a device's cases depend on.
+/// The scope of a device's cases.
 pub fn scope(device: &Device<'_>, full: bool) -> Scope {
     let info = &device.info;
     Scope {
@@ -124,7 +124,7 @@ struct Plans<'a> {
     all: Vec<(Key, Option<Handle>, bool)>,
 }
 
-/// What a plan depends on.
+/// The key of a plan.
 #[derive(PartialEq)]
 struct Key {
     attributes: Vec<u64>,
@@ -224,7 +224,9 @@ fn try_case(
             bytes
         };
         if bits(&got) != bits(&again) {
-            return Err("the device says DETERMINISTIC, but a second run gives other bits".into());
+            return Err(
+                "the device says DETERMINISTIC, but a second run is not bitwise identical".into()
+            );
         }
     }
     Ok(())

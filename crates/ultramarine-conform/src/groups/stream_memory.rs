@@ -76,7 +76,7 @@ impl Memory<'_> {
     }
 }
 
-/// What the stream is given later comes after what still reads the memory.
+/// Later work of the stream comes after earlier work that still reads the memory.
 fn own(memory: &Memory<'_>) -> std::result::Result<(), String> {
     let device = memory.device;
     let stream = device.stream()?;

@@ -104,7 +104,7 @@ impl<'a> Mover<'a> {
         })
     }
 
-    /// That a buffer holds one value throughout.
+    /// Checks that a buffer holds one value throughout.
     pub fn expect(
         &self,
         stream: Handle,

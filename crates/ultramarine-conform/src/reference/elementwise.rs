@@ -21,7 +21,7 @@ pub fn binary_dtype(code: u32, dtype: DType) -> DType {
     }
 }
 
-/// Whether the sign of a zero result is fixed.
+/// True if the sign of a zero result is fixed.
 pub fn zero_sign_counts(code: u32) -> bool {
     matches!(
         code,
@@ -275,7 +275,7 @@ fn binary_real(code: u32, dtype: DType, x: f64, y: f64) -> Option<f64> {
         binary::MULTIPLY => x * y,
         binary::DIVIDE => x / y,
         binary::FLOOR_DIVIDE => dtype.round(x / y).floor(),
-        // Infinite operands and a zero divisor are nowhere said.
+        // The contract leaves infinite operands and a zero divisor open.
         binary::REMAINDER if !x.is_finite() || !y.is_finite() || y == 0.0 => return None,
         binary::REMAINDER => {
             let r = x % y;

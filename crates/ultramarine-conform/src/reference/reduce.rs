@@ -38,7 +38,7 @@ pub(super) fn reduced(code: u32, dtype: DType, values: &[Num]) -> Want {
             let parts = values.iter().map(|v| v.complex());
             let size: f64 = parts.clone().map(|z| z.norm()).sum();
             let (value, slack, size) = if code == reduce::LOGADDEXP && dtype.is_complex() {
-                // Which branch the angle is on is nowhere said.
+                // The contract leaves the angle's branch open.
                 return Want::ANY;
             } else if code == reduce::LOGADDEXP {
                 let total = values.iter().fold(f64::NEG_INFINITY, |t, v| logaddexp(t, v.real()));

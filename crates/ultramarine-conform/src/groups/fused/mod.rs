@@ -109,7 +109,7 @@ fn sketches() -> Vec<(&'static str, Sketch)> {
     ]
 }
 
-/// What the device says that it takes it has to take.
+/// A program as long as the device allows has to be accepted.
 fn longest_program(device: &Device<'_>, interface: &FusedInterface, n: u32) -> Result {
     if n == 0 {
         // The interface is the backend's; a device of it may have no use for it.
@@ -126,7 +126,7 @@ fn longest_program(device: &Device<'_>, interface: &FusedInterface, n: u32) -> R
     }
 }
 
-/// How long a program may be compiled while the answer is "not yet".
+/// The longest compilation of a program, during which the answer is "not yet".
 const PATIENCE: Duration = Duration::from_secs(120);
 const SHAPE: [i64; 2] = [37, 53];
 const CONSTANT: f64 = 0.625;
