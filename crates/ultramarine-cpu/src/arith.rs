@@ -27,7 +27,7 @@ pub trait Accumulator: Copy + Send + Sync + 'static {
     fn lt(self, other: Self) -> bool;
     /// NaN; of complex numbers the real part only.
     fn is_nan(self) -> bool;
-    /// Whether running extremes keep a NaN (complex ones, as in MLX, do not).
+    /// Running extremes keep a NaN (complex ones, as in MLX, do not).
     const NAN_STAYS: bool = true;
     /// ln(e^self + e^other); for integers meaningless (larger of both).
     fn logaddexp(self, other: Self) -> Self {

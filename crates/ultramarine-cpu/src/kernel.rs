@@ -1,4 +1,4 @@
-//! What every family of kernels implements: prepared from dtypes, ranks and
+//! The interface of every family of kernels: prepared from dtypes, ranks and
 //! attributes once, run with tensors often.
 
 use crate::{dtype::DType, level::Level, par::Par};
@@ -66,7 +66,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a running kernel has besides its tensors.
+/// The environment of a running kernel.
 #[derive(Clone, Copy)]
 pub struct Context {
     /// The thread pool.
@@ -96,7 +96,7 @@ pub trait Kernel: Send + Sync {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String>;
 }
 
-/// Why there is no plan.
+/// The reason for a missing plan.
 #[derive(Debug)]
 pub enum Refusal {
     /// Unknown op, code, dtype or attribute.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// An x86-64 microarchitecture level (on other machines only `Baseline`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What the target guarantees: SSE2 on x86-64, NEON on AArch64.
+    /// The target's guarantee: SSE2 on x86-64, NEON on AArch64.
     Baseline,
     /// x86-64-v3: AVX2, FMA, F16C, BMI.
     V3,
@@ -75,11 +75,11 @@ impl Level {
     }
 }
 
-/// What a level has, as constants that a loop can be compiled for.
+/// The properties of a level, as constants that a loop can be compiled for.
 pub trait Isa: Copy + Send + Sync + 'static {
     /// The level.
     const LEVEL: Level;
-    /// Whether `mul_add` is one instruction; where it is not, it is a slow
+    /// `mul_add` is one instruction; where it is not, it is a slow
     /// library call, so use a product and a sum.
     const FMA: bool;
 }
@@ -102,7 +102,7 @@ isa!(IsaV4, V4, true);
 /// A loop to be compiled once per level. Mark `call` (and everything it calls)
 /// `#[inline(always)]`: only what is inlined gets the level's instructions.
 pub trait Body {
-    /// What the loop returns.
+    /// The loop's result.
     type Output;
     /// The loop.
     fn call<I: Isa>(self, isa: I) -> Self::Output;

@@ -117,7 +117,7 @@ pub fn fold(code: u32, within: DType, out: DType, level: Level) -> Option<Fold> 
     }
 }
 
-/// What a fold does with its elements.
+/// The functions of a fold on its elements.
 trait Folding: 'static {
     /// Element and narrow accumulator.
     type T: Copy;
@@ -359,7 +359,7 @@ unsafe fn init<T: Copy + 'static, K: Neutral<T>>(data: *mut u8, n: usize) {
     (0..n).for_each(|i| unsafe { (data as *mut T).add(i).write(K::VALUE) });
 }
 
-/// Which neutral element `init` writes.
+/// The neutral element that `init` writes.
 trait Neutral<T> {
     const VALUE: T;
 }

@@ -231,11 +231,11 @@ fn normalise(from: &[c64], to: &mut [c32]) -> bool {
         return false;
     }
     let norm = from.iter().map(|v| (v / most).norm_sqr()).sum::<f64>().sqrt();
-    let turn = (largest / most).conj() / (largest / most).norm();
+    let rotation = (largest / most).conj() / (largest / most).norm();
     for (to, v) in to.iter_mut().zip(from) {
         let v = v / most / norm;
         // A real vector keeps its sign.
-        let v = if largest.im == 0.0 { v } else { v * turn };
+        let v = if largest.im == 0.0 { v } else { v * rotation };
         *to = c32::new(v.re as f32, v.im as f32);
     }
     true

@@ -1,4 +1,4 @@
-//! What the algorithms here do with elements themselves.
+//! The element types of the algorithms here.
 
 use faer::{
     c32, c64,

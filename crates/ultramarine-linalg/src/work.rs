@@ -44,11 +44,11 @@ pub(crate) fn matrix_mut<T>(a: &mut [T], m: usize, n: usize) -> MatMut<'_, T> {
 
 /// Calls `f`; a panic becomes an error.
 pub(crate) fn guarded<R>(f: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| Err(told(&*panic)))
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| Err(panic_message(&*panic)))
 }
 
 #[cold]
-fn told(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("the decomposition failed: {}", text.unwrap_or("a panic"))

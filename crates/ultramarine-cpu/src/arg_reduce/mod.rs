@@ -19,7 +19,7 @@ const BLOCK: usize = 1024;
 /// Lanes that are compared at a time when they lie side by side.
 const WIDE: usize = 64;
 /// Accumulators of a block.
-const WAYS: usize = 32;
+const ACCUMULATORS: usize = 32;
 
 /// The functions for one dtype and direction. Addresses and steps (in elements)
 /// are those of runs of valid elements of that dtype.
@@ -30,7 +30,7 @@ struct Functions {
     /// The same for up to [`WIDE`] runs at once: address, steps from run to run and
     /// along them, length, indices.
     side_by_side: unsafe fn(Level, *const u8, [isize; 2], usize, &mut [u32]),
-    /// Which of the elements at these indices is the extreme: address, step,
+    /// The index of the extreme among the elements at these indices: address, step,
     /// ascending indices.
     pick: unsafe fn(*const u8, isize, &[u32]) -> u32,
 }
@@ -104,7 +104,7 @@ impl Kernel for ArgReduce {
             });
             return Ok(());
         }
-        let short = length < 2 * WAYS;
+        let short = length < 2 * ACCUMULATORS;
         let side_by_side =
             lanes.inner().0 >= 8 && (short || (steps[0] == 1 && along.unsigned_abs() != 1));
         let step = (TASK / length).max(if side_by_side { WIDE } else { 1 });
@@ -152,7 +152,7 @@ fn run<T: Number, B: Body>(level: Level, body: B) -> B::Output {
     }
 }
 
-/// Whether `new` takes the place of `old`, which came before it.
+/// True if `new` replaces `old`, which came before it.
 #[inline(always)]
 fn beats<A: Accumulator, const MAX: bool>(new: A, old: A) -> bool {
     let better = if MAX { old.lt(new) } else { new.lt(old) };
@@ -194,7 +194,7 @@ impl<T: Number, const MAX: bool> Body for Lane<T, MAX> {
         let value = |i: usize| unsafe { *from.wrapping_offset(i as isize * step) };
         let mut best = value(0).up();
         // NaNs in imaginary parts have no order, so there everything is compared in turn.
-        if n < 2 * WAYS || T::DTYPE == DType::C64 {
+        if n < 2 * ACCUMULATORS || T::DTYPE == DType::C64 {
             let mut index = 0;
             for i in 1..n {
                 let new = value(i).up();
@@ -248,15 +248,15 @@ fn extreme<T: Number, const MAX: bool>(block: &[T]) -> T::Acc {
         // Integer reductions are vectorised as they stand.
         return block.iter().map(|v| v.up()).fold(lowest, better);
     }
-    let mut ways = [lowest; WAYS];
-    let (chunks, rest) = block.as_chunks::<WAYS>();
+    let mut best = [lowest; ACCUMULATORS];
+    let (chunks, rest) = block.as_chunks::<ACCUMULATORS>();
     for chunk in chunks {
-        for way in 0..WAYS {
-            ways[way] = better(ways[way], chunk[way].up());
+        for lane in 0..ACCUMULATORS {
+            best[lane] = better(best[lane], chunk[lane].up());
         }
     }
     let rest = rest.iter().map(|v| v.up());
-    ways.into_iter().chain(rest).fold(lowest, better)
+    best.into_iter().chain(rest).fold(lowest, better)
 }
 
 /// # Safety

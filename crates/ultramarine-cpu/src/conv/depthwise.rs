@@ -40,8 +40,8 @@ unsafe fn typed<S: Storage>(conv: &Conv<'_>) {
     // SAFETY: the weight is valid.
     let (w, _room) = unsafe { compact(conv.cx, conv.dtype, &conv.w, [channels, kd, kh, kw, 1]) };
     // The weights of all channels for a tap, next to each other, as they are summed.
-    let turned = Scratch::new(Slot::Call, taps * channels * size_of::<S::Acc>());
-    let weights = turned.get() as *mut S::Acc;
+    let transposed = Scratch::new(Slot::Call, taps * channels * size_of::<S::Acc>());
+    let weights = transposed.get() as *mut S::Acc;
     for c in 0..channels {
         for t in 0..taps {
             // SAFETY: both have `taps * channels` elements.

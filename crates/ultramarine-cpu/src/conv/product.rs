@@ -23,7 +23,7 @@ const TASKS: usize = 16;
 /// Multiply-adds worth a task of their own.
 const GRAIN: usize = 1 << 20;
 
-/// How a group's product is cut; all of it follows from the shape.
+/// The blocks of a group's product; all of it follows from the shape.
 struct Cut {
     /// Pixels.
     m: usize,
@@ -178,9 +178,9 @@ unsafe fn block(
         for panel in panels.clone() {
             let row = cut.row_of(panel);
             let height = cut.row_of(panel + 1) - row;
-            let places = windows.places(group, row, height);
+            let origins = windows.origins(group, row, height);
             // SAFETY: the panel's windows; `a` holds MOST_ROWS x kc numbers.
-            unsafe { windows.pack(&places, [p, p + k], room, a) };
+            unsafe { windows.pack(&origins, [p, p + k], room, a) };
             let mut j = cols.start;
             while j < cols.end {
                 let count = (2 * ops.lanes).min(cols.end - j);

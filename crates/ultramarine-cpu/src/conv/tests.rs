@@ -129,10 +129,10 @@ impl Config {
                 let k = crate::testing::unravel(t as usize, &self.kernel);
                 let met = [0, 1, 2].map(|a| self.meets(a, p[1 + a], k[a]));
                 let [Some(d), Some(h), Some(b)] = met else { continue };
-                let turned = |a: usize| if self.flip { self.kernel[a] - 1 - k[a] } else { k[a] };
+                let flipped = |a: usize| if self.flip { self.kernel[a] - 1 - k[a] } else { k[a] };
                 for c in 0..self.channels {
                     let x = xv[at(&xs, [p[0], d, h, b, group * self.channels + c])].real();
-                    let w = wv[at(&ws, [p[4], turned(0), turned(1), turned(2), c])].real();
+                    let w = wv[at(&ws, [p[4], flipped(0), flipped(1), flipped(2), c])].real();
                     sum += x * w;
                     size += (x * w).abs();
                 }

@@ -11,7 +11,7 @@ const RUN: usize = 4096;
 /// ... or if a tap has fewer channels than this; then they are gathered first.
 const FEW_CHANNELS: usize = 16;
 
-/// How windows are read; the same for all groups and tasks.
+/// The windows of a convolution; the same for all groups and tasks.
 #[derive(Clone, Copy)]
 pub(super) struct Windows<'a> {
     conv: &'a Conv<'a>,
@@ -21,8 +21,8 @@ pub(super) struct Windows<'a> {
     joined: bool,
 }
 
-/// Where the windows of up to [`MOST_ROWS`] pixels begin.
-pub(super) struct Places {
+/// The first elements of the windows of up to [`MOST_ROWS`] pixels.
+pub(super) struct Origins {
     count: usize,
     /// Address of the image and position along each spatial axis.
     at: [(*const u8, [i64; 3]); MOST_ROWS],
@@ -48,8 +48,8 @@ impl<'a> Windows<'a> {
         (MOST_ROWS + 1) * self.run() * self.conv.dtype.size()
     }
 
-    /// Places of the windows of `count` pixels from pixel `first` on.
-    pub fn places(&self, group: usize, first: usize, count: usize) -> Places {
+    /// Origins of the windows of `count` pixels from pixel `first` on.
+    pub fn origins(&self, group: usize, first: usize, count: usize) -> Origins {
         let c = self.conv;
         let size = c.dtype.size();
         let x = c.x.data.wrapping_add(group * c.channels * size) as *const u8;
@@ -69,17 +69,17 @@ impl<'a> Windows<'a> {
                 index[i] = 0;
             }
         }
-        Places { count, at }
+        Origins { count, at }
     }
 
     /// Packs elements `from..to` of the windows to `dst`. `room` is memory as [`Windows::room`]
     /// says, whose first run is zeros.
     ///
     /// # Safety
-    /// The input is valid; `dst` has room for as many numbers times the number of places.
+    /// The input is valid; `dst` has room for as many numbers times the number of origins.
     pub unsafe fn pack(
         &self,
-        places: &Places,
+        origins: &Origins,
         [from, to]: [usize; 2],
         room: *mut u8,
         dst: *mut u8,
@@ -96,18 +96,18 @@ impl<'a> Windows<'a> {
             let taps = self.taps.min(kw - first);
             let skip = at - first * c.channels;
             let k = (taps * c.channels - skip).min(to - p);
-            for (r, row) in rows[..places.count].iter_mut().enumerate() {
+            for (r, row) in rows[..origins.count].iter_mut().enumerate() {
                 let own = room.wrapping_add((r + 1) * self.run() * size);
                 // SAFETY: the row's own part of the memory.
                 let start = unsafe {
-                    self.row(&places.at[r], [tap / kh, tap % kh, first], taps, room, own)
+                    self.row(&origins.at[r], [tap / kh, tap % kh, first], taps, room, own)
                 };
                 *row = start.wrapping_add(skip * size);
             }
             let lines = Lines {
-                rows: &rows[..places.count],
+                rows: &rows[..origins.count],
                 k,
-                dst: dst.wrapping_add((p - from) * places.count * c.ops.acc),
+                dst: dst.wrapping_add((p - from) * origins.count * c.ops.acc),
             };
             // SAFETY: rows have all elements of the run from the skipped ones on.
             unsafe { (c.ops.pack_lines)(&lines) };

@@ -72,7 +72,7 @@ unsafe fn copy_sized<T: transpose::Element>(
     past: bool,
 ) {
     let size = size_of::<T>() as isize;
-    let turned = |r: Rect| Rect { data: r.data, rows: r.columns, columns: r.rows };
+    let transposed = |r: Rect| Rect { data: r.data, rows: r.columns, columns: r.rows };
     let (dense_to, dense_from) = (to.columns == size, from.columns == size);
     if dense_to && dense_from && columns * size_of::<T>() >= 32 {
         for r in 0..rows as isize {
@@ -97,14 +97,14 @@ unsafe fn copy_sized<T: transpose::Element>(
             if dense_to {
                 transpose::copy::<T>(level, to, from, rows, columns, past)
             } else {
-                transpose::copy::<T>(level, turned(to), turned(from), columns, rows, past)
+                transpose::copy::<T>(level, transposed(to), transposed(from), columns, rows, past)
             }
         }
     } else {
         // The longer side goes innermost.
         let (mut to, mut from, mut rows, mut columns) = (to, from, rows, columns);
         if columns < 8 && rows > columns {
-            (to, from, rows, columns) = (turned(to), turned(from), columns, rows);
+            (to, from, rows, columns) = (transposed(to), transposed(from), columns, rows);
         }
         level::at(level, General::<T> { to, from, rows, columns, element: [] })
     }

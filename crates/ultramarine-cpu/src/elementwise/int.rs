@@ -48,7 +48,7 @@ macro_rules! by_type {
     };
 }
 
-/// What only signed types have to do.
+/// Operations that differ for signed types.
 macro_rules! by_signed {
     ($dtype:expr, $t:ident => $e:expr) => {
         match $dtype {

@@ -14,9 +14,9 @@ pub(super) trait Unary: 'static {
     type A: Copy;
     type D: Copy;
     fn f<I: Isa>(a: Self::A) -> Self::D;
-    /// Whether some elements are left to [`Unary::rare`], after the loop.
+    /// Some elements are left to [`Unary::rare`], after the loop.
     const RARE: bool = false;
-    /// Whether this element is.
+    /// True if this element is left to [`Unary::rare`].
     #[inline(always)]
     fn is_rare(_: Self::A) -> bool {
         false

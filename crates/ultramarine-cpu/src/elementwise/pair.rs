@@ -7,7 +7,7 @@
 
 use crate::level::Level;
 
-/// What is done with two operands.
+/// An operation on two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Arith {
@@ -25,7 +25,7 @@ pub enum Arith {
 
 impl Arith {
     /// The operation with its operands exchanged.
-    pub fn turned(self) -> Arith {
+    pub fn swapped(self) -> Arith {
         match self {
             Arith::Subtract => Arith::From,
             Arith::From => Arith::Subtract,

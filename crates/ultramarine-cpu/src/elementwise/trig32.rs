@@ -11,7 +11,7 @@ use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 /// Above it the loops call the scalar functions.
 pub(super) const BOUND: f32 = 1.0e6;
 
-/// Whether `x` is out of the reduction's range (NaN and infinities are not:
+/// True if `x` is out of the reduction's range (NaN and infinities are not:
 /// they become NaN).
 #[inline(always)]
 pub(super) fn is_large(x: f32) -> bool {

@@ -106,7 +106,7 @@ impl Kernel for Fft {
     }
 }
 
-/// What is the same for all lines. Pairs are of source and target.
+/// The state that all lines share. Pairs are of source and target.
 struct Job<'a> {
     plan: &'a Plan,
     scale: f32,

@@ -9,7 +9,7 @@ use rustfft::{Fft, FftDirection, FftPlanner, num_complex::Complex};
 use std::sync::{Arc, Mutex, PoisonError};
 use ultramarine_abi::schema::fft;
 
-/// How a line is transformed.
+/// The transform of a line.
 enum Kind {
     /// Complex to complex.
     Complex,
@@ -67,7 +67,7 @@ pub fn get(code: u32, n: usize, level: Level) -> Arc<Plan> {
     plan
 }
 
-/// How many plans there are.
+/// The number of plans.
 #[cfg(test)]
 pub fn kept() -> usize {
     PLANS.lock().unwrap_or_else(PoisonError::into_inner).len()

@@ -28,7 +28,7 @@ fn dft(x: &[(f64, f64)], sign: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What a line of `n` outputs must be.
+/// The expected line of `n` outputs.
 fn expected(code: u32, x: &[(f64, f64)], n: usize) -> Vec<(f64, f64)> {
     match code {
         fft::REAL => dft(x, -1.0)[..n].to_vec(),

@@ -4,7 +4,7 @@
 use super::{
     layout::{Layout, MAX_AXES, MAX_TENSORS},
     program::{Epilogue, MAX_VALUES, Program},
-    run::{self, Care, IN_PLACE},
+    run::{self, IN_PLACE, TensorFlags},
     scratch,
     tile::{Frame, Tile, Values},
 };
@@ -23,7 +23,7 @@ const SEGMENTS: usize = 64;
 /// Elements of a task.
 const TASK: usize = 128 << 10;
 
-/// How a reduction is cut.
+/// Tiles and segments of a reduction.
 struct Cut {
     /// The innermost group is reduced.
     rows_mode: bool,
@@ -48,19 +48,19 @@ pub unsafe fn run(
     args: &Args<'_>,
 ) {
     layout.group_by_kind();
-    let care = Care::new(p, args, layout);
+    let flags = TensorFlags::new(p, args, layout);
     let data = run::addresses(args);
-    let cut = cut(p, epilogue, layout, &care);
+    let cut = cut(p, epilogue, layout, &flags);
     let frame = Frame {
         program: p,
         layout,
         data: &data,
         scalars: args.scalars,
         room: if cut.direct { 64 } else { (cut.rows * cut.columns).next_multiple_of(64) },
-        streamed: care.streamed,
-        staged: care.staged,
-        copied: care.copied,
-        splat: care.splat,
+        streamed: flags.streamed,
+        staged: flags.staged,
+        copied: flags.copied,
+        splat: flags.splat,
         ahead: false,
     };
     let groups = &layout.groups;
@@ -133,7 +133,7 @@ pub unsafe fn run(
 
 /// Tiles and segments. Segments depend on the shape alone; tiles do not matter
 /// to the order.
-fn cut(p: &Program, epilogue: &Epilogue, layout: &Layout, care: &Care) -> Cut {
+fn cut(p: &Program, epilogue: &Epilogue, layout: &Layout, flags: &TensorFlags) -> Cut {
     let groups = &layout.groups;
     let (a, b) = (&groups[groups.len() - 2], &groups[groups.len() - 1]);
     let rows_mode = b.reduced;
@@ -142,7 +142,7 @@ fn cut(p: &Program, epilogue: &Epilogue, layout: &Layout, care: &Care) -> Cut {
     let direct = p.steps.is_empty()
         && p.outputs.is_empty()
         && value < p.n_inputs
-        && care.splat >> value & 1 == 0
+        && flags.splat >> value & 1 == 0
         && (b.linear[value] == size || b.len == 1)
         && (a.linear[value] != super::layout::NOT_LINEAR || a.len == 1);
     let most = run::tile_elements(p).min(CHUNK);

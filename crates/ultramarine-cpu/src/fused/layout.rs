@@ -68,7 +68,7 @@ impl<T: Copy, const N: usize> core::ops::DerefMut for Stack<T, N> {
 pub struct Axis {
     /// Steps along it; more than one.
     pub len: usize,
-    /// Whether it is reduced.
+    /// The axis is reduced.
     pub reduced: bool,
     /// Bytes between neighbours, per tensor.
     pub strides: [isize; MAX_TENSORS],
@@ -81,7 +81,7 @@ pub struct Group {
     end: usize,
     /// Product of the axes.
     pub len: usize,
-    /// Whether its axes are reduced.
+    /// The group's axes are reduced.
     pub reduced: bool,
     /// The stride in bytes through the whole group, or [`NOT_LINEAR`].
     pub linear: [isize; MAX_TENSORS],

@@ -85,7 +85,7 @@ pub fn paired(
             }
             (None, Some(b)) => {
                 let operands = [b.operands[0], b.operands[1], last.operands[0], b.operands[0]];
-                (pair::lookup(level, b.op, last.op.turned()), operands)
+                (pair::lookup(level, b.op, last.op.swapped()), operands)
             }
             (None, None) => {
                 let [a, b] = last.operands;

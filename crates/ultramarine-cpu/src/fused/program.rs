@@ -33,7 +33,7 @@ pub struct Step {
     pub result: u16,
 }
 
-/// What a step calls.
+/// The function of a step.
 #[derive(Clone, Copy)]
 pub enum Run {
     /// A function of whole tiles.
@@ -223,7 +223,7 @@ impl Program {
         self.width * room + self.blocks * pair::CONSTANT
     }
 
-    /// Where a value's slot begins in the scratch memory.
+    /// The start of a value's slot in the scratch memory.
     #[inline]
     pub fn place(&self, scratch: *mut u8, room: usize, value: usize) -> *mut u8 {
         let slot = self.slots[value];

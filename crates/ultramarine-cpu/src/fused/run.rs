@@ -136,46 +136,46 @@ pub fn tile_elements(p: &Program) -> usize {
     (n / 64 * 64).max(64)
 }
 
-/// Bits of the tensors that need care; see the fields of [`Frame`].
-pub struct Care {
+/// Bits for the tensors that are handled specially; see the fields of [`Frame`].
+pub struct TensorFlags {
     pub streamed: u32,
     pub staged: u32,
     pub copied: u32,
     pub splat: u32,
 }
 
-impl Care {
+impl TensorFlags {
     /// Looks for big outputs, donated inputs and broadcast scalars.
     pub fn new(p: &Program, args: &Args<'_>, layout: &Layout) -> Self {
-        let mut care = Care { streamed: 0, staged: 0, copied: 0, splat: 0 };
+        let mut flags = TensorFlags { streamed: 0, staged: 0, copied: 0, splat: 0 };
         for (t, _) in args.inputs.iter().enumerate() {
             if layout.axes.iter().all(|a| a.strides[t] == 0) {
-                care.splat |= 1 << t;
+                flags.splat |= 1 << t;
             }
         }
         for (i, o) in p.outputs.iter().enumerate() {
             let tensor = &args.outputs[usize::from(o.tensor) - p.n_inputs];
             let aliased = || args.inputs.iter().position(|t| t.data == tensor.data);
             if tensor.size() * usize::from(o.size) >= STREAM_BYTES {
-                care.streamed |= 1 << i;
+                flags.streamed |= 1 << i;
             }
             if let Some(input) = aliased() {
                 // Donated memory is read a moment before it is written.
-                care.streamed &= !(1 << i);
+                flags.streamed &= !(1 << i);
                 if o.late_reads {
-                    care.staged |= 1 << i;
+                    flags.staged |= 1 << i;
                 }
-                // Stores happen in turn: what other outputs or the reduction
+                // Stores happen one by one: what other outputs or the reduction
                 // take from that input must not change under them.
                 let named = |v: u16| usize::from(v) == input;
                 if p.outputs.iter().any(|o| named(o.value))
                     || p.epilogue.as_ref().is_some_and(|c| named(c.value))
                 {
-                    care.copied |= 1 << input;
+                    flags.copied |= 1 << input;
                 }
             }
         }
-        care
+        flags
     }
 }
 
@@ -215,13 +215,13 @@ fn crossing(layout: &Layout, p: &Program, splat: u32) -> Option<usize> {
 /// As [`Kernel::run`].
 unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Args<'_>) {
     let total = args.outputs[0].size();
-    let care = Care::new(p, args, layout);
+    let flags = TensorFlags::new(p, args, layout);
     let most = tile_elements(p);
     let axes = layout.axes.len();
     let last = layout.axes.last().map_or(1, |a| a.len);
     // Rows and columns of a tile.
     let (rows, columns);
-    if let Some(axis) = crossing(layout, p, care.splat) {
+    if let Some(axis) = crossing(layout, p, flags.splat) {
         layout.axes[axis..axes - 1].rotate_left(1);
         layout.group(0, axes - 2, false);
         layout.group(axes - 2, axes - 1, false);
@@ -253,10 +253,10 @@ unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Arg
         data: &data,
         scalars: args.scalars,
         room: (rows * columns).next_multiple_of(64),
-        streamed: care.streamed,
-        staged: care.staged,
-        copied: care.copied,
-        splat: care.splat,
+        streamed: flags.streamed,
+        staged: flags.staged,
+        copied: flags.copied,
+        splat: flags.splat,
         ahead: total >= AHEAD && p.steps.len() > 1,
     };
     let tiles_b = frame.b().len.div_ceil(columns);

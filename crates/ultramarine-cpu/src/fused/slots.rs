@@ -2,7 +2,7 @@
 
 use super::program::{Run, Step};
 
-/// A place of a constant in front of which nothing stands: see [`Program::place`].
+/// Marks the place of a constant that only pairs read: a block after all slots. See `Program::place`.
 pub const CONSTANT_PLACE: u32 = 1 << 31;
 
 /// Hands out slots, taking back those of dead values.

@@ -6,7 +6,7 @@ use ultramarine_abi::fused;
 /// An instruction in this crate's terms.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
-    /// What it does.
+    /// The operation.
     pub op: TileOp,
     /// Operands: values counted through inputs, constants and results.
     pub operands: [u16; 3],

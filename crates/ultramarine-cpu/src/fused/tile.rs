@@ -26,13 +26,13 @@ pub struct Tile {
 
 /// Direction of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Load,
     Store,
     Stream,
 }
 
-/// What all tiles of a command share.
+/// The state that all tiles of a command share.
 pub struct Frame<'a> {
     /// The program.
     pub program: &'a Program,
@@ -160,11 +160,19 @@ impl Frame<'_> {
     ///
     /// # Safety
     /// `dense` has room for the tile and is aligned.
-    unsafe fn transfer(&self, t: usize, size: usize, tile: &Tile, dense: *mut u8, way: Way) {
+    unsafe fn transfer(
+        &self,
+        t: usize,
+        size: usize,
+        tile: &Tile,
+        dense: *mut u8,
+        direction: Direction,
+    ) {
         let level = self.program.level;
         let copy = |dense: Rect, tensor: Rect, rows: usize, columns: usize| {
-            let (to, from) = if way == Way::Load { (dense, tensor) } else { (tensor, dense) };
-            let past = way == Way::Stream;
+            let (to, from) =
+                if direction == Direction::Load { (dense, tensor) } else { (tensor, dense) };
+            let past = direction == Direction::Stream;
             // SAFETY: parts of the tile; the tensor is valid for its strides.
             unsafe { strided::copy_or_stream(level, to, from, rows, columns, size, past) };
         };
@@ -215,7 +223,7 @@ impl Frame<'_> {
     }
 
     /// Copies a tile of a program that does only that, from the input's memory
-    /// to the output's; false where that takes the general way.
+    /// to the output's; false if the general path is needed.
     ///
     /// # Safety
     /// As [`Frame::run`].
@@ -251,7 +259,7 @@ impl Frame<'_> {
             return false;
         }
         // SAFETY: the output's tile is dense.
-        unsafe { self.transfer(from, size, tile, self.address(to, tile), Way::Load) };
+        unsafe { self.transfer(from, size, tile, self.address(to, tile), Direction::Load) };
         true
     }
 
@@ -281,7 +289,7 @@ impl Frame<'_> {
                 self.address(t, tile)
             } else {
                 // SAFETY: the slot has room for the tile.
-                unsafe { self.transfer(t, size, tile, slot(t), Way::Load) };
+                unsafe { self.transfer(t, size, tile, slot(t), Direction::Load) };
                 slot(t)
             };
             value.write(place);
@@ -343,8 +351,8 @@ impl Frame<'_> {
                 let from = values[usize::from(output.value)].assume_init();
                 let past = self.streamed >> i & 1 == 1;
                 if !self.dense(t, size, tile) {
-                    let way = if past { Way::Stream } else { Way::Store };
-                    self.transfer(t, size, tile, from, way);
+                    let direction = if past { Direction::Stream } else { Direction::Store };
+                    self.transfer(t, size, tile, from, direction);
                 } else if past && from != self.address(t, tile) {
                     strided::stream(p.level, self.address(t, tile), from, n * size);
                 } else {
@@ -376,7 +384,7 @@ impl Frame<'_> {
         if !along_a {
             let row = Tile { rows: 1, columns: n, ..*tile };
             // SAFETY: passed on from the caller.
-            return unsafe { self.transfer(t, size, &row, from, Way::Store) };
+            return unsafe { self.transfer(t, size, &row, from, Direction::Store) };
         }
         let data = self.address(t, tile);
         if self.a().linear[t] != NOT_LINEAR {
@@ -387,7 +395,7 @@ impl Frame<'_> {
         for i in 0..n {
             let one = Tile { a: tile.a + i, rows: 1, columns: 1, ..*tile };
             // SAFETY: passed on from the caller.
-            unsafe { self.transfer(t, size, &one, from.wrapping_add(i * size), Way::Store) };
+            unsafe { self.transfer(t, size, &one, from.wrapping_add(i * size), Direction::Store) };
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     BLOCK,
-    indices::{Addressing, Outside},
+    indices::{Addressing, OutOfRange},
 };
 use crate::{
     kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
@@ -51,7 +51,7 @@ impl Kernel for Gather {
                 let count = block.min(positions.size() - start);
                 let (mut from, mut to) = ([0; BLOCK], [0; BLOCK]);
                 // SAFETY: the index arrays are valid (the kernel's contract).
-                unsafe { bound.offsets(start, Outside::Clamp, &mut from[..count]) };
+                unsafe { bound.offsets(start, OutOfRange::Clamp, &mut from[..count]) };
                 positions.offsets(0, start, &mut to[..count]);
                 let part = part * TASK..((part + 1) * TASK).min(slice.size());
                 // SAFETY: clamped positions keep slices inside the source, whose slice

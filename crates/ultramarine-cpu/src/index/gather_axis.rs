@@ -2,7 +2,7 @@
 
 use super::{
     BLOCK,
-    indices::{Outside, add_offsets},
+    indices::{OutOfRange, add_offsets},
 };
 use crate::{
     kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
@@ -85,7 +85,7 @@ impl Kernel for GatherAxis {
                         unsafe {
                             add_offsets(
                                 indices.dtype, by, steps[1], (size, size), along,
-                                Outside::Clamp, offsets,
+                                OutOfRange::Clamp, offsets,
                             );
                             for (i, offset) in offsets.iter().enumerate() {
                                 let value = read.get().wrapping_offset(*offset).read_unaligned();

@@ -1,4 +1,4 @@
-//! Index arrays turned into element offsets.
+//! Element offsets from index arrays.
 
 use super::BLOCK;
 use crate::{
@@ -7,9 +7,9 @@ use crate::{
     strided::Nest,
 };
 
-/// What becomes of an index outside the axis (after negative ones were wrapped once).
+/// The handling of an index outside the axis (after negative ones were wrapped once).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutOfRange {
     /// The nearest valid index.
     Clamp,
     /// The position is marked with [`SKIP`].
@@ -31,7 +31,7 @@ pub unsafe fn add_offsets(
     index_step: isize,
     (size, limit): (i64, i64),
     step: isize,
-    outside: Outside,
+    outside: OutOfRange,
     offsets: &mut [isize],
 ) {
     macro_rules! read {
@@ -45,7 +45,7 @@ pub unsafe fn add_offsets(
                         // Indices that no i64 holds are far outside any axis.
                         let index = i64::try_from(index).unwrap_or(i64::MAX);
                         let index = if index < 0 { index + size } else { index };
-                        if outside == Outside::Clamp {
+                        if outside == OutOfRange::Clamp {
                             *offset += index.clamp(0, limit - 1) as isize * step;
                         } else if index < 0 || index >= limit {
                             *offset = SKIP;
@@ -54,7 +54,7 @@ pub unsafe fn add_offsets(
                         }
                     }
                 })*
-                _ => offsets.fill(if outside == Outside::Clamp { 0 } else { SKIP }),
+                _ => offsets.fill(if outside == OutOfRange::Clamp { 0 } else { SKIP }),
             }
         };
     }
@@ -144,7 +144,7 @@ impl Bound<'_> {
     ///
     /// # Safety
     /// The index arrays are valid.
-    pub unsafe fn offsets(&self, start: usize, outside: Outside, offsets: &mut [isize]) {
+    pub unsafe fn offsets(&self, start: usize, outside: OutOfRange, offsets: &mut [isize]) {
         debug_assert!(offsets.len() <= BLOCK);
         offsets.fill(0);
         for (view, nest, range, step) in &self.arrays {

@@ -1,4 +1,4 @@
-//! Reading and writing through index arrays.
+//! Reading and writing through index arrays: gather and scatter.
 
 pub mod gather;
 pub mod gather_axis;

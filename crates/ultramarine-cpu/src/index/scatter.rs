@@ -3,7 +3,7 @@
 
 use super::{
     BLOCK,
-    indices::{Addressing, Outside},
+    indices::{Addressing, OutOfRange},
     update::{Update, choose},
 };
 use crate::{
@@ -78,7 +78,7 @@ impl Kernel for Scatter {
                 let count = block.min(positions.size() - start);
                 let (to, from) = (&mut to[..count], &mut from[..count]);
                 // SAFETY: the index arrays are valid (the kernel's contract).
-                unsafe { bound.offsets(start, Outside::Skip, to) };
+                unsafe { bound.offsets(start, OutOfRange::Skip, to) };
                 positions.offsets(0, start, from);
                 slice.rows(range.clone(), |_, at, count| {
                     let target = target.get().wrapping_offset(at[0] * bytes);

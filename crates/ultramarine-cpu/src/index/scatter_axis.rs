@@ -3,7 +3,7 @@
 use super::{
     BLOCK,
     gather_axis::broadcast,
-    indices::{Outside, add_offsets},
+    indices::{OutOfRange, add_offsets},
     update::{Update, choose},
 };
 use crate::{
@@ -90,7 +90,7 @@ impl Kernel for ScatterAxis {
                 // outside the output's axis are skipped; the caller's lanes are its
                 // own.
                 unsafe {
-                    let skip = Outside::Skip;
+                    let skip = OutOfRange::Skip;
                     add_offsets(indices.dtype, by, move_on[0], limits, along[2], skip, to);
                     (self.update)(data[2].get(), to, 1, data[1].get(), from, 1, 1);
                 }

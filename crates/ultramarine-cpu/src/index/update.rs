@@ -1,4 +1,4 @@
-//! How updates are combined into what a scatter writes to.
+//! The functions that combine updates into a scatter's target.
 
 use super::indices::SKIP;
 use crate::{

@@ -65,7 +65,7 @@ impl Plane {
     /// Writes `f(i, j)` to each element.
     ///
     /// # Safety
-    /// It is valid, of elements `T`, and nobody else's.
+    /// It is valid, of elements `T`, and no other thread's.
     pub unsafe fn store<T>(&self, f: impl Fn(usize, usize) -> T) {
         for i in 0..self.m {
             for j in 0..self.n {
@@ -76,7 +76,7 @@ impl Plane {
     }
 }
 
-/// What a task needs besides; used for one matrix after the other.
+/// A task's memory, used for one matrix after the other.
 #[derive(Default)]
 pub struct Scratch<T: Scalar> {
     /// The matrix.

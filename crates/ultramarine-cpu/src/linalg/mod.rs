@@ -1,8 +1,8 @@
 //! Decompositions of matrices, over batches: each task copies matrices of any strides into columns, has
 //! `ultramarine_linalg` decompose them, and copies the results out.
 
+mod decompose;
 mod matrix;
-mod ops;
 #[cfg(test)]
 mod tests;
 
@@ -21,9 +21,9 @@ use ultramarine_linalg::{Scalar, c32};
 /// Most tensors that a decomposition has.
 const TENSORS: usize = 4;
 
-/// What is computed.
+/// The operations of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum Operation {
     Cholesky,
     Lu,
     Qr,
@@ -36,28 +36,28 @@ enum What {
     Solve,
 }
 
-/// How an output's dtype comes from the operand's, and how many axes it has behind the batch.
+/// An output: its dtype from the operand's, and the number of its axes behind the batch.
 type Output = (fn(DType) -> DType, usize);
 
-impl What {
-    fn of(id: u32) -> Option<What> {
+impl Operation {
+    fn of(id: u32) -> Option<Operation> {
         Some(match id {
-            op::CHOLESKY => What::Cholesky,
-            op::LU => What::Lu,
-            op::QR => What::Qr,
-            op::SVD => What::Svd,
-            op::SINGULAR_VALUES => What::SingularValues,
-            op::EIGH => What::Eigh,
-            op::EIGVALSH => What::EigvalsH,
-            op::EIG => What::Eig,
-            op::EIGVALS => What::Eigvals,
-            op::SOLVE_TRIANGULAR => What::Solve,
+            op::CHOLESKY => Operation::Cholesky,
+            op::LU => Operation::Lu,
+            op::QR => Operation::Qr,
+            op::SVD => Operation::Svd,
+            op::SINGULAR_VALUES => Operation::SingularValues,
+            op::EIGH => Operation::Eigh,
+            op::EIGVALSH => Operation::EigvalsH,
+            op::EIG => Operation::Eig,
+            op::EIGVALS => Operation::Eigvals,
+            op::SOLVE_TRIANGULAR => Operation::Solve,
             _ => return None,
         })
     }
 
     fn inputs(self) -> usize {
-        if self == What::Solve { 2 } else { 1 }
+        if self == Operation::Solve { 2 } else { 1 }
     }
 
     fn outputs(self) -> &'static [Output] {
@@ -66,14 +66,14 @@ impl What {
         const COMPLEX: fn(DType) -> DType = |_| DType::C64;
         const INDEX: fn(DType) -> DType = |_| DType::U32;
         match self {
-            What::Cholesky | What::Solve => &[(SAME, 2)],
-            What::Lu => &[(SAME, 2), (INDEX, 1), (INDEX, 1)],
-            What::Qr => &[(SAME, 2), (SAME, 2)],
-            What::Svd => &[(SAME, 2), (REAL, 1), (SAME, 2)],
-            What::SingularValues | What::EigvalsH => &[(REAL, 1)],
-            What::Eigh => &[(REAL, 1), (SAME, 2)],
-            What::Eig => &[(COMPLEX, 1), (COMPLEX, 2)],
-            What::Eigvals => &[(COMPLEX, 1)],
+            Operation::Cholesky | Operation::Solve => &[(SAME, 2)],
+            Operation::Lu => &[(SAME, 2), (INDEX, 1), (INDEX, 1)],
+            Operation::Qr => &[(SAME, 2), (SAME, 2)],
+            Operation::Svd => &[(SAME, 2), (REAL, 1), (SAME, 2)],
+            Operation::SingularValues | Operation::EigvalsH => &[(REAL, 1)],
+            Operation::Eigh => &[(REAL, 1), (SAME, 2)],
+            Operation::Eig => &[(COMPLEX, 1), (COMPLEX, 2)],
+            Operation::Eigvals => &[(COMPLEX, 1)],
         }
     }
 
@@ -82,26 +82,26 @@ impl What {
         let k = m.min(n);
         let square = m == n;
         match self {
-            What::Cholesky => square && outputs == [[n, n]],
-            What::Solve => square && right[0] == n && outputs == [right],
-            What::Lu => outputs == [&[m, n][..], &[k], &[m]],
-            What::Qr => outputs == [[m, k], [k, n]],
-            What::Svd => {
+            Operation::Cholesky => square && outputs == [[n, n]],
+            Operation::Solve => square && right[0] == n && outputs == [right],
+            Operation::Lu => outputs == [&[m, n][..], &[k], &[m]],
+            Operation::Qr => outputs == [[m, k], [k, n]],
+            Operation::Svd => {
                 outputs == [&[m, m][..], &[k], &[n, n]] || outputs == [&[m, k][..], &[k], &[k, n]]
             }
-            What::SingularValues => outputs == [[k]],
-            What::Eigh | What::Eig => square && outputs == [&[n][..], &[n, n]],
-            What::EigvalsH | What::Eigvals => square && outputs == [[n]],
+            Operation::SingularValues => outputs == [[k]],
+            Operation::Eigh | Operation::Eig => square && outputs == [&[n][..], &[n, n]],
+            Operation::EigvalsH | Operation::Eigvals => square && outputs == [[n]],
         }
     }
 }
 
 /// Prepares a decomposition; `upper` is its attribute, if it has one.
 pub fn prepare(id: u32, upper: bool, signature: &Signature<'_>) -> Prepared {
-    let what = What::of(id).ok_or(Refusal::Unsupported)?;
+    let operation = Operation::of(id).ok_or(Refusal::Unsupported)?;
     let (inputs, outputs) = (signature.inputs, signature.outputs);
-    let expected = what.outputs();
-    if inputs.len() != what.inputs() || outputs.len() != expected.len() {
+    let expected = operation.outputs();
+    if inputs.len() != operation.inputs() || outputs.len() != expected.len() {
         return Err(Refusal::Invalid("a decomposition with other operands or results".into()));
     }
     let (dtype, ndim) = (inputs[0].dtype, inputs[0].ndim);
@@ -115,14 +115,14 @@ pub fn prepare(id: u32, upper: bool, signature: &Signature<'_>) -> Prepared {
         return Err(Refusal::Invalid("a decomposition's ranks or dtypes do not fit".into()));
     }
     Ok(match dtype {
-        DType::F32 => Box::new(Decomposition::<f32>(what, upper, PhantomData)),
-        DType::F64 => Box::new(Decomposition::<f64>(what, upper, PhantomData)),
-        DType::C64 => Box::new(Decomposition::<c32>(what, upper, PhantomData)),
+        DType::F32 => Box::new(Decomposition::<f32>(operation, upper, PhantomData)),
+        DType::F64 => Box::new(Decomposition::<f64>(operation, upper, PhantomData)),
+        DType::C64 => Box::new(Decomposition::<c32>(operation, upper, PhantomData)),
         _ => return Err(Refusal::Unsupported),
     })
 }
 
-struct Decomposition<T>(What, bool, PhantomData<T>);
+struct Decomposition<T>(Operation, bool, PhantomData<T>);
 
 /// The last axes of a tensor, behind the batch.
 fn last<'a>(view: &View<'a>, batch: usize) -> &'a [i64] {
@@ -131,20 +131,21 @@ fn last<'a>(view: &View<'a>, batch: usize) -> &'a [i64] {
 
 impl<T: Scalar> Kernel for Decomposition<T> {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
-        let Decomposition(what, upper, _) = *self;
+        let Decomposition(operation, upper, _) = *self;
         let views: Vec<View<'_>> = args.inputs.iter().chain(args.outputs).copied().collect();
         let a = &views[0];
         let batch = a.shape.len() - 2;
         let pair = |v: &View<'_>| [v.shape[batch], v.shape[batch + 1]];
         let outputs: Vec<&[i64]> = args.outputs.iter().map(|o| last(o, batch)).collect();
-        let right = if what == What::Solve { pair(&views[1]) } else { [0, 0] };
-        if !what.fits(pair(a), right, &outputs)
+        let right = if operation == Operation::Solve { pair(&views[1]) } else { [0, 0] };
+        if !operation.fits(pair(a), right, &outputs)
             || views.iter().any(|v| v.shape[..batch] != a.shape[..batch])
         {
             return Err("a decomposition's shapes do not fit".into());
         }
-        let full =
-            what == What::Svd && outputs[0][1] == outputs[0][0] && outputs[2][0] == outputs[2][1];
+        let full = operation == Operation::Svd
+            && outputs[0][1] == outputs[0][0]
+            && outputs[2][0] == outputs[2][1];
         let nest = Nest::<TENSORS>::new((0..batch).map(|axis| {
             let stride = |i: usize| views.get(i).map_or(0, |v: &View<'_>| v.strides[axis]);
             (a.shape[axis], std::array::from_fn(stride))
@@ -164,7 +165,7 @@ impl<T: Scalar> Kernel for Decomposition<T> {
                 for i in 0..count {
                     let place = |k: usize| planes[k].moved(at[k] + i as isize * steps[k]);
                     let planes = std::array::from_fn(place);
-                    let job = ops::Job { what, upper, full, planes: &planes };
+                    let job = decompose::Job { operation, upper, full, planes: &planes };
                     // SAFETY: the matrices are the tensors', whose shapes were compared;
                     // tasks have matrices of their own.
                     if let Err(text) = unsafe { job.run(&mut scratch) } {

@@ -1,4 +1,4 @@
-//! How a product is cut, packed and multiplied.
+//! Blocks of a product: cut, packed and multiplied.
 
 use super::{
     GRAIN, Par, Product, Shared,
@@ -30,7 +30,7 @@ const PACKED: usize = 4 << 20;
 /// [`PACKED`] together. So these stay in a large cache, and are not written to memory.
 const K_STEP: [usize; 2] = [1024, 4096];
 
-/// How a product is cut; all of it follows from the shape.
+/// The blocks of a product; all of it follows from the shape.
 struct Cut {
     /// Panels of rows.
     panels: usize,
@@ -44,7 +44,7 @@ struct Cut {
     kc: usize,
 }
 
-/// Where an operand's panels come from.
+/// The source of an operand's panels.
 #[derive(Clone, Copy)]
 enum Source {
     /// Packed before, for all tasks.
@@ -71,7 +71,7 @@ impl Product<'_> {
         self.k.div_ceil(self.k.div_ceil(most).max(1)).next_multiple_of(8)
     }
 
-    /// Whether reading B, which lies in rows, is most of the work.
+    /// True if reading B, which lies in rows, is most of the work.
     fn few_rows(&self) -> bool {
         self.m <= 2 * self.ops.mr
             && self.b.col == self.ops.storage as isize
@@ -141,17 +141,17 @@ impl Product<'_> {
         self.c.data.wrapping_offset(i as isize * self.c.row + j as isize * self.c.col)
     }
 
-    /// Whether kernels can write to C itself.
+    /// True if kernels can write to C itself.
     fn direct_c(&self) -> bool {
         self.ops.direct_c && (self.c.col == self.ops.storage as isize || self.n == self.ops.expand)
     }
 
-    /// Whether A is best read in place: each number is used once.
+    /// True if A is best read in place: each number is used once.
     fn a_in_place(&self) -> bool {
         self.ops.in_place && self.n <= 2 * self.ops.lanes
     }
 
-    /// Whether the rows of A map to few lines of the L1 cache.
+    /// True if the rows of A map to few lines of the L1 cache.
     fn aliased(&self) -> bool {
         self.a.row != self.ops.storage as isize && self.a.row % 2048 == 0
     }

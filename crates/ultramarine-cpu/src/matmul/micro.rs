@@ -26,7 +26,7 @@ pub struct Tile {
     pub cols: usize,
     /// Add to C instead of overwriting it.
     pub accumulate: bool,
-    /// What kernels will read soon: from here on, so many bytes for each step of k.
+    /// Memory to prefetch: its start, and its bytes for each step of k.
     /// Brought to the L2 cache on the way; any address and length are allowed.
     pub next: *const u8,
     /// See `next`.

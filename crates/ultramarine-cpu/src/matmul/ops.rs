@@ -1,4 +1,4 @@
-//! Which functions multiply a dtype at a level.
+//! The functions that multiply a dtype at a level.
 
 use super::{
     gemv::{self, GemvFns},

@@ -7,7 +7,7 @@
 use super::simd::Storage;
 use crate::dtype::c64;
 
-/// What to pack. Strides in bytes.
+/// Numbers to pack. Strides in bytes.
 #[derive(Clone, Copy)]
 pub struct Panel {
     /// First element.
@@ -25,7 +25,7 @@ pub struct Panel {
     pub unit: usize,
     /// Length along k, counted in numbers of the accumulator's type.
     pub k: usize,
-    /// Where the panel goes.
+    /// The packed panel.
     pub dst: *mut u8,
 }
 
@@ -37,7 +37,7 @@ impl Panel {
         (width, self.ld.min(width.next_multiple_of(self.unit)))
     }
 
-    /// Where the panel that begins at `i` goes.
+    /// The packed panel that begins at `i`.
     #[inline(always)]
     fn to<A>(&self, i: usize) -> *mut A {
         (self.dst as *mut A).wrapping_add(i * self.k)
@@ -195,7 +195,7 @@ pub struct Lines<'a> {
     pub rows: &'a [*const u8],
     /// Length along k.
     pub k: usize,
-    /// Where the panel goes.
+    /// The packed panel.
     pub dst: *mut u8,
 }
 
@@ -216,7 +216,7 @@ pub unsafe fn pack_lines<S: Storage, const V4: bool>(l: &Lines<'_>) {
     unsafe { lines::<S, V4>(|i| l.rows[i], n, n, l.k, l.dst as *mut S::Acc) }
 }
 
-/// Packs `width` rows, of which `row` tells the first element.
+/// Packs `width` rows, of which `row` gives the first element.
 ///
 /// # Safety
 /// `k` elements of each row are readable, `k * ld` numbers writable.

@@ -12,7 +12,7 @@ use crate::{
 use half::{bf16, f16};
 use ultramarine_test_support::Rng;
 
-/// What a dtype's products are checked in: exact for integers, float64 for floats.
+/// The type in which a dtype's products are checked: exact for integers, float64 for floats.
 #[derive(Clone, Copy, Debug, Default)]
 struct Exact {
     re: f64,
@@ -57,7 +57,7 @@ impl Check for c64 {
     }
 }
 
-/// How a matrix stack lies in memory.
+/// The memory layout of a stack of matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Layout {
     Rows,

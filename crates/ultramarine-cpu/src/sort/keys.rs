@@ -31,7 +31,7 @@ pub trait Sortable: Element {
     fn key(self) -> Self::Key;
     /// An element with that key.
     fn value(key: Self::Key) -> Self;
-    /// Some of what a key stands for cannot be told from it; NaNs do not count.
+    /// Several elements share the key and differ in their bits; NaNs do not count.
     #[inline(always)]
     fn is_ambiguous(self) -> bool {
         false
@@ -91,15 +91,15 @@ macro_rules! floats {
                 const INFINITE: $key = <$t>::INFINITY.to_bits();
                 let bits = self.to_bits();
                 let bits = if bits == SIGN { 0 } else { bits };
-                // Negative ones are turned round, the others go above them.
-                let turn = (bits as $signed >> (<$key>::BITS - 1)) as $key | SIGN;
-                if bits & !SIGN > INFINITE { <$key>::MAX } else { bits ^ turn }
+                // Negative ones are inverted, the others go above them.
+                let flip = (bits as $signed >> (<$key>::BITS - 1)) as $key | SIGN;
+                if bits & !SIGN > INFINITE { <$key>::MAX } else { bits ^ flip }
             }
             #[inline(always)]
             fn value(key: $key) -> $t {
                 const SIGN: $key = 1 << (<$key>::BITS - 1);
-                let turn = (!key as $signed >> (<$key>::BITS - 1)) as $key | SIGN;
-                if key == <$key>::MAX { <$t>::NAN } else { <$t>::from_bits(key ^ turn) }
+                let flip = (!key as $signed >> (<$key>::BITS - 1)) as $key | SIGN;
+                if key == <$key>::MAX { <$t>::NAN } else { <$t>::from_bits(key ^ flip) }
             }
             #[inline(always)]
             fn is_ambiguous(self) -> bool {

@@ -26,9 +26,9 @@ struct Sort {
     partition: bool,
 }
 
-/// What is asked for.
+/// The result of a sort or partition.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Goal {
+pub enum SortOutput {
     /// SORT, PARTITION.
     Values,
     /// ARG_SORT, ARG_PARTITION.
@@ -44,11 +44,11 @@ const LONG: usize = 1 << 18;
 pub fn prepare(
     attrs: AxisAttrs,
     signature: &Signature<'_>,
-    goal: Goal,
+    result: SortOutput,
     partition: bool,
     _level: Level,
 ) -> Prepared {
-    let indices = goal == Goal::Indices;
+    let indices = result == SortOutput::Indices;
     let ([source], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("sort takes one input".into()));
     };

@@ -9,13 +9,13 @@ const SHORT: usize = 256;
 /// From this length on, narrow keys are taken apart in digits of 11 bits.
 const LONG: usize = 4096;
 
-/// What is sorted: a key, or a key with its place.
+/// A key to be sorted, or a key with its index.
 pub trait Item: Copy + Ord + Default + Send + Sync + 'static {
     /// Bits of the key.
     const BITS: u32;
     /// A digit of the key.
     fn digit(self, shift: u32, mask: usize) -> usize;
-    /// Whether a level sorts these items in vectors.
+    /// True if a level sorts these items in vectors.
     #[inline(always)]
     fn in_vectors(_level: Level) -> bool {
         false
@@ -25,8 +25,8 @@ pub trait Item: Copy + Ord + Default + Send + Sync + 'static {
     fn arrange(_level: Level, _items: &mut [Self], _kth: Option<usize>) -> bool {
         false
     }
-    /// Sorts `n` keys on several threads: `make` gives those from a number on, `finish` is
-    /// told the ranges that are sorted.
+    /// Sorts `n` keys on several threads: `make` gives those from a number on, `finish` gets
+    /// the sorted ranges.
     ///
     /// # Safety
     /// The level has [`Item::in_vectors`]; there is room for the keys at `to`.

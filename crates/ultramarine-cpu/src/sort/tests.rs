@@ -1,6 +1,6 @@
 //! Against references that are written the plain way.
 
-use super::Goal;
+use super::SortOutput;
 use crate::{
     kernel::{Prepared, Signature},
     level::Level,
@@ -24,8 +24,8 @@ fn same<T: Value>(given: &[T], expected: &[T]) -> bool {
     })
 }
 
-fn sort_with(goal: Goal, axis: usize) -> impl Fn(&Signature<'_>, Level) -> Prepared {
-    move |s, l| super::prepare(AxisAttrs::new(axis as u32), s, goal, false, l)
+fn sort_with(result: SortOutput, axis: usize) -> impl Fn(&Signature<'_>, Level) -> Prepared {
+    move |s, l| super::prepare(AxisAttrs::new(axis as u32), s, result, false, l)
 }
 
 /// How elements are ordered.
@@ -53,8 +53,8 @@ fn sorts() {
         let places = Array::new(&shape, &zeros, round.is_multiple_of(4), rng);
         let threads = round.is_multiple_of(2);
         let view = [source.view()];
-        run(sort_with(Goal::Values, axis), &view, &sorted.view(), level, threads).unwrap();
-        run(sort_with(Goal::Indices, axis), &view, &places.view(), level, threads).unwrap();
+        run(sort_with(SortOutput::Values, axis), &view, &sorted.view(), level, threads).unwrap();
+        run(sort_with(SortOutput::Indices, axis), &view, &places.view(), level, threads).unwrap();
         let mut expected = (values.clone(), zeros);
         for lane in lanes(&shape, axis) {
             let mut order: Vec<usize> = (0..lane.len()).collect();
@@ -84,9 +84,11 @@ fn partitions() {
         let parted = sampled::<T>(&shape, false, round.is_multiple_of(3), rng);
         let places = Array::new(&shape, &vec![0u32; values.len()], round.is_multiple_of(4), rng);
         let k = rng.below(shape[axis] as usize);
-        for (goal, output) in [(Goal::Values, parted.view()), (Goal::Indices, places.view())] {
+        for (result, output) in
+            [(SortOutput::Values, parted.view()), (SortOutput::Indices, places.view())]
+        {
             let prepare = |s: &Signature<'_>, l| {
-                super::prepare(AxisAttrs::new(axis as u32), s, goal, true, l)
+                super::prepare(AxisAttrs::new(axis as u32), s, result, true, l)
             };
             let how = (level, round.is_multiple_of(2));
             run_with(prepare, &[source.view()], &output, how, &[[k as u64, 0]]).unwrap();
@@ -139,7 +141,7 @@ fn sorts_bits_of_all_kinds() {
             let source = Array::new(&[n], &values, true, rng);
             let sorted = source.clone();
             let view = sorted.view();
-            run(sort_with(Goal::Values, 0), &[source.view()], &view, level, true).unwrap();
+            run(sort_with(SortOutput::Values, 0), &[source.view()], &view, level, true).unwrap();
             let sorted = sorted.values();
             let ordered = |w: &[T]| w[1].parts().0.is_nan() || w[0].parts() <= w[1].parts();
             assert!(sorted.windows(2).all(ordered), "{:?} {n}", T::DTYPE);
@@ -164,7 +166,7 @@ fn sorts_bits_of_all_kinds() {
 fn zero_strides() {
     let flat: Array<f32> = Array::broadcast(&[3, 300], 2.5);
     let output = Array::new(&[3, 300], &[0f32; 900], true, &mut Rng::new(6));
-    run(sort_with(Goal::Values, 1), &[flat.view()], &output.view(), Level::Baseline, false)
+    run(sort_with(SortOutput::Values, 1), &[flat.view()], &output.view(), Level::Baseline, false)
         .unwrap();
     assert!(output.values().iter().all(|v| *v == 2.5));
 }

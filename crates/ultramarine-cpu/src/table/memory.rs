@@ -1,6 +1,6 @@
-//! The interface `ultramarine.memory/1`. Memory of the CPU is the host's own, which takes and gives
-//! tensors there by itself; for others that use this table, memory of theirs can be a buffer. There
-//! are no others here, and commands go by their tensors' addresses.
+//! The interface `ultramarine.memory/1`. Memory of the CPU is the host's own, which imports and exports
+//! tensors there by itself; another caller of this table can make its memory a buffer. Commands use the
+//! addresses in their tensors.
 
 use super::state;
 use core::ffi::c_void;
@@ -76,9 +76,9 @@ unsafe extern "C" fn export(
         // SAFETY: NULL, or a buffer that `import` made.
         let block = unsafe { buffer.cast::<ForeignMemory>().as_ref() };
         let block = block.ok_or_else(|| Failure::invalid("the buffer is NULL"))?;
-        let told = ForeignMemory { release: None, context: core::ptr::null_mut(), ..*block };
+        let described = ForeignMemory { release: None, context: core::ptr::null_mut(), ..*block };
         // SAFETY: the host's struct says its size.
-        match unsafe { abi::write_sized(memory, &told) } {
+        match unsafe { abi::write_sized(memory, &described) } {
             true => Ok(()),
             false => Err(Failure::invalid("no place for the memory's description")),
         }

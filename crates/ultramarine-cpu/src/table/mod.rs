@@ -1,6 +1,6 @@
 //! The contract's side of the backend: decodes requests, catches panics.
 //!
-//! What init is given becomes a [`State`], which lives as long as the process; the address of
+//! Init makes a [`State`] of its arguments, which lives as long as the process; the address of
 //! it is the backend's and the device's handle, so that two hosts in one process do not meet.
 //! Structs are read by `min(size)` and arrays by the strides that they say.
 
@@ -30,7 +30,7 @@ struct Plan {
     outputs: Vec<DType>,
 }
 
-/// What a call of init made.
+/// The backend that a call of init made.
 struct State {
     host: Host,
     context: Context,
@@ -84,9 +84,9 @@ unsafe extern "C" fn device_info(
     // SAFETY: the host passes what `backend_init` gave.
     let state = unsafe { state(backend) };
     let work = || {
-        let told = describe(state.ok_or_else(no_device)?, index)?;
+        let described = describe(state.ok_or_else(no_device)?, index)?;
         // SAFETY: the host's struct says its size.
-        match unsafe { abi::write_sized(info, &told) } {
+        match unsafe { abi::write_sized(info, &described) } {
             true => Ok(()),
             false => Err(Failure::invalid("no place for the device's description")),
         }
@@ -101,21 +101,21 @@ fn describe(state: &State, index: u32) -> Result<abi::DeviceInfo, Failure> {
     let half = 1 << 9 | 1 << 12;
     let text = format!("CPU ({})", state.context.level.name());
     // SAFETY: all-zero is a valid DeviceInfo.
-    let mut told: abi::DeviceInfo = unsafe { core::mem::zeroed() };
-    told.size = size_of::<abi::DeviceInfo>() as u32;
-    told.synchronous = 1;
-    told.host_memory = 1;
-    told.dtypes_storage = all;
-    told.dtypes_arithmetic = all;
-    told.dtypes_accumulate = half;
-    told.fused_max_instructions = 64;
-    told.fused_max_inputs = 16;
-    told.name = abi::inline_text(&text);
-    told.flags = abi::device_flag::DETERMINISTIC;
-    told.alignment = 256;
-    told.identity.size = size_of::<abi::DeviceIdentity>() as u32;
-    told.identity.name = told.name;
-    Ok(told)
+    let mut info: abi::DeviceInfo = unsafe { core::mem::zeroed() };
+    info.size = size_of::<abi::DeviceInfo>() as u32;
+    info.synchronous = 1;
+    info.host_memory = 1;
+    info.dtypes_storage = all;
+    info.dtypes_arithmetic = all;
+    info.dtypes_accumulate = half;
+    info.fused_max_instructions = 64;
+    info.fused_max_inputs = 16;
+    info.name = abi::inline_text(&text);
+    info.flags = abi::device_flag::DETERMINISTIC;
+    info.alignment = 256;
+    info.identity.size = size_of::<abi::DeviceIdentity>() as u32;
+    info.identity.name = info.name;
+    Ok(info)
 }
 
 fn only_device(index: u32) -> Result<(), Failure> {

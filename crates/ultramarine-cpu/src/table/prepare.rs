@@ -7,7 +7,7 @@ use crate::{
     kernel::{Desc, Prepared, Refusal, Signature, read_attrs},
     level::Level,
     linalg, matmul, random, scan,
-    sort::{self, Goal},
+    sort::{self, SortOutput},
 };
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,10 +41,10 @@ fn prepare_op(
         op::SCATTER => scatter::prepare(attrs!(), signature, level),
         op::GATHER_AXIS => gather_axis::prepare(attrs!(), signature, level),
         op::SCATTER_AXIS => scatter_axis::prepare(attrs!(), signature, level),
-        op::SORT => sort::prepare(attrs!(), signature, Goal::Values, false, level),
-        op::ARG_SORT => sort::prepare(attrs!(), signature, Goal::Indices, false, level),
-        op::PARTITION => sort::prepare(attrs!(), signature, Goal::Values, true, level),
-        op::ARG_PARTITION => sort::prepare(attrs!(), signature, Goal::Indices, true, level),
+        op::SORT => sort::prepare(attrs!(), signature, SortOutput::Values, false, level),
+        op::ARG_SORT => sort::prepare(attrs!(), signature, SortOutput::Indices, false, level),
+        op::PARTITION => sort::prepare(attrs!(), signature, SortOutput::Values, true, level),
+        op::ARG_PARTITION => sort::prepare(attrs!(), signature, SortOutput::Indices, true, level),
         op::SCAN => scan::prepare(attrs!(), signature, level),
         op::ARG_REDUCE => arg_reduce::prepare(attrs!(), signature, level),
         op::CONVOLVE => conv::prepare(attrs!(), signature, level),
@@ -171,8 +171,8 @@ pub(super) unsafe extern "C" fn prepare_fused(
     // zero, or it asks for more than is known here.
     // SAFETY: the host passes NULL or a program, which begins with its size.
     let program = unsafe {
-        let told = abi::read_sized(program);
-        told.filter(|p| {
+        let known = abi::read_sized(program);
+        known.filter(|p| {
             p.size as usize >= size_of::<fused::Program>() && abi::tail_is_zero(program)
         })
     };

@@ -9,7 +9,7 @@ use crate::{
 use ultramarine_abi::schema::{binary as b, unary as u};
 use ultramarine_test_support::Rng;
 
-/// What an op gives on exact integers, before wrapping; `None`: not defined here.
+/// An op's result on exact integers, before wrapping; `None`: not defined here.
 fn binary_reference(code: u32, x: i128, y: i128, bits: u32, signed: bool) -> Option<i128> {
     Some(match code {
         b::ADD => x + y,

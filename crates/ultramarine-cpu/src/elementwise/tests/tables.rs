@@ -1,4 +1,4 @@
-//! Which ops each dtype has: everything MLX accepts, and no more.
+//! The ops of each dtype: everything MLX accepts, and no more.
 
 use crate::{
     dtype::DType,

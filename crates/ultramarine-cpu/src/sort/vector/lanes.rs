@@ -31,7 +31,7 @@ pub unsafe trait Lane: Copy + Ord + Send + Sync + 'static {
     unsafe fn across<const X: i64>(v: Self::V) -> Self::V;
     /// The larger keys in lanes whose index has a bit of `BIT`, the smaller ones in the others.
     unsafe fn parted<const BIT: usize>(a: Self::V, b: Self::V) -> Self::V;
-    /// Lanes of `a` and `b` in turn.
+    /// Lanes of `a` and `b`, alternating.
     unsafe fn riffle(a: Self::V, b: Self::V) -> (Self::V, Self::V);
     /// Lanes in which `a <= b`.
     unsafe fn at_most(a: Self::V, b: Self::V) -> u32;
@@ -43,17 +43,17 @@ pub unsafe trait Lane: Copy + Ord + Send + Sync + 'static {
     unsafe fn pack(to: *mut Self, v: Self::V, lanes: u32);
 }
 
-/// Lane indices, twice: from `N - n` on they move lanes up by `n`, round the end.
-static TURN32: [u32; 32] = {
-    let mut turn = [0; 32];
+/// Lane indices, twice: from `N - n` on they rotate lanes up by `n`.
+static ROTATION32: [u32; 32] = {
+    let mut rotation = [0; 32];
     let mut i = 0;
     while i < 32 {
-        turn[i] = i as u32 % 16;
+        rotation[i] = i as u32 % 16;
         i += 1;
     }
-    turn
+    rotation
 };
-static TURN64: [u64; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7];
+static ROTATION64: [u64; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7];
 
 /// Lanes whose index has a bit of `bit`.
 const fn upper(bit: usize) -> u32 {
@@ -69,7 +69,7 @@ const fn upper(bit: usize) -> u32 {
 
 /// Calls of instructions, whose safety is the trait's.
 macro_rules! lane {
-    ($key:ty, $mask:ty, $n:expr, $indices:expr, $low:expr, $high:expr, $turn:ident;
+    ($key:ty, $mask:ty, $n:expr, $indices:expr, $low:expr, $high:expr, $rotation:ident;
      $splat:ident $loadu:ident $storeu:ident $loads:ident $stores:ident $min:ident $max:ident
      $max_in:ident $permute:ident $permute2:ident $le:ident $lt:ident $compress:ident
      $compress_in:ident $pack:ident) => {
@@ -151,8 +151,8 @@ macro_rules! lane {
                 // SAFETY: as above; a mask has at most `N` lanes.
                 unsafe {
                     let back = $compress(!front as $mask, v);
-                    let turn = $turn.as_ptr().add(Self::N - front.count_ones() as usize);
-                    let back = $permute($loadu(turn.cast()), back);
+                    let rotation = $rotation.as_ptr().add(Self::N - front.count_ones() as usize);
+                    let back = $permute($loadu(rotation.cast()), back);
                     $compress_in(back, front as $mask, v)
                 }
             }
@@ -192,7 +192,7 @@ lane! {
     u32, u16, 16,
     Indices([0u32, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]),
     [0u32, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23],
-    [8u32, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31], TURN32;
+    [8u32, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31], ROTATION32;
     _mm512_set1_epi32 _mm512_loadu_epi32 _mm512_storeu_epi32
     _mm512_mask_loadu_epi32 _mm512_mask_storeu_epi32 _mm512_min_epu32 _mm512_max_epu32
     _mm512_mask_max_epu32 _mm512_permutexvar_epi32 _mm512_permutex2var_epi32
@@ -203,7 +203,7 @@ lane! {
     u64, u8, 8,
     Indices([0u64, 1, 2, 3, 4, 5, 6, 7]),
     [0u64, 8, 1, 9, 2, 10, 3, 11],
-    [4u64, 12, 5, 13, 6, 14, 7, 15], TURN64;
+    [4u64, 12, 5, 13, 6, 14, 7, 15], ROTATION64;
     _mm512_set1_epi64 _mm512_loadu_epi64 _mm512_storeu_epi64
     _mm512_mask_loadu_epi64 _mm512_mask_storeu_epi64 _mm512_min_epu64 _mm512_max_epu64
     _mm512_mask_max_epu64 _mm512_permutexvar_epi64 _mm512_permutex2var_epi64

@@ -4,14 +4,14 @@
 mod lanes;
 mod network;
 mod quick;
-mod spread;
+mod samplesort;
 
-pub use spread::sort_long;
+pub use samplesort::sort_long;
 
 use crate::level::Level;
 use lanes::Lane;
 
-/// Sorts keys, or moves the one of rank `kth` to its place; `false` if the level has no way to.
+/// Sorts keys, or moves the one of rank `kth` to its place; `false` if the level lacks the instructions.
 pub fn arrange<L: Lane>(level: Level, keys: &mut [L], kth: Option<usize>) -> bool {
     if level < Level::V4 {
         return false;

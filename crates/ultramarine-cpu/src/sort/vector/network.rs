@@ -2,7 +2,7 @@
 //!
 //! Keys are rows of a matrix. A network (Batcher's odd-even merge sort, 1968) sorts its columns, then
 //! bitonic merges join columns two by two, as in Blacher, Giesen, Kühne: "Fast and robust vectorized
-//! in-place sorting of primitive types" (2021); the sorted columns are then turned into rows.
+//! in-place sorting of primitive types" (2021); the sorted columns are then transposed into rows.
 
 use super::lanes::Lane;
 
@@ -63,7 +63,7 @@ unsafe fn sort_rows<L: Lane, const R: usize>(keys: &mut [L]) {
             side::<L, R, 1>(&mut v);
             down::<L, R>(&mut v);
         }
-        turn::<L, R>(&mut v);
+        transpose::<L, R>(&mut v);
         for (row, v) in v.iter().enumerate() {
             let at = data.wrapping_add(row * L::N);
             if (row + 1) * L::N <= n {
@@ -174,12 +174,12 @@ unsafe fn down<L: Lane, const R: usize>(v: &mut [L::V; R]) {
     step!(8 4 2 1);
 }
 
-/// Columns, one behind the other, become rows: halves of the rows are merged in turn.
+/// Transposes columns, one behind the other, into rows, by merging halves of the rows.
 ///
 /// # Safety
 /// See [`exchange`].
 #[inline(always)]
-unsafe fn turn<L: Lane, const R: usize>(v: &mut [L::V; R]) {
+unsafe fn transpose<L: Lane, const R: usize>(v: &mut [L::V; R]) {
     // `$m` runs of `R / $m` rows each.
     macro_rules! step {
         ($($m:literal)*) => {$(

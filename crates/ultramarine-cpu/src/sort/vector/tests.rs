@@ -58,8 +58,8 @@ fn sorts_long<L: Lane + std::fmt::Debug>(cut: fn(u64) -> L) {
             let mut expected = given.clone();
             expected.sort();
             let mut sorted = vec![cut(0); n];
-            let mut told = vec![0u8; n];
-            let place = Shared(told.as_mut_ptr());
+            let mut finished = vec![0u8; n];
+            let place = Shared(finished.as_mut_ptr());
             let make = |start: usize, keys: &mut [L]| {
                 keys.copy_from_slice(&given[start..start + keys.len()]);
             };
@@ -73,7 +73,7 @@ fn sorts_long<L: Lane + std::fmt::Debug>(cut: fn(u64) -> L) {
             // SAFETY: the level was asked for, and there is room for the keys.
             unsafe { sort_long(par, n, sorted.as_mut_ptr(), make, finish) };
             assert!(sorted == expected, "{n} {pattern}");
-            assert!(told.iter().all(|times| *times == 1), "{n} {pattern}");
+            assert!(finished.iter().all(|times| *times == 1), "{n} {pattern}");
         }
     }
 }

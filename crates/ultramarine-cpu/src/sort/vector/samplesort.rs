@@ -1,4 +1,4 @@
-//! Sorting a long run on several threads: its keys are spread over buckets, which are sorted apart.
+//! Samplesort of a long run on several threads: keys are scattered to buckets, which are sorted separately.
 
 use super::{lanes::Lane, quick};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Into how many parts a run is cut.
+/// Parts of a run.
 const BUCKETS: usize = 16;
 /// Keys of a sample for each bucket.
 const SAMPLE: usize = 64;
@@ -18,7 +18,7 @@ const BLOCK: usize = 1024;
 type Bounds<L> = [L; BUCKETS - 1];
 
 /// Sorts `n` keys, of which `make(i, keys)` gives those from number `i` on, into `to`; `finish` gets
-/// each part of them when it is sorted. What is called is called on several threads.
+/// each part of them when it is sorted. Both are called on several threads.
 ///
 /// # Safety
 /// The instructions of [`Lane`] are available; `to` has room for `n` keys, which nothing else uses.
@@ -31,8 +31,8 @@ pub unsafe fn sort_long<L: Lane>(
 ) {
     let bounds = bounds(n, &make);
     let blocks = n.div_ceil(TASK);
-    let mut places = vec![[0usize; BUCKETS]; blocks];
-    let shared = Shared(places.as_mut_ptr());
+    let mut offsets = vec![[0usize; BUCKETS]; blocks];
+    let shared = Shared(offsets.as_mut_ptr());
     let each = |task: usize, work: &mut dyn FnMut(&[L])| {
         let mut keys = [L::MAX; BLOCK];
         let end = ((task + 1) * TASK).min(n);
@@ -48,23 +48,23 @@ pub unsafe fn sort_long<L: Lane>(
         // SAFETY: by this function's contract.
         each(task, &mut |keys| unsafe { count(keys, &bounds, counts) });
     });
-    // Counts become the places of each block's keys.
+    // Counts become the offsets of each block's keys.
     let mut starts = [0; BUCKETS + 1];
     let mut total = 0;
     for bucket in 0..BUCKETS {
         starts[bucket] = total;
-        for counts in &mut places {
+        for counts in &mut offsets {
             total += std::mem::replace(&mut counts[bucket], total);
         }
     }
     starts[BUCKETS] = total;
-    let shared = Shared(places.as_mut_ptr());
+    let shared = Shared(offsets.as_mut_ptr());
     let to = Shared(to);
     par.run(blocks, |task| {
         // SAFETY: as above.
-        let places = unsafe { &mut *shared.get().add(task) };
-        // SAFETY: the keys are those that were counted, so their places are theirs alone.
-        each(task, &mut |keys| unsafe { spread(keys, &bounds, to.get(), places) });
+        let offsets = unsafe { &mut *shared.get().add(task) };
+        // SAFETY: the keys are those that were counted, so their offsets are theirs alone.
+        each(task, &mut |keys| unsafe { scatter(keys, &bounds, to.get(), offsets) });
     });
     par.run(BUCKETS, |bucket| {
         let range = starts[bucket]..starts[bucket + 1];
@@ -81,7 +81,7 @@ pub unsafe fn sort_long<L: Lane>(
 fn bounds<L: Lane>(n: usize, make: &impl Fn(usize, &mut [L])) -> Bounds<L> {
     let mut sample = [L::MAX; BUCKETS * SAMPLE];
     for (i, key) in sample.iter_mut().enumerate() {
-        // Places that look random: multiples of the golden ratio.
+        // Positions that look random: multiples of the golden ratio.
         let place = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         make(((place * n as u64) >> 32) as usize, std::slice::from_mut(key));
     }
@@ -132,21 +132,21 @@ unsafe fn count<L: Lane>(keys: &[L], bounds: &Bounds<L>, counts: &mut [usize; BU
     }
 }
 
-/// Writes keys to the places of their buckets, which move on.
+/// Writes keys to the offsets of their buckets, which advance.
 ///
 /// # Safety
-/// The instructions of [`Lane`] are available, and the places are the keys' own.
+/// The instructions of [`Lane`] are available, and the offsets are the keys' own.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn spread<L: Lane>(
+unsafe fn scatter<L: Lane>(
     keys: &[L],
     bounds: &Bounds<L>,
     to: *mut L,
-    places: &mut [usize; BUCKETS],
+    offsets: &mut [usize; BUCKETS],
 ) {
     // SAFETY: by this function's contract.
     unsafe {
         let bounds = bounds.map(|b| b.splat());
-        let mut at = *places;
+        let mut at = *offsets;
         vectors::<L>(keys, |v, lanes| {
             let mut below = 0;
             for (bucket, at) in at.iter_mut().enumerate() {
@@ -160,6 +160,6 @@ unsafe fn spread<L: Lane>(
                 below = up_to;
             }
         });
-        *places = at;
+        *offsets = at;
     }
 }

@@ -1,21 +1,21 @@
-//! One matrix: from its place to its factors' places.
+//! The decomposition of one matrix of a batch.
 
 use super::{
-    TENSORS, What,
+    Operation, TENSORS,
     matrix::{Plane, Scratch, room},
 };
 use ultramarine_linalg::{Scalar, SingularVectors};
 
 /// A decomposition of one matrix: operands, then results.
 pub struct Job<'a> {
-    pub what: What,
+    pub operation: Operation,
     pub upper: bool,
     pub full: bool,
     pub planes: &'a [Plane; TENSORS],
 }
 
 impl Job<'_> {
-    /// Does it.
+    /// Decomposes the matrix and stores the results.
     ///
     /// # Safety
     /// The planes are valid, of the decomposition's shapes, and of the dtypes that belong to `T`.
@@ -25,15 +25,18 @@ impl Job<'_> {
         let Scratch { a, left, right, reals, complex, vectors, indices, work } = scratch;
         let a = room(a, m * n)?;
         // An upper triangle is read as the lower one of the adjoint, of which factors and eigenvectors are the same.
-        let flipped =
-            self.upper && matches!(self.what, What::Cholesky | What::Eigh | What::EigvalsH);
+        let flipped = self.upper
+            && matches!(
+                self.operation,
+                Operation::Cholesky | Operation::Eigh | Operation::EigvalsH
+            );
         // SAFETY: by this function's contract, here and in all that follows.
         unsafe { if flipped { plane.transposed().load(a) } else { plane.load(a) } };
         if flipped {
             a.iter_mut().for_each(|v| *v = v.conjugate());
         }
-        match self.what {
-            What::Cholesky => {
+        match self.operation {
+            Operation::Cholesky => {
                 let fine = T::cholesky(a, n, work)?;
                 let to = if self.upper { first.transposed() } else { *first };
                 let factor = |i: usize, j: usize| match (i >= j, fine) {
@@ -47,7 +50,7 @@ impl Job<'_> {
                 // SAFETY: as above.
                 unsafe { to.store(factor) };
             }
-            What::Lu => {
+            Operation::Lu => {
                 let [pivots, rows] = indices;
                 let (pivots, rows) = (room(pivots, m.min(n))?, room(rows, m)?);
                 T::lu(a, m, n, pivots, rows)?;
@@ -58,7 +61,7 @@ impl Job<'_> {
                     third.store(|i, _| rows[i]);
                 }
             }
-            What::Qr => {
+            Operation::Qr => {
                 let q = room(left, m * m.min(n))?;
                 T::qr(a, m, n, q, work)?;
                 // SAFETY: as above.
@@ -67,7 +70,7 @@ impl Job<'_> {
                     second.store(|i, j| a[i + j * m]);
                 }
             }
-            What::Svd => {
+            Operation::Svd => {
                 let s = room(reals, m.min(n))?;
                 let (u, v) = (room(left, m * first.n)?, room(right, n * third.m)?);
                 let wanted = SingularVectors { u, v, full: self.full };
@@ -80,15 +83,15 @@ impl Job<'_> {
                     third.store(|i, j| v[j + i * n].conjugate());
                 }
             }
-            What::SingularValues => {
+            Operation::SingularValues => {
                 let s = room(reals, m.min(n))?;
                 T::svd(a, m, n, s, None, work)?;
                 // SAFETY: as above.
                 unsafe { first.store(|i, _| s[i]) };
             }
-            What::Eigh | What::EigvalsH => {
+            Operation::Eigh | Operation::EigvalsH => {
                 let w = room(reals, n)?;
-                let with = self.what == What::Eigh;
+                let with = self.operation == Operation::Eigh;
                 let v = room(left, if with { n * n } else { 0 })?;
                 T::eigh(a, n, w, with.then_some(v), work)?;
                 let v = &left[..];
@@ -100,9 +103,9 @@ impl Job<'_> {
                     }
                 }
             }
-            What::Eig | What::Eigvals => {
+            Operation::Eig | Operation::Eigvals => {
                 let w = room(complex, n)?;
-                let with = self.what == What::Eig;
+                let with = self.operation == Operation::Eig;
                 let v = room(vectors, if with { n * n } else { 0 })?;
                 T::eig(a, n, w, with.then_some(v), work)?;
                 let v = &vectors[..];
@@ -114,7 +117,7 @@ impl Job<'_> {
                     }
                 }
             }
-            What::Solve => {
+            Operation::Solve => {
                 let k = first.n;
                 let b = room(left, n * k)?;
                 // SAFETY: as above.
