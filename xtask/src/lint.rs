@@ -58,8 +58,6 @@ const LINTS: [&str; 5] = ["--", "-D", "warnings", "-D", "clippy::undocumented_un
 
 fn rustfmt() -> Result<()> {
     sh::run(sh::cargo(&["fmt", "--all", "--check"]))?;
-    // Modules that a macro finds are not seen from the crate's root.
-    operations_formatted()?;
     for folder in [&[FUZZ][..], EXTENSIONS].concat() {
         let manifest = format!("{folder}/Cargo.toml");
         sh::run(sh::cargo(&["fmt", "--check", "--manifest-path", &manifest]))?;
@@ -90,16 +88,6 @@ fn rustdoc() -> Result<()> {
     let mut doc = sh::cargo(&["doc", "--workspace", "--no-deps", "--quiet", &profile]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     sh::run(doc)
-}
-
-fn operations_formatted() -> Result<()> {
-    let folder = Path::new("crates/ultramarine/src/ops");
-    let files = sh::tree()?
-        .into_iter()
-        .filter(|f| f.parent() == Some(folder) && f.extension().is_some_and(|e| e == "rs"));
-    let mut rustfmt = std::process::Command::new("rustfmt");
-    rustfmt.current_dir(sh::root()).args(["--check", "--edition", "2024"]).args(files);
-    sh::run(rustfmt)
 }
 
 fn ruff() -> Result<()> {

@@ -68,7 +68,7 @@ impl Array {
     /// dtypes.
     pub(crate) fn lazy(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Result<Array> {
         if dtype.is_storage() || inputs.iter().any(|a| a.dtype().is_storage()) {
-            ops::storage::admit(&op, inputs, dtype)?;
+            ops::copy::storage::admit(&op, inputs, dtype)?;
         }
         let place = placement::place(&op, inputs)?;
         let inputs: Inputs = inputs.iter().map(|a| a.node.clone()).collect();
@@ -227,7 +227,7 @@ impl Array {
 
     /// A 0-d array of one value.
     pub fn scalar(value: impl Into<Scalar>) -> Array {
-        ops::fill::filled(Shape::new(), value.into())
+        ops::create::fill::filled(Shape::new(), value.into())
     }
 
     /// Sizes of the dimensions.

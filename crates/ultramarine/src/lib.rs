@@ -53,22 +53,28 @@ pub use eval::{async_eval, eval, fusion, set_fusion};
 pub use half::{bf16, f16};
 pub use num_complex::Complex32;
 pub use ops::{
-    assemble::{PadMode, concatenate, stack},
-    binary::Number,
-    convolve::{
+    conv::{
         Convolution, ConvolveMode, conv_general, conv_transpose1d, conv_transpose2d,
         conv_transpose3d, conv1d, conv2d, conv3d, convolve,
     },
-    einsum::{einsum, einsum_path},
-    fill::meshgrid,
-    identity::depends,
-    indexing::{Index, Update},
-    matmul::addmm,
-    search::Side,
+    copy::identity::depends,
+    create::{
+        fill::meshgrid,
+        window_functions::{bartlett, blackman, hamming, hanning},
+    },
+    elementwise::binary::Number,
+    index::indexing::{Index, Update},
+    matmul::{
+        addmm,
+        einsum::{einsum, einsum_path},
+    },
     select::where_,
-    unique::Unique,
-    view::{Dim, broadcast_arrays},
-    window_functions::{bartlett, blackman, hamming, hanning},
+    shape::{
+        concatenate::{concatenate, stack},
+        pad::PadMode,
+        reshape::{Dim, broadcast_arrays},
+    },
+    sort::{search::Side, unique::Unique},
 };
 pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};
 pub use scalar::Scalar;

@@ -9,8 +9,8 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     ops::{
-        lean::{bin, like, slice_axis, un},
         random::bits_of,
+        rules::builders::{bin, like, slice_axis, un},
         select::where_,
     },
     placement::follow,

@@ -15,12 +15,15 @@ use crate::{
     node::Value,
     ops::{
         Call, Cotangents, Refit, Vmap,
-        many::{ManyJvp, ManyRules, ManyVjp, Results},
-        shapeless::cannot,
+        rules::{
+            multi_output::{ManyJvp, ManyRules, ManyVjp, Results},
+            shapeless::cannot,
+        },
     },
     shape::Shape,
 };
 use core::ffi::c_void;
+use std::any::Any;
 use std::sync::Arc;
 use ultramarine_abi::{
     self as abi, Status,
@@ -88,8 +91,13 @@ impl ManyRules for Applied {
         }
     }
 
-    fn primitive(&self) -> Option<&Primitive> {
-        Some(&self.primitive)
+    fn primitive(&self) -> Option<&dyn Any> {
+        Some(&*self.primitive)
+    }
+
+    fn same(&self, other: &dyn ManyRules) -> bool {
+        let other = other.primitive().and_then(|other| other.downcast_ref());
+        other.is_some_and(|other| self.primitive.same(other))
     }
 
     fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {

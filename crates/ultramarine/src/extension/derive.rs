@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     ops::{
         Cotangents, Vmap,
-        many::{ManyJvp, ManyVjp},
+        rules::multi_output::{ManyJvp, ManyVjp},
     },
     shape::{Shape, Show},
     transforms::{Function, batch, forward, reverse, stand_in, zeros_like},

@@ -11,8 +11,10 @@ use crate::{
     eval,
     memory::deferred,
     node::{Node, Value},
-    ops::fill::{Fill, filled},
-    ops::view::broadcast_arrays as broadcast,
+    ops::{
+        create::fill::{Fill, filled},
+        shape::reshape::broadcast_arrays as broadcast,
+    },
     placement::Place,
     scalar::Scalar,
     shape::{self, Shape},

@@ -10,7 +10,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     memory::deferred,
-    ops::many::Results,
+    ops::rules::multi_output::Results,
     sync::lock,
 };
 use core::ffi::c_void;

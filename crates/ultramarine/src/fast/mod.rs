@@ -27,8 +27,8 @@ mod kernel;
 mod op;
 mod text;
 
-pub use crate::ops::layer_norm::{layer_norm, rms_norm};
-pub use crate::ops::rope::{Rope, rope};
+pub use crate::ops::nn::norm::{layer_norm, rms_norm};
+pub use crate::ops::nn::rope::{Rope, rope};
 use kernel::Definition;
 pub use kernel::{Kernel, Launch, Template};
 

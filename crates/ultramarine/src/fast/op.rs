@@ -10,7 +10,7 @@ use crate::{
     node::Value,
     ops::{
         Call, Cotangents, Vmap,
-        many::{ManyJvp, ManyRules, ManyVjp},
+        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
     },
     scalar::Scalar,
     shape::Shape,

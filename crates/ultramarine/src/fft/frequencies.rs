@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     dtype::Dtype,
     error::{Error, Result},
-    ops::{assemble::concatenate, lean::like},
+    ops::{rules::builders::like, shape::concatenate::concatenate},
     shape::normalize_axis,
 };
 use smallvec::SmallVec;

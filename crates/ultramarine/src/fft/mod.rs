@@ -44,9 +44,9 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     ops::{
-        assemble::PadMode,
         fft::{Transform, half},
-        lean::{like, slice_axis},
+        rules::builders::{like, slice_axis},
+        shape::pad::PadMode,
     },
     shape,
 };

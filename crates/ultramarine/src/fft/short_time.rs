@@ -6,8 +6,8 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     ops::{
-        assemble::PadMode,
-        lean::{like, plus, slice_axis},
+        rules::builders::{like, plus, slice_axis},
+        shape::pad::PadMode,
     },
     placement::follow,
     shape::{Shape, contiguous_strides},

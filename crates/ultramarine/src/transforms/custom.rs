@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     ops::{
         Cotangents, Vmap,
-        many::{ManyJvp, ManyVjp},
+        rules::multi_output::{ManyJvp, ManyVjp},
     },
     shape::{self, Shape, Show},
 };

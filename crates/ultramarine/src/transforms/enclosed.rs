@@ -13,7 +13,7 @@ use crate::{
     node::{Inside, Node, Tracing, Value},
     ops::{
         Call, Cotangents, Vmap,
-        many::{ManyJvp, ManyRules, ManyVjp},
+        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
     },
     shape::Shape,
 };

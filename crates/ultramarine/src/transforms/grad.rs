@@ -71,5 +71,5 @@ fn one(output: &Array) -> Result<Array> {
             ),
         ));
     }
-    Ok(crate::ops::fill::filled(Shape::new(), Scalar::from_i64(output.dtype(), 1)))
+    Ok(crate::ops::create::fill::filled(Shape::new(), Scalar::from_i64(output.dtype(), 1)))
 }

@@ -6,7 +6,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::Tracing,
-    ops::{Jvp, Op, many::ManyJvp},
+    ops::{Jvp, Op, rules::multi_output::ManyJvp},
     shape::Show,
 };
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::{
     node::{Tracing, Value},
     ops::{
         Call, Cotangents, Op, Rules, Vmap,
-        many::{Many, ManyJvp, ManyRules, ManyVjp},
+        rules::multi_output::{Many, ManyJvp, ManyRules, ManyVjp},
     },
     shape::Shape,
     stream::new_stream,

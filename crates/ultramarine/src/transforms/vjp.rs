@@ -5,7 +5,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::Tracing,
-    ops::{Op, Vjp, many::ManyVjp},
+    ops::{Op, Vjp, rules::multi_output::ManyVjp},
     scalar::Scalar,
     shape::Show,
 };
@@ -142,5 +142,5 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
 /// A lazy zero of an array's shape, in the dtype of its derivatives.
 pub(crate) fn zeros_like(a: &Array) -> Array {
     let zero = Scalar::from_i64(a.dtype().derivative(), 0);
-    crate::ops::shapeless::filled_like(a, zero)
+    crate::ops::rules::shapeless::filled_like(a, zero)
 }

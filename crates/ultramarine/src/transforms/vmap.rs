@@ -5,7 +5,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::{Inputs, Node, Tracing},
-    ops::{Op, Vmap, lean::move_axis},
+    ops::{Op, Vmap, rules::builders::move_axis},
     shape::{self, Shape},
 };
 use std::sync::Arc;

@@ -10,11 +10,13 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     ops::{
-        assemble::{PadMode, concatenate, stack},
-        einsum::einsum,
-        matmul::addmm,
+        matmul::{addmm, einsum::einsum},
         select::where_,
-        view::broadcast_arrays,
+        shape::{
+            concatenate::{concatenate, stack},
+            pad::PadMode,
+            reshape::broadcast_arrays,
+        },
     },
     scalar::Scalar,
 };

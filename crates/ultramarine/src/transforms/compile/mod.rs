@@ -21,7 +21,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::Tracing,
-    ops::shapeless::{Shapeless, shapeless as shapeless_now},
+    ops::rules::shapeless::{Shapeless, shapeless as shapeless_now},
     sync::lock,
 };
 use graph::Graph;

@@ -10,7 +10,7 @@ use super::{
     views::{constant, is_cheap, is_elementwise},
 };
 use crate::{
-    ops::{Op, view_rules::View},
+    ops::{Op, shape::view::View},
     shape::{self, Shape},
     stream::Stream,
     transforms::compile::graph::Step,

@@ -7,9 +7,9 @@ use crate::{
     node::{Inputs, Node},
     ops::{
         Op,
-        fill::{Fill, filled},
-        identity::Identity,
-        view_rules::View,
+        copy::identity::Identity,
+        create::fill::{Fill, filled},
+        shape::view::View,
     },
     placement,
     scalar::Scalar,

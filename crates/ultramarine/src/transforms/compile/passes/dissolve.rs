@@ -2,7 +2,7 @@
 
 use super::Graph;
 use crate::{
-    ops::{Op, identity::Identity},
+    ops::{Op, copy::identity::Identity},
     transforms::compile::graph::Step,
 };
 

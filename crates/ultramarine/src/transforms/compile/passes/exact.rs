@@ -6,7 +6,7 @@
 use super::{Graph, escaping};
 use crate::{
     dtype::{Dtype, Kind},
-    ops::{Op, fill::Fill},
+    ops::{Op, create::fill::Fill},
     scalar::Scalar,
     transforms::compile::graph::{Source, Step},
 };

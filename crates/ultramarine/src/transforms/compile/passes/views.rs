@@ -6,7 +6,7 @@
 
 use super::Graph;
 use crate::{
-    ops::{Op, fill::Fill, view_rules::View},
+    ops::{Op, create::fill::Fill, shape::view::View},
     scalar::Scalar,
     shape::{self, Shape},
     transforms::compile::graph::{Operands, Source, Step},

@@ -50,7 +50,7 @@ const OPERATIONS: &[(&str, Where)] = &[
         "Launched",
         Not("kernels of users, without rules: backends/opencl/source_kernels/transforms.rs"),
     ),
-    ("LayerNorm", Not("norms on devices that have them: src/ops/layer_norm.rs")),
+    ("LayerNorm", Not("norms on devices that have them: src/ops/nn/norm.rs")),
     ("Lu", Python(&["linalg.lu", "linalg.lu, tall", "linalg.lu, wide"])),
     ("Many", Not("hands on to ManyRules: src/transforms/many_tests.rs")),
     ("Matmul", Here(&["matmul"])),
@@ -60,7 +60,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("RandomBits", Not("no derivatives; keys are mapped in ops/random.rs")),
     ("Recode", Not("storage dtypes: ops/storage.rs")),
     ("Reduce", Here(&["sum", "prod", "min", "max"])),
-    ("Rows", Not("softmax and logsumexp on devices that have them: src/ops/rows.rs")),
+    ("Rotation", Not("fast.rope on devices that have it: src/ops/nn/rope/rotation.rs")),
     ("Scan", Here(&["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"])),
     ("Scatter", Here(&["index_update", "index_update, add", "index_update, multiply"])),
     ("ScatterAxis", Python(&["put_along_axis", "put_along_axis, mapped indices"])),
@@ -68,13 +68,13 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Shaped", Not("only in shapeless traces: compile/shapeless.rs")),
     ("Share", Not("only in shapeless traces: compile/shapeless.rs")),
     ("SingularValues", Python(&["linalg.svd, values"])),
+    ("Softmax", Not("softmax and logsumexp on devices that have them: src/ops/nn/softmax.rs")),
     ("SolveTriangular", Python(&["linalg.solve_triangular", "linalg.solve_triangular, upper"])),
     ("Sort", Here(&["sort"])),
     ("Svd", Python(&["linalg.svd", "linalg.svd, tall", "linalg.svd, wide"])),
     ("Transfer", Not("devices/mirrors.rs")),
     ("Transform", Python(&["fft.rfft, real parts"])), // and ops/fft.rs
-    ("Turn", Not("fast.rope on devices that have it: src/ops/rope_rules.rs")),
-    ("Unary", Here(&["exp", "sin"])), // all: the_table_names_every_op
+    ("Unary", Here(&["exp", "sin"])),                 // all: the_table_names_every_op
     ("Update", Here(&["slice_update"])),
     ("View", Here(&["reshape", "broadcast_to", "swapaxes", "slice", "diagonal", "as_strided"])),
     ("Xlogy", Here(&["xlogy"])),

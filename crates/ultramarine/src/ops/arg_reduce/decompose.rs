@@ -1,0 +1,46 @@
+//! Positions of extremes, by comparisons with the extreme.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::Result,
+    ops::{
+        arg_reduce::ArgReduce,
+        reduce::Reduce,
+        rules::{
+            builders::bin,
+            decomposition::{Decompose, Ways, numbered, wider},
+        },
+        select::where_,
+    },
+    scalar::Scalar,
+    shape,
+};
+use ultramarine_abi::schema::{arg_reduce, binary, reduce};
+
+/// The ways of an index of an extreme.
+pub(crate) fn ways(of: &ArgReduce, d: &Decompose<'_>, ways: &mut Ways) {
+    let x = &d.inputs[0];
+    let wide = wider(x.dtype()).or((x.dtype() == Dtype::Bool).then_some(Dtype::Int32));
+    if let Some(wide) = wide {
+        ways.add(Ok(of.of(&x.astype(wide))));
+    }
+    if !x.dtype().is_complex() {
+        ways.add(first_extreme(of, x));
+    }
+}
+
+/// The smallest of the positions at which the extreme is, or a NaN.
+fn first_extreme(of: &ArgReduce, x: &Array) -> Result<Array> {
+    let code = if of.code == arg_reduce::ARGMIN { reduce::MIN } else { reduce::MAX };
+    let axes = 1 << of.axis;
+    let mut hit = bin(binary::EQUAL, x, &Reduce { code, axes }.of(x))?;
+    if x.dtype().is_inexact() {
+        hit = bin(binary::LOGICAL_OR, &hit, &bin(binary::NOT_EQUAL, x, x)?)?;
+    }
+    let at = numbered(x.shape(), of.axis)?;
+    let beyond = Array::scalar(Scalar::from_i64(at.dtype(), x.shape()[of.axis] as i64));
+    let first = Reduce { code: reduce::MIN, axes }.of(&where_(&hit, &at, &beyond)?);
+    debug_assert_eq!(shape::size(first.shape()) * x.shape()[of.axis], x.size());
+    Ok(first.astype(Dtype::Uint32))
+}

@@ -1,0 +1,102 @@
+//! Where the extremes are.
+
+mod decompose;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways, no_derivatives,
+        reduce::{axes_of, dropped, kept},
+        rules::builders::flat,
+    },
+    shape::Shape,
+};
+use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce, op};
+
+impl Array {
+    fn extreme_at(&self, code: u32, axis: Option<isize>, keepdims: bool) -> Result<Array> {
+        let name = arg_reduce::NAMES[code as usize];
+        self.computable(name)?;
+        let axes = axis.map(|a| axes_of(self, Some(&[a]))).transpose()?;
+        if self.size() == 0 {
+            return Err(Error::value(name, format!("Cannot {name} reduce zero size array.")));
+        }
+        match axes {
+            Some(axes) => dropped(&ArgReduce { code, axis: axes[0] }.of(self), axes[0], keepdims),
+            None => {
+                let out = ArgReduce { code, axis: 0 }.of(&flat(self)?).reshape(&[] as &[usize])?;
+                kept(&out, self, &(0..self.ndim()).collect::<Vec<_>>(), keepdims)
+            }
+        }
+    }
+
+    /// Index (uint32) of the smallest element along `axis`, or in the flattened
+    /// array for `None`; the first of equals, a NaN before all.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for an empty array.
+    pub fn argmin(&self, axis: Option<isize>, keepdims: bool) -> Result<Array> {
+        self.extreme_at(arg_reduce::ARGMIN, axis, keepdims)
+    }
+
+    /// Index (uint32) of the largest element; see [`Array::argmin`].
+    ///
+    /// # Errors
+    /// As [`Array::argmin`].
+    pub fn argmax(&self, axis: Option<isize>, keepdims: bool) -> Result<Array> {
+        self.extreme_at(arg_reduce::ARGMAX, axis, keepdims)
+    }
+}
+
+/// Index of an extreme along an axis, which stays with size 1.
+#[derive(Clone, Debug)]
+pub(crate) struct ArgReduce {
+    /// A code of [`arg_reduce`].
+    pub code: u32,
+    pub axis: usize,
+}
+
+impl ArgReduce {
+    /// The index in another array.
+    pub fn of(&self, a: &Array) -> Array {
+        let mut shape = Shape::from_slice(a.shape());
+        shape[self.axis] = 1;
+        Array::of(self.clone(), &[a], shape, Dtype::Uint32)
+    }
+}
+
+impl Rules for ArgReduce {
+    fn name(&self) -> &'static str {
+        arg_reduce::NAMES[self.code as usize]
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let attrs = ArgReduceAttrs::new(self.code, self.axis as u32);
+        call.run(exec, op::ARG_REDUCE, &attrs, &[])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let mut shape = Shape::from_slice(r.inputs[0]);
+        if shape.contains(&0) {
+            let text = format!("Cannot {} reduce zero size array.", self.name());
+            return Err(Error::value(self.name(), text));
+        }
+        shape[self.axis] = 1;
+        r.same(shape)
+    }
+
+    no_derivatives!();
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        decompose::ways(self, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let axis = v.axes[0].map_or(self.axis, |at| self.axis + (at <= self.axis) as usize);
+        Ok((ArgReduce { code: self.code, axis }.of(&v.inputs[0]), v.axes[0]))
+    }
+}

@@ -1,0 +1,79 @@
+//! Conversion between dtypes.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::Result,
+    node::Value,
+    ops::{Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, create::fill},
+    shape::Shape,
+};
+use smallvec::smallvec;
+use ultramarine_abi::fused::family;
+
+impl Array {
+    /// The array converted to `dtype` (itself if it has it already). Floats to
+    /// integers truncate; complex to real drops the imaginary part; any non-zero
+    /// value is true. Storage dtypes ([`Dtype::is_storage`]) are converted by way of float32;
+    /// `float4_e2m1fn_x2` has two numbers in an element, so the last axis changes its length
+    /// (a 0-d array becomes one of shape (2,)).
+    pub fn astype(&self, dtype: Dtype) -> Array {
+        self.try_astype(dtype)
+            .unwrap_or_else(|error| Array::failed(error, Shape::from_slice(self.shape()), dtype))
+    }
+
+    /// As [`Array::astype`], with errors at once instead of at evaluation.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::Error::Value) when numbers do not come in pairs for
+    /// `float4_e2m1fn_x2`, or the array is on another accelerator than the scope's stream.
+    pub fn try_astype(&self, dtype: Dtype) -> Result<Array> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        if self.dtype().is_storage() || dtype.is_storage() {
+            return crate::ops::copy::storage::astype(self, dtype);
+        }
+        if let Some(value) = self.node().constant() {
+            return Ok(fill::filled(Shape::from_slice(self.shape()), value.cast(dtype)));
+        }
+        Array::try_of(Cast, &[self], Shape::from_slice(self.shape()), dtype)
+    }
+}
+
+/// Conversion to the node's dtype.
+#[derive(Clone, Debug)]
+pub(crate) struct Cast;
+
+impl Rules for Cast {
+    fn name(&self) -> &'static str {
+        "astype"
+    }
+
+    fn elementwise(&self) -> Option<Elementwise> {
+        Some(Elementwise { family: family::CAST, code: 0 })
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let value = exec.alloc(call.shape, call.dtype)?;
+        exec.copy(call.operand(0), call.output(&value))?;
+        Ok(value)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        Ok(smallvec![Some(v.cotangent.astype(v.primals[0].dtype()))])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        Ok(j.tangents[0].as_ref().map(|t| t.astype(j.output.dtype())))
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        super::decompose::ways(d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Ok((v.inputs[0].astype(v.dtype), v.axes[0]))
+    }
+}

@@ -1,0 +1,144 @@
+//! Identities: what transforms see (the stand-in of a traced argument, and
+//! `stop_gradient`), a check at evaluation, and an order of it.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::{Node, Value},
+    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap},
+    shape::Shape,
+};
+use smallvec::smallvec;
+
+impl Array {
+    /// A node where the array is: it does nothing that a device would be chosen for.
+    fn itself(&self, kind: Identity) -> Array {
+        let inputs = std::iter::once(self.node().clone()).collect();
+        let shape = Shape::from_slice(self.shape());
+        let place = self.node().place();
+        Array::from_node(Node::new(kind.into(), inputs, shape, self.dtype(), place))
+    }
+
+    /// The same array, through which no derivative flows.
+    pub fn stop_gradient(&self) -> Array {
+        self.itself(Identity::StopGradient)
+    }
+
+    /// The same array, whose evaluation fails when `count` (0-d) is above `rows`: what is
+    /// known only then of the updates of a mask.
+    pub(crate) fn enough(&self, count: &Array, rows: usize) -> Array {
+        let count = count.astype(Dtype::Int32);
+        let kind = Identity::Enough { rows };
+        Array::of(kind, &[self, &count], Shape::from_slice(self.shape()), self.dtype())
+    }
+
+    /// A node of its own for a transform to start from.
+    pub(crate) fn traced(&self) -> Array {
+        let copy = self.itself(Identity::Traced);
+        copy.node().set_traced(true);
+        copy
+    }
+
+    /// The same array, which no trace sees: derivatives of what is made of it are none of the
+    /// transforms' that are under way.
+    pub(crate) fn untraced(&self) -> Array {
+        let copy = self.itself(Identity::Traced);
+        copy.node().set_traced(false);
+        copy
+    }
+
+    /// The same array, which has its value only when `others` have theirs.
+    pub(crate) fn after(&self, others: &[Array]) -> Array {
+        let inputs = std::iter::once(self).chain(others).map(|a| a.node().clone()).collect();
+        let shape = Shape::from_slice(self.shape());
+        let place = self.node().place();
+        Array::from_node(Node::new(Identity::After.into(), inputs, shape, self.dtype(), place))
+    }
+}
+
+/// The same arrays, each of which has its value only when all of `dependencies` have theirs:
+/// what has an effect, or takes memory, can be put in an order. Derivatives flow through to
+/// `inputs`, none to `dependencies`.
+pub fn depends(inputs: &[Array], dependencies: &[Array]) -> Vec<Array> {
+    inputs.iter().map(|x| x.after(dependencies)).collect()
+}
+
+/// The operand itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// An argument of a transform.
+    Traced,
+    /// A barrier to derivatives.
+    StopGradient,
+    /// Has a second operand, the rows that are wanted of the first, which has so many.
+    Enough {
+        /// Rows that there are.
+        rows: usize,
+    },
+    /// Has more operands, which only have to be there.
+    After,
+}
+
+impl Rules for Identity {
+    fn name(&self) -> &'static str {
+        match self {
+            Identity::Traced => "array",
+            Identity::StopGradient => "stop_gradient",
+            Identity::Enough { .. } => "masked_scatter",
+            Identity::After => "depends",
+        }
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        if let (Identity::Enough { rows }, [_, count]) = (self, call.inputs) {
+            let count = exec.on_host(count)?;
+            // SAFETY: an evaluated 0-d int32, which lives as long as `count`.
+            let wanted = unsafe { count.data().cast::<i32>().read_unaligned() };
+            if usize::try_from(wanted).is_ok_and(|n| n > *rows) {
+                return Err(Error::runtime(
+                    "masked_scatter",
+                    format!(
+                        "Source does not have enough elements for mask: {wanted} positions are true, and updates are for {rows}."
+                    ),
+                ));
+            }
+        }
+        Ok(call.inputs[0].clone())
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        Ok(match self {
+            Identity::Traced => smallvec![Some(v.cotangent.clone())],
+            Identity::Enough { .. } => smallvec![Some(v.cotangent.clone()), None],
+            Identity::After => {
+                let mut all = Cotangents::from_elem(None, v.primals.len());
+                all[0] = Some(v.cotangent.clone());
+                all
+            }
+            Identity::StopGradient => Cotangents::new(),
+        })
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        Ok(match self {
+            Identity::Traced | Identity::Enough { .. } | Identity::After => j.tangents[0].clone(),
+            Identity::StopGradient => None,
+        })
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        if let (Identity::Enough { rows }, [x, count]) = (self, v.inputs) {
+            return Ok((x.enough(&count.max(None, false)?, *rows), v.axes[0]));
+        }
+        if *self == Identity::After {
+            return Ok((v.inputs[0].after(&v.inputs[1..]), v.axes[0]));
+        }
+        Ok((v.inputs[0].itself(*self), v.axes[0]))
+    }
+}

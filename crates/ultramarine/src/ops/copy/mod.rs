@@ -1,0 +1,106 @@
+//! Row-major copies.
+
+pub(crate) mod cast;
+mod decompose;
+pub(crate) mod identity;
+pub(crate) mod storage;
+pub(crate) mod transfer;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    error::Result,
+    node::Value,
+    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap},
+    shape::{self, Shape},
+};
+use smallvec::smallvec;
+
+/// The array, row-major without gaps once evaluated.
+pub(crate) fn contiguous(a: &Array) -> Array {
+    Array::of(Contiguous, &[a], Shape::from_slice(a.shape()), a.dtype())
+}
+
+/// A row-major copy of the array once evaluated, always one.
+pub(crate) fn fresh(a: &Array) -> Array {
+    Array::of(Fresh, &[a], Shape::from_slice(a.shape()), a.dtype())
+}
+
+impl Array {
+    /// The array, row-major without gaps once it is evaluated; no copy if it is that
+    /// already.
+    pub fn contiguous(&self) -> Array {
+        contiguous(self)
+    }
+
+    /// A row-major copy of the array, once it is evaluated: in memory that is its own, whatever
+    /// the array's is.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::Error::Value) when the array is on another accelerator than the
+    /// scope's stream.
+    pub fn duplicate(&self) -> Result<Array> {
+        fresh(self).placed()
+    }
+}
+
+/// The rules of an identity, all but its value.
+macro_rules! identity {
+    ($make:ident) => {
+        fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+            r.first()
+        }
+
+        fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+            Ok(smallvec![Some(v.cotangent.clone())])
+        }
+
+        fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+            Ok(j.tangents[0].clone())
+        }
+
+        fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+            Ok(($make(&v.inputs[0]), v.axes[0]))
+        }
+    };
+}
+
+/// The identity, with a row-major result.
+#[derive(Clone, Debug)]
+pub(crate) struct Contiguous;
+
+impl Rules for Contiguous {
+    fn name(&self) -> &'static str {
+        "contiguous"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let input = &call.inputs[0];
+        if shape::is_contiguous(call.shape, &input.strides) {
+            return Ok(input.clone());
+        }
+        let value = exec.alloc(call.shape, call.dtype)?;
+        exec.copy(call.operand(0), call.output(&value))?;
+        Ok(value)
+    }
+
+    identity!(contiguous);
+}
+
+/// The identity, in memory of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Fresh;
+
+impl Rules for Fresh {
+    fn name(&self) -> &'static str {
+        "contiguous"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let value = exec.alloc(call.shape, call.dtype)?;
+        exec.copy(call.operand(0), call.output(&value))?;
+        Ok(value)
+    }
+
+    identity!(fresh);
+}

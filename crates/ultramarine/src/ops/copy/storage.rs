@@ -1,0 +1,331 @@
+//! Dtypes that only store numbers: their conversion to and from float32, and the one place
+//! that keeps all other operations from them.
+//!
+//! Backends know nothing of these dtypes. Copies take them as bytes; conversion runs here, on
+//! the host, or as a lookup in a table where a device can do that.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::{Dtype, Format, Packing, Storage},
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, Ways, create::fill,
+        rules::batching, shape::view::View,
+    },
+    pool,
+    shape::{self, Shape},
+    sync::lock,
+};
+use smallvec::smallvec;
+use std::sync::{Mutex, OnceLock};
+
+/// Whether an operation may have such operands and such a result, one of which is of a storage
+/// dtype.
+///
+/// # Errors
+/// [`Error::Type`] if not.
+#[cold]
+pub(crate) fn admit(op: &Op, inputs: &[&Array], dtype: Dtype) -> Result<()> {
+    let packed = inputs.iter().map(|a| a.dtype()).chain([dtype]).find(|d| d.is_packed());
+    let allowed = match op {
+        Op::Given | Op::Recode(_) | Op::Contiguous(_) | Op::Fresh(_) => true,
+        Op::View(View::Reshape) => true,
+        // Bytes, wherever they lie.
+        Op::View(_) => packed.is_none(),
+        _ => false,
+    };
+    if allowed {
+        return Ok(());
+    }
+    let stored = inputs.iter().map(|a| a.dtype()).find(|d| d.is_storage());
+    let text = match (packed, stored) {
+        (Some(packed), _) if matches!(op, Op::View(_)) => {
+            let byte = packed.name().trim_end_matches("_packed");
+            format!(
+                "elements of {packed} have no addresses of their own: convert with astype({byte}) \
+                 or astype(float32) first."
+            )
+        }
+        (_, Some(stored)) => return Err(refusal(op.name(), stored)),
+        (_, None) => {
+            format!("{dtype} is a storage type: ask for float32 and convert with astype({dtype}).")
+        }
+    };
+    Err(Error::type_(op.name(), text))
+}
+
+#[cold]
+fn refusal(op: &str, stored: Dtype) -> Error {
+    Error::type_(op, format!("{stored} is a storage type: convert with astype(float32) first."))
+}
+
+impl Array {
+    /// Keeps an operation from a storage dtype that would not come to [`admit`] with it: it
+    /// converts its operand, or gives some dtypes back as they are.
+    ///
+    /// # Errors
+    /// [`Error::Type`] for a storage dtype.
+    #[inline]
+    pub(crate) fn computable(&self, op: &str) -> Result<()> {
+        if self.dtype().is_storage() { Err(refusal(op, self.dtype())) } else { Ok(()) }
+    }
+
+    /// An operand in the promoted dtype, or as it is where [`admit`] will refuse it.
+    #[inline]
+    pub(crate) fn promoted(&self, dtype: Dtype) -> Array {
+        if dtype.is_storage() { self.clone() } else { self.astype(dtype) }
+    }
+}
+
+/// The array converted to `to`, where either of the dtypes is a storage dtype.
+///
+/// # Errors
+/// [`Error::Value`] when numbers do not come in pairs for a dtype of pairs.
+pub(crate) fn astype(a: &Array, to: Dtype) -> Result<Array> {
+    let wide = match a.dtype().storage() {
+        Some(storage) => decode(a, storage),
+        // From float64, too: that is how ml_dtypes has it.
+        None => a.astype(Dtype::Float32),
+    };
+    match to.storage() {
+        Some(storage) => encode(&wide, to, storage),
+        None => Ok(wide.astype(to)),
+    }
+}
+
+fn recoded(a: &Array, shape: Shape, to: Dtype) -> Array {
+    Array::of(Recode, &[a], shape, to)
+}
+
+fn decode(a: &Array, storage: &Storage) -> Array {
+    let mut shape = Shape::from_slice(a.shape());
+    if storage.packing == Packing::Pair {
+        match shape.last_mut() {
+            Some(last) => *last *= 2,
+            None => shape.push(2),
+        }
+    }
+    recoded(a, shape, Dtype::Float32)
+}
+
+/// `a` is float32.
+fn encode(a: &Array, to: Dtype, storage: &Storage) -> Result<Array> {
+    let mut shape = Shape::from_slice(a.shape());
+    if storage.packing == Packing::Pair {
+        match shape.last_mut() {
+            Some(last) if last.is_multiple_of(2) => *last /= 2,
+            _ => {
+                let shown = shape::Show(a.shape());
+                let text = format!(
+                    "{to} holds two numbers in each element, so the last axis must be even; the \
+                     shape is {shown}."
+                );
+                return Err(Error::value("astype", text));
+            }
+        }
+    }
+    Ok(match a.node().constant() {
+        Some(value) => fill::filled(shape, value.cast(to)),
+        None => recoded(a, shape, to),
+    })
+}
+
+/// A constant of a storage dtype.
+pub(crate) fn filled(shape: Shape, value: crate::Scalar) -> Array {
+    let dtype = value.dtype();
+    if dtype.is_packed() {
+        let wide = fill::filled(shape.clone(), value.cast(Dtype::Float32));
+        return recoded(&wide, shape, dtype);
+    }
+    let byte = crate::Scalar::from_bits(Dtype::Uint8, value.bits());
+    Array::of(View::Bits, &[&fill::filled(shape.clone(), byte)], shape, dtype)
+}
+
+/// Conversion from a storage dtype to float32, or the reverse. Derivatives are those of
+/// float32: they flow through as they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Recode;
+
+/// No derivative has the shape that numbers in pairs have.
+fn no_pairs(what: &str, a: Dtype, b: Dtype) -> Result<()> {
+    let pair = [a, b].into_iter().find(|d| is_pair(*d));
+    pair.map_or(Ok(()), |d| {
+        Err(Error::value(
+            what,
+            format!("no derivative flows through {d}, which holds two numbers in each element; use float4_e2m1fn."),
+        ))
+    })
+}
+
+fn is_pair(dtype: Dtype) -> bool {
+    dtype.storage().is_some_and(|s| s.packing == Packing::Pair)
+}
+
+impl Rules for Recode {
+    fn name(&self) -> &'static str {
+        "astype"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        if !exec.device.is_host() {
+            return Err(exec.refuse(self.name()));
+        }
+        let (input, (from, dtype)) = (call.operand(0), call.descs[0]);
+        let copy = exec.contiguous(&input)?;
+        let source = copy.as_ref().unwrap_or(input.value);
+        let value = exec.alloc(call.shape, call.dtype)?;
+        // SAFETY: both are row-major, so that they have the bytes that their sizes say, in the
+        // host's memory; an evaluated value does not change, and the new one is nobody else's
+        // yet. (It comes from the system by mmap: its bytes have values, unknown ones.)
+        let (source, target) = unsafe {
+            let bytes = dtype.bytes_of(shape::size(from));
+            let target = call.dtype.bytes_of(shape::size(call.shape));
+            (slice(source.data(), bytes), slice_mut(value.data(), target))
+        };
+        match (dtype.storage(), call.dtype.storage()) {
+            (Some(storage), None) => decode_all(dtype, storage, source, target),
+            (None, Some(storage)) => encode_all(storage, source, target),
+            _ => return Err(Error::runtime(self.name(), "neither side is float32.")),
+        }
+        exec.ran_here();
+        Ok(value)
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        let x = &d.inputs[0];
+        if let Some(storage) = x.dtype().storage()
+            && storage.packing != Packing::Packed
+        {
+            ways.add(looked_up(x, storage, d.shape));
+        }
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        no_pairs("vjp", v.primals[0].dtype(), v.output.dtype())?;
+        Ok(smallvec![Some(v.cotangent.clone())])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        no_pairs("jvp", j.primals[0].dtype(), j.output.dtype())?;
+        Ok(j.tangents[0].clone())
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let x = &v.inputs[0];
+        if is_pair(x.dtype()) || is_pair(v.dtype) {
+            // The last axis changes its size: not the mapped one.
+            let x = batching::batched(x, v.axes[0], v.size)?;
+            let shape = batching::batched_shape(v);
+            return Ok((Array::try_of(Recode, &[&x], shape, v.dtype)?, Some(0)));
+        }
+        let shape = Shape::from_slice(x.shape());
+        Ok((Array::try_of(Recode, &[x], shape, v.dtype)?, v.axes[0]))
+    }
+}
+
+/// # Safety
+/// As [`std::slice::from_raw_parts`], but for empty slices, which may be NULL.
+unsafe fn slice<'a>(data: *const u8, bytes: usize) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    if bytes == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, bytes) } }
+}
+
+/// # Safety
+/// As [`std::slice::from_raw_parts_mut`], but for empty slices, which may be NULL.
+unsafe fn slice_mut<'a>(data: *mut u8, bytes: usize) -> &'a mut [u8] {
+    // SAFETY: the caller's promise.
+    if bytes == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(data, bytes) } }
+}
+
+/// The numbers of all codes of a byte.
+fn table(dtype: Dtype, format: Format) -> &'static [f32; 256] {
+    static TABLES: [OnceLock<[f32; 256]>; Dtype::STORAGE.len()] =
+        [const { OnceLock::new() }; Dtype::STORAGE.len()];
+    let table = &TABLES[dtype as usize - Dtype::ALL.len()];
+    table.get_or_init(|| std::array::from_fn(|code| format.decode(code as u32)))
+}
+
+/// The numbers of `x` by a lookup on its device.
+fn looked_up(x: &Array, storage: &Storage, shape: &[usize]) -> Result<Array> {
+    let numbers = table(x.dtype(), storage.format);
+    let index = x.view(Dtype::Uint8)?.astype(Dtype::Int32);
+    if storage.packing == Packing::Byte {
+        return Array::from_slice(numbers, &[256])?.take(&index, Some(0));
+    }
+    let (low, high) = (|code: usize| numbers[code & 15], |code: usize| numbers[code >> 4]);
+    let pairs: Vec<f32> = (0..256).flat_map(|code| [low(code), high(code)]).collect();
+    Array::from_slice(&pairs, &[256, 2])?.take(&index, Some(0))?.reshape(shape)
+}
+
+/// Numbers that a thread converts at a time: whole bytes, however they are packed.
+const PART: usize = 1 << 14;
+
+/// Calls `f` with parts of both sides, which hold [`PART`] numbers (the last ones less), on
+/// several threads.
+fn in_parts(
+    source: &[u8],
+    target: &mut [u8],
+    [from, to]: [usize; 2],
+    f: impl Fn(&[u8], &mut [u8]) + Sync,
+) {
+    let parts: Vec<_> = source
+        .chunks(PART / 8 * from)
+        .zip(target.chunks_mut(PART / 8 * to))
+        .map(|(source, target)| Mutex::new((source, target)))
+        .collect();
+    pool::parallel_for(parts.len(), &|i| {
+        let (source, target) = &mut *lock(&parts[i]);
+        f(source, target);
+    });
+}
+
+/// Bits of a number in memory.
+fn width(storage: &Storage) -> usize {
+    match storage.packing {
+        Packing::Byte => 8,
+        Packing::Packed | Packing::Pair => storage.format.bits() as usize,
+    }
+}
+
+fn decode_all(dtype: Dtype, storage: &Storage, source: &[u8], target: &mut [u8]) {
+    let (numbers, width) = (table(dtype, storage.format), width(storage));
+    in_parts(source, target, [width, 32], |source, target| {
+        let target = target.as_chunks_mut::<4>().0;
+        if width == 8 {
+            for (code, number) in source.iter().zip(target) {
+                *number = numbers[*code as usize].to_ne_bytes();
+            }
+            return;
+        }
+        for (i, number) in target.iter_mut().enumerate() {
+            let (byte, shift) = (i * width / 8, i * width % 8);
+            let next = source.get(byte + 1).copied().unwrap_or(0);
+            let code = u16::from_le_bytes([source[byte], next]) >> shift;
+            *number = numbers[code as usize & ((1 << width) - 1)].to_ne_bytes();
+        }
+    });
+}
+
+fn encode_all(storage: &Storage, source: &[u8], target: &mut [u8]) {
+    let (format, width) = (storage.format, width(storage));
+    in_parts(source, target, [32, width], |source, target| {
+        let numbers = source.as_chunks::<4>().0.iter().map(|n| f32::from_ne_bytes(*n));
+        if width == 8 {
+            for (number, code) in numbers.zip(target) {
+                *code = format.encode(number) as u8;
+            }
+            return;
+        }
+        target.fill(0);
+        for (i, number) in numbers.enumerate() {
+            let (byte, shift) = (i * width / 8, i * width % 8);
+            let [low, high] = ((format.encode(number) as u16) << shift).to_le_bytes();
+            target[byte] |= low;
+            if high != 0 {
+                target[byte + 1] |= high;
+            }
+        }
+    });
+}

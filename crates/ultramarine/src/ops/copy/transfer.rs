@@ -1,0 +1,67 @@
+//! Copies to another device.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    device::Device,
+    error::Result,
+    node::{Node, Value},
+    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap},
+    placement::Place,
+    shape::Shape,
+    stream,
+};
+use smallvec::smallvec;
+
+impl Array {
+    /// The array on a device: a lazy copy that later operations run beside. Within one
+    /// backend it goes the backend's own way if there is one, else by way of the host. The
+    /// gradient flows back to the device that the array is on.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::Error::Value) when no loaded backend has the device.
+    pub fn copy_to(&self, device: Device) -> Result<Array> {
+        let stream = stream::default_stream(device)?;
+        let op = Transfer { from: self.node().home().unwrap_or(Device::CPU) };
+        let place = Place { stream, firm: true };
+        let inputs = std::iter::once(self.node().clone()).collect();
+        let shape = Shape::from_slice(self.shape());
+        Ok(Array::from_node(Node::new(op.into(), inputs, shape, self.dtype(), place)))
+    }
+}
+
+/// The operand on the device of the node's stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Transfer {
+    /// Where the operand is at home, or the CPU.
+    from: Device,
+}
+
+impl Rules for Transfer {
+    fn name(&self) -> &'static str {
+        "copy"
+    }
+
+    fn eval(&self, _: &Exec, call: &Call<'_>) -> Result<Value> {
+        // Operands are brought to the device of the op.
+        Ok(call.inputs[0].clone())
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        Ok(smallvec![Some(v.cotangent.copy_to(self.from)?)])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let to = j.output.device();
+        j.tangents[0].as_ref().map(|t| t.copy_to(to)).transpose()
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        // The scope is that of the node.
+        Ok((v.inputs[0].copy_to(stream::current().0.device)?, v.axes[0]))
+    }
+}

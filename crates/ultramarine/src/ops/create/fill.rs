@@ -1,0 +1,314 @@
+//! Creation: filled arrays and ranges.
+
+use crate::{
+    array::Array,
+    backend::buffer::Buffer,
+    backend::Exec,
+    devices,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, Ways, no_derivatives,
+        rules::shapeless::{filled_like, shapeless},
+        select::where_,
+    },
+    placement::{self, follow},
+    scalar::Scalar,
+    shape::{self, Shape},
+};
+use ultramarine_abi::schema::{NoAttrs, op};
+
+/// An array with every element equal to `value`.
+pub(crate) fn filled(shape: Shape, value: Scalar) -> Array {
+    if value.dtype().is_storage() {
+        return crate::ops::copy::storage::filled(shape, value);
+    }
+    Array::of(Fill { value }, &[], shape, value.dtype())
+}
+
+impl Array {
+    /// An array filled with `value`, in the dtype of the value.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn full(shape: &[usize], value: impl Into<Scalar>) -> Result<Array> {
+        let value = value.into();
+        shape::check("full", shape)?;
+        Ok(filled(Shape::from_slice(shape), value))
+    }
+
+    /// An array of zeros.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn zeros(shape: &[usize], dtype: Dtype) -> Result<Array> {
+        Array::full(shape, Scalar::from_i64(dtype, 0))
+    }
+
+    /// An array of ones.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn ones(shape: &[usize], dtype: Dtype) -> Result<Array> {
+        Array::full(shape, Scalar::from_i64(dtype, 1))
+    }
+
+    /// `value` in the shape and dtype of this array, beside it.
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Array {
+        let _home = follow(&[self]);
+        filled_like(self, value.into().cast(self.dtype()))
+    }
+
+    /// `value` in the shape of this array, in the dtype of the value: a number beside it.
+    pub fn filled_like(&self, value: impl Into<Scalar>) -> Array {
+        filled_like(self, value.into())
+    }
+
+    /// `value` in its own dtype as the other operand of a function of two arrays that are broadcast: in the
+    /// shape of this array, so that there is no broadcast to build. (0-d where shapes follow their operands.)
+    pub fn constant_beside(&self, value: impl Into<Scalar>) -> Array {
+        let shape = if shapeless() { Shape::new() } else { Shape::from_slice(self.shape()) };
+        filled(shape, value.into())
+    }
+
+    /// Zeros in the shape and dtype of this array.
+    pub fn zeros_like(&self) -> Array {
+        self.full_like(0i32)
+    }
+
+    /// Ones in the shape and dtype of this array.
+    pub fn ones_like(&self) -> Array {
+        self.full_like(1i32)
+    }
+
+    /// Uninitialised memory of the current stream's device, to be written from
+    /// outside: the elements are whatever was there (bool: false).
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large, [`Error::Memory`] when there is no
+    /// memory.
+    pub fn empty(shape: &[usize], dtype: Dtype) -> Result<Array> {
+        shape::check("empty", shape)?;
+        if dtype == Dtype::Bool {
+            // Every byte that is not 0 or 1 would be an invalid value.
+            let zeros = Array::zeros(shape, dtype)?;
+            zeros.eval()?;
+            return Ok(zeros);
+        }
+        let device = devices::get(placement::place(&Op::Given, &[])?.stream.device)?;
+        let buffer = Buffer::new(dtype.bytes_of(shape::size(shape)), device)?;
+        let value = Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) };
+        Ok(Array::given(value, Shape::from_slice(shape), dtype))
+    }
+
+    /// Uninitialised memory in the shape and dtype of this array.
+    ///
+    /// # Errors
+    /// As [`Array::empty`].
+    pub fn empty_like(&self) -> Result<Array> {
+        self.beside(|| Array::empty(self.shape(), self.dtype()))
+    }
+
+    /// An `n` x `m` matrix with ones on the `k`-th diagonal, else zeros.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn eye(n: usize, m: usize, k: isize, dtype: Dtype) -> Result<Array> {
+        let (columns, diagonal) = plane("eye", n, m, k)?;
+        Ok(columns.equal(&diagonal)?.astype(dtype))
+    }
+
+    /// The `n` x `n` identity matrix.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn identity(n: usize, dtype: Dtype) -> Result<Array> {
+        Array::eye(n, n, 0, dtype)
+    }
+
+    /// An `n` x `m` matrix with ones on and below the `k`-th diagonal, else zeros.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shape is too large.
+    pub fn tri(n: usize, m: usize, k: isize, dtype: Dtype) -> Result<Array> {
+        let (columns, diagonal) = plane("tri", n, m, k)?;
+        Ok(columns.less_equal(&diagonal)?.astype(dtype))
+    }
+
+    /// The matrices with zeros above the `k`-th diagonal.
+    ///
+    /// # Errors
+    /// [`Error::Value`] with fewer than two dimensions.
+    pub fn tril(&self, k: isize) -> Result<Array> {
+        let _home = follow(&[self]);
+        let mask = self.below("tril", k)?;
+        where_(&mask, self, &self.zeros_like())
+    }
+
+    /// The matrices with zeros below the `k`-th diagonal.
+    ///
+    /// # Errors
+    /// [`Error::Value`] with fewer than two dimensions.
+    pub fn triu(&self, k: isize) -> Result<Array> {
+        let _home = follow(&[self]);
+        let mask = self.below("triu", k.saturating_sub(1))?;
+        where_(&mask, &self.zeros_like(), self)
+    }
+
+    fn below(&self, op: &str, k: isize) -> Result<Array> {
+        let [.., n, m] = self.shape() else {
+            return Err(Error::value(op, "array must be at least 2-D"));
+        };
+        Array::tri(*n, *m, k, Dtype::Bool)
+    }
+
+    /// `num` numbers evenly spaced from `start` to `stop`, without `stop` unless
+    /// `endpoint`. Computed in float32 (float64 for that dtype), then converted.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when there are too many.
+    pub fn linspace(
+        start: f64,
+        stop: f64,
+        num: usize,
+        endpoint: bool,
+        dtype: Dtype,
+    ) -> Result<Array> {
+        let float = if dtype == Dtype::Float64 { dtype } else { Dtype::Float32 };
+        shape::check("linspace", &[num])?;
+        let steps = if endpoint { num.saturating_sub(1) } else { num };
+        let index =
+            Array::of(Arange { start: 0.0, step: 1.0 }, &[], Shape::from_elem(num, 1), float);
+        let t = index.divide(&index.like(steps.max(1) as f64))?;
+        let rest = t.like(1.0).subtract(&t)?;
+        let a = rest.multiply(&t.like(start))?.add(&t.multiply(&t.like(stop))?)?;
+        Ok(a.astype(dtype))
+    }
+
+    /// `start`, `start + step` ... below `stop`, as a 1-d array.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when `step` is zero or an argument is not finite, the length
+    /// is absurd, or for bool.
+    pub fn arange(start: f64, stop: f64, step: f64, dtype: Dtype) -> Result<Array> {
+        if dtype == Dtype::Bool {
+            return Err(Error::Value("bool not supported for arange.".into()));
+        }
+        if ![start, stop, step].iter().all(|v| v.is_finite()) {
+            return Err(Error::value("arange", "Cannot compute length."));
+        }
+        if step == 0.0 {
+            return Err(Error::value("arange", "step must be nonzero."));
+        }
+        let n = ((stop - start) / step).ceil().max(0.0);
+        if n > i32::MAX as f64 {
+            return Err(Error::value("arange", "Maximum size exceeded."));
+        }
+        // Integers: the distance of the first two, each truncated by itself.
+        let (start, step) = if dtype.is_inexact() {
+            (start, step)
+        } else {
+            (start.trunc(), (start + step).trunc() - start.trunc())
+        };
+        Array::try_of(Arange { start, step }, &[], Shape::from_elem(n as usize, 1), dtype)
+    }
+}
+
+/// The columns' numbers as a row, and for each row (as a column) the number of the
+/// column in which the `k`-th diagonal meets it.
+fn plane(op: &str, n: usize, m: usize, k: isize) -> Result<(Array, Array)> {
+    shape::check(op, &[n, m])?;
+    // Beyond the matrix one diagonal is like another.
+    let k = k.clamp(-(n as isize), m as isize) as f64;
+    let range = |start: f64, shape: Shape| {
+        let flat = Shape::from_elem(shape::size(&shape), 1);
+        Array::of(Arange { start, step: 1.0 }, &[], flat, Dtype::Int64).reshape(&shape)
+    };
+    let columns = range(0.0, Shape::from_slice(&[1, m]))?.broadcast_to(&[n, m])?;
+    Ok((columns, range(k, Shape::from_slice(&[n, 1]))?.broadcast_to(&[n, m])?))
+}
+
+/// Coordinate matrices of 1-d arrays (others are flattened): array `i` varies along
+/// axis `i`, or the first two axes exchanged for `indexing` "xy". `sparse` leaves the
+/// other axes at size 1.
+///
+/// # Errors
+/// [`Error::Value`] for another `indexing` than "xy" and "ij".
+pub fn meshgrid(arrays: &[Array], sparse: bool, indexing: &str) -> Result<Vec<Array>> {
+    if !matches!(indexing, "xy" | "ij") {
+        return Err(Error::value(
+            "meshgrid",
+            "Invalid indexing value. Valid values are 'xy' and 'ij'.",
+        ));
+    }
+    let n = arrays.len();
+    let place = |i: usize| if indexing == "xy" && n > 1 && i < 2 { 1 - i } else { i };
+    let grids: Vec<Array> = arrays
+        .iter()
+        .enumerate()
+        .map(|(i, a)| {
+            let mut shape = Shape::from_elem(1, n);
+            shape[place(i)] = a.size();
+            a.reshape(&shape)
+        })
+        .collect::<Result<_>>()?;
+    if sparse { Ok(grids) } else { crate::ops::shape::reshape::broadcast_arrays(&grids) }
+}
+
+/// Every element is `value`. Never fused as a node: programs take it as a constant.
+#[derive(Clone, Debug)]
+pub(crate) struct Fill {
+    pub value: Scalar,
+}
+
+impl Rules for Fill {
+    fn name(&self) -> &'static str {
+        "full"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.run(exec, op::FILL, &NoAttrs::new(), &[self.value])
+    }
+
+    no_derivatives!();
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Ok((filled(Shape::from_slice(v.shape), self.value), None))
+    }
+}
+
+/// `start + i * step`.
+#[derive(Clone, Debug)]
+pub(crate) struct Arange {
+    start: f64,
+    step: f64,
+}
+
+impl Rules for Arange {
+    fn name(&self) -> &'static str {
+        "arange"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let scalar = |v: f64| {
+            if call.dtype.is_inexact() {
+                Scalar::from_f64(Dtype::Float64, v)
+            } else {
+                Scalar::from_f64(Dtype::Int64, v)
+            }
+        };
+        let scalars = [scalar(self.start), scalar(self.step)];
+        call.run(exec, op::ARANGE, &NoAttrs::new(), &scalars)
+    }
+
+    no_derivatives!();
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        super::decompose::ways(self.start, self.step, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Ok((Array::of(self.clone(), &[], Shape::from_slice(v.shape), v.dtype), None))
+    }
+}

@@ -1,0 +1,402 @@
+//! Elementwise functions of two arrays, broadcast against each other.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways,
+        rules::{batching, shapeless::broadcast_with},
+        select::where_,
+    },
+    scalar::Scalar,
+    shape::{self, Shape},
+};
+use smallvec::{SmallVec, smallvec};
+use ultramarine_abi::{
+    fused::family,
+    schema::{BinaryAttrs, binary, op},
+};
+
+/// Both operands with the given dtype and the common shape.
+fn operands(a: &Array, b: &Array, dtype: Dtype) -> Result<(Array, Array, Shape)> {
+    let (a, b) = (a.promoted(dtype), b.promoted(dtype));
+    if a.shape() == b.shape() {
+        let shape = Shape::from_slice(a.shape());
+        return Ok((a, b, shape));
+    }
+    let shape = shape::broadcast_shapes(a.shape(), b.shape())?;
+    let (x, y) = (broadcast_with(&a, &shape, &[&b])?, broadcast_with(&b, &shape, &[&a])?);
+    Ok((x, y, shape))
+}
+
+/// What an op does with the promoted dtype of its operands.
+#[derive(Clone, Copy, PartialEq)]
+enum Types {
+    /// Works in it.
+    Keep,
+    /// Works in it; complex64 is refused.
+    Real,
+    /// Integers and bool become float32.
+    Inexact,
+    /// As `Inexact`; complex64 is refused.
+    RealInexact,
+    /// Works in it and gives bool.
+    Compare,
+    /// Works in bool.
+    Logical,
+    /// Integers and bool only.
+    Bits,
+    /// As `Bits`; bool becomes uint8.
+    Shift,
+}
+
+fn apply(code: u32, types: Types, a: &Array, b: &Array) -> Result<Array> {
+    let name = binary::NAMES[code as usize];
+    let promoted = a.dtype().promote(b.dtype());
+    let dtype = match types {
+        Types::Real | Types::RealInexact if promoted.is_complex() => {
+            let text = match types {
+                Types::Real => "Complex type not supported.",
+                _ => "Not supported for complex64.",
+            };
+            return Err(Error::value(name, text));
+        }
+        Types::Bits | Types::Shift if promoted.is_inexact() => {
+            return Err(Error::runtime(
+                name,
+                format!(
+                    "Only allowed on integer or boolean types but got types {} and {}.",
+                    a.dtype(),
+                    b.dtype()
+                ),
+            ));
+        }
+        Types::Inexact | Types::RealInexact => promoted.to_inexact(),
+        Types::Logical => Dtype::Bool,
+        Types::Shift if promoted == Dtype::Bool => Dtype::Uint8,
+        _ => promoted,
+    };
+    if types == Types::Logical {
+        [a, b].into_iter().try_for_each(|x| x.computable(name))?;
+    }
+    let (a, b, shape) = operands(a, b, dtype)?;
+    let out = if types == Types::Compare { Dtype::Bool } else { dtype };
+    Array::try_of(Binary { code }, &[&a, &b], shape, out)
+}
+
+macro_rules! functions {
+    ($($(#[$m:meta])* $name:ident $code:ident $types:ident;)*) => {
+        impl Array {
+            $(
+                $(#[$m])*
+                ///
+                /// # Errors
+                /// [`Error::Value`] when the shapes cannot be broadcast, or for a dtype
+                /// that the function is not made for ([`Error::Runtime`] for a bitwise
+                /// function of floats).
+                pub fn $name(&self, other: &Array) -> Result<Array> {
+                    apply(binary::$code, Types::$types, self, other)
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    /// `self + other` in the promoted dtype; integers wrap, bool: or.
+    add ADD Keep;
+    /// `self - other` in the promoted dtype; integers wrap, bool: exclusive or.
+    subtract SUBTRACT Keep;
+    /// `self * other` in the promoted dtype; integers wrap, bool: and.
+    multiply MULTIPLY Keep;
+    /// `self / other`. Integers give float32.
+    divide DIVIDE Inexact;
+    /// The remainder with the divisor's sign, as Python's `%`; not for complex64.
+    remainder REMAINDER Real;
+    /// The larger element; NaN if either is. Complex: by real part, then imaginary.
+    maximum MAXIMUM Keep;
+    /// The smaller element; NaN if either is. Complex: by real part, then imaginary.
+    minimum MINIMUM Keep;
+    /// `ln(e^self + e^other)` without overflow. Integers give float32.
+    logaddexp LOGADDEXP Inexact;
+    /// Angle of the point (other, self) in radians. Not for complex64.
+    arctan2 ARCTAN2 RealInexact;
+    /// Where the elements are equal: bool.
+    equal EQUAL Compare;
+    /// Where the elements differ: bool.
+    not_equal NOT_EQUAL Compare;
+    /// Where `self < other`: bool.
+    less LESS Compare;
+    /// Where `self <= other`: bool.
+    less_equal LESS_EQUAL Compare;
+    /// Where `self > other`: bool.
+    greater GREATER Compare;
+    /// Where `self >= other`: bool.
+    greater_equal GREATER_EQUAL Compare;
+    /// Where both are non-zero: bool.
+    logical_and LOGICAL_AND Logical;
+    /// Where either is non-zero: bool.
+    logical_or LOGICAL_OR Logical;
+    /// Where exactly one is non-zero: bool.
+    logical_xor NOT_EQUAL Logical;
+    /// Bitwise and of integers; and of bool.
+    bitwise_and BITWISE_AND Bits;
+    /// Bitwise or of integers; or of bool.
+    bitwise_or BITWISE_OR Bits;
+    /// Bitwise exclusive or of integers; exclusive or of bool.
+    bitwise_xor BITWISE_XOR Bits;
+    /// `self << other`; a shift by the width or more gives 0. bool gives uint8.
+    left_shift LEFT_SHIFT Shift;
+    /// `self >> other`, keeping the sign; a shift by the width or more gives 0 or -1.
+    /// bool gives uint8.
+    right_shift RIGHT_SHIFT Shift;
+}
+
+/// The value that every element of a constant has.
+fn constant(a: &Array) -> Option<(f64, f64)> {
+    a.node().constant().map(Scalar::to_complex)
+}
+
+impl Array {
+    /// `self ** other` in the promoted dtype. Integers to a negative power give 0.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shapes cannot be broadcast.
+    pub fn power(&self, other: &Array) -> Result<Array> {
+        let dtype = self.dtype().promote(other.dtype());
+        let base = || -> Result<Array> {
+            let (a, _, _) = operands(self, other, dtype)?;
+            Ok(a)
+        };
+        match constant(other) {
+            Some((2.0, 0.0)) => base()?.square(),
+            Some((3.0, 0.0)) => {
+                let a = base()?;
+                a.square()?.multiply(&a)
+            }
+            _ => apply(binary::POWER, Types::Keep, self, other),
+        }
+    }
+
+    /// The quotient rounded down; integers by zero give 0. (Complex quotients are not
+    /// rounded, as in MLX.)
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shapes cannot be broadcast.
+    pub fn floor_divide(&self, other: &Array) -> Result<Array> {
+        if self.dtype().promote(other.dtype()).is_complex() {
+            return Ok(self.divide(other)?.stop_gradient());
+        }
+        apply(binary::FLOOR_DIVIDE, Types::Keep, self, other)
+    }
+
+    /// Quotient rounded down, and remainder.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shapes cannot be broadcast, and for complex64.
+    pub fn divmod(&self, other: &Array) -> Result<(Array, Array)> {
+        if self.dtype().promote(other.dtype()).is_complex() {
+            return Err(Error::value("divmod", "Complex type not supported."));
+        }
+        Ok((self.floor_divide(other)?, self.remainder(other)?))
+    }
+
+    /// Where `|self - other| <= atol + rtol * |other|`: bool. Infinities are close to
+    /// themselves only, NaN is close to NaN if `equal_nan`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shapes cannot be broadcast.
+    pub fn isclose(&self, other: &Array, rtol: f64, atol: f64, equal_nan: bool) -> Result<Array> {
+        let dtype = self.dtype().promote(other.dtype()).to_inexact();
+        let (a, b, _) = operands(self, other, dtype)?;
+        let size = b.abs()?;
+        let bound = size.multiply(&size.like(rtol))?.add(&size.like(atol))?;
+        let near = a.subtract(&b)?.abs()?.less_equal(&bound)?.logical_and(&b.isfinite()?)?;
+        let code = if equal_nan { binary::EQUAL_NAN } else { binary::EQUAL };
+        near.logical_or(&apply(code, Types::Compare, &a, &b)?)
+    }
+
+    /// Whether all elements are close, as [`Array::isclose`] has it: a 0-d bool.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the shapes cannot be broadcast.
+    pub fn allclose(&self, other: &Array, rtol: f64, atol: f64, equal_nan: bool) -> Result<Array> {
+        self.isclose(other, rtol, atol, equal_nan)?.all(None, false)
+    }
+
+    /// Whether shapes and elements are equal (in the promoted dtype): a 0-d bool. With
+    /// `equal_nan`, NaN equals NaN.
+    ///
+    /// # Errors
+    /// None that is known; shapes that differ give false.
+    pub fn array_equal(&self, other: &Array, equal_nan: bool) -> Result<Array> {
+        if self.shape() != other.shape() {
+            return Ok(Array::scalar(false));
+        }
+        let code = if equal_nan { binary::EQUAL_NAN } else { binary::EQUAL };
+        apply(code, Types::Compare, self, other)?.all(None, false)
+    }
+}
+
+/// A function of a code of [`binary`].
+#[derive(Clone, Debug)]
+pub(crate) struct Binary {
+    pub code: u32,
+}
+
+/// A factor of a derivative; what is one or minus one costs nothing.
+enum Factor {
+    Zero,
+    One,
+    MinusOne,
+    Of(Array),
+    /// 1 where the bool is true, else 0.
+    Where(Array),
+}
+
+impl Factor {
+    fn times(self, a: &Array, conjugate: bool) -> Result<Option<Array>> {
+        Ok(match self {
+            Factor::Zero => None,
+            Factor::One => Some(a.clone()),
+            Factor::MinusOne => Some(a.negative()?),
+            Factor::Of(f) => Some(a.multiply(&if conjugate { f.conjugate()? } else { f })?),
+            Factor::Where(mask) => Some(where_(&mask, a, &a.like(0.0))?),
+        })
+    }
+}
+
+impl Binary {
+    /// Partial derivative by operand `i`.
+    fn partial(&self, i: usize, p: &[Array], y: &Array) -> Result<Factor> {
+        use Factor::*;
+        let (a, b) = (&p[0], &p[1]);
+        let first = i == 0;
+        Ok(match self.code {
+            binary::ADD => One,
+            binary::SUBTRACT if first => One,
+            binary::SUBTRACT => MinusOne,
+            binary::MULTIPLY => Of(p[1 - i].clone()),
+            binary::DIVIDE if first => Of(b.reciprocal()?),
+            binary::DIVIDE => Of(y.divide(b)?.negative()?),
+            binary::REMAINDER if first => One,
+            binary::REMAINDER => Of(a.floor_divide(b)?.negative()?),
+            binary::POWER if first => Of(b.multiply(&a.power(&b.subtract(&b.like(1.0))?)?)?),
+            binary::POWER => {
+                // 0 ** b does not change with a positive b.
+                let grown = a.log()?.multiply(y)?;
+                Of(where_(&a.equal(&a.like(0.0))?, &y.like(0.0), &grown)?)
+            }
+            binary::MAXIMUM if first => Where(a.greater(b)?),
+            binary::MAXIMUM => Where(a.less_equal(b)?),
+            binary::MINIMUM if first => Where(a.less(b)?),
+            binary::MINIMUM => Where(a.greater_equal(b)?),
+            binary::LOGADDEXP if first => Of(a.subtract(b)?.sigmoid()?),
+            binary::LOGADDEXP => Of(b.subtract(a)?.sigmoid()?),
+            binary::ARCTAN2 => {
+                let square = a.square()?.add(&b.square()?)?;
+                Of(if first { b.divide(&square)? } else { a.negative()?.divide(&square)? })
+            }
+            _ => Zero,
+        })
+    }
+}
+
+impl Rules for Binary {
+    fn name(&self) -> &'static str {
+        binary::NAMES[self.code as usize]
+    }
+
+    fn elementwise(&self) -> Option<Elementwise> {
+        Some(Elementwise { family: family::BINARY, code: self.code as u8 })
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.elementwise(exec, op::BINARY, &BinaryAttrs::new(self.code))
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let mut out: Cotangents = smallvec![None, None];
+        for i in 0..2 {
+            if v.wanted[i] {
+                out[i] = self.partial(i, v.primals, v.output)?.times(v.cotangent, true)?;
+            }
+        }
+        Ok(out)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let mut parts: SmallVec<[Array; 2]> = SmallVec::new();
+        for (i, tangent) in j.tangents.iter().enumerate() {
+            if let Some(t) = tangent {
+                parts.extend(self.partial(i, j.primals, j.output)?.times(t, false)?);
+            }
+        }
+        match &parts[..] {
+            [a, b] => a.add(b).map(Some),
+            _ => Ok(parts.pop()),
+        }
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        super::decompose::binary::ways(self.code, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        batching::elementwise(self.clone(), v)
+    }
+}
+
+/// A number of the host language beside an array: it adopts the array's dtype unless
+/// that cannot hold its kind (a float beside integers gives float32, an integer
+/// beside bool int32).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// A truth value; stays bool.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A real number.
+    Float(f64),
+    /// A complex number; complex64.
+    Complex(crate::Complex32),
+}
+
+macro_rules! numbers {
+    ($($t:ty => $variant:ident,)*) => {$(
+        impl From<$t> for Number {
+            fn from(v: $t) -> Number { Number::$variant(v.into()) }
+        }
+    )*};
+}
+numbers! { bool => Bool, i32 => Int, i64 => Int, f32 => Float, f64 => Float, crate::Complex32 => Complex, }
+
+impl Array {
+    /// A 0-d constant of `number` in the dtype that it takes beside this array.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when an integer does not fit the array's integer dtype.
+    pub fn scalar_like(&self, number: impl Into<Number>) -> Result<Array> {
+        let own = self.dtype();
+        Ok(Array::scalar(match number.into() {
+            Number::Bool(v) => Scalar::from(v),
+            Number::Int(v) if own == Dtype::Bool => Scalar::from_i64(Dtype::Int32, v),
+            Number::Int(v) => {
+                // uint64 takes all, as in MLX: negative ones wrap.
+                let fits = own == Dtype::Uint64
+                    || crate::iinfo(own).is_none_or(|i| (i.min..=i.max).contains(&i128::from(v)));
+                if !fits {
+                    return Err(Error::Value(format!(
+                        "Converting {v} to {own} would result in overflow."
+                    )));
+                }
+                Scalar::from_i64(own, v)
+            }
+            Number::Float(v) => Scalar::from_f64(own.to_inexact(), v),
+            Number::Complex(v) => Scalar::from_complex(Dtype::Complex64, v),
+        }))
+    }
+}

@@ -1,0 +1,4 @@
+//! Elementwise functions by other elementwise functions.
+
+pub(crate) mod binary;
+pub(crate) mod unary;

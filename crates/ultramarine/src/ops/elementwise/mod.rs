@@ -1,0 +1,7 @@
+//! Functions of each element, of one array or of several that are broadcast.
+
+pub(crate) mod binary;
+mod decompose;
+mod operators;
+pub(crate) mod unary;
+mod xlogy;

@@ -1,0 +1,415 @@
+//! Elementwise functions of one array.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::{Dtype, finfo},
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways,
+        rules::{batching, shapeless::filled_like},
+    },
+    scalar::Scalar,
+    shape::Shape,
+};
+use smallvec::smallvec;
+use ultramarine_abi::{
+    fused::family,
+    schema::{UnaryAttrs, op, unary},
+};
+
+/// What an op does with dtypes.
+#[derive(Clone, Copy, PartialEq)]
+enum Types {
+    /// Integers and bool become float32.
+    Inexact,
+    /// As `Inexact`; complex64 is refused.
+    Real,
+    /// The dtype stays.
+    Keep,
+    /// The dtype stays and integers are left as they are; complex64 is refused.
+    Integral,
+}
+
+macro_rules! functions {
+    ($($(#[$m:meta])* $name:ident $code:ident $types:ident;)*) => {
+        impl Array {
+            $(
+                $(#[$m])*
+                ///
+                /// # Errors
+                /// [`Error::Value`] for a dtype that the function is not made for.
+                pub fn $name(&self) -> Result<Array> {
+                    apply(unary::$code, Types::$types, self)
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    /// |x|; float32 of complex64.
+    abs ABS Keep;
+    /// -1, 0 or 1; `x / |x|` of complex64.
+    sign SIGN Keep;
+    /// `x * x`.
+    square SQUARE Keep;
+    /// Square root. Integers give float32.
+    sqrt SQRT Inexact;
+    /// `1 / sqrt(x)`. Integers give float32.
+    rsqrt RSQRT Inexact;
+    /// `1 / x`. Integers give float32.
+    reciprocal RECIPROCAL Inexact;
+    /// e to the power of each element. Integers give float32.
+    exp EXP Inexact;
+    /// `e^x - 1`, exact near zero. Integers give float32; not for complex64.
+    expm1 EXPM1 Real;
+    /// Natural logarithm. Integers give float32.
+    log LOG Inexact;
+    /// Logarithm to base 2. Integers give float32.
+    log2 LOG2 Inexact;
+    /// Logarithm to base 10. Integers give float32.
+    log10 LOG10 Inexact;
+    /// `ln(1 + x)`, exact near zero. Integers give float32.
+    log1p LOG1P Inexact;
+    /// Sine of radians. Integers give float32.
+    sin SIN Inexact;
+    /// Cosine of radians. Integers give float32.
+    cos COS Inexact;
+    /// Tangent of radians. Integers give float32.
+    tan TAN Inexact;
+    /// Inverse sine in radians. Integers give float32.
+    arcsin ARCSIN Inexact;
+    /// Inverse cosine in radians. Integers give float32.
+    arccos ARCCOS Inexact;
+    /// Inverse tangent in radians. Integers give float32.
+    arctan ARCTAN Inexact;
+    /// Hyperbolic sine. Integers give float32.
+    sinh SINH Inexact;
+    /// Hyperbolic cosine. Integers give float32.
+    cosh COSH Inexact;
+    /// Hyperbolic tangent. Integers give float32.
+    tanh TANH Inexact;
+    /// Inverse hyperbolic sine. Integers give float32.
+    arcsinh ARCSINH Inexact;
+    /// Inverse hyperbolic cosine. Integers give float32.
+    arccosh ARCCOSH Inexact;
+    /// Inverse hyperbolic tangent. Integers give float32.
+    arctanh ARCTANH Inexact;
+    /// Error function. Integers give float32; not for complex64.
+    erf ERF Real;
+    /// Inverse of the error function. Integers give float32; not for complex64.
+    erfinv ERFINV Real;
+    /// `1 / (1 + e^-x)`. Integers give float32; not for complex64.
+    sigmoid SIGMOID Real;
+    /// Largest integer not above; integers as they are. Not for complex64.
+    floor FLOOR Integral;
+    /// Smallest integer not below; integers as they are. Not for complex64.
+    ceil CEIL Integral;
+    /// Towards zero; integers as they are. Not for complex64.
+    trunc TRUNC Integral;
+}
+
+fn refused(name: &str, text: &str) -> Error {
+    Error::value(name, text)
+}
+
+/// Whether an integer or bool array is what the op would give.
+fn is_identity(code: u32, dtype: Dtype) -> bool {
+    match code {
+        unary::FLOOR | unary::CEIL | unary::ROUND | unary::TRUNC => !dtype.is_inexact(),
+        unary::SIGN | unary::SQUARE => dtype == Dtype::Bool,
+        unary::ABS => dtype == Dtype::Bool || dtype.is_subtype(crate::Category::UnsignedInteger),
+        _ => false,
+    }
+}
+
+fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
+    let name = unary::NAMES[code as usize];
+    a.computable(name)?;
+    if a.dtype().is_complex() && matches!(types, Types::Real | Types::Integral) {
+        return Err(refused(name, "Not supported for complex64."));
+    }
+    if is_identity(code, a.dtype()) {
+        return Ok(a.clone());
+    }
+    let a = match types {
+        Types::Inexact | Types::Real => a.astype(a.dtype().to_inexact()),
+        Types::Keep | Types::Integral => a.clone(),
+    };
+    node(code, &a).placed()
+}
+
+/// The op's node; the operand has the dtype that the op works in.
+pub(crate) fn node(code: u32, a: &Array) -> Array {
+    let dtype = match code {
+        unary::ISNAN | unary::ISINF | unary::ISFINITE => Dtype::Bool,
+        unary::REAL | unary::IMAG | unary::ABS if a.dtype().is_complex() => Dtype::Float32,
+        _ => a.dtype(),
+    };
+    Array::of(Unary { code }, &[a], Shape::from_slice(a.shape()), dtype)
+}
+
+impl Array {
+    /// `-x`; integers wrap.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for bool.
+    pub fn negative(&self) -> Result<Array> {
+        if self.dtype() == Dtype::Bool {
+            return Err(refused("negative", "Not supported for bool, use logical_not instead."));
+        }
+        node(unary::NEGATIVE, self).placed()
+    }
+
+    /// True where an element is zero: bool.
+    pub fn logical_not(&self) -> Result<Array> {
+        self.computable("logical_not")?;
+        node(unary::LOGICAL_NOT, &self.astype(Dtype::Bool)).placed()
+    }
+
+    /// The complement of each bit; logical not of bool.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for anything but integers and bool.
+    pub fn bitwise_invert(&self) -> Result<Array> {
+        if self.dtype().is_inexact() {
+            return Err(refused(
+                "bitwise_invert",
+                "Bitwise inverse only allowed on integer types.",
+            ));
+        }
+        node(unary::BITWISE_INVERT, self).placed()
+    }
+
+    /// A bool of the array's shape for integers, which are always finite.
+    fn predicate(&self, code: u32) -> Result<Array> {
+        self.computable(unary::NAMES[code as usize])?;
+        if self.dtype().is_inexact() {
+            return node(code, self).placed();
+        }
+        Ok(filled_like(self, (code == unary::ISFINITE).into()))
+    }
+
+    /// True where an element (or either part of it) is NaN.
+    pub fn isnan(&self) -> Result<Array> {
+        self.predicate(unary::ISNAN)
+    }
+
+    /// True where an element (or either part of it) is infinite.
+    pub fn isinf(&self) -> Result<Array> {
+        self.predicate(unary::ISINF)
+    }
+
+    /// True where an element (or both parts of it) is neither infinite nor NaN.
+    pub fn isfinite(&self) -> Result<Array> {
+        self.predicate(unary::ISFINITE)
+    }
+
+    /// True where an element is positive infinity.
+    pub fn isposinf(&self) -> Result<Array> {
+        self.is_exactly(f64::INFINITY)
+    }
+
+    /// True where an element is negative infinity.
+    pub fn isneginf(&self) -> Result<Array> {
+        self.is_exactly(f64::NEG_INFINITY)
+    }
+
+    fn is_exactly(&self, value: f64) -> Result<Array> {
+        self.computable("isinf")?;
+        if !self.dtype().is_inexact() {
+            return Ok(filled_like(self, false.into()));
+        }
+        self.equal(&self.like(value))
+    }
+
+    /// The complex conjugate; anything real as it is.
+    pub fn conjugate(&self) -> Result<Array> {
+        self.computable("conjugate")?;
+        if self.dtype().is_complex() {
+            node(unary::CONJUGATE, self).placed()
+        } else {
+            Ok(self.clone())
+        }
+    }
+
+    /// The real part: float32 of complex64, anything real as it is.
+    pub fn real(&self) -> Result<Array> {
+        self.computable("real")?;
+        if self.dtype().is_complex() { node(unary::REAL, self).placed() } else { Ok(self.clone()) }
+    }
+
+    /// The imaginary part: float32 of complex64, zeros of anything real.
+    pub fn imag(&self) -> Result<Array> {
+        self.computable("imag")?;
+        if self.dtype().is_complex() {
+            node(unary::IMAG, self).placed()
+        } else {
+            Ok(self.zeros_like())
+        }
+    }
+
+    /// The array itself, as `+x` gives it.
+    pub fn positive(&self) -> Result<Array> {
+        self.computable("positive")?;
+        Ok(self.clone())
+    }
+
+    /// Radians to degrees. Integers give float32.
+    pub fn degrees(&self) -> Result<Array> {
+        self.scaled(180.0 / std::f64::consts::PI)
+    }
+
+    /// Degrees to radians. Integers give float32.
+    pub fn radians(&self) -> Result<Array> {
+        self.scaled(std::f64::consts::PI / 180.0)
+    }
+
+    fn scaled(&self, factor: f64) -> Result<Array> {
+        self.computable("multiply")?;
+        let a = self.astype(self.dtype().to_inexact());
+        a.multiply(&a.like(factor))
+    }
+
+    /// Rounds to `decimals` places after the point (before it, if negative), ties to
+    /// even. Integers are left alone unless `decimals` is negative.
+    pub fn round(&self, decimals: i32) -> Result<Array> {
+        if decimals == 0 || (decimals > 0 && !self.dtype().is_inexact()) {
+            return apply(unary::ROUND, Types::Keep, self);
+        }
+        let a = self.astype(self.dtype().to_inexact());
+        let scaled = a.multiply(&a.like(10f64.powi(decimals)))?;
+        let rounded = apply(unary::ROUND, Types::Keep, &scaled)?;
+        Ok(rounded.multiply(&a.like(10f64.powi(decimals.saturating_neg())))?.astype(self.dtype()))
+    }
+
+    /// Replaces NaN by `nan`, and the infinities by `posinf` and `neginf` (`None`: the
+    /// largest and the lowest number of the dtype). Integers stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for complex64.
+    pub fn nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Array> {
+        if self.dtype().is_complex() {
+            return Err(refused("nan_to_num", "Does not yet support given type: complex64."));
+        }
+        self.computable("nan_to_num")?;
+        let Some(limits) = finfo(self.dtype()) else { return Ok(self.clone()) };
+        let a = crate::ops::select::where_(&self.isnan()?, &self.like(nan), self)?;
+        let high = self.like(posinf.unwrap_or(limits.max));
+        let a = crate::ops::select::where_(&self.isposinf()?, &high, &a)?;
+        let low = self.like(neginf.unwrap_or(limits.min));
+        crate::ops::select::where_(&self.isneginf()?, &low, &a)
+    }
+
+    /// A 0-d constant in this array's dtype, for a number that it can hold.
+    pub(crate) fn like(&self, value: f64) -> Array {
+        Array::scalar(Scalar::from_f64(self.dtype(), value))
+    }
+}
+
+/// A function of a code of [`unary`].
+#[derive(Clone, Debug)]
+pub(crate) struct Unary {
+    pub code: u32,
+}
+
+impl Unary {
+    /// dy/dx from operand and result; `None` where it is zero everywhere. For
+    /// complex64 only what is holomorphic has one.
+    fn derivative(&self, x: &Array, y: &Array) -> Result<Option<Array>> {
+        use unary::*;
+        let one = || x.like(1.0);
+        let times = |a: Array, c: f64| a.multiply(&a.like(c));
+        // 1 - x², 1 + x² and the like, in an order that is exact near |x| = 1.
+        let one_minus_square = || one().subtract(x)?.multiply(&one().add(x)?);
+        let one_plus_square = || x.square()?.add(&one());
+        Ok(Some(match self.code {
+            ABS => x.sign()?,
+            NEGATIVE => x.like(-1.0),
+            SQUARE => times(x.clone(), 2.0)?,
+            SQRT => x.like(0.5).divide(y)?,
+            RSQRT => times(y.divide(x)?, -0.5)?,
+            RECIPROCAL => y.square()?.negative()?,
+            EXP => y.clone(),
+            EXPM1 => y.add(&one())?,
+            LOG => x.reciprocal()?,
+            LOG2 => x.like(std::f64::consts::LOG2_E).divide(x)?,
+            LOG10 => x.like(std::f64::consts::LOG10_E).divide(x)?,
+            LOG1P => x.add(&one())?.reciprocal()?,
+            SIN => x.cos()?,
+            COS => x.sin()?.negative()?,
+            TAN => y.square()?.add(&one())?,
+            ARCSIN => one_minus_square()?.rsqrt()?,
+            ARCCOS => one_minus_square()?.rsqrt()?.negative()?,
+            ARCTAN => one_plus_square()?.reciprocal()?,
+            SINH => x.cosh()?,
+            COSH => x.sinh()?,
+            TANH => one().subtract(&y.square()?)?,
+            ARCSINH => one_plus_square()?.rsqrt()?,
+            // sqrt(x - 1) sqrt(x + 1) has the branch cuts of arccosh itself.
+            ARCCOSH => x.subtract(&one())?.rsqrt()?.multiply(&x.add(&one())?.rsqrt()?)?,
+            ARCTANH => one_minus_square()?.reciprocal()?,
+            ERF => times(x.square()?.negative()?.exp()?, std::f64::consts::FRAC_2_SQRT_PI)?,
+            ERFINV => times(y.square()?.exp()?, 1.0 / std::f64::consts::FRAC_2_SQRT_PI)?,
+            SIGMOID => y.multiply(&one().subtract(y)?)?,
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl Rules for Unary {
+    fn name(&self) -> &'static str {
+        unary::NAMES[self.code as usize]
+    }
+
+    fn elementwise(&self) -> Option<Elementwise> {
+        Some(Elementwise { family: family::UNARY, code: self.code as u8 })
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.elementwise(exec, op::UNARY, &UnaryAttrs::new(self.code))
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let (x, c) = (&v.primals[0], v.cotangent);
+        let grad = match self.code {
+            unary::CONJUGATE => Some(c.conjugate()?),
+            unary::REAL => Some(c.astype(x.dtype())),
+            unary::IMAG => {
+                let i = Scalar::from_complex(x.dtype(), crate::Complex32::new(0.0, 1.0));
+                Some(c.astype(x.dtype()).multiply(&Array::scalar(i))?)
+            }
+            // Real-valued: its gradient is the direction in which it grows.
+            unary::ABS => Some(c.astype(x.dtype()).multiply(&x.sign()?)?),
+            _ => match self.derivative(x, v.output)? {
+                Some(d) => Some(c.multiply(&d.conjugate()?)?),
+                None => None,
+            },
+        };
+        Ok(smallvec![grad])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let (x, Some(t)) = (&j.primals[0], &j.tangents[0]) else { return Ok(None) };
+        Ok(match self.code {
+            unary::CONJUGATE => Some(t.conjugate()?),
+            unary::REAL => Some(t.real()?),
+            unary::IMAG => Some(t.imag()?),
+            unary::ABS => Some(x.sign()?.conjugate()?.multiply(t)?.real()?),
+            _ => match self.derivative(x, j.output)? {
+                Some(d) => Some(t.multiply(&d)?),
+                None => None,
+            },
+        })
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        super::decompose::unary::ways(self.code, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        batching::elementwise(self.clone(), v)
+    }
+}

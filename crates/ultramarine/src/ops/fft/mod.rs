@@ -1,0 +1,115 @@
+//! One-dimensional Fourier transforms along an axis; the public functions are in [`crate::fft`].
+
+mod decompose;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::Result,
+    node::Value,
+    ops::{Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways},
+    scalar::Scalar,
+    shape::Shape,
+};
+use smallvec::smallvec;
+use std::fmt::{self, Debug, Formatter};
+use ultramarine_abi::schema::{FftAttrs, fft, op};
+
+/// A transform of complex64, or from or to float32, with a factor.
+#[derive(Clone, Copy)]
+pub(crate) struct Transform {
+    /// A code of [`fft`].
+    pub code: u32,
+    pub axis: usize,
+    /// The transform's length: that of its operand or, back to real numbers, of its result.
+    pub n: usize,
+    pub scale: f64,
+}
+
+/// Of the sizes only that counts for the way to evaluate which [`decompose::is_smooth`] tells.
+impl Debug for Transform {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let smooth = decompose::is_smooth(self.n);
+        write!(f, "Transform {{ code: {}, axis: {}, smooth: {smooth} }}", self.code, self.axis)
+    }
+}
+
+/// Elements of half of a spectrum of `n`: the others follow from its symmetry.
+pub(crate) fn half(n: usize) -> usize {
+    n / 2 + 1
+}
+
+impl Transform {
+    /// Transforms `a`, which has the code's dtype and size.
+    pub fn of(self, a: &Array) -> Result<Array> {
+        let mut shape = Shape::from_slice(a.shape());
+        shape[self.axis] = if self.code == fft::REAL { half(self.n) } else { self.n };
+        let real = self.code == fft::REAL_BACKWARD;
+        let dtype = if real { Dtype::Float32 } else { Dtype::Complex64 };
+        Array::open(self, &[a], shape, dtype)
+    }
+
+    /// The same kind and factor in the other direction.
+    fn back(self) -> Transform {
+        let code = match self.code {
+            fft::FORWARD => fft::BACKWARD,
+            fft::BACKWARD => fft::FORWARD,
+            fft::REAL => fft::REAL_BACKWARD,
+            _ => fft::REAL,
+        };
+        Transform { code, ..self }
+    }
+
+    /// Multiplies half of a spectrum, but for those elements that are their own mirror images.
+    fn weighted(&self, a: &Array, factor: f32) -> Result<Array> {
+        let mut weights = vec![factor; half(self.n)];
+        weights[0] = 1.0;
+        if self.n.is_multiple_of(2) {
+            weights[self.n / 2] = 1.0;
+        }
+        let mut shape = Shape::from_elem(1, a.ndim());
+        shape[self.axis] = weights.len();
+        a.multiply(&Array::from_slice(&weights, &shape)?)
+    }
+}
+
+impl Rules for Transform {
+    fn name(&self) -> &'static str {
+        "fft"
+    }
+
+    fn attributes(&self) -> String {
+        let Transform { code, axis, n, scale } = self;
+        format!("Transform {code} {axis} {n} {:x}", scale.to_bits())
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let attrs = FftAttrs::new(self.code, self.axis as u32);
+        call.run(exec, op::FFT, &attrs, &[Scalar::from_f64(Dtype::Float64, self.scale)])
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        decompose::ways(self, d, ways);
+    }
+
+    /// The adjoint. Half of a spectrum stands for all of it: what is read of an element with a mirror
+    /// image counts twice, and what is written to it is shared among two.
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let (ct, back) = (v.cotangent, self.back());
+        Ok(smallvec![Some(match self.code {
+            fft::REAL => back.of(&self.weighted(ct, 0.5)?)?,
+            fft::REAL_BACKWARD => self.weighted(&back.of(ct)?, 2.0)?,
+            _ => back.of(ct)?,
+        })])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        j.tangents[0].as_ref().map(|t| self.of(t)).transpose()
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let axis = v.axes[0].map_or(self.axis, |at| self.axis + (at <= self.axis) as usize);
+        Ok((Transform { axis, ..*self }.of(&v.inputs[0])?, v.axes[0]))
+    }
+}

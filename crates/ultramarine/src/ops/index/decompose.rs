@@ -1,0 +1,132 @@
+//! Reading and writing through index arrays.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::Result,
+    ops::{
+        index::{
+            gather::{Gather, IndexAxes, gather},
+            scatter::{ScatterAxis, scatter},
+        },
+        rules::{
+            builders::with_axis,
+            decomposition::{Decompose, Ways, bits, numbered, pairs, same_size, unpaired, wider},
+        },
+    },
+};
+use ultramarine_abi::schema::scatter as kind;
+
+/// The ways of a read: elements only move, so other dtypes do.
+fn moved(source: &Array, dtype: Dtype, ways: &mut Ways, read: &dyn Fn(&Array) -> Result<Array>) {
+    for other in same_size(dtype) {
+        ways.add(read(&bits(source, other)).map(|r| bits(&r, dtype)));
+    }
+    if let Some(wide) = wider(dtype).or((dtype == Dtype::Bool).then_some(Dtype::Int32)) {
+        ways.add(read(&source.astype(wide)).map(|r| r.astype(dtype)));
+    }
+}
+
+/// Index arrays in dtypes that a device is likely to have; none if all are.
+fn plain(indices: &[Array]) -> Option<Vec<Array>> {
+    let dtype = indices.first()?.dtype();
+    let to = match dtype {
+        Dtype::Int32 | Dtype::Int64 => return None,
+        d if d.size() < 4 => Dtype::Int32,
+        _ => Dtype::Int64,
+    };
+    Some(indices.iter().map(|i| i.astype(to)).collect())
+}
+
+/// The ways of a gather.
+pub(crate) fn gather_ways(of: &Gather, d: &Decompose<'_>, ways: &mut Ways) {
+    let [source, indices @ ..] = d.inputs else { return };
+    if let Some(indices) = plain(indices) {
+        ways.add(gather(source, &indices, &of.axes));
+    }
+    moved(source, d.dtype, ways, &|s| gather(s, indices, &of.axes));
+    if d.dtype.is_complex() {
+        // A slice's last axis comes last: its pairs do too.
+        let read = pairs(source).and_then(|p| gather(&p, indices, &of.axes));
+        ways.add(read.and_then(|r| unpaired(&r)));
+    }
+}
+
+/// The ways of a gather along an axis.
+pub(crate) fn gather_axis_ways(axis: usize, d: &Decompose<'_>, ways: &mut Ways) {
+    let [source, indices] = d.inputs else { return };
+    if let Some(plain) = plain(std::slice::from_ref(indices)) {
+        ways.add(Ok(source.gather_axis(&plain[0], axis)));
+    }
+    moved(source, d.dtype, ways, &|s| Ok(s.gather_axis(indices, axis)));
+    let read = all_axes(indices, axis).and_then(|(all, axes)| gather(source, &all, &axes));
+    ways.add(read.and_then(|r| r.reshape(d.shape)));
+}
+
+/// An index array for each axis, of which all but `axis` say where they are themselves.
+fn all_axes(indices: &Array, axis: usize) -> Result<(Vec<Array>, IndexAxes)> {
+    let dtype = if indices.itemsize() < 8 && indices.dtype() != Dtype::Uint32 {
+        Dtype::Int32
+    } else {
+        Dtype::Int64
+    };
+    let one = |i: usize| match i == axis {
+        true => Ok(indices.astype(dtype)),
+        false => Ok(numbered(indices.shape(), i)?.astype(dtype)),
+    };
+    let axes = (0..indices.ndim() as u8).collect();
+    Ok(((0..indices.ndim()).map(one).collect::<Result<_>>()?, axes))
+}
+
+/// Updates of single elements, as a scatter over all axes takes them.
+fn single(updates: &Array, ndim: usize) -> Result<Array> {
+    (0..ndim).try_fold(updates.clone(), |u, _| with_axis(&u, u.ndim()))
+}
+
+/// The ways of a write along an axis.
+pub(crate) fn scatter_axis_ways(of: &ScatterAxis, d: &Decompose<'_>, ways: &mut Ways) {
+    let [source, indices, updates] = d.inputs else { return };
+    let write = |s: &Array, i: &Array, u: &Array| s.put_axis(i, u, of.axis, of.kind);
+    if let Some(plain) = plain(std::slice::from_ref(indices)) {
+        ways.add(write(source, &plain[0], updates));
+    }
+    written(of.kind, source, updates, ways, &|s, u| write(s, indices, u));
+    ways.add(all_axes(indices, of.axis).and_then(|(all, axes)| {
+        scatter(source, &all, &single(updates, source.ndim())?, &axes, of.kind)
+    }));
+}
+
+/// The ways of a scatter.
+pub(crate) fn scatter_ways(of: u32, axes: &[u8], d: &Decompose<'_>, ways: &mut Ways) {
+    let [source, indices @ .., updates] = d.inputs else { return };
+    if let Some(plain) = plain(indices) {
+        ways.add(scatter(source, &plain, updates, axes, of));
+    }
+    written(of, source, updates, ways, &|s, u| scatter(s, indices, u, axes, of));
+    if d.dtype.is_complex() && matches!(of, kind::SET | kind::SUM) {
+        let both = pairs(source).and_then(|s| scatter(&s, indices, &pairs(updates)?, axes, of));
+        ways.add(both.and_then(|p| unpaired(&p)));
+    }
+}
+
+/// The ways of a write by way of another dtype.
+fn written(
+    of: u32,
+    source: &Array,
+    updates: &Array,
+    ways: &mut Ways,
+    write: &dyn Fn(&Array, &Array) -> Result<Array>,
+) {
+    let dtype = source.dtype();
+    if of == kind::SET {
+        for other in same_size(dtype) {
+            let out = write(&bits(source, other), &bits(updates, other));
+            ways.add(out.map(|r| bits(&r, dtype)));
+        }
+    }
+    // A half rounds after each addition.
+    let exact = !dtype.is_inexact() || !matches!(of, kind::SUM | kind::PROD);
+    if let Some(wide) = wider(dtype).filter(|_| exact) {
+        ways.add(write(&source.astype(wide), &updates.astype(wide)).map(|r| r.astype(dtype)));
+    }
+}

@@ -1,0 +1,327 @@
+//! Reading through index arrays, and the user's functions that do.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        index::scatter::scatter,
+        rules::{
+            batching::batched,
+            builders::{flat, move_axis, without_axis},
+            shapeless::{self, Extent, broadcast_by, broadcast_with, shapeless, zeros_like},
+        },
+        scan::axis_of,
+    },
+    placement::follow,
+    shape::{self, Shape},
+};
+use smallvec::{SmallVec, smallvec};
+use ultramarine_abi::schema::{AxisAttrs, GatherAttrs, op, scatter as kind};
+
+/// The axes that index arrays address, one each.
+pub(crate) type IndexAxes = SmallVec<[u8; 4]>;
+
+/// Checks index arrays, and brings them to one shape and dtype.
+pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
+    let mut shape = Shape::new();
+    let mut dtype = None;
+    for i in indices {
+        if !i.dtype().is_integer() {
+            return Err(Error::value(
+                op,
+                "Got indices with invalid dtype. Indices must be integral.",
+            ));
+        }
+        shape = shape::broadcast_shapes(&shape, i.shape())?;
+        dtype = Some(dtype.map_or(i.dtype(), |d: Dtype| d.promote(i.dtype())));
+    }
+    // uint64 with a signed type: the indices that make sense fit int64.
+    let dtype = dtype.filter(|d| d.is_integer()).unwrap_or(Dtype::Int64);
+    let indices: Vec<Array> = indices.iter().map(|i| i.astype(dtype)).collect();
+    let partners: Vec<&Array> = indices.iter().collect();
+    indices.iter().map(|i| broadcast_with(i, &shape, &partners)).collect()
+}
+
+/// Shape of what `indices` (of one shape) select along `axes` of a source.
+pub(crate) fn gathered(source: &[usize], index: &[usize], axes: &[u8]) -> Shape {
+    let mut shape = Shape::from_slice(index);
+    shape.extend(
+        source.iter().enumerate().map(|(i, n)| if axes.contains(&(i as u8)) { 1 } else { *n }),
+    );
+    shape
+}
+
+/// The attributes' array of axes.
+pub(crate) fn axes_attr(axes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    for (to, from) in out.iter_mut().zip(axes) {
+        *to = *from;
+    }
+    out
+}
+
+/// Slices of `source` at the positions that `indices` (of one shape and integer
+/// dtype, at least one array) give along `axes`: the index shape, then the shape of
+/// the source with 1 along indexed axes. Negative indices count from the end; others
+/// outside are clamped.
+///
+/// # Errors
+/// [`Error::Value`] when the result is too large or the source has nothing to take.
+pub(crate) fn gather(source: &Array, indices: &[Array], axes: &[u8]) -> Result<Array> {
+    let index = indices.first().map_or(&[][..], |i| i.shape());
+    let shape = gathered(source.shape(), index, axes);
+    shape::check("gather", &shape)?;
+    if source.size() == 0 && shape::size(&shape) > 0 {
+        return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+    }
+    let mut inputs: SmallVec<[&Array; 4]> = smallvec![source];
+    inputs.extend(indices);
+    Array::try_of(Gather { axes: axes.into() }, &inputs, shape, source.dtype())
+}
+
+/// Indices along an axis whose neighbours in memory lie along that axis, or nearly so,
+/// as GATHER_AXIS takes them: flat, and broadcast along the other axes. Slices across
+/// such an axis would be strided. `None` where slices are better.
+pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<Option<Array>> {
+    const RUN: usize = 16;
+    let (before, after) = (shape::size(&source[..axis]), shape::size(&source[axis + 1..]));
+    if shapeless() || before <= 1 || after >= RUN || indices.size() == 0 || shape::size(source) == 0
+    {
+        return Ok(None);
+    }
+    let mut line = Shape::from_elem(1, source.len());
+    line[axis] = indices.size();
+    let mut wide = Shape::from_slice(source);
+    wide[axis] = indices.size();
+    shape::check("gather", &wide)?;
+    Ok(Some(indices.reshape(&line)?.broadcast_to(&wide)?))
+}
+
+impl Array {
+    /// Elements at `indices` along `axis` (`None`: of the flattened array); the axis
+    /// is replaced by the shape of the indices. Negative indices count from the end.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
+    /// are no integers, or a non-empty take from an empty axis.
+    pub fn take(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
+        self.computable("take")?;
+        let _home = follow(&[self, indices]);
+        let Some(axis) = axis else { return flat(self)?.take(indices, Some(0)) };
+        let n = self.ndim();
+        let at = shape::from_start(axis, n).ok_or_else(|| {
+            let text = format!("Received invalid axis {axis} for array with {n} dimensions.");
+            Error::index("take", text)
+        })?;
+        if self.shape()[at] == 0 && indices.size() > 0 {
+            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+        }
+        let indices = common("gather", std::slice::from_ref(indices))?;
+        if let Some(spread) = spread(self.shape(), &indices[0], at)? {
+            let mut shape = Shape::from_slice(&self.shape()[..at]);
+            shape.extend_from_slice(indices[0].shape());
+            shape.extend_from_slice(&self.shape()[at + 1..]);
+            return self.gather_axis(&spread, at).reshape(&shape);
+        }
+        let out = gather(self, &indices, &[at as u8])?;
+        let k = indices[0].ndim();
+        let out = without_axis(&out, k + at)?;
+        // The index axes come first; they belong where the axis was.
+        let order: Vec<usize> = (k..k + at).chain(0..k).chain(k + at..out.ndim()).collect();
+        out.transpose_axes(&order.iter().map(|i| *i as isize).collect::<Vec<_>>())
+    }
+
+    /// Elements at `indices`, which have this array's dimensions, along `axis`:
+    /// `out[.., i, ..] = self[.., indices[.., i, ..], ..]`; other axes are broadcast.
+    /// `None`: of the flattened array, with 1-d indices.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for indices of
+    /// another rank or that are no integers.
+    pub fn take_along_axis(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
+        let Some(axis) = axis else { return flat(self)?.take_along_axis(indices, Some(0)) };
+        let (source, indices, axis) = self.along_axis("take_along_axis", indices, axis)?;
+        if source.shape()[axis] == 0 && indices.size() > 0 {
+            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+        }
+        Ok(source.gather_axis(&indices, axis))
+    }
+
+    /// Both operands of an `.._along_axis`, broadcast against each other but for the axis.
+    pub(crate) fn along_axis(
+        &self,
+        name: &str,
+        indices: &Array,
+        axis: isize,
+    ) -> Result<(Array, Array, usize)> {
+        self.computable(name)?;
+        let at = axis_of(name, axis, self)?;
+        if indices.ndim() != self.ndim() {
+            let text = format!(
+                "Indices of dimension {} does not match array of dimension {}.",
+                indices.ndim(),
+                self.ndim()
+            );
+            return Err(Error::value(name, text));
+        }
+        if !indices.dtype().is_integer() {
+            return Err(Error::runtime(name, "Indices must be integral."));
+        }
+        let without = |a: &Array| {
+            let mut s = Shape::from_slice(a.shape());
+            s.remove(at);
+            s
+        };
+        let rest = shape::broadcast_shapes(&without(self), &without(indices))?;
+        let with = |n: usize| {
+            let mut s = rest.clone();
+            s.insert(at, n);
+            s
+        };
+        let common = |a: &Array, b: &Array| {
+            let shape = with(a.shape()[at]);
+            let size = |i: usize| match i != at && a.shape()[i] != shape[i] {
+                true => Extent::partner(i),
+                false => Extent::own(i),
+            };
+            if shape[..] == *a.shape() {
+                return Ok(a.clone());
+            }
+            broadcast_by(a, (0..shape.len()).map(size).collect(), &[b])
+        };
+        Ok((common(self, indices)?, common(indices, self)?, at))
+    }
+
+    /// GATHER_AXIS of operands that agree but for the axis.
+    pub(crate) fn gather_axis(&self, indices: &Array, axis: usize) -> Array {
+        let shape = Shape::from_slice(indices.shape());
+        Array::of(GatherAxis { axis }, &[self, indices], shape, self.dtype())
+    }
+}
+
+/// GATHER; operands are the source and an index array for each axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Gather {
+    pub axes: IndexAxes,
+}
+
+/// For index arrays of a shape with a mapped axis in front: the index of that axis.
+pub(crate) fn batch_index(shape: &[usize]) -> Result<Array> {
+    let mut column = Shape::from_elem(1, shape.len());
+    column[0] = shape[0];
+    Array::arange(0.0, shape[0] as f64, 1.0, Dtype::Int64)?.reshape(&column)?.broadcast_to(shape)
+}
+
+impl Rules for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let index_ndim = call.shape.len() - call.descs[0].0.len();
+        let n = self.axes.len() as u32;
+        let attrs = GatherAttrs::new(n, index_ndim as u32, axes_attr(&self.axes));
+        call.run(exec, op::GATHER, &attrs, &[])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let shape = gathered(r.inputs[0], r.inputs[1], &self.axes);
+        if r.inputs[2..].iter().any(|s| *s != r.inputs[1]) {
+            return Err(shapeless::cannot(self.name()));
+        }
+        if r.inputs[0].contains(&0) && !shape.contains(&0) {
+            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+        }
+        r.same(shape)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let mut out = Cotangents::new();
+        if v.wanted[0] {
+            let zeros = zeros_like(&v.primals[0], v.cotangent.dtype());
+            let sum = scatter(&zeros, &v.primals[1..], v.cotangent, &self.axes, kind::SUM)?;
+            out.push(Some(sum));
+        }
+        Ok(out)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        j.tangents[0].as_ref().map(|t| gather(t, &j.primals[1..], &self.axes)).transpose()
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        super::decompose::gather_ways(self, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let (source, indices) = (&v.inputs[0], &v.inputs[1..]);
+        let indexed = v.axes[1..].iter().any(Option::is_some);
+        let ndim = v.shape.len() - (source.ndim() - v.axes[0].is_some() as usize);
+        let shifted: IndexAxes = self.axes.iter().map(|a| a + 1).collect();
+        if !indexed {
+            let source = match v.axes[0] {
+                Some(at) => move_axis(source, at, 0)?,
+                None => return Ok((gather(source, indices, &self.axes)?, None)),
+            };
+            return Ok((gather(&source, indices, &shifted)?, Some(ndim)));
+        }
+        let mut all = indices
+            .iter()
+            .zip(&v.axes[1..])
+            .map(|(i, at)| batched(i, *at, v.size))
+            .collect::<Result<Vec<_>>>()?;
+        let Some(at) = v.axes[0] else { return Ok((gather(source, &all, &self.axes)?, Some(0))) };
+        all.push(batch_index(all[0].shape())?);
+        let mut axes = shifted;
+        axes.push(0);
+        let out = gather(&move_axis(source, at, 0)?, &common("gather", &all)?, &axes)?;
+        Ok((without_axis(&out, 1 + ndim)?, Some(0)))
+    }
+}
+
+/// GATHER_AXIS; operands are the source and the indices.
+#[derive(Clone, Debug)]
+pub(crate) struct GatherAxis {
+    axis: usize,
+}
+
+impl Rules for GatherAxis {
+    fn name(&self) -> &'static str {
+        "take_along_axis"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.run(exec, op::GATHER_AXIS, &AxisAttrs::new(self.axis as u32), &[])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.agree_but(self.axis)?;
+        if r.inputs[0].contains(&0) && !r.inputs[1].contains(&0) {
+            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
+        }
+        r.same(Shape::from_slice(r.inputs[1]))
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let zeros = zeros_like(&v.primals[0], v.cotangent.dtype());
+        Ok(smallvec![Some(zeros.scatter_add_axis(&v.primals[1], v.cotangent, self.axis)?)])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        Ok(j.tangents[0].as_ref().map(|t| t.gather_axis(&j.primals[1], self.axis)))
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        super::decompose::gather_axis_ways(self.axis, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let source = batched(&v.inputs[0], v.axes[0], v.size)?;
+        let indices = batched(&v.inputs[1], v.axes[1], v.size)?;
+        Ok((source.gather_axis(&indices, self.axis + 1), Some(0)))
+    }
+}

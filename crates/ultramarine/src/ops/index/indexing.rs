@@ -1,0 +1,322 @@
+//! NumPy's indexing: what `x[...]` reads and writes.
+//!
+//! Integers and slices are views. Index arrays are broadcast against each other; what
+//! they select stands where the first of them (or of the integers beside them) stood,
+//! or in front if a slice or a new axis separates them.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{
+        index::{gather::gather, resolve::Resolved},
+        rules::{
+            builders::bin,
+            shapeless::{Extent, reshaped},
+        },
+        select::where_,
+    },
+    placement::follow,
+    scalar::Scalar,
+    shape::{self, Shape, Show},
+};
+use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use ultramarine_abi::schema::{binary, scatter as kind};
+
+/// One entry of an index.
+#[derive(Clone)]
+pub enum Index {
+    /// One position of an axis, which goes away; negative from the end.
+    Int(i64),
+    /// Python's `start:stop:step`.
+    Slice {
+        /// First position.
+        start: Option<i64>,
+        /// The position before which it ends.
+        stop: Option<i64>,
+        /// The step, not zero.
+        step: Option<i64>,
+    },
+    /// A whole axis: `:`.
+    Full,
+    /// A new axis of size 1.
+    NewAxis,
+    /// As many whole axes as are left: `...`.
+    Ellipsis,
+    /// Positions of an axis: any integer dtype.
+    Array(Array),
+    /// A bool array over the first axes. Only by itself.
+    Mask(Array),
+}
+
+impl From<Array> for Index {
+    fn from(a: Array) -> Index {
+        if a.dtype() == Dtype::Bool { Index::Mask(a) } else { Index::Array(a) }
+    }
+}
+
+impl From<&Array> for Index {
+    fn from(a: &Array) -> Index {
+        a.clone().into()
+    }
+}
+
+impl From<RangeFull> for Index {
+    fn from(_: RangeFull) -> Index {
+        Index::Full
+    }
+}
+
+/// A position; one beyond all arrays stays beyond them.
+fn place(i: impl TryInto<i64>) -> i64 {
+    i.try_into().unwrap_or(i64::MAX)
+}
+
+macro_rules! from_integers {
+    ($($t:ty)*) => {$(
+        impl From<$t> for Index {
+            fn from(i: $t) -> Index {
+                Index::Int(place(i))
+            }
+        }
+        impl From<Range<$t>> for Index {
+            fn from(r: Range<$t>) -> Index {
+                Index::Slice { start: Some(place(r.start)), stop: Some(place(r.end)), step: None }
+            }
+        }
+        impl From<RangeFrom<$t>> for Index {
+            fn from(r: RangeFrom<$t>) -> Index {
+                Index::Slice { start: Some(place(r.start)), stop: None, step: None }
+            }
+        }
+        impl From<RangeTo<$t>> for Index {
+            fn from(r: RangeTo<$t>) -> Index {
+                Index::Slice { start: None, stop: Some(place(r.end)), step: None }
+            }
+        }
+    )*};
+}
+from_integers! { i32 i64 isize usize }
+
+/// A list of [`Index`] entries: `x.index(&index![0, 1..3, .., &positions])`.
+#[macro_export]
+macro_rules! index {
+    ($($entry:expr),* $(,)?) => { [$($crate::Index::from($entry)),*] };
+}
+
+/// How an update combines with what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Replaces it; where positions repeat, the last one wins.
+    Set,
+    /// Adds.
+    Add,
+    /// Subtracts.
+    Subtract,
+    /// Multiplies.
+    Multiply,
+    /// Multiplies by the reciprocal (which integers truncate, as in MLX: of 2 it is 0).
+    Divide,
+    /// Keeps the smaller.
+    Minimum,
+    /// Keeps the larger.
+    Maximum,
+}
+
+impl Update {
+    /// The scatter's code, and the updates as it takes them.
+    pub(super) fn scatter(self, updates: Array) -> Result<(u32, Array)> {
+        let dtype = updates.dtype();
+        Ok(match self {
+            Update::Set => (kind::SET, updates),
+            Update::Add => (kind::SUM, updates),
+            Update::Subtract => {
+                let zero = Array::scalar(Scalar::from_i64(dtype, 0));
+                (kind::SUM, bin(binary::SUBTRACT, &zero, &updates)?)
+            }
+            // The updates of a division are reciprocals by now.
+            Update::Multiply | Update::Divide => (kind::PROD, updates),
+            Update::Minimum => (kind::MIN, updates),
+            Update::Maximum => (kind::MAX, updates),
+        })
+    }
+
+    /// The same for elements side by side, of one dtype.
+    fn combine(self, old: &Array, updates: Array) -> Result<Array> {
+        let (code, updates) = self.scatter(updates)?;
+        let code = match code {
+            kind::SET => return updates.broadcast_to(old.shape()),
+            kind::SUM => binary::ADD,
+            kind::PROD => binary::MULTIPLY,
+            kind::MIN => binary::MINIMUM,
+            _ => binary::MAXIMUM,
+        };
+        bin(code, old, &updates)
+    }
+}
+
+/// A value for a place of shape `shape`: leading axes of size 1 that are too many are
+/// dropped, the rest is broadcast.
+fn fitted(updates: &Array, shape: &[usize]) -> Result<Array> {
+    let extra = updates.ndim().saturating_sub(shape.len());
+    let ones = updates.shape()[..extra].iter().take_while(|n| **n == 1).count();
+    updates.reshape(&updates.shape()[ones..])?.broadcast_to(shape)
+}
+
+impl Array {
+    /// What `x[entries]` reads: a view for integers and slices, a copy for index
+    /// arrays. Index arrays out of range are clamped, never read beyond the array. A mask by
+    /// itself gives the elements at its true positions, as an axis in place of the mask's: the
+    /// mask is evaluated, since that decides the shape.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for too many entries, boolean masks that do not fit, are beside other
+    /// entries or traced, index arrays that are no integers or cannot be broadcast;
+    /// [`Error::Index`] for an integer out of range.
+    pub fn index(&self, entries: &[Index]) -> Result<Array> {
+        let _home = follow(&[self]);
+        if let [Index::Mask(mask)] = entries {
+            return self.masked(mask);
+        }
+        let plan = Resolved::new(self.shape(), entries, "gather")?;
+        let part = plan.sliced(self, true)?;
+        let shape = plan.result(part.shape());
+        if plan.arrays.is_empty() {
+            let sizes = plan.order.iter().map(|o| o.map_or(Extent::Fixed(1), Extent::own));
+            return if part.shape() == &shape[..] {
+                Ok(part)
+            } else {
+                reshaped(&part, sizes.collect(), &[])
+            };
+        }
+        if let Some(axis) = plan.axes.iter().find(|a| part.shape()[**a as usize] == 0)
+            && shape::size(plan.index_shape()) > 0
+        {
+            return Err(Error::Index(format!("axis {axis} has no elements to index.")));
+        }
+        if let ([positions], true) = (&plan.arrays[..], plan.ints.is_empty()) {
+            return part.take(positions, Some(plan.axes[0] as isize))?.reshape(&shape);
+        }
+        let out = gather(&part, &plan.arrays, &plan.axes)?;
+        // From (index, axes) to (axes before, index, axes after), then without the
+        // axes of size 1 that arrays and integers leave.
+        let k = plan.index_shape().len();
+        let (before, after) = plan.kept();
+        let gone = (0..self.ndim()).filter(|a| !before.contains(a) && !after.contains(a));
+        let order: Vec<isize> = (before.iter().map(|a| k + a))
+            .chain(0..k)
+            .chain(after.iter().map(|a| k + a))
+            .chain(gone.map(|a| k + a))
+            .map(|a| a as isize)
+            .collect();
+        out.transpose_axes(&order)?.reshape(&shape)
+    }
+
+    /// The array after `x[entries] = updates`, `x.at[entries].add(updates)` ...: the
+    /// updates are broadcast to what [`Array::index`] gives, and take the array's
+    /// dtype. A mask by itself takes updates for its true positions, in order, or one for
+    /// all of them; too few are [`Error::Runtime`] when the result is evaluated.
+    ///
+    /// # Errors
+    /// As [`Array::index`], but for masks by themselves; [`Error::Value`] when the
+    /// updates cannot be broadcast or a mask does not fit.
+    pub fn index_update(&self, entries: &[Index], updates: &Array, kind: Update) -> Result<Array> {
+        let _home = follow(&[self, updates]);
+        self.computable("scatter")?;
+        updates.computable("scatter")?;
+        let updates = if kind == Update::Divide {
+            // Before integers lose what is behind the point.
+            let one = Array::scalar(Scalar::from_i64(updates.dtype().to_inexact(), 1));
+            bin(binary::DIVIDE, &one, updates)?.astype(self.dtype())
+        } else {
+            updates.astype(self.dtype())
+        };
+        if let [Index::Mask(mask)] = entries {
+            return self.masked_update(mask, &updates, kind);
+        }
+        let plan = Resolved::new(self.shape(), entries, "scatter")?;
+        if plan.arrays.is_empty() {
+            let (start, stop) = plan.bounds(true);
+            let old = plan.sliced(self, true)?;
+            let new = fitted(&updates, &plan.result(old.shape()))?.reshape(old.shape())?;
+            let new = kind.combine(&old, new)?.astype(self.dtype());
+            return self.slice_update(&new, &start, &stop, &plan.step);
+        }
+        // Integers are index arrays here, so that the array is copied only once.
+        let part = plan.sliced(self, false)?;
+        let (before, after) = plan.kept();
+        let updates = fitted(&updates, &plan.result(part.shape()))?;
+        let moved: Shape = (before.iter().map(|a| part.shape()[*a]))
+            .chain(plan.index_shape().iter().copied())
+            .chain(after.iter().map(|a| part.shape()[*a]))
+            .collect();
+        let new = plan.scattered(&part, updates.reshape(&moved)?, before.len(), kind)?;
+        if plan.whole {
+            return Ok(new);
+        }
+        self.slice_update(&new, &plan.start, &plan.stop, &plan.step)
+    }
+
+    /// That a mask has the shape of the array's first axes.
+    fn check_mask(&self, op: &str, mask: &Array) -> Result<()> {
+        if self.shape().get(..mask.ndim()) == Some(mask.shape()) {
+            return Ok(());
+        }
+        let text = format!(
+            "The boolean mask should have the same shape as the beginning of the indexed array but the mask has shape {} and the array has shape {}",
+            Show(mask.shape()),
+            Show(self.shape())
+        );
+        Err(Error::value(op, text))
+    }
+
+    fn masked(&self, mask: &Array) -> Result<Array> {
+        self.check_mask("index", mask)?;
+        let at = mask.reshape(&[mask.size()])?.nonzero()?;
+        let mut flat = Shape::from_elem(mask.size(), 1);
+        flat.extend_from_slice(&self.shape()[mask.ndim()..]);
+        self.reshape(&flat)?.take(&at[0], Some(0))
+    }
+
+    fn masked_update(&self, mask: &Array, updates: &Array, kind: Update) -> Result<Array> {
+        self.check_mask("masked_scatter", mask)?;
+        let k = mask.ndim();
+        let mut wide = Shape::from_slice(mask.shape());
+        wide.resize(self.ndim(), 1);
+        let condition = mask.reshape(&wide)?;
+        let rest = &self.shape()[k..];
+        let new = match updates.ndim() {
+            n if n <= rest.len() => kind.combine(self, updates.broadcast_to(self.shape())?)?,
+            n if n == rest.len() + 1 => {
+                // The updates of true positions, by the number of the position.
+                let rows = updates.shape()[0];
+                let mut shape = Shape::from_elem(rows, 1);
+                shape.extend_from_slice(rest);
+                let updates = updates.broadcast_to(&shape)?;
+                let mask = mask.flatten(0, -1)?.astype(Dtype::Int32);
+                let count = mask.sum(None, false)?;
+                if rows == 0 {
+                    return Ok(self.enough(&count, 0));
+                }
+                let number = mask.cumsum(Some(0), false, true)?;
+                let number = bin(binary::SUBTRACT, &number, &Array::scalar(1i32))?;
+                let number = bin(binary::MAXIMUM, &number, &Array::scalar(0i32))?;
+                let picked = updates.enough(&count, rows).take(&number, Some(0))?;
+                kind.combine(self, picked.reshape(self.shape())?)?
+            }
+            _ => {
+                return Err(Error::value(
+                    "masked_scatter",
+                    format!(
+                        "Value array shape must be broadcastable with the last {} dimensions of the input; the values have shape {}, the input {}, the mask {}.",
+                        rest.len(),
+                        Show(updates.shape()),
+                        Show(self.shape()),
+                        Show(mask.shape())
+                    ),
+                ));
+            }
+        };
+        where_(&condition, &new.astype(self.dtype()), self)
+    }
+}

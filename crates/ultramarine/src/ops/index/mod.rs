@@ -1,0 +1,9 @@
+//! Reads and writes at positions: index arrays, masks, slices that begin at an array's values.
+
+mod decompose;
+mod dynamic_slice;
+pub(crate) mod gather;
+pub(crate) mod indexing;
+mod resolve;
+pub(crate) mod scatter;
+pub(crate) mod update;

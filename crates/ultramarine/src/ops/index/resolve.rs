@@ -1,0 +1,248 @@
+//! Indices resolved against a shape: views for integers and slices, and where index arrays go.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{
+        index::{
+            gather::{common, gathered, spread},
+            indexing::{Index, Update},
+            scatter::scatter,
+        },
+        rules::shapeless::shapeless,
+    },
+    scalar::Scalar,
+    shape::Shape,
+};
+use ultramarine_abi::schema::scatter as kind;
+
+/// An index resolved against a shape: an entry for each axis, and where new ones are.
+pub(super) struct Resolved {
+    /// `start`, `stop`, `step` for each axis; an integer's slice has size 1, an index
+    /// array's is whole.
+    pub start: Vec<isize>,
+    pub stop: Vec<isize>,
+    pub step: Vec<isize>,
+    /// Whether the slices are all of the array.
+    pub whole: bool,
+    /// Axes with integers, and the integers.
+    pub ints: Vec<(usize, i64)>,
+    /// Index arrays (of one shape and dtype) and their axes.
+    pub arrays: Vec<Array>,
+    pub axes: Vec<u8>,
+    /// Of the result: `None` a new axis, else the axis of the array.
+    pub order: Vec<Option<usize>>,
+    /// Where in `order` the index arrays' dimensions come.
+    pub place: usize,
+}
+
+fn too_many(ndim: usize) -> Error {
+    if ndim == 0 {
+        return Error::Value("too many indices for array: array is 0-dimensional".into());
+    }
+    Error::Value(format!("Too many indices for array with {ndim} dimensions."))
+}
+
+/// A position counted from the start.
+fn within(i: i64, axis: usize, n: usize) -> Result<i64> {
+    let at = if i < 0 { i.saturating_add(n as i64) } else { i };
+    match (0..n as i64).contains(&at) {
+        true => Ok(at),
+        false => {
+            let text = format!("Index {i} is out of bounds for axis {axis} with size {n}.");
+            Err(Error::Index(text))
+        }
+    }
+}
+
+impl Resolved {
+    pub fn new(of: &[usize], entries: &[Index], op: &str) -> Result<Resolved> {
+        let ndim = of.len();
+        let used =
+            entries.iter().filter(|e| !matches!(e, Index::NewAxis | Index::Ellipsis)).count();
+        if used > ndim {
+            return Err(too_many(ndim));
+        }
+        if entries.iter().filter(|e| matches!(e, Index::Ellipsis)).count() > 1 {
+            let text = "An index can only have a single ellipsis (...)";
+            return Err(Error::Value(text.into()));
+        }
+        let mut p = Resolved {
+            start: vec![0; ndim],
+            stop: of.iter().map(|n| *n as isize).collect(),
+            step: vec![1; ndim],
+            whole: true,
+            ints: Vec::new(),
+            arrays: Vec::new(),
+            axes: Vec::new(),
+            order: Vec::new(),
+            place: 0,
+        };
+        // Where in `order` integers and arrays stand.
+        let mut places = Vec::new();
+        let mut axis = 0;
+        for entry in entries {
+            match entry {
+                Index::NewAxis => p.order.push(None),
+                Index::Ellipsis => {
+                    let left = ndim - used;
+                    p.order.extend((axis..axis + left).map(Some));
+                    axis += left;
+                }
+                Index::Full => {
+                    p.order.push(Some(axis));
+                    axis += 1;
+                }
+                Index::Slice { start, stop, step } => {
+                    p.slice(axis, of[axis], *start, *stop, *step)?;
+                    p.order.push(Some(axis));
+                    axis += 1;
+                }
+                // Of the sizes of the moment a position from the end would become one from the start, and the only
+                // element the whole axis.
+                Index::Int(i) if (*i < 0 || of[axis] == 1) && shapeless() => {
+                    within(*i, axis, of[axis])?;
+                    p.arrays.push(Array::scalar(*i));
+                    p.axes.push(axis as u8);
+                    places.push(p.order.len());
+                    axis += 1;
+                }
+                Index::Int(i) => {
+                    p.ints.push((axis, within(*i, axis, of[axis])?));
+                    places.push(p.order.len());
+                    axis += 1;
+                }
+                Index::Array(a) => {
+                    p.arrays.push(a.clone());
+                    p.axes.push(axis as u8);
+                    places.push(p.order.len());
+                    axis += 1;
+                }
+                Index::Mask(_) => {
+                    let text = "Boolean masks beside other indices are not supported.";
+                    return Err(Error::value("index", text));
+                }
+            }
+        }
+        p.order.extend((axis..ndim).map(Some));
+        p.arrays = common(op, &p.arrays)?;
+        if places.windows(2).all(|w| w[0] == w[1]) {
+            p.place = places.first().copied().unwrap_or(0);
+        }
+        Ok(p)
+    }
+
+    fn slice(
+        &mut self,
+        axis: usize,
+        n: usize,
+        start: Option<i64>,
+        stop: Option<i64>,
+        step: Option<i64>,
+    ) -> Result<()> {
+        let step = step.unwrap_or(1);
+        if step == 0 {
+            return Err(Error::Value("slice step cannot be zero".into()));
+        }
+        let n = n as i64;
+        let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+        let place = |p: Option<i64>, missing: i64| match p {
+            None => missing,
+            Some(p) if p < 0 => p.saturating_add(n).clamp(low, high),
+            Some(p) => p.clamp(low, high),
+        };
+        let (first, last) = if step > 0 { (0, n) } else { (n - 1, -1) };
+        let (start, stop) = (place(start, first), place(stop, last));
+        self.whole &= step == 1 && start == 0 && stop == n;
+        // A stop before the first element must not be read as one from the end.
+        self.start[axis] = start as isize;
+        self.stop[axis] = if stop < 0 { isize::MIN } else { stop as isize };
+        self.step[axis] = step as isize;
+        if step < 0 && start < 0 {
+            // Nothing is left of an empty axis.
+            (self.start[axis], self.stop[axis], self.step[axis]) = (0, 0, 1);
+        }
+        Ok(())
+    }
+
+    /// The slices' part of `a`; integers' axes have size 1 if `ints`, else are whole.
+    pub fn sliced(&self, a: &Array, ints: bool) -> Result<Array> {
+        if self.whole && (!ints || self.ints.is_empty()) {
+            return Ok(a.clone());
+        }
+        let (start, stop) = self.bounds(ints);
+        a.slice(&start, &stop, &self.step)
+    }
+
+    pub fn bounds(&self, ints: bool) -> (Vec<isize>, Vec<isize>) {
+        let (mut start, mut stop) = (self.start.clone(), self.stop.clone());
+        if ints {
+            for (axis, at) in &self.ints {
+                (start[*axis], stop[*axis]) = (*at as isize, *at as isize + 1);
+            }
+        }
+        (start, stop)
+    }
+
+    /// Shape of the index arrays together.
+    pub fn index_shape(&self) -> &[usize] {
+        self.arrays.first().map_or(&[], |a| a.shape())
+    }
+
+    /// Axes of the array that stay, before and after the place of the index.
+    pub fn kept(&self) -> (Vec<usize>, Vec<usize>) {
+        let some = |part: &[Option<usize>]| part.iter().flatten().copied().collect();
+        (some(&self.order[..self.place]), some(&self.order[self.place..]))
+    }
+
+    /// `part` with updates of the shape (axes before, index, axes after) combined in.
+    pub fn scattered(
+        &self,
+        part: &Array,
+        updates: Array,
+        before: usize,
+        kind: Update,
+    ) -> Result<Array> {
+        let (code, updates) = kind.scatter(updates)?;
+        if let ([positions], true) = (&self.arrays[..], self.ints.is_empty())
+            && matches!(code, kind::SET | kind::SUM)
+            && let Some(spread) = spread(part.shape(), positions, self.axes[0] as usize)?
+        {
+            let updates = updates.reshape(spread.shape())?;
+            return part.put_axis(&spread, &updates, self.axes[0] as usize, code);
+        }
+        let (k, n) = (self.index_shape().len(), updates.ndim());
+        let order: Vec<isize> = (before..before + k)
+            .chain(0..before)
+            .chain(before + k..n)
+            .map(|a| a as isize)
+            .collect();
+        let updates = updates.transpose_axes(&order)?;
+        let mut axes = self.axes.clone();
+        let mut indices = self.arrays.clone();
+        for (axis, at) in &self.ints {
+            axes.push(*axis as u8);
+            indices.push(constant(*at, self.arrays[0].dtype()));
+        }
+        let indices = common("scatter", &indices)?;
+        let updates = updates.reshape(&gathered(part.shape(), self.index_shape(), &axes))?;
+        scatter(part, &indices, &updates, &axes, code)
+    }
+
+    /// Shape of the result; `sizes` are the axes' after slicing.
+    pub fn result(&self, sizes: &[usize]) -> Shape {
+        let size = |o: &Option<usize>| o.map_or(1, |a| sizes[a]);
+        let (before, after) = self.order.split_at(self.place);
+        (before.iter().map(size))
+            .chain(self.index_shape().iter().copied())
+            .chain(after.iter().map(size))
+            .collect()
+    }
+}
+
+/// A 0-d index, in `dtype` if it holds it.
+fn constant(at: i64, dtype: Dtype) -> Array {
+    let fits = crate::iinfo(dtype).is_some_and(|i| i128::from(at) <= i.max);
+    Array::scalar(Scalar::from_i64(if fits { dtype } else { Dtype::Int64 }, at))
+}

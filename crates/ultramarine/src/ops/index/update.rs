@@ -1,0 +1,126 @@
+//! Updates of views: slices and diagonals written over.
+
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
+        create::fill,
+        rules::{batching, shapeless::cannot},
+        shape::{concatenate::broadcast_constant, reshape::view, slice::slice_view, view::View},
+    },
+    scalar::Scalar,
+    shape::{self, Shape},
+};
+use smallvec::smallvec;
+
+impl Array {
+    /// The array with `update` (broadcast, and converted to its dtype) written over
+    /// `x[start:stop:step]`; places as in [`Array::slice`].
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the update cannot be broadcast to the slice, or the lists'
+    /// lengths are not the number of axes.
+    pub fn slice_update(
+        &self,
+        update: &Array,
+        start: &[isize],
+        stop: &[isize],
+        step: &[isize],
+    ) -> Result<Array> {
+        self.computable("slice_update")?;
+        update.computable("slice_update")?;
+        let (view, shape) = slice_view("slice_update", self.shape(), start, stop, step)?;
+        let update = update.astype(self.dtype()).broadcast_to(&shape)?;
+        if shape.contains(&0) {
+            return Ok(self.clone());
+        }
+        if shape[..] == *self.shape() && step.iter().all(|s| *s > 0) {
+            return Ok(update);
+        }
+        Ok(Update(view).apply(self, &update))
+    }
+
+    /// A 1-d array as the `k`-th diagonal of a matrix of zeros; of a matrix, that
+    /// diagonal.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for other numbers of dimensions.
+    pub fn diag(&self, k: isize) -> Result<Array> {
+        match self.ndim() {
+            1 => {
+                let n = self.size().saturating_add(k.unsigned_abs());
+                shape::check("diag", &[n, n])?;
+                let zeros = fill::filled(Shape::from_elem(n, 2), Scalar::from_i64(self.dtype(), 0));
+                Ok(Update(View::Diagonal { offset: k, a: 0, b: 1 }).apply(&zeros, self))
+            }
+            2 => self.diagonal(k, 0, 1),
+            n => Err(Error::value(
+                "diag",
+                format!("array must be 1-D or 2-D, got array with {n} dimensions."),
+            )),
+        }
+    }
+}
+
+/// Operand 0 with operand 1 written over a view of it (a slice or a diagonal, whose
+/// elements are all different). Operand 1 has the view's shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Update(pub View);
+
+impl Update {
+    /// `base` with the region replaced.
+    pub fn apply(&self, base: &Array, update: &Array) -> Array {
+        let update = broadcast_constant(update);
+        Array::of(self.clone(), &[base, &update], Shape::from_slice(base.shape()), base.dtype())
+    }
+}
+
+impl Rules for Update {
+    fn name(&self) -> &'static str {
+        "slice_update"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let out = call.writable(exec, 0)?;
+        let (shape, dtype) = call.descs[1];
+        let part = self.0.part(&out, shape, dtype);
+        exec.copy(call.operand(1), Operand { value: &part, shape, dtype })?;
+        Ok(out)
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let traced = [r.traced[0]];
+        let part = Refit { traced: &traced, shape: r.traced[1], constants: &[], ..*r };
+        let fitted = self.0.refit(&part)?;
+        if fitted.shape[..] != *r.inputs[1] {
+            return Err(cannot(self.name()));
+        }
+        let Op::View(view) = fitted.op else { return Err(cannot(self.name())) };
+        Ok(Fitted { op: Update(view).into(), ..r.first()? })
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let (c, region) = (v.cotangent, Shape::from_slice(v.primals[1].shape()));
+        let zeros = || fill::filled(region.clone(), Scalar::from_i64(c.dtype(), 0));
+        let base = v.wanted[0].then(|| self.apply(c, &zeros()));
+        let update = v.wanted[1].then(|| view(self.0.clone(), c, region.clone())).transpose()?;
+        Ok(smallvec![base, update])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        if j.tangents.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let part = |i: usize| j.tangents[i].clone().unwrap_or_else(|| j.primals[i].zeros_like());
+        Ok(Some(self.apply(&part(0), &part(1))))
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let operands = batching::all_batched(v)?;
+        let view = self.0.batched(&operands[0].shape()[1..], v.size);
+        Ok((Update(view).apply(&operands[0], &operands[1]), Some(0)))
+    }
+}

@@ -1,0 +1,97 @@
+//! Determinants, by LU factors.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{
+        linalg::{
+            derivatives::{diagonal, safe_inverse},
+            lu::Lu,
+            matrices::sizes,
+        },
+        rules::builders::{bin, like, un},
+    },
+    placement::follow,
+    shape::Show,
+};
+use ultramarine_abi::schema::{binary, unary};
+
+/// The diagonal of U, and the sign of the permutation, in the dtype in which they are computed.
+fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
+    if a.ndim() < 2 {
+        let text = format!(
+            "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
+            a.ndim()
+        );
+        return Err(Error::value(op, text));
+    }
+    let (m, n) = sizes(a);
+    if m != n {
+        let text = format!(
+            "Only defined for square matrices. Received array with shape {}.",
+            Show(a.shape())
+        );
+        return Err(Error::value(op, text));
+    }
+    a.computable(op)?;
+    let _home = follow(&[a]);
+    let dtype = match a.dtype() {
+        d @ (Dtype::Float64 | Dtype::Complex64) => d,
+        _ => Dtype::Float32,
+    };
+    let [lu, pivots, _] = Lu.of(&a.astype(dtype))?;
+    let here = Array::arange(0.0, n as f64, 1.0, Dtype::Uint32)?;
+    let swaps = bin(binary::NOT_EQUAL, &pivots, &here)?.astype(Dtype::Int32);
+    let odd = swaps.sum(Some(&[-1]), false)?.remainder(&Array::scalar(2i32))?;
+    let odd = odd.astype(dtype);
+    let sign = bin(binary::SUBTRACT, &like(&odd, 1.0), &odd.multiply(&like(&odd, 2.0))?)?;
+    Ok((diagonal(&lu)?, sign))
+}
+
+/// The determinants of square matrices `(..., n, n)`: 1 of empty ones. Integers become float32; 16-bit floats
+/// are computed in float32. The derivative needs a matrix that has an inverse.
+///
+/// ```
+/// use ultramarine::{Array, linalg};
+/// let a = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// assert!((linalg::det(&a)?.item::<f32>()? + 2.0).abs() < 1e-6);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Value`] for fewer than two dimensions, or matrices that are not square.
+pub fn det(a: &Array) -> Result<Array> {
+    let (diagonal, sign) = factors("linalg::det", a)?;
+    Ok(diagonal.prod(Some(&[-1]), false)?.multiply(&sign)?.astype(a.dtype().to_inexact()))
+}
+
+/// Signs, and logarithms of the sizes, of determinants: `det = sign * exp(logabsdet)`. The sign is 0, and the
+/// logarithm negative infinity, where a matrix has no inverse. Of complex matrices the sign is a complex number
+/// of size 1.
+///
+/// ```
+/// use ultramarine::{Array, linalg};
+/// let a = Array::from_slice(&[1.0f32, 0.0, 0.0, -1.0], &[2, 2])?;
+/// let (sign, log) = linalg::slogdet(&a)?;
+/// assert_eq!((sign.item::<f32>()?, log.item::<f32>()?), (-1.0, 0.0));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`det`].
+pub fn slogdet(a: &Array) -> Result<(Array, Array)> {
+    let (diagonal, sign) = factors("linalg::slogdet", a)?;
+    let size = diagonal.abs()?;
+    // Unlike a sign that is a number, one on the circle has a derivative.
+    let each = if diagonal.dtype().is_complex() {
+        diagonal.multiply(&safe_inverse(&size)?.astype(diagonal.dtype()))?
+    } else {
+        un(unary::SIGN, &diagonal)
+    };
+    let sign = each.prod(Some(&[-1]), false)?.multiply(&sign)?;
+    let log = un(unary::LOG, &size).sum(Some(&[-1]), false)?;
+    let dtype = a.dtype().to_inexact();
+    let real = crate::ops::linalg::matrices::real_of(dtype);
+    Ok((sign.astype(dtype), log.astype(real)))
+}

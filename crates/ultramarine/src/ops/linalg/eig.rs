@@ -1,0 +1,153 @@
+//! Eigenvalues and eigenvectors of square matrices.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::Result,
+    node::Value,
+    ops::{
+        Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+        linalg::{
+            derivatives::{diagonal, gaps, minus, of_columns, one, real, with_diagonal},
+            inverse::solve,
+            matrices,
+        },
+        matmul::adjoint,
+        rules::{
+            builders::{plus, un, with_axis},
+            multi_output::{ManyJvp, ManyVjp},
+        },
+    },
+    shape::Shape,
+};
+use smallvec::smallvec;
+use ultramarine_abi::schema::{NoAttrs, op, unary};
+
+/// Eigenvalues and eigenvectors `(w, v)` of square matrices: `a v = v diag(w)`.
+///
+/// `a` is `(..., n, n)` of float32, float64 (computed in float64) or complex64; w `(..., n)`, in no
+/// particular order, and v `(..., n, n)` are complex64. The columns of v have norm 1, and their largest
+/// element is real.
+///
+/// ```
+/// use ultramarine::{Array, Complex32, linalg};
+/// let quarter_turn = Array::from_slice(&[0.0f32, -1.0, 1.0, 0.0], &[2, 2])?;
+/// let (w, _v) = linalg::eig(&quarter_turn)?;
+/// let w = w.to_vec::<Complex32>()?;
+/// assert!(w.iter().all(|w| (w.im.abs() - 1.0).abs() < 1e-6));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`crate::Error::Value`] for other dtypes, fewer than two dimensions, or matrices that are not
+/// square. Evaluation fails with [`crate::Error::Runtime`] if an element is infinite or NaN.
+pub fn eig(a: &Array) -> Result<(Array, Array)> {
+    matrices::check_square("linalg::eig", a)?;
+    let [w, v] = Eig.of(a)?;
+    Ok((w, v))
+}
+
+/// The eigenvalues of [`eig`] alone.
+///
+/// # Errors
+/// As [`eig`].
+pub fn eigvals(a: &Array) -> Result<Array> {
+    matrices::check_square("linalg::eigvals", a)?;
+    Eigvals.of(a)
+}
+
+/// Eigenvalues and eigenvectors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eig;
+
+impl Eig {
+    /// Those of square matrices.
+    pub fn of(self, a: &Array) -> Result<[Array; 2]> {
+        let results = smallvec![
+            (matrices::with_last(a, &[matrices::sizes(a).0]), Dtype::Complex64),
+            (Shape::from_slice(a.shape()), Dtype::Complex64),
+        ];
+        matrices::exactly("eig", Array::many(self, &[a], results)?)
+    }
+}
+
+matrices::decomposition! {
+    impl ManyRules for Eig = "eig": EIG, |_| NoAttrs::new(), eig_vjp, eig_jvp
+}
+
+/// Eigenvalues alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eigvals;
+
+impl Eigvals {
+    /// Those of square matrices.
+    pub fn of(self, a: &Array) -> Result<Array> {
+        let shape = matrices::with_last(a, &[matrices::sizes(a).0]);
+        Array::open(self, &[a], shape, Dtype::Complex64)
+    }
+}
+
+impl Rules for Eigvals {
+    fn name(&self) -> &'static str {
+        "eigvals"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.run(exec, op::EIGVALS, &NoAttrs::new(), &[])
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        // As [`eig_vjp`], of eigenvalues alone; the vectors are computed for it.
+        let a = &v.primals[0];
+        let [_, vectors] = Eig.of(a)?;
+        let turned = adjoint(&vectors)?;
+        let inner = with_axis(v.cotangent, v.cotangent.ndim())?.multiply(&turned)?;
+        one(as_operand(&solve(&turned, &inner)?, a.dtype())?)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        // As [`eig_jvp`], of eigenvalues alone.
+        let Some(t) = &j.tangents[0] else { return Ok(None) };
+        let [_, v] = Eig.of(&j.primals[0])?;
+        let inner = solve(&v, &t.astype(v.dtype()).matmul(&v)?)?;
+        Ok(Some(diagonal(&inner)?))
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Ok((self.of(&matrices::mapped(v)?)?, Some(0)))
+    }
+}
+
+/// A complex gradient as one of an operand of this dtype.
+fn as_operand(a: &Array, dtype: Dtype) -> Result<Array> {
+    if dtype.is_complex() { Ok(a.clone()) } else { Ok(a.real()?.astype(dtype)) }
+}
+
+/// `a' = V^-H (diag(w') + conj(F) * (V^H V' - V^H V diag(Re(V^H V')))) V^H`: vectors keep norm 1.
+fn eig_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
+    let (w, vectors) = (&v.outputs[0], &v.outputs[1]);
+    let turned = adjoint(vectors)?;
+    let from_w = v.cotangents[0].as_ref().map(with_diagonal);
+    let from_v = v.cotangents[1].as_ref().map(|c| -> Result<Array> {
+        let inner = turned.matmul(c)?;
+        let length = of_columns(&real(&diagonal(&inner)?)?)?;
+        let inner = minus(&inner, &turned.matmul(vectors)?.multiply(&length)?)?;
+        un(unary::CONJUGATE, &gaps(w)?).multiply(&inner)
+    });
+    let inner = plus(from_w.transpose()?, from_v.transpose()?)?;
+    let Some(inner) = inner else { return Ok(smallvec![None]) };
+    let a = solve(&turned, &inner.matmul(&turned)?)?;
+    one(as_operand(&a, v.primals[0].dtype())?)
+}
+
+/// `dw = diag(V^-1 da V)`, `dV = V (F * (V^-1 da V))` less what would change the vectors' norms.
+fn eig_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    let Some(t) = &j.tangents[0] else { return Ok(vec![None; 2]) };
+    let (w, v) = (&j.outputs[0], &j.outputs[1]);
+    let inner = solve(v, &t.astype(v.dtype()).matmul(v)?)?;
+    let dv = v.matmul(&gaps(w)?.multiply(&inner)?)?;
+    let length = un(unary::CONJUGATE, v).multiply(&dv)?.sum(Some(&[-2]), true)?;
+    let dv = minus(&dv, &v.multiply(&real(&length)?)?)?;
+    Ok(vec![Some(diagonal(&inner)?), Some(dv)])
+}

@@ -1,0 +1,141 @@
+//! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    error::Result,
+    node::Value,
+    ops::{
+        Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+        linalg::{
+            derivatives::{gaps, hermitian, of_columns, one, real_diagonal, with_diagonal},
+            matrices,
+        },
+        matmul::adjoint,
+        rules::{
+            builders::plus,
+            multi_output::{ManyJvp, ManyVjp},
+        },
+    },
+    shape::Shape,
+};
+use smallvec::smallvec;
+use ultramarine_abi::schema::{TriangleAttrs, op};
+
+/// Eigenvalues and eigenvectors `(w, v)` of symmetric (Hermitian) matrices: `a v = v diag(w)`.
+///
+/// `a` is `(..., n, n)` of float32, float64 or complex64, of which the lower, or with `upper` the upper,
+/// triangle is read. w `(..., n)` is real and ascending; the columns of v `(..., n, n)`, of `a`'s dtype, are
+/// orthonormal.
+///
+/// ```
+/// use ultramarine::{Array, linalg};
+/// let a = Array::from_slice(&[2.0f32, 0.0, 0.0, 1.0], &[2, 2])?;
+/// let (w, v) = linalg::eigh(&a, false)?;
+/// assert_eq!(w.to_vec::<f32>()?, [1.0, 2.0]);
+/// assert_eq!(v.shape(), [2, 2]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`crate::Error::Value`] for other dtypes, fewer than two dimensions, or matrices that are not
+/// square. Evaluation fails with [`crate::Error::Runtime`] if an element is infinite or NaN.
+pub fn eigh(a: &Array, upper: bool) -> Result<(Array, Array)> {
+    matrices::check_square("linalg::eigh", a)?;
+    let [w, v] = Eigh { upper }.of(a)?;
+    Ok((w, v))
+}
+
+/// The eigenvalues of [`eigh`] alone.
+///
+/// # Errors
+/// As [`eigh`].
+pub fn eigvalsh(a: &Array, upper: bool) -> Result<Array> {
+    matrices::check_square("linalg::eigvalsh", a)?;
+    EigvalsH { upper }.of(a)
+}
+
+/// Eigenvalues and eigenvectors, from one triangle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eigh {
+    pub upper: bool,
+}
+
+impl Eigh {
+    /// Those of square matrices.
+    pub fn of(self, a: &Array) -> Result<[Array; 2]> {
+        let results = smallvec![
+            (matrices::with_last(a, &[matrices::sizes(a).0]), matrices::real_of(a.dtype())),
+            (Shape::from_slice(a.shape()), a.dtype()),
+        ];
+        matrices::exactly("eigh", Array::many(self, &[a], results)?)
+    }
+}
+
+matrices::decomposition! {
+    impl ManyRules for Eigh = "eigh": EIGH, |by| TriangleAttrs::new(by.upper as u32), eigh_vjp, eigh_jvp
+}
+
+/// Eigenvalues alone, from one triangle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EigvalsH {
+    pub upper: bool,
+}
+
+impl EigvalsH {
+    /// Those of square matrices.
+    pub fn of(self, a: &Array) -> Result<Array> {
+        let shape = matrices::with_last(a, &[matrices::sizes(a).0]);
+        Array::open(self, &[a], shape, matrices::real_of(a.dtype()))
+    }
+}
+
+impl Rules for EigvalsH {
+    fn name(&self) -> &'static str {
+        "eigvalsh"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.run(exec, op::EIGVALSH, &TriangleAttrs::new(self.upper as u32), &[])
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        // As [`eigh_vjp`], of eigenvalues alone; the vectors are computed for it.
+        let [_, vectors] = Eigh { upper: self.upper }.of(&v.primals[0])?;
+        let weights = of_columns(&v.cotangent.astype(vectors.dtype()))?;
+        one(hermitian(&vectors.multiply(&weights)?.matmul(&adjoint(&vectors)?)?)?)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        // As [`eigh_jvp`], of eigenvalues alone.
+        let Some(t) = &j.tangents[0] else { return Ok(None) };
+        let [_, v] = Eigh { upper: self.upper }.of(&j.primals[0])?;
+        Ok(Some(real_diagonal(&adjoint(&v)?.matmul(&hermitian(t)?)?.matmul(&v)?)?))
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Ok((self.of(&matrices::mapped(v)?)?, Some(0)))
+    }
+}
+
+/// `a' = V (diag(w') + F * (V^H V')) V^H`, made Hermitian, `F_ij = 1 / (w_j - w_i)`.
+fn eigh_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
+    let (w, vectors) = (&v.outputs[0], &v.outputs[1]);
+    let from_w = v.cotangents[0].as_ref().map(|c| with_diagonal(&c.astype(vectors.dtype())));
+    let from_v = v.cotangents[1].as_ref().map(|c| -> Result<Array> {
+        gaps(w)?.astype(vectors.dtype()).multiply(&adjoint(vectors)?.matmul(c)?)
+    });
+    let inner = plus(from_w.transpose()?, from_v.transpose()?)?;
+    let Some(inner) = inner else { return Ok(smallvec![None]) };
+    one(hermitian(&vectors.matmul(&inner)?.matmul(&adjoint(vectors)?)?)?)
+}
+
+/// `dw = diag(V^H da V)`, `dV = V (F * (V^H da V))`.
+fn eigh_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    let Some(t) = &j.tangents[0] else { return Ok(vec![None; 2]) };
+    let (w, v) = (&j.outputs[0], &j.outputs[1]);
+    let inner = adjoint(v)?.matmul(&hermitian(t)?)?.matmul(v)?;
+    let turn = gaps(w)?.astype(v.dtype()).multiply(&inner)?;
+    let dw = real_diagonal(&inner)?;
+    Ok(vec![Some(dw), Some(v.matmul(&turn)?)])
+}

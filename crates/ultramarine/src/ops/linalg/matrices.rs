@@ -1,0 +1,146 @@
+//! What the decompositions of matrices share: their checks, shapes, and the batching rule.
+//!
+//! Matrices stand in the last two axes; every leading axis is one of a batch, so a mapped axis
+//! becomes the first of these.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{Vmap, rules::batching::batched},
+    placement::follow,
+    scalar::Scalar,
+    shape::{Shape, Show},
+};
+
+/// Refuses what is no stack of matrices of a dtype that decompositions take.
+pub(crate) fn check(op: &str, a: &Array) -> Result<()> {
+    if a.ndim() < 2 {
+        return Err(Error::value(
+            op,
+            format!(
+                "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
+                a.ndim()
+            ),
+        ));
+    }
+    if !solved(a.dtype()) {
+        return Err(Error::value(
+            op,
+            format!(
+                "Arrays must have type float32, float64 or complex64. Received array with type {}.",
+                a.dtype()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// As [`check`]; refuses matrices that are not square, too.
+pub(crate) fn check_square(op: &str, a: &Array) -> Result<()> {
+    check(op, a)?;
+    let (m, n) = sizes(a);
+    if m != n {
+        return Err(Error::value(
+            op,
+            format!(
+                "Only defined for square matrices. Received array with shape {}.",
+                Show(a.shape())
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether decompositions take the dtype.
+pub(crate) fn solved(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::Float32 | Dtype::Float64 | Dtype::Complex64)
+}
+
+/// Rows and columns of the matrices.
+pub(crate) fn sizes(a: &Array) -> (usize, usize) {
+    (a.shape()[a.ndim() - 2], a.shape()[a.ndim() - 1])
+}
+
+/// The shape of the batch, with `last` behind it.
+pub(crate) fn with_last(a: &Array, last: &[usize]) -> Shape {
+    let mut shape = Shape::from_slice(&a.shape()[..a.ndim() - 2]);
+    shape.extend_from_slice(last);
+    shape
+}
+
+/// float32 for complex64, else the dtype itself.
+pub(crate) fn real_of(dtype: Dtype) -> Dtype {
+    if dtype.is_complex() { Dtype::Float32 } else { dtype }
+}
+
+/// Identity matrices of `n` rows, in the batch and the dtype of `a`.
+pub(crate) fn identities(a: &Array, n: usize) -> Result<Array> {
+    let _home = follow(&[a]);
+    Array::identity(n, a.dtype())?.broadcast_to(&with_last(a, &[n, n]))
+}
+
+/// Zeros of these last axes in the batch of `a`.
+pub(crate) fn nothing(a: &Array, last: &[usize], dtype: Dtype) -> Result<Array> {
+    let _home = follow(&[a]);
+    Array::full(&with_last(a, last), Scalar::from_i64(dtype, 0))
+}
+
+/// The operand with the mapped axis first.
+pub(crate) fn mapped(v: &Vmap<'_>) -> Result<Array> {
+    batched(&v.inputs[0], v.axes[0], v.size)
+}
+
+/// Results whose first axis is the mapped one.
+pub(crate) fn first<const N: usize>(results: [Array; N]) -> Vec<(Array, Option<usize>)> {
+    results.into_iter().map(|a| (a, Some(0))).collect()
+}
+
+/// The results of an operation that has `N` of them.
+pub(crate) fn exactly<const N: usize>(op: &str, results: Vec<Array>) -> Result<[Array; N]> {
+    <[Array; N]>::try_from(results).map_err(|_| Error::runtime(op, "other results than expected"))
+}
+
+/// The rules of a decomposition of several results: its kernel with these attributes, its
+/// derivatives by these functions, and a mapped axis as one more of the batch.
+macro_rules! decomposition {
+    (
+        impl ManyRules for $rules:ident = $name:literal: $op:ident,
+        $attributes:expr, $vjp:ident, $jvp:ident
+    ) => {
+        impl crate::ops::rules::multi_output::ManyRules for $rules {
+            fn name(&self) -> &'static str {
+                $name
+            }
+
+            fn eval(
+                &self,
+                exec: &crate::backend::Exec,
+                call: &crate::ops::Call<'_>,
+                results: &[(Shape, crate::dtype::Dtype)],
+            ) -> Result<Vec<crate::node::Value>> {
+                let attributes: fn(&$rules) -> _ = $attributes;
+                call.run_many(exec, op::$op, &attributes(self), &[], results)
+            }
+
+            fn vjp(
+                &self,
+                v: &crate::ops::rules::multi_output::ManyVjp<'_>,
+            ) -> Result<crate::ops::Cotangents> {
+                $vjp(v)
+            }
+
+            fn jvp(
+                &self,
+                j: &crate::ops::rules::multi_output::ManyJvp<'_>,
+            ) -> Result<Vec<Option<Array>>> {
+                $jvp(j)
+            }
+
+            fn vmap(&self, v: &crate::ops::Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+                Ok(matrices::first(self.of(&matrices::mapped(v)?)?))
+            }
+        }
+    };
+}
+pub(crate) use decomposition;

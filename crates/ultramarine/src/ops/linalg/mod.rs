@@ -1,0 +1,15 @@
+//! Linear algebra: decompositions of matrices, and what is computed from them.
+
+pub(crate) mod cholesky;
+pub(crate) mod cross;
+mod derivatives;
+pub(crate) mod determinant;
+pub(crate) mod eig;
+pub(crate) mod eigh;
+pub(crate) mod inverse;
+pub(crate) mod lu;
+pub(crate) mod matrices;
+pub(crate) mod norm;
+pub(crate) mod qr;
+pub(crate) mod svd;
+pub(crate) mod triangular;

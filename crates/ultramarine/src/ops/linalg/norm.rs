@@ -1,0 +1,193 @@
+//! Norms of vectors and matrices.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{
+        linalg::{matrices::check, svd::SingularValues},
+        reduce::axes_of,
+        rules::builders::{bin, like, un},
+        select::where_,
+    },
+    shape,
+};
+use ultramarine_abi::schema::{binary, unary};
+
+const OP: &str = "linalg::norm";
+
+/// Which norm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NormOrder {
+    /// A number: of vectors `sum(|x|^p)^(1/p)` (the largest and smallest size for infinities, the number
+    /// of elements that are not zero for 0), of matrices the largest (smallest for negative ones) sum of sizes of a
+    /// column for 1, of a row for infinity, and the largest or smallest singular value for 2 and -2.
+    Number(f64),
+    /// Of matrices the root of the sum of squares.
+    Frobenius,
+    /// Of matrices the sum of singular values.
+    Nuclear,
+}
+
+impl From<f64> for NormOrder {
+    fn from(p: f64) -> NormOrder {
+        NormOrder::Number(p)
+    }
+}
+
+/// The sizes of the elements, in a dtype in which they can be summed.
+fn sizes(a: &Array) -> Result<Array> {
+    let sizes = if a.dtype() == Dtype::Bool { a.clone() } else { a.abs()? };
+    Ok(if sizes.dtype().is_inexact() { sizes } else { sizes.astype(Dtype::Float32) })
+}
+
+/// The dtype that MLX gives most norms: the operand's.
+fn finished(norm: Array, a: &Array) -> Array {
+    norm.astype(a.dtype().to_inexact())
+}
+
+/// The root, whose derivative at 0 is 0.
+fn root(squares: &Array) -> Result<Array> {
+    let zero = bin(binary::EQUAL, squares, &like(squares, 0.0))?;
+    let safe = where_(&zero, &like(squares, 1.0), squares)?;
+    where_(&zero, &like(squares, 0.0), &un(unary::SQRT, &safe))
+}
+
+fn euclidean(a: &Array, axes: &[isize], keepdims: bool) -> Result<Array> {
+    root(&un(unary::SQUARE, &sizes(a)?).sum(Some(axes), keepdims)?)
+}
+
+fn of_vectors(a: &Array, p: f64, axes: &[isize], keepdims: bool) -> Result<Array> {
+    if p == 2.0 {
+        return euclidean(a, axes, keepdims);
+    }
+    let size = sizes(a)?;
+    let norm = if p == 0.0 {
+        bin(binary::NOT_EQUAL, &size, &like(&size, 0.0))?.sum(Some(axes), keepdims)?
+    } else if p == 1.0 {
+        size.sum(Some(axes), keepdims)?
+    } else if p == f64::INFINITY {
+        size.max(Some(axes), keepdims)?
+    } else if p == f64::NEG_INFINITY {
+        size.min(Some(axes), keepdims)?
+    } else {
+        let sum = size.power(&like(&size, p))?.sum(Some(axes), keepdims)?;
+        sum.power(&like(&sum, 1.0 / p))?
+    };
+    Ok(finished(norm, a))
+}
+
+/// The singular values of the matrices over two axes, along a last axis.
+fn singular_values(a: &Array, [row, column]: [usize; 2]) -> Result<Array> {
+    let order: Vec<isize> = (0..a.ndim())
+        .filter(|i| *i != row && *i != column)
+        .chain([row, column])
+        .map(|i| i as isize)
+        .collect();
+    let a = a.transpose_axes(&order)?;
+    check("linalg::svd", &a)?;
+    SingularValues.of(&a)
+}
+
+/// Refuses what is no norm of matrices.
+fn known_of_matrices(ord: NormOrder) -> Result<()> {
+    match ord {
+        NormOrder::Number(p) if ![1.0, 2.0, f64::INFINITY].contains(&p.abs()) => {
+            Err(Error::value(OP, format!("Invalid ord {p} for matrix norm.")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn of_matrices(a: &Array, ord: NormOrder, axes: [usize; 2], keepdims: bool) -> Result<Array> {
+    let signed = axes.map(|i| i as isize);
+    let [row, column] = signed;
+    // The largest, or smallest, along one axis of the sums along the other.
+    let sums = |over: isize, of: isize, largest: bool| -> Result<Array> {
+        let sums = sizes(a)?.sum(Some(&[over]), true)?;
+        let most =
+            if largest { sums.max(Some(&[of]), true)? } else { sums.min(Some(&[of]), true)? };
+        Ok(finished(most, a))
+    };
+    let values = || singular_values(a, axes);
+    let (norm, kept) = match ord {
+        NormOrder::Frobenius => return euclidean(a, &signed, keepdims),
+        // The one that MLX leaves real.
+        NormOrder::Nuclear => (values()?.sum(Some(&[-1]), false)?, false),
+        NormOrder::Number(2.0) => (values()?.max(Some(&[-1]), false)?, false),
+        NormOrder::Number(-2.0) => (values()?.min(Some(&[-1]), false)?, false),
+        NormOrder::Number(1.0) => (sums(row, column, true)?, true),
+        NormOrder::Number(-1.0) => (sums(row, column, false)?, true),
+        NormOrder::Number(f64::INFINITY) => (sums(column, row, true)?, true),
+        NormOrder::Number(f64::NEG_INFINITY) => (sums(column, row, false)?, true),
+        NormOrder::Number(_) => return known_of_matrices(ord).map(|()| a.clone()),
+    };
+    let of_values =
+        |norm: Array| Ok(if ord == NormOrder::Nuclear { norm } else { finished(norm, a) });
+    match (kept, keepdims) {
+        (true, false) => norm.squeeze(Some(&signed)),
+        (false, true) => {
+            let mut sorted = signed;
+            sorted.sort_unstable();
+            of_values(norm)?.expand_dims(&sorted)
+        }
+        (false, false) => of_values(norm),
+        (true, true) => Ok(norm),
+    }
+}
+
+/// The norms over one axis, of vectors, or over two, of matrices (rows first). Without `axes` it is that of
+/// the whole array, which has one or two dimensions, or, without `ord`, any number of them. Without `ord` it is
+/// the root of the sum of squares. Integers become float32. Singular values are those of float32, float64 and
+/// complex64.
+///
+/// The derivative of the root of squares at zero is zero, as it is of `|x|` and where several elements are as large:
+/// subgradients.
+///
+/// ```
+/// use ultramarine::{Array, linalg::{NormOrder, norm}};
+/// let a = Array::from_slice(&[3.0f32, -4.0, 0.0, 1.0], &[2, 2])?;
+/// assert_eq!(norm(&a, Some(NormOrder::Number(1.0)), None, false)?.item::<f32>()?, 5.0);
+/// assert_eq!(norm(&a, None, Some(&[1]), false)?.to_vec::<f32>()?, [5.0, 1.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Index`] for an axis out of range; [`Error::Value`] for one that is named twice, more than two axes, an
+/// `ord` that vectors or matrices do not have, or the largest or smallest of nothing.
+pub fn norm(
+    a: &Array,
+    ord: Option<NormOrder>,
+    axes: Option<&[isize]>,
+    keepdims: bool,
+) -> Result<Array> {
+    a.computable(OP)?;
+    let many = || Error::value(OP, "Received too many axes for norm.");
+    let Some(ord) = ord else {
+        if axes.is_some_and(|x| x.len() > 2) {
+            return Err(many());
+        }
+        let named: Vec<isize> = axes_of(a, axes)?.iter().map(|i| *i as isize).collect();
+        return euclidean(a, &named, keepdims);
+    };
+    let all: Vec<isize> = (0..a.ndim() as isize).collect();
+    let axes = axes.unwrap_or(&all);
+    match (ord, axes) {
+        (NormOrder::Number(p), [_]) => of_vectors(a, p, axes, keepdims),
+        (_, [row, column]) => {
+            known_of_matrices(ord)?;
+            axes_of(a, Some(axes))?;
+            let at = |axis: isize| shape::normalize_axis(OP, axis, a.ndim());
+            of_matrices(a, ord, [at(*row)?, at(*column)?], keepdims)
+        }
+        (NormOrder::Number(_), _) => Err(many()),
+        (_, _) => {
+            let name = if ord == NormOrder::Nuclear { "nuc" } else { "fro" };
+            let text = format!(
+                "Norm '{name}' only supported for matrices, but received {} axis/axes.",
+                axes.len()
+            );
+            Err(Error::value(OP, text))
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Systems of linear equations with triangular matrices.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+        linalg::{
+            derivatives::{negated, solved},
+            matrices,
+        },
+        matmul::adjoint,
+        rules::{
+            batching::batched,
+            builders::{plus, with_axis, without_axis},
+        },
+    },
+    shape::{self, Shape, Show},
+};
+use smallvec::smallvec;
+use ultramarine_abi::schema::{TriangleAttrs, op};
+
+/// The solution x of `a x = b` for triangular matrices.
+///
+/// `a` is `(..., n, n)`, of which the lower, or with `upper` the upper, triangle is read; b is `(n)` or
+/// `(..., n, k)`, and x has its shape. Batches are broadcast. Operands are promoted, to float32,
+/// float64 or complex64.
+///
+/// ```
+/// use ultramarine::{Array, linalg};
+/// let a = Array::from_slice(&[2.0f32, 0.0, 1.0, 4.0], &[2, 2])?;
+/// let b = Array::from_slice(&[2.0f32, 9.0], &[2])?;
+/// assert_eq!(linalg::solve_triangular(&a, &b, false)?.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Value`] for other dtypes, `a` that is not square, or shapes that do not fit. Evaluation fails
+/// with [`Error::Runtime`] if a diagonal element is zero.
+pub fn solve_triangular(a: &Array, b: &Array, upper: bool) -> Result<Array> {
+    const OP: &str = "linalg::solve_triangular";
+    check_system(OP, a, b)?;
+    let dtype = a.dtype().promote(b.dtype());
+    let (a, b) = (a.promoted(dtype), b.promoted(dtype));
+    if b.ndim() > 1 {
+        return SolveTriangular { upper }.of(&a, &b);
+    }
+    let x = SolveTriangular { upper }.of(&a, &with_axis(&b, 1)?)?;
+    without_axis(&x, x.ndim() - 1)
+}
+
+/// Refuses operands that are no systems of linear equations, in a dtype in which they are solved.
+pub(crate) fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
+    let few = |which: &str, least: usize, x: &Array| {
+        let text = format!(
+            "{which} input must have >= {least} dimensions. Received array with {} dimensions.",
+            x.ndim()
+        );
+        Error::value(op, text)
+    };
+    if a.ndim() < 2 {
+        return Err(few("First", 2, a));
+    }
+    if b.ndim() < 1 {
+        return Err(few("Second", 1, b));
+    }
+    let (m, n) = matrices::sizes(a);
+    if m != n {
+        let text = format!(
+            "First input must be a square matrix. Received array with shape {}.",
+            Show(a.shape())
+        );
+        return Err(Error::value(op, text));
+    }
+    if b.shape()[b.ndim().saturating_sub(2)] != n {
+        let text = format!(
+            "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+            Show(a.shape()),
+            Show(b.shape())
+        );
+        return Err(Error::value(op, text));
+    }
+    if !matrices::solved(a.dtype().promote(b.dtype())) {
+        let text = format!(
+            "Input arrays must promote to float32, float64 or complex64. Received arrays with type {} and {}.",
+            a.dtype(),
+            b.dtype()
+        );
+        return Err(Error::value(op, text));
+    }
+    Ok(())
+}
+
+/// Solves with one triangle of the first operand; equal batch dimensions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SolveTriangular {
+    pub upper: bool,
+}
+
+impl SolveTriangular {
+    /// The solutions for matrices `(..., n, n)` and `(..., n, k)` of one dtype; batches are broadcast.
+    pub fn of(self, a: &Array, b: &Array) -> Result<Array> {
+        let batch = |x: &Array| Shape::from_slice(&x.shape()[..x.ndim() - 2]);
+        let mut shape = shape::broadcast_shapes(&batch(a), &batch(b))?;
+        let (axes, (n, k)) = (shape.len(), matrices::sizes(b));
+        shape.extend([n, n]);
+        let a = a.broadcast_to(&shape)?;
+        shape[axes + 1] = k;
+        shape::check("linalg::solve_triangular", &shape)?;
+        let b = b.broadcast_to(&shape)?;
+        Array::open(self, &[&a, &b], shape, b.dtype())
+    }
+}
+
+impl Rules for SolveTriangular {
+    fn name(&self) -> &'static str {
+        "solve_triangular"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.run(exec, op::SOLVE_TRIANGULAR, &TriangleAttrs::new(self.upper as u32), &[])
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        // Of `a x = b`: `b' = a^-H x'`, `a' = -b' x^H` in the triangle.
+        let b = solved(&adjoint(&v.primals[0])?, v.cotangent, !self.upper)?;
+        let a = if v.wanted[0] {
+            let full = negated(&b.matmul(&adjoint(v.output)?)?);
+            Some(if self.upper { full.triu(0)? } else { full.tril(0)? })
+        } else {
+            None
+        };
+        Ok(smallvec![a, Some(b)])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        // `dx = a^-1 (db - da x)`.
+        let from_a = match &j.tangents[0] {
+            Some(t) => {
+                let t = if self.upper { t.triu(0)? } else { t.tril(0)? };
+                Some(negated(&t.matmul(j.output)?))
+            }
+            None => None,
+        };
+        let right = plus(j.tangents[1].clone(), from_a)?;
+        right.map(|r| solved(&j.primals[0], &r, self.upper)).transpose()
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let operand = |i: usize| batched(&v.inputs[i], v.axes[i], v.size);
+        Ok((self.of(&operand(0)?, &operand(1)?)?, Some(0)))
+    }
+}

@@ -1,0 +1,51 @@
+//! Matrix products.
+
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    ops::{
+        matmul::Matmul,
+        reduce::Reduce,
+        rules::{
+            builders::{bin, with_axis},
+            decomposition::{Decompose, Ways, complex, parts, wider},
+        },
+    },
+    shape::{self, Shape},
+};
+use ultramarine_abi::schema::{binary, reduce};
+
+/// Most products that are written out.
+const MAX_PRODUCTS: usize = 1 << 22;
+
+/// The ways of a matrix product.
+pub(crate) fn ways(d: &Decompose<'_>, ways: &mut Ways) {
+    let [a, b] = d.inputs else { return };
+    let product =
+        |a: &Array, b: &Array| Array::of(Matmul, &[a, b], Shape::from_slice(d.shape), a.dtype());
+    if let Some(wide) = wider(a.dtype()) {
+        ways.add(Ok(product(&a.astype(wide), &b.astype(wide)).astype(d.dtype)));
+        return;
+    }
+    if d.dtype.is_complex() {
+        let of_parts = || {
+            let ((ar, ai), (br, bi)) = (parts(a)?, parts(b)?);
+            let re = bin(binary::SUBTRACT, &product(&ar, &br), &product(&ai, &bi))?;
+            complex(&re, &bin(binary::ADD, &product(&ar, &bi), &product(&ai, &br))?)
+        };
+        ways.add(of_parts());
+    }
+    ways.add(summed(a, b, d.shape));
+}
+
+/// All products, summed over the inner axis.
+fn summed(a: &Array, b: &Array, out: &[usize]) -> Result<Array> {
+    let n = a.ndim();
+    let inner = a.shape()[n - 1];
+    if shape::size(out).checked_mul(inner).is_none_or(|all| all > MAX_PRODUCTS) {
+        return Err(Error::value("matmul", "too many products to write them out"));
+    }
+    let products = bin(binary::MULTIPLY, &with_axis(a, n)?, &with_axis(b, n - 2)?)?;
+    let sum = Reduce { code: reduce::SUM, axes: 1 << (n - 1) }.of(&products);
+    sum.reshape(out)
+}

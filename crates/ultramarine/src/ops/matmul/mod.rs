@@ -1,0 +1,353 @@
+//! Matrix products.
+
+mod decompose;
+pub(crate) mod einsum;
+mod einsum_path;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        reduce::axes_of,
+        rules::{
+            batching::batched,
+            builders::{flat, plus, un, with_axis, without_axis},
+            shapeless::{Extent, Extents, broadcast_by, reshaped},
+        },
+    },
+    scalar::Scalar,
+    shape::{self, Shape, Show},
+};
+use smallvec::smallvec;
+use ultramarine_abi::schema::{NoAttrs, op, unary};
+
+/// The product of two stacks of matrices of one dtype and at least two dimensions.
+fn product(a: &Array, b: &Array) -> Result<Array> {
+    let (ra, rb) = (a.ndim(), b.ndim());
+    let (m, k, n) = (a.shape()[ra - 2], a.shape()[ra - 1], b.shape()[rb - 1]);
+    if rb == 2 && ra > 2 {
+        // One product with all rows, instead of a small one for each matrix.
+        let rows = smallvec![Extent::Product(0, ra as u8 - 1), Extent::own(ra - 1)];
+        let rows = product(&reshaped(a, rows, &[])?, b)?;
+        let sizes = (0..ra - 1).map(Extent::partner).chain([Extent::own(1)]).collect();
+        return reshaped(&rows, sizes, &[a]);
+    }
+    let mut shape = shape::broadcast_shapes(&a.shape()[..ra - 2], &b.shape()[..rb - 2])?;
+    let batch = shape.len();
+    shape.extend([m, k]);
+    let (left, right) = (a, b);
+    let a = broadcast_by(left, leading(&shape, left, right), &[right])?;
+    (shape[batch], shape[batch + 1]) = (k, n);
+    let b = broadcast_by(right, leading(&shape, right, left), &[left])?;
+    shape[batch] = m;
+    shape::check("matmul", &shape)?;
+    if k == 0 {
+        return Array::full(&shape, Scalar::from_i64(a.dtype(), 0));
+    }
+    Array::try_of(Matmul, &[&a, &b], shape, a.dtype())
+}
+
+/// The sizes of `a`'s matrices broadcast to those of leading dimensions of `shape`, which may be `b`'s.
+fn leading(shape: &[usize], a: &Array, b: &Array) -> Extents {
+    let of = |x: &Array, i: usize| (i + x.ndim()).checked_sub(shape.len());
+    let size = |i: usize| match (of(a, i), of(b, i)) {
+        (Some(own), _) if i + 2 >= shape.len() || a.shape()[own] == shape[i] => Extent::own(own),
+        (_, Some(other)) => Extent::partner(other),
+        _ => Extent::Fixed(shape[i]),
+    };
+    (0..shape.len()).map(size).collect()
+}
+
+/// Matrix product with MLX's rules for the operands' ranks; errors name `op`.
+fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Array> {
+    if a.ndim() == 0 || b.ndim() == 0 {
+        return Err(Error::value(
+            op,
+            "Got 0 dimension input. Inputs must have at least one dimension.",
+        ));
+    }
+    let left = if a.ndim() == 1 { with_axis(a, 0)? } else { a.clone() };
+    let right = if b.ndim() == 1 { with_axis(b, 1)? } else { b.clone() };
+    if left.shape()[left.ndim() - 1] != right.shape()[right.ndim() - 2] {
+        return Err(Error::value(
+            op,
+            format!(
+                "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+                Show(left.shape()),
+                Show(right.shape())
+            ),
+        ));
+    }
+    let mut out = product(&left.promoted(dtype), &right.promoted(dtype))?;
+    if a.ndim() == 1 {
+        out = without_axis(&out, out.ndim() - 2)?;
+    }
+    if b.ndim() == 1 {
+        out = without_axis(&out, out.ndim() - 1)?;
+    }
+    Ok(out)
+}
+
+/// `alpha * (a @ b) + beta * c`.
+///
+/// # Errors
+/// As [`Array::matmul`]; [`Error::Value`] when `c` cannot be broadcast to the product.
+pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<Array> {
+    let dtype = c.dtype().promote(a.dtype()).promote(b.dtype());
+    [c, a, b].into_iter().try_for_each(|x| x.computable("addmm"))?;
+    if !dtype.is_inexact() && a.ndim() > 0 && b.ndim() > 0 {
+        return Err(Error::value(
+            "addmm",
+            format!(
+                "Only real floating point types are supported but {}, {} and {} were provided which results in {dtype}, which is not a real floating point type.",
+                c.dtype(),
+                a.dtype(),
+                b.dtype()
+            ),
+        ));
+    }
+    let product = multiply_matrices("addmm", a, b, dtype)?;
+    let shape = shape::broadcast_shapes(c.shape(), product.shape())?;
+    if shape[..] != *product.shape() {
+        return Err(Error::value("addmm", "input c must broadcast to the output shape"));
+    }
+    let scaled = |x: &Array, by: f64| -> Result<Array> {
+        if by == 1.0 {
+            return Ok(x.clone());
+        }
+        x.multiply(&Array::scalar(Scalar::from_f64(dtype, by)))
+    };
+    scaled(&product, alpha)?.add(&scaled(&c.promoted(dtype), beta)?)
+}
+
+impl Array {
+    /// The matrix product. A 1-d first operand counts as a row, a 1-d second one as a
+    /// column; leading dimensions are broadcast.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for 0-d operands, inner sizes that differ, or integers.
+    pub fn matmul(&self, other: &Array) -> Result<Array> {
+        let dtype = self.dtype().promote(other.dtype());
+        [self, other].into_iter().try_for_each(|x| x.computable("matmul"))?;
+        if !dtype.is_inexact() && self.ndim() > 0 && other.ndim() > 0 {
+            return Err(Error::value(
+                "matmul",
+                format!(
+                    "Only inexact types are supported but {} and {} were provided which results in {dtype}, which is not a floating point type.",
+                    self.dtype(),
+                    other.dtype()
+                ),
+            ));
+        }
+        multiply_matrices("matmul", self, other, dtype)
+    }
+
+    /// Sums of products over the last axes; with a 0-d operand the plain product.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the last axes differ in size; else as [`Array::matmul`].
+    pub fn inner(&self, other: &Array) -> Result<Array> {
+        if self.ndim() == 0 || other.ndim() == 0 {
+            return self.multiply(other);
+        }
+        if self.shape().last() != other.shape().last() {
+            return Err(Error::value("inner", "a and b must have the same last dimension."));
+        }
+        self.tensordot_axes(other, &[-1], &[-1])
+    }
+
+    /// The products of all pairs of elements of the flattened operands, in a matrix.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the result is too large.
+    pub fn outer(&self, other: &Array) -> Result<Array> {
+        self.reshape(&[self.size(), 1])?.multiply(&flat(other)?)
+    }
+
+    /// The Kronecker product: every element of `self` times all of `other`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the result is too large or has too many dimensions.
+    pub fn kron(&self, other: &Array) -> Result<Array> {
+        let ndim = self.ndim().max(other.ndim());
+        let padded = |a: &Array| -> Shape {
+            let mut shape = Shape::from_elem(1, ndim - a.ndim());
+            shape.extend_from_slice(a.shape());
+            shape
+        };
+        let (a, b) = (padded(self), padded(other));
+        let pairs = |even: &dyn Fn(usize) -> usize, odd: &dyn Fn(usize) -> usize| -> Shape {
+            (0..ndim).flat_map(|i| [even(i), odd(i)]).collect()
+        };
+        let left = self.reshape(&pairs(&|i| a[i], &|_| 1))?;
+        let right = other.reshape(&pairs(&|_| 1, &|i| b[i]))?;
+        let flat: Shape = (0..ndim).map(|i| a[i].saturating_mul(b[i])).collect();
+        shape::check("kron", &flat)?;
+        left.multiply(&right)?.reshape(&flat)
+    }
+
+    /// Sums of products over the last `axes` axes of `self` and the first of `other`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when there are not that many axes, or their sizes differ.
+    pub fn tensordot(&self, other: &Array, axes: isize) -> Result<Array> {
+        if axes < 0 {
+            return Err(Error::value("tensordot", "axis must be greater or equal to 0."));
+        }
+        if axes as usize > self.ndim().min(other.ndim()) {
+            return Err(Error::value(
+                "tensordot",
+                "axis must be less than the number of dimensions of a and b.",
+            ));
+        }
+        let left: Vec<isize> = (self.ndim() as isize - axes..self.ndim() as isize).collect();
+        let right: Vec<isize> = (0..axes).collect();
+        self.tensordot_axes(other, &left, &right)
+    }
+
+    /// Sums of products over pairs of axes: `left[i]` of `self` with `right[i]` of `other`.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] when sizes or the
+    /// numbers of axes differ, or an axis is named twice.
+    pub fn tensordot_axes(&self, other: &Array, left: &[isize], right: &[isize]) -> Result<Array> {
+        if left.len() != right.len() {
+            return Err(Error::value("tensordot", "axes must have the same size."));
+        }
+        let normal = |a: &Array, axes: &[isize]| -> Result<Vec<usize>> {
+            axes_of(a, Some(axes))?;
+            axes.iter().map(|x| shape::normalize_axis("tensordot", *x, a.ndim())).collect()
+        };
+        let (l, r) = (normal(self, left)?, normal(other, right)?);
+        if l.iter().zip(&r).any(|(i, j)| self.shape()[*i] != other.shape()[*j]) {
+            return Err(Error::value(
+                "tensordot",
+                "a and b must have the same shape on the contracted axes.",
+            ));
+        }
+        let free = |a: &Array, axes: &[usize]| -> Vec<usize> {
+            (0..a.ndim()).filter(|i| !axes.contains(i)).collect()
+        };
+        let (fl, fr) = (free(self, &l), free(other, &r));
+        let order = |x: &[usize], y: &[usize]| -> Vec<isize> {
+            x.iter().chain(y).map(|i| *i as isize).collect()
+        };
+        let k: usize = l.iter().map(|i| self.shape()[*i]).product();
+        let m: usize = fl.iter().map(|i| self.shape()[*i]).product();
+        let n: usize = fr.iter().map(|i| other.shape()[*i]).product();
+        let a = self.transpose_axes(&order(&fl, &l))?.reshape(&[m, k])?;
+        let b = other.transpose_axes(&order(&r, &fr))?.reshape(&[k, n])?;
+        let shape: Shape = (fl.iter().map(|i| self.shape()[*i]))
+            .chain(fr.iter().map(|i| other.shape()[*i]))
+            .collect();
+        a.matmul(&b)?.reshape(&shape)
+    }
+
+    /// Sums of products along `axis` (of `self`'s complex conjugate).
+    ///
+    /// # Errors
+    /// [`Error::Value`] for 0-d operands or shapes that differ there, [`Error::Index`]
+    /// for an axis out of range.
+    pub fn vecdot(&self, other: &Array, axis: isize) -> Result<Array> {
+        let (n, least) = (self.ndim().max(other.ndim()), self.ndim().min(other.ndim()));
+        if least == 0 {
+            return Err(Error::value("vecdot", "inputs must be at least 1D."));
+        }
+        let Some(at) = shape::from_start(axis, n) else {
+            return Err(Error::index("vecdot", "axis is out of bounds."));
+        };
+        if at >= least {
+            return Err(Error::value("vecdot", "axis is out of bounds."));
+        }
+        // Counted from the end, where shapes are aligned.
+        let along = |x: &Array| x.shape().get((x.ndim() + at).wrapping_sub(n)).copied();
+        if along(self) != along(other) {
+            let (a, b) = (Show(self.shape()), Show(other.shape()));
+            let text = format!("axis {axis} must have one size in both, got shapes {a} and {b}.");
+            return Err(Error::value("vecdot", text));
+        }
+        let a = if self.dtype().is_complex() { un(unary::CONJUGATE, self) } else { self.clone() };
+        a.multiply(other)?.sum(Some(&[at as isize]), false)
+    }
+}
+
+/// Products of matrices in the last two axes; equal batch dimensions.
+#[derive(Clone, Debug)]
+pub(crate) struct Matmul;
+
+/// The transposed matrices, conjugated if complex.
+pub(crate) fn adjoint(a: &Array) -> Result<Array> {
+    let t = transposed(a)?;
+    Ok(if t.dtype().is_complex() { un(unary::CONJUGATE, &t) } else { t })
+}
+
+fn transposed(a: &Array) -> Result<Array> {
+    let n = a.ndim() as isize;
+    let mut order: Vec<isize> = (0..n).collect();
+    order.swap(n as usize - 1, n as usize - 2);
+    a.transpose_axes(&order)
+}
+
+impl Rules for Matmul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.run(exec, op::MATMUL, &NoAttrs::new(), &[])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let (a, b, n) = (r.inputs[0], r.inputs[1], r.shape.len());
+        if a[n - 1] != b[n - 2] || a[..n - 2] != b[..n - 2] {
+            return Err(Error::value(
+                "matmul",
+                format!(
+                    "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+                    Show(a),
+                    Show(b)
+                ),
+            ));
+        }
+        let mut shape = Shape::from_slice(a);
+        shape[n - 1] = b[n - 1];
+        r.same(shape)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let (a, b, ct) = (&v.primals[0], &v.primals[1], v.cotangent);
+        let left = v.wanted[0].then(|| product(ct, &adjoint(b)?)).transpose()?;
+        let right = v.wanted[1].then(|| product(&adjoint(a)?, ct)).transpose()?;
+        Ok(smallvec![left, right])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let (a, b) = (&j.primals[0], &j.primals[1]);
+        let left = j.tangents[0].as_ref().map(|t| product(t, b)).transpose()?;
+        let right = j.tangents[1].as_ref().map(|t| product(a, t)).transpose()?;
+        plus(left, right)
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        decompose::ways(d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let (a, b) = (&v.inputs[0], &v.inputs[1]);
+        let out = match (v.axes[0], v.axes[1]) {
+            (None, None) => return Ok((product(a, b)?, None)),
+            // Shared matrices: the mapped axis joins the rows, or the columns.
+            (Some(i), None) if b.ndim() == 2 => product(&batched(a, Some(i), v.size)?, b)?,
+            (None, Some(i)) if a.ndim() == 2 => {
+                let rows = product(&transposed(&batched(b, Some(i), v.size)?)?, &transposed(a)?)?;
+                transposed(&rows)?
+            }
+            (i, j) => product(&batched(a, i, v.size)?, &batched(b, j, v.size)?)?,
+        };
+        Ok((out, Some(0)))
+    }
+}

@@ -1,0 +1,134 @@
+//! Rotary position embeddings: [`crate::fast::rope`]. [`rotation`] has the operation, which takes cosines and sines.
+
+mod rotation;
+
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    ops::{
+        nn::rope::rotation::{Rotation, inner},
+        rules::builders::{bin, like, un, with_axis},
+    },
+};
+use ultramarine_abi::schema::{binary, unary};
+
+/// Attributes of [`rope`].
+#[derive(Clone, Copy, Debug)]
+pub struct Rope {
+    /// Number of elements of the last axis that rotate; the rest stays.
+    pub dims: isize,
+    /// Pairs are neighbours; else the first half is paired with the second.
+    pub traditional: bool,
+    /// Pair `i` of `n` rotates by `base^(-i / n)` for each position, unless there are frequencies.
+    pub base: Option<f64>,
+    /// Factor of the positions.
+    pub scale: f64,
+}
+
+fn wrong<T>(text: String) -> Result<T> {
+    Err(Error::value("rope", text))
+}
+
+/// Checks the arguments; returns the number of pairs.
+fn checked(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Result<usize> {
+    a.computable("rope")?;
+    if a.ndim() < 3 {
+        let text = "Input must have at least 3 dimensions but got input with";
+        return wrong(format!("{text} {} dimensions.", a.ndim()));
+    }
+    if !a.dtype().is_floating() {
+        return wrong(format!("Input must be a floating type but got {}.", a.dtype().name()));
+    }
+    let (dims, last) = (how.dims, a.shape()[a.ndim() - 1]);
+    if dims <= 0 {
+        return wrong(format!("dims must be positive but got {dims}."));
+    }
+    if dims % 2 != 0 {
+        return wrong(format!("dims must be even but got {dims}."));
+    }
+    if dims as usize > last {
+        let text = "dims must not exceed the input's last dimension";
+        return wrong(format!("{text} ({last}) but got {dims}."));
+    }
+    if offset.ndim() > 1 {
+        let text = "offset must have at most one dimension but has shape";
+        return wrong(format!("{text} {:?}.", offset.shape()));
+    }
+    if offset.size() != 1 && offset.size() != a.shape()[0] {
+        let text = format!("offset must be a scalar or vector with {} elements", a.shape()[0]);
+        return wrong(format!("{text} but has shape {:?}.", offset.shape()));
+    }
+    if !offset.dtype().is_integer() {
+        return wrong(format!("offset must be an integer but got type {}.", offset.dtype().name()));
+    }
+    let pairs = dims as usize / 2;
+    match (how.base, freqs) {
+        (Some(_), Some(_)) => wrong("Only one of base or freqs can have a value.".into()),
+        (None, None) => wrong("Neither base nor freqs has a value.".into()),
+        (None, Some(freqs)) if *freqs.shape() != [pairs] => wrong(format!(
+            "freqs must be one dimensional with size {pairs} but got shape {:?}.",
+            freqs.shape()
+        )),
+        _ => Ok(pairs),
+    }
+}
+
+/// Rotates pairs of elements of the last axis by angles that grow with the position, which is the index along the axis
+/// before it. Computed in float32 for halves.
+///
+/// `offset` is the first position, or one for each element of the first axis. `freqs` are positions for an angle of 1.
+///
+/// # Errors
+/// [`Error::Value`] when `a` has fewer than three axes or no floating dtype, `dims` is not even, not positive or more than
+/// there are, the offset is no integer or integers, or not one of base and frequencies is given.
+pub fn rope(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Result<Array> {
+    let pairs = checked(a, how, offset, freqs)?;
+    let inner = inner(a.dtype());
+    let times = |a: &Array, b: &Array| bin(binary::MULTIPLY, a, b);
+
+    let line = |n: usize| Array::arange(0.0, n as f64, 1.0, inner);
+    let mut first = offset.astype(inner);
+    if offset.size() == 1 {
+        first = first.reshape::<usize>(&[])?;
+    } else {
+        while first.ndim() < a.ndim() - 1 {
+            first = with_axis(&first, first.ndim())?;
+        }
+    }
+    let positions = bin(binary::ADD, &line(a.shape()[a.ndim() - 2])?, &first)?;
+    let positions = times(&positions, &like(&positions, how.scale))?;
+    let steps = match freqs {
+        Some(freqs) => un(unary::RECIPROCAL, &freqs.astype(inner)),
+        None => {
+            let (line, step) = (line(pairs)?, -how.base.unwrap_or(1.0).ln() / pairs as f64);
+            un(unary::EXP, &times(&line, &like(&line, step))?)
+        }
+    };
+    let angles = times(&with_axis(&positions, positions.ndim())?, &steps)?;
+    let (cos, sin) = (un(unary::COS, &angles), un(unary::SIN, &angles));
+
+    Rotation { pairs, traditional: how.traditional, inverse: false }.of(a, &cos, &sin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs rotate by the position, the second pair by a tenth of it; elements behind them stay.
+    #[test]
+    fn pairs_rotate() -> Result<()> {
+        let a = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0], &[1, 1, 5])?;
+        for (traditional, pairs) in [(true, [(0, 1), (2, 3)]), (false, [(0, 2), (1, 3)])] {
+            let how = Rope { dims: 4, traditional, base: Some(100.0), scale: 1.0 };
+            let rotated = rope(&a, how, &Array::from_slice(&[3i32], &[1])?, None)?;
+            let (x, y) = (a.to_vec::<f32>()?, rotated.to_vec::<f32>()?);
+            for ((i, k), angle) in pairs.into_iter().zip([3.0f32, 0.3]) {
+                let (sin, cos) = angle.sin_cos();
+                assert!((y[i] - (x[i] * cos - x[k] * sin)).abs() < 1e-5, "{y:?}");
+                assert!((y[k] - (x[i] * sin + x[k] * cos)).abs() < 1e-5, "{y:?}");
+            }
+            assert_eq!(y[4], 5.0);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,346 @@
+//! The rotation of rope as an operation, for devices that have a kernel for it. Elsewhere ([`Rotation::of_parts`]) it is
+//! made of simpler operations, which fuse with their neighbours.
+
+use crate::{
+    array::Array,
+    backend::{self, Exec},
+    devices,
+    dtype::Dtype,
+    error::Result,
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, Ways,
+        rules::{
+            batching,
+            builders::{bin, plus, slice_axis, un},
+            shapeless::{Extent, broadcast_by, shapeless, zeros_like},
+        },
+        shape::{
+            concatenate::{concatenate, stack},
+            view::View,
+        },
+    },
+    placement,
+    shape::Shape,
+};
+use smallvec::SmallVec;
+use ultramarine_abi::schema::{RopeAttrs, binary, op, unary};
+
+/// Rotates pairs of elements of the last axis. The operands are x, and the cosines and sines of the angles, which have
+/// the shape of x but for the last axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rotation {
+    /// Number of pairs; elements behind them stay.
+    pub pairs: usize,
+    /// Pairs are neighbours; else the first half is paired with the second.
+    pub traditional: bool,
+    /// By the opposite angles.
+    pub inverse: bool,
+}
+
+/// The dtype of the computation: float32 for halves.
+pub(crate) fn inner(dtype: Dtype) -> Dtype {
+    if dtype.size() == 2 { Dtype::Float32 } else { dtype }
+}
+
+fn times(a: &Array, b: &Array) -> Result<Array> {
+    bin(binary::MULTIPLY, a, b)
+}
+
+impl Rotation {
+    /// Rotates `a`; cosines and sines are in [`inner`] of its dtype, and broadcast to it but for the last axis.
+    ///
+    /// # Errors
+    /// When there is no place for the operation.
+    pub fn of(self, a: &Array, cos: &Array, sin: &Array) -> Result<Array> {
+        if !self.is_native(a)? {
+            return self.of_parts(a, cos, sin);
+        }
+        let (cos, sin) = (self.spread(cos, a)?, self.spread(sin, a)?);
+        self.node(a, &cos, &sin)
+    }
+
+    fn node(self, a: &Array, cos: &Array, sin: &Array) -> Result<Array> {
+        Array::open(self, &[a, cos, sin], Shape::from_slice(a.shape()), a.dtype())
+    }
+
+    /// Cosines or sines for all of `a`, which stay what they are in memory.
+    fn spread(self, table: &Array, a: &Array) -> Result<Array> {
+        let last = a.ndim() - 1;
+        let mut shape = Shape::from_slice(a.shape());
+        shape[last] = self.pairs;
+        if *table.shape() == *shape {
+            return Ok(table.clone());
+        }
+        if shapeless() {
+            let mut extents: SmallVec<[Extent; 4]> = (0..last).map(Extent::partner).collect();
+            extents.push(Extent::Fixed(self.pairs));
+            return broadcast_by(table, extents, &[a]);
+        }
+        Array::try_of(View::Broadcast, &[table], shape, table.dtype())
+    }
+
+    /// Whether the device where it will run has a kernel for it.
+    fn is_native(self, a: &Array) -> Result<bool> {
+        if backend::gpus().is_empty() || a.size() == 0 {
+            return Ok(false);
+        }
+        let place = placement::place(&Op::open(self), &[a])?;
+        let device = devices::get(place.stream.device)?;
+        let (own, table) = ((a.dtype(), a.ndim()), (inner(a.dtype()), a.ndim()));
+        let Some(attributes) = self.attributes_of() else { return Ok(false) };
+        let asked = || device.offers(op::ROPE, &attributes, &[own, table, table], &[own]);
+        Ok(!device.is_host() && asked().unwrap_or(false))
+    }
+
+    fn attributes_of(self) -> Option<RopeAttrs> {
+        let pairs = u32::try_from(self.pairs).ok()?;
+        Some(RopeAttrs::new(pairs, self.traditional.into(), self.inverse.into()))
+    }
+
+    /// The same in ordinary operations.
+    fn of_parts(self, a: &Array, cos: &Array, sin: &Array) -> Result<Array> {
+        let (x, y) = self.halves(a)?;
+        let (left, right) = self.rotated((&x, &y), cos, sin)?;
+        self.joined(&left.astype(a.dtype()), &right.astype(a.dtype()), || self.rest(a))
+    }
+
+    /// The elements on the left and on the right of all pairs, in [`inner`] of the dtype.
+    fn halves(self, a: &Array) -> Result<(Array, Array)> {
+        let (axis, pairs) = (a.ndim() - 1, self.pairs);
+        let (x, y) = match self.traditional {
+            true => (a.along(axis, 0, 2 * pairs, 2)?, a.along(axis, 1, 2 * pairs, 2)?),
+            false => (slice_axis(a, axis, 0, pairs)?, slice_axis(a, axis, pairs, pairs)?),
+        };
+        let dtype = inner(a.dtype());
+        Ok((x.astype(dtype), y.astype(dtype)))
+    }
+
+    fn rotated(self, (x, y): (&Array, &Array), cos: &Array, sin: &Array) -> Result<(Array, Array)> {
+        let (xc, ys, xs, yc) = (times(x, cos)?, times(y, sin)?, times(x, sin)?, times(y, cos)?);
+        Ok(match self.inverse {
+            false => (bin(binary::SUBTRACT, &xc, &ys)?, bin(binary::ADD, &xs, &yc)?),
+            true => (bin(binary::ADD, &xc, &ys)?, bin(binary::SUBTRACT, &yc, &xs)?),
+        })
+    }
+
+    /// The elements behind the pairs, if any.
+    fn rest(self, a: &Array) -> Result<Option<Array>> {
+        let (axis, dims) = (a.ndim() - 1, 2 * self.pairs);
+        let left = a.shape()[axis] - dims;
+        (left > 0).then(|| slice_axis(a, axis, dims, left)).transpose()
+    }
+
+    /// Pairs and the elements behind them together.
+    fn joined(
+        self,
+        left: &Array,
+        right: &Array,
+        rest: impl FnOnce() -> Result<Option<Array>>,
+    ) -> Result<Array> {
+        let mut parts = match self.traditional {
+            true => vec![stack(&[left.clone(), right.clone()], -1)?.flatten(-2, -1)?],
+            false => vec![left.clone(), right.clone()],
+        };
+        parts.extend(rest()?);
+        concatenate(&parts, -1)
+    }
+}
+
+impl Rules for Rotation {
+    fn name(&self) -> &'static str {
+        "rope"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        match self.attributes_of() {
+            Some(attributes) => call.run(exec, op::ROPE, &attributes, &[]),
+            None => Err(exec.refuse(self.name())),
+        }
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        ways.add(self.of_parts(&d.inputs[0], &d.inputs[1], &d.inputs[2]));
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let (cos, sin) = (&v.primals[1], &v.primals[2]);
+        let back = Rotation { inverse: !self.inverse, ..*self };
+        let of_x = v.wanted[0].then(|| back.node(v.cotangent, cos, sin)).transpose()?;
+        let mut all: Cotangents = Cotangents::from_iter([of_x, None, None]);
+        if v.wanted[1] || v.wanted[2] {
+            let ((x, y), (l, r)) = (self.halves(&v.primals[0])?, self.halves(v.cotangent)?);
+            if v.wanted[1] {
+                all[1] = Some(bin(binary::ADD, &times(&l, &x)?, &times(&r, &y)?)?);
+            }
+            if v.wanted[2] {
+                let (up, down) = (times(&r, &x)?, times(&l, &y)?);
+                let (up, down) = if self.inverse { (down, up) } else { (up, down) };
+                all[2] = Some(bin(binary::SUBTRACT, &up, &down)?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let of = |i: usize| j.tangents[i].as_ref();
+        let (cos, sin) = (&j.primals[1], &j.primals[2]);
+        let of_x = of(0).map(|t| self.node(t, cos, sin)).transpose()?;
+        if of(1).is_none() && of(2).is_none() {
+            return Ok(of_x);
+        }
+        // The tangents rotate pairs; elements behind them have none.
+        let a = &j.primals[0];
+        let (x, y) = self.halves(a)?;
+        let sin = of(2).map(|t| if self.inverse { un(unary::NEGATIVE, t) } else { t.clone() });
+        let product = |a: &Array, t: Option<&Array>| t.map(|t| times(a, t)).transpose();
+        let minus = product(&y, sin.as_ref())?.map(|t| un(unary::NEGATIVE, &t));
+        let left = plus(product(&x, of(1))?, minus)?;
+        let right = plus(product(&x, sin.as_ref())?, product(&y, of(1))?)?;
+        let (Some(left), Some(right)) = (left, right) else { return Ok(of_x) };
+        let rest = || Ok(self.rest(a)?.map(|rest| zeros_like(&rest, a.dtype())));
+        let of_angles = self.joined(&left.astype(a.dtype()), &right.astype(a.dtype()), rest)?;
+        plus(of_x, Some(of_angles))
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let operands = batching::all_batched(v)?;
+        Ok((self.node(&operands[0], &operands[1], &operands[2])?, Some(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::assert_near;
+    use crate::transforms;
+
+    const ALL: [Rotation; 4] = [
+        Rotation { pairs: 2, traditional: false, inverse: false },
+        Rotation { pairs: 2, traditional: true, inverse: false },
+        Rotation { pairs: 1, traditional: false, inverse: true },
+        Rotation { pairs: 2, traditional: true, inverse: true },
+    ];
+
+    fn sample(shape: &[usize]) -> Result<Array> {
+        let n: usize = shape.iter().product();
+        let values: Vec<f32> = (0..n).map(|i| (i * i % 7) as f32 / 3.0 - 1.0).collect();
+        Array::from_slice(&values, shape)
+    }
+
+    /// x, and cosines and sines for all axes but the first.
+    fn operands(rotation: Rotation) -> Result<Vec<Array>> {
+        let angles = sample(&[3, rotation.pairs])?;
+        Ok(vec![sample(&[2, 3, 5])?, angles.exp()?, angles.square()?])
+    }
+
+    type Function = Box<dyn Fn(&[Array]) -> Result<Vec<Array>>>;
+
+    /// The operation, which no device has here, and what it is made of.
+    fn alternatives(rotation: Rotation) -> [Function; 2] {
+        let own = move |v: &[Array]| {
+            let (cos, sin) = (rotation.spread(&v[1], &v[0])?, rotation.spread(&v[2], &v[0])?);
+            Ok(vec![rotation.node(&v[0], &cos, &sin)?])
+        };
+        let parts = move |v: &[Array]| Ok(vec![rotation.of_parts(&v[0], &v[1], &v[2])?]);
+        [Box::new(own), Box::new(parts)]
+    }
+
+    #[track_caller]
+    fn near(a: &[Array], b: &[Array]) -> Result<()> {
+        assert_eq!(a.len(), b.len());
+        for (a, b) in a.iter().zip(b) {
+            assert_near(a, b, 1e-5)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn without_a_kernel_it_is_what_it_is_made_of() -> Result<()> {
+        for rotation in ALL {
+            let (v, [own, parts]) = (operands(rotation)?, alternatives(rotation));
+            near(&own(&v)?, &parts(&v)?)?;
+            near(&[rotation.of(&v[0], &v[1], &v[2])?], &parts(&v)?)?;
+        }
+        Ok(())
+    }
+
+    /// Back by the same angles: for cosines and sines of angles it is as if nothing had been done.
+    #[test]
+    fn the_inverse_rotates_back() -> Result<()> {
+        for rotation in ALL {
+            let (v, angles) = (operands(rotation)?, sample(&[3, rotation.pairs])?);
+            let back = Rotation { inverse: !rotation.inverse, ..rotation };
+            let (cos, sin) = (angles.cos()?, angles.sin()?);
+            let there = rotation.of(&v[0], &cos, &sin)?;
+            assert_ne!(there.to_vec::<f32>()?, v[0].to_vec::<f32>()?);
+            near(&[back.of(&there, &cos, &sin)?], &v[..1])?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn its_derivatives_are_those_of_its_parts() -> Result<()> {
+        for rotation in ALL {
+            let (v, [own, parts]) = (operands(rotation)?, alternatives(rotation));
+            let cotangent = || Ok::<_, crate::error::Error>([sample(&[2, 3, 5])?.exp()?]);
+            let slopes = |f: &dyn Fn(&[Array]) -> Result<Vec<Array>>| {
+                Ok::<_, crate::error::Error>(transforms::vjp(f, &v, &cotangent()?)?.1)
+            };
+            near(&slopes(&own)?, &slopes(&parts)?)?;
+            // Of each operand alone, and of all.
+            for which in [0b001, 0b010, 0b100, 0b111] {
+                let moving: Vec<usize> = (0..3).filter(|i| which >> i & 1 == 1).collect();
+                let at: Vec<Array> = moving.iter().map(|i| v[*i].clone()).collect();
+                let tangents = at.iter().map(Array::square).collect::<Result<Vec<_>>>()?;
+                let along = |f: &dyn Fn(&[Array]) -> Result<Vec<Array>>| {
+                    let of = |w: &[Array]| {
+                        let mut v = v.clone();
+                        for (i, w) in moving.iter().zip(w) {
+                            v[*i] = w.clone();
+                        }
+                        f(&v)
+                    };
+                    Ok::<_, crate::error::Error>(transforms::jvp(of, &at, &tangents)?.1)
+                };
+                near(&along(&own)?, &along(&parts)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn every_operand_may_be_mapped() -> Result<()> {
+        for rotation in ALL {
+            let (v, [own, parts]) = (operands(rotation)?, alternatives(rotation));
+            let six = |shape: &[usize], axis: usize| {
+                let mut shape = shape.to_vec();
+                shape.insert(axis, 6);
+                sample(&shape)
+            };
+            for axes in [
+                [Some(0), None, None],
+                [Some(2), None, None],
+                [Some(3), Some(1), None],
+                [None, Some(0), Some(2)],
+                [None, None, Some(1)],
+            ] {
+                let mut mapped = v.clone();
+                for (a, axis) in mapped.iter_mut().zip(axes) {
+                    if let Some(axis) = axis {
+                        *a = six(a.shape(), axis as usize)?;
+                    }
+                }
+                let result = |f: &dyn Fn(&[Array]) -> Result<Vec<Array>>| {
+                    transforms::vmap(f, &mapped, &axes, |_| Ok(vec![Some(0)]))
+                };
+                near(&result(&own)?, &result(&parts)?)?;
+            }
+        }
+        Ok(())
+    }
+}

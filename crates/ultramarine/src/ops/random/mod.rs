@@ -1,0 +1,54 @@
+//! Random bits.
+
+mod decompose;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::Result,
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways, no_derivatives,
+        rules::builders::move_axis,
+    },
+    shape::Shape,
+};
+use ultramarine_abi::schema::{NoAttrs, op};
+
+/// `n` random numbers of an unsigned dtype for each key: `(..., 2)` to `(..., n)`.
+pub(crate) fn bits_of(keys: &Array, n: usize, dtype: Dtype) -> Result<Array> {
+    let mut shape = Shape::from_slice(keys.shape());
+    if let Some(last) = shape.last_mut() {
+        *last = n;
+    }
+    Array::try_of(RandomBits, &[keys], shape, dtype)
+}
+
+/// Threefry bits of the last axis' keys.
+#[derive(Clone, Debug)]
+pub(crate) struct RandomBits;
+
+impl Rules for RandomBits {
+    fn name(&self) -> &'static str {
+        "random_bits"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        call.run(exec, op::RANDOM_BITS, &NoAttrs::new(), &[])
+    }
+
+    no_derivatives!();
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        decompose::ways(d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let n = v.shape.last().copied().unwrap_or(0);
+        match v.axes[0] {
+            Some(at) => Ok((bits_of(&move_axis(&v.inputs[0], at, 0)?, n, v.dtype)?, Some(0))),
+            None => Ok((bits_of(&v.inputs[0], n, v.dtype)?, None)),
+        }
+    }
+}

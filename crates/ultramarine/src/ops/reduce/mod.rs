@@ -1,0 +1,324 @@
+//! Reductions over axes.
+
+mod decompose;
+mod statistics;
+
+pub(crate) use decompose::combining;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::{Dtype, Kind},
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Closing, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        rules::{
+            builders::{bin, flat, move_axis, without_axis},
+            shapeless::{Extent, broadcast_by, reshaped},
+        },
+    },
+    scalar::Scalar,
+    shape::{self, Shape},
+};
+use smallvec::{SmallVec, smallvec};
+use ultramarine_abi::schema::{NoAttrs, ReduceAttrs, binary, op, reduce};
+
+/// Axes to reduce: all for `None`; sorted, from the start, without repetition.
+pub(crate) fn axes_of(a: &Array, axes: Option<&[isize]>) -> Result<SmallVec<[usize; 4]>> {
+    let Some(axes) = axes else { return Ok((0..a.ndim()).collect()) };
+    let n = a.ndim();
+    let invalid =
+        |axis| Error::Index(format!("Invalid axis {axis} for array with {n} dimensions."));
+    let twice = || Error::Value("Duplicate axes detected in reduction.".into());
+    shape::distinct_axes(axes, n, invalid, twice)
+}
+
+/// The axes as arguments of reductions.
+pub(crate) fn signed(axes: &[usize]) -> SmallVec<[isize; 4]> {
+    axes.iter().map(|axis| *axis as isize).collect()
+}
+
+/// The array with the axes (each of size 1) taken out.
+pub(crate) fn squeezed(a: &Array, axes: &[usize]) -> Result<Array> {
+    let left = (0..a.ndim()).filter(|i| !axes.contains(i)).map(Extent::own).collect();
+    reshaped(a, left, &[])
+}
+
+fn reduced(a: &Array, code: u32, axes: &[usize], keepdims: bool, dtype: Dtype) -> Result<Array> {
+    let mask = axes.iter().fold(0u64, |m, a| m | 1 << a);
+    let mut kept: Shape = Shape::from_slice(a.shape());
+    axes.iter().for_each(|a| kept[*a] = 1);
+    let out = Array::try_of(Reduce { code, axes: mask }, &[a], kept, dtype)?;
+    if keepdims { Ok(out) } else { squeezed(&out, axes) }
+}
+
+/// What sums and products of a dtype are computed in.
+fn accumulated(dtype: Dtype) -> Dtype {
+    match dtype.kind() {
+        Kind::Unsigned if dtype.size() < 4 => Dtype::Uint32,
+        Kind::Bool | Kind::Signed if dtype.size() < 4 => Dtype::Int32,
+        _ => dtype,
+    }
+}
+
+impl Array {
+    fn total(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.computable(reduce::NAMES[code as usize])?;
+        let named = axes_of(self, axes)?;
+        if named.is_empty() {
+            return Ok(self.clone());
+        }
+        let dtype = accumulated(self.dtype());
+        reduced(&self.astype(dtype), code, &named, keepdims, dtype)
+    }
+
+    fn extreme(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.computable(reduce::NAMES[code as usize])?;
+        let named = axes_of(self, axes)?;
+        if let Some(axis) = named.iter().find(|a| self.shape()[**a] == 0) {
+            let name = reduce::NAMES[code as usize];
+            let text = format!("Cannot {name} reduce over axis {axis} with size 0.");
+            return Err(Error::value(name, text));
+        }
+        if named.is_empty() {
+            return Ok(self.clone());
+        }
+        reduced(self, code, &named, keepdims, self.dtype())
+    }
+
+    fn truth(&self, code: u32, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.computable(reduce::NAMES[code as usize])?;
+        let named = axes_of(self, axes)?;
+        if named.is_empty() {
+            return Ok(self.astype(Dtype::Bool));
+        }
+        reduced(self, code, &named, keepdims, Dtype::Bool)
+    }
+
+    /// The sum over `axes` (`None`: all); `keepdims` keeps them with size 1. Bools
+    /// and small integers are summed in 32 bits; over no axes the array stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
+    pub fn sum(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.total(reduce::SUM, axes, keepdims)
+    }
+
+    /// The product over `axes`; see [`Array::sum`].
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn prod(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.total(reduce::PROD, axes, keepdims)
+    }
+
+    /// The smallest element over `axes`; NaN if there is one.
+    ///
+    /// # Errors
+    /// As [`Array::sum`]; [`Error::Value`] when an axis to reduce has size 0.
+    pub fn min(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.extreme(reduce::MIN, axes, keepdims)
+    }
+
+    /// The largest element over `axes`; NaN if there is one.
+    ///
+    /// # Errors
+    /// As [`Array::min`].
+    pub fn max(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.extreme(reduce::MAX, axes, keepdims)
+    }
+
+    /// Whether all elements over `axes` are non-zero: bool.
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn all(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.truth(reduce::ALL, axes, keepdims)
+    }
+
+    /// Whether any element over `axes` is non-zero: bool.
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn any(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        self.truth(reduce::ANY, axes, keepdims)
+    }
+}
+
+/// A reduction; the node's shape keeps reduced axes with size 1.
+#[derive(Clone, Debug)]
+pub(crate) struct Reduce {
+    /// A code of [`reduce`].
+    pub code: u32,
+    /// Bit `i`: axis `i` is reduced.
+    pub axes: u64,
+}
+
+impl Reduce {
+    /// What a reduction of nothing gives.
+    fn identity(&self, dtype: Dtype) -> Result<Scalar> {
+        match self.code {
+            reduce::SUM | reduce::ANY => Ok(Scalar::from_i64(dtype, 0)),
+            reduce::PROD | reduce::ALL => Ok(Scalar::from_i64(dtype, 1)),
+            _ => Err(Error::value(self.name(), "Cannot reduce over zero size array.")),
+        }
+    }
+
+    /// The same reduction of another array, keeping dimensions.
+    pub fn of(&self, a: &Array) -> Array {
+        let mut kept = Shape::from_slice(a.shape());
+        for (i, n) in kept.iter_mut().enumerate() {
+            if self.axes >> i & 1 == 1 {
+                *n = 1;
+            }
+        }
+        let dtype =
+            if matches!(self.code, reduce::ALL | reduce::ANY) { Dtype::Bool } else { a.dtype() };
+        Array::of(self.clone(), &[a], kept, dtype)
+    }
+
+    /// How the result depends on each element of the operand, in its shape.
+    fn weights(&self, x: &Array, output: &Array) -> Result<Array> {
+        match self.code {
+            reduce::PROD => self.others(x),
+            // Equal extremes share the derivative.
+            _ => {
+                let hit = bin(binary::EQUAL, x, output)?.astype(x.dtype());
+                let count = Reduce { code: reduce::SUM, axes: self.axes }.of(&hit);
+                bin(binary::DIVIDE, &hit, &count)
+            }
+        }
+    }
+
+    /// For each element the product of the others: what comes before times what
+    /// comes after, which does not divide and so stands zeros.
+    fn others(&self, x: &Array) -> Result<Array> {
+        let (reduced, left): (Vec<isize>, Vec<isize>) =
+            (0..x.ndim() as isize).partition(|i| self.axes >> i & 1 == 1);
+        let order: Vec<isize> = left.iter().chain(&reduced).copied().collect();
+        let t = x.transpose_axes(&order)?;
+        let mut rows = Shape::from_slice(&t.shape()[..left.len()]);
+        rows.push(shape::size(&t.shape()[left.len()..]));
+        let r = t.reshape(&rows)?;
+        let axis = Some(left.len() as isize);
+        let product = r.cumprod(axis, false, false)?.multiply(&r.cumprod(axis, true, false)?)?;
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(i, o)| back[*o as usize] = i as isize);
+        product.reshape(t.shape())?.transpose_axes(&back)
+    }
+}
+
+impl Rules for Reduce {
+    fn name(&self) -> &'static str {
+        reduce::NAMES[self.code as usize]
+    }
+
+    fn closing(&self) -> Option<Closing> {
+        Some(Closing { code: self.code, axes: self.axes })
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        if call.shape.contains(&0) {
+            return exec.alloc(call.shape, call.dtype);
+        }
+        if call.descs[0].0.contains(&0) {
+            let identity = [self.identity(call.dtype)?];
+            return Call { inputs: &[], descs: &[], ..*call }.run(
+                exec,
+                op::FILL,
+                &NoAttrs::new(),
+                &identity,
+            );
+        }
+        call.run(exec, op::REDUCE, &ReduceAttrs::new(self.code, self.axes), &[])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let mut shape = Shape::from_slice(r.inputs[0]);
+        let empty = shape.contains(&0);
+        for (i, n) in shape.iter_mut().enumerate() {
+            if self.axes >> i & 1 == 1 {
+                *n = 1;
+            }
+        }
+        if empty && !shape.contains(&0) {
+            self.identity(Dtype::Bool)?;
+        }
+        r.same(shape)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let x = &v.primals[0];
+        Ok(match self.code {
+            reduce::ALL | reduce::ANY => Cotangents::new(),
+            reduce::SUM => {
+                let sizes = (0..x.ndim()).map(Extent::partner).collect();
+                smallvec![Some(broadcast_by(v.cotangent, sizes, &[x])?)]
+            }
+            _ => {
+                let mut w = self.weights(x, v.output)?;
+                if self.code == reduce::PROD && x.dtype().is_complex() {
+                    w = crate::ops::rules::builders::un(
+                        ultramarine_abi::schema::unary::CONJUGATE,
+                        &w,
+                    );
+                }
+                smallvec![Some(w.multiply(v.cotangent)?)]
+            }
+        })
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let Some(t) = &j.tangents[0] else { return Ok(None) };
+        let sum = Reduce { code: reduce::SUM, axes: self.axes };
+        Ok(match self.code {
+            reduce::ALL | reduce::ANY => None,
+            reduce::SUM => Some(sum.of(t)),
+            _ => Some(sum.of(&self.weights(&j.primals[0], j.output)?.multiply(t)?)),
+        })
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        decompose::ways(self, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let Some(at) = v.axes[0] else { return Ok((self.of(&v.inputs[0]), None)) };
+        let low = self.axes & ((1u64 << at) - 1);
+        let axes = low | (self.axes - low) << 1;
+        Ok((Reduce { code: self.code, axes }.of(&v.inputs[0]), Some(at)))
+    }
+}
+
+/// The array with the axes flattened into one, which comes last; and the shape that
+/// keeps them with size 1.
+pub(crate) fn joined(a: &Array, axes: &[usize]) -> Result<Array> {
+    if axes.len() == a.ndim() {
+        return flat(a);
+    }
+    if let [axis] = axes {
+        return move_axis(a, *axis, a.ndim() - 1);
+    }
+    let left = (0..a.ndim()).filter(|i| !axes.contains(i));
+    let order: Vec<isize> = left.chain(axes.iter().copied()).map(|i| i as isize).collect();
+    let t = a.transpose_axes(&order)?;
+    let n = a.ndim() - axes.len();
+    let mut shape = Shape::from_slice(&t.shape()[..n]);
+    shape.push(shape::size(&t.shape()[n..]));
+    t.reshape(&shape)
+}
+
+/// A result without the reduced axes, with them as size 1 if `keepdims`.
+pub(crate) fn kept(out: &Array, of: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
+    if !keepdims {
+        return Ok(out.clone());
+    }
+    let size = |i| if axes.contains(&i) { Extent::Fixed(1) } else { Extent::partner(i) };
+    reshaped(out, (0..of.ndim()).map(size).collect(), &[of])
+}
+
+/// A result whose only reduced axis has size 1: without it unless `keepdims`.
+pub(crate) fn dropped(out: &Array, axis: usize, keepdims: bool) -> Result<Array> {
+    if keepdims { Ok(out.clone()) } else { without_axis(out, axis) }
+}

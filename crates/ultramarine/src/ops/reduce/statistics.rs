@@ -1,0 +1,114 @@
+//! Reductions made of others: counts, means, variances, medians.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{
+        elementwise::unary::Unary,
+        reduce::{axes_of, joined, kept, signed},
+        rules::{
+            builders::{bin, like, slice_axis, un, without_axis},
+            shapeless::share,
+        },
+    },
+};
+use ultramarine_abi::schema::{binary, unary};
+
+/// How many elements are reduced to one.
+fn count(a: &Array, axes: &[usize]) -> usize {
+    axes.iter().map(|i| a.shape()[*i]).product()
+}
+
+impl Array {
+    /// How many elements over `axes` (`None`: all) are not zero: int32.
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn count_nonzero(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        let hit = bin(binary::NOT_EQUAL, self, &like(self, 0.0))?;
+        hit.astype(Dtype::Int32).sum(axes, keepdims)
+    }
+
+    /// The smallest and the largest element over `axes`.
+    ///
+    /// # Errors
+    /// As [`Array::min`].
+    pub fn minmax(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<(Array, Array)> {
+        Ok((self.min(axes, keepdims)?, self.max(axes, keepdims)?))
+    }
+
+    /// The mean over `axes` (`None`: all); float32 for integers. NaN of no elements.
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn mean(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        let named = axes_of(self, axes)?;
+        let a = self.astype(self.dtype().to_inexact());
+        let sum = a.sum(Some(&signed(&named)), keepdims)?;
+        sum.multiply(&share(&a, &named, 0, sum.dtype()))
+    }
+
+    /// The variance over `axes`: the sum of squared distances from the mean, divided
+    /// by the number of elements less `ddof`. Real, float32 for integers.
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn var(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
+        let named = axes_of(self, axes)?;
+        let a = self.astype(self.dtype().to_inexact());
+        let away = bin(binary::SUBTRACT, &a, &a.mean(Some(&signed(&named)), true)?)?;
+        let squares = if a.dtype().is_complex() {
+            let shape = away.shape().into();
+            let op = Unary { code: unary::ABS };
+            let size = Array::of(op, &[&away], shape, Dtype::Float32);
+            un(unary::SQUARE, &size)
+        } else {
+            un(unary::SQUARE, &away)
+        };
+        let sum = squares.sum(Some(&signed(&named)), keepdims)?;
+        sum.multiply(&share(&a, &named, ddof, sum.dtype()))
+    }
+
+    /// The square root of the variance; see [`Array::var`].
+    ///
+    /// # Errors
+    /// As [`Array::sum`].
+    pub fn std(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
+        Ok(un(unary::SQRT, &self.var(axes, keepdims, ddof)?))
+    }
+
+    /// The median over `axes`: of an even number of elements, the mean of the middle
+    /// two. NaN if any is NaN; float32 for integers.
+    ///
+    /// # Errors
+    /// As [`Array::sum`]; [`Error::Value`] when there is nothing to take it of.
+    pub fn median(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        let named = axes_of(self, axes)?;
+        if named.is_empty() && axes.is_some() && self.ndim() > 0 {
+            return Err(Error::value("median", "No axes to take the median over."));
+        }
+        let n = count(self, &named);
+        if n == 0 {
+            return Err(Error::value("median", "Cannot take median along empty axis."));
+        }
+        let a = self.astype(self.dtype().to_inexact());
+        let sorted = joined(&a, &named)?.sort(Some(-1))?;
+        let axis = sorted.ndim() - 1;
+        let at = |i: usize| without_axis(&slice_axis(&sorted, axis, i, 1)?, axis);
+        let mut middle = at(n / 2)?;
+        if n.is_multiple_of(2) {
+            let sum = at(n / 2 - 1)?.add(&middle)?;
+            middle = sum.multiply(&like(&sum, 0.5))?;
+        }
+        // A NaN sorts last. Its product with zero spoils the middle; that of anything
+        // finite does not. An infinity must not, so it is cut off first.
+        let last = at(n - 1)?;
+        if let Some(info) = crate::finfo(a.dtype()).filter(|_| a.dtype().is_floating()) {
+            let low = bin(binary::MAXIMUM, &last, &like(&last, info.min))?;
+            let finite = bin(binary::MINIMUM, &low, &like(&last, info.max))?;
+            middle = middle.add(&finite.stop_gradient().multiply(&like(&last, 0.0))?)?;
+        }
+        kept(&middle, self, &named, keepdims)
+    }
+}

@@ -1,0 +1,64 @@
+//! Helpers of the vmap rules: operands with the mapped axis in one place.
+
+use crate::{
+    array::Array,
+    error::Result,
+    ops::{
+        Op, Vmap,
+        rules::shapeless::{Extent, broadcast_by},
+    },
+    shape::Shape,
+};
+use smallvec::SmallVec;
+
+/// The array with axis `axis` moved to the front.
+pub(crate) fn to_front(a: &Array, axis: usize) -> Result<Array> {
+    a.moveaxis(axis as isize, 0)
+}
+
+/// An operand with the mapped axis first: moved there, or broadcast along it if the
+/// operand is not mapped.
+pub(crate) fn batched(a: &Array, axis: Option<usize>, size: usize) -> Result<Array> {
+    match axis {
+        Some(axis) => to_front(a, axis),
+        None => {
+            let mut shape = Shape::from_elem(size, 1);
+            shape.extend_from_slice(a.shape());
+            a.broadcast_to(&shape)
+        }
+    }
+}
+
+/// All operands with the mapped axis first.
+pub(crate) fn all_batched(v: &Vmap<'_>) -> Result<SmallVec<[Array; 3]>> {
+    let mapped = v.axes.iter().position(Option::is_some);
+    let first = mapped.map(|k| batched(&v.inputs[k], v.axes[k], v.size)).transpose()?;
+    let operand = |a: &Array, axis: Option<usize>| match (&first, axis) {
+        // As long as the mapped operands are.
+        (Some(first), None) => {
+            let sizes = std::iter::once(Extent::partner(0)).chain((0..a.ndim()).map(Extent::own));
+            broadcast_by(a, sizes.collect(), &[first])
+        }
+        _ => batched(a, axis, v.size),
+    };
+    v.inputs.iter().zip(v.axes).map(|(a, axis)| operand(a, *axis)).collect()
+}
+
+/// The mapped result's shape when the mapped axis is first.
+pub(crate) fn batched_shape(v: &Vmap<'_>) -> Shape {
+    let mut shape = Shape::from_elem(v.size, 1);
+    shape.extend_from_slice(v.shape);
+    shape
+}
+
+/// The vmap rule of ops whose operands and result have one shape.
+pub(crate) fn elementwise(op: impl Into<Op>, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+    if v.axes.iter().all(|a| a.is_some() && *a == v.axes[0]) && !v.inputs.is_empty() {
+        let inputs: SmallVec<[&Array; 3]> = v.inputs.iter().collect();
+        let shape = Shape::from_slice(v.inputs[0].shape());
+        return Ok((Array::try_of(op, &inputs, shape, v.dtype)?, v.axes[0]));
+    }
+    let operands = all_batched(v)?;
+    let inputs: SmallVec<[&Array; 3]> = operands.iter().collect();
+    Ok((Array::try_of(op, &inputs, batched_shape(v), v.dtype)?, Some(0)))
+}

@@ -1,0 +1,120 @@
+//! Operations out of simpler ones, for devices that have no kernel for them. What a family
+//! has of these stands in the file of its name; [`super::Rules::decompose`] leads there.
+//!
+//! The number rules are those of the operation: NaN, signed zeros, wrapping integers and
+//! rounding stay as they are. Only sums in another order, and transcendental functions by
+//! their identities, may differ in the last bits; where an identity would lose more, there
+//! is none, and the operation runs on the CPU.
+
+use crate::{
+    array::Array,
+    dtype::{Dtype, Kind},
+    error::Result,
+    ops::{
+        rules::builders,
+        shape::{concatenate::concatenate, view::View},
+    },
+    scalar::Scalar,
+    shape::Shape,
+};
+
+/// What is asked of a decomposition.
+pub(crate) struct Decompose<'a> {
+    /// Evaluated operands, on the op's device.
+    pub inputs: &'a [Array],
+    /// Shape of the result.
+    pub shape: &'a [usize],
+    /// Dtype of the result.
+    pub dtype: Dtype,
+}
+
+/// The alternatives, in the order of preference.
+#[derive(Default)]
+pub(crate) struct Ways(pub Vec<Array>);
+
+impl Ways {
+    /// Adds an alternative; what cannot be built, for its size say, is none.
+    pub fn add(&mut self, way: Result<Array>) {
+        self.0.extend(way.ok());
+    }
+}
+
+/// The dtype that computes for a narrower one without any difference: float16 and bfloat16
+/// are computed in float32 and rounded once anyway, and what wraps in 32 bits wraps in
+/// fewer.
+pub(crate) fn wider(dtype: Dtype) -> Option<Dtype> {
+    match dtype.kind() {
+        Kind::Floating if dtype.size() == 2 => Some(Dtype::Float32),
+        Kind::Signed | Kind::Unsigned if dtype.size() < 4 => Some(Dtype::Int32),
+        _ => None,
+    }
+}
+
+/// The signed integer of an unsigned one of at least 32 bits.
+pub(crate) fn signed(dtype: Dtype) -> Option<Dtype> {
+    match dtype {
+        Dtype::Uint32 => Some(Dtype::Int32),
+        Dtype::Uint64 => Some(Dtype::Int64),
+        _ => None,
+    }
+}
+
+/// Other dtypes of the same size, for what only moves elements.
+pub(crate) fn same_size(dtype: Dtype) -> impl Iterator<Item = Dtype> {
+    let all = match dtype.size() {
+        1 => &[Dtype::Uint8, Dtype::Int8][..],
+        2 => &[Dtype::Uint16, Dtype::Int16],
+        4 => &[Dtype::Int32, Dtype::Uint32, Dtype::Float32],
+        _ => &[Dtype::Int64, Dtype::Uint64],
+    };
+    all.iter().copied().filter(move |d| *d != dtype)
+}
+
+/// The same bits under another dtype of the same size. (Bool of bytes that are 0 or 1.)
+pub(crate) fn bits(a: &Array, dtype: Dtype) -> Array {
+    if a.dtype() == dtype {
+        return a.clone();
+    }
+    Array::of(View::Bits, &[a], Shape::from_slice(a.shape()), dtype)
+}
+
+/// A 0-d integer in the dtype of `a`.
+pub(crate) fn int(a: &Array, v: i64) -> Array {
+    Array::scalar(Scalar::from_i64(a.dtype(), v))
+}
+
+/// Real and imaginary parts side by side in a last axis of size 2.
+pub(crate) fn pairs(a: &Array) -> Result<Array> {
+    let mut shape = Shape::from_slice(a.shape());
+    shape.push(1);
+    a.reshape(&shape)?.view(Dtype::Float32)
+}
+
+/// Complex numbers of what [`pairs`] gives.
+pub(crate) fn unpaired(p: &Array) -> Result<Array> {
+    let rest = Shape::from_slice(&p.shape()[..p.ndim() - 1]);
+    p.contiguous().view(Dtype::Complex64)?.reshape(&rest)
+}
+
+/// Real and imaginary part.
+pub(crate) fn parts(a: &Array) -> Result<(Array, Array)> {
+    let p = pairs(a)?;
+    let part = |i: usize| builders::slice_axis(&p, a.ndim(), i, 1)?.reshape(a.shape());
+    Ok((part(0)?, part(1)?))
+}
+
+/// Complex numbers of their parts.
+pub(crate) fn complex(re: &Array, im: &Array) -> Result<Array> {
+    let n = re.ndim();
+    let column = |a: &Array| builders::with_axis(a, n);
+    unpaired(&concatenate(&[column(re)?, column(im)?], n as isize)?)
+}
+
+/// `0, 1, ..` along `axis` in the given shape, as int32, or int64 where that is too small.
+pub(crate) fn numbered(shape: &[usize], axis: usize) -> Result<Array> {
+    let n = shape[axis];
+    let dtype = if i32::try_from(n).is_ok() { Dtype::Int32 } else { Dtype::Int64 };
+    let mut line = Shape::from_elem(1, shape.len());
+    line[axis] = n;
+    Array::arange(0.0, n as f64, 1.0, dtype)?.reshape(&line)?.broadcast_to(shape)
+}

@@ -1,0 +1,233 @@
+//! Rules of operations: how each is evaluated, fused, decomposed, differentiated and batched.
+//!
+//! The other modules are for writing rules: [`builders`] makes nodes, [`batching`] moves mapped axes, [`multi_output`]
+//! is for operations with several results, [`shapeless`] for shapes that follow their operands, and [`decomposition`]
+//! for devices without a kernel.
+
+pub(crate) mod batching;
+pub(crate) mod builders;
+pub(crate) mod decomposition;
+pub(crate) mod multi_output;
+pub(crate) mod shapeless;
+
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    scalar::Scalar,
+    shape,
+};
+pub(crate) use decomposition::{Decompose, Ways};
+pub(crate) use shapeless::{Fitted, Refit};
+use smallvec::SmallVec;
+use std::fmt::Debug;
+use ultramarine_abi::schema::OpId;
+
+/// An instruction of a fused program, without its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Elementwise {
+    /// A code of [`ultramarine_abi::fused::family`].
+    pub family: u8,
+    /// The op's code in its family.
+    pub code: u8,
+}
+
+/// A closing reduction of a fused program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closing {
+    /// A code of [`ultramarine_abi::schema::reduce`].
+    pub code: u32,
+    /// Bit `i`: axis `i` is reduced.
+    pub axes: u64,
+}
+
+/// What an evaluation tells the op.
+pub(crate) struct Call<'a> {
+    /// Evaluated operands, on the op's device.
+    pub inputs: &'a [Value],
+    /// The operands' shapes and dtypes.
+    pub descs: &'a [(&'a [usize], Dtype)],
+    /// Shape of the result.
+    pub shape: &'a [usize],
+    /// Dtype of the result.
+    pub dtype: Dtype,
+    /// Bit `i`: nobody else needs operand `i`; its memory may become the output's.
+    pub donatable: u32,
+}
+
+impl Call<'_> {
+    /// Operand `i`.
+    pub fn operand(&self, i: usize) -> Operand<'_> {
+        let (shape, dtype) = self.descs[i];
+        Operand { value: &self.inputs[i], shape, dtype }
+    }
+
+    /// The result, in `value`.
+    pub fn output<'v>(&'v self, value: &'v Value) -> Operand<'v> {
+        Operand { value, shape: self.shape, dtype: self.dtype }
+    }
+
+    /// The memory of operand `i`, row-major, if nobody else needs it.
+    pub fn donated(&self, exec: &Exec, i: usize) -> Option<Value> {
+        let (value, (shape, dtype)) = (&self.inputs[i], self.descs[i]);
+        let own = self.donatable >> i & 1 == 1
+            && value.offset == 0
+            && value.buffer.bytes() == shape::size(shape) * dtype.size()
+            && shape::is_contiguous(shape, &value.strides);
+        own.then(|| exec.donate(value))
+    }
+
+    /// A row-major array with the elements of operand `i`, to be written into: its
+    /// own memory if nobody else needs it, else a copy. It has the result's shape and
+    /// dtype.
+    pub fn writable(&self, exec: &Exec, i: usize) -> Result<Value> {
+        if let Some(own) = self.donated(exec, i) {
+            return Ok(own);
+        }
+        let (shape, dtype) = self.descs[i];
+        let copy = exec.alloc(shape, dtype)?;
+        exec.copy(self.operand(i), Operand { value: &copy, shape, dtype })?;
+        Ok(copy)
+    }
+
+    /// Runs a backend's op with all operands, into new memory.
+    pub fn run<A: Copy>(
+        &self,
+        exec: &Exec,
+        op: OpId,
+        attrs: &A,
+        scalars: &[Scalar],
+    ) -> Result<Value> {
+        self.run_into(exec, exec.alloc(self.shape, self.dtype)?, op, attrs, scalars)
+    }
+
+    /// Runs a backend's op with all operands, into `value`.
+    pub fn run_into<A: Copy>(
+        &self,
+        exec: &Exec,
+        value: Value,
+        op: OpId,
+        attrs: &A,
+        scalars: &[Scalar],
+    ) -> Result<Value> {
+        let inputs: SmallVec<[Operand<'_>; 4]> =
+            (0..self.inputs.len()).map(|i| self.operand(i)).collect();
+        exec.run(op, attrs, &inputs, &[self.output(&value)], scalars)?;
+        Ok(value)
+    }
+}
+
+/// The derivative rules of an op through which no derivative flows.
+macro_rules! no_derivatives {
+    () => {
+        fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
+            Ok(Cotangents::new())
+        }
+
+        fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
+            Ok(None)
+        }
+    };
+}
+pub(crate) use no_derivatives;
+
+/// Operands, result and its cotangent, for a reverse rule.
+pub(crate) struct Vjp<'a> {
+    /// Operands.
+    pub primals: &'a [Array],
+    /// Result.
+    pub output: &'a Array,
+    /// Cotangent of the result: its shape and dtype.
+    pub cotangent: &'a Array,
+    /// Which operands need a cotangent.
+    pub wanted: &'a [bool],
+}
+
+/// Operands, result and the operands' tangents (`None`: zero), for a forward rule.
+pub(crate) struct Jvp<'a> {
+    /// Operands.
+    pub primals: &'a [Array],
+    /// Result.
+    pub output: &'a Array,
+    /// Tangents, of the operands' shapes and dtypes.
+    pub tangents: &'a [Option<Array>],
+}
+
+/// Operands with the axis that is mapped over (`None`: not mapped).
+pub(crate) struct Vmap<'a> {
+    /// Operands; a mapped one has one axis more than the op was made for.
+    pub inputs: &'a [Array],
+    /// The mapped axis of each.
+    pub axes: &'a [Option<usize>],
+    /// The operands that the op was made for, which have no values where they are mapped.
+    pub operands: &'a [Array],
+    /// Size of the mapped axis.
+    pub size: usize,
+    /// Shape of the unmapped result.
+    pub shape: &'a [usize],
+    /// Dtype of the result.
+    pub dtype: Dtype,
+}
+
+/// One cotangent for each operand, `None` where none is wanted or it is zero.
+pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
+
+/// What stands with an operation's definition. What `Debug` says tells ways of evaluation apart, so it
+/// names all attributes that these depend on.
+pub(crate) trait Rules: Debug {
+    /// MLX's name of the operation.
+    fn name(&self) -> &'static str;
+
+    /// All attributes: operations of the same text have the same results of the same operands, shape and dtype.
+    fn attributes(&self) -> String {
+        format!("{self:?}")
+    }
+
+    /// The instruction that the op is in a fused program, if it is elementwise.
+    fn elementwise(&self) -> Option<Elementwise> {
+        None
+    }
+
+    /// The closing reduction that the op can be, if it is one.
+    fn closing(&self) -> Option<Closing> {
+        None
+    }
+
+    /// Evaluates the op by itself. By default no device has a kernel for it: the result comes
+    /// from [`Rules::decompose`].
+    fn eval(&self, exec: &Exec, _: &Call<'_>) -> Result<Value> {
+        Err(exec.refuse(self.name()))
+    }
+
+    /// Adds the ways to make the result by simpler operations, for a device that has no
+    /// kernel for this one. A way may come back to an operation that is being decomposed: it
+    /// then counts as one that fails.
+    fn decompose(&self, _: &Decompose<'_>, _: &mut Ways) {}
+
+    /// The operation among operands of other sizes, for graphs that were traced shapeless. By
+    /// default only elementwise operations, and those without operands, can follow.
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        match self.elementwise() {
+            Some(_) => r.elementwise(),
+            None if r.inputs.is_empty() => r.first(),
+            None => Err(shapeless::cannot(self.name())),
+        }
+    }
+
+    /// Reverse rule.
+    fn vjp(&self, _: &Vjp<'_>) -> Result<Cotangents> {
+        Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name())))
+    }
+
+    /// Forward rule; `None`: the tangent is zero.
+    fn jvp(&self, _: &Jvp<'_>) -> Result<Option<Array>> {
+        Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())))
+    }
+
+    /// Batching rule: the mapped result and its mapped axis.
+    fn vmap(&self, _: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name())))
+    }
+}

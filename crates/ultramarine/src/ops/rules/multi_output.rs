@@ -1,0 +1,350 @@
+//! Operations with several results: one node that runs, and one for each result, which
+//! takes its value from it.
+//!
+//! The node that runs (the *bundle*) keeps all values while it lives: as long as a result that has not been
+//! computed yet, or a trace, needs it. Its own shape, dtype and value are the first result's. Transforms hand
+//! its rules what belongs to all results at once.
+
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    dtype::Dtype,
+    error::{Error, Result},
+    node::{Inputs, Node, Value},
+    ops::{Call, Cotangents, Op, Refit, Rules, Vmap, rules::shapeless},
+    placement::Place,
+    scalar::Scalar,
+    shape::Shape,
+};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::{Arc, OnceLock};
+use ultramarine_abi::schema::OpId;
+
+/// Shape and dtype of each result.
+pub(crate) type Results = SmallVec<[(Shape, Dtype); 3]>;
+
+/// Operands, results and the results' cotangents (`None`: zero), for a reverse rule.
+pub(crate) struct ManyVjp<'a> {
+    /// Operands.
+    pub primals: &'a [Array],
+    /// Results.
+    pub outputs: &'a [Array],
+    /// Cotangents, of the results' shapes; one at least is there.
+    pub cotangents: &'a [Option<Array>],
+    /// Which operands need a cotangent.
+    pub wanted: &'a [bool],
+}
+
+/// Operands, results and the operands' tangents (`None`: zero), for a forward rule.
+pub(crate) struct ManyJvp<'a> {
+    /// Operands.
+    pub primals: &'a [Array],
+    /// Results.
+    pub outputs: &'a [Array],
+    /// Tangents, of the operands' shapes; one at least is there.
+    pub tangents: &'a [Option<Array>],
+}
+
+/// What stands with the definition of an operation of several results; as [`Rules`].
+pub(crate) trait ManyRules: Debug + Send + Sync {
+    /// MLX's name of the operation.
+    fn name(&self) -> &'static str;
+
+    /// Evaluates it: the value of each result. `call.shape` and `call.dtype` are the first one's.
+    fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>>;
+
+    /// Shapes and dtypes of the results among operands of other sizes, for graphs that were traced
+    /// shapeless; `results` are those of the trace, whose shapes are the only thing that may change.
+    fn refit(&self, _: &Refit<'_>, _results: &[(Shape, Dtype)]) -> Result<Results> {
+        Err(shapeless::cannot(self.name()))
+    }
+
+    /// Reverse rule: one cotangent for each operand.
+    fn vjp(&self, _: &ManyVjp<'_>) -> Result<Cotangents> {
+        Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name())))
+    }
+
+    /// Forward rule: one tangent for each result.
+    fn jvp(&self, _: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())))
+    }
+
+    /// Whether results are at home where the bundle is, or each where `places` said. Such
+    /// operations only hand operands on, wherever those are.
+    fn hands_on(&self) -> bool {
+        false
+    }
+
+    /// Evaluates it by other operations on the device of `exec`, which refused it; `None` if it has no such way of its own.
+    /// The operands have values.
+    fn resort(
+        &self,
+        _exec: &Exec,
+        _operands: &[Array],
+        _results: &[(Shape, Dtype)],
+    ) -> Option<Result<Vec<Value>>> {
+        None
+    }
+
+    /// The primitive that was registered from outside the core, if this calls one.
+    fn primitive(&self) -> Option<&dyn Any> {
+        None
+    }
+
+    /// Whether `other`, whose `Debug` text is the same, is the same operation.
+    fn same(&self, other: &dyn ManyRules) -> bool {
+        other.primitive().is_none()
+    }
+
+    /// Batching rule: each mapped result with its mapped axis. `shape` and `dtype` of the
+    /// argument are the first result's.
+    fn vmap(&self, _: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        Err(Error::Value(format!("[vmap] {} has no vmap rule.", self.name())))
+    }
+}
+
+struct Inner {
+    rules: Arc<dyn ManyRules>,
+    results: Results,
+    /// Where each result is, if not where the bundle is.
+    places: SmallVec<[Place; 1]>,
+    values: OnceLock<Vec<Value>>,
+}
+
+/// The operation of the node that runs.
+#[derive(Clone)]
+pub(crate) struct Many(Arc<Inner>);
+
+impl Debug for Many {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.rules.fmt(f)
+    }
+}
+
+impl Many {
+    fn new(
+        rules: impl ManyRules + 'static,
+        results: Results,
+        places: SmallVec<[Place; 1]>,
+    ) -> Many {
+        Many(Arc::new(Inner { rules: Arc::new(rules), results, places, values: OnceLock::new() }))
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &dyn ManyRules {
+        &*self.0.rules
+    }
+
+    /// The same operation for a node of its own, which keeps its own values.
+    pub fn again(&self) -> Many {
+        self.with_results(self.0.results.clone())
+    }
+
+    /// The same, with results of these shapes.
+    fn with_results(&self, results: Results) -> Many {
+        let Inner { rules, places, .. } = &*self.0;
+        let (rules, places) = (rules.clone(), places.clone());
+        Many(Arc::new(Inner { rules, results, places, values: OnceLock::new() }))
+    }
+
+    /// The operation among operands of other sizes.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if it cannot follow, or the sizes do not fit each other.
+    pub fn refit(&self, r: &Refit<'_>) -> Result<Many> {
+        if self.rules().hands_on() {
+            // Its last operands.
+            let last = r.inputs.len().saturating_sub(self.len())..;
+            let shapes = r.inputs[last].iter().map(|s| Shape::from_slice(s));
+            let results = shapes.zip(self.results()).map(|(s, (_, dtype))| (s, *dtype)).collect();
+            return Ok(self.with_results(results));
+        }
+        let results = self.rules().refit(r, self.results())?;
+        self.one_each(results.len())?;
+        Ok(self.with_results(results))
+    }
+
+    /// Number of results.
+    pub fn len(&self) -> usize {
+        self.0.results.len()
+    }
+
+    /// An array for each result of `node`, whose operation this is.
+    pub fn parts(&self, node: &Arc<Node>) -> Vec<Array> {
+        let of = self.0.rules.name();
+        let part = |(index, (shape, dtype)): (usize, &(Shape, Dtype))| {
+            let inputs: Inputs = std::iter::once(node.clone()).collect();
+            let place = self.0.places.get(index).copied().unwrap_or_else(|| node.place());
+            let op = Part { index, of }.into();
+            Array::from_node(Node::new(op, inputs, shape.clone(), *dtype, place))
+        };
+        self.0.results.iter().enumerate().map(part).collect()
+    }
+
+    /// Shape and dtype of each result.
+    pub fn results(&self) -> &[(Shape, Dtype)] {
+        &self.0.results
+    }
+
+    /// Whether a rule gave something for each result.
+    fn one_each(&self, given: usize) -> Result<()> {
+        if given == self.len() {
+            return Ok(());
+        }
+        let text = format!("a rule gave {given} values for {} results", self.len());
+        Err(Error::runtime(self.rules().name(), text))
+    }
+
+    /// The reverse rule.
+    pub fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+        self.rules().vjp(v)
+    }
+
+    /// The forward rule.
+    pub fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        let found = self.rules().jvp(j)?;
+        self.one_each(found.len())?;
+        Ok(found)
+    }
+
+    /// The batching rule.
+    pub fn vmap(&self, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
+        let found = self.rules().vmap(v)?;
+        self.one_each(found.len())?;
+        Ok(found)
+    }
+
+    /// Evaluates on `exec`, and keeps the values as they are on the device of `to`.
+    pub fn run(&self, exec: &Exec, to: &Exec, call: &Call<'_>) -> Result<Value> {
+        let values = self.0.rules.eval(exec, call, &self.0.results)?;
+        self.keep(to, values)
+    }
+
+    /// Keeps what an evaluation gave, on the device of `to`.
+    fn keep(&self, to: &Exec, values: Vec<Value>) -> Result<Value> {
+        self.one_each(values.len())?;
+        let values = match self.rules().hands_on() {
+            true => values,
+            false => values.iter().map(|v| to.local(v)).collect::<Result<Vec<_>>>()?,
+        };
+        let first = values[0].clone();
+        let _ = self.0.values.set(values);
+        Ok(first)
+    }
+
+    /// Evaluates it where it was refused in its own way, if it has one.
+    pub fn resort(&self, exec: &Exec, operands: &[Array]) -> Option<Result<Value>> {
+        let values = self.rules().resort(exec, operands, &self.0.results)?;
+        Some(values.and_then(|values| self.keep(exec, values)))
+    }
+
+    /// Whether `other`, whose `Debug` text is the same, is the same operation.
+    pub fn same(&self, other: &Many) -> bool {
+        self.rules().same(other.rules())
+    }
+}
+
+impl Rules for Many {
+    fn name(&self) -> &'static str {
+        self.0.rules.name()
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        self.run(exec, exec, call)
+    }
+}
+
+/// One result: the node's only operand is the node that runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Which one.
+    pub index: usize,
+    /// Name of the operation, for errors.
+    pub of: &'static str,
+}
+
+impl Part {
+    /// The value, of the evaluated node that ran.
+    pub fn value(&self, of: &Node) -> Result<Value> {
+        let values = match &of.op {
+            Op::Many(many) => many.0.values.get(),
+            _ => None,
+        };
+        let value = values.and_then(|v| v.get(self.index)).cloned();
+        value.ok_or_else(|| Error::runtime("eval", "a result without the operation that makes it"))
+    }
+}
+
+/// The evaluator and the transforms know parts themselves; see [`Op::Part`].
+impl Rules for Part {
+    fn name(&self) -> &'static str {
+        self.of
+    }
+
+    fn eval(&self, _: &Exec, _: &Call<'_>) -> Result<Value> {
+        Err(Error::runtime("eval", "a result without the operation that makes it"))
+    }
+}
+
+impl Array {
+    /// The lazy results of an operation that has several (one at least).
+    ///
+    /// # Errors
+    /// [`Error::Value`] when operands are on accelerators that do not mix.
+    pub(crate) fn many(
+        rules: impl ManyRules + 'static,
+        inputs: &[&Array],
+        results: Results,
+    ) -> Result<Vec<Array>> {
+        let Some((shape, dtype)) = results.first().cloned() else {
+            return Err(Error::runtime(rules.name(), "no results"));
+        };
+        let many = Many::new(rules, results, SmallVec::new());
+        let bundle = Array::lazy(many.clone().into(), inputs, shape, dtype)?;
+        Ok(many.parts(bundle.node()))
+    }
+
+    /// The lazy results of an operation that hands on its last operands, which are where they are
+    /// and of whatever dtype.
+    pub(crate) fn handed_on(
+        rules: impl ManyRules + 'static,
+        inputs: &[&Array],
+        results: &[Array],
+    ) -> Vec<Array> {
+        let Some(first) = results.first() else { return Vec::new() };
+        let places = results.iter().map(|r| r.node().place()).collect();
+        let kinds = results.iter().map(|r| (Shape::from_slice(r.shape()), r.dtype())).collect();
+        let many = Many::new(rules, kinds, places);
+        let inputs = inputs.iter().copied().chain(results).map(|a| a.node().clone()).collect();
+        let shape = Shape::from_slice(first.shape());
+        let bundle =
+            Node::new(many.clone().into(), inputs, shape, first.dtype(), first.node().place());
+        many.parts(&bundle)
+    }
+}
+
+impl Call<'_> {
+    /// Runs a backend's op of several outputs with all operands, into new memory.
+    pub fn run_many<A: Copy>(
+        &self,
+        exec: &Exec,
+        op: OpId,
+        attrs: &A,
+        scalars: &[Scalar],
+        results: &[(Shape, Dtype)],
+    ) -> Result<Vec<Value>> {
+        let values = results.iter().map(|(s, d)| exec.alloc(s, *d)).collect::<Result<Vec<_>>>()?;
+        let inputs: SmallVec<[Operand<'_>; 4]> =
+            (0..self.inputs.len()).map(|i| self.operand(i)).collect();
+        let outputs: SmallVec<[Operand<'_>; 3]> = values
+            .iter()
+            .zip(results)
+            .map(|(value, (shape, dtype))| Operand { value, shape, dtype: *dtype })
+            .collect();
+        exec.run(op, attrs, &inputs, &outputs, scalars)?;
+        drop(outputs);
+        Ok(values)
+    }
+}

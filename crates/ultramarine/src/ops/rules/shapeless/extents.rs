@@ -1,0 +1,334 @@
+//! Reshapes and broadcasts to sizes that name axes of the operands.
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
+        create::fill::filled,
+        rules::{batching, shapeless::shapeless},
+        shape::view::View,
+    },
+    scalar::Scalar,
+    shape::{self, Shape, Show},
+};
+use smallvec::{SmallVec, smallvec};
+
+/// A size of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Always this.
+    Fixed(usize),
+    /// That of an axis of an operand.
+    Of(u8, u8),
+    /// The product of the first operand's axes from one to another (exclusive).
+    Product(u8, u8),
+    /// What the others leave of the first operand's size.
+    Rest,
+}
+
+/// The sizes of a result.
+pub(crate) type Extents = SmallVec<[Extent; 4]>;
+
+impl Extent {
+    /// Axis `axis` of the first operand.
+    pub fn own(axis: usize) -> Extent {
+        Extent::Of(0, axis as u8)
+    }
+
+    /// Axis `axis` of the first partner.
+    pub fn partner(axis: usize) -> Extent {
+        Extent::Of(1, axis as u8)
+    }
+}
+
+/// How the shape of a view follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    /// Size by size.
+    Sizes(Extents),
+    /// What all operands broadcast to.
+    Common,
+}
+
+/// A reshape or broadcast of the first operand, to a shape that the others lend.
+#[derive(Clone, Debug)]
+struct Shaped {
+    view: View,
+    form: Form,
+}
+
+impl Shaped {
+    fn shape(&self, inputs: &[&[usize]]) -> Result<Shape> {
+        match &self.form {
+            Form::Common => (inputs.iter())
+                .try_fold(Shape::new(), |shape, s| shape::broadcast_shapes(&shape, s)),
+            Form::Sizes(extents) => {
+                let mut rest = None;
+                let mut out = Shape::new();
+                for (i, extent) in extents.iter().enumerate() {
+                    out.push(match *extent {
+                        Extent::Fixed(n) => n,
+                        Extent::Of(k, axis) => inputs[k as usize][axis as usize],
+                        Extent::Product(a, b) => shape::size(&inputs[0][a as usize..b as usize]),
+                        Extent::Rest => {
+                            rest = Some(i);
+                            1
+                        }
+                    });
+                }
+                if let Some(i) = rest {
+                    let known = shape::size(&out);
+                    if known == 0 {
+                        let text = "Cannot infer the shape of an empty array";
+                        return Err(Error::value("reshape", text));
+                    }
+                    out[i] = shape::size(inputs[0]) / known;
+                }
+                Ok(out)
+            }
+        }
+    }
+
+    /// The first operand viewed so.
+    fn of(&self, a: &Array, partners: &[&Array]) -> Result<Array> {
+        let mut inputs: SmallVec<[&Array; 4]> = smallvec![a];
+        inputs.extend(partners.iter().copied());
+        let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|a| a.shape()).collect();
+        let shape = self.shape(&shapes)?;
+        shape::check(self.name(), &shape)?;
+        Array::open(self.clone(), &inputs, shape, a.dtype())
+    }
+}
+
+impl Rules for Shaped {
+    fn name(&self) -> &'static str {
+        self.view.name()
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let call = Call { inputs: &call.inputs[..1], descs: &call.descs[..1], ..*call };
+        self.view.eval(exec, &call)
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let shape = self.shape(r.inputs)?;
+        let from = r.inputs[0];
+        if matches!(self.view, View::Broadcast) {
+            if shape::broadcast_shapes(from, &shape)? != shape {
+                return Err(Error::Value(format!(
+                    "Cannot broadcast array of shape {} into shape {}.",
+                    Show(from),
+                    Show(&shape)
+                )));
+            }
+        } else if shape::size(from) != shape::size(&shape) {
+            let size = shape::size(from);
+            let text = format!("Cannot reshape array of size {size} into shape {}.", Show(&shape));
+            return Err(Error::value("reshape", text));
+        }
+        r.view(self.view.clone(), shape)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let mut out = Cotangents::from_elem(None, v.primals.len());
+        let (x, c) = (&v.primals[0], v.cotangent);
+        if !v.wanted[0] {
+            return Ok(out);
+        }
+        let from = x.shape();
+        let c = match self.view {
+            View::Broadcast => {
+                let lead = c.ndim() - from.len();
+                let summed: SmallVec<[isize; 8]> = (0..c.ndim())
+                    .filter(|i| *i < lead || from[i - lead] != c.shape()[*i])
+                    .map(|i| i as isize)
+                    .collect();
+                c.sum(Some(&summed), true)?
+            }
+            _ => c.clone(),
+        };
+        out[0] = Some(reshaped_like(&c, x)?);
+        Ok(out)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let partners: SmallVec<[&Array; 4]> = j.primals[1..].iter().collect();
+        j.tangents[0].as_ref().map(|t| self.of(t, &partners)).transpose()
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let (mapped, ndim) = (v.axes[0].is_some(), v.shape.len());
+        let own = v.operands[0].ndim();
+        // Where a broadcast's new axes come between the mapped one and the operand's.
+        let lead = match self.view {
+            View::Broadcast if mapped => ndim - own,
+            _ => 0,
+        };
+        let at = |k: usize, axis: usize| match k {
+            0 => Extent::own(axis + lead + mapped as usize),
+            _ => Extent::Of(k as u8, (axis + v.axes[k].is_some_and(|m| m <= axis) as usize) as u8),
+        };
+        let common = |i: usize| {
+            let from = |k: usize| {
+                let shape = v.operands[k].shape();
+                let axis = (i + shape.len()).checked_sub(ndim)?;
+                (shape[axis] == v.shape[i]).then(|| at(k, axis))
+            };
+            (1..v.operands.len()).chain([0]).find_map(from).unwrap_or(Extent::Fixed(v.shape[i]))
+        };
+        let mut extents: Extents = (0..mapped as usize).map(Extent::own).collect();
+        match &self.form {
+            Form::Common => extents.extend((0..ndim).map(common)),
+            Form::Sizes(sizes) => extents.extend(sizes.iter().map(|e| match *e {
+                Extent::Of(k, axis) => at(k as usize, axis as usize),
+                Extent::Product(a, b) => Extent::Product(a + mapped as u8, b + mapped as u8),
+                // Of all examples together.
+                other => other,
+            })),
+        }
+        let mut a = v.inputs[0].clone();
+        if let Some(axis) = v.axes[0] {
+            a = batching::to_front(&a, axis)?;
+        }
+        if lead > 0 {
+            let new = std::iter::repeat_n(Extent::Fixed(1), lead);
+            let sizes =
+                std::iter::once(Extent::own(0)).chain(new).chain((1..=own).map(Extent::own));
+            a = reshaped(&a, sizes.collect(), &[])?;
+        }
+        let partners: SmallVec<[&Array; 4]> = v.inputs[1..].iter().collect();
+        let view = Shaped { view: self.view.clone(), form: Form::Sizes(extents) };
+        Ok((view.of(&a, &partners)?, mapped.then_some(0)))
+    }
+}
+
+/// The elements of `a` under the sizes `extents`, which may name axes of `a` and of `partners`.
+pub(crate) fn reshaped(a: &Array, extents: Extents, partners: &[&Array]) -> Result<Array> {
+    if shapeless() {
+        return Shaped { view: View::Reshape, form: Form::Sizes(extents) }.of(a, partners);
+    }
+    let mut shapes: SmallVec<[&[usize]; 4]> = smallvec![a.shape()];
+    shapes.extend(partners.iter().map(|p| p.shape()));
+    let form = Form::Sizes(extents);
+    let shape = Shaped { view: View::Reshape, form }.shape(&shapes)?;
+    a.reshape(&shape)
+}
+
+/// The elements of `a` in the shape of `x`.
+pub(crate) fn reshaped_like(a: &Array, x: &Array) -> Result<Array> {
+    if !shapeless() {
+        return a.reshape(x.shape());
+    }
+    reshaped(a, (0..x.ndim()).map(Extent::partner).collect(), &[x])
+}
+
+/// `a` broadcast to `shape`, which is what it and `partners` broadcast to.
+pub(crate) fn broadcast_with(a: &Array, shape: &[usize], partners: &[&Array]) -> Result<Array> {
+    if !shapeless() || *a.shape() == *shape {
+        return a.broadcast_to(shape);
+    }
+    Shaped { view: View::Broadcast, form: Form::Common }.of(a, partners)
+}
+
+/// `a` broadcast to sizes that may be its own (`Of(0, ..)`) and its partner's.
+pub(crate) fn broadcast_by(a: &Array, extents: Extents, partners: &[&Array]) -> Result<Array> {
+    let view = Shaped { view: View::Broadcast, form: Form::Sizes(extents) };
+    if shapeless() {
+        return view.of(a, partners);
+    }
+    let mut shapes: SmallVec<[&[usize]; 4]> = smallvec![a.shape()];
+    shapes.extend(partners.iter().map(|p| p.shape()));
+    a.broadcast_to(&view.shape(&shapes)?)
+}
+
+/// `value` in the shape of `x`.
+pub(crate) fn filled_like(x: &Array, value: Scalar) -> Array {
+    let shape = Shape::from_slice(x.shape());
+    if !shapeless() {
+        return filled(shape, value);
+    }
+    let sizes = (0..x.ndim()).map(Extent::partner).collect();
+    let form = Form::Sizes(sizes);
+    let one = filled(Shape::new(), value);
+    let op = Op::open(Shaped { view: View::Broadcast, form });
+    Array::of(op, &[&one, x], shape, value.dtype())
+}
+
+/// Zeros in the shape of `x`.
+pub(crate) fn zeros_like(x: &Array, dtype: Dtype) -> Array {
+    filled_like(x, Scalar::from_i64(dtype, 0))
+}
+
+/// The sizes of a reshape that was asked for by numbers, `inferred` of them by -1.
+pub(crate) fn literal(to: &[usize], inferred: Option<usize>) -> Extents {
+    let size = |(i, n): (usize, &usize)| match inferred == Some(i) {
+        true => Extent::Rest,
+        false => Extent::Fixed(*n),
+    };
+    to.iter().enumerate().map(size).collect()
+}
+
+/// The sizes of a reshape that rules ask for: axes that stay, and those that are made one, follow.
+pub(crate) fn aligned(from: &[usize], to: &[usize]) -> Extents {
+    if from.contains(&0) {
+        return literal(to, None);
+    }
+    let (mut out, mut i) = (Extents::new(), 0);
+    while out.len() < to.len() {
+        let start = out.len();
+        match from.get(i) {
+            Some(n) if *n == to[start] => {
+                out.push(Extent::own(i));
+                i += 1;
+            }
+            _ if to[start] == 1 => out.push(Extent::Fixed(1)),
+            Some(1) => i += 1,
+            Some(_) => {
+                let (mut end, first) = (start + 1, i);
+                let (mut p, mut q) = (from[i], to[start]);
+                i += 1;
+                while p != q {
+                    if p < q && i < from.len() {
+                        p *= from[i];
+                        i += 1;
+                    } else if q < p && end < to.len() {
+                        q *= to[end];
+                        end += 1;
+                    } else {
+                        return literal(to, None);
+                    }
+                }
+                if end == start + 1 {
+                    out.push(Extent::Product(first as u8, i as u8));
+                } else {
+                    out.extend(to[start..end].iter().map(|n| Extent::Fixed(*n)));
+                }
+            }
+            None => return literal(to, None),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reshapes_of_rules_follow_where_axes_align() {
+        use Extent::*;
+        let all = |from: &[usize], to: &[usize]| aligned(from, to).to_vec();
+        assert_eq!(all(&[2, 3, 4], &[6, 4]), [Product(0, 2), Of(0, 2)]);
+        assert_eq!(all(&[6, 4], &[2, 3, 4]), [Fixed(2), Fixed(3), Of(0, 1)]);
+        assert_eq!(all(&[5, 4], &[5, 1, 4]), [Of(0, 0), Fixed(1), Of(0, 1)]);
+        assert_eq!(all(&[5, 1, 4], &[5, 4]), [Of(0, 0), Of(0, 2)]);
+        assert_eq!(all(&[5, 1], &[5]), [Of(0, 0)]);
+        assert_eq!(all(&[2, 6], &[4, 3]), [Fixed(4), Fixed(3)]);
+        assert_eq!(all(&[], &[1, 1]), [Fixed(1), Fixed(1)]);
+        assert_eq!(all(&[3, 4], &[12]), [Product(0, 2)]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Running reductions.
+
+use crate::{
+    array::Array,
+    dtype::{Dtype, iinfo},
+    error::Result,
+    ops::{
+        reduce::combining,
+        rules::{
+            builders::{bin, slice_axis},
+            decomposition::{Decompose, Ways, bits, pairs, signed, unpaired, wider},
+        },
+        scan::Scan,
+        shape::concatenate::concatenate,
+    },
+    scalar::Scalar,
+    shape::Shape,
+};
+use ultramarine_abi::schema::reduce;
+
+/// The ways of a running reduction.
+pub(crate) fn ways(of: &Scan, d: &Decompose<'_>, ways: &mut Ways) {
+    let x = &d.inputs[0];
+    let sums = matches!(of.code, reduce::SUM | reduce::PROD);
+    if let Some(wide) = wider(x.dtype()) {
+        // What an exclusive extreme begins with depends on the dtype.
+        if sums || of.inclusive || x.dtype().is_inexact() {
+            ways.add(Ok(of.of(&x.astype(wide)).astype(d.dtype)));
+        }
+        if x.dtype().is_inexact() {
+            return;
+        }
+    }
+    if let Some(s) = signed(x.dtype()).filter(|_| sums) {
+        ways.add(Ok(bits(&of.of(&bits(x, s)), d.dtype)));
+    }
+    if x.dtype().is_complex() && of.code == reduce::SUM {
+        ways.add(pairs(x).and_then(|p| unpaired(&of.of(&p))));
+    }
+    if sums || !x.dtype().is_complex() {
+        ways.add(doubled(of, x));
+    }
+}
+
+/// Each step combines every element with the one as far before it as the steps so far
+/// reach together.
+fn doubled(of: &Scan, x: &Array) -> Result<Array> {
+    let (axis, n) = (of.axis, x.shape()[of.axis]);
+    // As long as the results go, in the direction of the axis' numbers.
+    let turned = |x: &Array| if of.reverse { x.along(axis, 0, n, -1) } else { Ok(x.clone()) };
+    let mut x = turned(x)?;
+    let mut reach = 1;
+    while reach < n {
+        let part = |from: usize, len: usize| slice_axis(&x, axis, from, len);
+        // The earlier one first, as the running value is.
+        let sum = bin(combining(of.code), &part(0, n - reach)?, &part(reach, n - reach)?)?;
+        x = concatenate(&[part(0, reach)?, sum], axis as isize)?;
+        reach *= 2;
+    }
+    if !of.inclusive && n > 0 {
+        let mut first = Shape::from_slice(x.shape());
+        first[axis] = 1;
+        let first = Array::full(&first, start(of.code, x.dtype()))?;
+        x = concatenate(&[first, slice_axis(&x, axis, 0, n - 1)?], axis as isize)?;
+    }
+    turned(&x)
+}
+
+/// What an exclusive scan begins with.
+fn start(code: u32, dtype: Dtype) -> Scalar {
+    let limits = iinfo(dtype).map(|i| (i.min as i64, i.max as i64));
+    match (code, limits) {
+        (reduce::SUM, _) => Scalar::from_i64(dtype, 0),
+        (reduce::PROD, _) => Scalar::from_i64(dtype, 1),
+        (reduce::MIN, Some((_, max))) => Scalar::from_i64(dtype, max),
+        (reduce::MIN, None) => Scalar::from_f64(dtype, f64::INFINITY),
+        (_, Some((min, _))) => Scalar::from_i64(dtype, min),
+        (_, None) => Scalar::from_f64(dtype, f64::NEG_INFINITY),
+    }
+}

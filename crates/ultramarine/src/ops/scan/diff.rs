@@ -1,0 +1,38 @@
+//! Differences of neighbours.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::rules::builders::bin,
+    shape::from_start,
+};
+use ultramarine_abi::schema::binary;
+
+impl Array {
+    /// Differences of neighbours along an axis, `n` times over; each time the axis has one element less, as
+    /// long as it has any. Of bools: whether neighbours differ.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::from_slice(&[1, 4, 9, 16], &[4])?;
+    /// assert_eq!(x.diff(1, -1)?.to_vec::<i32>()?, [3, 5, 7]);
+    /// assert_eq!(x.diff(2, -1)?.to_vec::<i32>()?, [2, 2]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn diff(&self, n: usize, axis: isize) -> Result<Array> {
+        self.computable("diff")?;
+        let at = from_start(axis, self.ndim())
+            .ok_or_else(|| Error::index("diff", "Axis is out of bounds for the array."))?;
+        let minus = if self.dtype() == Dtype::Bool { binary::NOT_EQUAL } else { binary::SUBTRACT };
+        let mut a = self.clone();
+        for _ in 0..n.min(self.shape()[at]) {
+            let size = a.shape()[at];
+            a = bin(minus, &a.along(at, 1, size, 1)?, &a.along(at, 0, size - 1, 1)?)?;
+        }
+        Ok(a)
+    }
+}

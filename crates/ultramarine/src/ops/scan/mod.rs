@@ -1,0 +1,234 @@
+//! Running reductions along an axis.
+
+mod decompose;
+mod diff;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::Result,
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        rules::{
+            builders::{bin, flat, like, un},
+            shapeless::zeros_like,
+        },
+        select::where_,
+    },
+    scalar::Scalar,
+    shape::Shape,
+};
+use smallvec::smallvec;
+use ultramarine_abi::schema::{ScanAttrs, binary, op, reduce, unary};
+
+macro_rules! scans {
+    ($($(#[$m:meta])* $name:ident $code:ident $dtype:expr;)*) => {
+        impl Array {
+            $($(#[$m])*
+            ///
+            /// Along `axis`, or over the flattened array for `None`; `reverse`: from the
+            /// end; not `inclusive`: an element does not include itself.
+            ///
+            /// # Errors
+            /// [`crate::Error::Index`] for an axis out of range.
+            pub fn $name(&self, axis: Option<isize>, reverse: bool, inclusive: bool) -> Result<Array> {
+                let dtype: fn(Dtype) -> Dtype = $dtype;
+                let a = self.astype(dtype(self.dtype()));
+                let scan = Scan { code: reduce::$code, axis: 0, reverse, inclusive };
+                scan.along(stringify!($name), &a, axis)
+            })*
+        }
+    };
+}
+
+scans! {
+    /// The running sum; bools are summed as int32.
+    cumsum SUM |d| if d == Dtype::Bool { Dtype::Int32 } else { d };
+    /// The running product.
+    cumprod PROD |d| d;
+    /// The running maximum; NaN from the first NaN on.
+    cummax MAX |d| d;
+    /// The running minimum; NaN from the first NaN on.
+    cummin MIN |d| d;
+    /// The logarithm of the running sum of exponentials.
+    logcumsumexp LOGADDEXP |d| d.to_inexact();
+}
+
+/// A running reduction.
+#[derive(Clone, Debug)]
+pub(crate) struct Scan {
+    /// A code of [`reduce`].
+    pub code: u32,
+    pub axis: usize,
+    pub reverse: bool,
+    pub inclusive: bool,
+}
+
+impl Scan {
+    fn along(self, name: &str, a: &Array, axis: Option<isize>) -> Result<Array> {
+        let Some(axis) = axis else { return self.of(&flat(a)?).placed() };
+        let axis = axis_of(name, axis, a)?;
+        Scan { axis, ..self }.of(a).placed()
+    }
+
+    /// The scan of another array.
+    pub fn of(&self, a: &Array) -> Array {
+        Array::of(self.clone(), &[a], Shape::from_slice(a.shape()), a.dtype())
+    }
+
+    /// The scan of another kind in the same direction.
+    fn as_(&self, code: u32) -> Scan {
+        Scan { code, ..self.clone() }
+    }
+
+    /// The scan of another kind in the other direction.
+    fn back(&self, code: u32) -> Scan {
+        Scan { code, reverse: !self.reverse, ..self.clone() }
+    }
+
+    /// Position of the element that each result of a running extreme comes from: the
+    /// last of equals. Out of range where an exclusive scan has no element yet.
+    fn positions(&self, x: &Array) -> Result<Array> {
+        let n = x.shape()[self.axis];
+        let mut shape = Shape::from_elem(1, x.ndim());
+        shape[self.axis] = n;
+        // Numbered so that later ones in the direction of the scan are larger.
+        let (first, step) = if self.reverse { (n as f64 - 1.0, -1.0) } else { (0.0, 1.0) };
+        let stop = first + step * n as f64;
+        let steps = Array::arange(first, stop, step, Dtype::Int32)?.reshape(&shape)?;
+        let reached = Scan { inclusive: true, ..self.clone() }.of(x);
+        let hit = bin(binary::EQUAL, x, &reached)?.astype(Dtype::Int32);
+        let at = self.as_(reduce::MAX).of(&hit.multiply(&steps)?);
+        if self.reverse { bin(binary::SUBTRACT, &Array::scalar(n as i32 - 1), &at) } else { Ok(at) }
+    }
+
+    /// Of a running product: where the first zero is, and the product without it.
+    fn without_zero(&self, x: &Array) -> Result<Zeros> {
+        let zero = bin(binary::EQUAL, x, &like(x, 0.0))?;
+        let counts = Scan { code: reduce::SUM, inclusive: true, ..self.clone() }
+            .of(&zero.astype(Dtype::Int32));
+        let once = bin(binary::EQUAL, &counts, &Array::scalar(1i32))?;
+        let first = bin(binary::LOGICAL_AND, &zero, &once)?.astype(x.dtype());
+        let zero = zero.astype(x.dtype());
+        // x is 0 where a one is added.
+        let product = self.of(&x.add(&first)?);
+        Ok(Zeros { safe: x.add(&zero)?, zero, first, product })
+    }
+
+    /// `exp(scan(log t + shift)) * ..` for a `t` of either sign: the scan of the
+    /// positive part less that of the negative.
+    fn signed(&self, t: &Array, f: impl Fn(Array) -> Result<Array>) -> Result<Array> {
+        // A finite stand-in for the logarithm of zero keeps derivatives of this finite.
+        let nothing = if t.dtype() == Dtype::Float16 { -3e4 } else { -1e30 };
+        let part = |t: &Array| -> Result<Array> {
+            let positive = bin(binary::GREATER, t, &like(t, 0.0))?;
+            let log = un(unary::LOG, &where_(&positive, t, &like(t, 1.0))?);
+            Ok(un(unary::EXP, &f(where_(&positive, &log, &like(t, nothing))?)?))
+        };
+        bin(binary::SUBTRACT, &part(t)?, &part(&un(unary::NEGATIVE, t))?)
+    }
+}
+
+/// What the rules of a running product need of its operand's zeros.
+struct Zeros {
+    /// 1 where the operand is zero.
+    zero: Array,
+    /// 1 where it is zero for the first time.
+    first: Array,
+    /// The operand with ones for its zeros.
+    safe: Array,
+    /// The running product with a one for the first zero.
+    product: Array,
+}
+
+pub(crate) fn axis_of(name: &str, axis: isize, a: &Array) -> Result<usize> {
+    crate::ops::shape::reshape::out_of_bounds(name, axis, a.ndim())
+}
+
+impl Rules for Scan {
+    fn name(&self) -> &'static str {
+        match self.code {
+            reduce::SUM => "cumsum",
+            reduce::PROD => "cumprod",
+            reduce::MAX => "cummax",
+            reduce::MIN => "cummin",
+            _ => "logcumsumexp",
+        }
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let attrs =
+            ScanAttrs::new(self.code, self.axis as u32, self.reverse as u32, self.inclusive as u32);
+        call.run(exec, op::SCAN, &attrs, &[])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let (x, y, ct) = (&v.primals[0], v.output, v.cotangent);
+        Ok(smallvec![Some(match self.code {
+            reduce::SUM => self.back(reduce::SUM).of(ct),
+            reduce::PROD => {
+                // Without zeros: sums of ct * y, over x. From the first zero on only
+                // the derivative with respect to that zero is not zero.
+                let z = self.without_zero(x)?;
+                let sums = self.back(reduce::SUM);
+                let plain = bin(binary::DIVIDE, &sums.of(&ct.multiply(y)?), &z.safe)?;
+                let plain = plain.multiply(&bin(binary::SUBTRACT, &like(x, 1.0), &z.zero)?)?;
+                plain.add(&sums.of(&ct.multiply(&z.product)?).multiply(&z.first)?)?
+            }
+            reduce::MAX | reduce::MIN => {
+                let zeros = zeros_like(x, ct.dtype());
+                zeros.scatter_add_axis(&self.positions(x)?, ct, self.axis)?
+            }
+            _ => {
+                let sums = self.back(reduce::LOGADDEXP);
+                self.signed(ct, |log| sums.of(&bin(binary::SUBTRACT, &log, y)?).add(x))?
+            }
+        })])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let Some(t) = &j.tangents[0] else { return Ok(None) };
+        let (x, y) = (&j.primals[0], j.output);
+        Ok(Some(match self.code {
+            reduce::SUM => self.of(t),
+            reduce::PROD => {
+                let z = self.without_zero(x)?;
+                let sums = self.as_(reduce::SUM);
+                let plain = sums.of(&bin(binary::DIVIDE, t, &z.safe)?).multiply(y)?;
+                plain.add(&sums.of(&t.multiply(&z.first)?).multiply(&z.product)?)?
+            }
+            reduce::MAX | reduce::MIN => {
+                let at = self.positions(x)?;
+                let taken = t.gather_axis(&at, self.axis);
+                if self.inclusive {
+                    taken
+                } else {
+                    let n =
+                        Array::scalar(Scalar::from_i64(Dtype::Int32, x.shape()[self.axis] as i64));
+                    let real = bin(
+                        binary::LOGICAL_AND,
+                        &bin(binary::GREATER_EQUAL, &at, &Array::scalar(0i32))?,
+                        &bin(binary::LESS, &at, &n)?,
+                    )?;
+                    taken.multiply(&real.astype(t.dtype()))?
+                }
+            }
+            _ => self.signed(t, |log| bin(binary::SUBTRACT, &self.of(&log.add(x)?), y))?,
+        }))
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        decompose::ways(self, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let axis = v.axes[0].map_or(self.axis, |at| self.axis + (at <= self.axis) as usize);
+        Ok((Scan { axis, ..self.clone() }.of(&v.inputs[0]), v.axes[0]))
+    }
+}

@@ -1,0 +1,60 @@
+//! Choice between two arrays.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::Result,
+    ops::{
+        rules::{
+            builders::{bin, un, with_axis},
+            decomposition::{Decompose, Ways, bits, pairs, same_size, unpaired, wider},
+        },
+        select::where_,
+    },
+};
+use ultramarine_abi::schema::{binary, unary};
+
+/// The ways of a choice: elements only move, so other dtypes do.
+pub(crate) fn ways(d: &Decompose<'_>, ways: &mut Ways) {
+    let [condition, x, y] = d.inputs else { return };
+    if d.dtype.is_complex() {
+        ways.add(of_pairs(condition, x, y));
+    }
+    for other in same_size(d.dtype) {
+        let picked = where_(condition, &bits(x, other), &bits(y, other));
+        ways.add(picked.map(|p| bits(&p, d.dtype)));
+    }
+    if let Some(wide) = wider(d.dtype) {
+        ways.add(where_(condition, &x.astype(wide), &y.astype(wide)).map(|p| p.astype(d.dtype)));
+    }
+    if d.dtype == Dtype::Bool {
+        ways.add(either(condition, x, y));
+    } else {
+        ways.add(masked(condition, x, y));
+    }
+}
+
+fn of_pairs(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
+    let condition = with_axis(condition, condition.ndim())?;
+    unpaired(&where_(&condition, &pairs(x)?, &pairs(y)?)?)
+}
+
+fn either(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
+    let other = un(unary::LOGICAL_NOT, condition);
+    let (x, y) = (bin(binary::LOGICAL_AND, condition, x)?, bin(binary::LOGICAL_AND, &other, y)?);
+    bin(binary::LOGICAL_OR, &x, &y)
+}
+
+/// `(x & mask) | (y & !mask)` of the bits, the mask all ones where the condition holds.
+fn masked(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
+    let dtype = match x.itemsize() {
+        1 => Dtype::Uint8,
+        2 => Dtype::Uint16,
+        4 => Dtype::Uint32,
+        _ => Dtype::Uint64,
+    };
+    let mask = un(unary::NEGATIVE, &condition.astype(dtype));
+    let x = bin(binary::BITWISE_AND, &bits(x, dtype), &mask)?;
+    let y_bits = bin(binary::BITWISE_AND, &bits(y, dtype), &un(unary::BITWISE_INVERT, &mask))?;
+    Ok(bits(&bin(binary::BITWISE_OR, &x, &y_bits)?, y.dtype()))
+}

@@ -1,0 +1,164 @@
+//! Concatenations: arrays copied into parts of one output.
+
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        create::fill,
+        rules::{batching, shapeless::shapeless},
+        shape::{reshape::out_of_bounds, view::View},
+    },
+    shape::{self, Shape, Show},
+};
+use smallvec::SmallVec;
+
+/// The arrays one after the other along an axis, in their promoted dtype.
+///
+/// # Errors
+/// [`Error::Value`] for no array, or shapes that differ elsewhere; [`Error::Index`] for
+/// the axis.
+pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
+    const OP: &str = "concatenate";
+    let Some(first) = arrays.first() else {
+        return Err(Error::value(OP, "No arrays provided for concatenation"));
+    };
+    if arrays.len() == 1 {
+        return Ok(first.clone());
+    }
+    let at = out_of_bounds(OP, axis, first.ndim())?;
+    let mut shape = Shape::from_slice(first.shape());
+    let mut dtype = first.dtype();
+    for a in &arrays[1..] {
+        if a.ndim() != first.ndim() {
+            return Err(Error::value(
+                OP,
+                format!(
+                    "All the input arrays must have the same number of dimensions. However, got \
+                     arrays with dimensions {} and {}.",
+                    first.ndim(),
+                    a.ndim()
+                ),
+            ));
+        }
+        if (0..shape.len()).any(|i| i != at && shape[i] != a.shape()[i]) {
+            let shapes: Vec<String> = arrays.iter().map(|a| Show(a.shape()).to_string()).collect();
+            return Err(Error::value(
+                OP,
+                format!(
+                    "All the input array dimensions must match exactly except for the \
+                     concatenation axis. However, the provided shapes are {}, and the \
+                     concatenation axis is {axis}.",
+                    shapes.join(", ")
+                ),
+            ));
+        }
+        shape[at] = shape[at].saturating_add(a.shape()[at]);
+        dtype = dtype.promote(a.dtype());
+    }
+    shape::check(OP, &shape)?;
+    let arrays: Vec<Array> = arrays.iter().map(|a| a.promoted(dtype)).collect();
+    joined(&arrays, at, shape, dtype).placed()
+}
+
+fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
+    let arrays: SmallVec<[Array; 8]> = arrays.iter().map(broadcast_constant).collect();
+    let inputs: SmallVec<[&Array; 8]> = arrays.iter().collect();
+    Array::of(Concatenate { axis }, &inputs, shape, dtype)
+}
+
+/// The arrays along a new axis, in their promoted dtype.
+///
+/// # Errors
+/// [`Error::Value`] for no array, or shapes that differ; [`Error::Index`] for the axis.
+pub fn stack(arrays: &[Array], axis: isize) -> Result<Array> {
+    let Some(first) = arrays.first() else {
+        return Err(Error::value("stack", "No arrays provided for stacking"));
+    };
+    if arrays.iter().any(|a| a.shape() != first.shape()) {
+        return Err(Error::value("stack", "All arrays must have the same shape"));
+    }
+    let at = out_of_bounds("stack", axis, first.ndim() + 1)? as isize;
+    let parts: Vec<Array> = arrays.iter().map(|a| a.expand_dims(&[at])).collect::<Result<_>>()?;
+    concatenate(&parts, at)
+}
+
+/// Operands one after the other along `axis`; all of the result's dtype.
+#[derive(Clone, Debug)]
+pub(crate) struct Concatenate {
+    axis: usize,
+}
+
+impl Rules for Concatenate {
+    fn name(&self) -> &'static str {
+        "concatenate"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let out = exec.alloc(call.shape, call.dtype)?;
+        let mut at = 0;
+        for (value, (shape, dtype)) in call.inputs.iter().zip(call.descs) {
+            if !shape.contains(&0) {
+                let skipped = at * out.strides[self.axis] as usize * dtype.size();
+                let part = Value { offset: out.offset + skipped, ..out.clone() };
+                exec.copy(
+                    Operand { value, shape, dtype: *dtype },
+                    Operand { value: &part, shape, dtype: *dtype },
+                )?;
+            }
+            at += shape[self.axis];
+        }
+        Ok(out)
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.agree_but(self.axis)?;
+        let mut shape = Shape::from_slice(r.inputs[0]);
+        shape[self.axis] = r.inputs.iter().map(|s| s[self.axis]).sum();
+        r.same(shape)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let mut at = 0;
+        let mut out = Cotangents::new();
+        for (x, wanted) in v.primals.iter().zip(v.wanted) {
+            let n = x.shape()[self.axis];
+            out.push(wanted.then(|| v.cotangent.along(self.axis, at, at + n, 1)).transpose()?);
+            at += n;
+        }
+        Ok(out)
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        if j.tangents.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let parts: Vec<Array> = (j.tangents.iter().zip(j.primals))
+            .map(|(t, x)| t.clone().unwrap_or_else(|| x.zeros_like()))
+            .collect();
+        let shape = Shape::from_slice(j.output.shape());
+        Ok(Some(joined(&parts, self.axis, shape, j.output.dtype())))
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let parts = batching::all_batched(v)?;
+        let shape = batching::batched_shape(v);
+        shape::check(self.name(), &shape)?;
+        Ok((joined(&parts, self.axis + 1, shape, v.dtype), Some(0)))
+    }
+}
+
+/// A constant as one element that is broadcast: copying it reads nothing else. (As a
+/// constant of its full shape it would be written out first.)
+pub(crate) fn broadcast_constant(a: &Array) -> Array {
+    match a.node().constant().filter(|_| !shapeless()) {
+        Some(value) if a.size() > 1 => {
+            let one = fill::filled(Shape::new(), value);
+            Array::of(View::Broadcast, &[&one], Shape::from_slice(a.shape()), a.dtype())
+        }
+        _ => a.clone(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Padding: with a constant, the edge, or mirror images.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::{select::where_, shape::concatenate::concatenate},
+    placement::follow,
+    shape::{self, Shape},
+};
+use smallvec::SmallVec;
+
+/// How [`Array::pad`] fills what it adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PadMode {
+    /// With a constant.
+    Constant,
+    /// With the nearest element.
+    Edge,
+    /// Mirrored, the edge not repeated.
+    Reflect,
+    /// Mirrored, the edge repeated.
+    Symmetric,
+}
+
+impl PadMode {
+    /// The mode of that name.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for another name.
+    pub fn from_name(name: &str) -> Result<PadMode> {
+        Ok(match name {
+            "constant" => PadMode::Constant,
+            "edge" => PadMode::Edge,
+            "reflect" => PadMode::Reflect,
+            "symmetric" => PadMode::Symmetric,
+            _ => {
+                return Err(Error::Value(format!("Invalid padding mode ({name}) passed to pad")));
+            }
+        })
+    }
+}
+
+impl Array {
+    /// More elements before and after each axis: `widths` has a pair for each axis.
+    /// `value` is what [`PadMode::Constant`] fills with, converted to the array's dtype.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for another number of pairs, a value that cannot be broadcast,
+    /// or mirrored padding of an empty axis.
+    pub fn pad(&self, widths: &[(usize, usize)], mode: PadMode, value: &Array) -> Result<Array> {
+        if widths.len() != self.ndim() {
+            return Err(Error::Value(format!(
+                "Invalid number of padding sizes passed to pad with axes of size {}",
+                self.ndim()
+            )));
+        }
+        self.computable("pad")?;
+        value.computable("pad")?;
+        if widths.iter().all(|w| *w == (0, 0)) {
+            return Ok(self.clone());
+        }
+        let shape: Shape = (self.shape().iter().zip(widths))
+            .map(|(n, (low, high))| n.saturating_add(*low).saturating_add(*high))
+            .collect();
+        shape::check("pad", &shape)?;
+        if mode != PadMode::Constant {
+            let mut a = self.clone();
+            for (axis, (low, high)) in widths.iter().enumerate() {
+                a = a.mirrored(axis, *low, *high, mode)?;
+            }
+            return Ok(a);
+        }
+        let start: SmallVec<[isize; 8]> = widths.iter().map(|w| w.0 as isize).collect();
+        let stop: SmallVec<[isize; 8]> =
+            start.iter().zip(self.shape()).map(|(a, n)| a + *n as isize).collect();
+        let base = value.astype(self.dtype()).broadcast_to(&shape)?;
+        base.slice_update(self, &start, &stop, &SmallVec::<[isize; 8]>::from_elem(1, self.ndim()))
+    }
+
+    /// One axis padded from its own elements.
+    fn mirrored(&self, axis: usize, low: usize, high: usize, mode: PadMode) -> Result<Array> {
+        let n = self.shape()[axis];
+        if low + high == 0 {
+            return Ok(self.clone());
+        }
+        if n == 0 {
+            if mode == PadMode::Edge {
+                let mut shape = Shape::from_slice(self.shape());
+                shape[axis] = low + high;
+                return Array::zeros(&shape, self.dtype());
+            }
+            let name = if mode == PadMode::Reflect { "reflect" } else { "symmetric" };
+            return Err(Error::value(
+                "pad",
+                format!("Cannot pad empty axis {axis} using mode '{name}'."),
+            ));
+        }
+        // Edges, and mirrors of a single element, are that element again and again.
+        if mode == PadMode::Edge || n == 1 {
+            let edge = |from: usize, size: usize| {
+                let mut shape = Shape::from_slice(self.shape());
+                shape[axis] = size;
+                self.along(axis, from, from + 1, 1)?.broadcast_to(&shape)
+            };
+            return concatenate(&[edge(0, low)?, self.clone(), edge(n - 1, high)?], axis as isize);
+        }
+        // A reflection leaves out the element that it is mirrored at.
+        let skip = (mode == PadMode::Reflect) as usize;
+        let period = n - skip;
+        if low <= period && high <= period {
+            let left = self.along(axis, skip, skip + low, -1)?;
+            let right = self.along(axis, n - skip - high, n - skip, -1)?;
+            return concatenate(&[left, self.clone(), right], axis as isize);
+        }
+        // Images of the array by turns: as it is, reversed ... A turn and its reverse
+        // are a cycle, and the array begins at its `low`-th element from the end.
+        let cycle = 2 * period;
+        let first = (cycle - low % cycle) % cycle;
+        let _home = follow(&[self]);
+        let number = |i: usize| Array::scalar(i as i64);
+        let stop = (first + low + n + high) as f64;
+        let turn = Array::arange(first as f64, stop, 1.0, Dtype::Int64)?;
+        let turn = turn.remainder(&number(cycle))?;
+        let back = number(cycle + skip - 1).subtract(&turn)?;
+        self.take(&where_(&turn.less(&number(n))?, &turn, &back)?, Some(axis as isize))
+    }
+}

@@ -1,0 +1,342 @@
+//! Views that rearrange axes; those that pick elements stand in `slice.rs`, and what
+//! a view is for the evaluator and the transforms in `view_rules.rs`.
+
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    ops::{
+        create::fill,
+        rules::shapeless::{
+            Extent, Extents, aligned, broadcast_with, literal, reshaped, shapeless,
+        },
+        shape::view::View,
+    },
+    shape::{self, Shape, Show},
+};
+use smallvec::SmallVec;
+
+/// A dimension of a shape to be: non-negative, or -1 where it is to be inferred.
+pub trait Dim: Copy {
+    /// Whether the type has negative numbers.
+    const SIGNED: bool;
+    /// The number; one that is too large saturates, and is refused later.
+    fn get(self) -> isize;
+}
+
+macro_rules! dims {
+    ($($t:ty)*) => {$(
+        impl Dim for $t {
+            const SIGNED: bool = <$t>::MIN != 0;
+            fn get(self) -> isize {
+                isize::try_from(self).unwrap_or(isize::MAX)
+            }
+        }
+    )*};
+}
+dims! { usize isize i32 i64 }
+
+/// A view of `a`; every view of a constant is a constant.
+pub(crate) fn view(view: View, a: &Array, shape: Shape) -> Result<Array> {
+    if let Some(value) = a.node().constant().filter(|_| !shapeless()) {
+        return Ok(fill::filled(shape, value));
+    }
+    Array::try_of(view, &[a], shape, a.dtype())
+}
+
+/// Shows dimensions that may be negative.
+fn show<D: Dim>(dims: &[D]) -> String {
+    let dims: Vec<String> = dims.iter().map(|d| d.get().to_string()).collect();
+    format!("({})", dims.join(","))
+}
+
+/// Dimensions for `size` elements, with at most one -1 filled in.
+fn infer<D: Dim>(
+    op: &str,
+    size: usize,
+    dims: &[D],
+    misfit: impl Fn(String) -> Error,
+) -> Result<Shape> {
+    let mut out = Shape::with_capacity(dims.len());
+    let mut unknown = None;
+    for (i, d) in dims.iter().enumerate() {
+        match d.get() {
+            -1 if unknown.is_some() => {
+                return Err(Error::value(op, "Reshape can only infer one dimension."));
+            }
+            -1 => {
+                unknown = Some(i);
+                out.push(1);
+            }
+            n if n < 0 => return Err(misfit(show(dims))),
+            n => out.push(n as usize),
+        }
+    }
+    let known = out.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+    if let (Some(i), Some(known)) = (unknown, known) {
+        if known == 0 {
+            return Err(Error::value(op, "Cannot infer the shape of an empty array"));
+        }
+        out[i] = size / known;
+    }
+    if out.iter().try_fold(1usize, |n, d| n.checked_mul(*d)) != Some(size) {
+        return Err(misfit(Show(&out).to_string()));
+    }
+    Ok(out)
+}
+
+impl Array {
+    /// The array broadcast to `shape` by NumPy's rule.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when it cannot be.
+    pub fn broadcast_to(&self, shape: &[usize]) -> Result<Array> {
+        if self.shape() == shape {
+            return Ok(self.clone());
+        }
+        let out = shape::broadcast_shapes(self.shape(), shape)?;
+        if out[..] != *shape {
+            return Err(Error::Value(format!(
+                "Cannot broadcast array of shape {} into shape {}.",
+                Show(self.shape()),
+                Show(shape)
+            )));
+        }
+        shape::check("broadcast_to", shape)?;
+        view(View::Broadcast, self, out)
+    }
+
+    /// The elements in row-major order under another shape. One dimension may be -1:
+    /// it is inferred.
+    ///
+    /// In a function that is compiled shapeless, signed dimensions mean these very numbers, as in
+    /// Python; of unsigned ones, those of axes that stay as they are or are merged follow the array's.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the sizes differ.
+    pub fn reshape<D: Dim>(&self, sizes: &[D]) -> Result<Array> {
+        let shape = infer("reshape", self.size(), sizes, |shape| {
+            let size = self.size();
+            Error::value(
+                "reshape",
+                format!("Cannot reshape array of size {size} into shape {shape}."),
+            )
+        })?;
+        if *self.shape() == shape[..] {
+            return Ok(self.clone());
+        }
+        shape::check("reshape", &shape)?;
+        if shapeless() {
+            let inferred = sizes.iter().position(|n| n.get() == -1);
+            let sizes = match D::SIGNED {
+                true => literal(&shape, inferred),
+                false => aligned(self.shape(), &shape),
+            };
+            return reshaped(self, sizes, &[]);
+        }
+        view(View::Reshape, self, shape)
+    }
+
+    /// Axes `start` to `end` (inclusive, held to the array's axes) made one. A 0-d
+    /// array becomes 1-d.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when `start` lies behind `end`.
+    pub fn flatten(&self, start: isize, end: isize) -> Result<Array> {
+        let n = self.ndim() as isize;
+        if n == 0 {
+            return self.reshape(&[1usize]);
+        }
+        let wrap = |a: isize| if a < 0 { a + n } else { a };
+        let (start, end) = (wrap(start).max(0), wrap(end).min(n - 1));
+        if start > end {
+            return Err(Error::value(
+                "flatten",
+                "start_axis must be less than or equal to end_axis",
+            ));
+        }
+        let (start, end) = (start as usize, end as usize);
+        let merged = Extent::Product(start as u8, end as u8 + 1);
+        let axes = |axes: std::ops::Range<usize>| axes.map(Extent::own);
+        let sizes = axes(0..start).chain([merged]).chain(axes(end + 1..self.ndim())).collect();
+        reshaped(self, sizes, &[])
+    }
+
+    /// One axis cut into the dimensions of `shape`, of which one may be -1.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for the axis; [`Error::Value`] when the sizes differ.
+    pub fn unflatten<D: Dim>(&self, axis: isize, shape: &[D]) -> Result<Array> {
+        if shape.is_empty() {
+            return Err(Error::value("unflatten", "Shape to unflatten to cannot be empty."));
+        }
+        let at = shape::normalize_axis("unflatten", axis, self.ndim())?;
+        let size = self.shape()[at];
+        let cut = infer("unflatten", size, shape, |shape| {
+            Error::value(
+                "unflatten",
+                format!("Cannot unflatten axis {axis} with size {size} into shape {shape}."),
+            )
+        })?;
+        let mut sizes: Extents = (0..self.ndim()).map(Extent::own).collect();
+        sizes.remove(at);
+        // Of an array without elements nothing can be inferred but from the axis alone, as above.
+        let rest = shape.iter().position(|n| n.get() == -1).filter(|_| self.size() > 0);
+        sizes.insert_many(at, literal(&cut, rest));
+        reshaped(self, sizes, &[])
+    }
+
+    /// The axes in reverse order.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn transpose(&self) -> Result<Array> {
+        let axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).rev().collect();
+        self.transpose_axes(&axes)
+    }
+
+    /// The axes in another order: axis `i` of the result is axis `axes[i]`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when `axes` is not a permutation of the axes, [`Error::Index`]
+    /// for one out of range.
+    pub fn transpose_axes(&self, axes: &[isize]) -> Result<Array> {
+        if axes.len() != self.ndim() {
+            return Err(Error::value(
+                "transpose",
+                format!("Received {} axes for array with {} dimensions.", axes.len(), self.ndim()),
+            ));
+        }
+        let mut order = SmallVec::<[u8; 8]>::new();
+        for a in axes {
+            let a = shape::normalize_axis("transpose", *a, self.ndim())? as u8;
+            if order.contains(&a) {
+                return Err(Error::value("transpose", "Repeat axes not allowed."));
+            }
+            order.push(a);
+        }
+        if order.iter().enumerate().all(|(i, a)| i == *a as usize) {
+            return Ok(self.clone());
+        }
+        let shape = order.iter().map(|a| self.shape()[*a as usize]).collect();
+        view(View::Transpose(order), self, shape)
+    }
+
+    /// Two axes exchanged.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn swapaxes(&self, a: isize, b: isize) -> Result<Array> {
+        let a = shape::normalize_axis("swapaxes", a, self.ndim())?;
+        let b = shape::normalize_axis("swapaxes", b, self.ndim())?;
+        let mut axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).collect();
+        axes.swap(a, b);
+        self.transpose_axes(&axes)
+    }
+
+    /// One axis moved to another place, the others in their order.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn moveaxis(&self, source: isize, destination: isize) -> Result<Array> {
+        let from = shape::normalize_axis("moveaxis", source, self.ndim())?;
+        let to = shape::normalize_axis("moveaxis", destination, self.ndim())?;
+        let mut axes: SmallVec<[isize; 8]> = (0..self.ndim() as isize).collect();
+        let axis = axes.remove(from);
+        axes.insert(to, axis);
+        self.transpose_axes(&axes)
+    }
+
+    /// New axes of size 1, at `axes` of the result.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice.
+    pub fn expand_dims(&self, axes: &[isize]) -> Result<Array> {
+        let ndim = self.ndim() + axes.len();
+        let axes = named_axes("expand_dims", axes, ndim)?;
+        let mut sizes: Extents = (0..self.ndim()).map(Extent::own).collect();
+        // Ascending, so that each lands where it will stay.
+        axes.iter().for_each(|a| sizes.insert(*a, Extent::Fixed(1)));
+        reshaped(self, sizes, &[])
+    }
+
+    /// Axes of size 1 removed: those named, or all (`None`).
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for one named twice
+    /// or of another size.
+    pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<Array> {
+        let own = self.shape();
+        let axes = match axes {
+            None => (0..own.len()).filter(|i| own[*i] == 1).collect(),
+            Some(axes) => named_axes("squeeze", axes, own.len())?,
+        };
+        if let Some(a) = axes.iter().find(|a| own[**a] != 1) {
+            return Err(Error::value(
+                "squeeze",
+                format!("Cannot squeeze axis {a} with size {} which is not equal to 1.", own[*a]),
+            ));
+        }
+        let left = (0..own.len()).filter(|i| !axes.contains(i)).map(Extent::own).collect();
+        reshaped(self, left, &[])
+    }
+
+    /// A 0-d array as one of shape (1,).
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn atleast_1d(&self) -> Result<Array> {
+        if self.ndim() == 0 { self.expand_dims(&[0]) } else { Ok(self.clone()) }
+    }
+
+    /// At least 2-d: (n,) becomes (1, n).
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn atleast_2d(&self) -> Result<Array> {
+        match self.ndim() {
+            0 => self.expand_dims(&[0, 1]),
+            1 => self.expand_dims(&[0]),
+            _ => Ok(self.clone()),
+        }
+    }
+
+    /// At least 3-d: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn atleast_3d(&self) -> Result<Array> {
+        match self.ndim() {
+            0 => self.expand_dims(&[0, 1, 2]),
+            1 => self.expand_dims(&[0, 2]),
+            2 => self.expand_dims(&[2]),
+            _ => Ok(self.clone()),
+        }
+    }
+}
+
+/// All arrays broadcast to their common shape.
+///
+/// # Errors
+/// [`Error::Value`] when there is none.
+pub fn broadcast_arrays(arrays: &[Array]) -> Result<Vec<Array>> {
+    let shape = arrays
+        .iter()
+        .try_fold(Shape::new(), |shape, a| shape::broadcast_shapes(&shape, a.shape()))?;
+    let partners: Vec<&Array> = arrays.iter().collect();
+    arrays.iter().map(|a| broadcast_with(a, &shape, &partners)).collect()
+}
+
+fn no_such_axis(op: &str, axis: isize, ndim: usize) -> Error {
+    Error::index(op, format!("Axis {axis} is out of bounds for array with {ndim} dimensions."))
+}
+
+/// An axis, counted from the start.
+pub(crate) fn out_of_bounds(op: &str, axis: isize, ndim: usize) -> Result<usize> {
+    shape::from_start(axis, ndim).ok_or_else(|| no_such_axis(op, axis, ndim))
+}
+
+/// Axes counted from the start, sorted and all different.
+fn named_axes(op: &str, axes: &[isize], ndim: usize) -> Result<SmallVec<[usize; 4]>> {
+    let invalid = |axis| no_such_axis(op, axis, ndim);
+    shape::distinct_axes(axes, ndim, invalid, || Error::value(op, "Received duplicate axes."))
+}

@@ -1,0 +1,282 @@
+//! Views that pick elements: slices, diagonals, strides, parts; and the bits of
+//! elements under another type.
+
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::{Error, Result},
+    ops::shape::{
+        reshape::{out_of_bounds, view},
+        view::View,
+    },
+    shape::{self, Shape, Show, Strides},
+};
+use smallvec::SmallVec;
+
+impl Array {
+    /// Python's `x[start:stop:step, ...]`, one triple for each axis: negative places
+    /// count from the end, those outside are held to the array. With a negative step,
+    /// "down to the first element" is any `stop` below `-n`, such as `isize::MIN`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the lists' lengths are not the number of axes, or a step
+    /// is zero.
+    pub fn slice(&self, start: &[isize], stop: &[isize], step: &[isize]) -> Result<Array> {
+        let (view_, shape) = slice_view("slice", self.shape(), start, stop, step)?;
+        if shape[..] == *self.shape() && step.iter().zip(&shape).all(|(s, n)| *s > 0 || *n <= 1) {
+            return Ok(self.clone());
+        }
+        view(view_, self, shape)
+    }
+
+    /// Elements `start..stop` along one axis, which must be there; with a negative
+    /// step from the last of them down.
+    pub(crate) fn along(
+        &self,
+        axis: usize,
+        start: usize,
+        stop: usize,
+        step: isize,
+    ) -> Result<Array> {
+        let n = self.ndim();
+        let (mut first, mut steps) = (Strides::from_elem(0, n), Strides::from_elem(1, n));
+        let mut last = Strides::from_elem(isize::MAX, n);
+        // Nothing is the same in both directions.
+        let step = if start == stop { 1 } else { step };
+        if step > 0 {
+            (first[axis], last[axis]) = (start as isize, stop as isize);
+        } else {
+            first[axis] = stop as isize - 1;
+            last[axis] = if start == 0 { isize::MIN } else { start as isize - 1 };
+        }
+        steps[axis] = step;
+        self.slice(&first, &last, &steps)
+    }
+
+    /// The order of the elements reversed along `axes` (`None`: all).
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn flip(&self, axes: Option<&[isize]>) -> Result<Array> {
+        let n = self.ndim();
+        let mut step = Strides::from_elem(1, n);
+        match axes {
+            None => step.iter_mut().for_each(|s| *s = -1),
+            Some(axes) => {
+                for a in axes {
+                    step[out_of_bounds("flip", *a, n)?] = -1;
+                }
+            }
+        }
+        let start: Strides = step.iter().map(|s| if *s < 0 { isize::MAX } else { 0 }).collect();
+        let stop: Strides =
+            step.iter().map(|s| if *s < 0 { isize::MIN } else { isize::MAX }).collect();
+        self.slice(&start, &stop, &step)
+    }
+
+    /// A view with any strides (in elements) over the row-major elements, from element
+    /// `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when it leads outside of the elements.
+    pub fn as_strided(&self, shape: &[usize], strides: &[isize], offset: usize) -> Result<Array> {
+        shape::check("as_strided", shape)?;
+        let inside = || -> Option<bool> {
+            if shape.len() != strides.len() {
+                return None;
+            }
+            if shape.contains(&0) {
+                return Some(true);
+            }
+            let (mut low, mut high) =
+                (isize::try_from(offset).ok()?, isize::try_from(offset).ok()?);
+            for (&n, &s) in shape.iter().zip(strides) {
+                let reach = s.checked_mul(n as isize - 1)?;
+                let end = if reach < 0 { &mut low } else { &mut high };
+                *end = end.checked_add(reach)?;
+            }
+            Some(low >= 0 && (high as usize) < self.size())
+        };
+        if inside() != Some(true) {
+            return Err(Error::value(
+                "as_strided",
+                format!(
+                    "Shape {} with strides {strides:?} and offset {offset} leaves an array of {} elements.",
+                    Show(shape),
+                    self.size()
+                ),
+            ));
+        }
+        // Strides that lead nowhere may be anything, and later overflow.
+        let idle = shape.contains(&0);
+        let strides: Strides =
+            strides.iter().zip(shape).map(|(s, n)| if idle || *n == 1 { 0 } else { *s }).collect();
+        view(View::Strided { strides, offset }, self, Shape::from_slice(shape))
+    }
+
+    /// The diagonal of the planes of two axes, as the last axis; `offset` goes to the
+    /// right of it.
+    ///
+    /// # Errors
+    /// [`Error::Value`] with fewer than two axes or equal ones, [`Error::Index`] for an
+    /// axis out of range.
+    pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
+        let ndim = self.ndim();
+        if ndim < 2 {
+            return Err(Error::value(
+                "diagonal",
+                format!("Array must have at least two dimensions, but got {ndim} dimensions."),
+            ));
+        }
+        let a = shape::normalize_axis("diagonal", axis1, ndim)?;
+        let b = shape::normalize_axis("diagonal", axis2, ndim)?;
+        if a == b {
+            return Err(Error::value("diagonal", "axis1 and axis2 cannot be the same axis"));
+        }
+        let own = self.shape();
+        // Beyond the plane all diagonals are empty.
+        let offset = offset.clamp(-(own[a] as isize), own[b] as isize);
+        let mut shape: Shape = (0..ndim).filter(|i| *i != a && *i != b).map(|i| own[i]).collect();
+        shape.push(diagonal_len(own[a], own[b], offset));
+        view(View::Diagonal { offset, a, b }, self, shape)
+    }
+
+    /// The elements' bits as another type. When the sizes differ, the last axis
+    /// changes its length. As bool, a byte is true unless it is zero.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the last axis' bytes are no multiple of the new size.
+    pub fn view(&self, dtype: Dtype) -> Result<Array> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        if dtype == Dtype::Bool {
+            return Ok(self.view(Dtype::Uint8)?.astype(Dtype::Bool));
+        }
+        let (from, to) = (self.itemsize(), dtype.size());
+        let mut shape = Shape::from_slice(self.shape());
+        if from != to {
+            let Some(last) = shape.last_mut() else {
+                return Err(Error::value(
+                    "view",
+                    "Changing the type of a scalar is only allowed for types with the same size.",
+                ));
+            };
+            let bytes = *last * from;
+            if bytes % to != 0 {
+                return Err(Error::value(
+                    "view",
+                    "When viewing as a larger dtype, the size in bytes of the last axis must be a \
+                     multiple of the requested type size.",
+                ));
+            }
+            *last = bytes / to;
+            shape::check("view", &shape)?;
+        }
+        Array::try_of(View::Bits, &[self], shape, dtype)
+    }
+
+    /// The parts of size 1 along an axis, without that axis.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn unstack(&self, axis: isize) -> Result<Vec<Array>> {
+        let at = out_of_bounds("unstack", axis, self.ndim())?;
+        (0..self.shape()[at])
+            .map(|i| self.along(at, i, i + 1, 1)?.squeeze(Some(&[at as isize])))
+            .collect()
+    }
+
+    /// `sections` equal parts along an axis.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] when it cannot be
+    /// cut evenly.
+    pub fn split(&self, sections: usize, axis: isize) -> Result<Vec<Array>> {
+        let at = out_of_bounds("split", axis, self.ndim())?;
+        if sections == 0 {
+            return Err(Error::value(
+                "split",
+                "num_splits must be positive and non-zero but got 0.",
+            ));
+        }
+        let n = self.shape()[at];
+        if !n.is_multiple_of(sections) {
+            return Err(Error::Value(format!(
+                "Array split does not result in sub arrays with equal size: attempting {sections} \
+                 splits along axis {axis} for shape {}.",
+                Show(self.shape())
+            )));
+        }
+        let part = n / sections;
+        (0..sections).map(|i| self.along(at, i * part, (i + 1) * part, 1)).collect()
+    }
+
+    /// Parts along an axis, cut before each of `indices` (negative: from the end).
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn split_at(&self, indices: &[isize], axis: isize) -> Result<Vec<Array>> {
+        let at = out_of_bounds("split", axis, self.ndim())?;
+        let n = self.shape()[at];
+        let place = |i: isize| {
+            (if i < 0 { i.saturating_add(n as isize) } else { i }).clamp(0, n as isize) as usize
+        };
+        let mut cuts = vec![0];
+        cuts.extend(indices.iter().map(|i| place(*i)));
+        cuts.push(n);
+        // A cut before its predecessor gives an empty part.
+        cuts.windows(2).map(|w| self.along(at, w[0], w[1].max(w[0]), 1)).collect()
+    }
+}
+
+/// Length of a diagonal of a plane.
+pub(crate) fn diagonal_len(rows: usize, columns: usize, offset: isize) -> usize {
+    let skip = offset.unsigned_abs();
+    if offset >= 0 {
+        rows.min(columns.saturating_sub(skip))
+    } else {
+        rows.saturating_sub(skip).min(columns)
+    }
+}
+
+/// The view that a slice with Python's places is, and its shape.
+pub(crate) fn slice_view(
+    op: &str,
+    from: &[usize],
+    start: &[isize],
+    stop: &[isize],
+    step: &[isize],
+) -> Result<(View, Shape)> {
+    if [start.len(), stop.len(), step.len()] != [from.len(); 3] {
+        return Err(Error::value(
+            op,
+            format!(
+                "Invalid number of indices or strides for array with dimension {}.",
+                from.len()
+            ),
+        ));
+    }
+    let (mut first, mut steps) = (SmallVec::<[usize; 4]>::new(), Strides::new());
+    let mut shape = Shape::new();
+    for (i, &n) in from.iter().enumerate() {
+        let (n, step) = (n as isize, step[i]);
+        if step == 0 {
+            return Err(Error::value(op, "The step of a slice must not be zero."));
+        }
+        let wrap = |p: isize| if p < 0 { p.saturating_add(n) } else { p };
+        let (a, length) = if step > 0 {
+            let (a, b) = (wrap(start[i]).clamp(0, n), wrap(stop[i]).clamp(0, n));
+            (a, (b - a).max(0) as usize)
+        } else {
+            let (a, b) = (wrap(start[i]).clamp(-1, n - 1), wrap(stop[i]).clamp(-1, n - 1));
+            (a, (a - b).max(0) as usize)
+        };
+        let length = length.div_ceil(step.unsigned_abs());
+        shape.push(length);
+        first.push(if length == 0 { 0 } else { a as usize });
+        // A step that is never taken might overflow when it is made a stride.
+        steps.push(if length <= 1 { 1 } else { step });
+    }
+    Ok((View::Slice { start: first, step: steps }, shape))
+}

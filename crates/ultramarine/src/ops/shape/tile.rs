@@ -1,0 +1,86 @@
+//! Elements repeated, or moved around an axis.
+
+use crate::{
+    array::Array,
+    error::{Error, Result},
+    ops::shape::{concatenate::concatenate, reshape::out_of_bounds},
+    shape::{self, Shape},
+};
+
+impl Array {
+    /// Each element `repeats` times in a row along an axis (`None`: of the flat array).
+    ///
+    /// # Errors
+    /// [`Error::Index`] for the axis; [`Error::Value`] when the result is too large.
+    pub fn repeat(&self, repeats: usize, axis: Option<isize>) -> Result<Array> {
+        let Some(axis) = axis else { return self.flatten(0, -1)?.repeat(repeats, Some(0)) };
+        let at = out_of_bounds("repeat", axis, self.ndim())?;
+        if repeats == 1 {
+            return Ok(self.clone());
+        }
+        let mut shape = Shape::from_slice(self.shape());
+        shape.insert(at + 1, repeats);
+        let mut flat = Shape::from_slice(self.shape());
+        flat[at] = flat[at].saturating_mul(repeats);
+        shape::check("repeat", &flat)?;
+        self.expand_dims(&[at as isize + 1])?.broadcast_to(&shape)?.reshape(&flat)
+    }
+
+    /// The array repeated `reps[i]` times along axis `i`; missing axes and counts in
+    /// front are 1.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when the result is too large.
+    pub fn tile(&self, reps: &[usize]) -> Result<Array> {
+        let ndim = self.ndim().max(reps.len());
+        let (lead, missing) = (ndim - self.ndim(), ndim - reps.len());
+        let (mut cut, mut wide, mut flat) = (Shape::new(), Shape::new(), Shape::new());
+        for i in 0..ndim {
+            let n = if i < lead { 1 } else { self.shape()[i - lead] };
+            let r = if i < missing { 1 } else { reps[i - missing] };
+            if r != 1 {
+                cut.push(1);
+                wide.push(r);
+            }
+            cut.push(n);
+            wide.push(n);
+            flat.push(n.saturating_mul(r));
+        }
+        shape::check("tile", &flat)?;
+        self.reshape(&cut)?.broadcast_to(&wide)?.reshape(&flat)
+    }
+
+    /// The elements moved on by `shifts[i]` places along `axes[i]`, those beyond the
+    /// end to the front. Without axes: of the flat array, by the sum of the shifts.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis; [`Error::Value`] for fewer shifts than axes.
+    pub fn roll(&self, shifts: &[isize], axes: Option<&[isize]>) -> Result<Array> {
+        let Some(axes) = axes else {
+            let shift = shifts.iter().fold(0isize, |a, b| a.wrapping_add(*b));
+            let flat = self.flatten(0, -1)?;
+            return flat.roll(&[shift], Some(&[0]))?.reshape(self.shape());
+        };
+        if shifts.len() < axes.len() {
+            return Err(Error::value(
+                "roll",
+                format!(
+                    "At least one shift value per axis is required, {} provided for {} axes.",
+                    shifts.len(),
+                    axes.len()
+                ),
+            ));
+        }
+        let mut a = self.clone();
+        for (shift, axis) in shifts.iter().zip(axes) {
+            let at = shape::normalize_axis("roll", *axis, self.ndim())?;
+            let n = self.shape()[at];
+            let shift = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
+            if shift != 0 {
+                let parts = [a.along(at, n - shift, n, 1)?, a.along(at, 0, n - shift, 1)?];
+                a = concatenate(&parts, at as isize)?;
+            }
+        }
+        Ok(a)
+    }
+}

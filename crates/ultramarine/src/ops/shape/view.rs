@@ -1,0 +1,359 @@
+//! What views are: strides for the evaluator, linear maps for the transforms. They
+//! never reach a backend, but for those that no strides can express, which copy first.
+
+use crate::{
+    array::Array,
+    backend::{Exec, Operand},
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        index::update::Update,
+        rules::{
+            batching,
+            shapeless::{self, filled_like, reshaped_like},
+        },
+        shape::reshape::view,
+    },
+    placement::follow,
+    scalar::Scalar,
+    shape::{self, Shape, Strides},
+};
+use smallvec::{SmallVec, smallvec};
+
+/// A view and how it comes from its operand.
+#[derive(Clone, Debug)]
+pub(crate) enum View {
+    /// NumPy's broadcast to the node's shape.
+    Broadcast,
+    /// Row-major reinterpretation as the node's shape.
+    Reshape,
+    /// Axis `i` of the result is axis `order[i]` of the operand.
+    Transpose(SmallVec<[u8; 8]>),
+    /// Every `step[i]`-th element from `start[i]` on, of each axis.
+    Slice { start: SmallVec<[usize; 4]>, step: Strides },
+    /// The diagonal of axes `a` and `b`, as the last axis.
+    Diagonal { offset: isize, a: usize, b: usize },
+    /// Any strides over the row-major elements.
+    Strided { strides: Strides, offset: usize },
+    /// The same bits under the node's dtype.
+    Bits,
+}
+
+impl View {
+    /// The view of an evaluated operand of shape `from`, if strides can express it.
+    fn of(&self, input: &Value, from: &[usize], to: &[usize], dtypes: [Dtype; 2]) -> Option<Value> {
+        let item = dtypes[0].size() as isize;
+        let at = |elements: isize, strides: Strides| Value {
+            buffer: input.buffer.clone(),
+            offset: input.offset.wrapping_add_signed(elements * item),
+            strides,
+        };
+        Some(match self {
+            View::Broadcast => {
+                let lead = to.len() - from.len();
+                let mut strides = Strides::from_elem(0, lead);
+                for (i, &n) in from.iter().enumerate() {
+                    strides.push(if n == to[lead + i] { input.strides[i] } else { 0 });
+                }
+                at(0, strides)
+            }
+            View::Transpose(order) => {
+                at(0, order.iter().map(|a| input.strides[*a as usize]).collect())
+            }
+            View::Reshape => at(0, reshaped(from, &input.strides, to)?),
+            View::Slice { .. } | View::Diagonal { .. } => {
+                let (elements, strides) = self.region(&input.strides, to);
+                at(elements, strides)
+            }
+            View::Strided { strides, offset } => {
+                if !shape::is_contiguous(from, &input.strides) {
+                    return None;
+                }
+                let inside = !to.contains(&0);
+                at(if inside { *offset as isize } else { 0 }, strides.clone())
+            }
+            View::Bits => at(0, retyped(input, from, dtypes)?),
+        })
+    }
+
+    /// Of a slice or diagonal: elements to its first element, and its strides.
+    fn region(&self, strides: &[isize], to: &[usize]) -> (isize, Strides) {
+        let (elements, out): (isize, Strides) = match self {
+            View::Slice { start, step } => (
+                start.iter().zip(strides).map(|(a, s)| *a as isize * s).sum(),
+                step.iter().zip(strides).map(|(k, s)| k.wrapping_mul(*s)).collect(),
+            ),
+            View::Diagonal { offset, a, b } => {
+                let along = if *offset >= 0 { strides[*b] } else { strides[*a] };
+                let mut out: Strides =
+                    (0..strides.len()).filter(|i| i != a && i != b).map(|i| strides[i]).collect();
+                out.push(strides[*a].wrapping_add(strides[*b]));
+                (offset.abs() * along, out)
+            }
+            _ => (0, Strides::from_slice(strides)),
+        };
+        // Nothing may point outside, not even an empty view.
+        (if to.contains(&0) { 0 } else { elements }, out)
+    }
+
+    /// The part of an evaluated array that a slice or diagonal addresses.
+    pub fn part(&self, of: &Value, to: &[usize], dtype: Dtype) -> Value {
+        let (elements, strides) = self.region(&of.strides, to);
+        let offset = of.offset.wrapping_add_signed(elements * dtype.size() as isize);
+        Value { buffer: of.buffer.clone(), offset, strides }
+    }
+
+    /// The same view of an operand with one axis more, in front; the result has it in
+    /// front too.
+    pub fn batched(&self, unmapped: &[usize], size: usize) -> View {
+        match self {
+            View::Broadcast | View::Reshape | View::Bits => self.clone(),
+            View::Transpose(order) => {
+                View::Transpose(std::iter::once(0).chain(order.iter().map(|a| a + 1)).collect())
+            }
+            View::Slice { start, step } => View::Slice {
+                start: std::iter::once(0).chain(start.iter().copied()).collect(),
+                step: std::iter::once(1).chain(step.iter().copied()).collect(),
+            },
+            View::Diagonal { offset, a, b } => {
+                View::Diagonal { offset: *offset, a: a + 1, b: b + 1 }
+            }
+            View::Strided { strides, offset } => {
+                let n = if size > 1 { shape::size(unmapped) as isize } else { 0 };
+                let strides = std::iter::once(n).chain(strides.iter().copied()).collect();
+                View::Strided { strides, offset: *offset }
+            }
+        }
+    }
+}
+
+impl Rules for View {
+    fn name(&self) -> &'static str {
+        match self {
+            View::Broadcast => "broadcast_to",
+            View::Reshape => "reshape",
+            View::Transpose(_) => "transpose",
+            View::Slice { .. } => "slice",
+            View::Diagonal { .. } => "diagonal",
+            View::Strided { .. } => "as_strided",
+            View::Bits => "view",
+        }
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let (input, (from, dtype)) = (&call.inputs[0], call.descs[0]);
+        let dtypes = [dtype, call.dtype];
+        if let Some(value) = self.of(input, from, call.shape, dtypes) {
+            return Ok(value);
+        }
+        let copy = exec.alloc(from, dtype)?;
+        exec.copy(call.operand(0), Operand { value: &copy, shape: from, dtype })?;
+        self.of(&copy, from, call.shape, dtypes)
+            .ok_or_else(|| Error::runtime(self.name(), "no strides for a contiguous array"))
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let (before, now) = (r.traced[0], r.inputs[0]);
+        let shape = match self {
+            View::Broadcast | View::Reshape => {
+                let shape = Shape::from_slice(r.shape);
+                let fits = match self {
+                    View::Reshape => shape::size(now) == shape::size(&shape),
+                    _ => shape::broadcast_shapes(now, &shape)? == shape,
+                };
+                if !fits {
+                    let (from, to) = (shape::Show(now), shape::Show(r.shape));
+                    let text = format!("An array of shape {from} does not fit shape {to}.");
+                    return Err(Error::value(self.name(), text));
+                }
+                shape
+            }
+            View::Transpose(order) => order.iter().map(|a| now[*a as usize]).collect(),
+            View::Slice { start, step } => return refit_slice(r, start, step),
+            View::Diagonal { offset, a, b } => {
+                let mut shape: Shape =
+                    (0..now.len()).filter(|i| i != a && i != b).map(|i| now[i]).collect();
+                let (down, along) = (offset.min(&0).unsigned_abs(), offset.max(&0).unsigned_abs());
+                shape.push(now[*a].saturating_sub(down).min(now[*b].saturating_sub(along)));
+                shape
+            }
+            View::Bits if before.len() == r.shape.len() => {
+                let mut shape = Shape::from_slice(now);
+                if let (Some(n), Some(m)) = (before.last(), r.shape.last())
+                    && let Some(last) = shape.last_mut()
+                    && n != m
+                {
+                    if *n == 0 || *last * m % n != 0 {
+                        return Err(shapeless::cannot(self.name()));
+                    }
+                    *last = *last * m / n;
+                }
+                shape
+            }
+            View::Bits | View::Strided { .. } => return Err(shapeless::cannot(self.name())),
+        };
+        r.same(shape)
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        let (x, c) = (&v.primals[0], v.cotangent);
+        let from = x.shape();
+        Ok(smallvec![Some(match self {
+            View::Broadcast => {
+                let lead = c.ndim() - from.len();
+                let summed: SmallVec<[isize; 8]> = (0..c.ndim())
+                    .filter(|i| *i < lead || from[i - lead] != c.shape()[*i])
+                    .map(|i| i as isize)
+                    .collect();
+                reshaped_like(&c.sum(Some(&summed), true)?, x)?
+            }
+            View::Reshape => reshaped_like(c, x)?,
+            View::Transpose(order) => {
+                let mut inverse: SmallVec<[isize; 8]> = smallvec![0; order.len()];
+                order.iter().enumerate().for_each(|(i, a)| inverse[*a as usize] = i as isize);
+                c.transpose_axes(&inverse)?
+            }
+            View::Slice { .. } | View::Diagonal { .. } => {
+                // In the dtype of derivatives.
+                let _home = follow(&[x]);
+                let zeros = filled_like(x, Scalar::from_i64(c.dtype(), 0));
+                Update(self.clone()).apply(&zeros, c)
+            }
+            View::Strided { strides, offset } => {
+                // An element may be seen several times: its cotangents add up.
+                let n = x.size();
+                let wide = if i32::try_from(n).is_ok() { Dtype::Int32 } else { Dtype::Int64 };
+                let places = Array::arange(0.0, n as f64, 1.0, wide)?;
+                let places =
+                    places.as_strided(c.shape(), strides, *offset)?.reshape(&[c.size()])?;
+                let zeros = Array::zeros(&[n], c.dtype())?;
+                zeros.scatter_add_axis(&places, &c.reshape(&[c.size()])?, 0)?.reshape(from)?
+            }
+            View::Bits => return Err(Error::value("vjp", "view has no vjp rule.")),
+        })])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        if matches!(self, View::Bits) {
+            return Err(Error::value("jvp", "view has no jvp rule."));
+        }
+        let shape = || Shape::from_slice(j.output.shape());
+        j.tangents[0].as_ref().map(|t| view(self.clone(), t, shape())).transpose()
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let a = batching::batched(&v.inputs[0], v.axes[0], v.size)?;
+        let shape = batching::batched_shape(v);
+        let a = match self {
+            View::Broadcast => {
+                // New axes come between the mapped one and the operand's.
+                let mut aligned = Shape::from_elem(1, shape.len());
+                aligned[0] = v.size;
+                let own = &a.shape()[1..];
+                aligned[shape.len() - own.len()..].copy_from_slice(own);
+                a.reshape(&aligned)?
+            }
+            _ => a,
+        };
+        let mapped = self.batched(&a.shape()[1..], v.size);
+        let out = match mapped {
+            View::Bits => Array::try_of(mapped, &[&a], shape, v.dtype)?,
+            _ => view(mapped, &a, shape)?,
+        };
+        Ok((out, Some(0)))
+    }
+}
+
+/// A slice of an operand of other sizes. Whole axes follow (in either direction), and one element is that element
+/// still; where another slice ends when the axis is longer, nobody can tell.
+fn refit_slice(r: &Refit<'_>, start: &[usize], step: &[isize]) -> Result<Fitted> {
+    let (before, now) = (r.traced[0], r.inputs[0]);
+    let (mut shape, mut start) = (Shape::from_slice(r.shape), SmallVec::from_slice(start));
+    for i in 0..shape.len() {
+        let whole = shape[i] == before[i] && step[i].abs() == 1;
+        if whole && (before[i] != 1 || now[i] != 1) {
+            shape[i] = now[i];
+            start[i] = if step[i] < 0 { now[i].saturating_sub(1) } else { 0 };
+        } else if shape[i] != 1 {
+            return Err(shapeless::cannot("slice"));
+        } else if start[i] >= now[i] {
+            let text =
+                format!("Index {} is out of bounds for axis {i} with size {}.", start[i], now[i]);
+            return Err(Error::Index(text));
+        }
+    }
+    let view = View::Slice { start, step: Strides::from_slice(step) };
+    Ok(Fitted { op: view.into(), ..r.same(shape)? })
+}
+
+/// Strides of the same memory under another dtype; `None` where the last axis does
+/// not lie as that needs.
+fn retyped(input: &Value, from: &[usize], [before, after]: [Dtype; 2]) -> Option<Strides> {
+    let (b, a) = (before.size() as isize, after.size() as isize);
+    let mut strides = input.strides.clone();
+    if b == a {
+        return Some(strides);
+    }
+    // Elements of the last axis must be neighbours; other steps whole new elements.
+    let last = from.len().checked_sub(1)?;
+    if from[last] != 1 && strides[last] != 1 && !from.contains(&0) {
+        return None;
+    }
+    strides[last] = 1;
+    for i in 0..last {
+        let bytes = strides[i].wrapping_mul(b);
+        if bytes % a != 0 && from[i] > 1 {
+            return None;
+        }
+        strides[i] = bytes / a;
+    }
+    // What others gave may begin anywhere.
+    input.buffer.is_aligned(input.offset, a as usize).then_some(strides)
+}
+
+/// Strides under which the elements of one shape are those of another in the same
+/// order, if there are any.
+fn reshaped(from: &[usize], strides: &[isize], to: &[usize]) -> Option<Strides> {
+    if from.contains(&0) {
+        return Some(shape::contiguous_strides(to));
+    }
+    // Merge runs of axes that lie without gaps, then cut each run anew.
+    let mut runs: SmallVec<[(usize, isize); 4]> = SmallVec::new();
+    for (&n, &s) in from.iter().zip(strides) {
+        if n == 1 {
+            continue;
+        }
+        match runs.last_mut() {
+            Some((m, t)) if *t == s * n as isize => (*m, *t) = (*m * n, s),
+            _ => runs.push((n, s)),
+        }
+    }
+    let mut out = Strides::from_elem(0, to.len());
+    let mut axis = 0;
+    for (n, s) in runs {
+        let start = axis;
+        let mut filled = 1;
+        while filled < n {
+            filled *= to.get(axis)?;
+            axis += 1;
+        }
+        if filled != n {
+            return None;
+        }
+        let mut step = s;
+        for i in (start..axis).rev() {
+            out[i] = step;
+            step *= to[i] as isize;
+        }
+    }
+    // What is left has size 1, where any stride does; a plain one is the kindest.
+    let plain = shape::contiguous_strides(to);
+    for i in 0..to.len() {
+        if to[i] == 1 {
+            out[i] = plain[i];
+        }
+    }
+    Some(out)
+}

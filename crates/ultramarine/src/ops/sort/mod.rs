@@ -1,0 +1,214 @@
+//! Sorting and partitioning.
+
+mod decompose;
+pub(crate) mod search;
+pub(crate) mod unique;
+
+use crate::{
+    array::Array,
+    backend::Exec,
+    dtype::Dtype,
+    error::{Error, Result},
+    node::Value,
+    ops::{
+        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        rules::{
+            builders::{flat, slice_axis},
+            shapeless::zeros_like,
+        },
+        scan::axis_of,
+    },
+    scalar::Scalar,
+    shape::{Shape, Show},
+};
+use smallvec::smallvec;
+use ultramarine_abi::schema::{AxisAttrs, op};
+
+impl Array {
+    fn sorted(
+        &self,
+        name: &str,
+        axis: Option<isize>,
+        arg: bool,
+        kth: Option<isize>,
+    ) -> Result<Array> {
+        let of = |axis: usize, a: &Array| {
+            // Checked before, by `check_kth`.
+            let kth = kth.map(|k| k.rem_euclid(a.shape()[axis] as isize) as usize);
+            Sort { arg, axis, kth }.of(a).placed()
+        };
+        match axis {
+            None => of(0, &flat(self)?),
+            Some(axis) => of(axis_of(name, axis, self)?, self),
+        }
+    }
+
+    /// Sorted along `axis` (`None`: flattened first): ascending, stable, NaN last;
+    /// complex numbers by real, then imaginary part.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn sort(&self, axis: Option<isize>) -> Result<Array> {
+        self.sorted("sort", axis, false, None)
+    }
+
+    /// Indices (uint32) that sort; see [`Array::sort`].
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range.
+    pub fn argsort(&self, axis: Option<isize>) -> Result<Array> {
+        self.sorted("argsort", axis, true, None)
+    }
+
+    fn check_kth(&self, name: &str, kth: isize, axis: Option<isize>) -> Result<()> {
+        let (shape, at) = match axis {
+            None => (Shape::from_elem(self.size(), 1), 0),
+            Some(axis) => (Shape::from_slice(self.shape()), axis_of(name, axis, self)?),
+        };
+        let n = shape[at] as isize;
+        if (-n..n).contains(&kth) {
+            return Ok(());
+        }
+        let text = format!(
+            "Received invalid kth {kth} along axis {} for array with shape: {}",
+            axis.unwrap_or(0),
+            Show(&shape)
+        );
+        Err(Error::value(name, text))
+    }
+
+    /// The element at `kth` as sorting would put it, none before it larger and none
+    /// behind it smaller.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for `kth` out of range.
+    pub fn partition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
+        self.check_kth("partition", kth, axis)?;
+        self.sorted("partition", axis, false, Some(kth))
+    }
+
+    /// Indices (uint32) that partition; see [`Array::partition`].
+    ///
+    /// # Errors
+    /// As [`Array::partition`].
+    pub fn argpartition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
+        self.check_kth("argpartition", kth, axis)?;
+        self.sorted("argpartition", axis, true, Some(kth))
+    }
+
+    /// The `k` largest elements along `axis` (`None`: of the flattened array), in
+    /// ascending order.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for a `k` that is
+    /// negative or above the axis' size.
+    pub fn topk(&self, k: isize, axis: Option<isize>) -> Result<Array> {
+        self.computable("topk")?;
+        let a = if axis.is_none() { flat(self)? } else { self.clone() };
+        let at = axis_of("topk", axis.unwrap_or(0), &a)?;
+        let n = a.shape()[at];
+        if k < 0 || k as usize > n {
+            let text = format!(
+                "Received invalid k={k} along axis {} for array with shape: {}",
+                axis.unwrap_or(0),
+                Show(a.shape())
+            );
+            return Err(Error::value("topk", text));
+        }
+        let (first, k) = (n - k as usize, k as usize);
+        let sort = Sort { arg: false, axis: at, kth: None };
+        // The largest are parted from the others, and sorted alone, where they are few.
+        if k > n / 2 || k == 0 {
+            return slice_axis(&sort.of(&a), at, first, k);
+        }
+        let parted = Sort { kth: Some(first), ..sort.clone() }.of(&a);
+        Ok(sort.of(&slice_axis(&parted, at, first, k)?))
+    }
+}
+
+/// Sorts along an axis, or gives the indices that do; with `kth` only as far as to have the
+/// element of that rank in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Sort {
+    pub arg: bool,
+    pub axis: usize,
+    pub kth: Option<usize>,
+}
+
+impl Sort {
+    /// The sort of an array.
+    pub fn of(self, a: &Array) -> Array {
+        let dtype = if self.arg { Dtype::Uint32 } else { a.dtype() };
+        Array::of(self, &[a], Shape::from_slice(a.shape()), dtype)
+    }
+
+    /// The indices that sort.
+    pub fn order(&self, x: &Array) -> Array {
+        Sort { arg: true, axis: self.axis, kth: None }.of(x)
+    }
+}
+
+/// Elements of a lane that belong together: those at the first indices of a result, and those at
+/// the second ones of the operand.
+fn moves(sort: &Sort, x: &Array, output: &Array) -> (Option<Array>, Array) {
+    // A partition has its elements in an order of its own.
+    let to = sort.kth.map(|_| sort.order(output));
+    (to, sort.order(x))
+}
+
+impl Rules for Sort {
+    fn name(&self) -> &'static str {
+        match (self.kth, self.arg) {
+            (None, false) => "sort",
+            (None, true) => "argsort",
+            (Some(_), false) => "partition",
+            (Some(_), true) => "argpartition",
+        }
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let attrs = AxisAttrs::new(self.axis as u32);
+        let Some(kth) = self.kth else {
+            let code = if self.arg { op::ARG_SORT } else { op::SORT };
+            return call.run(exec, code, &attrs, &[]);
+        };
+        let code = if self.arg { op::ARG_PARTITION } else { op::PARTITION };
+        call.run(exec, code, &attrs, &[Scalar::from_i64(Dtype::Int64, kth as i64)])
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        r.first()
+    }
+
+    fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
+        if self.arg {
+            return Ok(Cotangents::new());
+        }
+        let x = &v.primals[0];
+        let (from, to) = moves(self, x, v.output);
+        let cotangent = match from {
+            Some(from) => v.cotangent.gather_axis(&from, self.axis),
+            None => v.cotangent.clone(),
+        };
+        let zeros = zeros_like(x, cotangent.dtype());
+        Ok(smallvec![Some(zeros.scatter_add_axis(&to, &cotangent, self.axis)?)])
+    }
+
+    fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
+        let Some(t) = j.tangents[0].as_ref().filter(|_| !self.arg) else { return Ok(None) };
+        let (to, from) = moves(self, &j.primals[0], j.output);
+        let sorted = t.gather_axis(&from, self.axis);
+        let Some(to) = to else { return Ok(Some(sorted)) };
+        let zeros = zeros_like(&sorted, sorted.dtype());
+        Ok(Some(zeros.scatter_add_axis(&to, &sorted, self.axis)?))
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+        decompose::ways(self, d, ways);
+    }
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let axis = v.axes[0].map_or(self.axis, |at| self.axis + (at <= self.axis) as usize);
+        Ok((Sort { axis, ..self.clone() }.of(&v.inputs[0]), v.axes[0]))
+    }
+}
