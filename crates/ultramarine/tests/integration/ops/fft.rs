@@ -4,9 +4,7 @@ use crate::support::arrays::{assert_near_complex, complexes, f64s, uniform_compl
 use std::f64::consts::TAU;
 use ultramarine::fft::{self, Norm};
 use ultramarine::transforms::{grad, jvp, vjp, vmap};
-use ultramarine::{
-    Array, Complex32, Dtype, Error, Result, bartlett, blackman, hamming, hanning, stack,
-};
+use ultramarine::{Array, Complex32, Dtype, Error, Result, hamming, hanning, stack};
 use ultramarine_test_support::{Rng, Tolerance, directional};
 
 type C = (f64, f64);
@@ -473,40 +471,5 @@ fn short_time() -> Result<()> {
         let off = back.subtract(&x)?.abs()?.max(None, false)?.item::<f32>()?;
         assert!(off < 1e-4, "{n_fft} {hop}: {off}");
     }
-    Ok(())
-}
-
-#[test]
-fn windows() -> Result<()> {
-    type Window = (fn(usize) -> Result<Array>, fn(f64) -> f64);
-    let all: [Window; 4] = [
-        (bartlett, |t| 1.0 - (2.0 * t - 1.0).abs()),
-        (blackman, |t| 0.42 - 0.5 * (TAU * t).cos() + 0.08 * (2.0 * TAU * t).cos()),
-        (hamming, |t| 0.54 - 0.46 * (TAU * t).cos()),
-        (hanning, |t| 0.5 - 0.5 * (TAU * t).cos()),
-    ];
-    for (window, formula) in all {
-        assert_eq!(window(0)?.shape(), [0]);
-        assert_eq!(window(1)?.to_vec::<f32>()?, [1.0]);
-        for n in [2, 3, 10, 1001] {
-            for (i, w) in window(n)?.to_vec::<f32>()?.into_iter().enumerate() {
-                let want = formula(i as f64 / (n - 1) as f64);
-                assert!((w as f64 - want).abs() < 1e-6, "{n} {i}: {w}, not {want}");
-            }
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn differences() -> Result<()> {
-    let x = Array::from_slice(&[1u8, 3, 0, 5, 5, 9], &[2, 3])?;
-    assert_eq!(x.diff(1, -1)?.to_vec::<u8>()?, [2, 253, 0, 4]);
-    assert_eq!(x.diff(1, 0)?.to_vec::<u8>()?, [4, 2, 9]);
-    assert_eq!(x.diff(0, 0)?.to_vec::<u8>()?, x.to_vec::<u8>()?);
-    assert_eq!(x.diff(usize::MAX, 1)?.shape(), [2, 0]);
-    let bools = Array::from_slice(&[true, true, false, true], &[4])?;
-    assert_eq!(bools.diff(1, 0)?.to_vec::<bool>()?, [false, true, true]);
-    assert!(matches!(x.diff(1, 2), Err(Error::Index(_))));
     Ok(())
 }

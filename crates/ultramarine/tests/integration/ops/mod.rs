@@ -1,17 +1,21 @@
-//! Operations, a file for each family: dtypes, shapes, errors, values, derivatives and batching.
+//! Operations, a file or folder for each family: dtypes, shapes, errors, values, derivatives and batching.
 
-mod assemble;
-mod convolution;
+mod conv;
+mod copy;
+mod create;
 mod elementwise;
 mod fft;
-mod indexing;
+mod index;
 mod kernel_source;
 mod limits;
 mod linalg;
+mod linear_rules;
 mod matmul;
+mod nn;
 mod printing;
 mod random;
 mod reduce;
+mod scan;
+mod select;
 mod shape;
-mod storage;
-mod xlogy;
+mod sort;

@@ -1,6 +1,9 @@
 //! Indexing, taking and putting: positions and shapes against NumPy's and MLX's, which
 //! agree on the cases of the table.
 
+mod dynamic_slice;
+mod update;
+
 use ultramarine::{
     Array, Dtype, Error, Index, Result, Update, index,
     transforms::{grad, jvp, vmap},

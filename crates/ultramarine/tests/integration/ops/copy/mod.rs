@@ -1,0 +1,3 @@
+//! Copies and conversions.
+
+mod storage;

@@ -1,0 +1,3 @@
+//! Layers of neural networks.
+
+mod softmax;
