@@ -137,7 +137,8 @@ impl CustomKernel {
         }
         let (outputs, text) = on(stream, || -> ultramarine::Result<_> {
             let outputs = self.kernel.call(&inputs, &launch)?;
-            let text = verbose.then(|| self.kernel.text_here(&inputs, &launch)).transpose()?;
+            let text =
+                verbose.then(|| self.kernel.whole_source_here(&inputs, &launch)).transpose()?;
             Ok((outputs, text))
         })?;
         if let Some(text) = text {

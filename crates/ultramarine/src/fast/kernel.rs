@@ -1,7 +1,7 @@
-//! What a kernel is, and what a call of it must be.
+//! The definition of a kernel, and the checks of its calls.
 
 use super::op::Launched;
-use super::text::{Generated, Language, Signature, is_name};
+use super::source::{Generated, Language, Signature, is_name};
 use crate::{
     array::Array,
     backend, devices,
@@ -31,7 +31,7 @@ pub(super) struct Definition {
     pub ensure_row_contiguous: bool,
     pub atomic_outputs: bool,
     pub shared_memory: u32,
-    /// Whether the names of MLX's own headers are there.
+    /// True if the names of MLX's own headers are defined.
     pub mlx: bool,
 }
 
@@ -91,7 +91,7 @@ impl Launch {
         self
     }
 
-    /// Prints the kernel's text to the standard output.
+    /// Prints the kernel's source to the standard output.
     pub fn verbose(mut self, verbose: bool) -> Launch {
         self.verbose = verbose;
         self
@@ -184,14 +184,14 @@ impl Kernel {
         self
     }
 
-    /// Whether inputs are copied so that they are row-major without gaps, if they are not: so it is unless this says
-    /// no. Then the body has to walk them by `NAME_shape`, `NAME_strides` and `NAME_ndim`.
+    /// Copies inputs that are not row-major without gaps (the default). Without these copies the body has to walk
+    /// them by `NAME_shape`, `NAME_strides` and `NAME_ndim`.
     pub fn ensure_row_contiguous(mut self, ensure: bool) -> Kernel {
         self.edit().ensure_row_contiguous = ensure;
         self
     }
 
-    /// Whether outputs are for atomic operations.
+    /// Declares outputs for atomic operations.
     pub fn atomic_outputs(mut self, atomic: bool) -> Kernel {
         self.edit().atomic_outputs = atomic;
         self
@@ -235,10 +235,10 @@ impl Kernel {
         };
         let device = self.device_of(&outputs, inputs)?;
         self.0.language_on(device)?;
-        self.judge(inputs, launch)?;
+        self.validate(inputs, launch)?;
         if launch.verbose {
             // Not to be printed is no failure of the call.
-            let _ = writeln!(std::io::stdout(), "{}", made.text(device)?);
+            let _ = writeln!(std::io::stdout(), "{}", made.whole_source(device)?);
         } else {
             made.generated(device)?;
         }
@@ -258,22 +258,27 @@ impl Kernel {
         devices::get(place.stream.device)
     }
 
-    /// The whole text that a call would compile where it runs, as [`Launch::verbose`] prints it.
+    /// The whole source that a call would compile where it runs, as [`Launch::verbose`] prints it.
     ///
     /// # Errors
     /// As [`Kernel::call`].
-    pub fn text_here(&self, inputs: &[&Array], launch: &Launch) -> Result<String> {
+    pub fn whole_source_here(&self, inputs: &[&Array], launch: &Launch) -> Result<String> {
         let device = self.device_of(&[], inputs)?;
         let language = self.0.language_on(device)?;
-        self.text(language.name(), inputs, launch)
+        self.whole_source(language.name(), inputs, launch)
     }
 
-    /// The whole text that a call compiles in one of the kernel's languages.
+    /// The whole source that a call compiles in one of the kernel's languages.
     ///
     /// # Errors
     /// As [`Kernel::call`]; a language that the kernel is not in is [`Error::Value`].
-    pub fn text(&self, language: &str, inputs: &[&Array], launch: &Launch) -> Result<String> {
-        self.judge(inputs, launch)?;
+    pub fn whole_source(
+        &self,
+        language: &str,
+        inputs: &[&Array],
+        launch: &Launch,
+    ) -> Result<String> {
+        self.validate(inputs, launch)?;
         let made = Launched::new(self.0.clone(), launch.clone(), inputs);
         let found = Language::of(language).filter(|_| self.0.body(language).is_some());
         let Some(language) = found else {
@@ -286,7 +291,7 @@ impl Kernel {
         made.whole(language)
     }
 
-    fn judge(&self, inputs: &[&Array], launch: &Launch) -> Result<()> {
+    fn validate(&self, inputs: &[&Array], launch: &Launch) -> Result<()> {
         let d = &self.0;
         let op = d.name;
         let refuse = |text: String| Err(Error::value(op, text));
@@ -359,7 +364,7 @@ impl Definition {
         found.map(|(_, options)| &options[..])
     }
 
-    /// The text of a call, but for the body.
+    /// The source of a call, but for the body.
     pub fn generate(
         &self,
         language: Language,

@@ -2,7 +2,7 @@
 //!
 //! A [`Kernel`] is the body of a function, in one or more languages, with the names of its inputs and outputs. The
 //! signature around it is made of these names and of the dtypes that it is called with; a [`prelude`] with helpers
-//! precedes it. It is compiled once for each device and text.
+//! precedes it. It is compiled once for each device and source.
 //!
 //! The names of a language and what a body finds in it are in `docs/kernels.md`.
 //!
@@ -25,7 +25,7 @@
 
 mod kernel;
 mod op;
-mod text;
+mod source;
 
 pub use crate::ops::nn::norm::{layer_norm, rms_norm};
 pub use crate::ops::nn::rope::{Rope, rope};

@@ -1,7 +1,7 @@
 //! A call of a kernel, as an operation.
 
 use super::kernel::{Definition, Launch};
-use super::text::{Generated, Language, Slot};
+use super::source::{Generated, Language, Slot};
 use crate::{
     array::Array,
     backend::{Argument, DeviceState, Exec, KernelSource, Operand},
@@ -45,7 +45,7 @@ impl Launched {
         Launched(Arc::new(Inner { definition, launch, inputs, generated: OnceLock::new() }))
     }
 
-    /// The text around the body, in the language of a device.
+    /// The source around the body, in the language of a device.
     pub fn generated(&self, device: &'static DeviceState) -> Result<Arc<Generated>> {
         let language = self.0.definition.language_on(device)?;
         let make = || -> Result<_> {
@@ -60,14 +60,14 @@ impl Launched {
         Ok(self.0.generated.get_or_init(|| made).clone())
     }
 
-    /// The whole text in a language.
+    /// The whole source in a language.
     pub fn whole(&self, language: Language) -> Result<String> {
         let made = self.0.definition.generate(language, &self.0.inputs, &self.0.launch)?;
         Ok(self.source(&made).whole())
     }
 
-    /// The whole text, on a device.
-    pub fn text(&self, device: &'static DeviceState) -> Result<String> {
+    /// The whole source, on a device.
+    pub fn whole_source(&self, device: &'static DeviceState) -> Result<String> {
         Ok(self.source(&*self.generated(device)?).whole())
     }
 

@@ -15,7 +15,7 @@ fn kernel() -> Result<Kernel> {
 
 fn text(kernel: &Kernel, language: &str, launch: &Launch) -> Result<String> {
     let a = Array::zeros(&[2, 3], Dtype::Float16)?;
-    let text = kernel.text(language, &[&a, &Array::scalar(1i32)], launch)?;
+    let text = kernel.whole_source(language, &[&a, &Array::scalar(1i32)], launch)?;
     let own = prelude(language).unwrap_or("");
     let rest = text.strip_prefix(own);
     assert!(rest.is_some(), "the prelude comes first");
@@ -39,7 +39,7 @@ fn whole_words_only() -> Result<()> {
     let a = Array::scalar(1.0f32);
     let has = |body: &str| -> Result<bool> {
         let k = Kernel::new("k", &["a"], &["out"])?.source("opencl-c", body);
-        let text = k.text("opencl-c", &[&a], &exact())?;
+        let text = k.whole_source("opencl-c", &[&a], &exact())?;
         Ok(text.contains("__global const int *a_shape"))
     };
     assert!(has("x a_shape[0]")? && has("+a_shape")? && has("ba_shape a_shape")?);
@@ -239,7 +239,7 @@ fn check(program: &str, arguments: &[&str], text: &str) -> Option<(bool, String)
 fn naga_takes_the_wgsl() -> Result<()> {
     let whole = |launch: &Launch| {
         let a = Array::zeros(&[2, 3], Dtype::Float16)?;
-        shader()?.text("wgsl", &[&a, &Array::scalar(1i32)], launch)
+        shader()?.whole_source("wgsl", &[&a, &Array::scalar(1i32)], launch)
     };
     let path = std::env::temp_dir().join(format!("ultramarine-{}.wgsl", std::process::id()));
     let file = path.to_string_lossy().into_owned();
@@ -315,7 +315,7 @@ fn uses(language: &str, template: bool) -> Result<String> {
             .template("N", Template::Int(3))
             .template("FLAG", Template::Bool(true));
     }
-    k.text(language, &[&Array::zeros(&[5], Dtype::Bfloat16)?], &launch)
+    k.whole_source(language, &[&Array::zeros(&[5], Dtype::Bfloat16)?], &launch)
 }
 
 #[test]

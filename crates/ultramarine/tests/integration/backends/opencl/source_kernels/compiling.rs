@@ -124,12 +124,15 @@ fn groups_that_are_too_large() -> Result<()> {
 #[test]
 fn the_text_can_be_seen() -> Result<()> {
     let k = kernel("seen", &["x"], &["y"], "y[0] = x[0];")?;
-    let text = k.text("opencl-c", &[&Array::scalar(1.0f32)], &line(1))?;
+    let text = k.whole_source("opencl-c", &[&Array::scalar(1.0f32)], &line(1))?;
     assert!(
         text.contains("__kernel void um_kernel_seen(\n    __global const um_float32 *x,"),
         "{text}"
     );
     assert!(text.contains("#line 1 \"seen\"\ny[0] = x[0];\n}"), "{text}");
-    assert!(error(k.text("msl", &[&Array::scalar(1.0f32)], &line(1))).contains("no source in msl"));
+    assert!(
+        error(k.whole_source("msl", &[&Array::scalar(1.0f32)], &line(1)))
+            .contains("no source in msl")
+    );
     Ok(())
 }

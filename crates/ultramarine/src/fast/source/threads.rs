@@ -91,7 +91,7 @@ pub(super) fn is_grid(name: &str) -> bool {
     GRID.contains(&name)
 }
 
-/// Whether the body names the grid.
+/// True if the body names the grid.
 pub(super) fn wants_grid(s: &Signature<'_>) -> bool {
     GRID.iter().any(|name| s.named(name))
 }

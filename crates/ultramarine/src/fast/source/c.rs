@@ -185,7 +185,7 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
     Ok(Generated { language: s.language, head: text, tail, entry, slots })
 }
 
-/// What stands in the function before the body.
+/// The declarations in the function before the body.
 fn inside(s: &Signature<'_>, position: &str, text: &mut String) {
     let position = if s.named(position) { position } else { "um_position" };
     if s.guarded {

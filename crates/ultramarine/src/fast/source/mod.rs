@@ -1,4 +1,4 @@
-//! The text around a body: prelude, header, and a signature made of names and dtypes.
+//! The source around a body: prelude, header, and a signature made of names and dtypes.
 
 mod c;
 mod threads;
@@ -59,7 +59,7 @@ pub(super) enum Slot {
     Grids,
 }
 
-/// What a signature is made of.
+/// Parts of a signature.
 pub(super) struct Signature<'a> {
     pub definition: &'a Definition,
     pub body: &'a str,
@@ -70,11 +70,11 @@ pub(super) struct Signature<'a> {
     pub template: &'a [(String, Template)],
     /// The threads of a group.
     pub group: [u32; 3],
-    /// Whether there are threads beyond the grid.
+    /// True if there are threads beyond the grid.
     pub guarded: bool,
 }
 
-/// A kernel's text, but for the body.
+/// A kernel's source, but for the body.
 #[derive(Debug)]
 pub(super) struct Generated {
     pub language: Language,
@@ -84,12 +84,12 @@ pub(super) struct Generated {
     pub slots: Vec<Slot>,
 }
 
-/// Names of types in texts: those of the preludes.
+/// Names of types in sources: those of the preludes.
 fn type_name(dtype: Dtype) -> String {
     format!("um_{}", dtype.name())
 }
 
-/// Whether a text has a name, as a whole word.
+/// True if `text` contains `name` as a whole word.
 pub(super) fn names(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {
@@ -98,7 +98,7 @@ pub(super) fn names(text: &str, name: &str) -> bool {
     })
 }
 
-/// Whether a text is a name that can be one in every language.
+/// True if `text` is a valid name in every language.
 pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -106,7 +106,7 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 impl Signature<'_> {
-    /// Whether the body names something.
+    /// True if the body contains `name`.
     fn named(&self, name: &str) -> bool {
         names(self.body, name)
     }
@@ -124,7 +124,7 @@ impl Signature<'_> {
         Error::value(self.definition.name, text)
     }
 
-    /// What the kernel gets, in order.
+    /// The arguments of the kernel, in order.
     fn slots(&self) -> Vec<Slot> {
         let mut slots = Vec::new();
         for (i, name) in self.definition.input_names.iter().enumerate() {
@@ -136,7 +136,7 @@ impl Signature<'_> {
             if loc || self.named(&format!("{name}_strides")) {
                 slots.push(Slot::Strides(i));
             }
-            // A constant of the text, in WGSL.
+            // A constant of the source, in WGSL.
             if self.language != Language::Wgsl && self.named(&format!("{name}_ndim")) {
                 slots.push(Slot::Ndim(i));
             }
@@ -170,7 +170,7 @@ impl Signature<'_> {
         text
     }
 
-    /// The text.
+    /// Generates the source around the body.
     ///
     /// # Errors
     /// [`Error::Value`] for what the language does not have.
