@@ -2,8 +2,8 @@
 
 use crate::{
     array::Array,
-    backend::buffer::Buffer,
     backend::Exec,
+    backend::buffer::Buffer,
     devices,
     dtype::Dtype,
     error::{Error, Result},

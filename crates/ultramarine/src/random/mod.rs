@@ -3,159 +3,26 @@
 //! Every function takes a key (two uint32) or, for `None`, splits one off the global
 //! state.
 
+mod state;
+
 use crate::{
     array::Array,
-    device::Device,
     dtype::Dtype,
     error::{Error, Result},
     ops::{
         random::bits_of,
-        rules::builders::{bin, like, slice_axis, un},
+        rules::builders::{bin, like, un},
         select::where_,
     },
     placement::follow,
     scalar::Scalar,
     shape::{self, Shape, Show},
-    stream,
-    stream::Scope,
-    sync::lock,
 };
 use smallvec::SmallVec;
-use std::cell::RefCell;
+pub use state::{StateScope, key, seed, set_state, split, state};
+use state::{check_key, key_or_next};
 use std::f64::consts::SQRT_2;
-use std::sync::Mutex;
 use ultramarine_abi::schema::{binary, unary};
-
-static STATE: Mutex<Option<Array>> = Mutex::new(None);
-
-/// The key of a seed: its upper and its lower half.
-///
-/// # Errors
-/// [`Error::Memory`] when there is no memory.
-pub fn key(seed: u64) -> Result<Array> {
-    Array::from_slice(&[(seed >> 32) as u32, seed as u32], &[2])
-}
-
-/// Sets the global state to the key of a seed.
-///
-/// # Errors
-/// As [`key`].
-pub fn seed(seed: u64) -> Result<()> {
-    set_state(&key(seed)?)
-}
-
-/// The global state: a key. It is seeded from the clock until [`seed`] is called.
-///
-/// # Errors
-/// As [`key`].
-pub fn state() -> Result<Array> {
-    match scoped() {
-        Some(state) => Ok(state),
-        None => current(&mut lock(&STATE)),
-    }
-}
-
-/// Sets the global state.
-///
-/// # Errors
-/// [`Error::Value`] when it is no key.
-pub fn set_state(state: &Array) -> Result<()> {
-    check_key(state)?;
-    if scoped().is_some() {
-        SCOPED.set(Some(state.clone()));
-    } else {
-        *lock(&STATE) = Some(state.clone());
-    }
-    Ok(())
-}
-
-thread_local! {
-    static SCOPED: RefCell<Option<Array>> = const { RefCell::new(None) };
-}
-
-fn scoped() -> Option<Array> {
-    SCOPED.with_borrow(Clone::clone)
-}
-
-/// While it lives, this thread has a state of its own in place of the global one. Scopes nest; drop them in
-/// the reverse order.
-#[derive(Debug)]
-pub struct StateScope {
-    before: Option<Array>,
-    // Belongs to the thread that made it.
-    _thread: std::marker::PhantomData<*const ()>,
-}
-
-impl StateScope {
-    /// Enters a scope whose state begins as `state`.
-    ///
-    /// # Errors
-    /// [`Error::Value`] when it is no key.
-    pub fn new(state: &Array) -> Result<StateScope> {
-        check_key(state)?;
-        let before = SCOPED.replace(Some(state.clone()));
-        Ok(StateScope { before, _thread: std::marker::PhantomData })
-    }
-}
-
-impl Drop for StateScope {
-    fn drop(&mut self) {
-        SCOPED.set(self.before.take());
-    }
-}
-
-fn current(state: &mut Option<Array>) -> Result<Array> {
-    if let Some(state) = state {
-        return Ok(state.clone());
-    }
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let key = key(now.map_or(0, |t| t.as_millis() as u64))?;
-    *state = Some(key.clone());
-    Ok(key)
-}
-
-/// The key itself, or one split off the global state.
-fn key_or_next(key: Option<&Array>) -> Result<Array> {
-    if let Some(key) = key {
-        return Ok(key.clone());
-    }
-    // The state stays on the host: it is at home nowhere, for whatever device comes next.
-    let _host = Scope::new(stream::default_of(Device::CPU));
-    let halves = |of: &Array| -> Result<[Array; 2]> {
-        let halves = split(of, 2)?;
-        let half = |i: usize| slice_axis(&halves, 0, i, 1)?.reshape(&[2]);
-        Ok([half(0)?, half(1)?])
-    };
-    if let Some(state) = scoped() {
-        let [next, key] = halves(&state)?;
-        SCOPED.set(Some(next));
-        return Ok(key);
-    }
-    let mut state = lock(&STATE);
-    let [next, key] = halves(&current(&mut state)?)?;
-    *state = Some(next);
-    Ok(key)
-}
-
-fn check_key(key: &Array) -> Result<()> {
-    if key.dtype() != Dtype::Uint32 {
-        let text = format!("Expected key type uint32 but received {}.", key.dtype());
-        return Err(Error::value("bits", text));
-    }
-    if key.shape() != [2] {
-        let text = format!("Expected key shape (2) but received {}.", Show(key.shape()));
-        return Err(Error::value("bits", text));
-    }
-    Ok(())
-}
-
-/// `n` keys made of one, as an array of shape `(n, 2)`.
-///
-/// # Errors
-/// [`Error::Value`] when `key` is no key.
-pub fn split(key: &Array, n: usize) -> Result<Array> {
-    bits(&[n, 2], 4, Some(key))
-}
 
 /// Uniformly random bits: unsigned integers of `width` (1, 2 or 4) bytes.
 ///
@@ -346,7 +213,7 @@ pub enum Samples<'a> {
     One,
     /// Samples of this shape, to which the logits without their axis are broadcast.
     Shape(&'a [usize]),
-    /// That many of each distribution, in a last axis.
+    /// This number of each distribution, in a last axis.
     Count(usize),
 }
 
