@@ -10,9 +10,9 @@
 //! Claiming and queueing happen under one lock, so that evaluations are totally
 //! ordered: one may wait for an earlier one's nodes, never the reverse.
 
+mod fallback;
 mod plan;
 mod program;
-mod resort;
 mod run;
 
 use crate::{

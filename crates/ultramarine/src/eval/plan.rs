@@ -10,7 +10,7 @@
 //! group of a reduction of it that has no other member yet, and is written as an
 //! extra output (softmax: `exp` is written while it is summed).
 
-use crate::{backend, node::Node, ops::Closing, stream::Stream};
+use crate::{backend, node::Node, ops::Epilogue, stream::Stream};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,10 +26,10 @@ const SEVERAL: u32 = u32::MAX - 1;
 /// Nodes that run as one command: a fused group, or one op by itself.
 pub(super) struct Task {
     /// In the order of the tape; the last is the root, whose shape, stream and
-    /// closing reduction are the group's.
+    /// epilogue reduction are the group's.
     pub members: SmallVec<[Member; 2]>,
     /// The root is a reduction that closes the program.
-    pub closing: Option<Closing>,
+    pub epilogue: Option<Epilogue>,
     /// Run as a program: several members, or constants that it carries.
     pub program: bool,
 }
@@ -56,7 +56,7 @@ struct Group {
     inputs: SmallVec<[*const Node; 8]>,
     constants: usize,
     outputs: usize,
-    closing: Option<Closing>,
+    epilogue: Option<Epilogue>,
     fusable: bool,
 }
 
@@ -112,9 +112,9 @@ pub(super) fn plan(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Task> {
             })
             .collect::<SmallVec<_>>();
         if !members.is_empty() {
-            let closing = group.closing;
-            let program = members.len() > 1 || closing.is_some() || group.constants > 0;
-            tasks.push(Task { members, closing, program });
+            let epilogue = group.epilogue;
+            let program = members.len() > 1 || epilogue.is_some() || group.constants > 0;
+            tasks.push(Task { members, epilogue, program });
         }
     }
     // Constants that every consumer carries itself are not needed: lazy again.
@@ -180,20 +180,21 @@ impl Planner<'_> {
                 }
             }
         }
-        let closing = if fusable { rules.and_then(|r| r.closing()) } else { None };
-        let closing = closing.filter(|_| node.with_inputs(|ins| ins.iter().all(|x| x.size() > 0)));
+        let epilogue = if fusable { rules.and_then(|r| r.epilogue()) } else { None };
+        let epilogue =
+            epilogue.filter(|_| node.with_inputs(|ins| ins.iter().all(|x| x.size() > 0)));
         let g = self.groups.len() as u32;
         self.groups.push(Group {
             members: SmallVec::from_slice(&[(i as u32, true)]),
             inputs: SmallVec::new(),
             constants: 0,
             outputs: 1,
-            closing,
+            epilogue,
             // One operation by itself is a program too: it carries its constants.
-            fusable: (runs && elementwise) || closing.is_some(),
+            fusable: (runs && elementwise) || epilogue.is_some(),
         });
         self.note_inputs(i, g);
-        if closing.is_some() {
+        if epilogue.is_some() {
             node.with_inputs(|inputs| {
                 if let Some(s) = inputs.first().and_then(|x| self.slot(x)) {
                     self.reduced_by[s] = g;
@@ -219,7 +220,7 @@ impl Planner<'_> {
             for input in inputs {
                 let group = &mut self.groups[g as usize];
                 let carried =
-                    group.fusable && group.closing.is_none_or(|_| group.members.len() > 1);
+                    group.fusable && group.epilogue.is_none_or(|_| group.members.len() > 1);
                 if carried && is_constant(input) {
                     group.constants += 1;
                 } else if !group.inputs.contains(&Arc::as_ptr(input)) {
@@ -248,8 +249,8 @@ impl Planner<'_> {
         let node = &tape[i];
         let group = &self.groups[g as usize];
         let root = &tape[group.members[0].0 as usize];
-        // A closing reduction iterates over its operand's shape.
-        let same_shape = if group.closing.is_some() {
+        // An epilogue reduction iterates over its operand's shape.
+        let same_shape = if group.epilogue.is_some() {
             root.with_inputs(|ins| ins.first().is_some_and(|x| x.shape == node.shape))
         } else {
             root.shape == node.shape

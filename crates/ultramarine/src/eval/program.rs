@@ -36,8 +36,8 @@ impl Build {
             instructions: SmallVec::new(),
             constant_types: SmallVec::new(),
             outputs: SmallVec::new(),
-            reduce: task.closing.map_or(NO_REDUCTION, |c| c.code),
-            axes: task.closing.map_or(0, |c| c.axes),
+            reduce: task.epilogue.map_or(NO_REDUCTION, |c| c.code),
+            axes: task.epilogue.map_or(0, |c| c.axes),
             dummy: false,
         };
         for (i, member) in task.members.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Build {
                 dtype: member.node.dtype.to_dl(),
             });
         }
-        if task.closing.is_some() {
+        if task.epilogue.is_some() {
             let root = task.root();
             let source = root.with_inputs(|i| i.first().cloned())?;
             build.outputs.push(build.operand(task, bodies, &source)?);
@@ -82,7 +82,7 @@ impl Build {
         // A reduction needs a tensor to take its iteration shape from, so a constant
         // that it reduces directly counts as one.
         if let Some(value) = input.constant()
-            && !(task.closing.is_some() && task.members.len() == 1)
+            && !(task.epilogue.is_some() && task.members.len() == 1)
         {
             if !self.constants.contains(&value) {
                 self.constants.push(value);
@@ -170,12 +170,12 @@ impl Build {
 }
 
 impl Task {
-    /// Members that are instructions: all but a closing reduction.
+    /// Members that are instructions: all but an epilogue reduction.
     pub fn bodies(&self) -> usize {
-        self.members.len() - self.closing.is_some() as usize
+        self.members.len() - self.epilogue.is_some() as usize
     }
 
-    /// Instructions whose results are written. Without a closing reduction the
+    /// Instructions whose results are written. Without an epilogue reduction the
     /// root, the only one that may take over an operand's memory, comes last.
     pub fn written(&self) -> impl Iterator<Item = usize> {
         let bodies = self.bodies();

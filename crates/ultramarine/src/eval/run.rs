@@ -1,7 +1,7 @@
 //! Runs tasks one after the other on the calling thread. Never unwinds: what goes
 //! wrong becomes the outcome of the nodes concerned.
 
-use super::{plan::Task, program::Build, resort};
+use super::{fallback, plan::Task, program::Build};
 use crate::{
     array::Array,
     backend::{Exec, Operand},
@@ -172,13 +172,13 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
     let value = match node.op.rules() {
         _ if let Op::Part(part) = &node.op => exec.local(&part.value(&inputs[0])?)?,
         Some(rules) => match rules.eval(exec, &call) {
-            Err(_) if exec.take_refusal() => resort::run(exec, node, &inputs, &values)?,
+            Err(_) if exec.take_refusal() => fallback::run(exec, node, &inputs, &values)?,
             outcome => outcome?,
         },
         None => return Err(Error::runtime("eval", "a stand-in has no value")),
     };
     exec.settle()?;
-    if !resort::is_nested() && !matches!(node.op, Op::Part(_)) {
+    if !fallback::is_nested() && !matches!(node.op, Op::Part(_)) {
         exec.count_native(node.op.name());
     }
     // Who sees the result may count on the operands' being let go.
@@ -192,28 +192,28 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
 fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     let Some(mut build) = Build::new(task) else { return Ok(false) };
     let root = task.root();
-    let space: SmallVec<[usize; 4]> = match task.closing {
+    let space: SmallVec<[usize; 4]> = match task.epilogue {
         Some(_) => root.with_inputs(|i| i.first().map(|x| x.shape.clone())).unwrap_or_default(),
         None => root.shape.clone(),
     };
     let mut values: SmallVec<[Value; 8]> =
         build.inputs.iter().map(|(n, _)| operand(exec, n)).collect::<Result<_>>()?;
     let mut dtypes: SmallVec<[_; 8]> = build.input_dtypes().collect();
-    if task.closing.is_some() && values.is_empty() {
+    if task.epilogue.is_some() && values.is_empty() {
         // Nothing has the iteration shape: a dummy operand lends it.
         values.push(zero(exec, &space)?);
         dtypes.push(Dtype::Uint8);
         build.shift_constants();
     }
-    // Outputs: the closing reduction's first, then the written instructions.
+    // Outputs: the epilogue reduction's first, then the written instructions.
     let mut nodes: SmallVec<[&Arc<Node>; 4]> = SmallVec::new();
-    if task.closing.is_some() {
+    if task.epilogue.is_some() {
         nodes.push(root);
     }
     nodes.extend(task.written().map(|i| &task.members[i].node));
     let mut outputs: SmallVec<[Value; 4]> = SmallVec::new();
     for (k, node) in nodes.iter().enumerate() {
-        let last = k + 1 == nodes.len() && task.closing.is_none();
+        let last = k + 1 == nodes.len() && task.epilogue.is_none();
         let taken = if last { donated(&build, &values, node, task) } else { None };
         match taken {
             Some(value) => outputs.push(exec.donate(&value)),
@@ -236,7 +236,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         return Ok(false);
     }
     exec.settle()?;
-    let counted = if resort::is_nested() { 0 } else { task.members.len() };
+    let counted = if fallback::is_nested() { 0 } else { task.members.len() };
     exec.count_fused(task.members.len(), task.members[..counted].iter().map(|m| m.node.op.name()));
     for member in &task.members {
         drop(member.node.take_inputs());

@@ -72,7 +72,7 @@ impl ManyRules for Applied {
         evaluate::run(&self.primitive, exec, call, results)
     }
 
-    fn resort(
+    fn compose(
         &self,
         exec: &Exec,
         operands: &[Array],

@@ -76,7 +76,7 @@ impl Drop for Primitive {
 }
 
 impl Debug for Primitive {
-    /// Says who it is: resorts and graphs tell primitives apart by it.
+    /// Says who it is: fallbacks and graphs tell primitives apart by it.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.name, self.version)?;
         let shown = self.print();

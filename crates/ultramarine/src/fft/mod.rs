@@ -54,7 +54,7 @@ use smallvec::SmallVec;
 use std::str::FromStr;
 use ultramarine_abi::schema::fft as code;
 
-/// Which transforms have a factor.
+/// The transforms that have a factor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
     /// The inverse ones: 1 / n.

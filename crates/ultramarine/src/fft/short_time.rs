@@ -24,7 +24,7 @@ pub struct StftOptions {
     pub win_length: Option<usize>,
     /// A 1-d window, which is put into the middle of the frame, with zeros around it.
     pub window: Option<Array>,
-    /// Half a frame is added at either end, so that frames are centered at their places (true).
+    /// Half a frame is added at either end, so that frames are centered at their positions (true).
     pub center: bool,
     /// With what it is filled (reflected elements).
     pub pad_mode: PadMode,
@@ -231,10 +231,10 @@ fn overlapped(frames: &Array, hop: usize) -> Result<Array> {
         let all = frames.reshape(&shape)?;
         shape[lead] = length;
         let place = |i: usize| (i / n * hop + i % n) as i64;
-        let places =
+        let positions =
             Array::from_slice(&(0..count * n).map(place).collect::<Vec<_>>(), &[count * n])?;
-        let places = places.broadcast_to(all.shape())?;
-        return Array::zeros(&shape, frames.dtype())?.scatter_add_axis(&places, &all, lead);
+        let positions = positions.broadcast_to(all.shape())?;
+        return Array::zeros(&shape, frames.dtype())?.scatter_add_axis(&positions, &all, lead);
     }
     // Part i of frame f goes to part f + i of the result.
     let mut whole: Option<Array> = None;

@@ -28,8 +28,8 @@ pub(crate) mod sort;
 
 use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
 pub(crate) use rules::{
-    Call, Closing, Cotangents, Decompose, Elementwise, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
-    no_derivatives,
+    Call, Candidates, Cotangents, Decompose, Elementwise, Epilogue, Fitted, Jvp, Refit, Rules, Vjp,
+    Vmap, no_derivatives,
 };
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -111,9 +111,9 @@ impl Op {
     }
 
     /// The operation for another node.
-    pub fn again(&self) -> Op {
+    pub fn for_new_node(&self) -> Op {
         match self {
-            Op::Many(many) => many.again().into(),
+            Op::Many(many) => many.for_new_node().into(),
             _ => self.clone(),
         }
     }
@@ -123,7 +123,7 @@ impl Op {
         self.rules().map_or("array", |r| r.name())
     }
 
-    /// Whether operands may stay on whatever device they are: it only hands one on.
+    /// True if operands may stay on whatever device they are: it only hands one on.
     pub fn leaves_operands(&self) -> bool {
         match self {
             Op::Part(_) | Op::Identity(copy::identity::Identity::After) => true,

@@ -119,7 +119,7 @@ impl CustomFunction {
 
 const NAME: &str = "custom_function";
 
-/// Whether a rule returned one array (or none) for each of `wanted`.
+/// Checks that a rule returned one array (or none) for each of `wanted`.
 fn count(rule: &str, given: usize, wanted: usize, of: &str) -> Result<()> {
     if given == wanted {
         return Ok(());

@@ -23,10 +23,10 @@ use std::sync::Arc;
 /// A function of arrays.
 pub(crate) type Function = Arc<dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync>;
 
-/// The rules of such an operation. All are told how many of the operands are arguments and, behind
+/// The rules of such an operation. Each gets the number of operands that are arguments and, behind
 /// them, arrays that the function closes over.
 pub(super) trait Enclosing: Send + Sync + 'static {
-    /// What errors call it.
+    /// The name in errors.
     fn name(&self) -> &'static str;
 
     /// Cotangents of arguments and closed-over arrays.
@@ -44,7 +44,7 @@ pub(super) trait Enclosing: Send + Sync + 'static {
     ) -> Result<Vec<(Array, Option<usize>)>>;
 }
 
-/// Which operands are what: arguments, then closed-over arrays, then the results themselves.
+/// The roles of operands: arguments, then closed-over arrays, then the results themselves.
 #[derive(Clone, Copy)]
 pub(super) struct Operands {
     arguments: usize,

@@ -10,7 +10,7 @@ mod enclosed;
 mod grad;
 mod jvp;
 #[cfg(test)]
-mod many_tests;
+mod multi_output_tests;
 mod trace;
 mod tree;
 mod vjp;

@@ -1,4 +1,4 @@
-//! What transforms share: the part of a graph that depends on traced arguments.
+//! Parts that transforms share: the part of a graph that depends on traced arguments.
 
 use crate::{array::Array, node::Node};
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ pub(super) type NodeMap<T> =
 
 /// The nodes between traced arguments and outputs.
 pub(super) struct Trace {
-    /// Whether a visited node depends on an argument.
+    /// True if a visited node depends on an argument.
     depends: NodeMap<bool>,
     /// The nodes that do, operands before what uses them, arguments left out.
     pub tape: Vec<Arc<Node>>,
@@ -53,7 +53,7 @@ impl Trace {
         Trace { depends, tape }
     }
 
-    /// Whether the node depends on an argument (arguments do).
+    /// True if the node depends on an argument (arguments do).
     pub fn depends(&self, node: &Arc<Node>) -> bool {
         self.depends.get(&Arc::as_ptr(node)).copied().unwrap_or(false)
     }

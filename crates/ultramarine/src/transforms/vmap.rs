@@ -75,7 +75,7 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
     }
 }
 
-/// What the function sees of a mapped input: its shape without the axis, no value.
+/// The stand-in of a mapped input: its shape without the axis, no value.
 pub(crate) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());

@@ -9,7 +9,7 @@ use crate::{
         reduce::Reduce,
         rules::{
             builders::bin,
-            decomposition::{Decompose, Ways, numbered, wider},
+            decomposition::{Candidates, Decompose, numbered, wider},
         },
         select::where_,
     },
@@ -18,15 +18,15 @@ use crate::{
 };
 use ultramarine_abi::schema::{arg_reduce, binary, reduce};
 
-/// The ways of an index of an extreme.
-pub(crate) fn ways(of: &ArgReduce, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for an index of an extreme.
+pub(crate) fn candidates(of: &ArgReduce, d: &Decompose<'_>, candidates: &mut Candidates) {
     let x = &d.inputs[0];
     let wide = wider(x.dtype()).or((x.dtype() == Dtype::Bool).then_some(Dtype::Int32));
     if let Some(wide) = wide {
-        ways.add(Ok(of.of(&x.astype(wide))));
+        candidates.add(Ok(of.of(&x.astype(wide))));
     }
     if !x.dtype().is_complex() {
-        ways.add(first_extreme(of, x));
+        candidates.add(first_extreme(of, x));
     }
 }
 

@@ -9,7 +9,8 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways, no_derivatives,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        no_derivatives,
         reduce::{axes_of, dropped, kept},
         rules::builders::flat,
     },
@@ -91,8 +92,8 @@ impl Rules for ArgReduce {
 
     no_derivatives!();
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        decompose::ways(self, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        decompose::candidates(self, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

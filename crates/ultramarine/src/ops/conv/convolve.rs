@@ -12,7 +12,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap,
         rules::{batching::to_front, builders::plus},
     },
     scalar::Scalar,
@@ -118,8 +118,8 @@ impl Rules for Convolve {
         call.run(exec, op::CONVOLVE, &ConvolveAttrs::new(self.flip as u32), &scalars)
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::ways(self, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::candidates(self, d, candidates);
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

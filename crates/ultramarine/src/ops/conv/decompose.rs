@@ -8,7 +8,7 @@ use crate::{
         matmul::Matmul,
         rules::{
             builders::like,
-            decomposition::{Decompose, Ways, wider},
+            decomposition::{Candidates, Decompose, wider},
         },
         shape::pad::PadMode,
     },
@@ -19,17 +19,17 @@ use smallvec::smallvec;
 /// Most elements of the windows that are written out.
 const MAX_WINDOWS: usize = 1 << 28;
 
-/// The ways of a convolution: in a wider dtype, or as a product of matrices.
-pub(crate) fn ways(of: &Convolve, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a convolution: in a wider dtype, or as a product of matrices.
+pub(crate) fn candidates(of: &Convolve, d: &Decompose<'_>, candidates: &mut Candidates) {
     let [x, w] = d.inputs else { return };
     let output = [d.shape[1], d.shape[2], d.shape[3]];
     match wider(x.dtype()) {
         Some(wide) => {
             let (x, w) = (x.astype(wide), w.astype(wide));
-            ways.add(of.of(&x, &w, output).map(|y| y.astype(d.dtype)));
-            ways.add(product(of, &x, &w, output).map(|y| y.astype(d.dtype)));
+            candidates.add(of.of(&x, &w, output).map(|y| y.astype(d.dtype)));
+            candidates.add(product(of, &x, &w, output).map(|y| y.astype(d.dtype)));
         }
-        None => ways.add(product(of, x, w, output)),
+        None => candidates.add(product(of, x, w, output)),
     }
 }
 

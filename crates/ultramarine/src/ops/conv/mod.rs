@@ -56,7 +56,7 @@ impl Default for Convolution {
     }
 }
 
-/// Which part of the full convolution [`convolve`] gives, of operands of n >= m elements.
+/// The part of the full convolution that [`convolve`] returns, for operands of n >= m elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvolveMode {
     /// All: n + m - 1 elements.

@@ -6,7 +6,9 @@ use crate::{
     dtype::Dtype,
     error::Result,
     node::Value,
-    ops::{Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways, create::fill},
+    ops::{
+        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, create::fill,
+    },
     shape::Shape,
 };
 use smallvec::smallvec;
@@ -69,8 +71,8 @@ impl Rules for Cast {
         Ok(j.tangents[0].as_ref().map(|t| t.astype(j.output.dtype())))
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::ways(d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::candidates(d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -7,7 +7,7 @@ use crate::{
     ops::{
         rules::{
             builders::{bin, like},
-            decomposition::{Decompose, Ways, bits, complex, int, parts, signed, wider},
+            decomposition::{Candidates, Decompose, bitcast, complex, int, parts, signed, wider},
         },
         select::where_,
     },
@@ -15,40 +15,40 @@ use crate::{
 };
 use ultramarine_abi::schema::binary;
 
-/// The ways of a conversion to the result's dtype.
-pub(crate) fn ways(d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a conversion to the result's dtype.
+pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
     let (x, to) = (&d.inputs[0], d.dtype);
     let from = x.dtype();
     if from.is_integer() && to.is_integer() && from.size() == to.size() {
-        ways.add(Ok(bits(x, to)));
+        candidates.add(Ok(bitcast(x, to)));
     }
     if from == Dtype::Bool {
         let (one, zero) = (Scalar::from_i64(to, 1), Scalar::from_i64(to, 0));
-        ways.add(where_(x, &Array::scalar(one), &Array::scalar(zero)));
-        ways.add(Ok(bits(x, Dtype::Uint8).astype(to)));
+        candidates.add(where_(x, &Array::scalar(one), &Array::scalar(zero)));
+        candidates.add(Ok(bitcast(x, Dtype::Uint8).astype(to)));
     } else if to == Dtype::Bool {
         let zero = if from.is_inexact() { like(x, 0.0) } else { int(x, 0) };
-        ways.add(bin(binary::NOT_EQUAL, x, &zero));
+        candidates.add(bin(binary::NOT_EQUAL, x, &zero));
     }
     if from.is_complex() {
         if to != Dtype::Bool {
-            ways.add(parts(x).map(|(re, _)| re.astype(to)));
+            candidates.add(parts(x).map(|(re, _)| re.astype(to)));
         }
     } else if to.is_complex() {
         let re = x.astype(Dtype::Float32);
-        ways.add(complex(&re, &re.zeros_like()));
+        candidates.add(complex(&re, &re.zeros_like()));
     }
     // Halves convert from and to everything by way of float32, and narrow integers by way
     // of int32: truncated to their low bits, or grown by their sign.
     for between in [wider(from), wider(to)].into_iter().flatten() {
         if between != from && between != to && !(from.is_complex() || to.is_complex()) {
-            ways.add(Ok(x.astype(between).astype(to)));
+            candidates.add(Ok(x.astype(between).astype(to)));
         }
     }
     if let Some(s) = signed(to)
         && from.is_floating()
     {
-        ways.add(unsigned(x, s, to));
+        candidates.add(unsigned(x, s, to));
     }
 }
 
@@ -60,5 +60,5 @@ fn unsigned(x: &Array, signed: Dtype, to: Dtype) -> Result<Array> {
     let above = x.greater_equal(&limit)?;
     let high = Array::scalar(Scalar::from_bits(signed, 1 << (width - 1)));
     let large = bin(binary::ADD, &x.subtract(&limit)?.astype(signed), &high)?;
-    Ok(bits(&where_(&above, &large, &x.astype(signed))?, to))
+    Ok(bitcast(&where_(&above, &large, &x.astype(signed))?, to))
 }

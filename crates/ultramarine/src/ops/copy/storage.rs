@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, Ways, create::fill,
+        Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, create::fill,
         rules::batching, shape::view::View,
     },
     pool,
@@ -21,7 +21,7 @@ use crate::{
 use smallvec::smallvec;
 use std::sync::{Mutex, OnceLock};
 
-/// Whether an operation may have such operands and such a result, one of which is of a storage
+/// Checks that an operation takes these operands and gives this result, one of which is of a storage
 /// dtype.
 ///
 /// # Errors
@@ -140,7 +140,7 @@ pub(crate) fn filled(shape: Shape, value: crate::Scalar) -> Array {
         return recoded(&wide, shape, dtype);
     }
     let byte = crate::Scalar::from_bits(Dtype::Uint8, value.bits());
-    Array::of(View::Bits, &[&fill::filled(shape.clone(), byte)], shape, dtype)
+    Array::of(View::Bitcast, &[&fill::filled(shape.clone(), byte)], shape, dtype)
 }
 
 /// Conversion from a storage dtype to float32, or the reverse. Derivatives are those of
@@ -193,12 +193,12 @@ impl Rules for Recode {
         Ok(value)
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
         let x = &d.inputs[0];
         if let Some(storage) = x.dtype().storage()
             && storage.packing != Packing::Packed
         {
-            ways.add(looked_up(x, storage, d.shape));
+            candidates.add(looked_up(x, storage, d.shape));
         }
     }
 

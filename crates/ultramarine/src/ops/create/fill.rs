@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, Ways, no_derivatives,
+        Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, no_derivatives,
         rules::shapeless::{filled_like, shapeless},
         select::where_,
     },
@@ -304,8 +304,8 @@ impl Rules for Arange {
 
     no_derivatives!();
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::ways(self.start, self.step, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::candidates(self.start, self.step, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap,
         rules::{batching, shapeless::broadcast_with},
         select::where_,
     },
@@ -32,7 +32,7 @@ fn operands(a: &Array, b: &Array, dtype: Dtype) -> Result<(Array, Array, Shape)>
     Ok((x, y, shape))
 }
 
-/// What an op does with the promoted dtype of its operands.
+/// The dtype of the computation, from the promoted dtype of the operands.
 #[derive(Clone, Copy, PartialEq)]
 enum Types {
     /// Works in it.
@@ -219,7 +219,7 @@ impl Array {
         near.logical_or(&apply(code, Types::Compare, &a, &b)?)
     }
 
-    /// Whether all elements are close, as [`Array::isclose`] has it: a 0-d bool.
+    /// True if all elements are close, as [`Array::isclose`] has it: a 0-d bool.
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes cannot be broadcast.
@@ -227,7 +227,7 @@ impl Array {
         self.isclose(other, rtol, atol, equal_nan)?.all(None, false)
     }
 
-    /// Whether shapes and elements are equal (in the promoted dtype): a 0-d bool. With
+    /// True if shapes and elements are equal (in the promoted dtype): a 0-d bool. With
     /// `equal_nan`, NaN equals NaN.
     ///
     /// # Errors
@@ -341,8 +341,8 @@ impl Rules for Binary {
         }
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::binary::ways(self.code, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::binary::candidates(self.code, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap,
         rules::{batching, shapeless::filled_like},
     },
     scalar::Scalar,
@@ -19,7 +19,7 @@ use ultramarine_abi::{
     schema::{UnaryAttrs, op, unary},
 };
 
-/// What an op does with dtypes.
+/// The dtype of the computation, from the operand's.
 #[derive(Clone, Copy, PartialEq)]
 enum Types {
     /// Integers and bool become float32.
@@ -115,7 +115,7 @@ fn refused(name: &str, text: &str) -> Error {
     Error::value(name, text)
 }
 
-/// Whether an integer or bool array is what the op would give.
+/// True if an integer or bool array is what the op would give.
 fn is_identity(code: u32, dtype: Dtype) -> bool {
     match code {
         unary::FLOOR | unary::CEIL | unary::ROUND | unary::TRUNC => !dtype.is_inexact(),
@@ -405,8 +405,8 @@ impl Rules for Unary {
         })
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::unary::ways(self.code, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::unary::candidates(self.code, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

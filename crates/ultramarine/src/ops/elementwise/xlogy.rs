@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     ops::{
-        Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, Ways,
+        Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
         rules::{
             batching,
             builders::{bin, like, plus, un},
@@ -74,8 +74,8 @@ impl Rules for Xlogy {
         r.elementwise()
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        ways.add((|| {
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        candidates.add((|| {
             let (x, y) = (&d.inputs[0], &d.inputs[1]);
             let product = bin(binary::MULTIPLY, x, &un(unary::LOG, y))?;
             let zero = bin(binary::EQUAL, x, &like(x, 0.0))?;

@@ -7,7 +7,7 @@ use crate::{
         fft::{Transform, half},
         rules::{
             builders::{bin, like, move_axis, slice_axis},
-            decomposition::{Decompose, Ways, complex, parts},
+            decomposition::{Candidates, Decompose, complex, parts},
         },
         shape::concatenate::concatenate,
     },
@@ -19,7 +19,7 @@ use ultramarine_abi::schema::{binary, fft};
 /// Tukey); what has a larger prime factor runs elsewhere.
 const MAX_MATRIX: usize = 256;
 
-/// Whether there is a way for this length.
+/// True if a decomposition exists for this length.
 pub(crate) fn is_smooth(n: usize) -> bool {
     let mut rest = n;
     for p in 2..=MAX_MATRIX {
@@ -33,10 +33,10 @@ pub(crate) fn is_smooth(n: usize) -> bool {
 /// Real and imaginary part; none: it is zero.
 struct Parts(Array, Option<Array>);
 
-/// The ways of a transform.
-pub(crate) fn ways(t: &Transform, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a transform.
+pub(crate) fn candidates(t: &Transform, d: &Decompose<'_>, candidates: &mut Candidates) {
     let [a] = d.inputs else { return };
-    ways.add(transformed(t, a));
+    candidates.add(transformed(t, a));
 }
 
 fn transformed(t: &Transform, a: &Array) -> Result<Array> {

@@ -8,7 +8,7 @@ use crate::{
     dtype::Dtype,
     error::Result,
     node::Value,
-    ops::{Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways},
+    ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap},
     scalar::Scalar,
     shape::Shape,
 };
@@ -27,7 +27,7 @@ pub(crate) struct Transform {
     pub scale: f64,
 }
 
-/// Of the sizes only that counts for the way to evaluate which [`decompose::is_smooth`] tells.
+/// Shows of the sizes only [`decompose::is_smooth`], since no other property chooses the evaluation.
 impl Debug for Transform {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let smooth = decompose::is_smooth(self.n);
@@ -89,8 +89,8 @@ impl Rules for Transform {
         call.run(exec, op::FFT, &attrs, &[Scalar::from_f64(Dtype::Float64, self.scale)])
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        decompose::ways(self, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        decompose::candidates(self, d, candidates);
     }
 
     /// The adjoint. Half of a spectrum stands for all of it: what is read of an element with a mirror

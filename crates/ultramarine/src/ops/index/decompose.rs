@@ -11,19 +11,26 @@ use crate::{
         },
         rules::{
             builders::with_axis,
-            decomposition::{Decompose, Ways, bits, numbered, pairs, same_size, unpaired, wider},
+            decomposition::{
+                Candidates, Decompose, bitcast, numbered, pairs, same_size, unpaired, wider,
+            },
         },
     },
 };
 use ultramarine_abi::schema::scatter as kind;
 
-/// The ways of a read: elements only move, so other dtypes do.
-fn moved(source: &Array, dtype: Dtype, ways: &mut Ways, read: &dyn Fn(&Array) -> Result<Array>) {
+/// Candidates for a read: elements only move, so other dtypes do.
+fn moved(
+    source: &Array,
+    dtype: Dtype,
+    candidates: &mut Candidates,
+    read: &dyn Fn(&Array) -> Result<Array>,
+) {
     for other in same_size(dtype) {
-        ways.add(read(&bits(source, other)).map(|r| bits(&r, dtype)));
+        candidates.add(read(&bitcast(source, other)).map(|r| bitcast(&r, dtype)));
     }
     if let Some(wide) = wider(dtype).or((dtype == Dtype::Bool).then_some(Dtype::Int32)) {
-        ways.add(read(&source.astype(wide)).map(|r| r.astype(dtype)));
+        candidates.add(read(&source.astype(wide)).map(|r| r.astype(dtype)));
     }
 }
 
@@ -38,29 +45,29 @@ fn plain(indices: &[Array]) -> Option<Vec<Array>> {
     Some(indices.iter().map(|i| i.astype(to)).collect())
 }
 
-/// The ways of a gather.
-pub(crate) fn gather_ways(of: &Gather, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a gather.
+pub(crate) fn gather_candidates(of: &Gather, d: &Decompose<'_>, candidates: &mut Candidates) {
     let [source, indices @ ..] = d.inputs else { return };
     if let Some(indices) = plain(indices) {
-        ways.add(gather(source, &indices, &of.axes));
+        candidates.add(gather(source, &indices, &of.axes));
     }
-    moved(source, d.dtype, ways, &|s| gather(s, indices, &of.axes));
+    moved(source, d.dtype, candidates, &|s| gather(s, indices, &of.axes));
     if d.dtype.is_complex() {
         // A slice's last axis comes last: its pairs do too.
         let read = pairs(source).and_then(|p| gather(&p, indices, &of.axes));
-        ways.add(read.and_then(|r| unpaired(&r)));
+        candidates.add(read.and_then(|r| unpaired(&r)));
     }
 }
 
-/// The ways of a gather along an axis.
-pub(crate) fn gather_axis_ways(axis: usize, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a gather along an axis.
+pub(crate) fn gather_axis_candidates(axis: usize, d: &Decompose<'_>, candidates: &mut Candidates) {
     let [source, indices] = d.inputs else { return };
     if let Some(plain) = plain(std::slice::from_ref(indices)) {
-        ways.add(Ok(source.gather_axis(&plain[0], axis)));
+        candidates.add(Ok(source.gather_axis(&plain[0], axis)));
     }
-    moved(source, d.dtype, ways, &|s| Ok(s.gather_axis(indices, axis)));
+    moved(source, d.dtype, candidates, &|s| Ok(s.gather_axis(indices, axis)));
     let read = all_axes(indices, axis).and_then(|(all, axes)| gather(source, &all, &axes));
-    ways.add(read.and_then(|r| r.reshape(d.shape)));
+    candidates.add(read.and_then(|r| r.reshape(d.shape)));
 }
 
 /// An index array for each axis, of which all but `axis` say where they are themselves.
@@ -83,50 +90,59 @@ fn single(updates: &Array, ndim: usize) -> Result<Array> {
     (0..ndim).try_fold(updates.clone(), |u, _| with_axis(&u, u.ndim()))
 }
 
-/// The ways of a write along an axis.
-pub(crate) fn scatter_axis_ways(of: &ScatterAxis, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a write along an axis.
+pub(crate) fn scatter_axis_candidates(
+    of: &ScatterAxis,
+    d: &Decompose<'_>,
+    candidates: &mut Candidates,
+) {
     let [source, indices, updates] = d.inputs else { return };
     let write = |s: &Array, i: &Array, u: &Array| s.put_axis(i, u, of.axis, of.kind);
     if let Some(plain) = plain(std::slice::from_ref(indices)) {
-        ways.add(write(source, &plain[0], updates));
+        candidates.add(write(source, &plain[0], updates));
     }
-    written(of.kind, source, updates, ways, &|s, u| write(s, indices, u));
-    ways.add(all_axes(indices, of.axis).and_then(|(all, axes)| {
+    written(of.kind, source, updates, candidates, &|s, u| write(s, indices, u));
+    candidates.add(all_axes(indices, of.axis).and_then(|(all, axes)| {
         scatter(source, &all, &single(updates, source.ndim())?, &axes, of.kind)
     }));
 }
 
-/// The ways of a scatter.
-pub(crate) fn scatter_ways(of: u32, axes: &[u8], d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a scatter.
+pub(crate) fn scatter_candidates(
+    of: u32,
+    axes: &[u8],
+    d: &Decompose<'_>,
+    candidates: &mut Candidates,
+) {
     let [source, indices @ .., updates] = d.inputs else { return };
     if let Some(plain) = plain(indices) {
-        ways.add(scatter(source, &plain, updates, axes, of));
+        candidates.add(scatter(source, &plain, updates, axes, of));
     }
-    written(of, source, updates, ways, &|s, u| scatter(s, indices, u, axes, of));
+    written(of, source, updates, candidates, &|s, u| scatter(s, indices, u, axes, of));
     if d.dtype.is_complex() && matches!(of, kind::SET | kind::SUM) {
         let both = pairs(source).and_then(|s| scatter(&s, indices, &pairs(updates)?, axes, of));
-        ways.add(both.and_then(|p| unpaired(&p)));
+        candidates.add(both.and_then(|p| unpaired(&p)));
     }
 }
 
-/// The ways of a write by way of another dtype.
+/// Candidates for a write through another dtype.
 fn written(
     of: u32,
     source: &Array,
     updates: &Array,
-    ways: &mut Ways,
+    candidates: &mut Candidates,
     write: &dyn Fn(&Array, &Array) -> Result<Array>,
 ) {
     let dtype = source.dtype();
     if of == kind::SET {
         for other in same_size(dtype) {
-            let out = write(&bits(source, other), &bits(updates, other));
-            ways.add(out.map(|r| bits(&r, dtype)));
+            let out = write(&bitcast(source, other), &bitcast(updates, other));
+            candidates.add(out.map(|r| bitcast(&r, dtype)));
         }
     }
     // A half rounds after each addition.
     let exact = !dtype.is_inexact() || !matches!(of, kind::SUM | kind::PROD);
     if let Some(wide) = wider(dtype).filter(|_| exact) {
-        ways.add(write(&source.astype(wide), &updates.astype(wide)).map(|r| r.astype(dtype)));
+        candidates.add(write(&source.astype(wide), &updates.astype(wide)).map(|r| r.astype(dtype)));
     }
 }

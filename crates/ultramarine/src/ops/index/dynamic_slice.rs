@@ -10,11 +10,11 @@ use crate::{
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::scatter as kind;
 
-/// Which axes a window of a given shape does not cover whole, and the elements' places
+/// The axes that a window of a given shape does not cover whole, and the elements' positions
 /// along each, as index arrays that broadcast to the window's part of those axes.
 struct Window {
     axes: SmallVec<[u8; 4]>,
-    places: Vec<Array>,
+    positions: Vec<Array>,
 }
 
 /// The window of shape `size` of an array of shape `from`, that begins at `start` along
@@ -51,23 +51,23 @@ fn window(
     }
     let cut: SmallVec<[usize; 8]> = (0..from.len()).filter(|i| size[*i] != from[*i]).collect();
     let start = start.reshape(&[axes.len()])?.astype(Dtype::Int64);
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for (k, &axis) in cut.iter().enumerate() {
         let mut aligned = Shape::from_elem(1, cut.len());
         aligned[k] = size[axis];
         let steps = Array::arange(0.0, size[axis] as f64, 1.0, Dtype::Int64)?.reshape(&aligned)?;
         let Some(i) = given[axis] else {
-            places.push(steps);
+            positions.push(steps);
             continue;
         };
         let first = start.along(0, i, i + 1, 1)?.reshape(&[0usize; 0])?;
         let last = Array::scalar((from[axis] - size[axis]) as i64);
         let first = first.clip(Some(&Array::scalar(0i64)), Some(&last))?;
-        places.push(steps.add(&first)?);
+        positions.push(steps.add(&first)?);
     }
     let whole: Shape = cut.iter().map(|a| size[*a]).collect();
-    let places = places.iter().map(|p| p.broadcast_to(&whole)).collect::<Result<_>>()?;
-    Ok(Window { axes: cut.iter().map(|a| *a as u8).collect(), places })
+    let positions = positions.iter().map(|p| p.broadcast_to(&whole)).collect::<Result<_>>()?;
+    Ok(Window { axes: cut.iter().map(|a| *a as u8).collect(), positions })
 }
 
 impl Window {
@@ -118,7 +118,7 @@ impl Array {
         if window.axes.is_empty() {
             return Ok(self.clone());
         }
-        let taken = gather(self, &window.places, &window.axes)?;
+        let taken = gather(self, &window.positions, &window.axes)?;
         // Without the indexed axes, which have size 1 now.
         let n = window.axes.len();
         let mut kept = Shape::from_slice(&taken.shape()[..n]);
@@ -163,6 +163,6 @@ impl Array {
         let mut shape: Shape = window.axes.iter().map(|a| size[*a as usize]).collect();
         shape.extend((0..ndim).map(|i| if window.axes.contains(&(i as u8)) { 1 } else { size[i] }));
         let update = update.transpose_axes(&order)?.reshape(&shape)?;
-        scatter(self, &window.places, &update, &window.axes, kind::SET)
+        scatter(self, &window.positions, &update, &window.axes, kind::SET)
     }
 }

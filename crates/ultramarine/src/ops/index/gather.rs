@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
         index::scatter::scatter,
         rules::{
             batching::batched,
@@ -253,8 +253,8 @@ impl Rules for Gather {
         j.tangents[0].as_ref().map(|t| gather(t, &j.primals[1..], &self.axes)).transpose()
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::gather_ways(self, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::gather_candidates(self, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
@@ -315,8 +315,8 @@ impl Rules for GatherAxis {
         Ok(j.tangents[0].as_ref().map(|t| t.gather_axis(&j.primals[1], self.axis)))
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::gather_axis_ways(self.axis, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::gather_axis_candidates(self.axis, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

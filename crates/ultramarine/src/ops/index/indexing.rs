@@ -164,7 +164,7 @@ fn fitted(updates: &Array, shape: &[usize]) -> Result<Array> {
 }
 
 impl Array {
-    /// What `x[entries]` reads: a view for integers and slices, a copy for index
+    /// Reads `x[entries]`: a view for integers and slices, a copy for index
     /// arrays. Index arrays out of range are clamped, never read beyond the array. A mask by
     /// itself gives the elements at its true positions, as an axis in place of the mask's: the
     /// mask is evaluated, since that decides the shape.
@@ -257,7 +257,7 @@ impl Array {
         self.slice_update(&new, &plan.start, &plan.stop, &plan.step)
     }
 
-    /// That a mask has the shape of the array's first axes.
+    /// Checks that a mask has the shape of the array's first axes.
     fn check_mask(&self, op: &str, mask: &Array) -> Result<()> {
         if self.shape().get(..mask.ndim()) == Some(mask.shape()) {
             return Ok(());

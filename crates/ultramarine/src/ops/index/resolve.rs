@@ -24,7 +24,7 @@ pub(super) struct Resolved {
     pub start: Vec<isize>,
     pub stop: Vec<isize>,
     pub step: Vec<isize>,
-    /// Whether the slices are all of the array.
+    /// True if the slices are all of the array.
     pub whole: bool,
     /// Axes with integers, and the integers.
     pub ints: Vec<(usize, i64)>,
@@ -80,7 +80,7 @@ impl Resolved {
             place: 0,
         };
         // Where in `order` integers and arrays stand.
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         let mut axis = 0;
         for entry in entries {
             match entry {
@@ -105,18 +105,18 @@ impl Resolved {
                     within(*i, axis, of[axis])?;
                     p.arrays.push(Array::scalar(*i));
                     p.axes.push(axis as u8);
-                    places.push(p.order.len());
+                    positions.push(p.order.len());
                     axis += 1;
                 }
                 Index::Int(i) => {
                     p.ints.push((axis, within(*i, axis, of[axis])?));
-                    places.push(p.order.len());
+                    positions.push(p.order.len());
                     axis += 1;
                 }
                 Index::Array(a) => {
                     p.arrays.push(a.clone());
                     p.axes.push(axis as u8);
-                    places.push(p.order.len());
+                    positions.push(p.order.len());
                     axis += 1;
                 }
                 Index::Mask(_) => {
@@ -127,8 +127,8 @@ impl Resolved {
         }
         p.order.extend((axis..ndim).map(Some));
         p.arrays = common(op, &p.arrays)?;
-        if places.windows(2).all(|w| w[0] == w[1]) {
-            p.place = places.first().copied().unwrap_or(0);
+        if positions.windows(2).all(|w| w[0] == w[1]) {
+            p.place = positions.first().copied().unwrap_or(0);
         }
         Ok(p)
     }

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
         index::gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered},
         rules::{
             batching::batched,
@@ -245,8 +245,8 @@ impl Rules for Scatter {
         })
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::scatter_ways(self.kind, &self.axes, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::scatter_candidates(self.kind, &self.axes, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
@@ -332,8 +332,8 @@ impl Rules for ScatterAxis {
         source.put_axis(&j.primals[1], &updates, self.axis, self.kind).map(Some)
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        super::decompose::scatter_axis_ways(self, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        super::decompose::scatter_axis_candidates(self, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

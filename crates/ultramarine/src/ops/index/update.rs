@@ -18,7 +18,7 @@ use smallvec::smallvec;
 
 impl Array {
     /// The array with `update` (broadcast, and converted to its dtype) written over
-    /// `x[start:stop:step]`; places as in [`Array::slice`].
+    /// `x[start:stop:step]`; positions as in [`Array::slice`].
     ///
     /// # Errors
     /// [`Error::Value`] when the update cannot be broadcast to the slice, or the lists'

@@ -101,9 +101,9 @@ impl Rules for Eigvals {
         // As [`eig_vjp`], of eigenvalues alone; the vectors are computed for it.
         let a = &v.primals[0];
         let [_, vectors] = Eig.of(a)?;
-        let turned = adjoint(&vectors)?;
-        let inner = with_axis(v.cotangent, v.cotangent.ndim())?.multiply(&turned)?;
-        one(as_operand(&solve(&turned, &inner)?, a.dtype())?)
+        let transposed = adjoint(&vectors)?;
+        let inner = with_axis(v.cotangent, v.cotangent.ndim())?.multiply(&transposed)?;
+        one(as_operand(&solve(&transposed, &inner)?, a.dtype())?)
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
@@ -127,17 +127,17 @@ fn as_operand(a: &Array, dtype: Dtype) -> Result<Array> {
 /// `a' = V^-H (diag(w') + conj(F) * (V^H V' - V^H V diag(Re(V^H V')))) V^H`: vectors keep norm 1.
 fn eig_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
     let (w, vectors) = (&v.outputs[0], &v.outputs[1]);
-    let turned = adjoint(vectors)?;
+    let transposed = adjoint(vectors)?;
     let from_w = v.cotangents[0].as_ref().map(with_diagonal);
     let from_v = v.cotangents[1].as_ref().map(|c| -> Result<Array> {
-        let inner = turned.matmul(c)?;
+        let inner = transposed.matmul(c)?;
         let length = of_columns(&real(&diagonal(&inner)?)?)?;
-        let inner = minus(&inner, &turned.matmul(vectors)?.multiply(&length)?)?;
+        let inner = minus(&inner, &transposed.matmul(vectors)?.multiply(&length)?)?;
         un(unary::CONJUGATE, &gaps(w)?).multiply(&inner)
     });
     let inner = plus(from_w.transpose()?, from_v.transpose()?)?;
     let Some(inner) = inner else { return Ok(smallvec![None]) };
-    let a = solve(&turned, &inner.matmul(&turned)?)?;
+    let a = solve(&transposed, &inner.matmul(&transposed)?)?;
     one(as_operand(&a, v.primals[0].dtype())?)
 }
 

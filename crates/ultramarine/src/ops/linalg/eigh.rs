@@ -135,7 +135,7 @@ fn eigh_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
     let Some(t) = &j.tangents[0] else { return Ok(vec![None; 2]) };
     let (w, v) = (&j.outputs[0], &j.outputs[1]);
     let inner = adjoint(v)?.matmul(&hermitian(t)?)?.matmul(v)?;
-    let turn = gaps(w)?.astype(v.dtype()).multiply(&inner)?;
+    let rotation = gaps(w)?.astype(v.dtype()).multiply(&inner)?;
     let dw = real_diagonal(&inner)?;
-    Ok(vec![Some(dw), Some(v.matmul(&turn)?)])
+    Ok(vec![Some(dw), Some(v.matmul(&rotation)?)])
 }

@@ -1,4 +1,4 @@
-//! What the decompositions of matrices share: their checks, shapes, and the batching rule.
+//! Parts that all decompositions of matrices share: checks, shapes, and the batching rule.
 //!
 //! Matrices stand in the last two axes; every leading axis is one of a batch, so a mapped axis
 //! becomes the first of these.
@@ -52,7 +52,7 @@ pub(crate) fn check_square(op: &str, a: &Array) -> Result<()> {
     Ok(())
 }
 
-/// Whether decompositions take the dtype.
+/// True if decompositions take the dtype.
 pub(crate) fn solved(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::Float32 | Dtype::Float64 | Dtype::Complex64)
 }

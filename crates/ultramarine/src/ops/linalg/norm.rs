@@ -16,7 +16,7 @@ use ultramarine_abi::schema::{binary, unary};
 
 const OP: &str = "linalg::norm";
 
-/// Which norm.
+/// The order of a norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NormOrder {
     /// A number: of vectors `sum(|x|^p)^(1/p)` (the largest and smallest size for infinities, the number

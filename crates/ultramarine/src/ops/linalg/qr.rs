@@ -103,9 +103,9 @@ fn qr_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
     if let Some(i) = imaginary(&diagonal(&inner)?)? {
         skew = skew.add(&with_diagonal(&i)?)?;
     }
-    let turn = minus(&inner, &skew)?;
-    let dq = minus(&c, &q.matmul(&turn)?)?;
-    let mut dr = turn.matmul(&head)?.triu(0)?;
+    let rotation = minus(&inner, &skew)?;
+    let dq = minus(&c, &q.matmul(&rotation)?)?;
+    let mut dr = rotation.matmul(&head)?.triu(0)?;
     if n > m {
         let beyond = adjoint(&dq)?
             .matmul(&columns(a, k, n)?)?

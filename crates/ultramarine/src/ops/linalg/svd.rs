@@ -172,15 +172,15 @@ impl Parts {
     }
 }
 
-/// What the cotangent of vectors `x` (with others, `rest`, or without) says outside of their span.
+/// The part of the cotangent of vectors `x` outside of their span; `rest` are the other vectors, if there are any.
 fn outside(x: &Array, rest: &Option<Array>, ct: &Array) -> Result<Array> {
     let k = sizes(x).1;
     let own = columns(ct, 0, k)?;
     match rest {
         Some(rest) => {
             let others = columns(ct, k, sizes(ct).1)?;
-            let turn = adjoint(rest)?.matmul(&own)?;
-            rest.matmul(&minus(&turn, &adjoint(&others)?.matmul(x)?)?)
+            let rotation = adjoint(rest)?.matmul(&own)?;
+            rest.matmul(&minus(&rotation, &adjoint(&others)?.matmul(x)?)?)
         }
         None => minus(&own, &x.matmul(&adjoint(x)?.matmul(&own)?)?),
     }
@@ -197,10 +197,10 @@ fn svd_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
     let mut inner = from_s.transpose()?;
     let mut beyond = None;
     if let Some(ct) = &v.cotangents[0] {
-        let turn = adjoint(&p.u)?.matmul(&columns(ct, 0, sizes(&p.u).1)?)?;
-        let f = p.gaps.multiply(&turn)?;
+        let rotation = adjoint(&p.u)?.matmul(&columns(ct, 0, sizes(&p.u).1)?)?;
+        let f = p.gaps.multiply(&rotation)?;
         inner = plus(inner, Some(f.add(&adjoint(&f)?)?.multiply(&s)?))?;
-        if let Some(i) = imaginary(&diagonal(&turn)?)? {
+        if let Some(i) = imaginary(&diagonal(&rotation)?)? {
             inner = plus(inner, Some(with_diagonal(&i.multiply(&p.inverse)?)?))?;
         }
         let out = outside(&p.u, &p.u_rest, ct)?.multiply(&inverse)?;
@@ -208,8 +208,8 @@ fn svd_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
     }
     if let Some(ct) = &v.cotangents[2] {
         let ct = adjoint(ct)?;
-        let turn = adjoint(&p.v)?.matmul(&columns(&ct, 0, sizes(&p.v).1)?)?;
-        let f = p.gaps.multiply(&turn)?;
+        let rotation = adjoint(&p.v)?.matmul(&columns(&ct, 0, sizes(&p.v).1)?)?;
+        let f = p.gaps.multiply(&rotation)?;
         let scaled = with_axis(&p.s, p.s.ndim())?.multiply(&f.add(&adjoint(&f)?)?)?;
         inner = plus(inner, Some(scaled))?;
         let out = outside(&p.v, &p.v_rest, &ct)?.multiply(&inverse)?;
@@ -227,9 +227,9 @@ fn svd_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
     let (s, inverse) = (of_columns(&p.s)?, of_columns(&p.inverse)?);
     let (left, right) = (t.matmul(&p.v)?, adjoint(t)?.matmul(&p.u)?);
     let inner = adjoint(&p.u)?.matmul(&left)?;
-    let (scaled, turned) = (inner.multiply(&s)?, with_axis(&p.s, p.s.ndim())?.multiply(&inner)?);
-    let mut in_u = p.gaps.multiply(&scaled.add(&adjoint(&scaled)?)?)?;
-    let in_v = p.gaps.multiply(&turned.add(&adjoint(&turned)?)?)?;
+    let (by_column, by_row) = (inner.multiply(&s)?, with_axis(&p.s, p.s.ndim())?.multiply(&inner)?);
+    let mut in_u = p.gaps.multiply(&by_column.add(&adjoint(&by_column)?)?)?;
+    let in_v = p.gaps.multiply(&by_row.add(&adjoint(&by_row)?)?)?;
     if let Some(i) = imaginary(&diagonal(&inner)?)? {
         in_u = in_u.add(&with_diagonal(&i.multiply(&p.inverse)?)?)?;
     }
@@ -238,15 +238,15 @@ fn svd_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
     Ok(vec![Some(du), Some(real_diagonal(&inner)?), Some(adjoint(&dv)?)])
 }
 
-/// The tangents of vectors `x` that turn by `inside` among each other, and by what of `along` is outside of their
-/// span; others turn against them.
+/// The tangents of vectors `x`, which rotate by `inside` among each other, and by the part of `along` outside of their
+/// span; the other vectors rotate the opposite way.
 fn moved(x: &Array, rest: &Option<Array>, inside: &Array, along: &Array) -> Result<Array> {
     let own = x.matmul(inside)?;
     match rest {
         Some(rest) => {
-            let turn = adjoint(rest)?.matmul(along)?;
-            let own = own.add(&rest.matmul(&turn)?)?;
-            concatenate(&[own, negated(&x.matmul(&adjoint(&turn)?)?)], -1)
+            let rotation = adjoint(rest)?.matmul(along)?;
+            let own = own.add(&rest.matmul(&rotation)?)?;
+            concatenate(&[own, negated(&x.matmul(&adjoint(&rotation)?)?)], -1)
         }
         None => own.add(&minus(along, &x.matmul(&adjoint(x)?.matmul(along)?)?)?),
     }

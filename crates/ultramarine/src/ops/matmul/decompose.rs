@@ -8,7 +8,7 @@ use crate::{
         reduce::Reduce,
         rules::{
             builders::{bin, with_axis},
-            decomposition::{Decompose, Ways, complex, parts, wider},
+            decomposition::{Candidates, Decompose, complex, parts, wider},
         },
     },
     shape::{self, Shape},
@@ -18,13 +18,13 @@ use ultramarine_abi::schema::{binary, reduce};
 /// Most products that are written out.
 const MAX_PRODUCTS: usize = 1 << 22;
 
-/// The ways of a matrix product.
-pub(crate) fn ways(d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a matrix product.
+pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
     let [a, b] = d.inputs else { return };
     let product =
         |a: &Array, b: &Array| Array::of(Matmul, &[a, b], Shape::from_slice(d.shape), a.dtype());
     if let Some(wide) = wider(a.dtype()) {
-        ways.add(Ok(product(&a.astype(wide), &b.astype(wide)).astype(d.dtype)));
+        candidates.add(Ok(product(&a.astype(wide), &b.astype(wide)).astype(d.dtype)));
         return;
     }
     if d.dtype.is_complex() {
@@ -33,9 +33,9 @@ pub(crate) fn ways(d: &Decompose<'_>, ways: &mut Ways) {
             let re = bin(binary::SUBTRACT, &product(&ar, &br), &product(&ai, &bi))?;
             complex(&re, &bin(binary::ADD, &product(&ar, &bi), &product(&ai, &br))?)
         };
-        ways.add(of_parts());
+        candidates.add(of_parts());
     }
-    ways.add(summed(a, b, d.shape));
+    candidates.add(summed(a, b, d.shape));
 }
 
 /// All products, summed over the inner axis.

@@ -20,7 +20,7 @@ pub(crate) fn set(labels: &[Label]) -> u128 {
     labels.iter().fold(0, |bits, l| bits | 1 << l)
 }
 
-/// What the subscripts say of these operands.
+/// The subscripts, resolved against the operands.
 pub(crate) struct Parsed {
     /// The indices of each operand's axes.
     pub inputs: Vec<Vec<Label>>,
@@ -187,7 +187,7 @@ impl Parsed {
             .fold(1, |n: u64, l| n.saturating_mul(self.sizes[l] as u64))
     }
 
-    /// What a step over `all` indices of `terms` operands costs, of which `keep` are left.
+    /// The cost of a step over `all` indices of `terms` operands, of which `keep` are left.
     fn cost(&self, all: u128, keep: u128, terms: usize) -> Cost {
         let factor = (terms - 1).max(1) + (all & !keep != 0) as usize;
         let count = self.size(all).saturating_mul(factor as u64);

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
         reduce::axes_of,
         rules::{
             batching::batched,
@@ -332,8 +332,8 @@ impl Rules for Matmul {
         plus(left, right)
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        decompose::ways(d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        decompose::candidates(d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

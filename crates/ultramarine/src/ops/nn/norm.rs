@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
         rules::{
             batching,
             builders::{bin, like, plus, un},
@@ -135,7 +135,7 @@ impl LayerNorm {
         }
     }
 
-    /// Whether the device where it will run has a kernel for it.
+    /// True if the device where it will run has a kernel for it.
     fn is_native(self, x: &Array) -> Result<bool> {
         if backend::gpus().is_empty() || x.size() == 0 {
             return Ok(false);
@@ -168,7 +168,7 @@ impl LayerNorm {
         bias.map_or(Ok(y.clone()), |bias| y.add(bias))
     }
 
-    /// What is multiplied by the weight, and the factor that made it, both in [`inner`] of the dtype.
+    /// The normalised values before the weight, and the factor that made them, both in [`inner`] of the dtype.
     fn normal(self, dtype: Dtype, x: &Array) -> Result<(Array, Array)> {
         let mut x = x.astype(inner(dtype));
         if self.centered {
@@ -180,7 +180,7 @@ impl LayerNorm {
     }
 
     /// The derivative of [`Self::normal`], which is symmetric, of a tangent or a cotangent of the same dtype.
-    fn turned(self, (y, scale): &(Array, Array), t: &Array) -> Result<Array> {
+    fn jacobian_product(self, (y, scale): &(Array, Array), t: &Array) -> Result<Array> {
         let mut out = bin(binary::SUBTRACT, t, &times(y, &mean(&times(t, y)?)?)?)?;
         if self.centered {
             out = bin(binary::SUBTRACT, &out, &mean(t)?)?;
@@ -199,8 +199,8 @@ impl Rules for LayerNorm {
         call.run(exec, self.id(), &NoAttrs::new(), &[eps])
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        ways.add({
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        candidates.add({
             let x = &d.inputs[0];
             self.of_parts(x.dtype(), x, Some(&d.inputs[1]), d.inputs.get(2))
         });
@@ -213,7 +213,7 @@ impl Rules for LayerNorm {
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let dtype = v.cotangent.dtype();
         let (normal, t) = (self.normal(dtype, &v.primals[0])?, v.cotangent.astype(inner(dtype)));
-        let of_x = || Ok(self.turned(&normal, &times(&t, &v.primals[1])?)?.astype(dtype));
+        let of_x = || Ok(self.jacobian_product(&normal, &times(&t, &v.primals[1])?)?.astype(dtype));
         let of_weight = || Ok(times(&t, &normal.0)?.astype(dtype));
         let mut all: Cotangents = Cotangents::new();
         all.push(v.wanted[0].then(of_x).transpose()?);
@@ -228,7 +228,7 @@ impl Rules for LayerNorm {
         let dtype = j.output.dtype();
         let normal = self.normal(dtype, &j.primals[0])?;
         let up = |t: &Array| t.astype(inner(dtype));
-        let of_x = |t: &Array| times(&self.turned(&normal, &up(t))?, &j.primals[1]);
+        let of_x = |t: &Array| times(&self.jacobian_product(&normal, &up(t))?, &j.primals[1]);
         let of_weight = |t: &Array| times(&normal.0, &up(t));
         let x = j.tangents[0].as_ref().map(of_x).transpose()?;
         let weight = j.tangents[1].as_ref().map(of_weight).transpose()?;

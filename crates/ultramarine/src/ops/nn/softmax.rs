@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
         reduce::{Reduce, axes_of, signed, squeezed},
         rules::builders::{bin, like, un},
     },
@@ -165,10 +165,10 @@ impl Rules for Softmax {
         call.run(exec, self.id(), &self.attributes_of(), &[])
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
         let axes: Vec<isize> =
             (0..d.inputs[0].ndim() as isize).filter(|i| self.axes >> i & 1 == 1).collect();
-        ways.add(match self.logsumexp {
+        candidates.add(match self.logsumexp {
             true => logsumexp_of_parts(&d.inputs[0], &axes),
             false => softmax_of_parts(&d.inputs[0], &axes),
         });

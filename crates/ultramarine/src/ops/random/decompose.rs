@@ -7,7 +7,7 @@ use crate::{
     ops::{
         rules::{
             builders::{bin, slice_axis},
-            decomposition::{Decompose, Ways},
+            decomposition::{Candidates, Decompose},
         },
         shape::concatenate::concatenate,
     },
@@ -19,9 +19,9 @@ fn uint(v: u32) -> Array {
     Array::scalar(v)
 }
 
-/// The ways of random bits: the cipher in operations of uint32.
-pub(crate) fn ways(d: &Decompose<'_>, ways: &mut Ways) {
-    ways.add(cipher(&d.inputs[0], d));
+/// Candidates for random bits: the cipher in operations of uint32.
+pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
+    candidates.add(cipher(&d.inputs[0], d));
 }
 
 /// Threefry-2x32 with 20 rounds of the counters that the contract names, for all keys at

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, Ways, no_derivatives,
+        Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, no_derivatives,
         rules::builders::move_axis,
     },
     shape::Shape,
@@ -40,8 +40,8 @@ impl Rules for RandomBits {
 
     no_derivatives!();
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        decompose::ways(d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        decompose::candidates(d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

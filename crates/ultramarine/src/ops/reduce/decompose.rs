@@ -8,41 +8,41 @@ use crate::{
         reduce::{Reduce, joined},
         rules::{
             builders::{bin, slice_axis},
-            decomposition::{Decompose, Ways, bits, pairs, signed, unpaired, wider},
+            decomposition::{Candidates, Decompose, bitcast, pairs, signed, unpaired, wider},
         },
         shape::concatenate::concatenate,
     },
 };
 use ultramarine_abi::schema::{binary, reduce};
 
-/// The ways of a reduction.
-pub(crate) fn ways(of: &Reduce, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a reduction.
+pub(crate) fn candidates(of: &Reduce, d: &Decompose<'_>, candidates: &mut Candidates) {
     let x = &d.inputs[0];
     let from = x.dtype();
     let truth = matches!(of.code, reduce::ALL | reduce::ANY);
     let as_dtype = |dtype: Dtype| of.of(&x.astype(dtype)).astype(d.dtype);
     if truth {
         if from != Dtype::Bool {
-            ways.add(Ok(as_dtype(Dtype::Bool)));
+            candidates.add(Ok(as_dtype(Dtype::Bool)));
         } else {
             let code = if of.code == reduce::ALL { reduce::MIN } else { reduce::MAX };
             let extreme = Reduce { code, axes: of.axes };
-            ways.add(Ok(extreme.of(x)));
-            ways.add(Ok(bits(&extreme.of(&bits(x, Dtype::Uint8)), Dtype::Bool)));
-            ways.add(Ok(extreme.of(&x.astype(Dtype::Int32)).astype(Dtype::Bool)));
+            candidates.add(Ok(extreme.of(x)));
+            candidates.add(Ok(bitcast(&extreme.of(&bitcast(x, Dtype::Uint8)), Dtype::Bool)));
+            candidates.add(Ok(extreme.of(&x.astype(Dtype::Int32)).astype(Dtype::Bool)));
         }
     } else if let Some(wide) = wider(from) {
-        ways.add(Ok(as_dtype(wide)));
+        candidates.add(Ok(as_dtype(wide)));
     }
     if let Some(s) = signed(from).filter(|_| matches!(of.code, reduce::SUM | reduce::PROD)) {
-        ways.add(Ok(bits(&of.of(&bits(x, s)), from)));
+        candidates.add(Ok(bitcast(&of.of(&bitcast(x, s)), from)));
     }
     if from.is_complex() && of.code == reduce::SUM {
-        ways.add(pairs(x).and_then(|p| unpaired(&of.of(&p))));
+        candidates.add(pairs(x).and_then(|p| unpaired(&of.of(&p))));
     }
     let axes: Vec<usize> = (0..x.ndim()).filter(|i| of.axes >> i & 1 == 1).collect();
     if axes.len() > 1 || axes.first().is_some_and(|a| a + 1 < x.ndim()) {
-        ways.add(joined(x, &axes).and_then(|flat| {
+        candidates.add(joined(x, &axes).and_then(|flat| {
             let last = flat.ndim() - 1;
             Reduce { code: of.code, axes: 1 << last }.of(&flat).reshape(d.shape)
         }));
@@ -50,7 +50,7 @@ pub(crate) fn ways(of: &Reduce, d: &Decompose<'_>, ways: &mut Ways) {
     // Halves sum in float32; complex extremes have an order of their own.
     let folds = if truth { from == Dtype::Bool } else { from.size() > 2 && !from.is_complex() };
     if folds || from.is_complex() && matches!(of.code, reduce::SUM | reduce::PROD) {
-        ways.add(joined(x, &axes).and_then(|flat| folded(&flat, of.code)?.reshape(d.shape)));
+        candidates.add(joined(x, &axes).and_then(|flat| folded(&flat, of.code)?.reshape(d.shape)));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Closing, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
         rules::{
             builders::{bin, flat, move_axis, without_axis},
             shapeless::{Extent, broadcast_by, reshaped},
@@ -53,7 +53,7 @@ fn reduced(a: &Array, code: u32, axes: &[usize], keepdims: bool, dtype: Dtype) -
     if keepdims { Ok(out) } else { squeezed(&out, axes) }
 }
 
-/// What sums and products of a dtype are computed in.
+/// The dtype of sums and products.
 fn accumulated(dtype: Dtype) -> Dtype {
     match dtype.kind() {
         Kind::Unsigned if dtype.size() < 4 => Dtype::Uint32,
@@ -129,7 +129,7 @@ impl Array {
         self.extreme(reduce::MAX, axes, keepdims)
     }
 
-    /// Whether all elements over `axes` are non-zero: bool.
+    /// True if all elements over `axes` are non-zero: bool.
     ///
     /// # Errors
     /// As [`Array::sum`].
@@ -137,7 +137,7 @@ impl Array {
         self.truth(reduce::ALL, axes, keepdims)
     }
 
-    /// Whether any element over `axes` is non-zero: bool.
+    /// True if any element over `axes` is non-zero: bool.
     ///
     /// # Errors
     /// As [`Array::sum`].
@@ -156,7 +156,7 @@ pub(crate) struct Reduce {
 }
 
 impl Reduce {
-    /// What a reduction of nothing gives.
+    /// The result of a reduction of nothing.
     fn identity(&self, dtype: Dtype) -> Result<Scalar> {
         match self.code {
             reduce::SUM | reduce::ANY => Ok(Scalar::from_i64(dtype, 0)),
@@ -214,8 +214,8 @@ impl Rules for Reduce {
         reduce::NAMES[self.code as usize]
     }
 
-    fn closing(&self) -> Option<Closing> {
-        Some(Closing { code: self.code, axes: self.axes })
+    fn epilogue(&self) -> Option<Epilogue> {
+        Some(Epilogue { code: self.code, axes: self.axes })
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
@@ -279,8 +279,8 @@ impl Rules for Reduce {
         })
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        decompose::ways(self, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        decompose::candidates(self, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -1,4 +1,4 @@
-//! Short ways to build elementwise nodes inside of rules.
+//! Graph builders for rules: nodes of elementwise operations by their codes, and views along one axis.
 
 use crate::{
     array::Array,

@@ -1,5 +1,5 @@
-//! Operations out of simpler ones, for devices that have no kernel for them. What a family
-//! has of these stands in the file of its name; [`super::Rules::decompose`] leads there.
+//! Decompositions: operations out of simpler ones, for devices that have no kernel for them. A family has its own in
+//! `decompose.rs`, which [`super::Rules::decompose`] calls; this file has what they share.
 //!
 //! The number rules are those of the operation: NaN, signed zeros, wrapping integers and
 //! rounding stay as they are. Only sums in another order, and transcendental functions by
@@ -18,7 +18,7 @@ use crate::{
     shape::Shape,
 };
 
-/// What is asked of a decomposition.
+/// An operation that is to be decomposed.
 pub(crate) struct Decompose<'a> {
     /// Evaluated operands, on the op's device.
     pub inputs: &'a [Array],
@@ -28,14 +28,14 @@ pub(crate) struct Decompose<'a> {
     pub dtype: Dtype,
 }
 
-/// The alternatives, in the order of preference.
+/// Candidates for the result of an operation, in the order of preference.
 #[derive(Default)]
-pub(crate) struct Ways(pub Vec<Array>);
+pub(crate) struct Candidates(pub Vec<Array>);
 
-impl Ways {
-    /// Adds an alternative; what cannot be built, for its size say, is none.
-    pub fn add(&mut self, way: Result<Array>) {
-        self.0.extend(way.ok());
+impl Candidates {
+    /// Adds a candidate. One that cannot be built, because of its size for example, is left out.
+    pub fn add(&mut self, candidate: Result<Array>) {
+        self.0.extend(candidate.ok());
     }
 }
 
@@ -70,12 +70,12 @@ pub(crate) fn same_size(dtype: Dtype) -> impl Iterator<Item = Dtype> {
     all.iter().copied().filter(move |d| *d != dtype)
 }
 
-/// The same bits under another dtype of the same size. (Bool of bytes that are 0 or 1.)
-pub(crate) fn bits(a: &Array, dtype: Dtype) -> Array {
+/// The same bytes under another dtype of the same size. (Bool of bytes that are 0 or 1.)
+pub(crate) fn bitcast(a: &Array, dtype: Dtype) -> Array {
     if a.dtype() == dtype {
         return a.clone();
     }
-    Array::of(View::Bits, &[a], Shape::from_slice(a.shape()), dtype)
+    Array::of(View::Bitcast, &[a], Shape::from_slice(a.shape()), dtype)
 }
 
 /// A 0-d integer in the dtype of `a`.

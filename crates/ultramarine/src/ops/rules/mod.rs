@@ -19,7 +19,7 @@ use crate::{
     scalar::Scalar,
     shape,
 };
-pub(crate) use decomposition::{Decompose, Ways};
+pub(crate) use decomposition::{Candidates, Decompose};
 pub(crate) use shapeless::{Fitted, Refit};
 use smallvec::SmallVec;
 use std::fmt::Debug;
@@ -34,16 +34,16 @@ pub(crate) struct Elementwise {
     pub code: u8,
 }
 
-/// A closing reduction of a fused program.
+/// The epilogue of a fused program: a reduction of its last result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Closing {
+pub(crate) struct Epilogue {
     /// A code of [`ultramarine_abi::schema::reduce`].
     pub code: u32,
     /// Bit `i`: axis `i` is reduced.
     pub axes: u64,
 }
 
-/// What an evaluation tells the op.
+/// The arguments of an evaluation.
 pub(crate) struct Call<'a> {
     /// Evaluated operands, on the op's device.
     pub inputs: &'a [Value],
@@ -141,7 +141,7 @@ pub(crate) struct Vjp<'a> {
     pub output: &'a Array,
     /// Cotangent of the result: its shape and dtype.
     pub cotangent: &'a Array,
-    /// Which operands need a cotangent.
+    /// True for operands that need a cotangent.
     pub wanted: &'a [bool],
 }
 
@@ -174,8 +174,8 @@ pub(crate) struct Vmap<'a> {
 /// One cotangent for each operand, `None` where none is wanted or it is zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
-/// What stands with an operation's definition. What `Debug` says tells ways of evaluation apart, so it
-/// names all attributes that these depend on.
+/// The rules of an operation. Its evaluation is remembered by its `Debug` text, which therefore names all attributes
+/// that the evaluation depends on.
 pub(crate) trait Rules: Debug {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
@@ -190,8 +190,8 @@ pub(crate) trait Rules: Debug {
         None
     }
 
-    /// The closing reduction that the op can be, if it is one.
-    fn closing(&self) -> Option<Closing> {
+    /// The epilogue that the op can be in a fused program, if it is a reduction.
+    fn epilogue(&self) -> Option<Epilogue> {
         None
     }
 
@@ -201,10 +201,10 @@ pub(crate) trait Rules: Debug {
         Err(exec.refuse(self.name()))
     }
 
-    /// Adds the ways to make the result by simpler operations, for a device that has no
-    /// kernel for this one. A way may come back to an operation that is being decomposed: it
-    /// then counts as one that fails.
-    fn decompose(&self, _: &Decompose<'_>, _: &mut Ways) {}
+    /// Adds candidates for the result, made of simpler operations, for a device that has no
+    /// kernel for this one. A candidate that needs an operation which is being decomposed already
+    /// fails.
+    fn decompose(&self, _: &Decompose<'_>, _: &mut Candidates) {}
 
     /// The operation among operands of other sizes, for graphs that were traced shapeless. By
     /// default only elementwise operations, and those without operands, can follow.

@@ -33,7 +33,7 @@ pub(crate) struct ManyVjp<'a> {
     pub outputs: &'a [Array],
     /// Cotangents, of the results' shapes; one at least is there.
     pub cotangents: &'a [Option<Array>],
-    /// Which operands need a cotangent.
+    /// True for operands that need a cotangent.
     pub wanted: &'a [bool],
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct ManyJvp<'a> {
     pub tangents: &'a [Option<Array>],
 }
 
-/// What stands with the definition of an operation of several results; as [`Rules`].
+/// The rules of an operation of several results; as [`Rules`].
 pub(crate) trait ManyRules: Debug + Send + Sync {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
@@ -71,15 +71,15 @@ pub(crate) trait ManyRules: Debug + Send + Sync {
         Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())))
     }
 
-    /// Whether results are at home where the bundle is, or each where `places` said. Such
-    /// operations only hand operands on, wherever those are.
+    /// True for operations that only hand operands on, wherever those are. Each result keeps its
+    /// operand's home device; results of other operations are where the bundle is.
     fn hands_on(&self) -> bool {
         false
     }
 
-    /// Evaluates it by other operations on the device of `exec`, which refused it; `None` if it has no such way of its own.
+    /// Evaluates it by other operations on the device of `exec`, which refused it; `None` if it has no composition.
     /// The operands have values.
-    fn resort(
+    fn compose(
         &self,
         _exec: &Exec,
         _operands: &[Array],
@@ -93,7 +93,7 @@ pub(crate) trait ManyRules: Debug + Send + Sync {
         None
     }
 
-    /// Whether `other`, whose `Debug` text is the same, is the same operation.
+    /// True if `other`, whose `Debug` text is the same, is the same operation.
     fn same(&self, other: &dyn ManyRules) -> bool {
         other.primitive().is_none()
     }
@@ -138,7 +138,7 @@ impl Many {
     }
 
     /// The same operation for a node of its own, which keeps its own values.
-    pub fn again(&self) -> Many {
+    pub fn for_new_node(&self) -> Many {
         self.with_results(self.0.results.clone())
     }
 
@@ -188,7 +188,7 @@ impl Many {
         &self.0.results
     }
 
-    /// Whether a rule gave something for each result.
+    /// Checks that a rule gave one value for each result.
     fn one_each(&self, given: usize) -> Result<()> {
         if given == self.len() {
             return Ok(());
@@ -234,13 +234,13 @@ impl Many {
         Ok(first)
     }
 
-    /// Evaluates it where it was refused in its own way, if it has one.
-    pub fn resort(&self, exec: &Exec, operands: &[Array]) -> Option<Result<Value>> {
-        let values = self.rules().resort(exec, operands, &self.0.results)?;
+    /// Evaluates it by its composition where it was refused, if it has one.
+    pub fn compose(&self, exec: &Exec, operands: &[Array]) -> Option<Result<Value>> {
+        let values = self.rules().compose(exec, operands, &self.0.results)?;
         Some(values.and_then(|values| self.keep(exec, values)))
     }
 
-    /// Whether `other`, whose `Debug` text is the same, is the same operation.
+    /// True if `other`, whose `Debug` text is the same, is the same operation.
     pub fn same(&self, other: &Many) -> bool {
         self.rules().same(other.rules())
     }
@@ -259,7 +259,7 @@ impl Rules for Many {
 /// One result: the node's only operand is the node that runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// Which one.
+    /// The index of the result.
     pub index: usize,
     /// Name of the operation, for errors.
     pub of: &'static str,

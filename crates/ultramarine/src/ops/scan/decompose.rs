@@ -8,7 +8,7 @@ use crate::{
         reduce::combining,
         rules::{
             builders::{bin, slice_axis},
-            decomposition::{Decompose, Ways, bits, pairs, signed, unpaired, wider},
+            decomposition::{Candidates, Decompose, bitcast, pairs, signed, unpaired, wider},
         },
         scan::Scan,
         shape::concatenate::concatenate,
@@ -18,27 +18,27 @@ use crate::{
 };
 use ultramarine_abi::schema::reduce;
 
-/// The ways of a running reduction.
-pub(crate) fn ways(of: &Scan, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a running reduction.
+pub(crate) fn candidates(of: &Scan, d: &Decompose<'_>, candidates: &mut Candidates) {
     let x = &d.inputs[0];
     let sums = matches!(of.code, reduce::SUM | reduce::PROD);
     if let Some(wide) = wider(x.dtype()) {
         // What an exclusive extreme begins with depends on the dtype.
         if sums || of.inclusive || x.dtype().is_inexact() {
-            ways.add(Ok(of.of(&x.astype(wide)).astype(d.dtype)));
+            candidates.add(Ok(of.of(&x.astype(wide)).astype(d.dtype)));
         }
         if x.dtype().is_inexact() {
             return;
         }
     }
     if let Some(s) = signed(x.dtype()).filter(|_| sums) {
-        ways.add(Ok(bits(&of.of(&bits(x, s)), d.dtype)));
+        candidates.add(Ok(bitcast(&of.of(&bitcast(x, s)), d.dtype)));
     }
     if x.dtype().is_complex() && of.code == reduce::SUM {
-        ways.add(pairs(x).and_then(|p| unpaired(&of.of(&p))));
+        candidates.add(pairs(x).and_then(|p| unpaired(&of.of(&p))));
     }
     if sums || !x.dtype().is_complex() {
-        ways.add(doubled(of, x));
+        candidates.add(doubled(of, x));
     }
 }
 
@@ -47,8 +47,8 @@ pub(crate) fn ways(of: &Scan, d: &Decompose<'_>, ways: &mut Ways) {
 fn doubled(of: &Scan, x: &Array) -> Result<Array> {
     let (axis, n) = (of.axis, x.shape()[of.axis]);
     // As long as the results go, in the direction of the axis' numbers.
-    let turned = |x: &Array| if of.reverse { x.along(axis, 0, n, -1) } else { Ok(x.clone()) };
-    let mut x = turned(x)?;
+    let in_order = |x: &Array| if of.reverse { x.along(axis, 0, n, -1) } else { Ok(x.clone()) };
+    let mut x = in_order(x)?;
     let mut reach = 1;
     while reach < n {
         let part = |from: usize, len: usize| slice_axis(&x, axis, from, len);
@@ -63,10 +63,10 @@ fn doubled(of: &Scan, x: &Array) -> Result<Array> {
         let first = Array::full(&first, start(of.code, x.dtype()))?;
         x = concatenate(&[first, slice_axis(&x, axis, 0, n - 1)?], axis as isize)?;
     }
-    turned(&x)
+    in_order(&x)
 }
 
-/// What an exclusive scan begins with.
+/// The first element of an exclusive scan.
 fn start(code: u32, dtype: Dtype) -> Scalar {
     let limits = iinfo(dtype).map(|i| (i.min as i64, i.max as i64));
     match (code, limits) {

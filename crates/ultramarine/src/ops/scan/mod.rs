@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
         rules::{
             builders::{bin, flat, like, un},
             shapeless::zeros_like,
@@ -131,7 +131,7 @@ impl Scan {
     }
 }
 
-/// What the rules of a running product need of its operand's zeros.
+/// The positions of an operand's zeros, as the rules of a running product need them.
 struct Zeros {
     /// 1 where the operand is zero.
     zero: Array,
@@ -223,8 +223,8 @@ impl Rules for Scan {
         }))
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        decompose::ways(self, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        decompose::candidates(self, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -7,30 +7,31 @@ use crate::{
     ops::{
         rules::{
             builders::{bin, un, with_axis},
-            decomposition::{Decompose, Ways, bits, pairs, same_size, unpaired, wider},
+            decomposition::{Candidates, Decompose, bitcast, pairs, same_size, unpaired, wider},
         },
         select::where_,
     },
 };
 use ultramarine_abi::schema::{binary, unary};
 
-/// The ways of a choice: elements only move, so other dtypes do.
-pub(crate) fn ways(d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a choice: elements only move, so other dtypes do.
+pub(crate) fn candidates(d: &Decompose<'_>, candidates: &mut Candidates) {
     let [condition, x, y] = d.inputs else { return };
     if d.dtype.is_complex() {
-        ways.add(of_pairs(condition, x, y));
+        candidates.add(of_pairs(condition, x, y));
     }
     for other in same_size(d.dtype) {
-        let picked = where_(condition, &bits(x, other), &bits(y, other));
-        ways.add(picked.map(|p| bits(&p, d.dtype)));
+        let picked = where_(condition, &bitcast(x, other), &bitcast(y, other));
+        candidates.add(picked.map(|p| bitcast(&p, d.dtype)));
     }
     if let Some(wide) = wider(d.dtype) {
-        ways.add(where_(condition, &x.astype(wide), &y.astype(wide)).map(|p| p.astype(d.dtype)));
+        candidates
+            .add(where_(condition, &x.astype(wide), &y.astype(wide)).map(|p| p.astype(d.dtype)));
     }
     if d.dtype == Dtype::Bool {
-        ways.add(either(condition, x, y));
+        candidates.add(either(condition, x, y));
     } else {
-        ways.add(masked(condition, x, y));
+        candidates.add(masked(condition, x, y));
     }
 }
 
@@ -54,7 +55,7 @@ fn masked(condition: &Array, x: &Array, y: &Array) -> Result<Array> {
         _ => Dtype::Uint64,
     };
     let mask = un(unary::NEGATIVE, &condition.astype(dtype));
-    let x = bin(binary::BITWISE_AND, &bits(x, dtype), &mask)?;
-    let y_bits = bin(binary::BITWISE_AND, &bits(y, dtype), &un(unary::BITWISE_INVERT, &mask))?;
-    Ok(bits(&bin(binary::BITWISE_OR, &x, &y_bits)?, y.dtype()))
+    let x = bin(binary::BITWISE_AND, &bitcast(x, dtype), &mask)?;
+    let y_bits = bin(binary::BITWISE_AND, &bitcast(y, dtype), &un(unary::BITWISE_INVERT, &mask))?;
+    Ok(bitcast(&bin(binary::BITWISE_OR, &x, &y_bits)?, y.dtype()))
 }

@@ -113,16 +113,16 @@ impl Array {
             let right = self.along(axis, n - skip - high, n - skip, -1)?;
             return concatenate(&[left, self.clone(), right], axis as isize);
         }
-        // Images of the array by turns: as it is, reversed ... A turn and its reverse
+        // Images of the array alternate: as it is, reversed ... Two images
         // are a cycle, and the array begins at its `low`-th element from the end.
         let cycle = 2 * period;
         let first = (cycle - low % cycle) % cycle;
         let _home = follow(&[self]);
         let number = |i: usize| Array::scalar(i as i64);
         let stop = (first + low + n + high) as f64;
-        let turn = Array::arange(first as f64, stop, 1.0, Dtype::Int64)?;
-        let turn = turn.remainder(&number(cycle))?;
-        let back = number(cycle + skip - 1).subtract(&turn)?;
-        self.take(&where_(&turn.less(&number(n))?, &turn, &back)?, Some(axis as isize))
+        let phase = Array::arange(first as f64, stop, 1.0, Dtype::Int64)?;
+        let phase = phase.remainder(&number(cycle))?;
+        let back = number(cycle + skip - 1).subtract(&phase)?;
+        self.take(&where_(&phase.less(&number(n))?, &phase, &back)?, Some(axis as isize))
     }
 }

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 /// A dimension of a shape to be: non-negative, or -1 where it is to be inferred.
 pub trait Dim: Copy {
-    /// Whether the type has negative numbers.
+    /// True if the type has negative numbers.
     const SIGNED: bool;
     /// The number; one that is too large saturates, and is refused later.
     fn get(self) -> isize;

@@ -1,4 +1,4 @@
-//! Views that pick elements: slices, diagonals, strides, parts; and the bits of
+//! Views that pick elements: slices, diagonals, strides, parts; and the bytes of
 //! elements under another type.
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 use smallvec::SmallVec;
 
 impl Array {
-    /// Python's `x[start:stop:step, ...]`, one triple for each axis: negative places
+    /// Python's `x[start:stop:step, ...]`, one triple for each axis: negative positions
     /// count from the end, those outside are held to the array. With a negative step,
     /// "down to the first element" is any `stop` below `-n`, such as `isize::MIN`.
     ///
@@ -173,7 +173,7 @@ impl Array {
             *last = bytes / to;
             shape::check("view", &shape)?;
         }
-        Array::try_of(View::Bits, &[self], shape, dtype)
+        Array::try_of(View::Bitcast, &[self], shape, dtype)
     }
 
     /// The parts of size 1 along an axis, without that axis.
@@ -240,7 +240,7 @@ pub(crate) fn diagonal_len(rows: usize, columns: usize, offset: isize) -> usize 
     }
 }
 
-/// The view that a slice with Python's places is, and its shape.
+/// The view of a slice with Python's positions, and its shape.
 pub(crate) fn slice_view(
     op: &str,
     from: &[usize],

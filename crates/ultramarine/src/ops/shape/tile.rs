@@ -50,7 +50,7 @@ impl Array {
         self.reshape(&cut)?.broadcast_to(&wide)?.reshape(&flat)
     }
 
-    /// The elements moved on by `shifts[i]` places along `axes[i]`, those beyond the
+    /// The elements moved on by `shifts[i]` positions along `axes[i]`, those beyond the
     /// end to the front. Without axes: of the flat array, by the sum of the shifts.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What views are: strides for the evaluator, linear maps for the transforms. They
+//! The operation of all views: strides for the evaluator, linear maps for the transforms. They
 //! never reach a backend, but for those that no strides can express, which copy first.
 
 use crate::{
@@ -37,8 +37,8 @@ pub(crate) enum View {
     Diagonal { offset: isize, a: usize, b: usize },
     /// Any strides over the row-major elements.
     Strided { strides: Strides, offset: usize },
-    /// The same bits under the node's dtype.
-    Bits,
+    /// The same bytes under the node's dtype.
+    Bitcast,
 }
 
 impl View {
@@ -74,7 +74,7 @@ impl View {
                 let inside = !to.contains(&0);
                 at(if inside { *offset as isize } else { 0 }, strides.clone())
             }
-            View::Bits => at(0, retyped(input, from, dtypes)?),
+            View::Bitcast => at(0, retyped(input, from, dtypes)?),
         })
     }
 
@@ -109,7 +109,7 @@ impl View {
     /// front too.
     pub fn batched(&self, unmapped: &[usize], size: usize) -> View {
         match self {
-            View::Broadcast | View::Reshape | View::Bits => self.clone(),
+            View::Broadcast | View::Reshape | View::Bitcast => self.clone(),
             View::Transpose(order) => {
                 View::Transpose(std::iter::once(0).chain(order.iter().map(|a| a + 1)).collect())
             }
@@ -138,7 +138,7 @@ impl Rules for View {
             View::Slice { .. } => "slice",
             View::Diagonal { .. } => "diagonal",
             View::Strided { .. } => "as_strided",
-            View::Bits => "view",
+            View::Bitcast => "view",
         }
     }
 
@@ -179,7 +179,7 @@ impl Rules for View {
                 shape.push(now[*a].saturating_sub(down).min(now[*b].saturating_sub(along)));
                 shape
             }
-            View::Bits if before.len() == r.shape.len() => {
+            View::Bitcast if before.len() == r.shape.len() => {
                 let mut shape = Shape::from_slice(now);
                 if let (Some(n), Some(m)) = (before.last(), r.shape.last())
                     && let Some(last) = shape.last_mut()
@@ -192,7 +192,7 @@ impl Rules for View {
                 }
                 shape
             }
-            View::Bits | View::Strided { .. } => return Err(shapeless::cannot(self.name())),
+            View::Bitcast | View::Strided { .. } => return Err(shapeless::cannot(self.name())),
         };
         r.same(shape)
     }
@@ -225,18 +225,18 @@ impl Rules for View {
                 // An element may be seen several times: its cotangents add up.
                 let n = x.size();
                 let wide = if i32::try_from(n).is_ok() { Dtype::Int32 } else { Dtype::Int64 };
-                let places = Array::arange(0.0, n as f64, 1.0, wide)?;
-                let places =
-                    places.as_strided(c.shape(), strides, *offset)?.reshape(&[c.size()])?;
+                let positions = Array::arange(0.0, n as f64, 1.0, wide)?;
+                let positions =
+                    positions.as_strided(c.shape(), strides, *offset)?.reshape(&[c.size()])?;
                 let zeros = Array::zeros(&[n], c.dtype())?;
-                zeros.scatter_add_axis(&places, &c.reshape(&[c.size()])?, 0)?.reshape(from)?
+                zeros.scatter_add_axis(&positions, &c.reshape(&[c.size()])?, 0)?.reshape(from)?
             }
-            View::Bits => return Err(Error::value("vjp", "view has no vjp rule.")),
+            View::Bitcast => return Err(Error::value("vjp", "view has no vjp rule.")),
         })])
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
-        if matches!(self, View::Bits) {
+        if matches!(self, View::Bitcast) {
             return Err(Error::value("jvp", "view has no jvp rule."));
         }
         let shape = || Shape::from_slice(j.output.shape());
@@ -259,7 +259,7 @@ impl Rules for View {
         };
         let mapped = self.batched(&a.shape()[1..], v.size);
         let out = match mapped {
-            View::Bits => Array::try_of(mapped, &[&a], shape, v.dtype)?,
+            View::Bitcast => Array::try_of(mapped, &[&a], shape, v.dtype)?,
             _ => view(mapped, &a, shape)?,
         };
         Ok((out, Some(0)))

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
         rules::{
             builders::{flat, slice_axis},
             shapeless::zeros_like,
@@ -203,8 +203,8 @@ impl Rules for Sort {
         Ok(Some(zeros.scatter_add_axis(&to, &sorted, self.axis)?))
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        decompose::ways(self, d, ways);
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        decompose::candidates(self, d, candidates);
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {

@@ -1,4 +1,4 @@
-//! Places in sorted arrays, and the places of what is not zero.
+//! Positions in sorted arrays, and positions of elements that are not zero.
 
 use crate::{
     array::Array,
@@ -35,7 +35,7 @@ impl Side {
     }
 }
 
-/// Whether sorting puts `a` before `b`: NaN comes last.
+/// True if sorting puts `a` before `b`: NaN comes last.
 fn before(a: &Array, b: &Array) -> Result<Array> {
     let less = a.less(b)?;
     if !a.dtype().is_inexact() {
@@ -139,7 +139,7 @@ impl Array {
     }
 }
 
-/// The places of the `true` ones among `hit`, whose running count is `rank`, in order; then `n`
+/// The positions of the `true` ones among `hit`, whose running count is `rank`, in order; then `n`
 /// until there are as many as elements.
 pub(crate) fn packed(hit: &Array, rank: &Array, n: usize, dtype: Dtype) -> Result<Array> {
     if n == 0 {

@@ -8,7 +8,7 @@ use crate::{
     placement::follow,
 };
 
-/// What [`Array::unique`] finds.
+/// Results of [`Array::unique`].
 #[derive(Clone, Debug)]
 pub struct Unique {
     /// The elements in ascending order, each once.
@@ -26,7 +26,7 @@ struct Ordered {
     flat: Array,
     /// Indices that sort.
     order: Array,
-    /// Whether an element differs from the one before it.
+    /// True if an element differs from the one before it.
     new: Array,
     /// How many different elements there are up to each: int32.
     rank: Array,

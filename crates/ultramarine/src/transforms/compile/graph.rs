@@ -1,4 +1,4 @@
-//! What a function did when it was traced: steps, each of which uses earlier ones.
+//! The graph of a traced function: steps, each of which uses earlier ones.
 
 use crate::{
     array::Array,
@@ -74,7 +74,7 @@ impl Graph {
                 Source::Constant(array) => array.node().clone(),
                 Source::Op(op) => {
                     let operands = step.operands.iter().map(|i| made[*i as usize].clone());
-                    step.node(op.again(), operands.collect(), step.shape.clone())
+                    step.node(op.for_new_node(), operands.collect(), step.shape.clone())
                 }
             };
             made.push(node);

@@ -1,10 +1,10 @@
-//! What a trace depends on, as words.
+//! The key of a trace, as words.
 
 use crate::{array::Array, device::DeviceType, stream};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// What a trace depends on: the scope's stream, what the caller says, and of each argument dtype,
+/// The key of a trace: the scope's stream, what the caller says, and of each argument dtype,
 /// home and shape (or only the number of its dimensions).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key(SmallVec<[u64; 24]>);

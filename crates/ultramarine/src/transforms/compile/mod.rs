@@ -34,8 +34,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// 0: not asked yet, 1: off, 2: on.
 static ENABLED: AtomicU8 = AtomicU8::new(0);
 
-/// Whether compiled functions use their graphs. If not, they are the functions themselves. On, unless the
-/// environment variable `ULTRAMARINE_DISABLE_COMPILE` is set or [`set_compile`] said otherwise.
+/// True if compiled functions use their graphs; otherwise they run uncompiled. On by default, unless the
+/// environment variable `ULTRAMARINE_DISABLE_COMPILE` is set; [`set_compile`] overrides both.
 pub fn compile_enabled() -> bool {
     match ENABLED.load(Ordering::Relaxed) {
         0 => {
@@ -47,8 +47,8 @@ pub fn compile_enabled() -> bool {
     }
 }
 
-/// Whether a compiled function that is called here uses its graph: if compilation is on, and not inside of another
-/// one's shapeless trace, which is to know how shapes come about.
+/// True if a compiled function that is called here uses its graph: compilation is on, and this is not inside of another
+/// function's shapeless trace, which has to see how shapes arise.
 pub fn compiles_here() -> bool {
     compile_enabled() && !shapeless_now()
 }
@@ -132,7 +132,7 @@ impl Traced {
 
 type KeyMap<T> = HashMap<Key, T, BuildHasherDefault<crate::backend::WordHasher>>;
 
-/// What was traced of a function, by key, with whatever the caller keeps of each trace.
+/// Traces of a function, by key, with whatever the caller keeps of each trace.
 pub struct Traces<T> {
     all: Mutex<KeyMap<Arc<(Traced, T)>>>,
 }
@@ -163,7 +163,7 @@ impl<T> Traces<T> {
         lock(&self.all).len()
     }
 
-    /// Whether nothing was traced yet.
+    /// True if nothing was traced yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -31,7 +31,7 @@ pub(super) fn record<E: From<Error>>(
     Ok(written(&arguments, &outputs, outside)?)
 }
 
-/// What the function sees of an argument.
+/// The stand-in of an argument, which the function gets.
 fn stand_in(input: &Array) -> Array {
     let shape = Shape::from_slice(input.shape());
     let node = Node::new(Op::Given, Inputs::new(), shape, input.dtype(), input.node().place());
@@ -39,7 +39,7 @@ fn stand_in(input: &Array) -> Array {
     Array::from_node(node)
 }
 
-/// What a node is to the graph.
+/// The role of a node in the graph.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     Input(u32),
@@ -129,7 +129,7 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Reco
         }
         let source = match role {
             Role::Input(i) => Source::Input(*i),
-            Role::Op(_) => Source::Op(node.op.again()),
+            Role::Op(_) => Source::Op(node.op.for_new_node()),
             Role::Constant => {
                 once |= is_foreign(node, outside)?;
                 Source::Constant(Array::from_node(node.clone()))
@@ -149,7 +149,7 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Reco
     Ok(Recorded { graph, once })
 }
 
-/// Whether an array belongs to another transform (that is under way `outside`).
+/// True if an array belongs to another transform (that is under way `outside`).
 fn is_foreign(node: &Node, outside: bool) -> Result<bool> {
     let has_value = node.is_done();
     if matches!(node.op, Op::Given) && !has_value && !outside {

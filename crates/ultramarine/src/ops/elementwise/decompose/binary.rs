@@ -8,7 +8,7 @@ use crate::{
         rules::{
             builders::{bin, like, un},
             decomposition::{
-                Decompose, Ways, bits, complex, int, pairs, parts, signed, unpaired, wider,
+                Candidates, Decompose, bitcast, complex, int, pairs, parts, signed, unpaired, wider,
             },
         },
         select::where_,
@@ -17,67 +17,69 @@ use crate::{
 };
 use ultramarine_abi::schema::{binary::*, unary};
 
-/// The ways of a function of a code of [`binary`]; the operands have one shape and dtype.
-pub(crate) fn ways(code: u32, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a function of a code of [`binary`]; the operands have one shape and dtype.
+pub(crate) fn candidates(code: u32, d: &Decompose<'_>, candidates: &mut Candidates) {
     let (a, b) = (&d.inputs[0], &d.inputs[1]);
     let dtype = a.dtype();
     // A floored quotient of halves is rounded before it is floored.
     if let Some(wide) = wider(dtype).filter(|w| !(w.is_inexact() && code == FLOOR_DIVIDE)) {
-        ways.add(bin(code, &a.astype(wide), &b.astype(wide)).map(|r| r.astype(d.dtype)));
+        candidates.add(bin(code, &a.astype(wide), &b.astype(wide)).map(|r| r.astype(d.dtype)));
     }
-    comparisons(code, a, b, ways);
+    comparisons(code, a, b, candidates);
     match dtype.kind() {
-        Kind::Bool => truth(code, a, b, ways),
-        Kind::Signed | Kind::Unsigned => integer(code, a, b, ways),
+        Kind::Bool => truth(code, a, b, candidates),
+        Kind::Signed | Kind::Unsigned => integer(code, a, b, candidates),
         // Halves round once: an identity of several roundings is none of theirs.
-        Kind::Floating if dtype.size() > 2 || single_rounding(code) => floating(code, a, b, ways),
+        Kind::Floating if dtype.size() > 2 || single_rounding(code) => {
+            floating(code, a, b, candidates)
+        }
         Kind::Floating => {}
-        Kind::Complex => of_parts(code, a, b, ways),
+        Kind::Complex => of_parts(code, a, b, candidates),
         // Refused where the operation is called.
         Kind::Storage => {}
     }
 }
 
-/// Whether the identities of a code round no more than the function.
+/// True if the identities of a code round no more than the function.
 fn single_rounding(code: u32) -> bool {
     matches!(code, ADD | SUBTRACT | MAXIMUM | MINIMUM | FLOOR_DIVIDE)
 }
 
-/// What holds for numbers of all kinds, NaN included.
-fn comparisons(code: u32, a: &Array, b: &Array, ways: &mut Ways) {
+/// Identities that hold for numbers of all kinds, NaN included.
+fn comparisons(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     let either = |x: u32, y: u32| bin(LOGICAL_OR, &bin(x, a, b)?, &bin(y, a, b)?);
     let not = |x: u32| bin(x, a, b).map(|r| un(unary::LOGICAL_NOT, &r));
     let ordered = !a.dtype().is_inexact();
     match code {
         EQUAL => {
-            ways.add(not(NOT_EQUAL));
+            candidates.add(not(NOT_EQUAL));
             if !a.dtype().is_complex() {
                 let between = bin(LESS_EQUAL, a, b)
                     .and_then(|l| bin(LOGICAL_AND, &l, &bin(GREATER_EQUAL, a, b)?));
-                ways.add(between);
+                candidates.add(between);
             }
         }
-        NOT_EQUAL => ways.add(not(EQUAL)),
-        LESS => ways.add(bin(GREATER, b, a)),
-        GREATER => ways.add(bin(LESS, b, a)),
+        NOT_EQUAL => candidates.add(not(EQUAL)),
+        LESS => candidates.add(bin(GREATER, b, a)),
+        GREATER => candidates.add(bin(LESS, b, a)),
         LESS_EQUAL => {
-            ways.add(bin(GREATER_EQUAL, b, a));
+            candidates.add(bin(GREATER_EQUAL, b, a));
             if ordered {
-                ways.add(not(GREATER));
+                candidates.add(not(GREATER));
             }
-            ways.add(either(LESS, EQUAL));
+            candidates.add(either(LESS, EQUAL));
         }
         GREATER_EQUAL => {
-            ways.add(bin(LESS_EQUAL, b, a));
+            candidates.add(bin(LESS_EQUAL, b, a));
             if ordered {
-                ways.add(not(LESS));
+                candidates.add(not(LESS));
             }
-            ways.add(either(GREATER, EQUAL));
+            candidates.add(either(GREATER, EQUAL));
         }
-        EQUAL_NAN if ordered => ways.add(bin(EQUAL, a, b)),
-        EQUAL_NAN => ways.add(equal_nan(a, b)),
-        MAXIMUM => ways.add(extreme(GREATER, a, b)),
-        MINIMUM => ways.add(extreme(LESS, a, b)),
+        EQUAL_NAN if ordered => candidates.add(bin(EQUAL, a, b)),
+        EQUAL_NAN => candidates.add(equal_nan(a, b)),
+        MAXIMUM => candidates.add(extreme(GREATER, a, b)),
+        MINIMUM => candidates.add(extreme(LESS, a, b)),
         _ => {}
     }
 }
@@ -96,7 +98,7 @@ fn extreme(beyond: u32, a: &Array, b: &Array) -> Result<Array> {
     where_(&first, a, b)
 }
 
-fn truth(code: u32, a: &Array, b: &Array, ways: &mut Ways) {
+fn truth(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     let (yes, no) = (Array::scalar(true), Array::scalar(false));
     let not = |x: &Array| un(unary::LOGICAL_NOT, x);
     // Functions that are one and the same, or the same of the other's complement.
@@ -108,16 +110,16 @@ fn truth(code: u32, a: &Array, b: &Array, ways: &mut Ways) {
         NOT_EQUAL | BITWISE_XOR | SUBTRACT => &[NOT_EQUAL, BITWISE_XOR],
         _ => &[],
     };
-    names.iter().filter(|n| **n != code).for_each(|n| ways.add(bin(*n, a, b)));
+    names.iter().filter(|n| **n != code).for_each(|n| candidates.add(bin(*n, a, b)));
     match code {
-        LOGICAL_AND => ways.add(where_(a, b, &no)),
-        LOGICAL_OR => ways.add(where_(a, &yes, b)),
-        NOT_EQUAL => ways.add(where_(a, &not(b), b)),
-        LESS => ways.add(bin(LOGICAL_AND, &not(a), b)),
-        GREATER | REMAINDER => ways.add(bin(LOGICAL_AND, a, &not(b))),
-        LESS_EQUAL => ways.add(bin(LOGICAL_OR, &not(a), b)),
-        GREATER_EQUAL | POWER => ways.add(bin(LOGICAL_OR, a, &not(b))),
-        EQUAL => ways.add(bin(BITWISE_XOR, a, b).map(|x| not(&x))),
+        LOGICAL_AND => candidates.add(where_(a, b, &no)),
+        LOGICAL_OR => candidates.add(where_(a, &yes, b)),
+        NOT_EQUAL => candidates.add(where_(a, &not(b), b)),
+        LESS => candidates.add(bin(LOGICAL_AND, &not(a), b)),
+        GREATER | REMAINDER => candidates.add(bin(LOGICAL_AND, a, &not(b))),
+        LESS_EQUAL => candidates.add(bin(LOGICAL_OR, &not(a), b)),
+        GREATER_EQUAL | POWER => candidates.add(bin(LOGICAL_OR, a, &not(b))),
+        EQUAL => candidates.add(bin(BITWISE_XOR, a, b).map(|x| not(&x))),
         _ => {}
     }
     let byte = match names {
@@ -126,47 +128,47 @@ fn truth(code: u32, a: &Array, b: &Array, ways: &mut Ways) {
         [NOT_EQUAL, ..] => BITWISE_XOR,
         _ => return,
     };
-    let of = |x: &Array| bits(x, Dtype::Uint8);
-    ways.add(bin(byte, &of(a), &of(b)).map(|r| bits(&r, Dtype::Bool)));
+    let of = |x: &Array| bitcast(x, Dtype::Uint8);
+    candidates.add(bin(byte, &of(a), &of(b)).map(|r| bitcast(&r, Dtype::Bool)));
 }
 
-fn integer(code: u32, a: &Array, b: &Array, ways: &mut Ways) {
+fn integer(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     let dtype = a.dtype();
     match code {
-        ADD => ways.add(bin(SUBTRACT, a, &un(unary::NEGATIVE, b))),
-        SUBTRACT => ways.add(bin(ADD, a, &un(unary::NEGATIVE, b))),
+        ADD => candidates.add(bin(SUBTRACT, a, &un(unary::NEGATIVE, b))),
+        SUBTRACT => candidates.add(bin(ADD, a, &un(unary::NEGATIVE, b))),
         REMAINDER => {
             let whole = bin(FLOOR_DIVIDE, a, b).and_then(|q| bin(MULTIPLY, &q, b));
-            ways.add(whole.and_then(|w| bin(SUBTRACT, a, &w)));
+            candidates.add(whole.and_then(|w| bin(SUBTRACT, a, &w)));
         }
-        FLOOR_DIVIDE => ways.add(divided(a, b)),
+        FLOOR_DIVIDE => candidates.add(divided(a, b)),
         BITWISE_AND | BITWISE_OR => {
             let other = BITWISE_AND + BITWISE_OR - code;
             let sum = bin(ADD, a, b).and_then(|s| bin(SUBTRACT, &s, &bin(other, a, b)?));
-            ways.add(sum);
+            candidates.add(sum);
         }
         BITWISE_XOR => {
             let both = bin(BITWISE_AND, a, b);
-            ways.add(both.and_then(|c| bin(SUBTRACT, &bin(BITWISE_OR, a, b)?, &c)));
+            candidates.add(both.and_then(|c| bin(SUBTRACT, &bin(BITWISE_OR, a, b)?, &c)));
         }
         LOGICAL_AND | LOGICAL_OR => {
-            ways.add(bin(code, &a.astype(Dtype::Bool), &b.astype(Dtype::Bool)));
+            candidates.add(bin(code, &a.astype(Dtype::Bool), &b.astype(Dtype::Bool)));
         }
         _ => {}
     }
     let Some(s) = signed(dtype) else { return };
-    let (x, y) = (bits(a, s), bits(b, s));
+    let (x, y) = (bitcast(a, s), bitcast(b, s));
     match code {
-        // The same bits for either sign.
+        // Results are bitwise identical for either sign.
         ADD | SUBTRACT | MULTIPLY | BITWISE_AND | BITWISE_OR | BITWISE_XOR | LEFT_SHIFT => {
-            ways.add(bin(code, &x, &y).map(|r| bits(&r, dtype)));
+            candidates.add(bin(code, &x, &y).map(|r| bitcast(&r, dtype)));
         }
-        EQUAL | NOT_EQUAL => ways.add(bin(code, &x, &y)),
+        EQUAL | NOT_EQUAL => candidates.add(bin(code, &x, &y)),
         // The same order, once the lowest number is the lowest.
         LESS | LESS_EQUAL | GREATER | GREATER_EQUAL => {
             let high = Array::scalar(Scalar::from_bits(s, 1 << (8 * s.size() - 1)));
             let flip = |x: &Array| bin(ADD, x, &high);
-            ways.add(flip(&x).and_then(|x| bin(code, &x, &flip(&y)?)));
+            candidates.add(flip(&x).and_then(|x| bin(code, &x, &flip(&y)?)));
         }
         _ => {}
     }
@@ -190,14 +192,14 @@ fn divided(a: &Array, b: &Array) -> Result<Array> {
     where_(&zero, &int(a, 0), &whole)
 }
 
-fn floating(code: u32, a: &Array, b: &Array, ways: &mut Ways) {
+fn floating(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     match code {
-        ADD => ways.add(bin(SUBTRACT, a, &un(unary::NEGATIVE, b))),
-        SUBTRACT => ways.add(bin(ADD, a, &un(unary::NEGATIVE, b))),
-        FLOOR_DIVIDE => ways.add(bin(DIVIDE, a, b).map(|q| un(unary::FLOOR, &q))),
-        LOGADDEXP => ways.add(logaddexp(a, b)),
+        ADD => candidates.add(bin(SUBTRACT, a, &un(unary::NEGATIVE, b))),
+        SUBTRACT => candidates.add(bin(ADD, a, &un(unary::NEGATIVE, b))),
+        FLOOR_DIVIDE => candidates.add(bin(DIVIDE, a, b).map(|q| un(unary::FLOOR, &q))),
+        LOGADDEXP => candidates.add(logaddexp(a, b)),
         LOGICAL_AND | LOGICAL_OR => {
-            ways.add(bin(code, &a.astype(Dtype::Bool), &b.astype(Dtype::Bool)));
+            candidates.add(bin(code, &a.astype(Dtype::Bool), &b.astype(Dtype::Bool)));
         }
         _ => {}
     }
@@ -212,16 +214,16 @@ fn logaddexp(a: &Array, b: &Array) -> Result<Array> {
     where_(&bin(LOGICAL_OR, &whole, &alone)?, &high, &bin(ADD, &high, &rest)?)
 }
 
-fn of_parts(code: u32, a: &Array, b: &Array, ways: &mut Ways) {
+fn of_parts(code: u32, a: &Array, b: &Array, candidates: &mut Candidates) {
     match code {
         ADD | SUBTRACT => {
             let both = pairs(a).and_then(|p| bin(code, &p, &pairs(b)?));
-            ways.add(both.and_then(|p| unpaired(&p)));
+            candidates.add(both.and_then(|p| unpaired(&p)));
         }
-        MULTIPLY => ways.add(product(a, b)),
-        EQUAL | LESS | LESS_EQUAL => ways.add(compared(code, a, b)),
+        MULTIPLY => candidates.add(product(a, b)),
+        EQUAL | LESS | LESS_EQUAL => candidates.add(compared(code, a, b)),
         LOGICAL_AND | LOGICAL_OR => {
-            ways.add(bin(code, &a.astype(Dtype::Bool), &b.astype(Dtype::Bool)));
+            candidates.add(bin(code, &a.astype(Dtype::Bool), &b.astype(Dtype::Bool)));
         }
         _ => {}
     }

@@ -9,7 +9,7 @@ use crate::{
         rules::{
             builders::{bin, like, un},
             decomposition::{
-                Decompose, Ways, bits, complex, int, pairs, parts, signed, unpaired, wider,
+                Candidates, Decompose, bitcast, complex, int, pairs, parts, signed, unpaired, wider,
             },
         },
         select::where_,
@@ -18,27 +18,27 @@ use crate::{
 };
 use ultramarine_abi::schema::{binary, unary};
 
-/// The ways of a function of a code of [`unary`].
-pub(crate) fn ways(code: u32, d: &Decompose<'_>, ways: &mut Ways) {
+/// Candidates for a function of a code of [`unary`].
+pub(crate) fn candidates(code: u32, d: &Decompose<'_>, candidates: &mut Candidates) {
     let x = &d.inputs[0];
     // A half rounds once: not at each step of an identity.
     if let Some(wide) = wider(x.dtype()).filter(|_| x.dtype() != d.dtype || widens(code, x)) {
-        ways.add(Ok(node(code, &x.astype(wide)).astype(d.dtype)));
+        candidates.add(Ok(node(code, &x.astype(wide)).astype(d.dtype)));
         if x.dtype().is_inexact() {
             return;
         }
     }
     match x.dtype().kind() {
-        Kind::Bool => truth(code, x, ways),
-        Kind::Signed | Kind::Unsigned => integer(code, x, ways),
-        Kind::Floating => floating(code, x, ways),
-        Kind::Complex => of_parts(code, x, ways),
+        Kind::Bool => truth(code, x, candidates),
+        Kind::Signed | Kind::Unsigned => integer(code, x, candidates),
+        Kind::Floating => floating(code, x, candidates),
+        Kind::Complex => of_parts(code, x, candidates),
         // Refused where the operation is called.
         Kind::Storage => {}
     }
 }
 
-/// Whether a narrow dtype may be computed in a wider one. (An integer that is below zero
+/// True if a narrow dtype may be computed in a wider one. (An integer that is below zero
 /// there would not be where it is unsigned.)
 fn widens(code: u32, x: &Array) -> bool {
     x.dtype().is_inexact()
@@ -48,39 +48,40 @@ fn widens(code: u32, x: &Array) -> bool {
         )
 }
 
-fn truth(code: u32, x: &Array, ways: &mut Ways) {
+fn truth(code: u32, x: &Array, candidates: &mut Candidates) {
     if matches!(code, unary::LOGICAL_NOT | unary::BITWISE_INVERT) {
         let other = unary::LOGICAL_NOT + unary::BITWISE_INVERT - code;
         let yes = Array::scalar(true);
-        ways.add(Ok(un(other, x)));
-        ways.add(bin(binary::NOT_EQUAL, x, &yes));
-        ways.add(bin(binary::BITWISE_XOR, x, &yes));
-        ways.add(where_(x, &Array::scalar(false), &yes));
-        let byte = bits(x, Dtype::Uint8);
-        ways.add(bin(binary::EQUAL, &byte, &int(&byte, 0)));
-        ways.add(bin(binary::BITWISE_XOR, &byte, &int(&byte, 1)).map(|b| bits(&b, Dtype::Bool)));
+        candidates.add(Ok(un(other, x)));
+        candidates.add(bin(binary::NOT_EQUAL, x, &yes));
+        candidates.add(bin(binary::BITWISE_XOR, x, &yes));
+        candidates.add(where_(x, &Array::scalar(false), &yes));
+        let byte = bitcast(x, Dtype::Uint8);
+        candidates.add(bin(binary::EQUAL, &byte, &int(&byte, 0)));
+        candidates
+            .add(bin(binary::BITWISE_XOR, &byte, &int(&byte, 1)).map(|b| bitcast(&b, Dtype::Bool)));
     }
 }
 
-fn integer(code: u32, x: &Array, ways: &mut Ways) {
+fn integer(code: u32, x: &Array, candidates: &mut Candidates) {
     if let Some(s) = signed(x.dtype())
         && matches!(code, unary::NEGATIVE | unary::SQUARE | unary::BITWISE_INVERT)
     {
-        ways.add(Ok(bits(&un(code, &bits(x, s)), x.dtype())));
+        candidates.add(Ok(bitcast(&un(code, &bitcast(x, s)), x.dtype())));
     }
     match code {
-        unary::ABS => ways.add(positive(x)),
+        unary::ABS => candidates.add(positive(x)),
         unary::NEGATIVE => {
-            ways.add(bin(binary::SUBTRACT, &int(x, 0), x));
-            ways.add(bin(binary::MULTIPLY, x, &int(x, -1)));
+            candidates.add(bin(binary::SUBTRACT, &int(x, 0), x));
+            candidates.add(bin(binary::MULTIPLY, x, &int(x, -1)));
         }
-        unary::SIGN => ways.add(sign(x)),
-        unary::SQUARE => ways.add(bin(binary::MULTIPLY, x, x)),
+        unary::SIGN => candidates.add(sign(x)),
+        unary::SQUARE => candidates.add(bin(binary::MULTIPLY, x, x)),
         unary::BITWISE_INVERT => {
-            ways.add(bin(binary::BITWISE_XOR, x, &int(x, -1)));
-            ways.add(bin(binary::SUBTRACT, &int(x, -1), x));
+            candidates.add(bin(binary::BITWISE_XOR, x, &int(x, -1)));
+            candidates.add(bin(binary::SUBTRACT, &int(x, -1), x));
         }
-        unary::LOGICAL_NOT => ways.add(bin(binary::EQUAL, x, &int(x, 0))),
+        unary::LOGICAL_NOT => candidates.add(bin(binary::EQUAL, x, &int(x, 0))),
         _ => {}
     }
 }
@@ -100,60 +101,60 @@ fn sign(x: &Array) -> Result<Array> {
     where_(&bin(binary::GREATER, x, &zero)?, &like(x, 1.0), &below)
 }
 
-fn floating(code: u32, x: &Array, ways: &mut Ways) {
+fn floating(code: u32, x: &Array, candidates: &mut Candidates) {
     use unary::*;
     let c = |v: f64| like(x, v);
     match code {
         ABS => {
-            ways.add(positive(x));
+            candidates.add(positive(x));
             let (dtype, mask) = match x.dtype() {
                 Dtype::Float64 => (Dtype::Uint64, u64::MAX >> 1),
                 _ => (Dtype::Uint32, (u32::MAX >> 1) as u64),
             };
             let mask = Array::scalar(Scalar::from_bits(dtype, mask));
-            let cleared = bin(binary::BITWISE_AND, &bits(x, dtype), &mask);
-            ways.add(cleared.map(|b| bits(&b, x.dtype())));
+            let cleared = bin(binary::BITWISE_AND, &bitcast(x, dtype), &mask);
+            candidates.add(cleared.map(|b| bitcast(&b, x.dtype())));
         }
         NEGATIVE => {
-            ways.add(bin(binary::MULTIPLY, x, &c(-1.0)));
-            ways.add(bin(binary::SUBTRACT, &c(-0.0), x));
+            candidates.add(bin(binary::MULTIPLY, x, &c(-1.0)));
+            candidates.add(bin(binary::SUBTRACT, &c(-0.0), x));
         }
-        SIGN => ways.add(sign(x)),
-        SQUARE => ways.add(bin(binary::MULTIPLY, x, x)),
-        RSQRT => ways.add(bin(binary::DIVIDE, &c(1.0), &un(SQRT, x))),
-        RECIPROCAL => ways.add(bin(binary::DIVIDE, &c(1.0), x)),
-        TAN => ways.add(bin(binary::DIVIDE, &un(SIN, x), &un(COS, x))),
-        SINH => ways.add(sinh(x)),
-        COSH => ways.add(halves_of_exp(x).and_then(|(grown, rest)| grown.add(&rest))),
-        TANH => ways.add(tanh(x)),
-        SIGMOID => ways.add(sigmoid(x)),
+        SIGN => candidates.add(sign(x)),
+        SQUARE => candidates.add(bin(binary::MULTIPLY, x, x)),
+        RSQRT => candidates.add(bin(binary::DIVIDE, &c(1.0), &un(SQRT, x))),
+        RECIPROCAL => candidates.add(bin(binary::DIVIDE, &c(1.0), x)),
+        TAN => candidates.add(bin(binary::DIVIDE, &un(SIN, x), &un(COS, x))),
+        SINH => candidates.add(sinh(x)),
+        COSH => candidates.add(halves_of_exp(x).and_then(|(grown, rest)| grown.add(&rest))),
+        TANH => candidates.add(tanh(x)),
+        SIGMOID => candidates.add(sigmoid(x)),
         FLOOR => {
-            ways.add(towards(x, binary::LESS, binary::SUBTRACT));
-            ways.add(Ok(un(NEGATIVE, &un(CEIL, &un(NEGATIVE, x)))));
+            candidates.add(towards(x, binary::LESS, binary::SUBTRACT));
+            candidates.add(Ok(un(NEGATIVE, &un(CEIL, &un(NEGATIVE, x)))));
         }
         CEIL => {
-            ways.add(towards(x, binary::GREATER, binary::ADD));
-            ways.add(Ok(un(NEGATIVE, &un(FLOOR, &un(NEGATIVE, x)))));
+            candidates.add(towards(x, binary::GREATER, binary::ADD));
+            candidates.add(Ok(un(NEGATIVE, &un(FLOOR, &un(NEGATIVE, x)))));
         }
         TRUNC => {
             let below = bin(binary::LESS, x, &c(0.0));
-            ways.add(below.and_then(|b| where_(&b, &un(CEIL, x), &un(FLOOR, x))));
-            ways.add(truncated(x));
+            candidates.add(below.and_then(|b| where_(&b, &un(CEIL, x), &un(FLOOR, x))));
+            candidates.add(truncated(x));
         }
-        ROUND => ways.add(rounded(x)),
-        LOGICAL_NOT => ways.add(bin(binary::EQUAL, x, &c(0.0))),
-        ISNAN => ways.add(bin(binary::NOT_EQUAL, x, x)),
+        ROUND => candidates.add(rounded(x)),
+        LOGICAL_NOT => candidates.add(bin(binary::EQUAL, x, &c(0.0))),
+        ISNAN => candidates.add(bin(binary::NOT_EQUAL, x, x)),
         ISINF => {
-            ways.add(bin(binary::EQUAL, &un(ABS, x), &c(f64::INFINITY)));
+            candidates.add(bin(binary::EQUAL, &un(ABS, x), &c(f64::INFINITY)));
             let is = |v: f64| bin(binary::EQUAL, x, &c(v));
             let either = is(f64::INFINITY).and_then(|a| a.logical_or(&is(f64::NEG_INFINITY)?));
-            ways.add(either);
+            candidates.add(either);
         }
         ISFINITE => {
-            ways.add(bin(binary::LESS, &un(ABS, x), &c(f64::INFINITY)));
+            candidates.add(bin(binary::LESS, &un(ABS, x), &c(f64::INFINITY)));
             // The difference is NaN otherwise.
             let zero = bin(binary::SUBTRACT, x, x);
-            ways.add(zero.and_then(|z| bin(binary::EQUAL, &z, &c(0.0))));
+            candidates.add(zero.and_then(|z| bin(binary::EQUAL, &z, &c(0.0))));
         }
         _ => {}
     }
@@ -229,7 +230,7 @@ fn rounded(x: &Array) -> Result<Array> {
 }
 
 /// Of complex numbers what their parts give.
-fn of_parts(code: u32, x: &Array, ways: &mut Ways) {
+fn of_parts(code: u32, x: &Array, candidates: &mut Candidates) {
     use unary::*;
     let both = |f: &dyn Fn(&Array) -> Result<Array>| f(&pairs(x)?).and_then(|p| unpaired(&p));
     let joined = |join: u32| -> Result<Array> {
@@ -237,13 +238,13 @@ fn of_parts(code: u32, x: &Array, ways: &mut Ways) {
         bin(join, &node(code, &re), &node(code, &im))
     };
     match code {
-        REAL => ways.add(parts(x).map(|p| p.0)),
-        IMAG => ways.add(parts(x).map(|p| p.1)),
-        NEGATIVE | ROUND => ways.add(both(&|p| Ok(un(code, p)))),
-        CONJUGATE => ways.add(parts(x).and_then(|(re, im)| complex(&re, &un(NEGATIVE, &im)))),
-        SQUARE => ways.add(bin(binary::MULTIPLY, x, x)),
-        ISNAN | ISINF => ways.add(joined(binary::LOGICAL_OR)),
-        ISFINITE | LOGICAL_NOT => ways.add(joined(binary::LOGICAL_AND)),
+        REAL => candidates.add(parts(x).map(|p| p.0)),
+        IMAG => candidates.add(parts(x).map(|p| p.1)),
+        NEGATIVE | ROUND => candidates.add(both(&|p| Ok(un(code, p)))),
+        CONJUGATE => candidates.add(parts(x).and_then(|(re, im)| complex(&re, &un(NEGATIVE, &im)))),
+        SQUARE => candidates.add(bin(binary::MULTIPLY, x, x)),
+        ISNAN | ISINF => candidates.add(joined(binary::LOGICAL_OR)),
+        ISFINITE | LOGICAL_NOT => candidates.add(joined(binary::LOGICAL_AND)),
         _ => {}
     }
 }

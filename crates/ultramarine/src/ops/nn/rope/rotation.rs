@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, Ways,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
         rules::{
             batching,
             builders::{bin, plus, slice_axis, un},
@@ -80,7 +80,7 @@ impl Rotation {
         Array::try_of(View::Broadcast, &[table], shape, table.dtype())
     }
 
-    /// Whether the device where it will run has a kernel for it.
+    /// True if the device where it will run has a kernel for it.
     fn is_native(self, a: &Array) -> Result<bool> {
         if backend::gpus().is_empty() || a.size() == 0 {
             return Ok(false);
@@ -159,8 +159,8 @@ impl Rules for Rotation {
         }
     }
 
-    fn decompose(&self, d: &Decompose<'_>, ways: &mut Ways) {
-        ways.add(self.of_parts(&d.inputs[0], &d.inputs[1], &d.inputs[2]));
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        candidates.add(self.of_parts(&d.inputs[0], &d.inputs[1], &d.inputs[2]));
     }
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {

@@ -22,11 +22,11 @@ use smallvec::{SmallVec, smallvec};
 pub(crate) enum Extent {
     /// Always this.
     Fixed(usize),
-    /// That of an axis of an operand.
+    /// The size of an axis of an operand.
     Of(u8, u8),
     /// The product of the first operand's axes from one to another (exclusive).
     Product(u8, u8),
-    /// What the others leave of the first operand's size.
+    /// The first operand's size divided by the other sizes.
     Rest,
 }
 
@@ -50,7 +50,7 @@ impl Extent {
 enum Form {
     /// Size by size.
     Sizes(Extents),
-    /// What all operands broadcast to.
+    /// The shape that all operands broadcast to.
     Common,
 }
 

@@ -47,7 +47,7 @@ impl Drop for Shapeless {
     }
 }
 
-/// Whether this thread records shapes that follow.
+/// True if this thread records shapes that follow.
 #[inline]
 pub(crate) fn shapeless() -> bool {
     ON.get()
@@ -67,11 +67,11 @@ pub(crate) struct Refit<'a> {
     pub shape: &'a [usize],
 }
 
-/// What a node is among operands of other sizes.
+/// A node fitted to operands of other sizes.
 pub(crate) struct Fitted {
     /// The operation.
     pub op: Op,
-    /// Which of the operands it keeps, in order; `None`: all.
+    /// The operands that it keeps, in order; `None`: all.
     pub operands: Option<SmallVec<[usize; 2]>>,
     /// The result's shape.
     pub shape: Shape,
@@ -137,7 +137,7 @@ impl Refit<'_> {
         Ok(Fitted { op: view.into(), operands: Some(smallvec![0]), shape })
     }
 
-    /// Whether the operands' shapes agree but for one axis.
+    /// Checks that the operands' shapes agree but for one axis.
     pub fn agree_but(&self, axis: usize) -> Result<()> {
         let first = self.inputs[0];
         let differs = |s: &&[usize]| (0..first.len()).any(|i| i != axis && s[i] != first[i]);

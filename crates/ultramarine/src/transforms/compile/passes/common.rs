@@ -10,7 +10,7 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// What makes two steps the same. Operations are told apart by their attributes.
+/// The key under which two steps are the same. Attributes distinguish operations.
 #[derive(PartialEq, Eq, Hash)]
 struct Same {
     op: String,
@@ -43,7 +43,7 @@ fn same(step: &Step) -> Option<Same> {
     })
 }
 
-/// Whether primitives from outside, which look alike, say themselves that they are the same.
+/// True if the steps call the same operation, or are no operations with several results.
 fn agree(a: &Step, b: &Step) -> bool {
     match (a.op(), b.op()) {
         (Some(Op::Many(a)), Some(Op::Many(b))) => a.same(b),

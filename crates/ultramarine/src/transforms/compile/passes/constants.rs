@@ -42,7 +42,7 @@ pub(super) fn fold(graph: &mut Graph) {
             step.operands.iter().map(|i| filled_with(&steps[*i as usize])).collect();
         let values = values?;
         let value = match op {
-            Op::View(View::Bits | View::Strided { .. }) => return None,
+            Op::View(View::Bitcast | View::Strided { .. }) => return None,
             Op::View(_) => values[0],
             op if op.rules().is_some_and(|r| r.elementwise().is_some()) => {
                 computed(op, &values, step)?
@@ -57,7 +57,7 @@ pub(super) fn fold(graph: &mut Graph) {
     });
 }
 
-/// What the operation makes of numbers, by the same kernel. (An element does not depend on those
+/// The result of the operation for numbers, by the same kernel. (An element does not depend on those
 /// around it.)
 fn computed(op: &Op, values: &[Scalar], step: &Step) -> Option<Scalar> {
     if step.dtype.is_storage() || values.iter().any(|v| v.dtype().is_storage()) {
@@ -83,7 +83,7 @@ pub(super) fn keep(graph: &mut Graph) {
             (Source::Op(Op::Identity(Identity::Enough { .. } | Identity::After)), _) => None,
             (Source::Op(Op::Transfer(_)), _) => None,
             (Source::Op(op), Some(operands)) => {
-                Some(step.node(op.again(), operands, step.shape.clone()))
+                Some(step.node(op.for_new_node(), operands, step.shape.clone()))
             }
             _ => None,
         });

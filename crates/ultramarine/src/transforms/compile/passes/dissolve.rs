@@ -1,4 +1,4 @@
-//! What only transforms look at: gone, where none does.
+//! Removes steps that only transforms read.
 
 use super::Graph;
 use crate::{

@@ -46,7 +46,7 @@ fn integer_bits(dtype: Dtype) -> Option<(bool, usize)> {
     }
 }
 
-/// Whether every value of `from` is a value of `to`.
+/// True if every value of `from` is a value of `to`.
 pub(super) fn widens(from: Dtype, to: Dtype) -> bool {
     if from == to {
         return true;
@@ -103,7 +103,7 @@ fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
     None
 }
 
-/// What undoes itself: two signs turned, two times not.
+/// Operations that undo themselves: two negations, two times not.
 fn inverse(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
     let inner = &steps[step.operands[0] as usize];
     let Some(Op::Unary(before)) = inner.op() else { return None };

@@ -1,11 +1,11 @@
-//! Passes: functions that make a graph smaller, none of which changes a bit of any result.
+//! Passes: functions that make a graph smaller. Results stay bitwise identical.
 
-mod again;
 mod common;
 mod constants;
 mod dead;
 mod dissolve;
 mod exact;
+mod rematerialise;
 mod views;
 
 use super::graph::Graph;
@@ -24,7 +24,7 @@ const PASSES: &[fn(&mut Graph)] = &[
     common::merge,
     dead::drop_unused,
     // The last, for it copies what others would merge.
-    again::spread,
+    rematerialise::rematerialise,
 ];
 
 /// The graph after all passes. Transforms would not find their way through it: calls with rules of their

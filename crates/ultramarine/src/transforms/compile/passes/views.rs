@@ -45,7 +45,7 @@ pub(super) fn raise(graph: &mut Graph) {
     });
 }
 
-/// What is known of the steps before any is moved.
+/// Properties of the steps before any is moved.
 struct Facts {
     /// Elementwise, and all that reads it are views that together need no more than it has.
     movable: Vec<bool>,
@@ -96,18 +96,18 @@ impl Facts {
     }
 }
 
-/// Whether programs have such steps in them.
+/// True if programs have such steps in them.
 fn closes_or_computes(step: &Step) -> bool {
     let rules = step.op().and_then(Op::rules);
-    rules.is_some_and(|r| r.elementwise().is_some() || r.closing().is_some())
+    rules.is_some_and(|r| r.elementwise().is_some() || r.epilogue().is_some())
 }
 
-/// Whether the step is elementwise.
+/// True if the step is elementwise.
 pub(super) fn is_elementwise(step: &Step) -> bool {
     step.op().and_then(Op::rules).is_some_and(|r| r.elementwise().is_some())
 }
 
-/// Whether computing an element again costs no more than reading it.
+/// True if computing an element again costs no more than reading it.
 pub(super) fn is_cheap(step: &Step) -> bool {
     use ultramarine_abi::schema::{binary, unary};
     match step.op() {
@@ -233,7 +233,7 @@ fn push(steps: &mut Vec<Step>, step: Step) -> u32 {
     steps.len() as u32 - 1
 }
 
-/// Whether the view of an operand costs nothing.
+/// True if the view of an operand costs nothing.
 fn viewable(steps: &[Step], of: u32, view: &View, from: &[usize], to: &[usize]) -> bool {
     let step = &steps[of as usize];
     if constant(step).is_some() {
@@ -254,7 +254,7 @@ fn viewable(steps: &[Step], of: u32, view: &View, from: &[usize], to: &[usize]) 
             // Arguments mostly lie without gaps; if not, they are copied, as the result would have been.
             None => true,
         },
-        View::Strided { .. } | View::Bits => false,
+        View::Strided { .. } | View::Bitcast => false,
     }
 }
 

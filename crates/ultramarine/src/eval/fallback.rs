@@ -1,9 +1,9 @@
-//! What becomes of an operation for which its device has no kernel: simpler operations on
-//! the same device if there are any that it has, else the CPU by way of the host. The
-//! result lives on the operation's device either way.
+//! Fallbacks of an operation for which its device has no kernel: a decomposition into simpler
+//! operations on the same device, else the CPU through the host. The result is on the
+//! operation's device in both cases.
 //!
 //! A decomposition is taken whole or not at all: when one of its parts would have to go to
-//! the CPU, the operation itself goes there, in one journey and with the CPU's own bits.
+//! the CPU, the operation itself goes there, in one transfer and bitwise identical to the CPU's result.
 
 use crate::{
     array::Array,
@@ -12,7 +12,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Decompose, Op, Ways, copy::contiguous},
+    ops::{Call, Candidates, Decompose, Op, copy::contiguous},
     shape,
     stream::Scope,
     sync::lock,
@@ -26,33 +26,33 @@ use std::sync::Mutex;
 
 /// How deep decompositions may lead into each other.
 const MAX_DEPTH: usize = 12;
-/// Operations whose way is remembered, before all are forgotten.
-const MAX_KNOWN: usize = 8192;
-/// A way that is remembered: no decomposition helps.
-const HOPELESS: usize = usize::MAX;
+/// Operations whose candidate is remembered, before all are forgotten.
+const MAX_CHOSEN: usize = 8192;
+/// Remembered in place of a candidate: no decomposition helps.
+const NONE_HELPS: usize = usize::MAX;
 
 thread_local! {
     /// Keys of the operations that this thread is decomposing, the outermost first.
-    static UNDER_WAY: RefCell<Vec<u64>> =
+    static NESTED: RefCell<Vec<u64>> =
         const { RefCell::new(Vec::new()) };
     /// A part of a decomposition was refused.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-type Known = HashMap<(Device, u64), usize, BuildHasherDefault<WordHasher>>;
+type Chosen = HashMap<(Device, u64), usize, BuildHasherDefault<WordHasher>>;
 
-/// Which alternative of its decompositions an operation takes.
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+/// The candidate that an operation takes, by its index.
+static CHOSEN: Mutex<Option<Chosen>> = Mutex::new(None);
 
-/// Whether this thread is inside of a decomposition.
+/// True while this thread is inside of a decomposition.
 pub(super) fn is_nested() -> bool {
-    UNDER_WAY.with_borrow(|u| !u.is_empty())
+    NESTED.with_borrow(|u| !u.is_empty())
 }
 
 /// Runs an operation that was refused. `values` are its operands on the device.
 pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -> Result<Value> {
     let name = node.op.name();
-    if let Some(value) = in_its_own_way(exec, node, inputs, values) {
+    if let Some(value) = composed(exec, node, inputs, values) {
         let value = value?;
         if !is_nested() {
             exec.count(name, Way::Decomposed);
@@ -82,16 +82,11 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     Ok(value)
 }
 
-/// The result of a primitive from outside, which goes by ordinary operations or not at all: their ways are their own.
-fn in_its_own_way(
-    exec: &Exec,
-    node: &Node,
-    inputs: &Inputs,
-    values: &[Value],
-) -> Option<Result<Value>> {
+/// The result of a primitive from outside by its composition of ordinary operations, each of which falls back by itself.
+fn composed(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -> Option<Result<Value>> {
     let Op::Many(many) = &node.op else { return None };
     let _scope = Scope::new(node.stream);
-    many.resort(exec, &given(inputs, values))
+    many.compose(exec, &given(inputs, values))
 }
 
 /// Operands with their values, as arrays.
@@ -100,7 +95,7 @@ fn given(inputs: &Inputs, values: &[Value]) -> SmallVec<[Array; 3]> {
     each.map(|(i, v)| Array::given(v.clone(), i.shape.clone(), i.dtype)).collect()
 }
 
-/// The words about an operation that cannot run.
+/// Errors of an operation that cannot run.
 struct Refusal<'a> {
     exec: &'a Exec,
     node: &'a Node,
@@ -108,7 +103,7 @@ struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    fn what(&self) -> String {
+    fn missing_kernel(&self) -> String {
         let names: Vec<_> = self.inputs.iter().map(|i| i.dtype.name()).collect();
         format!(
             "backend {} on {} has no kernel for ({}) -> {}",
@@ -120,7 +115,7 @@ impl Refusal<'_> {
     }
 
     fn error(&self) -> Error {
-        Error::runtime(self.node.op.name(), format!("{}.", self.what()))
+        Error::runtime(self.node.op.name(), format!("{}.", self.missing_kernel()))
     }
 
     fn strict(&self) -> Error {
@@ -131,7 +126,7 @@ impl Refusal<'_> {
                 "{} and no decomposition, and strict mode keeps operations from the CPU. Run it \
                  on a stream of the CPU, allow it with set_strict(True, allow=[\"{name}\"]), or \
                  switch strict mode off (set_strict(False), ULTRAMARINE_STRICT=0).",
-                self.what()
+                self.missing_kernel()
             ),
         )
     }
@@ -140,17 +135,17 @@ impl Refusal<'_> {
 /// Operation, dtypes, ranks and layouts in a number. Sizes do not count, so that few
 /// operations have to be remembered.
 fn key(node: &Node, inputs: &Inputs, values: &[Value]) -> u64 {
-    struct Text(WordHasher);
-    impl Write for Text {
+    struct HashWriter(WordHasher);
+    impl Write for HashWriter {
         fn write_str(&mut self, s: &str) -> std::fmt::Result {
             self.0.write(s.as_bytes());
             self.0.write_usize(s.len());
             Ok(())
         }
     }
-    let mut text = Text(WordHasher::default());
-    let _ = write!(text, "{:?}", node.op);
-    let mut hasher = text.0;
+    let mut writer = HashWriter(WordHasher::default());
+    let _ = write!(writer, "{:?}", node.op);
+    let mut hasher = writer.0;
     hasher.write_u64(node.dtype as u64);
     for (input, value) in inputs.iter().zip(values) {
         let contiguous = shape::is_contiguous(&input.shape, &value.strides);
@@ -161,20 +156,19 @@ fn key(node: &Node, inputs: &Inputs, values: &[Value]) -> u64 {
     hasher.finish()
 }
 
-/// An operation while it is under way, and whether a part of the decomposition around it
-/// had been refused before.
+/// An operation while it is being decomposed. Keeps whether a part of the surrounding decomposition was refused before.
 struct Entered {
     refused: bool,
 }
 
 impl Entered {
-    /// `None` if it is under way already, or too many are.
+    /// `None` if it is being decomposed already, or decompositions are nested too deeply.
     fn new(key: u64) -> Option<Entered> {
-        UNDER_WAY.with_borrow_mut(|under_way| {
-            if under_way.len() >= MAX_DEPTH || under_way.contains(&key) {
+        NESTED.with_borrow_mut(|nested| {
+            if nested.len() >= MAX_DEPTH || nested.contains(&key) {
                 return None;
             }
-            under_way.push(key);
+            nested.push(key);
             Some(Entered { refused: REFUSED.replace(false) })
         })
     }
@@ -182,12 +176,12 @@ impl Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        UNDER_WAY.with_borrow_mut(|u| _ = u.pop());
+        NESTED.with_borrow_mut(|u| _ = u.pop());
         REFUSED.set(self.refused);
     }
 }
 
-/// The result by simpler operations on the same device; `None` if that does not go.
+/// The result by simpler operations on the same device; `None` if no candidate runs there.
 fn decomposed(
     exec: &Exec,
     node: &Node,
@@ -196,28 +190,28 @@ fn decomposed(
 ) -> Result<Option<Value>> {
     let Some(rules) = node.op.rules() else { return Ok(None) };
     let key = key(node, inputs, values);
-    let place = (exec.device.device, key);
-    let known = lock(&KNOWN).as_ref().and_then(|k| k.get(&place).copied());
-    if known == Some(HOPELESS) {
+    let key = (exec.device.device, key);
+    let chosen = lock(&CHOSEN).as_ref().and_then(|k| k.get(&key).copied());
+    if chosen == Some(NONE_HELPS) {
         return Ok(None);
     }
     let nested = is_nested();
-    let Some(_entered) = Entered::new(key) else { return Ok(None) };
+    let Some(_entered) = Entered::new(key.1) else { return Ok(None) };
     let _scope = Scope::new(node.stream);
     let operands = given(inputs, values);
-    let what = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
+    let request = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
     let mut memory = true;
-    for way in known.unwrap_or(0).. {
-        // Made anew for each: ways may share nodes, which fail once and for all.
-        let mut ways = Ways::default();
-        rules.decompose(&what, &mut ways);
-        let Some(array) = ways.0.get(way) else { break };
+    for index in chosen.unwrap_or(0).. {
+        // Built anew for each: candidates may share nodes, which fail once and for all.
+        let mut candidates = Candidates::default();
+        rules.decompose(&request, &mut candidates);
+        let Some(array) = candidates.0.get(index) else { break };
         debug_assert_eq!((array.shape(), array.dtype()), (&node.shape[..], node.dtype));
         let array = contiguous(array);
         match super::submit(&array) {
             Ok(()) => {
                 if !nested {
-                    remember(place, way);
+                    remember(key, index);
                 }
                 return Ok(array.node().value().cloned());
             }
@@ -227,20 +221,20 @@ fn decomposed(
             Err(error) => return Err(error.root().clone()),
         }
     }
-    // Inside of another decomposition an alternative may fail for what surrounds it.
+    // Inside of another decomposition a candidate may fail because of the surrounding one.
     if !nested && memory {
-        remember(place, HOPELESS);
+        remember(key, NONE_HELPS);
     }
     Ok(None)
 }
 
-fn remember(place: (Device, u64), way: usize) {
-    let mut known = lock(&KNOWN);
-    let known = known.get_or_insert_with(Known::default);
-    if known.len() >= MAX_KNOWN {
-        known.clear();
+fn remember(key: (Device, u64), index: usize) {
+    let mut chosen = lock(&CHOSEN);
+    let chosen = chosen.get_or_insert_with(Chosen::default);
+    if chosen.len() >= MAX_CHOSEN {
+        chosen.clear();
     }
-    known.insert(place, way);
+    chosen.insert(key, index);
 }
 
 /// Runs an operation with the CPU's kernels on the host's copies of its operands, and

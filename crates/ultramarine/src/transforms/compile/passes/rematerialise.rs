@@ -1,5 +1,5 @@
-//! Cheap operations whose result several programs read are computed in each of them, where that moves fewer bytes
-//! than writing the result and reading it back.
+//! Rematerialisation: cheap operations whose result several programs read are computed in each of them, where that
+//! moves fewer bytes than writing the result and reading it back.
 //!
 //! The evaluator fuses a node into the group of its consumers if all of them are in one group (`eval/plan.rs`). This pass
 //! makes the same groups beforehand, from the last step to the first, and gives a step that is cheap to each of its
@@ -25,9 +25,9 @@ const MOST_TAKEN: usize = 8;
 const MOST_INPUTS: usize = 8;
 const MOST_MEMBERS: usize = 32;
 
-/// What will run as one program.
+/// Steps that will run as one program.
 struct Group {
-    /// Its iteration shape, if it is one that can take members.
+    /// Its iteration shape, if it can take members.
     shape: Option<Shape>,
     stream: Stream,
     members: usize,
@@ -41,7 +41,7 @@ struct Group {
 type Groups = SmallVec<[u32; 2]>;
 
 /// Copies steps into the programs that use them.
-pub(super) fn spread(graph: &mut Graph) {
+pub(super) fn rematerialise(graph: &mut Graph) {
     let Some(of) = groups(graph) else { return };
     let before = std::mem::take(&mut graph.steps);
     // Of each step before: its numbers now, by group.
@@ -90,8 +90,8 @@ fn groups(graph: &Graph) -> Option<Vec<Groups>> {
             }
         }
         if into.is_empty() {
-            let closing = step.op().and_then(Op::rules).and_then(|r| r.closing()).is_some();
-            let shape = match closing {
+            let epilogue = step.op().and_then(Op::rules).and_then(|r| r.epilogue()).is_some();
+            let shape = match epilogue {
                 true => Some(steps[step.operands[0] as usize].shape.clone()),
                 false => is_elementwise(step).then(|| step.shape.clone()),
             };
@@ -102,7 +102,7 @@ fn groups(graph: &Graph) -> Option<Vec<Groups>> {
                 members: 0,
                 taken: 0,
                 inputs: SmallVec::new(),
-                lone_reduction: closing,
+                lone_reduction: epilogue,
             });
         } else {
             into.iter().for_each(|g| all[*g as usize].lone_reduction = false);
@@ -135,7 +135,7 @@ fn bytes(steps: &[Step], i: u32) -> usize {
     }
 }
 
-/// Whether computing step `i` in each of several groups moves fewer bytes than writing it once.
+/// True if computing step `i` in each of several groups moves fewer bytes than writing it once.
 fn pays(steps: &[Step], i: usize, groups: &[u32], all: &[Group]) -> bool {
     if groups.len() > MOST_COPIES {
         return false;
