@@ -58,7 +58,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Part", Not("hands on to ManyRules: src/transforms/multi_output_tests.rs")),
     ("Qr", Python(&["linalg.qr", "linalg.qr, tall", "linalg.qr, wide"])),
     ("RandomBits", Not("no derivatives; keys are mapped in ops/random.rs")),
-    ("Recode", Not("storage dtypes: ops/storage.rs")),
+    ("Recode", Not("storage dtypes: ops/copy/storage/")),
     ("Reduce", Here(&["sum", "prod", "min", "max"])),
     ("Rotation", Not("fast.rope on devices that have it: src/ops/nn/rope/rotation.rs")),
     ("Scan", Here(&["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"])),
