@@ -1,14 +1,13 @@
 //! ARG_REDUCE.
 
+use super::reduce::fold;
 use super::reduce::{Reduction, kernels_of, vector};
-use super::{reduction, text};
-use crate::dtype::Dtype;
-use crate::plan::{Ask, Work};
+use super::text;
+use crate::launch::{Ask, Dtype, Work};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce};
 
-const TEXTS: &[&str] =
-    &[text::NUMBER, reduction::TEXT, include_str!("../../kernels/arg_reduce.cuh")];
+const TEXTS: &[&str] = &[text::NUMBER, fold::TEXT, include_str!("../../kernels/arg_reduce.cuh")];
 
 /// ARG_REDUCE: any axis, any strides.
 pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {

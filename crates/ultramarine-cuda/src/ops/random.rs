@@ -1,13 +1,8 @@
 //! RANDOM_BITS: Threefry-2x32, the same bits as everywhere.
 
 use super::text;
-use crate::dtype::Dtype;
-use crate::job::Job;
-use crate::launch::{Grid, launch};
-use crate::plan::{Ask, Work};
+use crate::launch::{Ask, Axes, Dtype, Grid, Job, MAX_AXES, View, Work, launch};
 use crate::program::{Lazy, Source};
-use crate::view::View;
-use crate::walk::{Axes, MAX_AXES};
 use ultramarine_abi::helper::{Failure, Result};
 
 const TEXTS: &[&str] = &[text::NUMBER, text::WALK, include_str!("../../kernels/random.cuh")];
@@ -93,11 +88,11 @@ impl Work for Random {
         let of_keys = walk.parameter_in(MAX_AXES);
         let (from, to) = (keys.address, output.address);
         if is_whole(output, each) {
-            let kernel = self.whole[wide].get(job.device)?;
+            let kernel = self.whole[wide].get(&job.device.programs)?;
             return launch!(job, &kernel, grid; from, to, step, words, of_keys[..]);
         }
         let places = Axes::of([output]).parameter_in(MAX_AXES);
-        let kernel = self.elements[wide].get(job.device)?;
+        let kernel = self.elements[wide].get(&job.device.programs)?;
         launch!(job, &kernel, grid; from, to, step, words, of_keys[..], each, places[..])
     }
 }

@@ -1,245 +1,26 @@
-//! Rows of PARTITION that are longer than a block sorts: a radix select, `kernels/select.cuh`.
-//!
-//! It reads a row once for each digit of 11 bits that tells elements apart, mostly much less of it
-//! from the third on, and once more to divide it, which writes it once: for float32 about four
-//! times the row's bytes, where a sort by digits of 8 bits moves nine times those, and of indices
-//! seventeen times.
+//! SELECT, which arrays know as `where`.
 
-use super::buckets::Pieces;
-use super::sort::{ROOMS, Rows, blocks, result};
-use super::text;
-use crate::device::Device;
-use crate::dtype::Dtype;
-use crate::failure::cuda;
-use crate::job::Job;
-use crate::launch::{Grid, launch};
-use crate::program::{Lazy, Source};
+use super::elementwise::rule::Weight;
+use super::elementwise::{Elementwise, MOVES, Map, Spec};
+use crate::launch::{Ask, Dtype, Work};
 use ultramarine_abi::helper::{Failure, Result};
 
-const TEXTS: &[&str] = &[
-    text::NUMBER,
-    text::WALK,
-    include_str!("../../kernels/sort.cuh"),
-    include_str!("../../kernels/select.cuh"),
-];
-
-/// Threads of a block: `SELECT_THREADS`.
-const THREADS: u32 = 512;
-/// Rows up to this length have a block each: it takes no longer than the launches of the other way.
-const SHORT: u64 = 1 << 15;
-/// Rows up to this length have a block each if that gives every multiprocessor something to do.
-const MEDIUM: u64 = 1 << 18;
-/// Fewest elements that a block of several has of a row.
-const CHUNK: u64 = 1 << 13;
-/// Bytes of `Target` and `Share`.
-const TARGET: u64 = 40;
-const SHARE: u64 = 24;
-
-/// How rows are done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// A block has a row.
-    Row,
-    /// So many blocks have a row.
-    Shared(u64),
-}
-
-/// The kernels, by room.
-pub struct Select {
-    dtype: Dtype,
-    row: [Lazy; 2],
-    count: [Lazy; 2],
-    divide: [Lazy; 2],
-}
-
-/// Where things are in the workspace of [`Way::Shared`]: offsets in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
-    bytes: u64,
-    chunks: u64,
-    chunk: u64,
-    /// Bytes of the counts, which come first and must be zero.
-    zero: u64,
-    targets: u64,
-    shares: u64,
-    own: u64,
-    lists: u64,
-}
-
-/// Values of a digit, and passes.
-const fn digits(dtype: Dtype) -> (u64, u64) {
-    let bits = 8 * dtype.bytes();
-    let digit = if bits < 11 { bits } else { 11 };
-    (1 << digit, bits.div_ceil(digit))
-}
-
-impl Way {
-    fn of(rows: u64, length: u64, multiprocessors: u64) -> Self {
-        // What runs at once: two blocks on each, or more.
-        let full = 2 * multiprocessors;
-        if length <= SHORT || (rows >= full && length <= MEDIUM) || rows >= 8 * full {
-            return Self::Row;
-        }
-        Self::Shared(full.div_ceil(rows).clamp(1, length.div_ceil(CHUNK)))
+/// SELECT. Elements are moved as words.
+pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    ask.elementwise(3)?;
+    let dtype = ask.output(0)?.dtype;
+    if ask.input(0)?.dtype != Dtype::Bool
+        || ask.input(1)?.dtype != dtype
+        || ask.input(2)?.dtype != dtype
+    {
+        return Err(Failure::invalid("select takes a bool and two values of the output's dtype"));
     }
-}
-
-impl Select {
-    /// Nothing is compiled yet.
-    pub fn new(dtype: Dtype, indexed: bool) -> Self {
-        let d = dtype.tag();
-        let result = result(dtype, indexed);
-        let kernel = |what: &str, room: usize, output: bool, more: &str, passed: &str| {
-            let name = format!("{what} {room}");
-            let (written, out) =
-                if output { (format!("{result} *out, "), "out, ") } else { (String::new(), "") };
-            let tail = format!(
-                "extern \"C\" __global__ void __launch_bounds__({THREADS}, 2) kernel(\
-                 const {d}::T *in, {written}const Line line, {more}const Walk<2, {room}> w) {{ \
-                 {what}, {room}>(in, {out}line, {passed}w); }}\n"
-            );
-            Lazy::new(Source::new(name, TEXTS, tail))
-        };
-        let row = |room| {
-            let what = format!("select_row<{d}, {indexed}");
-            kernel(&what, room, true, "u64 rank, ", "rank, ")
-        };
-        let count = |room| {
-            let more = "const SelectParts p, u64 rank, int pass, ";
-            kernel(&format!("select_count<{d}"), room, false, more, "p, rank, pass, ")
-        };
-        let divide = |room| {
-            let what = format!("select_divide<{d}, {indexed}");
-            kernel(&what, room, true, "const SelectParts p, u64 rank, ", "p, rank, ")
-        };
-        Self { dtype, row: ROOMS.map(row), count: ROOMS.map(count), divide: ROOMS.map(divide) }
-    }
-
-    fn way(&self, device: &Device, rows: &Rows) -> Way {
-        let multiprocessors = u64::from(device.facts.multiprocessors);
-        Way::of(rows.across.len(), rows.length, multiprocessors)
-    }
-
-    /// Bytes of the workspace for rows.
-    pub fn workspace(&self, device: &Device, rows: &Rows) -> u64 {
-        match self.way(device, rows) {
-            Way::Shared(chunks) => self.layout(rows, chunks).bytes,
-            _ => 0,
-        }
-    }
-
-    fn layout(&self, rows: &Rows, chunks: u64) -> Layout {
-        Layout::of(self.dtype, rows.across.len(), rows.length, chunks)
-    }
-
-    /// Partitions rows by a rank.
-    pub fn run(&self, job: &Job<'_>, rows: &Rows, rank: u64) -> Result<()> {
-        let (from, to) = (job.input(0)?.address, job.output(0)?.address);
-        let ((room, walk), line, count) = (rows.walk(), rows.line(), rows.across.len());
-        if let Way::Shared(chunks) = self.way(job.device, rows) {
-            return self.share(job, rows, rank, chunks);
-        }
-        let kernel = self.row[room].get(job.device)?;
-        let grid = Grid::line(blocks(count), THREADS);
-        launch!(job, &kernel, grid; from, to, line[..], rank, walk[..])
-    }
-
-    fn share(&self, job: &Job<'_>, rows: &Rows, rank: u64, chunks: u64) -> Result<()> {
-        let l = self.layout(rows, chunks);
-        let (base, count) = (job.scratch()?, rows.across.len());
-        let (from, to) = (job.input(0)?.address, job.output(0)?.address);
-        let ((room, walk), line) = (rows.walk(), rows.line());
-        let places = [0, l.targets, l.shares, l.own, l.lists].map(|offset| base + offset);
-        let parts: Vec<u64> = [count, l.chunks, l.chunk].into_iter().chain(places).collect();
-        let words = usize::try_from(l.zero / 4).map_err(|_| Failure::invalid("too many rows"))?;
-        let driver = job.device.driver;
-        // SAFETY: the workspace is at least as long.
-        unsafe { cuda!(driver.set_32(base, 0, words, job.queue())) }?;
-        let grid = Grid::exactly(count * l.chunks, THREADS)?;
-        let kernel = self.count[room].get(job.device)?;
-        let passes = digits(self.dtype).1 as i32;
-        for pass in 0..=passes {
-            launch!(job, &kernel, grid; from, line[..], parts[..], rank, pass, walk[..])?;
-        }
-        let kernel = self.divide[room].get(job.device)?;
-        launch!(job, &kernel, grid; from, to, line[..], parts[..], rank, walk[..])
-    }
-}
-
-impl Layout {
-    fn of(dtype: Dtype, rows: u64, length: u64, chunks: u64) -> Self {
-        let (values, passes) = digits(dtype);
-        // A multiple of what 16 bytes hold, so that a chunk begins as its row does.
-        let chunk = length.div_ceil(chunks).next_multiple_of(64);
-        let chunks = length.div_ceil(chunk);
-        let shares = rows * chunks;
-        let mut pieces = Pieces::default();
-        let zero = passes * rows * (values + 2) * 8;
-        pieces.take(zero);
-        let targets = pieces.take(passes * rows * TARGET);
-        let places = [SHARE, values * 4, chunk / 4 * dtype.bytes()];
-        // The second pass is the first that lists, for a third.
-        let lists = u64::from(passes > 2);
-        let [shares, own, lists] =
-            [shares * places[0], shares * places[1], lists * shares * places[2]]
-                .map(|bytes| pieces.take(bytes));
-        Self { bytes: pieces.bytes, chunks, chunk, zero, targets, shares, own, lists }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ways_of_rows() {
-        let of = |rows, length| Way::of(rows, length, 100);
-        assert_eq!(of(4096, 16384), Way::Row);
-        assert_eq!(of(1, 32768), Way::Row);
-        assert_eq!(of(1, 32769), Way::Shared(5));
-        assert_eq!(of(1, 1 << 24), Way::Shared(200));
-        assert_eq!(of(8, 1 << 24), Way::Shared(25));
-        assert_eq!(of(199, 100_000), Way::Shared(2));
-        assert_eq!(of(200, 100_000), Way::Row);
-        assert_eq!(of(200, 1 << 20), Way::Shared(1));
-        assert_eq!(of(1600, 1 << 20), Way::Row);
-    }
-
-    #[test]
-    fn digits_cover_the_key() {
-        assert_eq!(digits(Dtype::Bool), (256, 1));
-        assert_eq!(digits(Dtype::Bfloat16), (2048, 2));
-        assert_eq!(digits(Dtype::Float32), (2048, 3));
-        assert_eq!(digits(Dtype::Complex64), (2048, 6));
-    }
-
-    #[test]
-    fn parts_of_the_workspace_are_apart_and_chunks_cover_the_row() {
-        for (dtype, rows, length, chunks) in [
-            (Dtype::Int8, 3, 40_000, 5),
-            (Dtype::Float16, 1, 70_001, 7),
-            (Dtype::Float32, 7, (1 << 31) + 12_345, 38),
-            (Dtype::Float64, 1, 1 << 24, 264),
-        ] {
-            let l = Layout::of(dtype, rows, length, chunks);
-            let (values, passes) = digits(dtype);
-            assert!(l.chunks <= chunks && l.chunk.is_multiple_of(64));
-            assert!((l.chunks - 1) * l.chunk < length && length <= l.chunks * l.chunk);
-            let blocks = rows * l.chunks;
-            let list = if passes > 2 { l.chunk / 4 * dtype.bytes() } else { 0 };
-            let parts = [
-                (0, passes * rows * (values + 2) * 8),
-                (l.targets, passes * rows * TARGET),
-                (l.shares, blocks * SHARE),
-                (l.own, blocks * values * 4),
-                (l.lists, blocks * list),
-            ];
-            assert_eq!(l.zero, parts[0].1);
-            for pair in parts.windows(2) {
-                assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{dtype:?}: {pair:?}");
-            }
-            let (at, bytes) = parts[4];
-            assert!(at + bytes <= l.bytes && parts.iter().all(|(at, _)| at.is_multiple_of(256)));
-        }
-    }
+    let word = dtype.word();
+    Ok(Box::new(Elementwise(Map::new(Spec {
+        name: format!("select {}", word.tag()),
+        texts: MOVES,
+        function: "x ? y : z".to_owned(),
+        dtypes: [Dtype::Bool, word, word, word],
+        weight: Weight::Light,
+    }))))
 }

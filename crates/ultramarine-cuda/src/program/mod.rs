@@ -5,16 +5,18 @@ pub mod background;
 pub mod compile;
 pub mod disk;
 mod headers;
+pub mod variants;
 
-use crate::device::{Device, Facts};
-use crate::failure::cuda;
+use crate::context::failure::{self, cuda};
+use crate::context::{Context, DeviceProperties, lock};
+use crate::memory::Allocator;
 use crate::sys::driver::{FunctionHandle, ModuleHandle, code};
 use compile::Text;
 use disk::{Disk, Entry};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 use ultramarine_abi::helper::{Failure, Host, Level, Result};
 use ultramarine_abi::status;
@@ -86,11 +88,11 @@ impl Lazy {
     }
 
     /// The kernel. The device's context is current.
-    pub fn get(&self, device: &Device) -> Result<Kernel> {
+    pub fn get(&self, programs: &Programs) -> Result<Kernel> {
         if let Some(kernel) = self.kernel.get() {
             return Ok(*kernel);
         }
-        let kernel = device.programs.kernel(device, &self.source)?;
+        let kernel = programs.kernel(&self.source)?;
         Ok(*self.kernel.get_or_init(|| kernel))
     }
 }
@@ -187,12 +189,11 @@ fn compiled(host: &Host, text: &Text, key: &[u8]) -> Result<Entry> {
     Ok(entry)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
 /// The kernels of a device.
 pub struct Programs {
+    host: Host,
+    context: Arc<Context>,
+    allocator: Arc<Allocator>,
     architecture: (u32, u32),
     target: OnceLock<Result<String>>,
     kernels: Mutex<HashMap<String, Arc<Slot>>>,
@@ -202,9 +203,17 @@ pub struct Programs {
 
 impl Programs {
     /// None yet.
-    pub fn new(facts: &Facts) -> Self {
+    pub fn new(
+        host: Host,
+        context: Arc<Context>,
+        allocator: Arc<Allocator>,
+        properties: &DeviceProperties,
+    ) -> Self {
         Self {
-            architecture: (facts.major, facts.minor),
+            host,
+            context,
+            allocator,
+            architecture: (properties.major, properties.minor),
             target: OnceLock::new(),
             kernels: Mutex::default(),
             awaited: Mutex::default(),
@@ -222,7 +231,6 @@ impl Programs {
     /// that the text includes are part of what the code is kept under.
     pub fn compile(
         &self,
-        device: &Device,
         name: &str,
         text: &str,
         options: &[String],
@@ -241,31 +249,26 @@ impl Programs {
         };
         let mut key = text.key()?;
         key.extend(included);
-        match from_disk(&device.host, &key) {
+        match from_disk(&self.host, &key) {
             Some(entry) => Ok(entry),
-            None => compiled(&device.host, &text, &key),
+            None => compiled(&self.host, &text, &key),
         }
     }
 
     /// A kernel, compiled if nobody did so yet. The device's context is current.
-    pub fn kernel(&self, device: &Device, source: &Source) -> Result<Kernel> {
+    pub fn kernel(&self, source: &Source) -> Result<Kernel> {
         let slot = self.slot(&source.name);
         if let Some(known) = slot.known.get() {
             COUNTERS.from_memory.fetch_add(1, Ordering::Relaxed);
             return known.clone();
         }
         // Without the lock: others compile other kernels meanwhile.
-        slot.get(|| self.make(device, source))
+        slot.get(|| self.make(source))
     }
 
     /// A kernel that is in memory or on disk; else `None`, and it is compiled meanwhile.
     /// `source` gives the source of that name. The device's context is current.
-    pub fn ready(
-        &self,
-        device: &Device,
-        name: &str,
-        source: impl FnOnce() -> Source,
-    ) -> Result<Option<Kernel>> {
+    pub fn ready(&self, name: &str, source: impl FnOnce() -> Source) -> Result<Option<Kernel>> {
         let slot = self.slot(name);
         if let Some(known) = slot.known.get() {
             return known.clone().map(Some);
@@ -284,29 +287,23 @@ impl Programs {
             Some(result) => result.clone(),
             None => {
                 let key = text.key()?;
-                match from_disk(&device.host, &key) {
+                match from_disk(&self.host, &key) {
                     Some(entry) => Ok(entry),
-                    None => return self.order(device, text, key, name),
+                    None => return self.order(text, key, name),
                 }
             }
         };
         let kernel = slot.get(|| {
             let image = entry?.image;
             // What cannot be loaded is not what the driver wants: from the start.
-            load(device, &image, source.entry).or_else(|_| self.make(device, &source))
+            self.load(&image, source.entry).or_else(|_| self.make(&source))
         });
         lock(&self.awaited).remove(name);
         kernel.map(Some)
     }
 
     /// Has a text compiled in the background.
-    fn order(
-        &self,
-        device: &Device,
-        text: Text,
-        key: Vec<u8>,
-        name: &str,
-    ) -> Result<Option<Kernel>> {
+    fn order(&self, text: Text, key: Vec<u8>, name: &str) -> Result<Option<Kernel>> {
         keep(&text);
         if COUNTERS.compiled.load(Ordering::Relaxed) == 0 {
             // What NVRTC opens and makes at its first use registers handlers of the process's exit.
@@ -321,7 +318,7 @@ impl Programs {
         }
         let place = Compiled::default();
         lock(&self.awaited).insert(name.to_owned(), place.clone());
-        let host = device.host;
+        let host = self.host;
         background::spawn(move || {
             let _ = place.set(compiled(&host, &text, &key));
         });
@@ -352,22 +349,47 @@ impl Programs {
         Ok(Text { name, text: source.text(), options, expressions: Vec::new() })
     }
 
-    fn make(&self, device: &Device, source: &Source) -> Result<Kernel> {
+    fn make(&self, source: &Source) -> Result<Kernel> {
         let text = self.text(source)?;
         keep(&text);
         let key = text.key()?;
-        if let Some(entry) = from_disk(&device.host, &key) {
-            match load(device, &entry.image, source.entry) {
+        if let Some(entry) = from_disk(&self.host, &key) {
+            match self.load(&entry.image, source.entry) {
                 Ok(kernel) => return Ok(kernel),
                 // Another driver's, or another NVRTC's of the same version.
                 Err(why) => {
                     let words = format!("CUDA: a kept kernel is made anew: {}", why.text);
-                    device.host.log(Level::Debug, &words);
+                    self.host.log(Level::Debug, &words);
                 }
             }
         }
-        let entry = compiled(&device.host, &text, &key)?;
-        load(device, &entry.image, source.entry)
+        let entry = compiled(&self.host, &text, &key)?;
+        self.load(&entry.image, source.entry)
+    }
+
+    /// Loads compiled code. The device's context is current; the module is never unloaded.
+    fn load(&self, image: &[u8], entry: &str) -> Result<Kernel> {
+        let driver = self.context.driver();
+        let entry =
+            CString::new(entry).map_err(|_| Failure::invalid("a NUL in a kernel's name"))?;
+        let (module, mut function) = (self.load_module(image)?, std::ptr::null_mut());
+        // SAFETY: a loaded module; the place is valid.
+        unsafe { cuda!(driver.module_function(&mut function, module, entry.as_ptr())) }?;
+        Ok(Kernel { function })
+    }
+
+    /// Loads compiled code; where memory is short for that, once more without what is kept for
+    /// reuse. The device's context is current.
+    pub fn load_module(&self, image: &[u8]) -> Result<ModuleHandle> {
+        let (driver, mut module) = (self.context.driver(), std::ptr::null_mut());
+        // SAFETY: the image is NVRTC's, which says its own length; the place is valid.
+        let mut load = || unsafe { (driver.module_load)(&mut module, image.as_ptr().cast()) };
+        let mut result = load();
+        if result == code::OUT_OF_MEMORY && self.allocator.spare() {
+            result = load();
+        }
+        failure::check(driver, "cuModuleLoadData", result)?;
+        Ok(module)
     }
 }
 
@@ -382,28 +404,4 @@ fn keep(text: &Text) {
     let file = format!("{short}-{:016x}.cu", std::hash::Hasher::finish(&hasher));
     // Nobody's work depends on it.
     let _ = std::fs::write(std::path::Path::new(&directory).join(file), &text.text);
-}
-
-/// Loads compiled code. The device's context is current; the module is never unloaded.
-pub fn load(device: &Device, image: &[u8], entry: &str) -> Result<Kernel> {
-    let driver = device.driver;
-    let entry = CString::new(entry).map_err(|_| Failure::invalid("a NUL in a kernel's name"))?;
-    let (module, mut function) = (load_module(device, image)?, std::ptr::null_mut());
-    // SAFETY: a loaded module; the place is valid.
-    unsafe { cuda!(driver.module_function(&mut function, module, entry.as_ptr())) }?;
-    Ok(Kernel { function })
-}
-
-/// Loads compiled code; where memory is short for that, once more without what is kept for reuse.
-/// The device's context is current.
-pub fn load_module(device: &Device, image: &[u8]) -> Result<ModuleHandle> {
-    let (driver, mut module) = (device.driver, std::ptr::null_mut());
-    // SAFETY: the image is NVRTC's, which says its own length; the place is valid.
-    let mut load = || unsafe { (driver.module_load)(&mut module, image.as_ptr().cast()) };
-    let mut result = load();
-    if result == code::OUT_OF_MEMORY && device.allocator.spare() {
-        result = load();
-    }
-    crate::failure::check(driver, "cuModuleLoadData", result)?;
-    Ok(module)
 }

@@ -10,9 +10,9 @@ use core::ffi::c_void;
 use host::{Device, apart};
 use ultramarine_abi::helper::{self, Result};
 use ultramarine_abi::status;
-use ultramarine_cuda::job::Job;
 use ultramarine_cuda::launch::{self, Grid};
-use ultramarine_cuda::plan::{Plan, Work};
+use ultramarine_cuda::launch::{Job, Plan, Work};
+
 use ultramarine_cuda::program::{Lazy, Source};
 
 /// A plan whose kernel is that text.
@@ -20,7 +20,7 @@ fn plan(name: &str, text: &str) -> *mut c_void {
     struct One(Lazy);
     impl Work for One {
         fn run(&self, job: &Job<'_>) -> Result<()> {
-            let kernel = self.0.get(job.device)?;
+            let kernel = self.0.get(&job.device.programs)?;
             // SAFETY: a kernel without parameters.
             unsafe { launch::enqueue(job, &kernel, Grid::line(1, 32), &mut []) }
         }

@@ -1,8 +1,7 @@
 //! How a program's kernel walks tensors of any strides: rows and columns in tiles.
 
-use super::text::Variant;
-use crate::launch::BLOCK;
-use crate::walk::MAX_AXES;
+use super::source::Variant;
+use crate::launch::{BLOCK, MAX_AXES};
 
 /// Bytes of parameters that every device and driver takes.
 const PARAMETERS: usize = 4096;

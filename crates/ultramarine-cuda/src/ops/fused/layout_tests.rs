@@ -1,7 +1,7 @@
 //! Layouts: which elements the kernel would touch, replayed here, and how they are cut.
 
 use super::*;
-use crate::view::row_major;
+use crate::launch::row_major;
 
 const F32: u64 = 4;
 

@@ -4,29 +4,23 @@
 //! dtype, so the bits are the same. Kernels depend on dtypes and instructions alone; sizes,
 //! strides and constants are their parameters.
 
-mod closing;
+mod epilogue;
 mod layout;
 mod program;
-mod text;
+mod source;
 
-pub use program::{INPUTS, INSTRUCTIONS, Program};
+pub use program::{INPUTS, INSTRUCTIONS, OUTPUTS, Program};
 
-use crate::device::Device;
-use crate::dtype::Dtype;
-use crate::job::Job;
-use crate::launch::{BLOCK, Grid, enqueue};
-use crate::plan::{Desc, Plan, Work};
+use crate::launch::{BLOCK, Desc, Device, Grid, Job, Plan, View, Work, enqueue};
 use crate::program::Kernel;
-use crate::view::View;
-use closing::Closing;
 use core::ffi::c_void;
+use epilogue::Closing;
 use layout::{FEW, Layout, Place};
+use source::Variant;
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
-use text::Variant;
-use ultramarine_abi::fused::{self, FusedInterface};
-use ultramarine_abi::helper::{self, Failure, InterfaceRef, Result};
-use ultramarine_abi::{Error, Status, TensorDesc, read_sized, status};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
 
 /// Whether and how programs are taken, by `ULTRAMARINE_CUDA_FUSE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,64 +42,18 @@ fn mode() -> Mode {
     })
 }
 
-/// The interface, if programs are taken.
-pub fn interface() -> Option<InterfaceRef> {
-    static TABLE: FusedInterface = FusedInterface {
-        size: size_of::<FusedInterface>() as u32,
-        flags: 0,
-        prepare: Some(prepare_entry),
-    };
-    (mode() != Mode::Off).then(|| InterfaceRef::fused(&TABLE))
+/// Whether programs are taken at all.
+pub fn enabled() -> bool {
+    mode() != Mode::Off
 }
 
-unsafe extern "C" fn prepare_entry(
-    device: *mut c_void,
-    program: *const fused::Program,
-    inputs: *const TensorDesc,
-    outputs: *const TensorDesc,
-    plan: *mut *mut c_void,
-    error: *mut *mut Error,
-) -> Status {
-    // SAFETY: the contract's: a device of ours, a program with lists as long as it says, as many
-    // descriptions as tensors, and places to write to.
-    unsafe {
-        helper::with_device::<Device>(device, error, |device| {
-            let given = read_sized(program).ok_or_else(|| Failure::invalid("no program"))?;
-            let inputs = descs(inputs, given.n_inputs)?;
-            let outputs = descs(outputs, given.n_outputs)?;
-            let dtypes: Vec<Dtype> = inputs.iter().map(|d| d.dtype).collect();
-            let program = Program::of(&given, &dtypes)?;
-            let _entered = device.enter()?;
-            helper::give(plan, prepare(device, program, &inputs, &outputs)?)
-        })
-    }
-}
-
-/// Tensor descriptions.
-///
-/// # Safety
-/// `first` is NULL or there are `n` of them, each as large as the first one says.
-unsafe fn descs(first: *const TensorDesc, n: u32) -> Result<Vec<Desc>> {
-    if first.is_null() {
-        return Err(Failure::invalid("tensor descriptions are NULL"));
-    }
-    let most = program::INPUTS.max(program::OUTPUTS);
-    if n as usize > most {
-        return Err(Failure::unsupported(format!("{n} tensors, at most {most} are taken")));
-    }
-    // SAFETY: by this function's contract: each begins with its size.
-    let stride = unsafe { first.cast::<u32>().read_unaligned() } as usize;
-    let one = |i: usize| {
-        let at = first.cast::<u8>().wrapping_add(i * stride).cast::<TensorDesc>();
-        // SAFETY: as above.
-        let desc = unsafe { read_sized(at) };
-        desc.ok_or_else(|| Failure::invalid("a tensor description is NULL"))
-            .and_then(|d| Desc::of(&d))
-    };
-    (0..n as usize).map(one).collect()
-}
-
-fn prepare(device: &Device, program: Program, inputs: &[Desc], outputs: &[Desc]) -> Result<Plan> {
+/// Makes a program's plan. The context is current.
+pub fn prepare(
+    device: &Device,
+    program: Program,
+    inputs: &[Desc],
+    outputs: &[Desc],
+) -> Result<Plan> {
     let rank = inputs[0].ndim;
     if let Some(odd) = inputs.iter().chain(outputs).find(|d| d.ndim != rank) {
         return Err(Failure::invalid(format!(
@@ -147,7 +95,7 @@ struct Fused {
 
 impl Fused {
     fn new(program: Program, flat: bool, closing: Option<Closing>) -> Self {
-        let pack = text::pack(&program);
+        let pack = source::pack(&program);
         Self { program, flat, pack, kernels: RwLock::default(), closing }
     }
 
@@ -173,9 +121,9 @@ impl Fused {
         }
         let mut all = true;
         for variant in self.usual() {
-            let name = text::name(&self.program, variant);
-            let source = || text::source(&self.program, variant);
-            match device.programs.ready(device, &name, source)? {
+            let name = source::name(&self.program, variant);
+            let source = || source::source(&self.program, variant);
+            match device.programs.ready(&name, source)? {
                 Some(kernel) => self.keep(variant, kernel),
                 None => all = false,
             }
@@ -199,7 +147,7 @@ impl Fused {
         if let Some(kernel) = known {
             return Ok(kernel);
         }
-        let kernel = device.programs.kernel(device, &text::source(&self.program, variant))?;
+        let kernel = device.programs.kernel(&source::source(&self.program, variant))?;
         self.keep(variant, kernel);
         Ok(kernel)
     }
@@ -229,7 +177,7 @@ impl Fused {
         let n = views[0].len();
         let align = |v: &View<'_>| (self.pack as u64 * v.dtype.bytes()).min(16);
         let aligned = u64::from(views.iter().all(|v| v.is_aligned(align(v))));
-        let each = self.pack * text::unrolled(&self.program, self.pack);
+        let each = self.pack * source::unrolled(&self.program, self.pack);
         let grid = Grid::exactly(n.div_ceil(u64::from(BLOCK) * each as u64), BLOCK)?;
         let kernel = self.kernel(job.device, Variant::Flat)?;
         let addresses: Vec<u64> = views.iter().map(|v| v.address).collect();
@@ -248,7 +196,7 @@ impl Fused {
             Variant::Walk { packs: true, .. } => self.pack,
             _ => 1,
         };
-        let unrolled = text::unrolled(&self.program, pack) as u64;
+        let unrolled = source::unrolled(&self.program, pack) as u64;
         let grid = Grid::exactly(layout.tiles.div_ceil(unrolled), BLOCK)?;
         let kernel = self.kernel(job.device, layout.variant)?;
         layout.each(views.len(), |offsets| {
@@ -276,7 +224,7 @@ impl Fused {
         let mut arguments: Vec<*mut c_void> = addresses.iter().map(|a| place(a)).collect();
         arguments.extend(parameters.iter().map(|p| place(p.as_ptr())));
         arguments.push(place(constants.as_ptr()));
-        // SAFETY: these are the parameters of `text::source`; layouts stay inside of the tensors.
+        // SAFETY: these are the parameters of `source::source`; layouts stay inside of the tensors.
         unsafe { enqueue(job, kernel, grid, &mut arguments) }
     }
 }

@@ -1,7 +1,7 @@
 //! Programs as the contract gives them, checked.
 
-use crate::dtype::Dtype;
-use crate::ops::rule::{self, Rule, Weight};
+use crate::launch::Dtype;
+use crate::ops::elementwise::rule::{self, Rule, Weight};
 use ultramarine_abi::fused::{self, Instruction, NO_REDUCTION, family};
 use ultramarine_abi::helper::{Failure, Result};
 

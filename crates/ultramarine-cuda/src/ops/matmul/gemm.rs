@@ -2,7 +2,7 @@
 //! which are transposed, what has to be copied, which axis of the batch it does by itself.
 
 use super::product::Product;
-use crate::walk::Axes;
+use crate::launch::Axes;
 
 /// Most elements of a batch for one call: grids of the library's kernels are limited.
 pub const MOST_BATCH: i64 = 32768;

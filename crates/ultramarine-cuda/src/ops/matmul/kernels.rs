@@ -1,13 +1,9 @@
 //! Our own products: tiles for any matrices, and two ways to multiply a matrix and a vector.
 
 use super::product::Product;
-use crate::device::Device;
-use crate::dtype::Dtype;
-use crate::job::Job;
-use crate::launch::{BLOCK, Grid, launch};
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, MAX_AXES, launch};
 use crate::ops::text;
-use crate::program::{Kernel, Lazy, Source};
-use crate::walk::{Axes, MAX_AXES};
+use crate::program::{Kernel, Lazy, Programs, Source};
 use ultramarine_abi::helper::Result;
 
 const TEXTS: &[&str] = &[text::NUMBER, text::WALK, include_str!("../../../kernels/matmul.cuh")];
@@ -38,8 +34,8 @@ impl Variants {
         Self(Self::ROOMS.map(|room| [make(room, "i32"), make(room, "i64")]))
     }
 
-    fn get(&self, device: &Device, axes: usize, small: bool) -> Result<Kernel> {
-        self.0[usize::from(axes > 1)][usize::from(!small)].get(device)
+    fn get(&self, programs: &Programs, axes: usize, small: bool) -> Result<Kernel> {
+        self.0[usize::from(axes > 1)][usize::from(!small)].get(programs)
     }
 }
 
@@ -121,7 +117,7 @@ impl Kernels {
             return self.vector(job, &product.transposed(), [at[1], at[0], at[2]]);
         }
         let p = product;
-        let kernel = self.tiles.get(job.device, p.batch.count, p.is_small())?;
+        let kernel = self.tiles.get(&job.device.programs, p.batch.count, p.is_small())?;
         let tiles = (p.m as u64).div_ceil(TILE) * (p.n as u64).div_ceil(TILE) * p.batch.len();
         let sides = [p.m, p.n, p.k, p.a[0], p.a[1], p.b[0], p.b[1], p.out[0], p.out[1]];
         let (batch, grid) = (walk(&p.batch), grid(tiles));
@@ -135,14 +131,14 @@ impl Kernels {
         let (variants, blocks) = match how(p, self.dtype.bytes(), at) {
             Vector::Columns => (&self.columns, (p.m as u64).div_ceil(32) * p.batch.len()),
             Vector::Rows { packed } => {
-                let few = results * u64::from(WARP) < job.device.facts.parallelism();
+                let few = results * u64::from(WARP) < job.device.properties.parallelism();
                 let wide = few && p.k >= 8 * i64::from(WIDE_TEAM);
                 let team = if wide { WIDE_TEAM } else { WARP };
                 let variants = &self.rows[usize::from(wide)][usize::from(packed)];
                 (variants, results.div_ceil(u64::from(BLOCK / team)))
             }
         };
-        let kernel = variants.get(job.device, p.batch.count, p.is_small())?;
+        let kernel = variants.get(&job.device.programs, p.batch.count, p.is_small())?;
         launch!(job, &kernel, grid(blocks); at[0], at[1], at[2], lines, batch[..])
     }
 }
@@ -186,7 +182,7 @@ impl Packer {
 
     /// Enqueues a copy from one address to another.
     pub fn run(&self, job: &Job<'_>, axes: &Axes<2>, from: u64, to: u64) -> Result<()> {
-        let kernel = self.0.get(job.device, axes.count, axes.is_small())?;
+        let kernel = self.0.get(&job.device.programs, axes.count, axes.is_small())?;
         let (words, grid) = (walk(axes), Grid::over(job.device, axes.len(), 4));
         launch!(job, &kernel, grid; from, to, words[..])
     }

@@ -2,11 +2,9 @@
 
 use super::gemm::{Gemm, MOST_BATCH, alignment, places};
 use super::kernels::Addresses;
+use crate::context::failure;
 use crate::context::{self, Context};
-use crate::device::Device;
-use crate::dtype::Dtype;
-use crate::failure;
-use crate::job::Job;
+use crate::launch::{Device, Dtype, Job};
 use crate::sys::cublaslt::{
     self, Algorithm, Code, CublasLt, Found, Handle, OP_T, REDUCTION_COMPUTE_TYPE, attribute, code,
     compute, data,
@@ -36,7 +34,12 @@ impl Library {
     /// The device's, made when it is first asked for, with the device's context current. `None`:
     /// there is none that works, which is said once.
     pub fn of(device: &Device) -> Option<&Self> {
-        let made = device.cublaslt.get_or_init(|| match Self::make(device) {
+        let made = device.library.get_or_init(|| Box::new(Self::open(device)));
+        made.downcast_ref::<Option<Self>>()?.as_ref()
+    }
+
+    fn open(device: &Device) -> Option<Self> {
+        match Self::make(device) {
             Ok(library) => Some(library),
             Err(failure) => {
                 let text = format!(
@@ -46,8 +49,7 @@ impl Library {
                 device.host.log(Level::Info, &text);
                 None
             }
-        });
-        made.as_ref()
+        }
     }
 
     fn make(device: &Device) -> Result<Self> {
@@ -301,7 +303,7 @@ impl Products {
         let made = unsafe { (table.preference_create)(&mut handle) };
         let preference = Descriptor::made(made, handle, table.preference_destroy)?;
         let prefer = table.preference_set;
-        let most: u64 = if device.facts.major >= 9 { 32 << 20 } else { 4 << 20 };
+        let most: u64 = if device.properties.major >= 9 { 32 << 20 } else { 4 << 20 };
         preference.set(prefer, attribute::PREFERENCE_WORKSPACE, most)?;
         if self.dtype.is_half() {
             // Partial sums are not rounded to the halves.

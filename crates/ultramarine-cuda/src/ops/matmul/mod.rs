@@ -7,9 +7,7 @@ pub mod product;
 #[cfg(test)]
 mod simulation;
 
-use crate::dtype::Dtype;
-use crate::job::Job;
-use crate::plan::{Ask, Work};
+use crate::launch::{Ask, Dtype, Job, Work};
 use gemm::Gemm;
 use kernels::{Addresses, Kernels, Vector};
 use library::{Library, Products, Steps};

@@ -1,7 +1,6 @@
 //! A product of matrices with its batch: what a command asks for, apart from where it lies.
 
-use crate::view::View;
-use crate::walk::Axes;
+use crate::launch::{Axes, View};
 use ultramarine_abi::helper::{Failure, Result};
 
 /// Elements of one matrix that 32-bit arithmetic reaches, with room for a tile.
@@ -127,7 +126,7 @@ fn split_pair(shape: &[i64]) -> Option<(&[i64], [i64; 2])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::row_major;
+    use crate::launch::row_major;
 
     fn product(batch: &[i64], m: i64, k: i64, n: i64, b_is_shared: bool) -> Product {
         let shape = |x: i64, y: i64| [batch, &[x, y]].concat();

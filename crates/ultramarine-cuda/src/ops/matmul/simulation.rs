@@ -2,7 +2,7 @@
 
 use super::gemm::{Gemm, MOST_BATCH, alignment, places};
 use super::product::Product;
-use crate::view::row_major;
+use crate::launch::row_major;
 use ultramarine_test_support::Rng;
 
 /// A tensor in memory of its own: the place of its first element, and strides.

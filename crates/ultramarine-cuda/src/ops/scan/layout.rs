@@ -1,10 +1,6 @@
 //! How a scan's work is laid out: by rows or lanes, whole or in chunks.
 
-use crate::dtype::Dtype;
-use crate::job::Job;
-use crate::launch::BLOCK;
-use crate::view::View;
-use crate::walk::Axes;
+use crate::launch::{Axes, BLOCK, Dtype, Job, View};
 use ultramarine_abi::helper::{Failure, Result};
 
 /// Who goes along a row.
@@ -115,8 +111,8 @@ pub struct Layout {
 impl Layout {
     /// The work of a command.
     pub fn of(job: &Job<'_>, axis: usize, reverse: bool) -> Result<Self> {
-        let facts = &job.device.facts;
-        let device = (u64::from(facts.multiprocessors), facts.parallelism());
+        let properties = &job.device.properties;
+        let device = (u64::from(properties.multiprocessors), properties.parallelism());
         Self::new(job.input(0)?, job.output(0)?, axis, reverse, device)
     }
 
@@ -238,7 +234,7 @@ fn parts(length: u64, unit: u64, wanted: u64, rows: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::row_major;
+    use crate::launch::row_major;
 
     fn layout(shape: &[i64], axis: usize, reverse: bool, dtype: Dtype) -> Layout {
         let strides = row_major(shape);

@@ -1,0 +1,76 @@
+//! The backend: its score, its devices and what they say of themselves.
+
+mod device;
+mod discover;
+
+use crate::context::{DeviceProperties, failure};
+use crate::launch::{Device, dtype};
+use crate::sys::driver;
+use core::ffi::CStr;
+use ultramarine_abi::helper::{Backend, Failure, Host, InterfaceRef, Result, Score};
+use ultramarine_abi::{DeviceInfo, device_flag, identity, inline_text};
+
+/// The backend.
+pub struct Cuda {
+    host: Host,
+    devices: Vec<DeviceProperties>,
+}
+
+impl Backend for Cuda {
+    type Device = Device;
+
+    fn score() -> Score {
+        discover::score()
+    }
+
+    fn new(host: Host) -> Result<Self> {
+        let driver = discover::driver().map_err(Failure::new)?;
+        // SAFETY: flags are 0, as the driver wants it.
+        let code = unsafe { (driver.init)(0) };
+        if code == driver::code::NO_DEVICE {
+            return Err(Failure::new("NVIDIA's driver finds no GPU that this process may use"));
+        }
+        failure::check(driver, "cuInit", code)?;
+        let mut count = 0;
+        // SAFETY: the place is valid.
+        failure::check(driver, "cuDeviceGetCount", unsafe { (driver.device_count)(&mut count) })?;
+        let devices = (0..count).map(|i| DeviceProperties::of(driver, i)).collect::<Result<_>>()?;
+        Ok(Self { host, devices })
+    }
+
+    fn device_count(&self) -> u32 {
+        self.devices.len() as u32
+    }
+
+    fn device_info(&self, index: u32, info: &mut DeviceInfo) -> Result<()> {
+        let properties = &self.devices[index as usize];
+        info.dtypes_storage = dtype::MASK;
+        info.dtypes_arithmetic = dtype::MASK;
+        info.dtypes_accumulate = dtype::Dtype::Float16.bit() | dtype::Dtype::Bfloat16.bit();
+        info.fused_max_instructions = crate::ops::FUSED_INSTRUCTIONS;
+        info.fused_max_inputs = crate::ops::FUSED_INPUTS;
+        info.memory = properties.memory;
+        info.flags = device_flag::UPLOADS_IN_ORDER;
+        if crate::ops::matmul_shortens() {
+            info.flags |= device_flag::REDUCED_PRECISION;
+        }
+        info.alignment = crate::memory::ALIGNMENT as u32;
+        info.kernel_languages = inline_text("cuda-c");
+        info.name = inline_text(&properties.describe());
+        info.identity.known = identity::UUID | identity::PCI;
+        info.identity.uuid = properties.uuid;
+        [info.identity.pci_domain, info.identity.pci_bus, info.identity.pci_device] =
+            properties.pci;
+        info.identity.memory = properties.memory;
+        info.identity.name = inline_text(&properties.name);
+        Ok(())
+    }
+
+    fn open(&self, index: u32) -> Result<Device> {
+        Device::open(self.host, self.devices[index as usize].clone())
+    }
+
+    fn interface(&self, id: &CStr) -> Option<InterfaceRef> {
+        crate::interfaces::find(id)
+    }
+}

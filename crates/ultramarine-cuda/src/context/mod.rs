@@ -1,0 +1,303 @@
+//! A device's primary context, which is the one that the CUDA runtime and other libraries use,
+//! and what becomes of it: a fault of any kernel loses it for good.
+
+pub mod failure;
+pub(crate) mod gates;
+mod properties;
+pub mod submission_log;
+
+pub use properties::DeviceProperties;
+
+use crate::sys::driver::{ContextHandle, Driver, EventHandle, Ordinal, code};
+use core::ffi::c_int;
+use failure::cuda;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use submission_log::SubmissionLog;
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
+
+/// `CU_EVENT_DISABLE_TIMING`.
+const DISABLE_TIMING: u32 = 2;
+
+/// Events of the driver that are kept for reuse at most.
+const SPARE_EVENTS: usize = 4096;
+
+/// Whether this is a forked child of the process that initialised the driver.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Has a fork noted, which the driver does not survive.
+fn watch_forks() {
+    #[cfg(unix)]
+    {
+        unsafe extern "C" {
+            fn pthread_atfork(
+                prepare: Option<extern "C" fn()>,
+                parent: Option<extern "C" fn()>,
+                child: Option<extern "C" fn()>,
+            ) -> c_int;
+        }
+        extern "C" fn child() {
+            FORKED.store(true, Ordering::Relaxed);
+        }
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            // SAFETY: the function only stores a flag, and lives as long as this library, which
+            // takes its handlers along if it is ever closed.
+            unsafe { pthread_atfork(None, None, Some(child)) };
+        });
+    }
+}
+
+/// Whether this is a forked child of the process that initialised the driver.
+#[inline]
+pub fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// What a forked child is told.
+#[inline]
+pub fn not_forked() -> Result<()> {
+    match forked() {
+        false => Ok(()),
+        true => Err(Failure {
+            code: status::FORKED,
+            text: "CUDA cannot be used in a forked process: start it by spawn or exec".to_owned(),
+        }),
+    }
+}
+
+/// What holds for a context, however often it is retained.
+struct Life {
+    handle: usize,
+    /// Why it is lost.
+    lost: OnceLock<String>,
+    /// What was submitted to its streams.
+    logs: Mutex<Vec<Weak<SubmissionLog>>>,
+}
+
+/// All contexts that are retained.
+static LIVES: Mutex<Vec<Weak<Life>>> = Mutex::new(Vec::new());
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Life {
+    fn of(handle: ContextHandle) -> Arc<Self> {
+        let mut lives = lock(&LIVES);
+        lives.retain(|l| l.strong_count() > 0);
+        if let Some(known) =
+            lives.iter().filter_map(Weak::upgrade).find(|l| l.handle == handle as usize)
+        {
+            return known;
+        }
+        let (lost, logs) = (OnceLock::new(), Mutex::default());
+        let made = Arc::new(Life { handle: handle as usize, lost, logs });
+        lives.push(Arc::downgrade(&made));
+        made
+    }
+
+    fn lose(&self, what: &str) -> Failure {
+        let text = self.lost.get_or_init(|| {
+            let logs: Vec<_> = lock(&self.logs).iter().filter_map(Weak::upgrade).collect();
+            format!(
+                "the device's context is lost since {what}{}. Arrays of the host and other devices still work; \
+                 restart the process to use this device again{}",
+                submission_log::describe(&logs),
+                match blocking() {
+                    true => "",
+                    false => " (ULTRAMARINE_CUDA_BLOCKING=1 makes the error name the very operation)",
+                }
+            )
+        });
+        Failure::new(text.clone())
+    }
+}
+
+/// The thread's context is lost: notes why, and says so.
+#[cold]
+pub fn lose_current(driver: &'static Driver, what: &str) -> Failure {
+    let mut current = std::ptr::null_mut();
+    // SAFETY: the place is valid.
+    unsafe { (driver.context_current)(&mut current) };
+    let lives: Vec<_> = lock(&LIVES).iter().filter_map(Weak::upgrade).collect();
+    match lives.iter().find(|l| l.handle == current as usize) {
+        Some(life) => life.lose(what),
+        None => Failure::new(what),
+    }
+}
+
+/// Whether every command is waited for (`ULTRAMARINE_CUDA_BLOCKING=1`), so that an error names
+/// the one that failed.
+pub fn blocking() -> bool {
+    static BLOCKING: OnceLock<bool> = OnceLock::new();
+    *BLOCKING.get_or_init(|| {
+        std::env::var("ULTRAMARINE_CUDA_BLOCKING").is_ok_and(|v| !matches!(v.trim(), "" | "0"))
+    })
+}
+
+/// A retained primary context.
+pub struct Context {
+    driver: &'static Driver,
+    handle: ContextHandle,
+    ordinal: Ordinal,
+    life: Arc<Life>,
+    /// Events that can be used again.
+    events: Mutex<Vec<EventHandle>>,
+    pub(crate) gates: gates::Gates,
+}
+
+// SAFETY: contexts and events may be used from any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Retains the primary context of a device.
+    pub fn retain(driver: &'static Driver, ordinal: Ordinal) -> Result<Self> {
+        let mut handle = std::ptr::null_mut();
+        watch_forks();
+        not_forked()?;
+        // SAFETY: the place is valid; the driver was initialised.
+        unsafe { cuda!(driver.context_retain(&mut handle, ordinal)) }?;
+        let life = Life::of(handle);
+        let (events, gates) = Default::default();
+        Ok(Self { driver, handle, ordinal, life, events, gates })
+    }
+
+    /// The driver's handle.
+    pub fn handle(&self) -> ContextHandle {
+        self.handle
+    }
+
+    /// The driver's functions.
+    pub fn driver(&self) -> &'static Driver {
+        self.driver
+    }
+
+    /// Fails in a forked child, and once the context is lost.
+    #[inline]
+    pub fn usable(&self) -> Result<()> {
+        match self.life.lost.get() {
+            None => not_forked(),
+            Some(why) => not_forked().and(Err(Failure::new(why.clone()))),
+        }
+    }
+
+    /// Makes it the calling thread's context until the result is dropped; then the thread has
+    /// the one that it had, which may be another library's choice of device. Fails where the
+    /// context is not [`Context::usable`].
+    #[inline]
+    pub fn enter(&self) -> Result<Entered> {
+        self.usable()?;
+        let driver = self.driver;
+        let _relaxed = Relaxed::begin(driver);
+        let mut current = std::ptr::null_mut();
+        // SAFETY: the place is valid.
+        unsafe { cuda!(driver.context_current(&mut current)) }?;
+        if current == self.handle {
+            return Ok(Entered { driver, pushed: false, _relaxed });
+        }
+        // SAFETY: a retained context.
+        unsafe { cuda!(driver.context_push(self.handle)) }?;
+        Ok(Entered { driver, pushed: true, _relaxed })
+    }
+
+    /// Has what was submitted to a stream named when the context is lost.
+    pub fn watch(&self, log: &Arc<SubmissionLog>) {
+        let mut logs = lock(&self.life.logs);
+        if logs.len() == logs.capacity() {
+            logs.retain(|l| l.strong_count() > 0);
+        }
+        logs.push(Arc::downgrade(log));
+    }
+
+    /// An event of the driver. The context is current.
+    pub(crate) fn take_event(&self) -> Result<EventHandle> {
+        if let Some(used) = lock(&self.events).pop() {
+            return Ok(used);
+        }
+        let (driver, mut event) = (self.driver, std::ptr::null_mut());
+        // SAFETY: the place is valid; the context is current.
+        unsafe { cuda!(driver.event_create(&mut event, DISABLE_TIMING)) }?;
+        Ok(event)
+    }
+
+    /// Takes an event back that nobody waits for.
+    pub(crate) fn give_event(&self, event: EventHandle) {
+        let mut events = lock(&self.events);
+        if events.len() < SPARE_EVENTS {
+            events.push(event);
+            return;
+        }
+        drop(events);
+        if let Ok(_entered) = self.enter() {
+            // SAFETY: made once, destroyed once; nobody waits for it.
+            unsafe { (self.driver.event_destroy)(event) };
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.enter() {
+            for event in lock(&self.events).drain(..) {
+                // SAFETY: made once, destroyed once; nobody waits for it.
+                unsafe { (self.driver.event_destroy)(event) };
+            }
+            self.gates.close(self.driver);
+        }
+        if !forked() {
+            // SAFETY: retained once, released once.
+            unsafe { (self.driver.context_release)(self.ordinal) };
+        }
+    }
+}
+
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+const RELAXED: c_int = 2;
+
+/// Until this is dropped, calls of the thread do not break a graph that somebody captures: ours are
+/// on streams that are not captured, and ask of events and memory what is refused otherwise.
+struct Relaxed {
+    driver: &'static Driver,
+    former: c_int,
+}
+
+impl Relaxed {
+    #[inline]
+    fn begin(driver: &'static Driver) -> Self {
+        let mut former = RELAXED;
+        // SAFETY: the place is valid. After a failure the mode is what it was.
+        let code = unsafe { (driver.capture_mode)(&mut former) };
+        Self { driver, former: if code == code::SUCCESS { former } else { RELAXED } }
+    }
+}
+
+impl Drop for Relaxed {
+    #[inline]
+    fn drop(&mut self) {
+        if self.former != RELAXED {
+            // SAFETY: the place is valid, and the mode is the one that the thread had.
+            unsafe { (self.driver.capture_mode)(&mut self.former) };
+        }
+    }
+}
+
+/// The device's context is the thread's.
+pub struct Entered {
+    driver: &'static Driver,
+    pushed: bool,
+    _relaxed: Relaxed,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if self.pushed {
+            let mut left = std::ptr::null_mut();
+            // SAFETY: it was pushed by this thread.
+            unsafe { (self.driver.context_pop)(&mut left) };
+        }
+    }
+}

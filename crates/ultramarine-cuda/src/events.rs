@@ -1,0 +1,248 @@
+//! Timeline events: values that only grow. Each value that is recorded has an event of the
+//! driver's behind the stream's earlier work.
+//!
+//! A stream can be told to wait for a value that nobody has recorded yet. The host waits a
+//! moment for it, since another thread is most often just about to; after that the stream waits
+//! for a word in pinned memory (a gate), which the stream that records the value writes.
+
+use crate::context::failure::{self, cuda};
+use crate::context::gates::Gate;
+use crate::context::submission_log::SubmissionLog;
+use crate::context::{self, Context, lock};
+use crate::streams::Stream;
+use crate::sys::driver::{EventHandle, code};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use ultramarine_abi::helper::{Failure, Result};
+
+/// How long the host waits for a value to be recorded before the stream does.
+const GRACE: Duration = Duration::from_millis(2);
+
+/// Marks of a timeline above which a record looks for those that are done.
+const MANY: usize = 64;
+
+/// An event of the driver, which goes back when the last who waits for it has.
+struct Signal {
+    context: Arc<Context>,
+    event: EventHandle,
+}
+
+// SAFETY: the driver's events may be used from any thread.
+unsafe impl Send for Signal {}
+// SAFETY: as above.
+unsafe impl Sync for Signal {}
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        self.context.give_event(self.event);
+    }
+}
+
+struct Mark {
+    value: u64,
+    signal: Arc<Signal>,
+    /// The stream, and how many operations it had been given.
+    log: Arc<SubmissionLog>,
+    count: u64,
+}
+
+#[derive(Default)]
+struct Line {
+    /// Recorded and not known to be done, the oldest first.
+    marks: VecDeque<Mark>,
+    /// Streams that wait for values nobody has recorded.
+    waiting: Vec<(u64, Gate)>,
+}
+
+/// A timeline event.
+pub struct Event {
+    context: Arc<Context>,
+    reached: AtomicU64,
+    /// How many marks there are; 0 while nothing is pending.
+    pending: AtomicU64,
+    line: Mutex<Line>,
+    recorded: Condvar,
+}
+
+impl Event {
+    /// An event with value 0.
+    pub fn new(context: Arc<Context>) -> Self {
+        let (reached, pending) = Default::default();
+        Self { context, reached, pending, line: Mutex::default(), recorded: Condvar::new() }
+    }
+
+    /// Takes marks that are done off the front. The context is current.
+    fn prune(&self, line: &mut Line) -> Result<()> {
+        let driver = self.context.driver();
+        let mut outcome = Ok(());
+        while let Some(mark) = line.marks.front() {
+            // SAFETY: an event of this context.
+            match unsafe { (driver.event_query)(mark.signal.event) } {
+                code::SUCCESS => {}
+                code::NOT_READY => break,
+                other => {
+                    outcome = failure::check(driver, "event_query", other);
+                    break;
+                }
+            }
+            mark.log.finished(mark.count);
+            self.reached.fetch_max(mark.value, Ordering::AcqRel);
+            line.marks.pop_front();
+        }
+        self.pending.store(line.marks.len() as u64, Ordering::Release);
+        outcome
+    }
+
+    fn reached(&self) -> u64 {
+        self.reached.load(Ordering::Acquire)
+    }
+
+    /// The event takes `value` once the stream's earlier work is done.
+    pub fn record(&self, stream: &Stream, value: u64) -> Result<()> {
+        let _entered = self.context.enter()?;
+        let driver = self.context.driver();
+        let mut line = lock(&self.line);
+        if line.marks.len() >= MANY {
+            self.prune(&mut line)?;
+        }
+        let signal = Signal { context: self.context.clone(), event: self.context.take_event()? };
+        let (log, count) = (stream.log().clone(), stream.log().count());
+        // SAFETY: both are of this context.
+        unsafe { cuda!(driver.event_record(signal.event, stream.handle())) }?;
+        line.marks.push_back(Mark { value, signal: Arc::new(signal), log, count });
+        self.pending.store(line.marks.len() as u64, Ordering::Release);
+        let mut outcome = Ok(());
+        line.waiting.retain(|(wanted, gate)| {
+            let open = *wanted <= value;
+            if open && outcome.is_ok() {
+                // SAFETY: a word of pinned memory that lives as long as the context.
+                outcome = unsafe {
+                    cuda!(driver.stream_write_value(stream.handle(), gate.address, gate.ticket, 0))
+                };
+            }
+            !open
+        });
+        drop(line);
+        self.recorded.notify_all();
+        outcome
+    }
+
+    /// Later work of the stream waits until the event has reached `value`.
+    pub fn wait_stream(&self, stream: &Stream, value: u64) -> Result<()> {
+        if self.reached() >= value {
+            return context::not_forked();
+        }
+        let _entered = self.context.enter()?;
+        let driver = self.context.driver();
+        let mut line = lock(&self.line);
+        let until = Instant::now() + GRACE;
+        loop {
+            self.prune(&mut line)?;
+            if self.reached() >= value {
+                return Ok(());
+            }
+            if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
+                // SAFETY: both are of this driver.
+                return unsafe {
+                    cuda!(driver.stream_wait_event(stream.handle(), mark.signal.event, 0))
+                };
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            line = self.recorded.wait_timeout(line, left).unwrap_or_else(|e| e.into_inner()).0;
+        }
+        match self.context.gates.wait(&self.context, stream.handle()) {
+            Ok(Some(gate)) => line.waiting.push((value, gate)),
+            // Where streams cannot wait for words, the caller waits for the record.
+            Ok(None) => loop {
+                line = self.recorded.wait(line).unwrap_or_else(|e| e.into_inner());
+                if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
+                    // SAFETY: as above.
+                    return unsafe {
+                        cuda!(driver.stream_wait_event(stream.handle(), mark.signal.event, 0))
+                    };
+                }
+                if self.reached() >= value {
+                    break;
+                }
+            },
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    /// Blocks the caller until the event has reached `value`.
+    pub fn wait_host(&self, value: u64) -> Result<()> {
+        if self.reached() >= value {
+            return context::not_forked();
+        }
+        let _entered = self.context.enter()?;
+        let driver = self.context.driver();
+        let mut line = lock(&self.line);
+        loop {
+            self.prune(&mut line)?;
+            if self.reached() >= value {
+                return Ok(());
+            }
+            if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
+                let signal = mark.signal.clone();
+                drop(line);
+                // SAFETY: an event of this context, which is not recorded anew while it is held.
+                unsafe { cuda!(driver.event_synchronize(signal.event)) }?;
+                line = lock(&self.line);
+                continue;
+            }
+            line = self.recorded.wait(line).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    /// The event's present value. What failed is told by those who wait.
+    pub fn query(&self) -> u64 {
+        if self.pending.load(Ordering::Acquire) > 0
+            && let Ok(_entered) = self.context.enter()
+        {
+            let _ = self.prune(&mut lock(&self.line));
+        }
+        self.reached()
+    }
+
+    /// The driver's event behind the mark that reaches `value`, to be waited for by other
+    /// libraries' streams: `wait` gets it while it is sure to be that mark's. Not called when
+    /// the value is reached.
+    pub fn with_mark(
+        &self,
+        value: u64,
+        wait: impl FnOnce(EventHandle) -> Result<()>,
+    ) -> Result<()> {
+        let _entered = self.context.enter()?;
+        let mut line = lock(&self.line);
+        self.prune(&mut line)?;
+        if self.reached() >= value {
+            return Ok(());
+        }
+        match line.marks.iter().find(|m| m.value >= value) {
+            Some(mark) => wait(mark.signal.event),
+            None => Err(Failure::invalid(format!("the event's value {value} was never recorded"))),
+        }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        let line = self.line.get_mut().unwrap_or_else(|e| e.into_inner());
+        if context::forked() {
+            // The driver's events are the parent's.
+            std::mem::take(&mut line.marks).into_iter().for_each(std::mem::forget);
+        }
+        // Whoever waits still will wait for nothing.
+        for (_, gate) in line.waiting.drain(..) {
+            // SAFETY: a word of pinned memory that lives as long as the context; the device
+            // reads it whole.
+            unsafe { gate.word.write_volatile(gate.ticket) };
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! `ultramarine.memory/1`: memory of other libraries as buffers, buffers for them, and waits for
+//! their streams and for ours.
+//!
+//! Device memory, managed memory and pinned host memory are what CUDA knows the address of. Other
+//! host memory is taken only where the device computes in it at its full speed, which are devices
+//! that share the host's memory; elsewhere a copy is better than reads across the bus.
+
+use crate::context;
+use crate::context::failure::{self, cuda};
+use crate::events::Event;
+use crate::launch::Device;
+use crate::memory::{Buffer, Release};
+use crate::streams::Stream;
+use crate::sys::driver::{self, Address, StreamHandle, attribute, code};
+use core::ffi::{c_int, c_uint, c_void};
+use std::sync::OnceLock;
+use ultramarine_abi::helper::{
+    Failure, Result, device_of, give, guard_value, handle, host_of, with_device,
+};
+use ultramarine_abi::interface::memory::{ForeignMemory, MemoryInterface, kind};
+use ultramarine_abi::{Error, Status, read_sized, write_sized};
+
+/// The interface.
+pub fn table() -> &'static MemoryInterface {
+    static TABLE: OnceLock<MemoryInterface> = OnceLock::new();
+    TABLE.get_or_init(|| MemoryInterface {
+        size: size_of::<MemoryInterface>() as u32,
+        // One table for all devices: it promises what each of them can.
+        imports: 1 << kind::DEVICE_POINTER | u32::from(share_host_memory()) << kind::HOST,
+        exports: 1 << kind::DEVICE_POINTER,
+        flags: 0,
+        import: Some(import),
+        export: Some(export),
+        wait_foreign: Some(wait_foreign),
+        native_stream: Some(native_stream),
+        signal_foreign: Some(signal_foreign),
+    })
+}
+
+/// Whether an attribute of a device is there.
+fn says(ordinal: c_int, which: c_int) -> bool {
+    let mut value = 0;
+    // SAFETY: the place is valid.
+    driver::driver().is_ok_and(|driver| unsafe {
+        (driver.device_attribute)(&mut value, which, ordinal) == code::SUCCESS && value != 0
+    })
+}
+
+/// Whether a device computes in all of the host's memory, which is its own.
+fn shares_host_memory(ordinal: c_int) -> bool {
+    says(ordinal, attribute::INTEGRATED) && says(ordinal, attribute::PAGEABLE_MEMORY_ACCESS)
+}
+
+fn share_host_memory() -> bool {
+    let (Ok(driver), mut count) = (driver::driver(), 0) else { return false };
+    // SAFETY: the place is valid.
+    let known = unsafe { (driver.device_count)(&mut count) } == code::SUCCESS;
+    known && count > 0 && (0..count).all(shares_host_memory)
+}
+
+/// `CUpointer_attribute` values.
+mod pointer {
+    use core::ffi::c_int;
+    pub const MEMORY_TYPE: c_int = 2;
+    pub const DEVICE_POINTER: c_int = 3;
+    pub const IS_MANAGED: c_int = 8;
+    pub const DEVICE_ORDINAL: c_int = 9;
+}
+
+/// `CU_MEMORYTYPE_HOST`.
+const HOST_MEMORY: c_uint = 1;
+
+/// What CUDA says of an address: `None` if it is no memory of CUDA's.
+fn ask<T: Default>(device: &Device, address: u64, which: c_int) -> Option<T> {
+    let mut value = T::default();
+    // SAFETY: the place has the size that the attribute has.
+    let result = unsafe {
+        (device.driver.pointer_attribute)((&raw mut value).cast(), which, address as Address)
+    };
+    (result == code::SUCCESS).then_some(value)
+}
+
+/// Where the device sees memory that somebody else allocated. The context is current.
+fn seen(device: &Device, address: u64, kind: u32) -> Result<u64> {
+    let ours = device.properties.ordinal;
+    let Some(memory) = ask::<c_uint>(device, address, pointer::MEMORY_TYPE) else {
+        if kind == kind::HOST && shares_host_memory(ours) {
+            return Ok(address);
+        }
+        return Err(match kind {
+            kind::HOST => Failure::unsupported(format!(
+                "host memory at {address:#x} that is not pinned: the device does not compute there. Copy it to the device"
+            )),
+            _ => Failure::invalid(format!(
+                "there is no memory of a CUDA device at {address:#x}: it was freed, or belongs to another kind of device"
+            )),
+        });
+    };
+    if memory == HOST_MEMORY {
+        // Pinned: the device may have another address for it.
+        return ask::<u64>(device, address, pointer::DEVICE_POINTER).ok_or_else(|| {
+            Failure::invalid(format!(
+                "the host memory at {address:#x} is pinned, but not mapped for the device"
+            ))
+        });
+    }
+    let managed = ask::<c_uint>(device, address, pointer::IS_MANAGED).unwrap_or(0) != 0;
+    match ask::<c_int>(device, address, pointer::DEVICE_ORDINAL) {
+        Some(theirs) if theirs != ours && !managed => Err(Failure::invalid(format!(
+            "the memory at {address:#x} is of CUDA device {theirs}, and this is device {ours}"
+        ))),
+        _ => Ok(address),
+    }
+}
+
+// The functions below are the interface's; their safety is the contract's: handles are those that
+// the backend gave, places are NULL or writable, structs say their sizes.
+
+unsafe extern "C" fn import(
+    device: *mut c_void,
+    memory: *const ForeignMemory,
+    buffer: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<Device>(device, error, |device| {
+            let nothing = || Failure::invalid("there is no memory to import");
+            let block: ForeignMemory = read_sized(memory).ok_or_else(nothing)?;
+            if block.kind != kind::DEVICE_POINTER && block.kind != kind::HOST {
+                return Err(Failure::unsupported(format!(
+                    "memory of kind {}: this backend takes device pointers",
+                    block.kind
+                )));
+            }
+            if block.handle == 0 || block.bytes == 0 || buffer.is_null() {
+                return Err(nothing());
+            }
+            if block.ready != 0 {
+                return Err(Failure::unsupported(
+                    "memory that is ready later: wait for its stream by wait_foreign",
+                ));
+            }
+            let _entered = device.enter()?;
+            let first = block.handle.checked_add(block.offset).ok_or_else(nothing)?;
+            let address = seen(device, first, block.kind)?;
+            let release = Release::new(block.release, block.context);
+            give(buffer, Buffer::foreign(address, block.bytes, release))
+        })
+    }
+}
+
+unsafe extern "C" fn export(
+    device: *mut c_void,
+    buffer: *mut c_void,
+    kind: u32,
+    memory: *mut ForeignMemory,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<Device>(device, error, |_| {
+            context::not_forked()?;
+            if kind != kind::DEVICE_POINTER {
+                return Err(Failure::unsupported(format!(
+                    "buffers as memory of kind {kind}: this backend gives device pointers"
+                )));
+            }
+            let buffer: &Buffer = handle(buffer, "the buffer")?;
+            let told = ForeignMemory {
+                size: size_of::<ForeignMemory>() as u32,
+                kind,
+                flags: 0,
+                reserved: 0,
+                handle: buffer.address(),
+                offset: 0,
+                bytes: buffer.bytes(),
+                release: None,
+                context: std::ptr::null_mut(),
+                ready: 0,
+            };
+            match write_sized(memory, &told) {
+                true => Ok(()),
+                false => Err(Failure::invalid("no place for the memory's description")),
+            }
+        })
+    }
+}
+
+unsafe extern "C" fn native_stream(device: *mut c_void, stream: *mut c_void) -> u64 {
+    // SAFETY: the contract's.
+    let (host, found, stream) = unsafe {
+        (host_of::<Device>(device), device_of::<Device>(device), stream.cast::<Stream>().as_ref())
+    };
+    let Some(device) = found else { return 0 };
+    guard_value(host.as_ref(), 0, || stream.unwrap_or(&device.default_stream).handle() as u64)
+}
+
+/// `CU_STREAM_LEGACY`.
+const LEGACY: u64 = 1;
+
+/// Somebody else's stream: one of the device's context, or a number that DLPack gives a meaning
+/// to, which are the driver's own names (`CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`). The context
+/// is current.
+fn foreign_stream(device: &Device, foreign: u64) -> Result<StreamHandle> {
+    if foreign == 0 {
+        return Err(Failure::invalid(
+            "stream 0 is ambiguous: 1 is the legacy default stream, 2 the one of each thread",
+        ));
+    }
+    let (driver, stream) = (device.driver, foreign as StreamHandle);
+    let (mut theirs, mut capturing) = (std::ptr::null_mut(), 0);
+    // SAFETY: the places are valid; the stream is what the contract says.
+    let known = unsafe { (driver.stream_context)(stream, &mut theirs) };
+    if known != code::SUCCESS || theirs != device.context.handle() {
+        return Err(Failure::invalid(format!(
+            "{foreign:#x} is no stream of CUDA device {}, or not of its primary context",
+            device.properties.ordinal
+        )));
+    }
+    // SAFETY: as above.
+    let asked = unsafe { (driver.stream_capturing)(stream, &mut capturing) };
+    failure::check(driver, "cuStreamIsCapturing", asked)?;
+    match capturing {
+        0 => Ok(stream),
+        _ => Err(Failure::unsupported(
+            "the stream is being captured into a CUDA graph: exchange arrays before or after that",
+        )),
+    }
+}
+
+unsafe extern "C" fn wait_foreign(
+    device: *mut c_void,
+    stream: *mut c_void,
+    foreign: u64,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<Device>(device, error, |device| {
+            let _entered = device.enter()?;
+            let ours = stream.cast::<Stream>().as_ref().unwrap_or(&device.default_stream);
+            // As a native handle, which tables of DLPack's exchange API give, 0 is the legacy
+            // default stream.
+            let theirs = foreign_stream(device, if foreign == 0 { LEGACY } else { foreign })?;
+            if theirs == ours.handle() {
+                return Ok(());
+            }
+            let (driver, event) = (device.driver, device.context.take_event()?);
+            let waits = cuda!(driver.event_record(event, theirs))
+                .and_then(|()| cuda!(driver.stream_wait_event(ours.handle(), event, 0)));
+            // What waits for it waits for what it was recorded behind, whatever comes later.
+            device.context.give_event(event);
+            waits
+        })
+    }
+}
+
+unsafe extern "C" fn signal_foreign(
+    device: *mut c_void,
+    foreign: u64,
+    event: *mut c_void,
+    value: u64,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<Device>(device, error, |device| {
+            let _entered = device.enter()?;
+            let theirs = foreign_stream(device, foreign)?;
+            let (event, driver): (&Event, _) = (handle(event, "the event")?, device.driver);
+            event.with_mark(value, |mark| cuda!(driver.stream_wait_event(theirs, mark, 0)))
+        })
+    }
+}

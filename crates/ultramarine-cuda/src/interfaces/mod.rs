@@ -1,0 +1,33 @@
+//! The optional interfaces, by their ids.
+
+mod fused;
+mod library_report;
+mod memory;
+mod peer;
+mod profile;
+mod statistics;
+mod stream_memory;
+mod user_kernel;
+
+use core::ffi::CStr;
+use ultramarine_abi::helper::InterfaceRef;
+use ultramarine_abi::interface;
+
+/// The table of an interface.
+pub fn find(id: &CStr) -> Option<InterfaceRef> {
+    match id {
+        _ if id == ultramarine_abi::fused::INTERFACE => fused::interface(),
+        _ if id == interface::memory::INTERFACE => Some(InterfaceRef::memory(memory::table())),
+        _ if id == interface::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
+        _ if id == interface::peer::INTERFACE => Some(InterfaceRef::peer(&peer::TABLE)),
+        _ if id == interface::profile::INTERFACE => Some(InterfaceRef::profile(&profile::TABLE)),
+        _ if id == interface::statistics::INTERFACE => {
+            Some(InterfaceRef::statistics(&statistics::TABLE))
+        }
+        _ if id == interface::stream_memory::INTERFACE => {
+            Some(InterfaceRef::stream_memory(&stream_memory::TABLE))
+        }
+        _ if id == interface::about::INTERFACE => Some(InterfaceRef::about(&library_report::TABLE)),
+        _ => None,
+    }
+}

@@ -1,0 +1,112 @@
+//! `ultramarine.peer/1`: copies between buffers of two devices, or of one, without the host.
+
+use crate::context::failure::cuda;
+use crate::context::lock;
+use crate::launch::Device;
+use crate::memory::Buffer;
+use crate::streams::Stream;
+use crate::sys::driver::code;
+use core::ffi::c_void;
+use std::sync::Mutex;
+use ultramarine_abi::helper::{Failure, Result, handle, with_device};
+use ultramarine_abi::interface::peer::PeerInterface;
+use ultramarine_abi::{Error, Status};
+
+/// The interface.
+pub static TABLE: PeerInterface =
+    PeerInterface { size: size_of::<PeerInterface>() as u32, flags: 0, copy: Some(copy) };
+
+/// Lets the target's context reach the source's memory, where the devices can: copies then go
+/// from one to the other. Else the driver takes them through the host. The target's context is
+/// current.
+fn reach(target: &Device, source: &Device) {
+    /// Pairs of contexts that were seen to.
+    static SEEN: Mutex<Vec<[usize; 2]>> = Mutex::new(Vec::new());
+    let pair = [target.context.handle() as usize, source.context.handle() as usize];
+    let mut seen = lock(&SEEN);
+    if seen.contains(&pair) {
+        return;
+    }
+    seen.push(pair);
+    let (driver, mut can) = (target.driver, 0);
+    // SAFETY: the place is valid; the context is current, and the other one is retained.
+    unsafe {
+        let (to, from) = (target.properties.ordinal, source.properties.ordinal);
+        let asked = (driver.can_access_peer)(&mut can, to, from);
+        if asked == code::SUCCESS && can != 0 {
+            // Another library may have done so; where it fails, copies take the longer way.
+            (driver.enable_peer)(source.context.handle(), 0);
+        }
+    }
+}
+
+/// The interface's function; its safety is the contract's.
+#[allow(clippy::too_many_arguments, reason = "the contract has it so")]
+unsafe extern "C" fn copy(
+    target_device: *mut c_void,
+    stream: *mut c_void,
+    target: *mut c_void,
+    target_offset: u64,
+    source_device: *mut c_void,
+    source: *mut c_void,
+    source_offset: u64,
+    bytes: u64,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's: the handles are of their devices, which are open.
+    unsafe {
+        with_device::<Device>(target_device, error, |to| {
+            let from = ultramarine_abi::helper::device_of::<Device>(source_device)
+                .ok_or_else(|| Failure::invalid("the source's device is NULL"))?;
+            let stream = stream.cast::<Stream>().as_ref().unwrap_or(&to.default_stream);
+            let (target, source): (&Buffer, &Buffer) =
+                (handle(target, "the target")?, handle(source, "the source")?);
+            copy_between(
+                to,
+                stream,
+                target.part(target_offset, length(bytes)?)?,
+                from,
+                source,
+                source_offset,
+                bytes,
+            )
+        })
+    }
+}
+
+fn length(bytes: u64) -> Result<usize> {
+    usize::try_from(bytes).map_err(|_| Failure::invalid("more bytes than there are addresses"))
+}
+
+fn copy_between(
+    to: &Device,
+    stream: &Stream,
+    target: u64,
+    from: &Device,
+    source: &Buffer,
+    offset: u64,
+    bytes: u64,
+) -> Result<()> {
+    let (driver, bytes) = (to.driver, length(bytes)?);
+    let source = source.part(offset, bytes)?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    let _entered = to.enter()?;
+    if to.properties.ordinal == from.properties.ordinal {
+        // SAFETY: both ranges are inside of their buffers.
+        return unsafe { cuda!(driver.copy_within(target, source, bytes, stream.handle())) };
+    }
+    reach(to, from);
+    // SAFETY: as above; the contexts are retained by the devices.
+    unsafe {
+        cuda!(driver.copy_peer(
+            target,
+            to.context.handle(),
+            source,
+            from.context.handle(),
+            bytes,
+            stream.handle(),
+        ))
+    }
+}

@@ -1,0 +1,64 @@
+//! An open device: its context and its resources.
+
+use crate::context::{Context, DeviceProperties, Entered};
+use crate::memory::Allocator;
+use crate::program::Programs;
+use crate::streams::{Staging, Stream};
+use crate::sys::driver::{self, Driver};
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+use ultramarine_abi::helper::{Host, Result};
+
+/// An open device.
+pub struct Device {
+    /// The host's functions.
+    pub host: Host,
+    /// The driver's functions.
+    pub driver: &'static Driver,
+    /// What the driver says of it.
+    pub properties: DeviceProperties,
+    /// Kernels.
+    pub programs: Programs,
+    /// A library that an operation opens at its first use, of the operation's own type.
+    pub library: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// For what comes without a stream.
+    pub default_stream: Stream,
+    /// Pinned memory for copies.
+    pub staging: Staging,
+    /// Memory.
+    pub allocator: Arc<Allocator>,
+    /// Last, because all above need it to be dropped.
+    pub context: Arc<Context>,
+}
+
+impl Device {
+    /// Opens a device: its primary context is retained.
+    pub fn open(host: Host, properties: DeviceProperties) -> Result<Self> {
+        let driver = driver::driver()?;
+        let context = Arc::new(Context::retain(driver, properties.ordinal)?);
+        let allocator = Arc::new(Allocator::new(context.clone(), &properties));
+        let default_stream = Stream::new(context.clone(), allocator.clone())?;
+        Ok(Self {
+            host,
+            driver,
+            programs: Programs::new(host, context.clone(), allocator.clone(), &properties),
+            library: OnceLock::new(),
+            default_stream,
+            staging: Staging::new(host, context.clone()),
+            allocator,
+            properties,
+            context,
+        })
+    }
+
+    /// Makes the device's context the thread's for as long as the result lives.
+    #[inline]
+    pub fn enter(&self) -> Result<Entered> {
+        self.context.enter()
+    }
+
+    /// The stream, or the device's own where none is given.
+    pub fn stream_or_default<'a>(&'a self, stream: Option<&'a Stream>) -> &'a Stream {
+        stream.unwrap_or(&self.default_stream)
+    }
+}

@@ -1,0 +1,110 @@
+//! From a request to a launch: devices, plans, tensors as kernels address them, grids.
+
+mod device;
+pub mod dtype;
+mod job;
+mod plan;
+mod rank_variants;
+mod view;
+mod walk;
+
+pub use device::Device;
+pub use dtype::Dtype;
+pub use job::Job;
+pub use plan::{Ask, Desc, Plan, Work};
+pub use rank_variants::ByRoom;
+pub use view::{View, row_major};
+pub use walk::{Axes, MAX_AXES, ROOMS, room};
+
+use crate::context::failure::cuda;
+use crate::program::Kernel;
+use core::ffi::c_void;
+use ultramarine_abi::helper::{Failure, Result};
+
+/// Threads of a block in kernels that have no reason for another number.
+pub const BLOCK: u32 = 256;
+
+/// Blocks and threads of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    /// Blocks in x, y, z.
+    pub blocks: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub threads: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+}
+
+impl Grid {
+    /// One-dimensional.
+    pub fn line(blocks: u32, threads: u32) -> Self {
+        Self { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 }
+    }
+
+    /// For a kernel whose threads go on by the grid's size until `items` are done, `each` at a
+    /// time: enough blocks to fill the device a few times over, no more than there is work for.
+    pub fn over(device: &Device, items: u64, each: u64) -> Self {
+        let blocks = items.div_ceil(each.max(1)).div_ceil(u64::from(BLOCK)).max(1);
+        let full = 16 * device.properties.parallelism() / u64::from(BLOCK);
+        Self::line(blocks.min(full.max(1)) as u32, BLOCK)
+    }
+
+    /// For a kernel that does one block's work and looks at `blockIdx.x` alone. `None`: more
+    /// blocks than a grid has.
+    pub fn exactly(blocks: u64, threads: u32) -> Result<Self> {
+        match i32::try_from(blocks) {
+            Ok(blocks) => Ok(Self::line(blocks as u32, threads)),
+            Err(_) => Err(Failure::new(format!("{blocks} blocks are more than a grid has"))),
+        }
+    }
+
+    /// With dynamic shared memory.
+    pub fn with_shared(self, bytes: u32) -> Self {
+        Self { shared: bytes, ..self }
+    }
+}
+
+/// Enqueues a kernel; `arguments` are the addresses of its parameters' values.
+///
+/// # Safety
+/// The arguments are what the kernel's parameters are, in number and size, and what it does with
+/// them stays inside of the memory that it is given.
+pub unsafe fn enqueue(
+    job: &Job<'_>,
+    kernel: &Kernel,
+    grid: Grid,
+    arguments: &mut [*mut c_void],
+) -> Result<()> {
+    let driver = job.device.driver;
+    let ([bx, by, bz], [tx, ty, tz]) = (grid.blocks, grid.threads);
+    let extra = std::ptr::null_mut();
+    // SAFETY: by this function's contract.
+    unsafe {
+        cuda!(driver.launch_kernel(
+            kernel.handle(),
+            bx,
+            by,
+            bz,
+            tx,
+            ty,
+            tz,
+            grid.shared,
+            job.queue(),
+            arguments.as_mut_ptr(),
+            extra,
+        ))
+    }
+}
+
+/// `launch!(job, kernel, grid; a, b, c)`: enqueues a kernel with the values of places `a`, `b`
+/// and `c` as its parameters. A `Vec` or slice of words is a struct passed by value: write
+/// `words[..]` for it.
+macro_rules! launch {
+    ($job:expr, $kernel:expr, $grid:expr; $($argument:expr),* $(,)?) => {{
+        let mut arguments = [$((&raw const $argument).cast_mut().cast::<core::ffi::c_void>()),*];
+        // SAFETY: the kernels of this crate are called with the parameters that they declare;
+        // walks stay inside of the tensors that they were made of.
+        unsafe { $crate::launch::enqueue($job, $kernel, $grid, &mut arguments) }
+    }};
+}
+pub(crate) use launch;

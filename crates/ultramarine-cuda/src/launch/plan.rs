@@ -1,0 +1,142 @@
+//! Requests decoded, and what is made of them.
+
+use super::{Device, Dtype, Job};
+use crate::streams::Stream;
+use std::sync::Arc;
+use ultramarine_abi::helper::{CommandRef, Failure, Plain, Request, Result};
+use ultramarine_abi::{MAX_NDIM, TensorDesc, layout, schema};
+
+/// What `prepare` knows of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Desc {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Rank.
+    pub ndim: usize,
+    /// Row-major without gaps; else it may have any strides.
+    pub contiguous: bool,
+}
+
+impl Desc {
+    /// Decodes a description.
+    pub fn of(desc: &TensorDesc) -> Result<Self> {
+        let dtype = Dtype::of(desc.dtype).ok_or_else(|| {
+            Failure::unsupported(format!("dtype {:?} is unknown here", desc.dtype))
+        })?;
+        let ndim = usize::try_from(desc.ndim).ok().filter(|n| *n <= MAX_NDIM);
+        let ndim =
+            ndim.ok_or_else(|| Failure::invalid(format!("a tensor of rank {}", desc.ndim)))?;
+        Ok(Self { dtype, ndim, contiguous: desc.layout == layout::CONTIGUOUS })
+    }
+}
+
+/// A request of `prepare`.
+pub struct Ask<'a> {
+    /// The device, whose context is current.
+    pub device: &'a Device,
+    /// A constant of [`schema::op`].
+    pub op: schema::OpId,
+    /// Inputs.
+    pub inputs: Vec<Desc>,
+    /// Outputs.
+    pub outputs: Vec<Desc>,
+    request: &'a Request<'a>,
+}
+
+impl<'a> Ask<'a> {
+    /// Decodes a request.
+    pub fn of(device: &'a Device, request: &'a Request<'a>) -> Result<Self> {
+        let decode = |list: &[TensorDesc]| list.iter().map(Desc::of).collect::<Result<Vec<_>>>();
+        let (inputs, outputs) = (decode(&request.inputs)?, decode(&request.outputs)?);
+        Ok(Self { device, op: request.op, inputs, outputs, request })
+    }
+
+    /// The request of an op without attributes that is a part of this one.
+    pub fn part(&self, op: schema::OpId, inputs: Vec<Desc>, outputs: Vec<Desc>) -> Self {
+        Self { op, inputs, outputs, ..*self }
+    }
+
+    /// The op's attributes.
+    pub fn attributes<A: Plain>(&self) -> Result<A> {
+        self.request.attributes()
+    }
+
+    /// Input `i`.
+    pub fn input(&self, i: usize) -> Result<Desc> {
+        let found = self.inputs.get(i).copied();
+        found.ok_or_else(|| Failure::invalid(format!("a request without input {i}")))
+    }
+
+    /// Output `i`.
+    pub fn output(&self, i: usize) -> Result<Desc> {
+        let found = self.outputs.get(i).copied();
+        found.ok_or_else(|| Failure::invalid(format!("a request without output {i}")))
+    }
+
+    /// That there are so many inputs, each of the rank of output 0.
+    pub fn elementwise(&self, inputs: usize) -> Result<()> {
+        let rank = self.output(0)?.ndim;
+        match self.inputs.len() == inputs && self.inputs.iter().all(|d| d.ndim == rank) {
+            true => Ok(()),
+            false => Err(Failure::invalid(format!(
+                "{} inputs of ranks {:?}, expected {inputs} of the output's rank {rank}",
+                self.inputs.len(),
+                self.inputs.iter().map(|d| d.ndim).collect::<Vec<_>>()
+            ))),
+        }
+    }
+}
+
+/// What a plan does.
+pub trait Work: Send + Sync {
+    /// Bytes of workspace for a command.
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        let _ = job;
+        Ok(0)
+    }
+
+    /// Enqueues a command.
+    fn run(&self, job: &Job<'_>) -> Result<()>;
+}
+
+/// A prepared op.
+pub struct Plan {
+    name: Arc<str>,
+    work: Box<dyn Work>,
+}
+
+impl Plan {
+    /// A plan that people know by that name.
+    pub fn new(name: String, work: Box<dyn Work>) -> Self {
+        Self { name: name.into(), work }
+    }
+
+    /// What people know it by.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Bytes of workspace for a command.
+    pub fn workspace(&self, device: &Device, command: &CommandRef<'_, Device>) -> u64 {
+        // What is wrong with a command is said when it is submitted.
+        Job::of(device, None, command).and_then(|job| self.work.workspace(&job)).unwrap_or(0)
+    }
+
+    /// Enqueues a command. The context is current.
+    pub fn run(
+        &self,
+        device: &Device,
+        stream: &Stream,
+        command: &CommandRef<'_, Device>,
+    ) -> Result<()> {
+        let job = Job::of(device, Some(stream), command)?;
+        stream.log().push(&self.name);
+        self.work.run(&job).map_err(|failure| match device.context.usable() {
+            Ok(()) => {
+                Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) }
+            }
+            // The fault is another's.
+            Err(lost) => lost,
+        })
+    }
+}

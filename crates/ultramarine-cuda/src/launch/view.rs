@@ -1,0 +1,82 @@
+//! Tensors of commands as kernels address them.
+
+use super::{Device, Dtype};
+use ultramarine_abi::helper::{Failure, Result, TensorRef};
+
+/// A tensor: the address of its first element, its shape and strides in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// Address on the device of the first element.
+    pub address: u64,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Sizes; none is 0.
+    pub shape: &'a [i64],
+    /// Strides in elements; any sign, 0 for broadcast.
+    pub strides: &'a [i64],
+}
+
+impl<'a> View<'a> {
+    /// The view of a command's tensor.
+    pub fn of(tensor: &TensorRef<'a, Device>) -> Result<Self> {
+        let buffer = tensor.buffer().ok_or_else(|| Failure::invalid("a tensor without buffer"))?;
+        let dtype = Dtype::of(tensor.dtype())
+            .ok_or_else(|| Failure::invalid("a tensor of a dtype that is unknown here"))?;
+        let address = buffer.address().wrapping_add(tensor.byte_offset());
+        if !address.is_multiple_of(dtype.bytes()) {
+            // A load there would be the end of the context.
+            return Err(Failure::invalid(format!(
+                "a tensor of {} at {address:#x}, which is no multiple of its {} bytes",
+                dtype.name(),
+                dtype.bytes()
+            )));
+        }
+        Ok(Self { address, dtype, shape: tensor.shape(), strides: tensor.strides() })
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> u64 {
+        self.shape.iter().map(|n| *n as u64).product()
+    }
+
+    /// Whether there are none; the host sends no such tensors.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the elements.
+    pub fn bytes(&self) -> u64 {
+        self.len() * self.dtype.bytes()
+    }
+
+    /// Row-major without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        let mut step = 1;
+        for (n, stride) in self.shape.iter().zip(self.strides).rev() {
+            if *n != 1 && *stride != step {
+                return false;
+            }
+            step *= n;
+        }
+        true
+    }
+
+    /// One element for all places.
+    pub fn is_scalar(&self) -> bool {
+        self.shape.iter().zip(self.strides).all(|(n, stride)| *n == 1 || *stride == 0)
+    }
+
+    /// Whether the first element lies at a multiple of so many bytes.
+    pub fn is_aligned(&self, bytes: u64) -> bool {
+        self.address.is_multiple_of(bytes)
+    }
+}
+
+/// Strides of a row-major tensor.
+pub fn row_major(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1; shape.len()];
+    for i in (1..shape.len()).rev() {
+        strides[i - 1] = strides[i] * shape[i];
+    }
+    strides
+}

@@ -1,0 +1,110 @@
+//! How kernels walk tensors of one shape together: axes that lie together are joined.
+
+use super::View;
+
+/// Most axes, as the contract has it.
+pub const MAX_AXES: usize = ultramarine_abi::MAX_NDIM;
+
+/// The joined axes of `K` tensors: sizes, and a stride in elements for each tensor.
+#[derive(Clone, Debug)]
+pub struct Axes<const K: usize> {
+    /// Number of axes; may be 0, for one element.
+    pub count: usize,
+    /// Sizes, the outermost axis first.
+    pub size: [i64; MAX_AXES],
+    /// Strides in elements, by tensor.
+    pub stride: [[i64; MAX_AXES]; K],
+}
+
+impl<const K: usize> Axes<K> {
+    /// The axes of tensors of one shape.
+    pub fn of(views: [&View<'_>; K]) -> Self {
+        let strides = views.map(|v| v.strides);
+        Self::join(views[0].shape, strides)
+    }
+
+    /// Joins what lies together in all tensors, and drops axes of size 1.
+    pub fn join(shape: &[i64], strides: [&[i64]; K]) -> Self {
+        let mut axes = Self { count: 0, size: [1; MAX_AXES], stride: [[0; MAX_AXES]; K] };
+        for (d, size) in shape.iter().copied().enumerate() {
+            if size == 1 {
+                continue;
+            }
+            let last = axes.count.wrapping_sub(1);
+            let joins = axes.count > 0
+                && (0..K).all(|k| axes.stride[k][last] == strides[k][d].wrapping_mul(size));
+            let at = if joins { last } else { axes.count };
+            axes.size[at] = if joins { axes.size[at] * size } else { size };
+            for (kept, given) in axes.stride.iter_mut().zip(strides) {
+                kept[at] = given[d];
+            }
+            axes.count = at + 1;
+        }
+        axes
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> u64 {
+        self.size[..self.count].iter().map(|n| *n as u64).product()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether tensor `k` is row-major without gaps over these axes.
+    pub fn is_contiguous(&self, k: usize) -> bool {
+        match self.count {
+            0 => true,
+            1 => self.stride[k][0] == 1,
+            _ => false,
+        }
+    }
+
+    /// Whether tensor `k` has one element for all places.
+    pub fn is_scalar(&self, k: usize) -> bool {
+        self.stride[k][..self.count].iter().all(|s| *s == 0)
+    }
+
+    /// Whether 32-bit signed arithmetic reaches every element of every tensor, and counts
+    /// them all, with room for a grid's stride.
+    pub fn is_small(&self) -> bool {
+        const MOST: i64 = 1 << 30;
+        let reach = |k: usize| -> i64 {
+            let steps = self.size[..self.count].iter().zip(&self.stride[k]);
+            steps
+                .map(|(n, s)| (n - 1).saturating_mul(s.saturating_abs()))
+                .fold(0, i64::saturating_add)
+        };
+        self.len() <= MOST as u64 && (0..K).all(|k| reach(k) <= MOST)
+    }
+
+    /// The kernels' parameter: `Walk<K, N>` of `walk.cuh` with `N` axes, or the smallest of
+    /// [`ROOMS`] that holds them.
+    pub fn parameter(&self) -> (Vec<u64>, usize) {
+        let room = room(self.count);
+        let words = self.parameter_in(room);
+        (words, room)
+    }
+
+    /// The kernels' parameter with room for so many axes, of which there are no more.
+    pub fn parameter_in(&self, room: usize) -> Vec<u64> {
+        let mut words = Vec::with_capacity(2 + room * (K + 1));
+        words.push(self.len());
+        words.push(self.count as u64);
+        words.extend((0..room).map(|i| self.size[i] as u64));
+        for k in 0..K {
+            words.extend((0..room).map(|i| self.stride[k][i] as u64));
+        }
+        words
+    }
+}
+
+/// Numbers of axes that kernels are compiled for. The last loops over as many as there are.
+pub const ROOMS: [usize; 5] = [1, 2, 3, 4, MAX_AXES];
+
+/// The smallest of [`ROOMS`] for so many axes.
+pub fn room(axes: usize) -> usize {
+    ROOMS.into_iter().find(|room| *room >= axes).unwrap_or(MAX_AXES)
+}

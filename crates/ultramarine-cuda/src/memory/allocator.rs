@@ -1,0 +1,411 @@
+//! Device memory, kept for reuse: blocks of the driver's, cut and joined by the `pool`.
+//!
+//! The host frees a buffer when no stream uses it any more, or in the order of the only stream
+//! that does. What is kept goes back to the driver when a limit or a lack of memory asks for it.
+//!
+//! `ULTRAMARINE_CUDA_MEMORY_CACHE=0` has every buffer be an allocation of the driver's, for tools that
+//! watch those.
+
+use super::pool::{Counts, Pool, block_for, rounded};
+use super::{Buffer, PieceId, StreamId};
+use crate::context::failure;
+use crate::context::{Context, DeviceProperties, lock};
+use crate::sys::driver::{EventHandle, StreamHandle, code};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::status;
+
+/// Every buffer begins at a multiple of so many bytes.
+pub const ALIGNMENT: u64 = 256;
+
+/// A limit that nobody has set.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// The memory of one device.
+pub struct Allocator {
+    context: Arc<Context>,
+    device: String,
+    /// Whether buffers are cut from blocks.
+    caching: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    pool: Pool,
+    /// Allocations of the driver's that are one buffer each, and counts of those.
+    single: Counts,
+    memory_limit: u64,
+    cache_limit: u64,
+    /// Streams in whose order something may be freed.
+    streams: HashMap<StreamId, Tail>,
+    next_stream: StreamId,
+    stamp: u64,
+}
+
+/// How far a stream is known to be.
+struct Tail {
+    handle: StreamHandle,
+    /// The stamp of what was freed last in its order.
+    freed: u64,
+    /// Recorded in the stream behind what has that stamp or a lower one.
+    mark: Option<(EventHandle, u64)>,
+    /// All up to this stamp has been passed.
+    passed: u64,
+}
+
+// SAFETY: the driver's streams and events may be used from any thread.
+unsafe impl Send for State {}
+
+/// Bytes, as statistics tell them.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // they are what they are called
+pub struct Told {
+    pub active: u64,
+    pub peak: u64,
+    pub cache: u64,
+    pub total: u64,
+    pub free: u64,
+}
+
+impl Allocator {
+    /// The memory of a device.
+    pub fn new(context: Arc<Context>, properties: &DeviceProperties) -> Self {
+        let caching =
+            !std::env::var("ULTRAMARINE_CUDA_MEMORY_CACHE").is_ok_and(|value| value.trim() == "0");
+        let state = State {
+            pool: Pool::default(),
+            single: Counts::default(),
+            memory_limit: UNLIMITED,
+            cache_limit: UNLIMITED,
+            streams: HashMap::new(),
+            next_stream: 1,
+            stamp: 0,
+        };
+        Self { context, device: properties.name.clone(), caching, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// A buffer of at least that many bytes.
+    pub fn alloc(this: &Arc<Self>, bytes: u64) -> Result<Buffer> {
+        this.alloc_for(0, bytes)
+    }
+
+    /// A buffer for work of one stream, which may use what was freed in its order.
+    pub fn alloc_for(self: &Arc<Self>, stream: StreamId, bytes: u64) -> Result<Buffer> {
+        self.context.usable()?;
+        let mut state = self.lock();
+        let Some(size) = rounded(bytes) else { return Err(self.refusal(&state, bytes, None)) };
+        let active = state.pool.counts().active + state.single.active;
+        if active.checked_add(size).is_none_or(|sum| sum > state.memory_limit) {
+            return Err(self.refusal(&state, bytes, None));
+        }
+        if !self.caching {
+            let address = self.take(&mut state, size, &[size])?.0;
+            state.single.active += size;
+            state.single.held += size;
+            state.note_peak();
+            return Ok(Buffer::single(address, bytes, self.clone()));
+        }
+        if let Some((piece, address)) = state.pool.take(size, stream) {
+            state.note_peak();
+            return Ok(Buffer::pooled(address, bytes, piece, self.clone()));
+        }
+        let _entered = self.context.enter()?;
+        if !(self.harvest(&mut state) && state.pool.has_room(size, stream)) {
+            let (best, least) = block_for(size).ok_or_else(|| self.refusal(&state, bytes, None))?;
+            let (address, block) = match best == least {
+                true => self.take(&mut state, bytes, &[best])?,
+                false => self.take(&mut state, bytes, &[best, least])?,
+            };
+            state.pool.grow(address, block, size);
+        }
+        let (piece, address) =
+            state.pool.take(size, stream).ok_or_else(|| Failure::out_of_memory(bytes))?;
+        state.note_peak();
+        Ok(Buffer::pooled(address, bytes, piece, self.clone()))
+    }
+
+    /// Memory of the driver's: of the first of `sizes` that is to be had, with what is kept given
+    /// up as the limits and the driver ask for it. Returns the address and the size.
+    fn take(&self, state: &mut State, bytes: u64, sizes: &[u64]) -> Result<(u64, u64)> {
+        let _entered = self.context.enter()?;
+        // What is held stays below the limit as far as giving up what is kept can do it.
+        let first = sizes.first().copied().unwrap_or(bytes);
+        let held = state.pool.counts().held + state.single.held;
+        let beyond = held.saturating_add(first).saturating_sub(state.memory_limit);
+        if beyond > 0 {
+            self.release(state, beyond);
+        }
+        let mut said = None;
+        for attempt in 0..2 {
+            if attempt == 1 {
+                // What others may need again is worth less than this. What is under way the host
+                // waits for, and asks again.
+                self.harvest(state);
+                self.release(state, u64::MAX);
+            }
+            for &size in sizes {
+                match self.call_driver(size) {
+                    Ok(address) => return Ok((address, size)),
+                    Err(failure) if failure.code == status::OUT_OF_MEMORY => said = Some(failure),
+                    Err(failure) => return Err(failure),
+                }
+            }
+        }
+        Err(self.refusal(state, bytes, said))
+    }
+
+    fn call_driver(&self, bytes: u64) -> Result<u64> {
+        let driver = self.context.driver();
+        let size = usize::try_from(bytes).map_err(|_| Failure::out_of_memory(bytes))?;
+        let mut address = 0;
+        // SAFETY: the place is valid; the context is current.
+        let result = unsafe { (driver.memory_alloc)(&mut address, size) };
+        failure::check(driver, "cuMemAlloc", result)?;
+        Ok(address)
+    }
+
+    /// Gives blocks of so many bytes back to the driver, if there are. The context is current.
+    fn release(&self, state: &mut State, want: u64) {
+        for address in state.pool.release(want) {
+            // SAFETY: allocated once, freed once; every piece of it is free.
+            unsafe { (self.context.driver().memory_free)(address) };
+        }
+    }
+
+    /// Looks which streams have passed what was freed in their order; whether any had. The
+    /// context is current.
+    fn harvest(&self, state: &mut State) -> bool {
+        let driver = self.context.driver();
+        let mut any = false;
+        let State { streams, pool, .. } = state;
+        for (id, tail) in streams.iter_mut().filter(|(_, t)| t.freed > t.passed) {
+            // SAFETY: a stream of this context.
+            if unsafe { (driver.stream_query)(tail.handle) } == code::SUCCESS {
+                pool.passed(*id, tail.freed);
+                tail.passed = tail.freed;
+                if let Some((event, _)) = tail.mark.take() {
+                    self.context.give_event(event);
+                }
+                any = true;
+                continue;
+            }
+            if tail.mark.is_none()
+                && let Ok(event) = self.context.take_event()
+            {
+                // SAFETY: both are of this context.
+                match unsafe { (driver.event_record)(event, tail.handle) } {
+                    code::SUCCESS => tail.mark = Some((event, tail.freed)),
+                    _ => self.context.give_event(event),
+                }
+            }
+            let Some((event, stamp)) = tail.mark else { continue };
+            // SAFETY: an event of this context.
+            if unsafe { (driver.event_query)(event) } == code::SUCCESS {
+                self.context.give_event(event);
+                pool.passed(*id, stamp);
+                (tail.mark, tail.passed) = (None, tail.passed.max(stamp));
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// A buffer's memory is free: for all, or in the order of a stream.
+    pub(super) fn give(&self, piece: PieceId, owner: StreamId) {
+        let mut state = self.lock();
+        let mut stamp = 0;
+        if owner != 0 {
+            state.stamp += 1;
+            stamp = state.stamp;
+            match state.streams.get_mut(&owner) {
+                Some(tail) => tail.freed = stamp,
+                // Its stream has drained.
+                None => return state.pool.give(piece, 0, 0),
+            }
+        }
+        state.pool.give(piece, owner, stamp);
+        let kept = state.pool.counts().kept;
+        if kept > state.cache_limit
+            && let Ok(_entered) = self.context.enter()
+        {
+            if state.pool.has_stamped() {
+                self.harvest(&mut state);
+            }
+            let beyond = kept - state.cache_limit;
+            self.release(&mut state, beyond);
+        }
+    }
+
+    /// An allocation of the driver's that was one buffer is free.
+    pub(super) fn give_single(&self, address: u64, bytes: u64) {
+        let size = rounded(bytes).unwrap_or(bytes);
+        if let Ok(_entered) = self.context.enter() {
+            // SAFETY: allocated once, freed once; the host says that no stream uses it.
+            unsafe { (self.context.driver().memory_free)(address) };
+        }
+        let mut state = self.lock();
+        state.single.active = state.single.active.saturating_sub(size);
+        state.single.held = state.single.held.saturating_sub(size);
+    }
+
+    /// A stream in whose order memory may be freed.
+    pub fn stream_begins(&self, handle: StreamHandle) -> StreamId {
+        let mut state = self.lock();
+        let id = state.next_stream;
+        state.next_stream = id.wrapping_add(1).max(1);
+        state.streams.insert(id, Tail { handle, freed: 0, mark: None, passed: 0 });
+        id
+    }
+
+    /// It has drained and is about to be destroyed.
+    pub fn stream_ends(&self, id: StreamId) {
+        let mut state = self.lock();
+        if let Some(tail) = state.streams.remove(&id) {
+            state.pool.passed(id, u64::MAX);
+            if let Some((event, _)) = tail.mark {
+                self.context.give_event(event);
+            }
+        }
+    }
+
+    /// Why there is no memory, with what would do.
+    #[cold]
+    fn refusal(&self, state: &State, bytes: u64, driver: Option<Failure>) -> Failure {
+        let counts = state.pool.counts();
+        let (active, held) = (counts.active + state.single.active, counts.held + state.single.held);
+        let (free, total) = self.device_memory();
+        let asked = format!("no memory for {} on {}", show(bytes), self.device);
+        let own = format!(
+            "{} are in use by arrays, {} more are held for reuse",
+            show(active),
+            show(held - active.min(held))
+        );
+        let text = if bytes > total && total > 0 {
+            format!("{asked}: the device has {} in all", show(total))
+        } else if driver.is_some() {
+            let others = total.saturating_sub(free).saturating_sub(held);
+            format!(
+                "{asked}: {own}; {} of its {} are free, {} are taken by other programs, libraries \
+                 and kernels. Drop arrays, work on smaller pieces or in a smaller dtype, or end \
+                 other programs on the device",
+                show(free),
+                show(total),
+                show(others)
+            )
+        } else {
+            format!(
+                "{asked}: {own}, and the limit is {}. Raise it by set_memory_limit, or drop arrays",
+                show(state.memory_limit)
+            )
+        };
+        Failure { code: status::OUT_OF_MEMORY, text }
+    }
+
+    /// Free bytes and all bytes of the device; 0 when the driver does not say.
+    fn device_memory(&self) -> (u64, u64) {
+        let (mut free, mut total) = (0usize, 0usize);
+        if let Ok(_entered) = self.context.enter() {
+            // SAFETY: the places are valid; the context is current.
+            unsafe { (self.context.driver().memory_info)(&mut free, &mut total) };
+        }
+        (free as u64, total as u64)
+    }
+
+    /// Bytes in use, kept and free.
+    pub fn statistics(&self) -> Told {
+        let (free, total) = self.device_memory();
+        let state = self.lock();
+        let counts = state.pool.counts();
+        Told {
+            active: counts.active + state.single.active,
+            peak: state.single.peak,
+            cache: counts.kept,
+            total,
+            free,
+        }
+    }
+
+    /// Starts the peak afresh.
+    pub fn reset_peak(&self) {
+        let mut state = self.lock();
+        state.single.peak = 0;
+        state.note_peak();
+    }
+
+    /// Gives back to the driver what can be.
+    pub fn clear_cache(&self) {
+        self.spare();
+        self.lock().pool.forget_kept();
+    }
+
+    /// Gives back to the driver what nobody uses, for what takes memory elsewhere; whether there
+    /// was any.
+    pub fn spare(&self) -> bool {
+        let Ok(_entered) = self.context.enter() else { return false };
+        let mut state = self.lock();
+        let before = state.pool.counts().held;
+        self.harvest(&mut state);
+        self.release(&mut state, u64::MAX);
+        state.pool.counts().held < before
+    }
+
+    /// Bytes that buffers may take, and bytes kept for reuse.
+    pub fn limits(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.memory_limit, state.cache_limit)
+    }
+
+    /// Sets how many bytes buffers and what is kept should take at most.
+    pub fn set_memory_limit(&self, bytes: u64) {
+        let mut state = self.lock();
+        state.memory_limit = bytes;
+        let beyond = state.pool.counts().held.saturating_sub(bytes);
+        if beyond > 0
+            && let Ok(_entered) = self.context.enter()
+        {
+            self.release(&mut state, beyond);
+        }
+    }
+
+    /// Sets how many bytes may be kept for reuse.
+    pub fn set_cache_limit(&self, bytes: u64) {
+        let mut state = self.lock();
+        state.cache_limit = bytes;
+        let beyond = state.pool.counts().kept.saturating_sub(bytes);
+        if beyond > 0
+            && let Ok(_entered) = self.context.enter()
+        {
+            self.harvest(&mut state);
+            self.release(&mut state, beyond);
+        }
+    }
+}
+
+impl State {
+    fn note_peak(&mut self) {
+        let active = self.pool.counts().active + self.single.active;
+        self.single.peak = self.single.peak.max(active);
+    }
+}
+
+impl Drop for Allocator {
+    fn drop(&mut self) {
+        let Ok(_entered) = self.context.enter() else { return };
+        let mut state = lock(&self.state);
+        self.release(&mut state, u64::MAX);
+    }
+}
+
+/// Bytes as people read them.
+fn show(bytes: u64) -> String {
+    match bytes {
+        0..=9999 => format!("{bytes} bytes"),
+        10_000..0xa00_0000 => format!("{:.1} MiB", bytes as f64 / (1u64 << 20) as f64),
+        _ => format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64),
+    }
+}

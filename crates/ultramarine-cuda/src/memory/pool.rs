@@ -1,0 +1,332 @@
+//! Blocks of device memory cut into pieces, without any call of the driver.
+//!
+//! Small pieces come from small blocks, all others from larger ones; a request takes the smallest
+//! free piece that holds it, and what is left of the piece stays free. A piece that becomes free
+//! is joined with free neighbours of its block.
+//!
+//! A piece may be free *in the order of a stream*: work that is enqueued to that stream later may
+//! use it at once, others when the stream has passed the point. Such a piece has the stream as
+//! its owner and a stamp, which grows with each of them; [`Pool::passed`] frees those up to a
+//! stamp for all. A neighbour that is free for all joins it and is the stream's as well then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All requests are multiples of so many bytes.
+pub const GRAIN: u64 = 512;
+/// Requests up to this size are small.
+pub const SMALL: u64 = 1 << 20;
+/// Bytes of a block for small requests.
+pub const SMALL_BLOCK: u64 = 2 << 20;
+/// Requests up to this size share blocks ...
+pub const MEDIUM: u64 = 10 << 20;
+/// ... of so many bytes.
+pub const MEDIUM_BLOCK: u64 = 32 << 20;
+/// Blocks for larger ones are multiples of this.
+pub const LARGE_GRAIN: u64 = 2 << 20;
+
+/// A stream; 0: none.
+pub type StreamId = u32;
+/// What the pool knows a piece in use by.
+pub type PieceId = u32;
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Bytes that were asked for, rounded.
+    Used(u64),
+    Free(Free),
+    /// The place in the list is for another piece.
+    Vacant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Free {
+    owner: StreamId,
+    stamp: u64,
+    /// Bytes of it that buffers had, which is what counts as kept for reuse.
+    kept: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Piece {
+    address: u64,
+    bytes: u64,
+    small: bool,
+    /// Neighbours in the block.
+    before: u32,
+    after: u32,
+    state: State,
+}
+
+/// A free piece in the order of the search: owner, size, address, and its id.
+type Key = (StreamId, u64, u64, PieceId);
+
+/// The pieces of all blocks.
+#[derive(Default)]
+pub struct Pool {
+    pieces: Vec<Piece>,
+    vacant: Vec<u32>,
+    /// Free pieces of large and of small blocks.
+    free: [BTreeSet<Key>; 2],
+    /// Pieces that are free in the order of a stream, by their stamps.
+    stamped: BTreeMap<StreamId, BTreeSet<(u64, PieceId)>>,
+    counts: Counts,
+}
+
+/// Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In pieces that are in use, as they were asked for.
+    pub active: u64,
+    /// The most that `active` was.
+    pub peak: u64,
+    /// In free pieces that buffers had.
+    pub kept: u64,
+    /// In blocks.
+    pub held: u64,
+}
+
+/// A request's size in the pool.
+pub fn rounded(bytes: u64) -> Option<u64> {
+    bytes.max(1).checked_next_multiple_of(GRAIN)
+}
+
+/// The block to take for a request of `bytes`, rounded, and the least that would do.
+pub fn block_for(bytes: u64) -> Option<(u64, u64)> {
+    let least = bytes.checked_next_multiple_of(LARGE_GRAIN)?;
+    Some(match bytes {
+        0..=SMALL => (SMALL_BLOCK, SMALL_BLOCK),
+        n if n <= MEDIUM => (MEDIUM_BLOCK, least),
+        _ => (least, least),
+    })
+}
+
+impl Pool {
+    /// Bytes in use and kept.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn insert(&mut self, id: PieceId) {
+        let piece = &self.pieces[id as usize];
+        let State::Free(free) = piece.state else { return };
+        let key = (free.owner, piece.bytes, piece.address, id);
+        self.free[usize::from(piece.small)].insert(key);
+        if free.owner != 0 {
+            self.stamped.entry(free.owner).or_default().insert((free.stamp, id));
+        }
+    }
+
+    fn remove(&mut self, id: PieceId) {
+        let piece = &self.pieces[id as usize];
+        let State::Free(free) = piece.state else { return };
+        let key = (free.owner, piece.bytes, piece.address, id);
+        self.free[usize::from(piece.small)].remove(&key);
+        if free.owner != 0
+            && let Some(own) = self.stamped.get_mut(&free.owner)
+        {
+            own.remove(&(free.stamp, id));
+        }
+    }
+
+    fn place(&mut self, piece: Piece) -> PieceId {
+        match self.vacant.pop() {
+            Some(id) => {
+                self.pieces[id as usize] = piece;
+                id
+            }
+            None => {
+                self.pieces.push(piece);
+                (self.pieces.len() - 1) as PieceId
+            }
+        }
+    }
+
+    /// A block is there, free for all, for requests like one of `wanted` bytes.
+    pub fn grow(&mut self, address: u64, bytes: u64, wanted: u64) {
+        let state = State::Free(Free { owner: 0, stamp: 0, kept: 0 });
+        let small = wanted <= SMALL;
+        let id = self.place(Piece { address, bytes, small, before: NONE, after: NONE, state });
+        self.insert(id);
+        self.counts.held += bytes;
+    }
+
+    /// A piece for `bytes`, rounded, for work of `stream`, and its address.
+    pub fn take(&mut self, bytes: u64, stream: StreamId) -> Option<(PieceId, u64)> {
+        let small = bytes <= SMALL;
+        let set = &self.free[usize::from(small)];
+        let best = |owner: StreamId| {
+            set.range((owner, bytes, 0, 0)..=(owner, u64::MAX, u64::MAX, NONE)).next().copied()
+        };
+        let own = if stream == 0 { None } else { best(stream) };
+        // What is only the stream's first: it is no good to others.
+        let key = match (own, best(0)) {
+            (Some(own), Some(any)) => Some(if any.1 < own.1 { any } else { own }),
+            (own, any) => own.or(any),
+        };
+        let (_, found, address, id) = key?;
+        self.remove(id);
+        let State::Free(free) = self.pieces[id as usize].state else { return None };
+        // What is left of a large piece must be of use for the next large one.
+        let rest = found - bytes;
+        let worth = if small { GRAIN } else { SMALL + GRAIN };
+        let mut kept = free.kept;
+        if rest >= worth {
+            let after = self.pieces[id as usize].after;
+            // Memory that no buffer had is taken last.
+            kept = kept.min(bytes);
+            let left = Free { kept: free.kept - kept, ..free };
+            let (before, state, address) = (id, State::Free(left), address + bytes);
+            let new = self.place(Piece { address, bytes: rest, small, before, after, state });
+            if after != NONE {
+                self.pieces[after as usize].before = new;
+            }
+            let piece = &mut self.pieces[id as usize];
+            (piece.bytes, piece.after) = (bytes, new);
+            self.insert(new);
+        }
+        self.pieces[id as usize].state = State::Used(bytes);
+        self.counts.kept -= kept;
+        self.counts.active += bytes;
+        self.counts.peak = self.counts.peak.max(self.counts.active);
+        Some((id, address))
+    }
+
+    /// Whether [`Pool::take`] would find a piece.
+    pub fn has_room(&self, bytes: u64, stream: StreamId) -> bool {
+        let set = &self.free[usize::from(bytes <= SMALL)];
+        let any = |owner| {
+            set.range((owner, bytes, 0, 0)..=(owner, u64::MAX, u64::MAX, NONE)).next().is_some()
+        };
+        any(0) || any(stream)
+    }
+
+    /// A piece is free for all, or (`owner` not 0) in the order of a stream.
+    pub fn give(&mut self, id: PieceId, owner: StreamId, stamp: u64) {
+        let piece = &mut self.pieces[id as usize];
+        let State::Used(bytes) = piece.state else { return };
+        let kept = piece.bytes;
+        piece.state = State::Free(Free { owner, stamp, kept });
+        self.counts.active -= bytes;
+        self.counts.kept += kept;
+        self.join_and_insert(id);
+    }
+
+    /// Joins a free piece, which is in no set, with its neighbours, and has it found.
+    fn join_and_insert(&mut self, mut id: PieceId) {
+        let before = self.pieces[id as usize].before;
+        if self.joins(before, id) {
+            self.remove(before);
+            self.absorb(before, id);
+            id = before;
+        }
+        let after = self.pieces[id as usize].after;
+        if self.joins(id, after) {
+            self.remove(after);
+            self.absorb(id, after);
+        }
+        self.insert(id);
+    }
+
+    fn joins(&self, a: u32, b: u32) -> bool {
+        if a == NONE || b == NONE {
+            return false;
+        }
+        match (self.pieces[a as usize].state, self.pieces[b as usize].state) {
+            (State::Free(a), State::Free(b)) => a.owner == b.owner || a.owner == 0 || b.owner == 0,
+            _ => false,
+        }
+    }
+
+    /// Makes two neighbours one, under the first one's id.
+    fn absorb(&mut self, first: u32, second: u32) {
+        let gone = self.pieces[second as usize].clone();
+        self.pieces[second as usize].state = State::Vacant;
+        self.vacant.push(second);
+        if gone.after != NONE {
+            self.pieces[gone.after as usize].before = first;
+        }
+        let piece = &mut self.pieces[first as usize];
+        piece.bytes += gone.bytes;
+        piece.after = gone.after;
+        if let (State::Free(a), State::Free(b)) = (piece.state, gone.state) {
+            piece.state = State::Free(Free {
+                owner: a.owner.max(b.owner),
+                stamp: a.stamp.max(b.stamp),
+                kept: a.kept + b.kept,
+            });
+        }
+    }
+
+    /// The stream has passed all that was freed in its order up to `stamp`.
+    pub fn passed(&mut self, owner: StreamId, stamp: u64) {
+        let Some(own) = self.stamped.get_mut(&owner) else { return };
+        let later = own.split_off(&(stamp.saturating_add(1), 0));
+        let done: Vec<PieceId> = std::mem::replace(own, later).iter().map(|(_, id)| *id).collect();
+        for id in done {
+            // Joined with another of these meanwhile, or not.
+            let piece = &self.pieces[id as usize];
+            let State::Free(free) = piece.state else { continue };
+            if free.owner != owner || free.stamp > stamp {
+                continue;
+            }
+            let key = (owner, piece.bytes, piece.address, id);
+            self.free[usize::from(piece.small)].remove(&key);
+            self.pieces[id as usize].state = State::Free(Free { owner: 0, stamp: 0, ..free });
+            self.join_and_insert(id);
+        }
+    }
+
+    /// Whether pieces are free in the order of a stream only.
+    pub fn has_stamped(&self) -> bool {
+        self.stamped.values().any(|own| !own.is_empty())
+    }
+
+    /// Gives up blocks that are free for all, the largest first, until they make `want` bytes;
+    /// their addresses are returned.
+    pub fn release(&mut self, want: u64) -> Vec<u64> {
+        let mut found: Vec<(u64, PieceId)> = Vec::new();
+        for set in &self.free {
+            for &(_, bytes, _, id) in set.range(..=(0, u64::MAX, u64::MAX, NONE)) {
+                let piece = &self.pieces[id as usize];
+                if piece.before == NONE && piece.after == NONE {
+                    found.push((bytes, id));
+                }
+            }
+        }
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut sum, mut addresses) = (0, Vec::new());
+        for (bytes, id) in found {
+            if sum >= want {
+                break;
+            }
+            sum += bytes;
+            self.remove(id);
+            let piece = &mut self.pieces[id as usize];
+            if let State::Free(free) = piece.state {
+                self.counts.kept -= free.kept;
+            }
+            self.counts.held -= bytes;
+            piece.state = State::Vacant;
+            addresses.push(piece.address);
+            self.vacant.push(id);
+        }
+        addresses
+    }
+
+    /// What is free for all in blocks that are partly in use counts as kept no longer: it cannot
+    /// be given up, and clearing what is kept leaves nothing.
+    pub fn forget_kept(&mut self) {
+        for piece in &mut self.pieces {
+            if let State::Free(free) = &mut piece.state
+                && free.owner == 0
+            {
+                self.counts.kept -= std::mem::take(&mut free.kept);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

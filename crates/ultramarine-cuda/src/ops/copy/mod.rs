@@ -1,0 +1,55 @@
+//! COPY and FILL.
+
+use crate::ops::elementwise::{Map, in_order_of_output};
+mod transpose;
+
+pub use transpose::TEXTS;
+
+use crate::context::failure::cuda;
+use crate::launch::{Ask, Job, Work};
+use crate::ops::elementwise;
+use transpose::Turned;
+use ultramarine_abi::helper::{Failure, Result};
+
+/// What a copy does.
+struct Copy {
+    same: bool,
+    map: Map<2>,
+    turned: Turned,
+}
+
+/// COPY: any strides, any dtypes.
+pub fn prepare_copy(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    ask.elementwise(1)?;
+    let (mut from, mut to) = (ask.input(0)?.dtype, ask.output(0)?.dtype);
+    let same = from == to;
+    if same {
+        // Bits are moved as they are.
+        (from, to) = (from.word(), to.word());
+    }
+    let map = elementwise::conversion(from, to);
+    Ok(Box::new(Copy { same, map, turned: Turned::new(from, to) }))
+}
+
+impl Work for Copy {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let (input, output) = (job.input(0)?, job.output(0)?);
+        let axes = in_order_of_output(&[*input, *output]);
+        if self.same && axes.is_contiguous(0) && axes.is_contiguous(1) {
+            let driver = job.device.driver;
+            let bytes =
+                usize::try_from(input.bytes()).map_err(|_| Failure::invalid("too many bytes"))?;
+            if input.address == output.address {
+                return Ok(());
+            }
+            // SAFETY: both tensors are of this device, and so long.
+            return unsafe {
+                cuda!(driver.copy_within(output.address, input.address, bytes, job.queue()))
+            };
+        }
+        match self.turned.run(job, &axes, input, output)? {
+            true => Ok(()),
+            false => self.map.run(job, [*input, *output]),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Functions of up to three tensors, element by element: which kernel of `elementwise.cuh` a
+//! command needs.
+
+use super::rule::Weight;
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, View, enqueue, room};
+use crate::program::Source;
+use crate::program::variants::{self, Variants};
+use core::ffi::c_void;
+use ultramarine_abi::helper::Result;
+
+/// Most bytes that a thread moves at once.
+const WIDEST: u64 = 16;
+
+/// What a map is made of. Tensors are the inputs, then the output.
+pub struct Spec<const K: usize> {
+    /// Tells it from all others.
+    pub name: String,
+    /// Texts of the kernels, `elementwise.cuh` among them.
+    pub texts: &'static [&'static str],
+    /// An expression of `x`, `y` and `z`, elements of the inputs as they are stored.
+    pub function: String,
+    /// Dtypes.
+    pub dtypes: [Dtype; K],
+    /// How much code the function is.
+    pub weight: Weight,
+}
+
+/// A function with the kernels that were needed so far.
+pub struct Map<const K: usize> {
+    spec: Spec<K>,
+    kernels: Variants,
+}
+
+/// The kernels of a map.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Tensors without gaps, in packs of so many elements; those of the mask are scalars.
+    Flat { pack: u32, scalars: u32 },
+    /// Any strides, in packs along the last axis.
+    Walked { pack: u32, scalars: u32, room: usize, wide: bool },
+}
+
+impl Way {
+    /// Tells it from the others.
+    fn number(self) -> u64 {
+        let (pack, scalars, room, wide) = match self {
+            Way::Flat { pack, scalars } => (pack, scalars, 0, false),
+            Way::Walked { pack, scalars, room, wide } => (pack, scalars, room, wide),
+        };
+        u64::from(pack) | u64::from(scalars) << 8 | (room as u64) << 16 | u64::from(wide) << 32
+    }
+}
+
+/// How the elements of a command are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// So many elements come before the first whole pack.
+    Flat {
+        pack: u32,
+        scalars: u32,
+        head: u64,
+    },
+    Walked {
+        pack: u32,
+        scalars: u32,
+    },
+}
+
+impl<const K: usize> Map<K> {
+    /// Nothing is compiled yet.
+    pub fn new(spec: Spec<K>) -> Self {
+        Self { spec, kernels: Variants::default() }
+    }
+
+    /// Enqueues it for inputs and an output of one shape.
+    pub fn run(&self, job: &Job<'_>, views: [View<'_>; K]) -> Result<()> {
+        let mut axes = in_order_of_output(&views);
+        let mut addresses = views.map(|v| v.address);
+        let bytes = self.spec.dtypes.map(Dtype::bytes);
+        let layout = decide(&axes, &addresses, &bytes, self.pack());
+        // The kernels' parameters begin with the output.
+        addresses.rotate_right(1);
+        let mut arguments: Vec<*mut c_void> =
+            addresses.iter().map(|a| (&raw const *a).cast_mut().cast()).collect();
+        let (numbers, way, items);
+        match layout {
+            Layout::Flat { pack, scalars, head } => {
+                numbers = vec![axes.len(), head];
+                way = Way::Flat { pack, scalars };
+                items = (axes.len() - head) / u64::from(pack);
+                arguments.extend(numbers.iter().map(|n| (&raw const *n).cast_mut().cast()));
+            }
+            Layout::Walked { pack, scalars } => {
+                into_packs(&mut axes, pack);
+                numbers = axes.parameter().0;
+                let wide = !axes.is_small();
+                way = Way::Walked { pack, scalars, room: room(axes.count), wide };
+                items = axes.len();
+                arguments.push(numbers.as_ptr().cast_mut().cast());
+            }
+        }
+        let kernel = self.kernels.get(&job.device.programs, way.number(), || self.source(way))?;
+        let block = u64::from(BLOCK) * u64::from(self.unrolled(way));
+        let grid = Grid::exactly(items.div_ceil(block).max(1), BLOCK)?;
+        // SAFETY: these are the parameters of `entry`; the layout stays inside of the tensors.
+        unsafe { enqueue(job, &kernel, grid, &mut arguments) }
+    }
+
+    /// Elements of a pack where tensors allow it.
+    fn pack(&self) -> u32 {
+        let pack = pack_of(&self.spec.dtypes.map(Dtype::bytes));
+        match self.spec.weight {
+            Weight::Heavy if self.spec.dtypes[0].is_complex() => 1,
+            Weight::Heavy => pack.min(4),
+            _ => pack,
+        }
+    }
+
+    /// Packs of each tensor that a thread has under way: 64 bytes and more of what is light.
+    fn unrolled(&self, way: Way) -> u32 {
+        let inputs = K as u32 - 1;
+        match (self.spec.weight, way) {
+            (Weight::Light, Way::Flat { pack: 1, .. } | Way::Walked { pack: 1, .. }) => 4,
+            (Weight::Light, Way::Flat { .. }) => (4 / inputs.max(1)).max(2),
+            (Weight::Heavy, _) => 1,
+            _ => 2,
+        }
+    }
+
+    fn source(&self, way: Way) -> Source {
+        let spec = &self.spec;
+        let tag = |k: usize| if k < K - 1 { spec.dtypes[k].tag() } else { "Absent" };
+        let output = spec.dtypes[K - 1].tag();
+        let mut text = format!(
+            "struct Function {{\n  INLINE {output}::T of({}::T x, {}::T y, {}::T z) {{ return {}; }}\n}};\n",
+            tag(0),
+            tag(1),
+            tag(2),
+            spec.function
+        );
+        let mut parameters = format!("{output}::T *out");
+        let mut values = "out".to_owned();
+        for (k, place) in ["x", "y", "z"].into_iter().enumerate() {
+            if k < K - 1 {
+                parameters.push_str(&format!(", const {}::T *{place}", tag(k)));
+                values.push_str(&format!(", {place}"));
+            } else {
+                values.push_str(", (const u8 *)0");
+            }
+        }
+        let unrolled = self.unrolled(way);
+        let tags = format!("{output}, {}, {}, {}", tag(0), tag(1), tag(2));
+        let (parameter, call, short);
+        match way {
+            Way::Flat { pack, scalars } => {
+                parameter = "i64 n, i64 head".to_owned();
+                call = format!(
+                    "map_flat<Function, {pack}, {unrolled}, {scalars}, {tags}>({values}, n, head);"
+                );
+                short = format!("flat {pack} {scalars}");
+            }
+            Way::Walked { pack, scalars, room, wide } => {
+                let index = if wide { "i64" } else { "i32" };
+                parameter = format!("const Walk<{K}, {room}> w");
+                call = format!(
+                    "map_walked<Function, {pack}, {unrolled}, {scalars}, {K}, {room}, {index}, {tags}>({values}, w);"
+                );
+                short = format!("walked {pack} {scalars} {room} {index}");
+            }
+        }
+        text.push_str(&variants::entry(&format!("{parameters}, {parameter}"), &call));
+        Source::new(format!("{} {short}", spec.name), spec.texts, text)
+    }
+}
+
+/// The joined axes, in the order in which the output lies in memory: what is done to elements
+/// does not depend on their order, and packs need the output's last axis without gaps.
+pub fn in_order_of_output<const K: usize>(views: &[View<'_>; K]) -> Axes<K> {
+    let output = &views[K - 1];
+    if output.is_contiguous() {
+        return Axes::join(output.shape, views.map(|v| v.strides));
+    }
+    let mut order: Vec<usize> = (0..output.shape.len()).collect();
+    order.sort_by_key(|d| std::cmp::Reverse(output.strides[*d].saturating_abs()));
+    let shape: Vec<i64> = order.iter().map(|d| output.shape[*d]).collect();
+    let strides = views.map(|v| order.iter().map(|d| v.strides[*d]).collect::<Vec<_>>());
+    Axes::join(&shape, std::array::from_fn(|k| strides[k].as_slice()))
+}
+
+/// Elements of a pack: 16 bytes of the widest dtype, but 4 bytes of the narrowest.
+fn pack_of(bytes: &[u64]) -> u32 {
+    let (most, least) = bytes.iter().fold((1, WIDEST), |(m, l), b| (m.max(*b), l.min(*b)));
+    (WIDEST / most).max(4 / least).max(1) as u32
+}
+
+fn decide<const K: usize>(
+    axes: &Axes<K>,
+    addresses: &[u64; K],
+    bytes: &[u64; K],
+    pack: u32,
+) -> Layout {
+    let Some(last) = axes.count.checked_sub(1) else {
+        return Layout::Flat { pack: 1, scalars: 0, head: 0 };
+    };
+    let scalars =
+        (0..K - 1).filter(|k| axes.stride[*k][last] == 0).fold(0, |mask, k| mask | 1 << k);
+    let moved: Vec<usize> = (0..K).filter(|k| scalars >> k & 1 == 0).collect();
+    let rows = moved.iter().all(|k| axes.stride[*k][last] == 1);
+    if !rows {
+        return Layout::Walked { pack: 1, scalars: 0 };
+    }
+    let align = |k: usize, pack: u32| (u64::from(pack) * bytes[k]).min(WIDEST);
+    if axes.count == 1 {
+        let fits = |head: u64| {
+            moved.iter().all(|k| (addresses[*k] + head * bytes[*k]).is_multiple_of(align(*k, pack)))
+        };
+        let n = axes.len();
+        return match (0..u64::from(pack)).find(|head| fits(*head)) {
+            Some(head) if n >= head + u64::from(pack) => Layout::Flat { pack, scalars, head },
+            _ => Layout::Flat { pack: 1, scalars, head: 0 },
+        };
+    }
+    // Every row of every tensor has to begin at a whole pack.
+    let fits = |pack: u32| {
+        axes.size[last] % i64::from(pack) == 0
+            && moved.iter().all(|k| {
+                let align = align(*k, pack);
+                addresses[*k].is_multiple_of(align)
+                    && axes.stride[*k][..last]
+                        .iter()
+                        .all(|s| (s.unsigned_abs().wrapping_mul(bytes[*k])).is_multiple_of(align))
+            })
+    };
+    let mut pack = pack;
+    while pack > 1 && !fits(pack) {
+        pack /= 2;
+    }
+    Layout::Walked { pack, scalars: if pack > 1 { scalars } else { 0 } }
+}
+
+/// The last axis counts packs.
+fn into_packs<const K: usize>(axes: &mut Axes<K>, pack: u32) {
+    if let Some(last) = axes.count.checked_sub(1) {
+        axes.size[last] /= i64::from(pack);
+        for stride in &mut axes.stride {
+            stride[last] *= i64::from(pack);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decide<const K: usize>(a: &Axes<K>, addresses: &[u64; K], bytes: &[u64; K]) -> Layout {
+        super::decide(a, addresses, bytes, pack_of(bytes))
+    }
+
+    fn axes<const K: usize>(shape: &[i64], strides: [&[i64]; K]) -> Axes<K> {
+        Axes::join(shape, strides)
+    }
+
+    #[test]
+    fn packs_are_of_16_bytes_or_of_4_of_the_narrowest() {
+        assert_eq!(pack_of(&[4, 4, 4]), 4);
+        assert_eq!(pack_of(&[2, 4]), 4);
+        assert_eq!(pack_of(&[1, 1]), 16);
+        assert_eq!(pack_of(&[1, 8]), 4);
+        assert_eq!(pack_of(&[8, 8]), 2);
+        assert_eq!(pack_of(&[1, 4, 4, 4]), 4);
+    }
+
+    #[test]
+    fn tensors_without_gaps_are_flat_where_they_begin_alike() {
+        let flat = axes(&[8, 25], [&[25, 1], &[25, 1]]);
+        let bytes = [4, 4];
+        let decided = |a, b| decide(&flat, &[a, b], &bytes);
+        assert_eq!(decided(256, 512), Layout::Flat { pack: 4, scalars: 0, head: 0 });
+        assert_eq!(decided(256 + 4, 512 + 4), Layout::Flat { pack: 4, scalars: 0, head: 3 });
+        assert_eq!(decided(256 + 4, 512), Layout::Flat { pack: 1, scalars: 0, head: 0 });
+        let few = axes(&[5], [&[1], &[1]]);
+        let layout = decide(&few, &[256 + 4, 512 + 4], &bytes);
+        assert_eq!(layout, Layout::Flat { pack: 1, scalars: 0, head: 0 });
+        let none = axes(&[1, 1], [&[7, 7], &[1, 1]]);
+        let layout = decide(&none, &[256, 512], &bytes);
+        assert_eq!(layout, Layout::Flat { pack: 1, scalars: 0, head: 0 });
+    }
+
+    #[test]
+    fn heads_count_elements_of_all_widths() {
+        // A half and a float: 3 elements before, both begin at a pack.
+        let flat = axes(&[100], [&[1], &[1]]);
+        let layout = decide(&flat, &[1024 + 2, 2048 + 4], &[2, 4]);
+        assert_eq!(layout, Layout::Flat { pack: 4, scalars: 0, head: 3 });
+    }
+
+    #[test]
+    fn scalars_need_no_alignment() {
+        let flat = axes(&[100], [&[1], &[0], &[1]]);
+        let layout = decide(&flat, &[256, 4, 512], &[4, 4, 4]);
+        assert_eq!(layout, Layout::Flat { pack: 4, scalars: 2, head: 0 });
+    }
+
+    #[test]
+    fn rows_have_packs_where_all_of_them_are_aligned() {
+        let bias = |n: i64| {
+            let axes = axes(&[10, n], [&[n, 1], &[0, 1], &[n, 1]]);
+            decide(&axes, &[256, 512, 1024], &[4, 4, 4])
+        };
+        assert_eq!(bias(64), Layout::Walked { pack: 4, scalars: 0 });
+        assert_eq!(bias(66), Layout::Walked { pack: 2, scalars: 0 });
+        assert_eq!(bias(65), Layout::Walked { pack: 1, scalars: 0 });
+        let column = axes(&[10, 64], [&[64, 1], &[1, 0], &[64, 1]]);
+        let layout = decide(&column, &[256, 4, 1024], &[4, 4, 4]);
+        assert_eq!(layout, Layout::Walked { pack: 4, scalars: 2 });
+        let turned = axes(&[10, 64], [&[1, 10], &[64, 1]]);
+        let layout = decide(&turned, &[256, 1024], &[4, 4]);
+        assert_eq!(layout, Layout::Walked { pack: 1, scalars: 0 });
+    }
+
+    #[test]
+    fn packs_divide_the_last_axis() {
+        let mut rows = axes(&[10, 64], [&[64, 1], &[1, 0], &[128, 1]]);
+        into_packs(&mut rows, 4);
+        assert_eq!(rows.size[..2], [10, 16]);
+        assert_eq!(rows.stride.map(|s| [s[0], s[1]]), [[64, 4], [1, 0], [128, 4]]);
+    }
+
+    #[test]
+    fn the_output_says_in_which_order_elements_are_visited() {
+        let view = |strides: &'static [i64]| View {
+            address: 256,
+            dtype: Dtype::Float32,
+            shape: &[3, 5],
+            strides,
+        };
+        let axes = in_order_of_output(&[view(&[1, 3]), view(&[1, 3])]);
+        assert_eq!((axes.count, axes.size[0], axes.stride[1][0]), (1, 15, 1));
+        let axes = in_order_of_output(&[view(&[1, 3]), view(&[5, 1])]);
+        assert_eq!((axes.count, axes.stride[0][0], axes.stride[0][1]), (2, 1, 3));
+    }
+}

@@ -1,0 +1,105 @@
+//! UNARY and BINARY.
+
+mod map;
+pub mod rule;
+
+pub use map::{Map, Spec, in_order_of_output};
+
+use crate::launch::{Ask, Dtype, Job, Work};
+use crate::ops::text;
+use rule::{Rule, Weight};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs};
+
+/// What the functions of all codes need: `un_NAME` and `bi_NAME` come last.
+pub const FUNCTIONS: &[&str] = &[text::NUMBER, REAL, INTEGER, COMPLEX, CODES];
+
+const REAL: &str = include_str!("../../../kernels/elementwise/real.cuh");
+const INTEGER: &str = include_str!("../../../kernels/elementwise/integer.cuh");
+const COMPLEX: &str = include_str!("../../../kernels/elementwise/complex.cuh");
+const CODES: &str = include_str!("../../../kernels/elementwise/functions.cuh");
+/// Maps of tensors, `map_flat` and `map_walked`.
+pub const MAP: &str = include_str!("../../../kernels/elementwise/map.cuh");
+
+/// Texts of kernels that call functions of codes.
+const CALLS: &[&str] = &[text::NUMBER, text::WALK, REAL, INTEGER, COMPLEX, CODES, MAP];
+/// Texts of kernels that only move and convert.
+pub const MOVES: &[&str] = &[text::NUMBER, text::WALK, MAP];
+
+/// A function of `K - 1` inputs.
+pub struct Elementwise<const K: usize>(pub Map<K>);
+
+impl<const K: usize> Work for Elementwise<K> {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let mut views = [*job.output(0)?; K];
+        for (i, view) in views[..K - 1].iter_mut().enumerate() {
+            *view = *job.input(i)?;
+        }
+        self.0.run(job, views)
+    }
+}
+
+fn of_code(ask: &Ask<'_>, rule: Option<Rule>, code: u32) -> Result<Dtype> {
+    let dtype = ask.input(0)?.dtype;
+    let rule = rule.ok_or_else(|| {
+        Failure::unsupported(format!("code {code} is not defined for {}", dtype.name()))
+    })?;
+    let (found, expected) = (ask.output(0)?.dtype, rule.output(dtype));
+    match found == expected {
+        true => Ok(expected),
+        false => Err(Failure::unsupported(format!(
+            "an output of {}, expected {}",
+            found.name(),
+            expected.name()
+        ))),
+    }
+}
+
+/// UNARY.
+pub fn prepare_unary(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    ask.elementwise(1)?;
+    let (code, dtype) = (ask.attributes::<UnaryAttrs>()?.op, ask.input(0)?.dtype);
+    let output = of_code(ask, rule::unary_rule(dtype, code), code)?;
+    let (name, d, o) = (rule::unary_name(code), dtype.tag(), output.tag());
+    Ok(Box::new(Elementwise(Map::new(Spec {
+        name: format!("{name} {d}"),
+        texts: CALLS,
+        function: format!("{o}::down(un_{name}<{d}>({d}::up(x)))"),
+        dtypes: [dtype, output],
+        weight: rule::unary_weight(dtype, code),
+    }))))
+}
+
+/// BINARY.
+pub fn prepare_binary(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    ask.elementwise(2)?;
+    let (code, dtype) = (ask.attributes::<BinaryAttrs>()?.op, ask.input(0)?.dtype);
+    if ask.input(1)?.dtype != dtype {
+        return Err(Failure::invalid(format!(
+            "operands of {} and {}, expected one dtype",
+            dtype.name(),
+            ask.input(1)?.dtype.name()
+        )));
+    }
+    let output = of_code(ask, rule::binary_rule(dtype, code), code)?;
+    let (name, d, o) = (rule::binary_name(code), dtype.tag(), output.tag());
+    Ok(Box::new(Elementwise(Map::new(Spec {
+        name: format!("{name} {d}"),
+        texts: CALLS,
+        function: format!("{o}::down(bi_{name}<{d}>({d}::up(x), {d}::up(y)))"),
+        dtypes: [dtype, dtype, output],
+        weight: rule::binary_weight(dtype, code),
+    }))))
+}
+
+/// The map that converts elements, for COPY.
+pub fn conversion(from: Dtype, to: Dtype) -> Map<2> {
+    let (f, t) = (from.tag(), to.tag());
+    Map::new(Spec {
+        name: format!("convert {f} {t}"),
+        texts: MOVES,
+        function: if from == to { "x".to_owned() } else { format!("convert<{t}, {f}>(x)") },
+        dtypes: [from, to],
+        weight: Weight::Light,
+    })
+}

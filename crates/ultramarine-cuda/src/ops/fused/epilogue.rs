@@ -1,0 +1,183 @@
+//! Closing reductions: in one pass over the inputs, by the kernels of `reduce.cuh` over the
+//! program's function, where values are joined in the order in which REDUCE joins them, so that
+//! the bits are the same. Otherwise, and while that kernel is compiled, the value is written to
+//! the workspace and reduced from there.
+
+use super::program::Program;
+use super::source;
+use crate::launch::{Desc, Dtype, Job, View, Work, enqueue, row_major};
+use crate::ops::reduce::fold::{Fold, Kernels, Problem};
+use crate::ops::reduce::{self, Reduction};
+use core::ffi::c_void;
+use ultramarine_abi::helper::{Failure, Result};
+
+/// Bytes of parameters that every device and driver takes.
+const PARAMETERS: usize = 4096;
+/// Most copies of an element's code in a kernel, times its weight.
+const MOST: usize = 1024;
+
+/// The closing reduction of a program.
+pub struct Closing {
+    /// Of the value in the workspace.
+    plain: Reduction,
+    /// Of the program's function.
+    kernels: Kernels,
+    dtype: Dtype,
+    axes: u64,
+    accumulator: u64,
+    /// Kernels are compiled when they are needed, rather than in the background.
+    waits: bool,
+}
+
+/// How a command is reduced.
+struct Way {
+    /// As REDUCE does it.
+    plain: Fold,
+    /// In one pass, if that is the same.
+    single: Option<Fold>,
+}
+
+impl Closing {
+    /// The reduction of output 0 by a code, over the axes of the mask.
+    pub fn new(
+        program: &Program,
+        (code, axes): (u32, u64),
+        output: &Desc,
+        waits: bool,
+    ) -> Result<Self> {
+        let dtype = program.output(0);
+        let known =
+            reduce::op_of(code, dtype).filter(|_| output.dtype == reduce::output_of(code, dtype));
+        let Some((op, accumulator)) = known else {
+            return Err(Failure::unsupported(format!(
+                "a program whose value of {} is reduced by code {code} to {}",
+                dtype.name(),
+                output.dtype.name()
+            )));
+        };
+        let plain = Reduction {
+            axes,
+            accumulator,
+            vector: reduce::vector(dtype),
+            longest: u64::MAX,
+            kernels: reduce::kernels_of(op.clone(), dtype, reduce::TEXTS),
+        };
+        let (program, name) = (program.clone(), op.clone());
+        let kernels =
+            Kernels::new(op, reduce::TEXTS, move |v| source::fold_source(&program, &name, v));
+        Ok(Self { plain, kernels, dtype, axes, accumulator, waits })
+    }
+
+    fn way(&self, program: &Program, job: &Job<'_>) -> Result<Way> {
+        let (shape, out) = (job.input(0)?.shape, job.output(0)?);
+        let size = |(i, n): (usize, &i64)| if self.axes >> i & 1 == 1 { 1 } else { *n };
+        if !shape.iter().enumerate().map(size).eq(out.shape.iter().copied()) {
+            return Err(Failure::invalid(format!(
+                "a program of shape {shape:?} reduced over the axes of mask {:#b} into {:?}",
+                self.axes, out.shape
+            )));
+        }
+        let fold = |strides: &[&[i64]], places: &[(u64, u64)]| {
+            let (axes, vector, out) = (self.axes, self.plain.vector, out.strides);
+            let problem = Problem { shape, strides, places, out, axes, vector };
+            Fold::of(&job.device.properties, &problem)
+        };
+        let plain = fold(&[&row_major(shape)], &[(0, self.dtype.bytes())]);
+        let tensors: Vec<&View<'_>> = job.inputs.iter().chain(&job.outputs[1..]).collect();
+        let strides: Vec<&[i64]> = tensors.iter().map(|t| t.strides).collect();
+        let places: Vec<(u64, u64)> =
+            tensors.iter().map(|t| (t.address, t.dtype.bytes())).collect();
+        let single = fold(&strides, &places);
+        let vector = single.variant.vector as usize;
+        let copies = vector * if vector == 1 { 8 } else { 32 / vector.clamp(8, 16) };
+        let words = single.words.len() + tensors.len() + program.constants.max(1) + 2;
+        let fits = 8 * words <= PARAMETERS
+            && copies * program.weight() <= MOST
+            && single.joins_like(&plain);
+        Ok(Way { plain, single: fits.then_some(single) })
+    }
+
+    fn ready<'a>(&self, job: &Job<'_>, way: &'a Way) -> Result<Option<&'a Fold>> {
+        match &way.single {
+            Some(fold) if self.waits || self.kernels.ready(&job.device.programs, fold)? => {
+                Ok(Some(fold))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Where the value begins in the workspace.
+    fn value_at(&self, plain: &Fold) -> u64 {
+        plain.workspace(self.accumulator).next_multiple_of(256)
+    }
+
+    /// Bytes of workspace.
+    pub fn workspace(&self, program: &Program, job: &Job<'_>) -> Result<u64> {
+        let way = self.way(program, job)?;
+        // What is ready is loaded.
+        let _entered = job.device.enter()?;
+        Ok(match self.ready(job, &way)? {
+            Some(fold) => fold.workspace(self.accumulator),
+            None => self.value_at(&way.plain) + job.input(0)?.len() * self.dtype.bytes(),
+        })
+    }
+
+    /// Enqueues it; `map` writes the program's values to tensors, inputs first.
+    pub fn run(
+        &self,
+        program: &Program,
+        job: &Job<'_>,
+        map: impl FnOnce(&[View<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let way = self.way(program, job)?;
+        // Once ready it stays so: the workspace is what was asked for, or more.
+        if let Some(fold) = self.ready(job, &way)? {
+            return self.single(program, job, fold);
+        }
+        let shape = job.input(0)?.shape;
+        let strides = row_major(shape);
+        let address = job.scratch()? + self.value_at(&way.plain);
+        let value = View { address, dtype: self.dtype, shape, strides: &strides };
+        let mut views: Vec<View<'_>> = job.inputs.clone();
+        views.push(value);
+        views.extend(&job.outputs[1..]);
+        map(&views)?;
+        let fold = Job {
+            device: job.device,
+            stream: job.stream,
+            inputs: vec![value],
+            outputs: vec![*job.output(0)?],
+            scalars: Vec::new(),
+            workspace: job.workspace,
+        };
+        self.plain.run(&fold)
+    }
+
+    fn single(&self, program: &Program, job: &Job<'_>, fold: &Fold) -> Result<()> {
+        let out = job.output(0)?.address;
+        let partial = if fold.segments > 1 { job.scratch()? } else { 0 };
+        let tensors = job.inputs.iter().chain(&job.outputs[1..]);
+        let addresses: Vec<u64> = tensors.map(|t| t.address).collect();
+        let mut constants: Vec<u64> = job.scalars.iter().map(|s| s[0]).collect();
+        if constants.len() != program.constants {
+            return Err(Failure::invalid(format!(
+                "{} constants for a program of {}",
+                constants.len(),
+                program.constants
+            )));
+        }
+        constants.resize(constants.len().max(1), 0);
+        let place = |value: *const u64| value.cast_mut().cast::<c_void>();
+        let mut arguments: Vec<*mut c_void> = addresses.iter().map(|a| place(a)).collect();
+        arguments.extend([
+            place(constants.as_ptr()),
+            place(&raw const out),
+            place(&raw const partial),
+            place(fold.words.as_ptr()),
+        ]);
+        let kernel = self.kernels.get(&job.device.programs, &fold.variant)?;
+        // SAFETY: these are the parameters of `source::fold_source`.
+        unsafe { enqueue(job, &kernel, fold.grid(), &mut arguments) }?;
+        self.kernels.merge(job, fold, out, partial)
+    }
+}

@@ -1,0 +1,367 @@
+//! CUDA C of programs: the function of an element, and the kernels around it.
+
+use super::program::{Program, Step};
+use crate::launch::Dtype;
+use crate::ops::elementwise::{self, rule};
+use crate::ops::reduce::fold;
+use crate::program::Source;
+use std::fmt::Write;
+
+const MOVES: &str = include_str!("../../../kernels/fused.cuh");
+const TEXTS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
+const FOLD_TEXTS: &[&str] = &functions_and::<2, { FUNCTIONS + 2 }>([MOVES, fold::TEXT]);
+const FUNCTIONS: usize = elementwise::FUNCTIONS.len();
+
+const fn functions_and<const N: usize, const ALL: usize>(
+    more: [&'static str; N],
+) -> [&'static str; ALL] {
+    assert!(ALL == FUNCTIONS + N);
+    let mut all = [""; ALL];
+    let mut i = 0;
+    while i < ALL {
+        all[i] = if i < FUNCTIONS { elementwise::FUNCTIONS[i] } else { more[i - FUNCTIONS] };
+        i += 1;
+    }
+    all
+}
+
+/// Most copies of an element's code that a kernel has, times its weight.
+const MOST: usize = 512;
+
+/// The kernels of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// All tensors are contiguous; packs.
+    Flat,
+    /// Any strides.
+    Walk {
+        /// Packs along the innermost axis; else single elements.
+        packs: bool,
+        /// Room for outer axes.
+        room: usize,
+        /// Indices of 64 bits.
+        wide: bool,
+    },
+}
+
+/// Elements of a pack: 16 bytes of the narrowest dtype, but no more than 32 of the widest, and
+/// not more than the code allows.
+pub fn pack(program: &Program) -> usize {
+    let bytes = || program.tensors().into_iter().map(|d| d.bytes() as usize);
+    let (most, least) = (bytes().max().unwrap_or(1), bytes().min().unwrap_or(1));
+    let mut pack = (16 / least).min(32 / most).max(1);
+    while pack > 1 && pack * most > 4 && pack * program.weight() > MOST {
+        pack /= 2;
+    }
+    pack
+}
+
+/// Packs of each tensor that a thread has under way: some 64 bytes of inputs.
+pub fn unrolled(program: &Program, pack: usize) -> usize {
+    let inputs = &program.dtypes[..program.inputs];
+    let bytes: usize = inputs.iter().map(|d| d.bytes() as usize * pack).sum();
+    let most = (MOST / 2 / (pack * program.weight()).max(1)).max(1);
+    match (64 / bytes.max(1)).min(most) {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        _ => 4,
+    }
+}
+
+/// `FusedFunction`: constants are its members, the operator gets the elements as they are stored.
+/// A step's value is stored (`s`) and computed with (`v`): what is not needed, the compiler drops.
+pub fn function(program: &Program) -> String {
+    let mut text = String::from("struct FusedFunction {\n");
+    let tag = |value: usize| program.dtypes[value].tag();
+    for value in program.inputs..program.first() {
+        let _ = writeln!(text, "  {}::T c{value};", tag(value));
+    }
+    let inputs = (0..program.inputs).map(|i| format!("const {}::T s{i}", tag(i)));
+    let outputs = program.outputs.iter().enumerate().map(|(i, o)| format!("{}::T &o{i}", tag(*o)));
+    let parameters: Vec<String> = inputs.chain(outputs).collect();
+    let parameters = parameters.join(", ");
+    let _ = writeln!(text, "  __device__ __forceinline__ void operator()({parameters}) const {{");
+    for value in 0..program.dtypes.len() {
+        let d = tag(value);
+        let stored = match value.checked_sub(program.first()).map(|i| program.steps[i]) {
+            None if value < program.inputs => String::new(),
+            None => format!("const {d}::T s{value} = c{value}; "),
+            Some(step) => format!("const {d}::T s{value} = {}; ", expression(program, step, d)),
+        };
+        let _ = writeln!(text, "    {stored}const {d}::A v{value} = {d}::up(s{value});");
+    }
+    for (i, value) in program.outputs.iter().enumerate() {
+        let _ = writeln!(text, "    o{i} = s{value};");
+    }
+    text.push_str("  }\n};\n");
+    text
+}
+
+/// What a step stores.
+fn expression(program: &Program, step: Step, to: &str) -> String {
+    let tag = |value: usize| program.dtypes[value].tag();
+    match step {
+        Step::Unary(code, a) => {
+            format!("{to}::down(un_{}<{}>(v{a}))", rule::unary_name(code), tag(a))
+        }
+        Step::Binary(code, a, b) => {
+            format!("{to}::down(bi_{}<{}>(v{a}, v{b}))", rule::binary_name(code), tag(a))
+        }
+        Step::Select(a, b, c) => format!("v{a} ? s{b} : s{c}"),
+        Step::Cast(a) if tag(a) == to => format!("s{a}"),
+        Step::Cast(a) => format!("convert<{to}, {}>(s{a})", tag(a)),
+    }
+}
+
+/// Pointers of the tensors as parameters, inputs first.
+pub fn pointers(program: &Program) -> String {
+    let tensors = program.tensors();
+    let one = |(k, dtype): (usize, &Dtype)| match k < program.inputs {
+        true => format!("const {}::T *p{k}, ", dtype.tag()),
+        false => format!("{}::T *p{k}, ", dtype.tag()),
+    };
+    tensors.iter().enumerate().map(one).collect()
+}
+
+/// The parameter with the constants.
+pub fn constants(program: &Program) -> String {
+    format!("const FusedConstants<{}> constants", program.constants.max(1))
+}
+
+/// Makes the function `f` of the parameter's constants.
+pub fn make_function(program: &Program) -> String {
+    let mut text = String::from("  FusedFunction f;\n");
+    for i in 0..program.constants {
+        let value = program.inputs + i;
+        let d = program.dtypes[value].tag();
+        let _ = writeln!(text, "  f.c{value} = fused_constant<{d}>(constants.bits[{i}]);");
+    }
+    text
+}
+
+/// `f(...)` of element `v` of packs called `x0`, `x1` and so on, with `index` behind them.
+fn call(tensors: usize, index: &str) -> String {
+    let all: Vec<String> = (0..tensors).map(|k| format!("x{k}{index}.at[v]")).collect();
+    format!("f({})", all.join(", "))
+}
+
+/// What a variant's source is called.
+pub fn name(program: &Program, variant: Variant) -> String {
+    match variant {
+        Variant::Flat => format!("{} flat", program.name()),
+        Variant::Walk { packs, room, wide } => {
+            let (packs, wide) =
+                (if packs { "packs" } else { "single" }, if wide { 64 } else { 32 });
+            format!("{} {packs} {room} {wide}", program.name())
+        }
+    }
+}
+
+/// The source of a variant.
+pub fn source(program: &Program, variant: Variant) -> Source {
+    let tensors = program.tensors();
+    let pack = match variant {
+        Variant::Walk { packs: false, .. } => 1,
+        _ => pack(program),
+    };
+    let u = unrolled(program, pack);
+    let k = tensors.len();
+    let mut text = function(program);
+    let walk = match variant {
+        Variant::Flat => "const i64 n, const i64 aligned".to_owned(),
+        Variant::Walk { room, .. } => format!("const FusedWalk<{k}, {room}> w"),
+    };
+    let _ = writeln!(
+        text,
+        "extern \"C\" __global__ void __launch_bounds__(FUSED_THREADS) kernel({}{walk}, {}) {{\n{}",
+        pointers(program),
+        constants(program),
+        make_function(program)
+    );
+    for (k, dtype) in tensors.iter().enumerate() {
+        let _ = writeln!(text, "  FusedPack<{}::T, {pack}> x{k}[{u}];", dtype.tag());
+    }
+    match variant {
+        Variant::Flat => flat(&mut text, program, pack, u),
+        Variant::Walk { wide, .. } => walked(&mut text, program, pack, u, wide),
+    }
+    text.push_str("}\n");
+    Source::new(name(program, variant), TEXTS, text)
+}
+
+/// All tensors are one row. Blocks that are full have no branches between their loads.
+fn flat(text: &mut String, program: &Program, pack: usize, u: usize) {
+    let tensors = program.inputs + program.outputs.len();
+    let (inputs, outputs) = (0..program.inputs, program.inputs..tensors);
+    let put = |text: &mut String, function: &str, k: usize, rest: &str| {
+        let _ = writeln!(text, "      {function}(x{k}[u], p{k}, i{rest});");
+    };
+    let every = format!(
+        "#pragma unroll
+    for (int u = 0; u < {u}; u++) {{
+      const i64 i = first + (u * FUSED_THREADS + threadIdx.x) * {pack};
+"
+    );
+    let _ = write!(
+        text,
+        "  const i64 first = (i64)blockIdx.x * (FUSED_THREADS * {u} * {pack});
+  const bool full = aligned && first + FUSED_THREADS * {u} * {pack} <= n;
+  if (full) {{
+{every}"
+    );
+    inputs.clone().for_each(|k| put(text, "fused_load", k, ""));
+    let _ = write!(text, "    }}\n  }} else {{\n{every}");
+    inputs.for_each(|k| put(text, "fused_load_last", k, ", n"));
+    let _ = write!(
+        text,
+        "    }}
+  }}
+#pragma unroll
+  for (int u = 0; u < {u}; u++) {{
+#pragma unroll
+    for (int v = 0; v < {pack}; v++) {};
+  }}
+  if (full) {{
+{every}",
+        call(tensors, "[u]")
+    );
+    outputs.clone().for_each(|k| put(text, "fused_store", k, ""));
+    let _ = write!(text, "    }}\n  }} else {{\n{every}");
+    outputs.for_each(|k| put(text, "fused_store_last", k, ", n"));
+    text.push_str("    }\n  }\n");
+}
+
+/// Tensors of any strides, in tiles.
+fn walked(text: &mut String, program: &Program, pack: usize, u: usize, wide: bool) {
+    let tensors = program.inputs + program.outputs.len();
+    let index = if wide { "i64" } else { "i32" };
+    let _ = write!(
+        text,
+        "  {index} at[{u}][{tensors}];
+  int count[{u}];
+#pragma unroll
+  for (int u = 0; u < {u}; u++) {{
+    {index} row, column;
+    count[u] = 0;
+    if (fused_pack<{pack}>(w, ({index})blockIdx.x * {u} + u, row, column)) {{
+      fused_place(w, row, column, at[u]);
+      const {index} rest = ({index})w.columns - column;
+      count[u] = rest < {pack} ? (int)rest : {pack};
+"
+    );
+    let place = |k: usize| {
+        let whole = format!("count[u] == {pack} && (w.whole >> {k} & 1)");
+        format!("(x{k}[u], p{k} + at[u][{k}], ({index})w.inner[{k}], {whole}, count[u]);")
+    };
+    for k in 0..program.inputs {
+        let _ = writeln!(text, "      fused_load{}", place(k));
+    }
+    let _ = write!(
+        text,
+        "    }}
+  }}
+#pragma unroll
+  for (int u = 0; u < {u}; u++) {{
+    if (count[u] > 0) {{
+#pragma unroll
+      for (int v = 0; v < {pack}; v++) {};
+",
+        call(tensors, "[u]")
+    );
+    for k in program.inputs..tensors {
+        let _ = writeln!(text, "      fused_store{}", place(k));
+    }
+    text.push_str("    }\n  }\n");
+}
+
+/// The functor of `reduce.cuh` that gives values of output 0 and writes the other outputs. Its
+/// tensors are the inputs, then those outputs.
+fn functor(program: &Program, variant: &fold::Variant) -> String {
+    let tensors = program.tensors();
+    let (inputs, value) = (program.inputs, tensors[program.inputs].tag());
+    // Places in the list without output 0.
+    let others: Vec<(usize, &str)> =
+        tensors[inputs + 1..].iter().enumerate().map(|(i, d)| (inputs + i, d.tag())).collect();
+    let (count, vector, index) = (inputs + others.len(), variant.vector, variant.index());
+    let mut text = String::from("struct FusedFold {\n");
+    for (k, dtype) in tensors[..inputs].iter().enumerate() {
+        let _ = writeln!(text, "  const {}::T *p{k};", dtype.tag());
+    }
+    others.iter().for_each(|(k, d)| text.push_str(&format!("  {d}::T *p{k};\n")));
+    let list = |one: &dyn Fn(usize) -> String| {
+        let mut all: Vec<String> = (0..inputs).map(one).collect();
+        all.push("value".to_owned());
+        all.extend(others.iter().map(|(k, _)| one(*k)));
+        all.join(", ")
+    };
+    let _ = write!(
+        text,
+        "  FusedFunction f;
+  __device__ __forceinline__ {value}::A operator()(const {index} (&at)[{count}]) const {{
+    {value}::T value;
+"
+    );
+    others.iter().for_each(|(k, d)| text.push_str(&format!("    {d}::T e{k};\n")));
+    let read = |k: usize| if k < inputs { format!("p{k}[at[{k}]]") } else { format!("e{k}") };
+    let _ = writeln!(text, "    f({});", list(&read));
+    others.iter().for_each(|(k, _)| text.push_str(&format!("    p{k}[at[{k}]] = e{k};\n")));
+    let _ = write!(
+        text,
+        "    return {value}::up(value);
+  }}
+  __device__ __forceinline__ void many(const {index} (&at)[{count}], {value}::A (&x)[{vector}]) const {{
+"
+    );
+    for (k, dtype) in tensors[..inputs].iter().enumerate() {
+        let whole = variant.unit >> k & 1 == 1;
+        let pack = format!("    FusedPack<{}::T, {vector}> x{k}; fused_load", dtype.tag());
+        let _ = writeln!(text, "{pack}(x{k}, p{k} + at[{k}], 0, {whole}, {vector});");
+    }
+    for (k, d) in &others {
+        let _ = writeln!(text, "    FusedPack<{d}::T, {vector}> x{k};");
+    }
+    let _ = write!(
+        text,
+        "#pragma unroll
+    for (int v = 0; v < {vector}; v++) {{
+      {value}::T value;
+      f({});
+      x[v] = {value}::up(value);
+    }}
+",
+        list(&|k| format!("x{k}.at[v]"))
+    );
+    others.iter().for_each(|(k, _)| {
+        text.push_str(&format!("    fused_store(x{k}, p{k}, at[{k}]);\n"));
+    });
+    text.push_str("  }\n};\n");
+    text
+}
+
+/// The source of a closing reduction by an op such as `Sum<F32>`, in one pass.
+pub fn fold_source(program: &Program, op: &str, variant: &fold::Variant) -> Source {
+    let tensors = program.tensors();
+    let mut text = function(program);
+    text.push_str(&functor(program, variant));
+    let (mut pointers, mut members) = (String::new(), String::new());
+    let others = tensors[program.inputs + 1..].iter().enumerate();
+    let inputs = tensors[..program.inputs].iter().enumerate().map(|(k, d)| (k, "const ", d));
+    for (k, kind, d) in inputs.chain(others.map(|(i, d)| (program.inputs + i, "", d))) {
+        let _ = write!(pointers, "{kind}{}::T *p{k}, ", d.tag());
+        let _ = write!(members, "p{k}, ");
+    }
+    let _ = write!(
+        text,
+        "extern \"C\" __global__ void __launch_bounds__(256) kernel({pointers}{}, {}) {{
+{}  const FusedFold fold = {{{members}f}};
+  {}
+}}
+",
+        constants(program),
+        variant.parameters(op),
+        make_function(program),
+        variant.call(op, "FusedFold").replace("(f,", "(fold,"),
+    );
+    let name = format!("{} {op} {}", program.name(), variant.name());
+    Source::new(name, FOLD_TEXTS, text)
+}

@@ -1,0 +1,226 @@
+//! GATHER and GATHER_AXIS: elements are moved and not looked at.
+//!
+//! A thread moves words of up to 16 bytes, as wide as slices lie together in source and output.
+//! One or two index arrays are read where the slices are moved; the places of more are written to
+//! the workspace first.
+
+use super::{MOST, Picks, Places, pack, reach, room, walk, widen, word};
+use crate::launch::{Ask, Axes, Dtype, Grid, Job, View, Work, launch};
+use crate::ops::text;
+use crate::program::Source;
+use crate::program::variants::{Variants, entry, index};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{AxisAttrs, GatherAttrs};
+
+const TEXTS: &[&str] = &[
+    text::NUMBER,
+    text::WALK,
+    include_str!("../../../kernels/index/indices.cuh"),
+    include_str!("../../../kernels/index/gather.cuh"),
+];
+
+struct Gather {
+    picks: Picks,
+    /// The arrays' dtype, if they are read where the slices are moved.
+    direct: Option<Dtype>,
+    bytes: u64,
+    kernels: Variants,
+    places: Places,
+}
+
+struct GatherAxis {
+    axis: usize,
+    index: Dtype,
+    bytes: u64,
+    kernels: Variants,
+}
+
+/// GATHER.
+pub fn prepare_gather(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    let attributes: GatherAttrs = ask.attributes()?;
+    let (source, out) = (ask.input(0)?, ask.output(0)?);
+    let arrays = attributes.n_indices as usize;
+    if source.dtype != out.dtype || ask.inputs.len() != 1 + arrays {
+        return Err(Failure::invalid(format!(
+            "{} inputs, {} to {}: expected a source and {arrays} index arrays, and one dtype",
+            ask.inputs.len(),
+            source.dtype.name(),
+            out.dtype.name()
+        )));
+    }
+    let (split, axes) = (attributes.index_ndim, &attributes.axes);
+    let picks = Picks::of(ask, attributes.n_indices, split, axes, source.ndim, out)?;
+    let direct = super::one_dtype(ask, arrays).filter(|_| arrays <= 2);
+    Ok(Box::new(Gather {
+        picks,
+        direct,
+        bytes: source.dtype.bytes(),
+        kernels: Variants::default(),
+        places: Places::default(),
+    }))
+}
+
+impl Gather {
+    /// Moves the slices, `N` index arrays being read on the way.
+    fn move_picked<const N: usize, const K: usize>(&self, job: &Job<'_>, x: Dtype) -> Result<()> {
+        let (source, out, picks) = (job.input(0)?, job.output(0)?, &self.picks);
+        let strides: Vec<Vec<i64>> =
+            (0..N).map(|k| Ok(picks.strides(job.input(1 + k)?))).collect::<Result<_>>()?;
+        let over: [&[i64]; K] =
+            core::array::from_fn(
+                |k| if k < N { &strides[k][..] } else { &out.strides[..picks.split] },
+            );
+        let mut positions = Axes::join(&out.shape[..picks.split], over);
+        let steps: Vec<i64> = picks.axes.iter().map(|axis| source.strides[*axis]).collect();
+        let moved = Moved::of(self, source, out, &steps);
+        positions.stride[N].iter_mut().for_each(|s| *s /= moved.factor);
+        let small = moved.small && positions.is_small();
+        let (p, s) = (room(positions.count), room(moved.slice.count));
+        let choice = [N as u64, p as u64, s as u64, moved.bytes(self), u64::from(small)];
+        let kernel = self.kernels.get(&job.device.programs, pack(&choice), || {
+            let (w, x, i) = (word(moved.bytes(self)), x.tag(), index(small));
+            let parameters = format!(
+                "const {w} *source, {w} *out, const Picks<{N}> picks, const Walk<{K}, {p}> walk, const Walk<2, {s}> slice"
+            );
+            let place = format!("Picked<{x}, {N}, {p}, {i}>");
+            let body = format!(
+                "{place} where = {{picks, walk}}; gather_slices<{w}, {place}, {s}, {i}>(source, out, where, ({i})walk.n, slice);"
+            );
+            Source::new(format!("gather {w} {x} {N} {p} {s} {i}"), TEXTS, entry(&parameters, &body))
+        })?;
+        let mut given = Vec::with_capacity(4 * N);
+        for k in 0..N {
+            given.push(job.input(1 + k)?.address);
+        }
+        given.extend((0..N).map(|k| source.shape[picks.axes[k]] as u64));
+        given.extend((0..N).map(|k| picks.limit(k, source, out) as u64));
+        given.extend((0..N).map(|k| (steps[k] / moved.factor) as u64));
+        let (outer, inner) = (walk(&positions, p), walk(&moved.slice, s));
+        let grid = Grid::over(job.device, positions.len() * moved.slice.len(), 4);
+        launch!(job, &kernel, grid; source.address, out.address, given[..], outer[..], inner[..])
+    }
+
+    /// Moves the slices to which written places point.
+    fn move_placed(&self, job: &Job<'_>) -> Result<()> {
+        let (source, out, picks) = (job.input(0)?, job.output(0)?, &self.picks);
+        let mut positions = Axes::join(&out.shape[..picks.split], [&out.strides[..picks.split]]);
+        let mut steps: Vec<i64> = picks.axes.iter().map(|axis| source.strides[*axis]).collect();
+        let moved = Moved::of(self, source, out, &steps);
+        positions.stride[0].iter_mut().for_each(|s| *s /= moved.factor);
+        steps.iter_mut().for_each(|s| *s /= moved.factor);
+        let small = moved.small && positions.is_small() && picks.is_small(job);
+        let at = job.scratch()?;
+        self.places.write(job, picks, source, out, &steps, None, at, small)?;
+        let (p, s) = (room(positions.count), room(moved.slice.count));
+        let choice = [0, p as u64, s as u64, moved.bytes(self), u64::from(small)];
+        let kernel = self.kernels.get(&job.device.programs, pack(&choice), || {
+            let (w, i) = (word(moved.bytes(self)), index(small));
+            let parameters = format!(
+                "const {w} *source, {w} *out, const {i} *places, const Walk<1, {p}> walk, const Walk<2, {s}> slice"
+            );
+            let place = format!("Placed<{p}, {i}>");
+            let body = format!(
+                "{place} where = {{places, walk}}; gather_slices<{w}, {place}, {s}, {i}>(source, out, where, ({i})walk.n, slice);"
+            );
+            Source::new(format!("gather places {w} {p} {s} {i}"), TEXTS, entry(&parameters, &body))
+        })?;
+        let (outer, inner) = (walk(&positions, p), walk(&moved.slice, s));
+        let grid = Grid::over(job.device, positions.len() * moved.slice.len(), 4);
+        launch!(job, &kernel, grid; source.address, out.address, at, outer[..], inner[..])
+    }
+}
+
+/// How slices are moved.
+struct Moved {
+    slice: Axes<2>,
+    /// Elements of a word.
+    factor: i64,
+    small: bool,
+}
+
+impl Moved {
+    fn of(plan: &Gather, source: &View<'_>, out: &View<'_>, steps: &[i64]) -> Self {
+        let split = plan.picks.split;
+        let mut slice = Axes::join(&out.shape[split..], [source.strides, &out.strides[split..]]);
+        let mut others = steps.to_vec();
+        others.extend(
+            out.strides[..split].iter().zip(out.shape).filter(|(_, n)| **n != 1).map(|(s, _)| *s),
+        );
+        let factor = widen(&mut slice, plan.bytes, &others, [source.address, out.address]);
+        let words = factor as u64;
+        let small = out.len() / words <= MOST
+            && reach(source) / words <= MOST
+            && reach(out) / words <= MOST;
+        Self { slice, factor, small }
+    }
+
+    fn bytes(&self, plan: &Gather) -> u64 {
+        self.factor as u64 * plan.bytes
+    }
+}
+
+impl Work for Gather {
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        Ok(match self.direct {
+            Some(_) => 0,
+            None => 8 * self.picks.positions(job.output(0)?),
+        })
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        match (self.direct, self.picks.arrays) {
+            (Some(x), 1) => self.move_picked::<1, 2>(job, x),
+            (Some(x), 2) => self.move_picked::<2, 3>(job, x),
+            _ => self.move_placed(job),
+        }
+    }
+}
+
+/// GATHER_AXIS.
+pub fn prepare_gather_axis(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    let attributes: AxisAttrs = ask.attributes()?;
+    let axis = attributes.axis as usize;
+    ask.elementwise(2)?;
+    let (source, indices, out) = (ask.input(0)?, ask.input(1)?, ask.output(0)?);
+    if source.dtype != out.dtype || !indices.dtype.is_integer() || axis >= out.ndim {
+        return Err(Failure::invalid(format!(
+            "axis {axis} of rank {}, {} by {} to {}: expected one dtype, and integers",
+            out.ndim,
+            source.dtype.name(),
+            indices.dtype.name(),
+            out.dtype.name()
+        )));
+    }
+    let bytes = source.dtype.bytes();
+    Ok(Box::new(GatherAxis { axis, index: indices.dtype, bytes, kernels: Variants::default() }))
+}
+
+/// Strides as if the tensor were broadcast along axes where it has one element.
+pub fn broadcast(view: &View<'_>) -> Vec<i64> {
+    let each = view.shape.iter().zip(view.strides);
+    each.map(|(size, stride)| if *size == 1 { 0 } else { *stride }).collect()
+}
+
+impl Work for GatherAxis {
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let (source, indices, out) = (job.input(0)?, job.input(1)?, job.output(0)?);
+        let mut still = broadcast(source);
+        still[self.axis] = 0;
+        let axes = Axes::join(out.shape, [&still[..], &broadcast(indices), out.strides]);
+        let (size, step) = (source.shape[self.axis], source.strides[self.axis]);
+        let small = axes.is_small() && reach(source) <= MOST;
+        let (words, room) = axes.parameter();
+        let kernel = self.kernels.get(&job.device.programs, pack(&[room as u64, u64::from(small)]), || {
+            let (w, x, i) = (word(self.bytes), self.index.tag(), index(small));
+            let parameters = format!(
+                "const {w} *source, const {x}::T *indices, {w} *out, i64 size, i64 step, const Walk<3, {room}> w"
+            );
+            let body = format!(
+                "gather_axis<{w}, {x}, {room}, {i}>(source, indices, out, size, step, w);"
+            );
+            Source::new(format!("gather axis {w} {x} {room} {i}"), TEXTS, entry(&parameters, &body))
+        })?;
+        let grid = Grid::over(job.device, axes.len(), 4);
+        launch!(job, &kernel, grid; source.address, indices.address, out.address, size, step, words[..])
+    }
+}

@@ -1,0 +1,481 @@
+//! SCATTER and SCATTER_AXIS.
+//!
+//! The output becomes the source first. Then every update gets the number of its target, and what
+//! happens next is the same in every run, whatever the order of threads:
+//!
+//! * updates of which no two can meet, and those whose order does not show (sums and extremes of
+//!   32- and 64-bit integers, bools), are combined at once, by atomic operations where they may
+//!   meet;
+//! * SET finds the last position of each target (an atomic maximum), and only that writes;
+//! * all others, which are the floating sums, are sorted by target. Sums are made of chunks of the
+//!   sorted positions, for all elements of slices next to each other, and targets in several
+//!   chunks take the chunks' sums in order. Halves are added in float32 and rounded once;
+//! * along an axis with many lanes, or few updates in each, a thread goes along each lane.
+
+use super::gather::broadcast;
+use super::{MOST, Picks, Places, pack, reach, room, walk, widen, word};
+use crate::context::failure::cuda;
+use crate::launch::{Ask, Axes, Dtype, Grid, Job, View, Work, launch, row_major};
+use crate::ops::sort::keys::{Buckets, Pieces, Sort};
+use crate::ops::text;
+use crate::program::variants::{Variants, entry, index};
+use crate::program::{Kernel, Source};
+use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::{ScatterAttrs, ScatterAxisAttrs, op, scatter};
+
+const TEXTS: &[&str] = &[
+    text::NUMBER,
+    text::WALK,
+    include_str!("../../../kernels/index/indices.cuh"),
+    include_str!("../../../kernels/index/scatter.cuh"),
+];
+
+/// Kernels that share their last parameters.
+const NAMES: [&str; 4] = ["scatter_words", "scatter_each", "sum_chunks", "sum_left"];
+
+/// What the indices address.
+enum Addressed {
+    Slices(Picks),
+    Axis(usize, Dtype),
+}
+
+struct Scatter {
+    addressed: Addressed,
+    op: u32,
+    dtype: Dtype,
+    copy: Box<dyn Work>,
+    places: Places,
+    buckets: Buckets,
+    kernels: Variants,
+}
+
+/// How updates are combined.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// A thread along each lane.
+    Lanes,
+    /// Words are written; if updates may meet, those of the last position.
+    Words { meet: bool },
+    /// Each for itself.
+    Each,
+    /// Sorted, in chunks of so many positions.
+    Sorted { chunk: u64 },
+}
+
+/// A command as its kernels see it.
+struct Layout {
+    way: Way,
+    small: bool,
+    /// Where updates are: the positions of slices, or of all elements.
+    positions: Axes<1>,
+    /// A slice in updates and output, counted in packs of `pack` elements.
+    slice: Axes<2>,
+    pack: i64,
+    /// The targets in the output, and how many there are.
+    targets: Axes<1>,
+    count: i64,
+    /// Places of slices, where their elements become positions of their own.
+    spread: Option<u64>,
+    at: u64,
+    winners: u64,
+    sort: Option<Sort>,
+    left: u64,
+    bytes: u64,
+}
+
+/// SCATTER.
+pub fn prepare_scatter(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    let attributes: ScatterAttrs = ask.attributes()?;
+    let arrays = attributes.n_indices as usize;
+    if ask.inputs.len() != arrays + 2 {
+        return Err(Failure::invalid(format!(
+            "{} inputs, expected a source, {arrays} index arrays and updates",
+            ask.inputs.len()
+        )));
+    }
+    let (rank, updates) = (ask.output(0)?.ndim, ask.input(1 + arrays)?);
+    let (split, axes) = (attributes.index_ndim, &attributes.axes);
+    let picks = Picks::of(ask, attributes.n_indices, split, axes, rank, updates)?;
+    prepare(ask, Addressed::Slices(picks), attributes.op)
+}
+
+/// SCATTER_AXIS.
+pub fn prepare_scatter_axis(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
+    let attributes: ScatterAxisAttrs = ask.attributes()?;
+    ask.elementwise(3)?;
+    let (axis, indices) = (attributes.axis as usize, ask.input(1)?);
+    if axis >= indices.ndim || !indices.dtype.is_integer() {
+        return Err(Failure::invalid(format!(
+            "axis {axis} of rank {} by {}: expected integers",
+            indices.ndim,
+            indices.dtype.name()
+        )));
+    }
+    prepare(ask, Addressed::Axis(axis, indices.dtype), attributes.op)
+}
+
+fn prepare(ask: &Ask<'_>, addressed: Addressed, code: u32) -> Result<Box<dyn Work>> {
+    let (source, out) = (ask.input(0)?, ask.output(0)?);
+    let updates = ask.input(ask.inputs.len() - 1)?;
+    if source.dtype != out.dtype || updates.dtype != out.dtype || source.ndim != out.ndim {
+        return Err(Failure::invalid(format!(
+            "{} of rank {}, updates {}, output {} of rank {}: expected one dtype and rank",
+            source.dtype.name(),
+            source.ndim,
+            updates.dtype.name(),
+            out.dtype.name(),
+            out.ndim
+        )));
+    }
+    if code as usize >= scatter::NAMES.len() {
+        return Err(Failure::unsupported(format!("scatter {code} is unknown")));
+    }
+    let copy = crate::ops::prepare(&ask.part(op::COPY, vec![source], vec![out]))?;
+    // Bits are moved as they are.
+    let dtype = if code == scatter::SET { out.dtype.word() } else { out.dtype };
+    Ok(Box::new(Scatter {
+        addressed,
+        op: code,
+        dtype,
+        copy,
+        places: Places::default(),
+        buckets: Buckets::default(),
+        kernels: Variants::default(),
+    }))
+}
+
+/// Bytes of what the dtype is computed with.
+fn accumulator(dtype: Dtype) -> u64 {
+    if dtype.is_half() { 4 } else { dtype.bytes() }
+}
+
+/// Whether the order of updates cannot show in the result, and the device combines them at once.
+fn is_atomic(code: u32, dtype: Dtype) -> bool {
+    let integer = dtype.is_integer() && dtype.bytes() >= 4;
+    code != scatter::SET && (dtype == Dtype::Bool || (integer && code != scatter::PROD))
+}
+
+/// Sorted positions of a chunk: enough chunks for the device, not too many for the targets that
+/// are in all of them.
+fn chunk(positions: u64) -> u64 {
+    (positions.isqrt() / 4).next_power_of_two().clamp(32, 256)
+}
+
+impl Scatter {
+    fn updates<'a>(&self, job: &'a Job<'_>) -> Result<&'a View<'a>> {
+        job.input(job.inputs.len().saturating_sub(1))
+    }
+
+    fn way(&self, job: &Job<'_>, positions: u64, targets: u64, meet: bool) -> Way {
+        if let (Addressed::Axis(axis, _), Ok(updates), Ok(out)) =
+            (&self.addressed, self.updates(job), job.output(0))
+        {
+            let lanes = out.len() / out.shape[*axis] as u64;
+            let length = updates.shape[*axis].max(job.inputs[1].shape[*axis]);
+            if meet && (length <= 16 || lanes >= job.device.properties.parallelism() / 4) {
+                return Way::Lanes;
+            }
+        }
+        // A winner for each target is too much where there are many more than updates.
+        let winners = targets <= 64 * positions + (1 << 20);
+        match self.op {
+            scatter::SET if !meet || winners => Way::Words { meet },
+            _ if !meet || is_atomic(self.op, self.dtype) => Way::Each,
+            _ => Way::Sorted { chunk: chunk(positions) },
+        }
+    }
+
+    fn layout(&self, job: &Job<'_>) -> Result<Layout> {
+        let (updates, out) = (self.updates(job)?, job.output(0)?);
+        let none: [&[i64]; 2] = [&[], &[]];
+        let mut spread = None;
+        let (positions, mut slice, targets, meet);
+        match &self.addressed {
+            Addressed::Slices(picks) => {
+                let split = picks.split;
+                let n = picks.positions(updates);
+                meet = n > 1;
+                let within = &updates.shape[split..];
+                if meet && picks.axes.iter().any(|axis| within[*axis] != 1) {
+                    spread = Some(n);
+                    positions = Axes::of([updates]);
+                    slice = Axes::join(&[], none);
+                    targets = Axes::of([out]);
+                } else {
+                    positions = Axes::join(&updates.shape[..split], [&updates.strides[..split]]);
+                    slice = Axes::join(within, [&updates.strides[split..], out.strides]);
+                    let of = |all: &[i64]| picks.axes.iter().map(|a| all[*a]).collect::<Vec<_>>();
+                    targets = Axes::join(&of(out.shape), [&of(out.strides)]);
+                }
+            }
+            Addressed::Axis(axis, _) => {
+                let mut shape = out.shape.to_vec();
+                shape[*axis] = updates.shape[*axis].max(job.input(1)?.shape[*axis]);
+                meet = shape[*axis] > 1;
+                positions = Axes::join(&shape, [&broadcast(updates)]);
+                slice = Axes::join(&[], none);
+                targets = Axes::of([out]);
+            }
+        }
+        let way = self.way(job, positions.len(), targets.len(), meet);
+        let mut others: Vec<i64> = positions.stride[0][..positions.count].to_vec();
+        others.extend(&targets.stride[0][..targets.count]);
+        let addresses = [updates.address, out.address];
+        let pack = match way {
+            Way::Each | Way::Lanes => 1,
+            _ => widen(&mut slice, self.dtype.bytes(), &others, addresses),
+        };
+        slice.stride.iter_mut().flatten().for_each(|s| *s *= pack);
+        let sizes = [positions.len() * slice.len(), targets.len() + 1];
+        let small =
+            sizes.into_iter().chain(job.inputs.iter().chain([out]).map(reach)).all(|n| n <= MOST);
+        let (mut pieces, width) = (Pieces::default(), if small { 4 } else { 8 });
+        let (mut at, mut winners, mut left, mut sort) = (0, 0, 0, None);
+        if way != Way::Lanes {
+            if let Some(n) = &mut spread {
+                *n = pieces.take(*n * width);
+            }
+            at = pieces.take(positions.len() * width);
+        }
+        match way {
+            Way::Words { meet: true } => winners = pieces.take(targets.len() * width),
+            Way::Sorted { chunk } => {
+                sort = Some(Sort::of(positions.len(), targets.len(), !small, &mut pieces));
+                let elements = slice.len() * pack as u64;
+                let chunks = positions.len().div_ceil(chunk);
+                left = pieces.take(2 * chunks * elements * accumulator(self.dtype));
+            }
+            _ => {}
+        }
+        let count = targets.len() as i64;
+        let bytes = pieces.bytes;
+        Ok(Layout {
+            way,
+            small,
+            positions,
+            slice,
+            pack,
+            targets,
+            count,
+            spread,
+            at,
+            winners,
+            sort,
+            left,
+            bytes,
+        })
+    }
+
+    /// Writes the number of every update's target to the workspace.
+    fn find_targets(&self, job: &Job<'_>, layout: &Layout, work: u64) -> Result<()> {
+        let (updates, out) = (self.updates(job)?, job.output(0)?);
+        let (small, at, nowhere) = (layout.small, work + layout.at, layout.count);
+        let i = index(small);
+        match (&self.addressed, layout.spread) {
+            (Addressed::Slices(picks), None) => {
+                let sizes: Vec<i64> = picks.axes.iter().map(|a| out.shape[*a]).collect();
+                let steps = row_major(&sizes);
+                self.places.write(job, picks, out, updates, &steps, Some(nowhere), at, small)
+            }
+            (Addressed::Slices(picks), Some(first)) => {
+                let (all, first) = (row_major(out.shape), work + first);
+                let steps: Vec<i64> = picks.axes.iter().map(|a| all[*a]).collect();
+                self.places.write(job, picks, out, updates, &steps, Some(nowhere), first, small)?;
+                let axes = Axes::join(&updates.shape[picks.split..], [&all[..]]);
+                let (room, n) = (room(axes.count), updates.len());
+                let kernel = self.kernels.get(&job.device.programs, pack(&[2, 0, room as u64, u64::from(small)]), || {
+                    let parameters = format!(
+                        "const {i} *places, {i} *each, i64 n, i64 nowhere, const Walk<1, {room}> w"
+                    );
+                    let body = format!(
+                        "spread_places<{room}, {i}>(places, each, ({i})n, ({i})nowhere, w);"
+                    );
+                    Source::new(format!("spread {room} {i}"), super::TEXTS, entry(&parameters, &body))
+                })?;
+                let words = walk(&axes, room);
+                let grid = Grid::over(job.device, n, 2);
+                launch!(job, &kernel, grid; first, at, n, nowhere, words[..])
+            }
+            (Addressed::Axis(axis, x), _) => {
+                let indices = job.input(1)?;
+                let (mut shape, mut still) = (out.shape.to_vec(), row_major(out.shape));
+                shape[*axis] = updates.shape[*axis].max(indices.shape[*axis]);
+                let (size, step) = (out.shape[*axis], still[*axis]);
+                still[*axis] = 0;
+                let axes = Axes::join(&shape, [&still[..], &broadcast(indices)]);
+                let room = room(axes.count);
+                let kernel = self.kernels.get(&job.device.programs, pack(&[1, 0, room as u64, u64::from(small)]), || {
+                    let x = x.tag();
+                    let parameters = format!(
+                        "const {x}::T *indices, {i} *places, i64 size, i64 step, i64 nowhere, const Walk<2, {room}> w"
+                    );
+                    let body = format!(
+                        "axis_places<{x}, {room}, {i}>(indices, places, size, step, ({i})nowhere, w);"
+                    );
+                    Source::new(format!("axis places {x} {room} {i}"), super::TEXTS, entry(&parameters, &body))
+                })?;
+                let words = walk(&axes, room);
+                let grid = Grid::over(job.device, axes.len(), 2);
+                launch!(job, &kernel, grid; indices.address, at, size, step, nowhere, words[..])
+            }
+        }
+    }
+
+    /// The kernel `name`, whose places are the layout's, and these. `types` are its types before
+    /// the two that all have; `@` is the type of indices.
+    fn kernel(
+        &self,
+        job: &Job<'_>,
+        layout: &Layout,
+        name: &str,
+        types: &str,
+        parameters: &str,
+    ) -> Result<(Kernel, Vec<u64>)> {
+        let axes = [layout.positions.count, layout.slice.count, layout.targets.count];
+        let (room, i) = (room(axes.into_iter().max().unwrap_or(0)), index(layout.small));
+        let which = NAMES.iter().position(|n| *n == name).unwrap_or(0) as u64;
+        let choice = [3 + which, room as u64, u64::from(layout.small), layout.pack as u64];
+        let kernel = self.kernels.get(&job.device.programs, pack(&choice), || {
+            let names = parameters.split(", ").filter_map(|p| p.rsplit([' ', '*']).next());
+            let arguments = names.collect::<Vec<_>>().join(", ");
+            let body = format!("{name}<{types}, {room}, {i}>({arguments}, ({i})nowhere, w);");
+            let parameters =
+                format!("{}, i64 nowhere, const Places<{room}> w", parameters.replace('@', i));
+            let text = entry(&parameters, &body);
+            Source::new(format!("{name} {types} {room} {i}"), TEXTS, text)
+        })?;
+        let mut words = walk(&layout.positions, room);
+        words.extend(walk(&layout.slice, room));
+        words.extend(walk(&layout.targets, room));
+        Ok((kernel, words))
+    }
+
+    fn run_words(&self, job: &Job<'_>, layout: &Layout, work: u64, meet: bool) -> Result<()> {
+        let (updates, out) = (self.updates(job)?.address, job.output(0)?.address);
+        let (at, nowhere, n) = (work + layout.at, layout.count, layout.positions.len());
+        let winners = if meet { work + layout.winners } else { 0 };
+        if meet {
+            let (i, driver) = (index(layout.small), job.device.driver);
+            let bytes = nowhere as usize * if layout.small { 4 } else { 8 };
+            // SAFETY: the workspace was asked to be so large.
+            unsafe { cuda!(driver.set_8(winners, 0, bytes, job.queue())) }?;
+            let kernel = self.kernels.get(
+                &job.device.programs,
+                pack(&[7, 0, 0, u64::from(layout.small)]),
+                || {
+                    let parameters = format!("const {i} *target, {i} *winners, i64 n, i64 nowhere");
+                    let body = format!("find_winners<{i}>(target, winners, ({i})n, ({i})nowhere);");
+                    Source::new(format!("find winners {i}"), TEXTS, entry(&parameters, &body))
+                },
+            )?;
+            launch!(job, &kernel, Grid::over(job.device, n, 2); at, winners, n, nowhere)?;
+        }
+        let (t, w) = (self.dtype.tag(), word(layout.pack as u64 * self.dtype.bytes()));
+        let (kernel, words) = self.kernel(
+            job,
+            layout,
+            "scatter_words",
+            &format!("{t}::T, {w}"),
+            &format!("const {t}::T *updates, {t}::T *out, const @ *target, const @ *winners"),
+        )?;
+        let grid = Grid::over(job.device, n * layout.slice.len(), 2);
+        launch!(job, &kernel, grid; updates, out, at, winners, nowhere, words[..])
+    }
+
+    fn run_each(&self, job: &Job<'_>, layout: &Layout, work: u64) -> Result<()> {
+        let (updates, out) = (self.updates(job)?.address, job.output(0)?.address);
+        let (at, nowhere) = (work + layout.at, layout.count);
+        let t = self.dtype.tag();
+        let (kernel, words) = self.kernel(
+            job,
+            layout,
+            "scatter_each",
+            &format!("{t}, {}", self.op),
+            &format!("const {t}::T *updates, {t}::T *out, const @ *target"),
+        )?;
+        let grid = Grid::over(job.device, layout.positions.len() * layout.slice.len(), 2);
+        launch!(job, &kernel, grid; updates, out, at, nowhere, words[..])
+    }
+
+    fn run_sorted(&self, job: &Job<'_>, layout: &Layout, work: u64, chunk: u64) -> Result<()> {
+        let (updates, out) = (self.updates(job)?.address, job.output(0)?.address);
+        let Some(sort) = &layout.sort else { return Err(Failure::invalid("no room for a sort")) };
+        sort.run(job, &self.buckets, work + layout.at, work)?;
+        let [sorted, order] = sort.sorted().map(|at| work + at);
+        let (left, nowhere, t) = (work + layout.left, layout.count, self.dtype.tag());
+        // No space: parameters are parted at ", ".
+        let types = format!("{t},{},{}", self.op, layout.pack);
+        let (kernel, words) = self.kernel(
+            job,
+            layout,
+            "sum_chunks",
+            &types,
+            &format!("const {t}::T *updates, {t}::T *out, const @ *sorted, const @ *order, Sum<{types}> *left, @ chunk"),
+        )?;
+        // The kernels' chunks are as wide as their indices; a small number is in its lower half.
+        let chunks = layout.positions.len().div_ceil(chunk);
+        let grid = Grid::over(job.device, chunks * layout.slice.len(), 1);
+        launch!(job, &kernel, grid; updates, out, sorted, order, left, chunk, nowhere, words[..])?;
+        if chunks == 1 {
+            return Ok(());
+        }
+        let (kernel, words) = self.kernel(
+            job,
+            layout,
+            "sum_left",
+            &types,
+            &format!("{t}::T *out, const @ *sorted, const Sum<{types}> *left, @ chunk"),
+        )?;
+        launch!(job, &kernel, grid; out, sorted, left, chunk, nowhere, words[..])
+    }
+
+    fn run_lanes(&self, job: &Job<'_>, layout: &Layout, axis: usize, x: Dtype) -> Result<()> {
+        let (indices, updates, out) = (job.input(1)?, self.updates(job)?, job.output(0)?);
+        let length = indices.shape[axis].max(updates.shape[axis]);
+        let strides = [broadcast(indices), broadcast(updates), out.strides.to_vec()];
+        let [index_step, update_step, out_step] = [0, 1, 2].map(|k| strides[k][axis]);
+        let mut shape = out.shape.to_vec();
+        let size = std::mem::replace(&mut shape[axis], 1);
+        let lanes = Axes::join(&shape, [&strides[0][..], &strides[1], &strides[2]]);
+        let (words, room) = lanes.parameter();
+        let choice = [8, 0, room as u64, u64::from(layout.small)];
+        let kernel = self.kernels.get(&job.device.programs, pack(&choice), || {
+            let (t, x, op, i) = (self.dtype.tag(), x.tag(), self.op, index(layout.small));
+            let parameters = format!(
+                "const {x}::T *indices, const {t}::T *updates, {t}::T *out, i64 length, i64 size, i64 index_step, i64 update_step, i64 out_step, const Walk<3, {room}> w"
+            );
+            let body = format!(
+                "scatter_lanes<{t}, {op}, {x}, {room}, {i}>(indices, updates, out, length, size, index_step, update_step, out_step, w);"
+            );
+            let name = format!("scatter lanes {t} {op} {x} {room} {i}");
+            Source::new(name, TEXTS, entry(&parameters, &body))
+        })?;
+        let grid = Grid::over(job.device, lanes.len(), 1);
+        launch!(job, &kernel, grid; indices.address, updates.address, out.address, length, size, index_step, update_step, out_step, words[..])
+    }
+}
+
+impl Work for Scatter {
+    fn workspace(&self, job: &Job<'_>) -> Result<u64> {
+        Ok(self.layout(job)?.bytes)
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<()> {
+        let (source, out) = (job.input(0)?, job.output(0)?);
+        if source.address != out.address || source.strides != out.strides {
+            let (inputs, outputs) = (vec![*source], vec![*out]);
+            self.copy.run(&Job { inputs, outputs, scalars: Vec::new(), workspace: 0, ..*job })?;
+        }
+        let layout = self.layout(job)?;
+        if let (Way::Lanes, Addressed::Axis(axis, x)) = (layout.way, &self.addressed) {
+            return self.run_lanes(job, &layout, *axis, *x);
+        }
+        let work = job.scratch()?;
+        self.find_targets(job, &layout, work)?;
+        match layout.way {
+            Way::Words { meet } => self.run_words(job, &layout, work, meet),
+            Way::Sorted { chunk } => self.run_sorted(job, &layout, work, chunk),
+            Way::Each | Way::Lanes => self.run_each(job, &layout, work),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Operations along rows, in one of two ways. Rows of one contiguous axis that fit in the registers of
+//! a team of threads take one pass (`kernels/nn/row_kernels.cuh`). All others take a reduction into packed sums
+//! ([`super::reduction`]) and a second pass over the elements.
+
+use crate::launch::ByRoom;
+use crate::launch::{Axes, Dtype, Grid, Job, View, launch, row_major};
+use crate::ops::reduce::fold::{Fold, Kernels, Kind, Problem};
+use crate::ops::reduce::vector;
+use crate::program::{Kernel, Source};
+use ultramarine_abi::helper::Result;
+
+/// `kernels/nn/row_kernels.cuh`; goes behind `reduce.cuh`.
+pub const TEXT: &str = include_str!("../../../kernels/nn/row_kernels.cuh");
+
+/// How rows are held in registers: `E` times `V` elements in each of `TEAM` threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Team {
+    /// Threads of a row.
+    pub threads: u64,
+    /// `E`.
+    pub times: u64,
+    /// `V`.
+    pub vector: u64,
+}
+
+impl Team {
+    /// The smallest team that holds so many elements, if one does. `words`: registers of an element.
+    fn of(count: u64, most: u64, words: u64) -> Option<Self> {
+        let mut vector = most;
+        while !count.is_multiple_of(vector) {
+            vector /= 2;
+        }
+        let held = |(threads, registers): (u64, u64)| {
+            let times = count.div_ceil(vector).div_ceil(threads).next_power_of_two();
+            (times * vector * words <= registers).then_some(Self { threads, times, vector })
+        };
+        [(32, 16), (256, 32), (1024, 32)].into_iter().find_map(held)
+    }
+
+    /// Threads of a block.
+    fn block(self) -> u64 {
+        self.threads.max(256)
+    }
+}
+
+/// The rows of a tensor, as a reduction into packed sums.
+pub struct Sums {
+    fold: Fold,
+    /// The sums' strides over the tensor's shape.
+    pub strides: Vec<i64>,
+    bytes: u64,
+}
+
+/// How a command is done.
+pub enum Way {
+    /// In one pass.
+    Team(Box<Fold>, Team),
+    /// In two.
+    Sums(Box<Sums>),
+}
+
+/// The kernel of the one pass: `NAME_rows<D, room, index, threads, times, vector>`, whose first parameters are
+/// the input and the output, and the last one the walk.
+pub struct Form<'a> {
+    /// `NAME`.
+    pub name: &'a str,
+    /// Further template arguments: before the room, and behind the vector.
+    pub template: [String; 2],
+    /// Further parameters, and their names as they are passed on.
+    pub parameters: [String; 2],
+}
+
+/// An operation along rows.
+pub struct Rows {
+    /// Of all tensors.
+    pub dtype: Dtype,
+    /// Bit `i`: a row goes along axis `i`.
+    pub axes: u64,
+    /// Bytes of a row's sums.
+    pub accumulator: u64,
+    /// The texts of all kernels.
+    pub texts: &'static [&'static str],
+    /// The reduction.
+    pub sums: Kernels,
+    /// The second pass.
+    pub apply: ByRoom,
+}
+
+impl Rows {
+    /// How a command is done on tensors of one shape: the input, the output, and others of which a
+    /// row may have one element for all.
+    pub fn way(&self, job: &Job<'_>, all: &[&View<'_>]) -> Way {
+        match self.in_registers(job, all) {
+            Some((fold, team)) => Way::Team(Box::new(fold), team),
+            None => Way::Sums(Box::new(self.in_sums(job, all[0]))),
+        }
+    }
+
+    fn fold(&self, job: &Job<'_>, all: &[&View<'_>], out: &[i64]) -> Fold {
+        let strides: Vec<&[i64]> = all.iter().map(|v| v.strides).collect();
+        let places: Vec<(u64, u64)> = all.iter().map(|v| (v.address, self.dtype.bytes())).collect();
+        Fold::of(
+            &job.device.properties,
+            &Problem {
+                shape: all[0].shape,
+                strides: &strides,
+                places: &places,
+                out,
+                axes: self.axes,
+                vector: vector(self.dtype),
+            },
+        )
+    }
+
+    /// All walked together, where a row is one contiguous axis that fits in registers.
+    fn in_registers(&self, job: &Job<'_>, all: &[&View<'_>]) -> Option<(Fold, Team)> {
+        let fold = self.fold(job, all, &vec![0; all[0].shape.len()]);
+        let along = fold.along.as_ref()?;
+        let packed = along[..2].iter().all(|s| *s == 1) && along.iter().all(|s| (0..2).contains(s));
+        let by_rows = matches!(fold.variant.kind, Kind::Rows(_));
+        let words = if self.dtype == Dtype::Float64 { 2 } else { 1 };
+        let team = Team::of(fold.count, fold.variant.vector.into(), words)?;
+        (packed && by_rows).then_some((fold, team))
+    }
+
+    fn in_sums(&self, job: &Job<'_>, input: &View<'_>) -> Sums {
+        let gone = |i: usize| self.axes >> i & 1 == 1;
+        let kept: Vec<i64> =
+            input.shape.iter().enumerate().map(|(i, n)| if gone(i) { 1 } else { *n }).collect();
+        let mut strides = row_major(&kept);
+        strides.iter_mut().enumerate().filter(|(i, _)| gone(*i)).for_each(|(_, s)| *s = 0);
+        let fold = self.fold(job, &[input], &strides);
+        let bytes = (fold.outputs * self.accumulator).next_multiple_of(256);
+        Sums { fold, strides, bytes }
+    }
+
+    /// Bytes of workspace.
+    pub fn workspace(&self, job: &Job<'_>, all: &[&View<'_>]) -> u64 {
+        match self.way(job, all) {
+            Way::Team(..) => 0,
+            Way::Sums(sums) => sums.bytes + sums.fold.workspace(self.accumulator),
+        }
+    }
+
+    /// The kernel of the one pass, and its grid.
+    pub fn one_pass(
+        &self,
+        job: &Job<'_>,
+        fold: &Fold,
+        team: Team,
+        form: &Form<'_>,
+    ) -> Result<(Kernel, Grid)> {
+        let (d, k, kept) = (self.dtype.tag(), fold.variant.tensors, fold.variant.rooms.0);
+        let (index, Team { threads, times, vector }) = (fold.variant.index(), team);
+        let Form { name, template: [before, behind], parameters: [parameters, arguments] } = form;
+        let template =
+            format!("{d}, {before}{kept}, {index}, {threads}, {times}, {vector}{behind}");
+        let tail = format!(
+            "extern \"C\" __global__ void __launch_bounds__({}) kernel(const {d}::T *in, {d}::T *out, {parameters}const Fold<{k}, {kept}, 1> w) {{ {name}_rows<{template}>(in, out, {arguments}w); }}\n",
+            team.block()
+        );
+        let source = Source::new(format!("{name} rows {template}"), self.texts, tail);
+        let kernel = job.device.programs.kernel(&source)?;
+        let blocks = fold.outputs.div_ceil(team.block() / threads).min(1 << 30);
+        Ok((kernel, Grid::line(blocks as u32, team.block() as u32)))
+    }
+
+    /// Enqueues the reduction; the result is the address of the sums.
+    pub fn first_pass(&self, job: &Job<'_>, sums: &Sums, from: u64) -> Result<u64> {
+        let (fold, at) = (&sums.fold, job.scratch()?);
+        let partial = at + sums.bytes;
+        let kernel = self.sums.get(&job.device.programs, &fold.variant)?;
+        launch!(job, &kernel, fold.grid(); from, at, partial, fold.words[..])?;
+        self.sums.merge(job, fold, at, partial)?;
+        Ok(at)
+    }
+
+    /// The kernel of the second pass, its grid and its walk.
+    pub fn second_pass<const K: usize>(
+        &self,
+        job: &Job<'_>,
+        shape: &[i64],
+        strides: [&[i64]; K],
+    ) -> Result<(Kernel, Grid, Vec<u64>)> {
+        let axes = Axes::join(shape, strides);
+        let (words, _) = axes.parameter();
+        Ok((
+            self.apply.get(&job.device.programs, &axes)?,
+            Grid::over(job.device, axes.len(), 4),
+            words,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_take_the_smallest_team() {
+        let team = |count, most, words| {
+            Team::of(count, most, words).map(|t| (t.threads, t.times, t.vector))
+        };
+        assert_eq!(team(512, 4, 1), Some((32, 4, 4)));
+        assert_eq!(team(4096, 4, 1), Some((256, 4, 4)));
+        assert_eq!(team(4098, 4, 1), Some((256, 16, 2)));
+        assert_eq!(team(32_768, 8, 1), Some((1024, 4, 8)));
+        assert_eq!(team(32_768, 2, 2), None);
+        assert_eq!(team(33, 4, 1), Some((32, 2, 1)));
+        assert_eq!(team(40_000, 4, 1), None);
+    }
+}

@@ -1,0 +1,512 @@
+//! Which kernel of `kernels/reduce.cuh` reduces what, with which grid, parameters and workspace.
+//!
+//! For REDUCE, ARG_REDUCE and the closing reductions of fused programs:
+//!
+//! 1. [`Problem`] says which tensors are walked together and which axes are reduced; [`Fold::of`]
+//!    chooses the kernel ([`Variant`], with what it is instantiated for) and how it is launched.
+//! 2. The kernel's text: `text::NUMBER`, `text::REDUCE`, the functor, and an entry of the
+//!    caller's with his tensors and three more parameters, [`Variant::parameters`]; its body
+//!    makes the functor `f` and ends with [`Variant::call`]. [`Kernels`] keeps the compiled ones.
+//! 3. A command: [`Fold::workspace`] bytes; launch with [`Fold::grid`], the caller's arguments,
+//!    the output's address, the workspace's (or 0), and `fold.words[..]`; then [`Kernels::merge`],
+//!    which does something where the reduction was cut into segments.
+
+use crate::context::DeviceProperties;
+use crate::launch::{Grid, Job, MAX_AXES, launch};
+use crate::program::{Kernel, Programs, Source};
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+use ultramarine_abi::helper::Result;
+
+/// `kernels/reduce.cuh`; goes behind `number.cuh`.
+pub const TEXT: &str = include_str!("../../../kernels/reduce.cuh");
+
+/// `FOLD_THREADS` of the kernels.
+const THREADS: u64 = 256;
+
+/// What is reduced.
+#[derive(Clone, Copy)]
+pub struct Problem<'a> {
+    /// The iteration shape.
+    pub shape: &'a [i64],
+    /// Strides in elements of each tensor that the functor reads or writes, over that shape.
+    pub strides: &'a [&'a [i64]],
+    /// For each tensor the address of its first element and the bytes of an element: where
+    /// vectors are aligned.
+    pub places: &'a [(u64, u64)],
+    /// The output's strides; those of reduced axes do not matter.
+    pub out: &'a [i64],
+    /// Bit `i`: axis `i` is reduced.
+    pub axes: u64,
+    /// Most elements that `F::many` takes at once, a power of two; 1: there is no `many`.
+    pub vector: u32,
+}
+
+/// The family of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `fold_rows` with so many threads for an output's segment.
+    Rows(u32),
+    /// `fold_columns`.
+    Columns,
+    /// `fold_merge` with so many threads for an output.
+    Merge(u32),
+}
+
+/// What a kernel is instantiated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// The family.
+    pub kind: Kind,
+    /// Number of tensors.
+    pub tensors: u32,
+    /// Room for kept axes and for reduced ones.
+    pub rooms: (u32, u32),
+    /// Indices have 64 bits.
+    pub wide: bool,
+    /// Elements that are read at once.
+    pub vector: u32,
+    /// Where more than one is read at once: bit `k`, tensor `k` has stride 1 there; else 0.
+    pub unit: u64,
+}
+
+impl Variant {
+    /// The kernels' type of indices: `I`.
+    pub fn index(&self) -> &'static str {
+        if self.wide { "i64" } else { "i32" }
+    }
+
+    /// `Fold<...>`: the type of the words.
+    fn fold(&self) -> String {
+        format!("Fold<{}, {}, {}>", self.tensors, self.rooms.0, self.rooms.1)
+    }
+
+    /// The last three parameters of the entry, for an op such as `Sum<F32>`.
+    pub fn parameters(&self, op: &str) -> String {
+        format!("{op}::Out::T *out, {op}::Acc *partial, const {} w", self.fold())
+    }
+
+    /// The statement that does it all, for an op and the type of the functor `f`.
+    pub fn call(&self, op: &str, functor: &str) -> String {
+        let (k, (kept, reduced), i) = (self.tensors, self.rooms, self.index());
+        let walk = format!("{k}, {kept}, {reduced}, {i}");
+        match self.kind {
+            Kind::Rows(team) => format!(
+                "fold_rows<{op}, {functor}, {walk}, {team}, {}>(f, out, partial, w);",
+                self.vector
+            ),
+            Kind::Columns => {
+                format!(
+                    "fold_columns<{op}, {functor}, {walk}, {}>(f, out, partial, w);",
+                    self.vector
+                )
+            }
+            Kind::Merge(team) => format!("fold_merge<{op}, {walk}, {team}>(out, partial, w);"),
+        }
+    }
+
+    /// Tells it from the others, as part of a kernel's name.
+    pub fn name(&self) -> String {
+        let kind = match self.kind {
+            Kind::Rows(team) => format!("rows{team}"),
+            Kind::Columns => "columns".to_owned(),
+            Kind::Merge(team) => format!("merge{team}"),
+        };
+        let (kept, reduced) = self.rooms;
+        let (vector, unit) = (self.vector, self.unit);
+        format!("{kind} {} {kept} {reduced} {} {vector} {unit:x}", self.tensors, self.index())
+    }
+}
+
+/// An axis: its number, its size, and the strides of the tensors and, last, of the output.
+struct Axis {
+    number: usize,
+    size: i64,
+    strides: Vec<i64>,
+}
+
+/// What a step along an axis costs: neighbours share a line of the cache.
+fn cost(axis: &Axis, places: &[(u64, u64)]) -> u64 {
+    let steps = axis.strides.iter().zip(places);
+    let each = |(stride, (_, bytes)): (&i64, &(u64, u64))| match stride.unsigned_abs() {
+        0 => 3,
+        n => 2 * n.saturating_mul(*bytes).clamp(1, 128),
+    };
+    steps.map(each).sum()
+}
+
+/// Has the cheapest innermost.
+fn sort(axes: &mut [Axis], places: &[(u64, u64)]) {
+    let far = |axis: &Axis| axis.strides.iter().map(|s| s.unsigned_abs()).max().unwrap_or(0);
+    axes.sort_by_key(|axis| std::cmp::Reverse((cost(axis, places), far(axis))));
+}
+
+/// Joined where all strides allow it.
+fn joined(axes: Vec<Axis>) -> Vec<Axis> {
+    let mut all: Vec<Axis> = Vec::with_capacity(axes.len());
+    for axis in axes {
+        match all.last_mut() {
+            Some(outer)
+                if outer
+                    .strides
+                    .iter()
+                    .zip(&axis.strides)
+                    .all(|(a, b)| *a == b.wrapping_mul(axis.size)) =>
+            {
+                outer.size *= axis.size;
+                outer.strides = axis.strides;
+            }
+            _ => all.push(axis),
+        }
+    }
+    all
+}
+
+/// The factor and shift by which 32-bit kernels divide by `size`.
+fn magic(size: i64) -> u64 {
+    let size = size as u64;
+    if size > u64::from(u32::MAX >> 1) {
+        return 0; // 64-bit kernels divide
+    }
+    let shift = u64::from(u64::BITS - (size.max(1) - 1).leading_zeros());
+    let factor = ((((1u64 << shift) - size) << 32) / size + 1) & 0xffff_ffff;
+    factor | shift << 32
+}
+
+/// A reduction as it is launched.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    /// The kernel.
+    pub variant: Variant,
+    /// The parameter `w`.
+    pub words: Vec<u64>,
+    /// Outputs.
+    pub outputs: u64,
+    /// Elements of a reduction.
+    pub count: u64,
+    /// Parts that a reduction is cut into, whose results are merged.
+    pub segments: u64,
+    /// The tensors' strides along the reduced axis, where there is one alone.
+    pub along: Option<Vec<i64>>,
+    blocks: u64,
+    /// The reduced axes as they are visited.
+    order: Vec<usize>,
+}
+
+/// Lengths of a reduction and of its parts.
+struct Cut {
+    kind: Kind,
+    lanes: u32,
+    length: u64,
+    segments: u64,
+    blocks: u64,
+}
+
+/// Elements that a thread joins one after another in a chain at most.
+const CHAIN: u64 = 512;
+
+impl Cut {
+    fn segments(count: u64, wanted: u64, least: u64, most: u64, vector: u64) -> (u64, u64) {
+        let segments = wanted.clamp(1, count.div_ceil(least).max(1)).max(count.div_ceil(most));
+        let length = count.div_ceil(segments).div_ceil(vector) * vector;
+        (length, count.div_ceil(length))
+    }
+
+    fn rows(outputs: u64, count: u64, vector: u64, parallelism: u64) -> Self {
+        let vectors = count.div_ceil(vector);
+        let mut team = match vectors {
+            0..=2 => 1,
+            3..=32 => 8,
+            33..=256 => 32,
+            _ => THREADS,
+        };
+        // Few outputs: more threads for each.
+        while team < THREADS && vectors > 2 * team && outputs * team < parallelism / 4 {
+            team = if team == 1 {
+                8
+            } else if team == 8 {
+                32
+            } else {
+                THREADS
+            };
+        }
+        let (mut length, mut segments) = (count.div_ceil(vector) * vector, 1);
+        if team == THREADS {
+            let chains = if vector == 1 {
+                8
+            } else if vector >= 8 {
+                2
+            } else {
+                4
+            };
+            let wanted = (2 * parallelism / THREADS).div_ceil(outputs);
+            let least = THREADS * vector * chains;
+            (length, segments) = Self::segments(count, wanted, least, least * CHAIN, vector);
+        }
+        let blocks = (outputs * segments).div_ceil(THREADS / team);
+        Self { kind: Kind::Rows(team as u32), lanes: 0, length, segments, blocks }
+    }
+
+    fn columns(outputs: u64, count: u64, vector: u64, parallelism: u64) -> Self {
+        // 32 threads beside each other read whole lines; more where there is little to reduce.
+        let wide = outputs.div_ceil(vector).next_power_of_two();
+        let rows = count.div_ceil(4).next_power_of_two().min(8);
+        let lanes = wide.min(THREADS / rows);
+        let rows = THREADS / lanes;
+        let groups = outputs.div_ceil(vector).div_ceil(lanes);
+        let wanted = (2 * parallelism / THREADS).div_ceil(groups);
+        let (length, segments) = Self::segments(count, wanted, 16 * rows, 4 * CHAIN * rows, 1);
+        let blocks = groups * segments;
+        Self { kind: Kind::Columns, lanes: lanes.trailing_zeros(), length, segments, blocks }
+    }
+}
+
+impl Fold {
+    /// Chooses.
+    pub fn of(properties: &DeviceProperties, problem: &Problem<'_>) -> Self {
+        Self::on(properties.parallelism(), problem)
+    }
+
+    /// Chooses for a device that runs so many threads at once.
+    fn on(parallelism: u64, problem: &Problem<'_>) -> Self {
+        let (mut kept, mut reduced) = (Vec::new(), Vec::new());
+        for (i, size) in problem.shape.iter().copied().enumerate().filter(|(_, n)| *n != 1) {
+            let gone = problem.axes >> i & 1 == 1;
+            let mut strides: Vec<i64> = problem.strides.iter().map(|s| s[i]).collect();
+            strides.push(if gone { 0 } else { problem.out[i] });
+            let axes = if gone { &mut reduced } else { &mut kept };
+            axes.push(Axis { number: i, size, strides });
+        }
+        sort(&mut kept, problem.places);
+        sort(&mut reduced, problem.places);
+        let order = reduced.iter().map(|axis| axis.number).collect();
+        let (kept, reduced) = (joined(kept), joined(reduced));
+        let product = |axes: &[Axis]| axes.iter().map(|a| a.size as u64).product::<u64>();
+        let (outputs, count) = (product(&kept), product(&reduced));
+        let by_rows = match (kept.last(), reduced.last()) {
+            (Some(kept), Some(reduced)) => {
+                cost(reduced, problem.places) <= cost(kept, problem.places)
+            }
+            (_, reduced) => reduced.is_some(),
+        };
+        let (inner, whole) = match by_rows {
+            // What is left over of a single axis is read one by one.
+            true => (reduced.last(), reduced.len() > 1),
+            false => (kept.last(), true),
+        };
+        let others = || kept.iter().chain(&reduced);
+        let vector = inner.map_or(1, |inner| vector_of(problem, inner, whole, others()));
+        let v = u64::from(vector);
+        let cut = match by_rows {
+            true => Cut::rows(outputs, count, v, parallelism),
+            false => Cut::columns(outputs, count, v, parallelism),
+        };
+        let rooms = match (kept.len(), reduced.len()) {
+            (0..=4, n @ 0..=4) => (4, [1, 1, 2, 4, 4][n]),
+            _ => (MAX_AXES as u32, MAX_AXES as u32),
+        };
+        let unit =
+            match (vector, inner) {
+                (2.., Some(inner)) => problem.strides.iter().zip(&inner.strides).enumerate().fold(
+                    0,
+                    |mask, (k, (_, stride))| if *stride == 1 { mask | 1 << k } else { mask },
+                ),
+                _ => 0,
+            };
+        let variant = Variant {
+            kind: cut.kind,
+            tensors: problem.strides.len() as u32,
+            rooms,
+            wide: !is_small(outputs, count, others()),
+            vector,
+            unit,
+        };
+        let mut words = vec![outputs, count, cut.length, cut.segments];
+        words.push(kept.len() as u64 | (reduced.len() as u64) << 32);
+        words.push(u64::from(cut.lanes));
+        let n = problem.strides.len();
+        let room = rooms.0 as usize;
+        put(&mut words, &kept, room, 1, |axis| axis.size as u64);
+        put(&mut words, &kept, room, 0, |axis| magic(axis.size));
+        put(&mut words, &kept, room, 0, |axis| axis.strides[n] as u64);
+        (0..n).for_each(|k| put(&mut words, &kept, room, 0, |axis| axis.strides[k] as u64));
+        let room = rooms.1 as usize;
+        put(&mut words, &reduced, room, 1, |axis| axis.size as u64);
+        put(&mut words, &reduced, room, 0, |axis| magic(axis.size));
+        (0..n).for_each(|k| put(&mut words, &reduced, room, 0, |axis| axis.strides[k] as u64));
+        let (segments, blocks) = (cut.segments, cut.blocks);
+        let along = match &reduced[..] {
+            [axis] => Some(axis.strides[..n].to_vec()),
+            _ => None,
+        };
+        Self { variant, words, outputs, count, segments, along, blocks, order }
+    }
+
+    /// Whether each reduction joins the same values in the same order, so that the bits are the
+    /// same.
+    pub fn joins_like(&self, other: &Fold) -> bool {
+        let (a, b) = (&self.variant, &other.variant);
+        // Length of a segment, segments, and the threads beside each other.
+        let cut =
+            |fold: &Fold| [fold.outputs, fold.count, fold.words[2], fold.segments, fold.words[5]];
+        a.kind == b.kind
+            && a.vector == b.vector
+            && cut(self) == cut(other)
+            && self.order == other.order
+    }
+
+    /// Bytes of workspace, an accumulator (`Op::Acc`) having so many.
+    pub fn workspace(&self, accumulator: u64) -> u64 {
+        if self.segments == 1 { 0 } else { self.outputs * self.segments * accumulator }
+    }
+
+    /// The launch.
+    pub fn grid(&self) -> Grid {
+        line(self.blocks)
+    }
+
+    /// The merge of the segments, if there are several.
+    fn merge(&self) -> Option<(Variant, Grid)> {
+        let team = match self.segments {
+            0..=1 => return None,
+            n if n <= 16 && self.outputs >= 1024 => 1,
+            2..=128 => 32,
+            _ => THREADS,
+        };
+        let kind = Kind::Merge(team as u32);
+        // Neither is looked at.
+        let variant = Variant { kind, vector: 1, unit: 0, ..self.variant };
+        Some((variant, line(self.outputs.div_ceil(THREADS / team))))
+    }
+}
+
+/// Kernels go on by the grid's size.
+fn line(blocks: u64) -> Grid {
+    Grid::line(blocks.clamp(1, 1 << 30) as u32, THREADS as u32)
+}
+
+fn put(words: &mut Vec<u64>, axes: &[Axis], room: usize, none: u64, f: impl Fn(&Axis) -> u64) {
+    words.extend((0..room).map(|i| axes.get(i).map_or(none, &f)));
+}
+
+/// Whether 32 bits hold all numbers and offsets, with room for a block's step.
+fn is_small<'a>(outputs: u64, count: u64, axes: impl Iterator<Item = &'a Axis> + Clone) -> bool {
+    const MOST: u64 = 1 << 30;
+    let tensors = axes.clone().next().map_or(0, |axis| axis.strides.len());
+    let reach = |k: usize| {
+        let steps =
+            axes.clone().map(|a| (a.size as u64 - 1).saturating_mul(a.strides[k].unsigned_abs()));
+        steps.fold(0, u64::saturating_add)
+    };
+    outputs.saturating_mul(count) <= MOST && (0..tensors).all(|k| reach(k) <= MOST)
+}
+
+/// How many elements along the innermost axis are read at once. `whole`: the axis is a multiple of it.
+fn vector_of<'a>(
+    problem: &Problem<'_>,
+    inner: &Axis,
+    whole: bool,
+    axes: impl Iterator<Item = &'a Axis> + Clone,
+) -> u32 {
+    let fits = |v: u32| {
+        let v = u64::from(v);
+        let tensor = |(k, (address, bytes)): (usize, &(u64, u64))| match inner.strides[k] {
+            // One element for all needs no vector, and no tensor at all no kernel for it.
+            0 => problem.places.len() > 1,
+            1 => {
+                address.is_multiple_of(v * bytes)
+                    && axes.clone().all(|axis| {
+                        std::ptr::eq(axis, inner)
+                            || axis.strides[k].unsigned_abs().is_multiple_of(v)
+                    })
+            }
+            _ => false,
+        };
+        let size = inner.size as u64;
+        size >= v
+            && (!whole || size.is_multiple_of(v))
+            && problem.places.iter().enumerate().all(tensor)
+    };
+    let mut v = problem.vector;
+    while v > 1 && !fits(v) {
+        v /= 2;
+    }
+    v.max(1)
+}
+
+/// What makes a kernel's source for a variant.
+type Make = dyn Fn(&Variant) -> Source + Send + Sync;
+
+/// The compiled variants of one functor and op.
+pub struct Kernels {
+    make: Box<Make>,
+    texts: &'static [&'static str],
+    op: String,
+    kernels: RwLock<HashMap<Variant, Kernel>>,
+}
+
+impl Kernels {
+    /// `op` is the kernels' name of the op, such as `Sum<F32>`, which `texts` define; `make`
+    /// gives the source of a variant that is not [`Kind::Merge`].
+    pub fn new(
+        op: impl Into<String>,
+        texts: &'static [&'static str],
+        make: impl Fn(&Variant) -> Source + Send + Sync + 'static,
+    ) -> Self {
+        Self { make: Box::new(make), texts, op: op.into(), kernels: RwLock::default() }
+    }
+
+    fn known(&self, variant: &Variant) -> Option<Kernel> {
+        self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(variant).copied()
+    }
+
+    fn keep(&self, variant: &Variant, kernel: Kernel) {
+        self.kernels.write().unwrap_or_else(PoisonError::into_inner).insert(*variant, kernel);
+    }
+
+    fn source(&self, variant: &Variant) -> Source {
+        let Kind::Merge(_) = variant.kind else { return (self.make)(variant) };
+        let op = &self.op;
+        let tail = format!(
+            "extern \"C\" __global__ void __launch_bounds__(256) kernel({}) {{ {} }}\n",
+            variant.parameters(op),
+            variant.call(op, "")
+        );
+        Source::new(format!("reduce {op} {}", variant.name()), self.texts, tail)
+    }
+
+    /// A compiled kernel. The device's context is current.
+    pub fn get(&self, programs: &Programs, variant: &Variant) -> Result<Kernel> {
+        if let Some(kernel) = self.known(variant) {
+            return Ok(kernel);
+        }
+        let kernel = programs.kernel(&self.source(variant))?;
+        self.keep(variant, kernel);
+        Ok(kernel)
+    }
+
+    /// Whether a reduction has its kernels in memory; those that are not are compiled in the
+    /// background, or read from disk. The device's context is current.
+    pub fn ready(&self, programs: &Programs, fold: &Fold) -> Result<bool> {
+        let mut all = true;
+        for variant in [Some(fold.variant), fold.merge().map(|(variant, _)| variant)] {
+            let Some(variant) = variant.filter(|v| self.known(v).is_none()) else { continue };
+            let source = self.source(&variant);
+            match programs.ready(&source.name, || source.clone())? {
+                Some(kernel) => self.keep(&variant, kernel),
+                None => all = false,
+            }
+        }
+        Ok(all)
+    }
+
+    /// Merges the segments, if there are several, into the tensor at `out`.
+    pub fn merge(&self, job: &Job<'_>, fold: &Fold, out: u64, partial: u64) -> Result<()> {
+        let Some((variant, grid)) = fold.merge() else { return Ok(()) };
+        let kernel = self.get(&job.device.programs, &variant)?;
+        launch!(job, &kernel, grid; out, partial, fold.words[..])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Copies between the host and the device, by way of pinned memory.
+//!
+//! An upload is copied into pinned memory, and from there by the device in the order of its
+//! stream, which nobody waits for: the source is the caller's again at once. While the device
+//! moves one piece of a large one, the host's threads copy the next. The driver's own way for
+//! memory that is not pinned does one after the other, on one thread; it does what is left where
+//! no pinned memory is to be had.
+
+use super::Stream;
+use super::pinned::{LARGEST, Piece, Pinned};
+use crate::context::failure::cuda;
+use crate::context::{self, Context};
+use crate::memory::Buffer;
+use crate::sys::driver::{Address, Driver};
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use ultramarine_abi::helper::{Host, Result};
+
+/// Downloads from this size on go by pieces.
+const LARGE: usize = 512 << 10;
+/// Bytes of a part of a copy at least.
+const SMALLEST: usize = 256 << 10;
+/// Parts of a download that are under way.
+const TURNS: usize = 2;
+/// What a thread copies at a time.
+const SHARE: usize = 256 << 10;
+
+/// The copies of a device.
+pub struct Staging {
+    host: Host,
+    context: Arc<Context>,
+    pinned: Pinned,
+}
+
+/// Bytes of the parts of a copy: several, for the device and the host to take turns.
+fn step(bytes: usize) -> usize {
+    (bytes / 4).next_multiple_of(4096).clamp(SMALLEST, LARGEST)
+}
+
+/// Copies by several of the host's threads.
+///
+/// # Safety
+/// Both are memory of that many bytes, apart; the target is nobody else's meanwhile.
+unsafe fn copy(host: &Host, to: *mut u8, from: *const u8, bytes: usize) -> Result<()> {
+    struct Ends(*mut u8, *const u8);
+    // SAFETY: each thread touches a part of its own.
+    unsafe impl Sync for Ends {}
+    impl Ends {
+        /// # Safety
+        /// Both have that many bytes at the offset.
+        unsafe fn copy(&self, at: usize, bytes: usize) {
+            // SAFETY: by this function's contract.
+            unsafe {
+                self.1.wrapping_add(at).copy_to_nonoverlapping(self.0.wrapping_add(at), bytes);
+            }
+        }
+    }
+    let ends = Ends(to, from);
+    host.parallel_for(bytes.div_ceil(SHARE) as u64, |i| {
+        let at = i as usize * SHARE;
+        // SAFETY: by this function's contract; parts do not overlap.
+        unsafe { ends.copy(at, SHARE.min(bytes - at)) };
+    })
+}
+
+impl Staging {
+    /// None is pinned yet.
+    pub fn new(host: Host, context: Arc<Context>) -> Self {
+        Self { host, pinned: Pinned::new(context.clone()), context }
+    }
+
+    /// Bytes that may be pinned.
+    pub fn limit(&self) -> u64 {
+        self.pinned.limit()
+    }
+
+    /// Sets how many bytes may be pinned; returns what it was.
+    pub fn set_limit(&self, bytes: u64) -> u64 {
+        self.pinned.set_limit(bytes)
+    }
+
+    /// Copies into a buffer, in the stream's order; the source has been read on return.
+    pub fn upload(
+        &self,
+        stream: &Stream,
+        buffer: &Buffer,
+        offset: u64,
+        source: &[u8],
+    ) -> Result<()> {
+        let _entered = self.context.enter()?;
+        let to = buffer.part(offset, source.len())?;
+        if source.is_empty() {
+            return Ok(());
+        }
+        self.upload_pinned(stream, to, source)?;
+        if context::blocking() { stream.drain() } else { Ok(()) }
+    }
+
+    /// Copies from a buffer, and fills all of `target`; done on return.
+    pub fn download(
+        &self,
+        stream: &Stream,
+        buffer: &Buffer,
+        offset: u64,
+        target: &mut [MaybeUninit<u8>],
+    ) -> Result<()> {
+        let _entered = self.context.enter()?;
+        let from = buffer.part(offset, target.len())?;
+        if target.is_empty() {
+            return Ok(());
+        }
+        if let Some(done) = self.download_pinned(stream, from, target) {
+            return done;
+        }
+        let (driver, to) = (self.driver(), target.as_mut_ptr().cast());
+        // SAFETY: the target is there until the copy is done, which is waited for also after a
+        // failure; the source is inside of the buffer.
+        let begun = unsafe { cuda!(driver.copy_to_host(to, from, target.len(), stream.handle())) };
+        let drained = stream.drain();
+        begun.and(drained)
+    }
+
+    fn driver(&self) -> &'static Driver {
+        self.context.driver()
+    }
+
+    /// Copies to the device, in the order of the stream; the source has been read on return. The
+    /// context is current.
+    fn upload_pinned(&self, stream: &Stream, to: Address, source: &[u8]) -> Result<()> {
+        let (driver, step) = (self.driver(), step(source.len()));
+        for (i, part) in source.chunks(step).enumerate() {
+            let at = to + (i * step) as u64;
+            let Some(mut piece) = self.pinned.take(part.len(), stream)? else {
+                return self.upload_pageable(stream, at, &source[i * step..]);
+            };
+            // SAFETY: what used the piece is over, and nobody else has it.
+            let filled = unsafe { copy(&self.host, piece.memory(), part.as_ptr(), part.len()) };
+            let queued = filled.and_then(|()| {
+                self.pinned.enqueue(&mut piece, stream, |memory| {
+                    // SAFETY: pinned memory that is not written before the mark behind this; the
+                    // target is inside of the buffer.
+                    unsafe { cuda!(driver.copy_to_device(at, memory, part.len(), stream.handle())) }
+                })
+            });
+            self.pinned.give(piece);
+            queued?;
+        }
+        Ok(())
+    }
+
+    /// Copies from the device; done on return. `None`: the driver may do it. The context is
+    /// current.
+    fn download_pinned(
+        &self,
+        stream: &Stream,
+        from: Address,
+        target: &mut [MaybeUninit<u8>],
+    ) -> Option<Result<()>> {
+        if target.len() < LARGE {
+            return None;
+        }
+        let mut begun = VecDeque::new();
+        let done = self.by_turns(stream, from, target, &mut begun);
+        if !begun.is_empty() {
+            // After a failure; nothing runs any more where the stream is lost.
+            let _ = stream.drain();
+            begun.into_iter().for_each(|piece| self.pinned.give_unused(piece));
+        }
+        match done {
+            Ok(false) => None,
+            Ok(true) => Some(Ok(())),
+            Err(failure) => Some(Err(failure)),
+        }
+    }
+
+    /// The parts of a download, a few under way at a time; those are in `begun`. Whether there
+    /// was pinned memory for it: where not, nothing is under way.
+    fn by_turns(
+        &self,
+        stream: &Stream,
+        from: Address,
+        target: &mut [MaybeUninit<u8>],
+        begun: &mut VecDeque<Piece>,
+    ) -> Result<bool> {
+        let (driver, step) = (self.driver(), step(target.len()));
+        let submitted = stream.log().count();
+        let (start, length) = (target.as_mut_ptr().cast::<u8>(), target.len());
+        let part = |i: usize| (i * step, (length - i * step).min(step));
+        let (mut next, pieces) = (0, length.div_ceil(step));
+        for i in 0..pieces {
+            while next < pieces && begun.len() < TURNS {
+                let Some(mut piece) = self.pinned.take(part(next).1, stream)? else { break };
+                let (at, bytes) = part(next);
+                let queued = self.pinned.enqueue(&mut piece, stream, |memory| {
+                    // SAFETY: pinned memory that nobody else has; the source is inside of the
+                    // buffer.
+                    unsafe {
+                        cuda!(driver.copy_to_host(memory, from + at as u64, bytes, stream.handle()))
+                    }
+                });
+                // After a failure it is given back with the others.
+                begun.push_back(piece);
+                queued?;
+                next += 1;
+            }
+            let Some(piece) = begun.front() else { return Ok(false) };
+            self.pinned.wait(piece)?;
+            let (at, bytes) = part(i);
+            // SAFETY: the device has written the piece; the target has that many bytes there.
+            unsafe { copy(&self.host, start.wrapping_add(at), piece.memory(), bytes) }?;
+            begun.pop_front().into_iter().for_each(|piece| self.pinned.give_unused(piece));
+        }
+        stream.log().finished(submitted);
+        Ok(true)
+    }
+
+    /// Copies to the device without pinned memory; done on return. The context is current.
+    fn upload_pageable(&self, stream: &Stream, to: Address, source: &[u8]) -> Result<()> {
+        let driver = self.driver();
+        // SAFETY: the source is there until the copy is done, which is waited for also after a
+        // failure; the target is inside of the buffer.
+        let begun = unsafe {
+            cuda!(driver.copy_to_device(to, source.as_ptr().cast(), source.len(), stream.handle()))
+        };
+        let drained = stream.drain();
+        begun.and(drained)
+    }
+}
