@@ -1,18 +1,18 @@
-// COPY between tensors whose elements lie in different orders, and FILL. Other copies are maps (elementwise.cuh).
+// COPY between tensors whose elements lie in different orders. Other copies are maps (elementwise/map.cuh).
 
 // Two axes of a copy: along `j` the input's elements lie close together, along `l` the output's.
-struct Turn {
+struct TransposePlane {
   i64 size_j, size_l;
   i64 in_j, in_l, out_j, out_l;  // strides
   i64 tiles_j, tiles_l;
   i64 in_packs, out_packs;  // whether every pack of P elements begins at a multiple of its bytes
 };
 
-// A block turns a tile of 32 P by 32 P elements in shared memory, so that both sides are moved in packs of P
+// A block transposes a tile of 32 P by 32 P elements in shared memory, so that both sides are moved in packs of P
 // elements, one beside the other. The tile holds packs along l, a row for each j; where in its row a pack lies
 // depends on the row, so that the packs of a column are in different banks.
 template <class From, class To, int P, int N>
-static __device__ __forceinline__ void copy_turned(const typename From::T *in, typename To::T *out, const Turn &t,
+static __device__ __forceinline__ void transpose_tiles(const typename From::T *in, typename To::T *out, const TransposePlane &t,
                                                    const Walk<2, N> &w) {
   typedef Pack<typename From::T, P> Read;
   typedef Pack<typename To::T, P> Written;
@@ -76,22 +76,4 @@ static __device__ __forceinline__ void copy_turned(const typename From::T *in, t
       }
     }
   }
-}
-
-template <class D, int N, class I>
-static __device__ __forceinline__ void fill_elements(typename D::T *out, u64 value, const Walk<1, N> &w) {
-  for (I i = thread_number<I>(); i < (I)w.n; i += thread_count<I>()) {
-    I at[1];
-    locate<1, N, I>(w, i, at);
-    out[at[0]] = (typename D::T)value;
-  }
-}
-
-// 16 bytes at once of words of 8; the output begins at a multiple of 16.
-INLINE void fill_pairs(u64 *out, u64 value, i64 n) {
-  Pack<u64, 2> pair;
-  pair.at[0] = pair.at[1] = value;
-  i64 first = thread_number<i64>();
-  for (i64 i = first; i < n / 2; i += thread_count<i64>()) ((Pack<u64, 2> *)out)[i] = pair;
-  if (first == 0 && n % 2) out[n - 1] = value;
 }

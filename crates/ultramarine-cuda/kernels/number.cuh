@@ -2,7 +2,7 @@
 // Included first; no header of CUDA's is needed.
 
 #ifndef __EMULATED_CUDA__
-#pragma nv_diag_suppress 177  // no kernel uses every function of its texts
+#pragma nv_diag_suppress 177  // no kernel uses every function of its headers
 #endif
 
 typedef unsigned char u8;

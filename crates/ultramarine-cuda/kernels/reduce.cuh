@@ -20,7 +20,7 @@
 
 #define FOLD_THREADS 256
 
-// Mirrors `Fold::words`. KN and RN axes have room; RN below 4 is exactly as many as are reduced.
+// Mirrors `Fold::words`. KN kept and RN reduced axes are held; RN below 4 is exactly as many as are reduced.
 template <int K, int KN, int RN>
 struct Fold {
   i64 outputs, count, length, segments;  // length of a segment, which is a multiple of the vector

@@ -147,15 +147,3 @@ static __device__ __forceinline__ void map_walked(typename O::T *out, const type
     }
   }
 }
-
-// start + i step, in int64, which wraps, or in float64, each operation rounded.
-INLINE i64 counted(i64 start, i64 step, i64 i) { return (i64)((u64)start + (u64)i * (u64)step); }
-INLINE double counted(double start, double step, i64 i) { return start + (double)i * step; }
-
-template <class To, class From>
-static __device__ __forceinline__ void count_up(typename To::T *out, typename From::T start, typename From::T step,
-                                                i64 n, i64 stride) {
-  for (i64 i = thread_number<i64>(); i < n; i += thread_count<i64>()) {
-    out[i * stride] = convert<To, From>(counted(start, step, i));
-  }
-}

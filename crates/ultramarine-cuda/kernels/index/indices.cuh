@@ -42,7 +42,7 @@ struct Picked {
   }
 };
 
-// The same where the places of the slices in the source were found before.
+// The same where the offsets of the slices in the source were found before.
 template <int P, class I>
 struct Placed {
   const I *places;
@@ -55,10 +55,10 @@ struct Placed {
   }
 };
 
-// Adds an index array's part to the places of the slices; the first one sets them. With SKIP an index outside makes
+// Adds an index array's part to the offsets of the slices; the first one sets them. With SKIP an index outside makes
 // the place `nowhere`, else it is moved inside. The walk is that of the array.
 template <class X, bool SKIP, int P, class I>
-static __device__ __forceinline__ void add_places(const typename X::T *indices, I *places, int first, i64 size,
+static __device__ __forceinline__ void add_offsets(const typename X::T *indices, I *places, int first, i64 size,
                                                   i64 limit, i64 step, I nowhere, const Walk<1, P> &w) {
   for (I i = thread_number<I>(); i < (I)w.n; i += thread_count<I>()) {
     I at[1];
@@ -70,9 +70,9 @@ static __device__ __forceinline__ void add_places(const typename X::T *indices, 
   }
 }
 
-// Places of the single elements of slices, one behind the other. The walk is that of a slice.
+// Offsets of the single elements of slices, one behind the other. The walk is that of a slice.
 template <int S, class I>
-static __device__ __forceinline__ void spread_places(const I *places, I *each, I n, I nowhere, const Walk<1, S> &w) {
+static __device__ __forceinline__ void spread_offsets(const I *places, I *each, I n, I nowhere, const Walk<1, S> &w) {
   for (I i = thread_number<I>(); i < n; i += thread_count<I>()) {
     I position = divide_whole(i, (I)w.n), at[1];
     locate<1, S, I>(w, i - position * (I)w.n, at);
@@ -81,9 +81,9 @@ static __device__ __forceinline__ void spread_places(const I *places, I *each, I
   }
 }
 
-// Places of the updates of SCATTER_AXIS. The walk: places, which stand still along the axis, and indices.
+// Offsets of the updates of SCATTER_AXIS. The walk: places, which stand still along the axis, and indices.
 template <class X, int P, class I>
-static __device__ __forceinline__ void axis_places(const typename X::T *indices, I *places, i64 size, i64 step,
+static __device__ __forceinline__ void axis_offsets(const typename X::T *indices, I *places, i64 size, i64 step,
                                                    I nowhere, const Walk<2, P> &w) {
   for (I i = thread_number<I>(); i < (I)w.n; i += thread_count<I>()) {
     I at[2];

@@ -1,4 +1,4 @@
-// RMS_NORM and LAYER_NORM of the last axis: of rows that fit in a team's registers in one pass (rows.cuh), else a
+// RMS_NORM and LAYER_NORM of the last axis: of rows that fit in a team's registers in one pass (nn/row_kernels.cuh), else a
 // reduction into moments (reduce.cuh) and a second pass over the elements.
 
 INLINE float norm_sqrt(float x) { return sqrtf(x); }

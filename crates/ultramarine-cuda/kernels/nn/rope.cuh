@@ -1,4 +1,4 @@
-// ROPE: pairs of elements of the last axis turned by angles of which there are the cosines and sines.
+// ROPE: pairs of elements of the last axis rotated by angles of which there are the cosines and sines.
 
 // The left and the right elements of V pairs: V neighbours each, so far apart.
 template <class T, int V, bool NEIGHBOURS>
@@ -26,10 +26,10 @@ struct Pairs<T, V, true> {
   __device__ __forceinline__ T &b(int v) { return both.at[2 * v + 1]; }
 };
 
-// Input, output, cosines and sines walked together, V pairs at each place. A thread has U rows that turn by the same
+// Input, output, cosines and sines walked together, V pairs at each place. A thread has U rows that rotate by the same
 // angles under way, which lie `in_row` and `out_row` apart.
 template <class D, int V, int U, bool NEIGHBOURS, int N, class I>
-static __device__ __forceinline__ void rope_turn(const typename D::T *in, typename D::T *out,
+static __device__ __forceinline__ void rope_rotate(const typename D::T *in, typename D::T *out,
                                                  const typename D::A *cos, const typename D::A *sin, i64 in_apart,
                                                  i64 out_apart, i64 in_row, i64 out_row, i32 inverse,
                                                  const Walk<4, N> &w) {

@@ -1,5 +1,5 @@
 // LOGSUMEXP as a reduction (reduce.cuh), and SOFTMAX: of rows that fit in a team's registers in one pass
-// (rows.cuh), else a reduction and a second pass over the elements.
+// (nn/row_kernels.cuh), else a reduction and a second pass over the elements.
 
 INLINE float softmax_exp(float x) { return expf(x); }
 INLINE double softmax_exp(double x) { return exp(x); }

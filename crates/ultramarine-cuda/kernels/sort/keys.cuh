@@ -3,14 +3,14 @@
 
 const int SORT_THREADS = 256, SORT_EACH = 8, SORT_TILE = SORT_THREADS * SORT_EACH, SORT_WARPS = SORT_THREADS / 32;
 
-// Up to 2048 of them by one block: a bitonic sort of key and number together. `room` is a power of two.
-static __device__ __forceinline__ void sort_few(const u32 *keys, u32 *sorted, u32 *order, int n, int room) {
+// Up to 2048 of them by one block: a bitonic sort of key and number together. `padded` is a power of two.
+static __device__ __forceinline__ void sort_few(const u32 *keys, u32 *sorted, u32 *order, int n, int padded) {
   __shared__ u64 all[2048];
-  for (int i = threadIdx.x; i < room; i += blockDim.x) all[i] = i < n ? (u64)keys[i] << 32 | (u32)i : ~0ull;
-  for (int size = 2; size <= room; size *= 2) {
+  for (int i = threadIdx.x; i < padded; i += blockDim.x) all[i] = i < n ? (u64)keys[i] << 32 | (u32)i : ~0ull;
+  for (int size = 2; size <= padded; size *= 2) {
     for (int step = size / 2; step > 0; step /= 2) {
       __syncthreads();
-      for (int pair = threadIdx.x; pair < room / 2; pair += blockDim.x) {
+      for (int pair = threadIdx.x; pair < padded / 2; pair += blockDim.x) {
         int i = pair / step * 2 * step + pair % step;
         u64 low = all[i], high = all[i + step];
         bool rises = (i & size) == 0;

@@ -5,7 +5,7 @@
 // Each pass counts, for one digit, the elements whose known bits are those of the key sought. The next digit begins at
 // the highest bit in which these differ at all, and once few are left they are listed and read from there.
 
-const int SELECT_THREADS = 512, SELECT_WARPS = SELECT_THREADS / 32;
+const int PARTITION_THREADS = 512, PARTITION_WARPS = PARTITION_THREADS / 32;
 
 template <class D> struct Digit {
   typedef typename Unsigned<sizeof(typename D::T)>::K K;
@@ -56,14 +56,14 @@ INLINE u64 sum_of_block(u64 x, u64 *sums) {
   __syncthreads();
   x = 0;
 #pragma unroll
-  for (int k = 0; k < SELECT_WARPS; k++) x += sums[k];
+  for (int k = 0; k < PARTITION_WARPS; k++) x += sums[k];
   return x;
 }
 
 // Which digit has a rank, by the counts of each; what `found` is holds for all threads behind.
 template <int VALUES, class C>
 INLINE void find_digit(const C *counts, u64 rank, u64 *sums, Found *found) {
-  const int each = VALUES > SELECT_THREADS ? VALUES / SELECT_THREADS : 1, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int each = VALUES > PARTITION_THREADS ? VALUES / PARTITION_THREADS : 1, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int first = (int)threadIdx.x * each;
   u64 count[each], own = 0;
 #pragma unroll
@@ -82,7 +82,7 @@ INLINE void find_digit(const C *counts, u64 rank, u64 *sums, Found *found) {
   __syncthreads();
   before -= own;
 #pragma unroll
-  for (int k = 0; k < SELECT_WARPS; k++) before += k < warp ? sums[k] : 0;
+  for (int k = 0; k < PARTITION_WARPS; k++) before += k < warp ? sums[k] : 0;
 #pragma unroll
   for (int i = 0; i < each; i++) {
     if (before <= rank && rank < before + count[i]) {
@@ -187,38 +187,38 @@ INLINE void count_row(const typename D::T *from, i64 step, i64 size, Counter<D> 
       counter.add(mine, key_of<D>(x));
     }
     const Sixteen<T> *all = (const Sixteen<T> *)(from + head);
-    for (i64 base = 0; base < packs; base += SELECT_THREADS * ahead) {
+    for (i64 base = 0; base < packs; base += PARTITION_THREADS * ahead) {
       Sixteen<T> pack[ahead];
 #pragma unroll
       for (int k = 0; k < ahead; k++) {
-        i64 j = base + k * SELECT_THREADS + t;
+        i64 j = base + k * PARTITION_THREADS + t;
         pack[k] = all[j < packs ? j : base];
       }
 #pragma unroll
       for (int k = 0; k < ahead; k++) {
-        bool mine = base + k * SELECT_THREADS + t < packs;
+        bool mine = base + k * PARTITION_THREADS + t < packs;
 #pragma unroll
         for (int e = 0; e < each; e++) counter.add(mine, key_of<D>(pack[k].v[e]));
       }
     }
   } else {
     const int ahead = 8;
-    for (i64 base = 0; base < size; base += SELECT_THREADS * ahead) {
+    for (i64 base = 0; base < size; base += PARTITION_THREADS * ahead) {
       T x[ahead];
 #pragma unroll
       for (int k = 0; k < ahead; k++) {
-        i64 j = base + k * SELECT_THREADS + t;
+        i64 j = base + k * PARTITION_THREADS + t;
         x[k] = from[(j < size ? j : base) * step];
       }
 #pragma unroll
-      for (int k = 0; k < ahead; k++) counter.add(base + k * SELECT_THREADS + t < size, key_of<D>(x[k]));
+      for (int k = 0; k < ahead; k++) counter.add(base + k * PARTITION_THREADS + t < size, key_of<D>(x[k]));
     }
   }
 }
 
 template <class D>
 INLINE void count_list(const typename Digit<D>::K *list, i64 size, Counter<D> &counter) {
-  for (i64 base = 0; base < size; base += SELECT_THREADS) {
+  for (i64 base = 0; base < size; base += PARTITION_THREADS) {
     i64 j = base + threadIdx.x;
     counter.add(j < size, list[j < size ? j : base]);
   }
@@ -254,19 +254,19 @@ INLINE void divide_tile(const typename D::T (&value)[ITEMS], i64 first, int size
   }
   if (lane == 0) {
     sums[warp] = belows;
-    sums[SELECT_WARPS + warp] = equals;
+    sums[PARTITION_WARPS + warp] = equals;
   }
   __syncthreads();
   // Half a warp sums each.
   u32 own = sums[lane], sum = own;
 #pragma unroll
-  for (int by = 1; by < SELECT_WARPS; by *= 2) {
+  for (int by = 1; by < PARTITION_WARPS; by *= 2) {
     u32 other = __shfl_up_sync(EVERYONE, sum, by);
-    if ((lane & (SELECT_WARPS - 1)) >= by) sum += other;
+    if ((lane & (PARTITION_WARPS - 1)) >= by) sum += other;
   }
   const u32 before = sum - own;
-  const u32 below_before = __shfl_sync(EVERYONE, before, warp), equal_before = __shfl_sync(EVERYONE, before, SELECT_WARPS + warp);
-  const u32 below_all = __shfl_sync(EVERYONE, sum, SELECT_WARPS - 1), equal_all = __shfl_sync(EVERYONE, sum, 31);
+  const u32 below_before = __shfl_sync(EVERYONE, before, warp), equal_before = __shfl_sync(EVERYONE, before, PARTITION_WARPS + warp);
+  const u32 below_all = __shfl_sync(EVERYONE, sum, PARTITION_WARPS - 1), equal_all = __shfl_sync(EVERYONE, sum, 31);
   // Of the next elements of this warp, behind those of the tile.
   int behind[3] = {(int)below_before, (int)equal_before,
                    (start < size ? start : size) - (int)(below_before + equal_before)};
@@ -305,8 +305,8 @@ INLINE void load_tile(typename D::T (&value)[ITEMS], const typename D::T *from, 
 // `start` is the index of the part's first element in its row.
 template <class D, bool INDEXED>
 INLINE void divide_part(const typename D::T *from, i64 step, i64 start, i64 size, Division<D, INDEXED> &to,
-                        u32 (*sums)[2 * SELECT_WARPS]) {
-  const int items = sizeof(typename D::T) == 8 ? 8 : 12, tile = SELECT_THREADS * items;
+                        u32 (*sums)[2 * PARTITION_WARPS]) {
+  const int items = sizeof(typename D::T) == 8 ? 8 : 12, tile = PARTITION_THREADS * items;
   int turn = 0;
   for (i64 base = 0; base < size; base += tile, turn ^= 1) {
     const int here = size - base < tile ? (int)(size - base) : tile;
@@ -320,7 +320,7 @@ INLINE void divide_part(const typename D::T *from, i64 step, i64 start, i64 size
 
 // Passes after the first find a row that is not too long in the caches.
 template <class D, bool INDEXED, int N>
-static __device__ __forceinline__ void select_row(const typename D::T *in, typename Result<D, INDEXED>::T *out,
+static __device__ __forceinline__ void partition_row(const typename D::T *in, typename Result<D, INDEXED>::T *out,
                                                   const Line &line, u64 rank, const Walk<2, N> &w) {
   typedef typename D::T T;
   typedef typename Digit<D>::K K;
@@ -328,8 +328,8 @@ static __device__ __forceinline__ void select_row(const typename D::T *in, typen
   __shared__ u32 counts[Digit<D>::values];
   __shared__ K list[room];
   __shared__ u32 listed;
-  __shared__ u64 sums[SELECT_WARPS], common[2];
-  __shared__ u32 tile_sums[2][2 * SELECT_WARPS];
+  __shared__ u64 sums[PARTITION_WARPS], common[2];
+  __shared__ u32 tile_sums[2][2 * PARTITION_WARPS];
   __shared__ Found found;
   const int t = (int)threadIdx.x;
   for (i64 row = blockIdx.x; row < w.n; row += gridDim.x) {
@@ -339,7 +339,7 @@ static __device__ __forceinline__ void select_row(const typename D::T *in, typen
     Target target = first_target<D>(rank, line.length);
     u64 in_list = 0;
     while (!target.done) {
-      for (int i = t; i < Digit<D>::values; i += SELECT_THREADS) counts[i] = 0;
+      for (int i = t; i < Digit<D>::values; i += PARTITION_THREADS) counts[i] = 0;
       if (t < 2) common[t] = 0;
       if (t == 0) listed = 0;
       __syncthreads();
@@ -371,8 +371,8 @@ struct Share {
   u64 listed;  // how many its list has; 0: there is none
 };
 
-// Mirrors `Parts` of select.rs: addresses in the workspace.
-struct SelectParts {
+// Mirrors the parts of `Partition::share`: addresses in the workspace.
+struct PartitionParts {
   i64 rows;
   i64 chunks;       // of a row
   i64 chunk;        // elements of each but the last
@@ -385,13 +385,13 @@ struct SelectParts {
 
 // Passes from 0 count; each begins with what the one before found. The last one, of number `passes`, does this alone.
 template <class D, int N>
-static __device__ __forceinline__ void select_count(const typename D::T *in, const Line &line, const SelectParts &parts,
+static __device__ __forceinline__ void partition_count(const typename D::T *in, const Line &line, const PartitionParts &parts,
                                                     u64 rank, int pass, const Walk<2, N> &w) {
   typedef typename Digit<D>::K K;
   const int values = Digit<D>::values;
   __shared__ u32 counts[values];
   __shared__ u32 listed;
-  __shared__ u64 sums[SELECT_WARPS], common[2];
+  __shared__ u64 sums[PARTITION_WARPS], common[2];
   __shared__ Found found;
   const int t = (int)threadIdx.x;
   const i64 block = blockIdx.x, row = divide_whole(block, parts.chunks), c = block - row * parts.chunks;
@@ -408,7 +408,7 @@ static __device__ __forceinline__ void select_count(const typename D::T *in, con
       find_digit<values>(all, target.rank, sums, &found);
       if (share.fits) {
         u64 below = 0;
-        for (int i = t; i < found.digit; i += SELECT_THREADS) below += own[i];
+        for (int i = t; i < found.digit; i += PARTITION_THREADS) below += own[i];
         share.below += sum_of_block(below, sums);
         share.fits = own[found.digit];
       }
@@ -424,7 +424,7 @@ static __device__ __forceinline__ void select_count(const typename D::T *in, con
   if (t == 0) parts.shares[block] = share;
   if (!counting) return;
 
-  for (int i = t; i < values; i += SELECT_THREADS) counts[i] = 0;
+  for (int i = t; i < values; i += PARTITION_THREADS) counts[i] = 0;
   if (t < 2) common[t] = 0;
   if (t == 0) listed = 0;
   __syncthreads();
@@ -440,7 +440,7 @@ static __device__ __forceinline__ void select_count(const typename D::T *in, con
   counter.share(common);
   __syncthreads();
   u64 *all = parts.counts + (pass * parts.rows + row) * (values + 2);
-  for (int i = t; i < values; i += SELECT_THREADS) {
+  for (int i = t; i < values; i += PARTITION_THREADS) {
     u32 count = counts[i];
     own[i] = count;
     if (count) atomicAdd(&all[i], (u64)count);
@@ -449,17 +449,17 @@ static __device__ __forceinline__ void select_count(const typename D::T *in, con
 }
 
 template <class D, bool INDEXED, int N>
-static __device__ __forceinline__ void select_divide(const typename D::T *in, typename Result<D, INDEXED>::T *out,
-                                                     const Line &line, const SelectParts &parts, u64 rank,
+static __device__ __forceinline__ void partition_divide(const typename D::T *in, typename Result<D, INDEXED>::T *out,
+                                                     const Line &line, const PartitionParts &parts, u64 rank,
                                                      const Walk<2, N> &w) {
   typedef typename Digit<D>::K K;
-  __shared__ u64 sums[SELECT_WARPS];
-  __shared__ u32 tile_sums[2][2 * SELECT_WARPS];
+  __shared__ u64 sums[PARTITION_WARPS];
+  __shared__ u32 tile_sums[2][2 * PARTITION_WARPS];
   const i64 row = divide_whole((i64)blockIdx.x, parts.chunks), c = blockIdx.x - row * parts.chunks;
   const i64 start = c * parts.chunk, size = line.length - start < parts.chunk ? line.length - start : parts.chunk;
   const Target target = parts.targets[(Digit<D>::passes - 1) * parts.rows + row];
   u64 below = 0, equal = 0;
-  for (i64 i = threadIdx.x; i < c; i += SELECT_THREADS) {
+  for (i64 i = threadIdx.x; i < c; i += PARTITION_THREADS) {
     const Share share = parts.shares[row * parts.chunks + i];
     below += share.below;
     equal += share.fits;

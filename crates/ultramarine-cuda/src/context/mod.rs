@@ -55,7 +55,7 @@ pub fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-/// What a forked child is told.
+/// Fails in a forked child.
 #[inline]
 pub fn not_forked() -> Result<()> {
     match forked() {
@@ -67,8 +67,8 @@ pub fn not_forked() -> Result<()> {
     }
 }
 
-/// What holds for a context, however often it is retained.
-struct Life {
+/// The state of a context, shared by all that retain it.
+struct ContextState {
     handle: usize,
     /// Why it is lost.
     lost: OnceLock<String>,
@@ -76,25 +76,25 @@ struct Life {
     logs: Mutex<Vec<Weak<SubmissionLog>>>,
 }
 
-/// All contexts that are retained.
-static LIVES: Mutex<Vec<Weak<Life>>> = Mutex::new(Vec::new());
+/// The states of all retained contexts.
+static STATES: Mutex<Vec<Weak<ContextState>>> = Mutex::new(Vec::new());
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-impl Life {
+impl ContextState {
     fn of(handle: ContextHandle) -> Arc<Self> {
-        let mut lives = lock(&LIVES);
-        lives.retain(|l| l.strong_count() > 0);
+        let mut states = lock(&STATES);
+        states.retain(|l| l.strong_count() > 0);
         if let Some(known) =
-            lives.iter().filter_map(Weak::upgrade).find(|l| l.handle == handle as usize)
+            states.iter().filter_map(Weak::upgrade).find(|l| l.handle == handle as usize)
         {
             return known;
         }
         let (lost, logs) = (OnceLock::new(), Mutex::default());
-        let made = Arc::new(Life { handle: handle as usize, lost, logs });
-        lives.push(Arc::downgrade(&made));
+        let made = Arc::new(ContextState { handle: handle as usize, lost, logs });
+        states.push(Arc::downgrade(&made));
         made
     }
 
@@ -121,9 +121,9 @@ pub fn lose_current(driver: &'static Driver, what: &str) -> Failure {
     let mut current = std::ptr::null_mut();
     // SAFETY: the place is valid.
     unsafe { (driver.context_current)(&mut current) };
-    let lives: Vec<_> = lock(&LIVES).iter().filter_map(Weak::upgrade).collect();
-    match lives.iter().find(|l| l.handle == current as usize) {
-        Some(life) => life.lose(what),
+    let states: Vec<_> = lock(&STATES).iter().filter_map(Weak::upgrade).collect();
+    match states.iter().find(|l| l.handle == current as usize) {
+        Some(state) => state.lose(what),
         None => Failure::new(what),
     }
 }
@@ -142,7 +142,7 @@ pub struct Context {
     driver: &'static Driver,
     handle: ContextHandle,
     ordinal: Ordinal,
-    life: Arc<Life>,
+    state: Arc<ContextState>,
     /// Events that can be used again.
     events: Mutex<Vec<EventHandle>>,
     pub(crate) gates: gates::Gates,
@@ -161,9 +161,9 @@ impl Context {
         not_forked()?;
         // SAFETY: the place is valid; the driver was initialised.
         unsafe { cuda!(driver.context_retain(&mut handle, ordinal)) }?;
-        let life = Life::of(handle);
+        let state = ContextState::of(handle);
         let (events, gates) = Default::default();
-        Ok(Self { driver, handle, ordinal, life, events, gates })
+        Ok(Self { driver, handle, ordinal, state, events, gates })
     }
 
     /// The driver's handle.
@@ -179,7 +179,7 @@ impl Context {
     /// Fails in a forked child, and once the context is lost.
     #[inline]
     pub fn usable(&self) -> Result<()> {
-        match self.life.lost.get() {
+        match self.state.lost.get() {
             None => not_forked(),
             Some(why) => not_forked().and(Err(Failure::new(why.clone()))),
         }
@@ -206,7 +206,7 @@ impl Context {
 
     /// Has what was submitted to a stream named when the context is lost.
     pub fn watch(&self, log: &Arc<SubmissionLog>) {
-        let mut logs = lock(&self.life.logs);
+        let mut logs = lock(&self.state.logs);
         if logs.len() == logs.capacity() {
             logs.retain(|l| l.strong_count() > 0);
         }

@@ -4,17 +4,15 @@ mod device;
 pub mod dtype;
 mod job;
 mod plan;
-mod rank_variants;
 mod view;
 mod walk;
 
 pub use device::Device;
 pub use dtype::Dtype;
 pub use job::Job;
-pub use plan::{Ask, Desc, Plan, Work};
-pub use rank_variants::ByRoom;
+pub use plan::{Desc, OpRequest, Plan, Work};
 pub use view::{View, row_major};
-pub use walk::{Axes, MAX_AXES, ROOMS, room};
+pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 
 use crate::context::failure::cuda;
 use crate::program::Kernel;

@@ -31,7 +31,7 @@ impl Desc {
 }
 
 /// A request of `prepare`.
-pub struct Ask<'a> {
+pub struct OpRequest<'a> {
     /// The device, whose context is current.
     pub device: &'a Device,
     /// A constant of [`schema::op`].
@@ -43,7 +43,7 @@ pub struct Ask<'a> {
     request: &'a Request<'a>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> OpRequest<'a> {
     /// Decodes a request.
     pub fn of(device: &'a Device, request: &'a Request<'a>) -> Result<Self> {
         let decode = |list: &[TensorDesc]| list.iter().map(Desc::of).collect::<Result<Vec<_>>>();

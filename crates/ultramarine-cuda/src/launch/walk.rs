@@ -1,6 +1,7 @@
 //! How kernels walk tensors of one shape together: axes that lie together are joined.
 
 use super::View;
+use crate::program::index;
 
 /// Most axes, as the contract has it.
 pub const MAX_AXES: usize = ultramarine_abi::MAX_NDIM;
@@ -80,31 +81,49 @@ impl<const K: usize> Axes<K> {
         self.len() <= MOST as u64 && (0..K).all(|k| reach(k) <= MOST)
     }
 
-    /// The kernels' parameter: `Walk<K, N>` of `walk.cuh` with `N` axes, or the smallest of
-    /// [`ROOMS`] that holds them.
-    pub fn parameter(&self) -> (Vec<u64>, usize) {
-        let room = room(self.count);
-        let words = self.parameter_in(room);
-        (words, room)
+    /// The kernels that walk these axes.
+    pub fn variant(&self) -> RankVariant {
+        RankVariant { rank: rank_for(self.count), wide: !self.is_small() }
     }
 
-    /// The kernels' parameter with room for so many axes, of which there are no more.
-    pub fn parameter_in(&self, room: usize) -> Vec<u64> {
-        let mut words = Vec::with_capacity(2 + room * (K + 1));
+    /// The kernels' parameter: `Walk<K, N>` of `walk.cuh`, `N` being [`rank_for`] these axes.
+    pub fn parameter(&self) -> Vec<u64> {
+        self.parameter_in(rank_for(self.count))
+    }
+
+    /// The kernels' parameter `Walk<K, rank>`; there are at most `rank` axes.
+    pub fn parameter_in(&self, rank: usize) -> Vec<u64> {
+        let mut words = Vec::with_capacity(2 + rank * (K + 1));
         words.push(self.len());
         words.push(self.count as u64);
-        words.extend((0..room).map(|i| self.size[i] as u64));
+        words.extend((0..rank).map(|i| self.size[i] as u64));
         for k in 0..K {
-            words.extend((0..room).map(|i| self.stride[k][i] as u64));
+            words.extend((0..rank).map(|i| self.stride[k][i] as u64));
         }
         words
     }
 }
 
 /// Numbers of axes that kernels are compiled for. The last loops over as many as there are.
-pub const ROOMS: [usize; 5] = [1, 2, 3, 4, MAX_AXES];
+const RANKS: [usize; 5] = [1, 2, 3, 4, MAX_AXES];
 
-/// The smallest of [`ROOMS`] for so many axes.
-pub fn room(axes: usize) -> usize {
-    ROOMS.into_iter().find(|room| *room >= axes).unwrap_or(MAX_AXES)
+/// The smallest of the numbers of axes that kernels are compiled for which holds so many.
+pub fn rank_for(axes: usize) -> usize {
+    RANKS.into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
+}
+
+/// Which of the kernels that differ in the number of axes and in the width of indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankVariant {
+    /// Axes that the kernel holds.
+    pub rank: usize,
+    /// Indices of 64 bits.
+    pub wide: bool,
+}
+
+impl RankVariant {
+    /// The kernels' type of indices.
+    pub fn index(self) -> &'static str {
+        index(self.wide)
+    }
 }

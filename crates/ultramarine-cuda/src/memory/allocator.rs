@@ -57,10 +57,10 @@ struct Tail {
 // SAFETY: the driver's streams and events may be used from any thread.
 unsafe impl Send for State {}
 
-/// Bytes, as statistics tell them.
+/// Counts of bytes.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // they are what they are called
-pub struct Told {
+pub struct MemoryCounts {
     pub active: u64,
     pub peak: u64,
     pub cache: u64,
@@ -317,11 +317,11 @@ impl Allocator {
     }
 
     /// Bytes in use, kept and free.
-    pub fn statistics(&self) -> Told {
+    pub fn statistics(&self) -> MemoryCounts {
         let (free, total) = self.device_memory();
         let state = self.lock();
         let counts = state.pool.counts();
-        Told {
+        MemoryCounts {
             active: counts.active + state.single.active,
             peak: state.single.peak,
             cache: counts.kept,

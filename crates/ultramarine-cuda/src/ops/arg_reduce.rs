@@ -1,19 +1,20 @@
 //! ARG_REDUCE.
 
+use super::headers;
 use super::reduce::fold;
 use super::reduce::{Reduction, kernels_of, vector};
-use super::text;
-use crate::launch::{Ask, Dtype, Work};
+use crate::launch::{Dtype, OpRequest, Work};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce};
 
-const TEXTS: &[&str] = &[text::NUMBER, fold::TEXT, include_str!("../../kernels/arg_reduce.cuh")];
+const HEADERS: &[&str] =
+    &[headers::NUMBER, fold::HEADER, include_str!("../../kernels/arg_reduce.cuh")];
 
 /// ARG_REDUCE: any axis, any strides.
-pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(1)?;
-    let ArgReduceAttrs { op: code, axis, .. } = ask.attributes()?;
-    let (input, output) = (ask.input(0)?, ask.output(0)?);
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(1)?;
+    let ArgReduceAttrs { op: code, axis, .. } = request.attributes()?;
+    let (input, output) = (request.input(0)?, request.output(0)?);
     let largest = match code {
         arg_reduce::ARGMIN => false,
         arg_reduce::ARGMAX => true,
@@ -36,6 +37,6 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         vector: vector(input.dtype).min(8),
         // The last index is that of no element.
         longest: u64::from(u32::MAX),
-        kernels: kernels_of(op, input.dtype, TEXTS),
+        kernels: kernels_of(op, input.dtype, HEADERS),
     }))
 }

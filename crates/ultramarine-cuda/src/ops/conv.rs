@@ -1,18 +1,18 @@
 //! CONVOLVE: sums over taps and channels as a product of matrices. By cuBLASLt, for which the
 //! input is unfolded in shares, or by kernels of our own, which read it where it is.
 
+use super::headers;
 use super::matmul::gemm::Gemm;
 use super::matmul::library::{Library, Products, Steps};
 use super::matmul::product::Product;
-use super::text;
-use crate::launch::{Ask, Axes, BLOCK, Dtype, Grid, Job, View, Work, launch};
-use crate::program::{Lazy, Source};
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, OpRequest, View, Work, launch};
+use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::ConvolveAttrs;
 
-const TEXTS: &[&str] = &[
-    text::NUMBER,
-    text::WALK,
+const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
     include_str!("../../kernels/matmul.cuh"),
     include_str!("../../kernels/conv.cuh"),
 ];
@@ -29,20 +29,18 @@ const SHARE: u64 = 256 << 20;
 /// Rows, columns and length of sums from which the library is worth that.
 const WORTH: i64 = 16;
 
-/// A convolution. Kernels are by width of indices.
+/// A convolution.
 struct Convolve {
     flip: bool,
-    tiles: [Lazy; 2],
-    elements: [Lazy; 2],
-    /// By whether 16 bytes are moved at once, then by width of indices.
-    unfold: [[Lazy; 2]; 2],
+    /// By template, whether 16 bytes are moved at once, and whether indices have 64 bits.
+    kernels: Kernels<(&'static str, bool, bool)>,
     dtype: Dtype,
     library: Option<Products>,
 }
 
 /// CONVOLVE.
-pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let (x, weight, y) = (ask.input(0)?, ask.input(1)?, ask.output(0)?);
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let (x, weight, y) = (request.input(0)?, request.input(1)?, request.output(0)?);
     if [x, weight, y].iter().any(|t| t.ndim != 5) {
         return Err(Failure::invalid(format!(
             "a convolution of ranks {} and {} into {}: expected 5",
@@ -56,35 +54,12 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
             weight.dtype.name()
         )));
     }
-    let ConvolveAttrs { flip, .. } = ask.attributes()?;
-    let d = x.dtype.tag();
-    let make = |what: &str, index: &str| {
-        let pointers = format!("const {d}::T *x, const {d}::T *w, {d}::T *y");
-        let body = format!("convolve_{what}<{d}, {index}>(x, w, y, s);");
-        let tail = format!(
-            "extern \"C\" __global__ void kernel({pointers}, const Convolution s) {{ {body} }}\n"
-        );
-        Lazy::new(Source::new(format!("convolve {what} {d} {index}"), TEXTS, tail))
-    };
-    let both = |what: &str| ["i32", "i64"].map(|index| make(what, index));
-    let element = format!("{}::T", x.dtype.word().tag());
-    let unfold = [element.as_str(), "Words"].map(|e| {
-        ["i32", "i64"].map(|index| {
-            let parameters = format!("const {e} *x, {e} *to, i64 first, i64 rows");
-            let body = format!("unfold<{e}, {index}>(x, to, first, rows, s);");
-            let tail = format!(
-                "extern \"C\" __global__ void kernel({parameters}, const Convolution s) {{ {body} }}\n"
-            );
-            Lazy::new(Source::new(format!("unfold {e} {index}"), TEXTS, tail))
-        })
-    });
+    let ConvolveAttrs { flip, .. } = request.attributes()?;
     Ok(Box::new(Convolve {
         flip: flip != 0,
-        tiles: both("tiles"),
-        elements: both("elements"),
-        unfold,
+        kernels: Kernels::default(),
         dtype: x.dtype,
-        library: Products::new(x.dtype).filter(|_| Library::of(ask.device).is_some()),
+        library: Products::new(x.dtype).filter(|_| Library::of(request.device).is_some()),
     }))
 }
 
@@ -198,6 +173,26 @@ struct Unfolded {
 }
 
 impl Convolve {
+    fn kernel(
+        &self,
+        job: &Job<'_>,
+        key @ (template, packed, wide): (&'static str, bool, bool),
+    ) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, key, || {
+            let (d, index) = (self.dtype.tag(), index(wide));
+            if template == "unfold" {
+                let word = format!("{}::T", self.dtype.word().tag());
+                let e = if packed { "Words" } else { &word };
+                let parameters =
+                    format!("const {e} *x, {e} *to, i64 first, i64 rows, const Convolution s");
+                return Source::instance(HEADERS, template, format!("{e}, {index}"), parameters);
+            }
+            let parameters =
+                format!("const {d}::T *x, const {d}::T *w, {d}::T *y, const Convolution s");
+            Source::instance(HEADERS, template, format!("{d}, {index}"), parameters)
+        })
+    }
+
     fn sizes(&self, job: &Job<'_>) -> Result<Sizes> {
         let mut steps = [[0; 3]; 4];
         for (i, place) in steps.iter_mut().flatten().enumerate() {
@@ -262,8 +257,7 @@ impl Convolve {
             let steps = steps.ok_or_else(|| Failure::new("a share of rows without its product"))?;
             let mut from = x.address;
             if !sizes.is_pointwise {
-                let kernel = &self.unfold[usize::from(packed.is_some())][usize::from(!is_small)];
-                let kernel = kernel.get(&job.device.programs)?;
+                let kernel = self.kernel(job, ("unfold", packed.is_some(), !is_small))?;
                 let scratch = job.scratch()?;
                 let grid = Grid::over(job.device, plan.bytes / 16, 2);
                 launch!(job, &kernel, grid; from, scratch, first, rows, words[..])?;
@@ -296,8 +290,8 @@ impl Work for Convolve {
         }
         let (x, weight, y) = (job.input(0)?, job.input(1)?, job.output(0)?);
         let few = sizes.outputs <= FEW_OUTPUTS;
-        let kernels = if few { &self.elements } else { &self.tiles };
-        let kernel = kernels[usize::from(!sizes.is_small)].get(&job.device.programs)?;
+        let template = if few { "convolve_elements" } else { "convolve_tiles" };
+        let kernel = self.kernel(job, (template, false, !sizes.is_small))?;
         let grid = if few {
             Grid::over(job.device, y.len(), 1)
         } else {

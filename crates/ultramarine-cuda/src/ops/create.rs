@@ -1,29 +1,38 @@
 //! ARANGE and FILL.
 
-use super::copy;
-use super::elementwise::MOVES;
+use super::{elementwise, headers};
 use crate::context::failure::cuda;
-use crate::launch::{Ask, Axes, ByRoom, Dtype, Grid, Job, Work, launch};
-use crate::program::{Lazy, Source, variants};
+use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, RankVariant, Work, launch};
+use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// The kernel; indices are of 64 bits.
-struct Arange(Lazy);
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, elementwise::MAP, include_str!("../../kernels/create.cuh")];
+
+struct Arange {
+    dtype: Dtype,
+    kernels: Kernels,
+}
 
 /// ARANGE: computed in float64 or int64, converted as COPY does.
-pub fn prepare_arange(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(0)?;
-    let output = ask.output(0)?;
+pub fn prepare_arange(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(0)?;
+    let output = request.output(0)?;
     if output.ndim != 1 {
         return Err(Failure::invalid(format!("an arange of {} dimensions", output.ndim)));
     }
-    let whole = output.dtype == Dtype::Bool || output.dtype.is_integer();
-    let (to, from) = (output.dtype.tag(), if whole { "I64" } else { "F64" });
-    let tail = format!(
-        "extern \"C\" __global__ void kernel({to}::T *out, {from}::T start, {from}::T step, i64 n, i64 stride) {{\n  \
-           count_up<{to}, {from}>(out, start, step, n, stride);\n}}\n"
-    );
-    Ok(Box::new(Arange(Lazy::new(Source::new(format!("arange {to}"), MOVES, tail)))))
+    Ok(Box::new(Arange { dtype: output.dtype, kernels: Kernels::default() }))
+}
+
+impl Arange {
+    /// Indices are of 64 bits.
+    fn source(&self) -> Source {
+        let whole = self.dtype == Dtype::Bool || self.dtype.is_integer();
+        let (to, from) = (self.dtype.tag(), if whole { "I64" } else { "F64" });
+        let parameters =
+            format!("{to}::T *out, {from}::T start, {from}::T step, i64 n, i64 stride");
+        Source::instance(HEADERS, "count_up", format!("{to}, {from}"), parameters)
+    }
 }
 
 impl Work for Arange {
@@ -31,36 +40,42 @@ impl Work for Arange {
         let output = job.output(0)?;
         let (start, step) = (job.scalar(0)?, job.scalar(1)?);
         let (n, stride) = (output.len(), output.strides.first().copied().unwrap_or(1));
-        let kernel = self.0.get(&job.device.programs)?;
+        let kernel = self.kernels.get(&job.device.programs, (), || self.source())?;
         let grid = Grid::over(job.device, n, 4);
         launch!(job, &kernel, grid; output.address, start, step, n, stride)
     }
 }
 
+/// Elements are words of their size.
 struct Fill {
     dtype: Dtype,
-    kernels: ByRoom,
-    pairs: Lazy,
+    kernels: Kernels<FillVariant>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum FillVariant {
+    /// Any strides.
+    Elements(RankVariant),
+    /// 16 bytes at a time, which hold two elements.
+    Pairs,
 }
 
 /// FILL.
-pub fn prepare_fill(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(0)?;
-    let dtype = ask.output(0)?.dtype.word();
-    let name = format!("fill {}", dtype.tag());
-    let d = dtype.tag();
-    let entry = |room: usize, index: &str| {
-        (
-            format!("{d}::T *out, u64 value, const Walk<1, {room}> w"),
-            format!("fill_elements<{d}, {room}, {index}>(out, value, w);"),
-        )
-    };
-    let pairs = variants::entry("u64 *out, u64 value, i64 n", "fill_pairs(out, value, n);");
-    Ok(Box::new(Fill {
-        dtype,
-        kernels: ByRoom::new(&name, copy::TEXTS, entry),
-        pairs: Lazy::new(Source::new("fill pairs", copy::TEXTS, pairs)),
-    }))
+pub fn prepare_fill(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(0)?;
+    let dtype = request.output(0)?.dtype.word();
+    Ok(Box::new(Fill { dtype, kernels: Kernels::default() }))
+}
+
+impl Fill {
+    fn source(&self, variant: FillVariant) -> Source {
+        let FillVariant::Elements(axes) = variant else {
+            return Source::instance(HEADERS, "fill_pairs", "", "u64 *out, u64 value, i64 n");
+        };
+        let (d, rank, index) = (self.dtype.tag(), axes.rank, axes.index());
+        let parameters = format!("{d}::T *out, u64 value, const Walk<1, {rank}> w");
+        Source::instance(HEADERS, "fill_elements", format!("{d}, {rank}, {index}"), parameters)
+    }
 }
 
 impl Work for Fill {
@@ -82,12 +97,14 @@ impl Work for Fill {
             };
         }
         if axes.is_contiguous(0) && output.is_aligned(16) {
-            let kernel = self.pairs.get(&job.device.programs)?;
+            let variant = FillVariant::Pairs;
+            let kernel =
+                self.kernels.get(&job.device.programs, variant, || self.source(variant))?;
             let grid = Grid::over(job.device, axes.len(), 8);
             return launch!(job, &kernel, grid; output.address, value, count);
         }
-        let (words, _) = axes.parameter();
-        let kernel = self.kernels.get(&job.device.programs, &axes)?;
+        let (words, variant) = (axes.parameter(), FillVariant::Elements(axes.variant()));
+        let kernel = self.kernels.get(&job.device.programs, variant, || self.source(variant))?;
         let grid = Grid::over(job.device, axes.len(), 4);
         launch!(job, &kernel, grid; output.address, value, words[..])
     }

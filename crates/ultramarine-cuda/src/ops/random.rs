@@ -1,22 +1,29 @@
 //! RANDOM_BITS: Threefry-2x32, the same bits as everywhere.
 
-use super::text;
-use crate::launch::{Ask, Axes, Dtype, Grid, Job, MAX_AXES, View, Work, launch};
-use crate::program::{Lazy, Source};
+use super::headers;
+use crate::launch::{Axes, Dtype, Grid, Job, MAX_AXES, OpRequest, View, Work, launch};
+use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
 
-const TEXTS: &[&str] = &[text::NUMBER, text::WALK, include_str!("../../kernels/random.cuh")];
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, include_str!("../../kernels/random.cuh")];
 
 struct Random {
-    /// For words that lie one behind another, by the width of indices.
-    whole: [Lazy; 2],
-    /// For elements wherever they lie.
-    elements: [Lazy; 2],
+    dtype: Dtype,
+    kernels: Kernels<Variant>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Variant {
+    /// Words lie one behind another; else elements lie anywhere.
+    whole: bool,
+    /// Indices have 64 bits.
+    wide: bool,
 }
 
 /// RANDOM_BITS.
-pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let (keys, output) = (ask.input(0)?, ask.output(0)?);
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let (keys, output) = (request.input(0)?, request.output(0)?);
     if keys.dtype != Dtype::Uint32 || keys.ndim == 0 || output.ndim + 1 < keys.ndim {
         return Err(Failure::invalid(format!(
             "keys of {} and rank {} for an output of rank {}: keys are uint32 of shape (..., 2), \
@@ -32,28 +39,34 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
             output.dtype.name()
         )));
     }
-    let whole = |index: &str| {
-        let tail = format!(
-            "extern \"C\" __global__ void kernel(const u32 *in, u32 *out, i64 step, i64 words, \
-             const Walk<1, 32> keys) {{ WholeWords to = {{out}}; \
-             random_blocks<{index}>(in, step, words, keys, to); }}\n"
-        );
-        Lazy::new(Source::new(format!("random words {index}"), TEXTS, tail))
-    };
-    let elements = |index: &str| {
-        let tag = output.dtype.tag();
-        let tail = format!(
-            "extern \"C\" __global__ void kernel(const u32 *in, {tag}::T *out, i64 step, i64 words, \
-             const Walk<1, 32> keys, i64 each, const Walk<1, 32> places) {{ \
-             Elements<{tag}::T> to = {{out, each, &places}}; \
-             random_blocks<{index}>(in, step, words, keys, to); }}\n"
-        );
-        Lazy::new(Source::new(format!("random {tag} {index}"), TEXTS, tail))
-    };
-    Ok(Box::new(Random {
-        whole: [whole("i32"), whole("i64")],
-        elements: [elements("i32"), elements("i64")],
-    }))
+    Ok(Box::new(Random { dtype: output.dtype, kernels: Kernels::default() }))
+}
+
+impl Random {
+    fn kernel(&self, job: &Job<'_>, variant: Variant) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, variant, || {
+            let (tag, index) = (self.dtype.tag(), index(variant.wide));
+            let (arguments, out, places, to) = match variant.whole {
+                true => (
+                    format!("words {index}"),
+                    "u32 *out".to_owned(),
+                    "",
+                    "WholeWords to = {out};".to_owned(),
+                ),
+                false => (
+                    format!("{tag} {index}"),
+                    format!("{tag}::T *out"),
+                    ", i64 each, const Walk<1, 32> places",
+                    format!("Elements<{tag}::T> to = {{out, each, &places}};"),
+                ),
+            };
+            let parameters = format!(
+                "const u32 *in, {out}, i64 step, i64 words, const Walk<1, 32> keys{places}"
+            );
+            let body = format!("{to} random_blocks<{index}>(in, step, words, keys, to);");
+            Source::with_body(HEADERS, "random_blocks", arguments, parameters, body)
+        })
+    }
 }
 
 /// 32-bit words of so many elements.
@@ -83,16 +96,16 @@ impl Work for Random {
         let walk = Axes::join(&keys.shape[..outer], [&keys.strides[..outer]]);
         let (step, words) = (keys.strides[outer], words_of(each, output.dtype));
         let blocks = walk.len() * words.div_ceil(2);
-        let wide = usize::from(blocks > 1 << 30);
+        let wide = blocks > 1 << 30;
         let grid = Grid::over(job.device, blocks, 4);
         let of_keys = walk.parameter_in(MAX_AXES);
         let (from, to) = (keys.address, output.address);
         if is_whole(output, each) {
-            let kernel = self.whole[wide].get(&job.device.programs)?;
+            let kernel = self.kernel(job, Variant { whole: true, wide })?;
             return launch!(job, &kernel, grid; from, to, step, words, of_keys[..]);
         }
         let places = Axes::of([output]).parameter_in(MAX_AXES);
-        let kernel = self.elements[wide].get(&job.device.programs)?;
+        let kernel = self.kernel(job, Variant { whole: false, wide })?;
         launch!(job, &kernel, grid; from, to, step, words, of_keys[..], each, places[..])
     }
 }

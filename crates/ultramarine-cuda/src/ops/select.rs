@@ -2,23 +2,23 @@
 
 use super::elementwise::rule::Weight;
 use super::elementwise::{Elementwise, MOVES, Map, Spec};
-use crate::launch::{Ask, Dtype, Work};
+use crate::launch::{Dtype, OpRequest, Work};
 use ultramarine_abi::helper::{Failure, Result};
 
 /// SELECT. Elements are moved as words.
-pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(3)?;
-    let dtype = ask.output(0)?.dtype;
-    if ask.input(0)?.dtype != Dtype::Bool
-        || ask.input(1)?.dtype != dtype
-        || ask.input(2)?.dtype != dtype
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(3)?;
+    let dtype = request.output(0)?.dtype;
+    if request.input(0)?.dtype != Dtype::Bool
+        || request.input(1)?.dtype != dtype
+        || request.input(2)?.dtype != dtype
     {
         return Err(Failure::invalid("select takes a bool and two values of the output's dtype"));
     }
     let word = dtype.word();
     Ok(Box::new(Elementwise(Map::new(Spec {
         name: format!("select {}", word.tag()),
-        texts: MOVES,
+        headers: MOVES,
         function: "x ? y : z".to_owned(),
         dtypes: [Dtype::Bool, word, word, word],
         weight: Weight::Light,

@@ -8,7 +8,7 @@ use ultramarine_abi::helper::{Failure, Result};
 
 /// A text to compile, with all that the result depends on.
 #[derive(Clone, Debug)]
-pub struct Text {
+pub struct TranslationUnit {
     /// What the compiler calls it in its messages.
     pub name: String,
     /// CUDA C.
@@ -19,7 +19,7 @@ pub struct Text {
     pub expressions: Vec<String>,
 }
 
-impl Text {
+impl TranslationUnit {
     /// All that the result depends on, as bytes; equal ones are equal code.
     pub fn key(&self) -> Result<Vec<u8>> {
         let nvrtc = nvrtc::nvrtc()?;
@@ -87,7 +87,7 @@ impl Drop for Program {
 }
 
 /// Compiles a text to the device's code; the failure holds the compiler's log.
-pub fn compile(text: &Text) -> Result<Entry> {
+pub fn compile(text: &TranslationUnit) -> Result<Entry> {
     let nvrtc = nvrtc::nvrtc()?;
     let (source, name) = (c(&text.text)?, c(&text.name)?);
     let options = text.options.iter().map(|o| c(o)).collect::<Result<Vec<_>>>()?;

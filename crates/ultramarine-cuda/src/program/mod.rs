@@ -5,13 +5,17 @@ pub mod background;
 pub mod compile;
 pub mod disk;
 mod headers;
-pub mod variants;
+mod kernels;
+mod source;
+
+pub use kernels::Kernels;
+pub use source::{Source, index};
 
 use crate::context::failure::{self, cuda};
 use crate::context::{Context, DeviceProperties, lock};
 use crate::memory::Allocator;
 use crate::sys::driver::{FunctionHandle, ModuleHandle, code};
-use compile::Text;
+use compile::TranslationUnit;
 use disk::{Disk, Entry};
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -36,64 +40,6 @@ impl Kernel {
     /// The driver's handle.
     pub fn handle(&self) -> FunctionHandle {
         self.function
-    }
-}
-
-/// What a kernel is made of: `head`, `texts` and `tail` in this order.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// Tells it from all others: equal names are equal texts.
-    pub name: String,
-    /// What comes before the texts, such as macros that they look at.
-    pub head: String,
-    /// Texts of `kernels/`.
-    pub texts: &'static [&'static str],
-    /// What comes after: mostly the entry, an instance of a template of the texts.
-    pub tail: String,
-    /// The `extern "C"` function.
-    pub entry: &'static str,
-}
-
-impl Source {
-    /// A kernel of `texts`, `tail` holding the entry, which is called `kernel`.
-    pub fn new(
-        name: impl Into<String>,
-        texts: &'static [&'static str],
-        tail: impl Into<String>,
-    ) -> Self {
-        Self { name: name.into(), head: String::new(), texts, tail: tail.into(), entry: "kernel" }
-    }
-
-    /// The whole text.
-    pub fn text(&self) -> String {
-        let mut text = self.head.clone();
-        for part in self.texts {
-            text.push_str(part);
-        }
-        text.push_str(&self.tail);
-        text
-    }
-}
-
-/// A kernel that is compiled at its first launch.
-pub struct Lazy {
-    source: Source,
-    kernel: OnceLock<Kernel>,
-}
-
-impl Lazy {
-    /// Nothing is compiled yet.
-    pub fn new(source: Source) -> Self {
-        Self { source, kernel: OnceLock::new() }
-    }
-
-    /// The kernel. The device's context is current.
-    pub fn get(&self, programs: &Programs) -> Result<Kernel> {
-        if let Some(kernel) = self.kernel.get() {
-            return Ok(*kernel);
-        }
-        let kernel = programs.kernel(&self.source)?;
-        Ok(*self.kernel.get_or_init(|| kernel))
     }
 }
 
@@ -175,7 +121,7 @@ fn from_disk(host: &Host, key: &[u8]) -> Option<Entry> {
 }
 
 /// A text's code from NVRTC, which is kept on disk.
-fn compiled(host: &Host, text: &Text, key: &[u8]) -> Result<Entry> {
+fn compiled(host: &Host, text: &TranslationUnit, key: &[u8]) -> Result<Entry> {
     let start = Instant::now();
     let entry = compile::compile(text)?;
     let ms = start.elapsed().as_millis() as u64;
@@ -238,7 +184,7 @@ impl Programs {
     ) -> Result<Entry> {
         let mut all = vec![self.architecture()?];
         all.extend_from_slice(options);
-        let text = Text {
+        let text = TranslationUnit {
             name: name.to_owned(),
             text: text.to_owned(),
             options: all,
@@ -257,7 +203,7 @@ impl Programs {
 
     /// A kernel, compiled if nobody did so yet. The device's context is current.
     pub fn kernel(&self, source: &Source) -> Result<Kernel> {
-        let slot = self.slot(&source.name);
+        let slot = self.slot(&source.name());
         if let Some(known) = slot.known.get() {
             COUNTERS.from_memory.fetch_add(1, Ordering::Relaxed);
             return known.clone();
@@ -296,19 +242,19 @@ impl Programs {
         let kernel = slot.get(|| {
             let image = entry?.image;
             // What cannot be loaded is not what the driver wants: from the start.
-            self.load(&image, source.entry).or_else(|_| self.make(&source))
+            self.load(&image, &source.entry()).or_else(|_| self.make(&source))
         });
         lock(&self.awaited).remove(name);
         kernel.map(Some)
     }
 
     /// Has a text compiled in the background.
-    fn order(&self, text: Text, key: Vec<u8>, name: &str) -> Result<Option<Kernel>> {
+    fn order(&self, text: TranslationUnit, key: Vec<u8>, name: &str) -> Result<Option<Kernel>> {
         keep(&text);
         if COUNTERS.compiled.load(Ordering::Relaxed) == 0 {
             // What NVRTC opens and makes at its first use registers handlers of the process's exit.
             // Those of `background` have to come later, so that they run before.
-            let first = Text {
+            let first = TranslationUnit {
                 name: "first".to_owned(),
                 text: "extern \"C\" __global__ void kernel() {}\n".to_owned(),
                 options: text.options.clone(),
@@ -336,7 +282,7 @@ impl Programs {
     /// A kernel's text with the options of every kernel of this crate. Nothing is contracted, so
     /// that an op has the same bits in a fused program and alone; kernels that may say so
     /// themselves (`fmaf`).
-    fn text(&self, source: &Source) -> Result<Text> {
+    fn text(&self, source: &Source) -> Result<TranslationUnit> {
         let others = [
             "--std=c++17",
             "--fmad=false",
@@ -345,8 +291,8 @@ impl Programs {
         ];
         let mut options = vec![self.architecture()?];
         options.extend(others.map(str::to_owned));
-        let name = source.name.clone();
-        Ok(Text { name, text: source.text(), options, expressions: Vec::new() })
+        let name = source.name();
+        Ok(TranslationUnit { name, text: source.text(), options, expressions: Vec::new() })
     }
 
     fn make(&self, source: &Source) -> Result<Kernel> {
@@ -354,7 +300,7 @@ impl Programs {
         keep(&text);
         let key = text.key()?;
         if let Some(entry) = from_disk(&self.host, &key) {
-            match self.load(&entry.image, source.entry) {
+            match self.load(&entry.image, &source.entry()) {
                 Ok(kernel) => return Ok(kernel),
                 // Another driver's, or another NVRTC's of the same version.
                 Err(why) => {
@@ -364,7 +310,7 @@ impl Programs {
             }
         }
         let entry = compiled(&self.host, &text, &key)?;
-        self.load(&entry.image, source.entry)
+        self.load(&entry.image, &source.entry())
     }
 
     /// Loads compiled code. The device's context is current; the module is never unloaded.
@@ -395,7 +341,7 @@ impl Programs {
 
 /// Writes the text of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for reading,
 /// for profilers, and for checks by other compilers.
-fn keep(text: &Text) {
+fn keep(text: &TranslationUnit) {
     let Some(directory) = std::env::var_os("ULTRAMARINE_CUDA_SOURCES") else { return };
     let mut hasher = std::hash::DefaultHasher::new();
     std::hash::Hash::hash(&text.text, &mut hasher);

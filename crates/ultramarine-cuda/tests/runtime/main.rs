@@ -13,21 +13,20 @@ use ultramarine_abi::status;
 use ultramarine_cuda::launch::{self, Grid};
 use ultramarine_cuda::launch::{Job, Plan, Work};
 
-use ultramarine_cuda::program::{Lazy, Source};
+use ultramarine_cuda::program::{Kernels, Source};
 
 /// A plan whose kernel is that text.
 fn plan(name: &str, text: &str) -> *mut c_void {
-    struct One(Lazy);
+    struct One(Kernels, Source);
     impl Work for One {
         fn run(&self, job: &Job<'_>) -> Result<()> {
-            let kernel = self.0.get(&job.device.programs)?;
+            let kernel = self.0.get(&job.device.programs, (), || self.1.clone())?;
             // SAFETY: a kernel without parameters.
             unsafe { launch::enqueue(job, &kernel, Grid::line(1, 32), &mut []) }
         }
     }
-    let tail = format!("extern \"C\" __global__ void kernel() {{ {text} }}");
-    let source = Source::new(name.replace(' ', "_"), &[], tail);
-    let plan = Plan::new(name.to_owned(), Box::new(One(Lazy::new(source))));
+    let source = Source::with_body(&[], "one", name.replace(' ', "_"), "", text);
+    let plan = Plan::new(name.to_owned(), Box::new(One(Kernels::default(), source)));
     let mut handle = std::ptr::null_mut();
     // SAFETY: a place for the handle.
     unsafe { helper::give(&mut handle, plan) }.expect("a place");

@@ -3,32 +3,30 @@
 use crate::ops::elementwise::{Map, in_order_of_output};
 mod transpose;
 
-pub use transpose::TEXTS;
-
 use crate::context::failure::cuda;
-use crate::launch::{Ask, Job, Work};
+use crate::launch::{Job, OpRequest, Work};
 use crate::ops::elementwise;
-use transpose::Turned;
+use transpose::Transpose;
 use ultramarine_abi::helper::{Failure, Result};
 
 /// What a copy does.
 struct Copy {
     same: bool,
     map: Map<2>,
-    turned: Turned,
+    transpose: Transpose,
 }
 
 /// COPY: any strides, any dtypes.
-pub fn prepare_copy(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(1)?;
-    let (mut from, mut to) = (ask.input(0)?.dtype, ask.output(0)?.dtype);
+pub fn prepare_copy(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(1)?;
+    let (mut from, mut to) = (request.input(0)?.dtype, request.output(0)?.dtype);
     let same = from == to;
     if same {
         // Bits are moved as they are.
         (from, to) = (from.word(), to.word());
     }
     let map = elementwise::conversion(from, to);
-    Ok(Box::new(Copy { same, map, turned: Turned::new(from, to) }))
+    Ok(Box::new(Copy { same, map, transpose: Transpose::new(from, to) }))
 }
 
 impl Work for Copy {
@@ -47,7 +45,7 @@ impl Work for Copy {
                 cuda!(driver.copy_within(output.address, input.address, bytes, job.queue()))
             };
         }
-        match self.turned.run(job, &axes, input, output)? {
+        match self.transpose.run(job, &axes, input, output)? {
             true => Ok(()),
             false => self.map.run(job, [*input, *output]),
         }

@@ -1,14 +1,12 @@
 //! Copies whose two sides lie along different axes, through tiles in shared memory.
 
-use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, View, launch, room};
-use crate::ops::{elementwise, text};
-use crate::program::Source;
-use crate::program::variants::{self, Variants};
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, View, launch, rank_for};
+use crate::ops::{elementwise, headers};
+use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::Result;
 
-/// Texts of the kernels of COPY and FILL.
-pub const TEXTS: &[&str] =
-    &[text::NUMBER, text::WALK, elementwise::MAP, include_str!("../../../kernels/copy.cuh")];
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, elementwise::MAP, include_str!("../../../kernels/copy.cuh")];
 
 /// Bytes that memory gives at least: elements within lie together.
 const SECTOR: u64 = 32;
@@ -16,10 +14,11 @@ const SECTOR: u64 = 32;
 const FEW: i64 = 8;
 
 /// The kernels of a pair of dtypes.
-pub struct Turned {
+pub struct Transpose {
     from: Dtype,
     to: Dtype,
-    kernels: Variants,
+    /// By elements of a pack, and the rank of the outer axes.
+    kernels: Kernels<(i64, usize)>,
 }
 
 /// The two axes: along `j` the input's elements lie together, along the last one the output's.
@@ -29,10 +28,10 @@ struct Plane {
     pack: i64,
 }
 
-impl Turned {
+impl Transpose {
     /// Nothing is compiled yet.
     pub fn new(from: Dtype, to: Dtype) -> Self {
-        Self { from, to, kernels: Variants::default() }
+        Self { from, to, kernels: Kernels::default() }
     }
 
     /// Enqueues the copy, if it is one for tiles; `axes` are of the input and the output, in the
@@ -61,7 +60,7 @@ impl Turned {
                         .is_multiple_of(bytes)
                 })
         };
-        let turn = [
+        let sides = [
             axes.size[j],
             axes.size[l],
             axes.stride[0][j],
@@ -73,28 +72,30 @@ impl Turned {
             i64::from(aligned(0, input, j)),
             i64::from(aligned(1, output, l)),
         ];
-        let room = room(outer.count);
-        let kernel =
-            self.kernels.get(&job.device.programs, pack as u64 | (room as u64) << 8, || {
-                self.source(pack, room)
-            })?;
+        let rank = rank_for(outer.count);
+        let source = || self.source(pack, rank);
+        let kernel = self.kernels.get(&job.device.programs, (pack, rank), source)?;
         let grid = Grid::exactly(tiles[0] * tiles[1] * outer.len(), BLOCK)?;
-        let (words, _) = outer.parameter();
-        launch!(job, &kernel, grid; input.address, output.address, turn[..], words[..])?;
+        let words = outer.parameter();
+        launch!(job, &kernel, grid; input.address, output.address, sides[..], words[..])?;
         Ok(true)
     }
 
-    fn source(&self, pack: i64, room: usize) -> Source {
+    fn source(&self, pack: i64, rank: usize) -> Source {
         let (f, t) = (self.from.tag(), self.to.tag());
-        let tail = variants::entry(
-            &format!("const {f}::T *in, {t}::T *out, const Turn t, const Walk<2, {room}> w"),
-            &format!("copy_turned<{f}, {t}, {pack}, {room}>(in, out, t, w);"),
+        let parameters = format!(
+            "const {f}::T *in, {t}::T *out, const TransposePlane t, const Walk<2, {rank}> w"
         );
-        Source::new(format!("turn {f} {t} {pack} {room}"), TEXTS, tail)
+        Source::instance(
+            HEADERS,
+            "transpose_tiles",
+            format!("{f}, {t}, {pack}, {rank}"),
+            parameters,
+        )
     }
 }
 
-/// The plane whose tiles are turned. `None`: memory is used well enough without.
+/// The plane whose tiles are transposed. `None`: memory is used well enough without.
 fn plane(axes: &Axes<2>, from: Dtype, to: Dtype, processors: u64) -> Option<Plane> {
     let l = axes.count.checked_sub(1)?;
     let step = |d: usize| axes.stride[0][d].unsigned_abs().saturating_mul(from.bytes());
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn turned_matrices_go_by_tiles() {
+    fn transposed_matrices_go_by_tiles() {
         let axes = of(&[1000, 2000], &[1, 1000], &[2000, 1]);
         let plane_of = |from, to| plane(&axes, from, to, 1);
         assert_eq!(plane_of(Uint32, Uint32), Some(Plane { j: 0, pack: 2 }));

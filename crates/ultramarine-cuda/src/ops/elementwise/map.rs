@@ -2,9 +2,8 @@
 //! command needs.
 
 use super::rule::Weight;
-use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, View, enqueue, room};
-use crate::program::Source;
-use crate::program::variants::{self, Variants};
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, View, enqueue, rank_for};
+use crate::program::{Kernels, Source, index};
 use core::ffi::c_void;
 use ultramarine_abi::helper::Result;
 
@@ -15,8 +14,8 @@ const WIDEST: u64 = 16;
 pub struct Spec<const K: usize> {
     /// Tells it from all others.
     pub name: String,
-    /// Texts of the kernels, `elementwise.cuh` among them.
-    pub texts: &'static [&'static str],
+    /// Headers of the kernels, `elementwise.cuh` among them.
+    pub headers: &'static [&'static str],
     /// An expression of `x`, `y` and `z`, elements of the inputs as they are stored.
     pub function: String,
     /// Dtypes.
@@ -28,27 +27,16 @@ pub struct Spec<const K: usize> {
 /// A function with the kernels that were needed so far.
 pub struct Map<const K: usize> {
     spec: Spec<K>,
-    kernels: Variants,
+    kernels: Kernels<Strategy>,
 }
 
 /// The kernels of a map.
-#[derive(Clone, Copy, Debug)]
-enum Way {
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Strategy {
     /// Tensors without gaps, in packs of so many elements; those of the mask are scalars.
     Flat { pack: u32, scalars: u32 },
     /// Any strides, in packs along the last axis.
-    Walked { pack: u32, scalars: u32, room: usize, wide: bool },
-}
-
-impl Way {
-    /// Tells it from the others.
-    fn number(self) -> u64 {
-        let (pack, scalars, room, wide) = match self {
-            Way::Flat { pack, scalars } => (pack, scalars, 0, false),
-            Way::Walked { pack, scalars, room, wide } => (pack, scalars, room, wide),
-        };
-        u64::from(pack) | u64::from(scalars) << 8 | (room as u64) << 16 | u64::from(wide) << 32
-    }
+    Walked { pack: u32, scalars: u32, rank: usize, wide: bool },
 }
 
 /// How the elements of a command are visited.
@@ -69,7 +57,7 @@ enum Layout {
 impl<const K: usize> Map<K> {
     /// Nothing is compiled yet.
     pub fn new(spec: Spec<K>) -> Self {
-        Self { spec, kernels: Variants::default() }
+        Self { spec, kernels: Kernels::default() }
     }
 
     /// Enqueues it for inputs and an output of one shape.
@@ -82,25 +70,25 @@ impl<const K: usize> Map<K> {
         addresses.rotate_right(1);
         let mut arguments: Vec<*mut c_void> =
             addresses.iter().map(|a| (&raw const *a).cast_mut().cast()).collect();
-        let (numbers, way, items);
+        let (numbers, strategy, items);
         match layout {
             Layout::Flat { pack, scalars, head } => {
                 numbers = vec![axes.len(), head];
-                way = Way::Flat { pack, scalars };
+                strategy = Strategy::Flat { pack, scalars };
                 items = (axes.len() - head) / u64::from(pack);
                 arguments.extend(numbers.iter().map(|n| (&raw const *n).cast_mut().cast()));
             }
             Layout::Walked { pack, scalars } => {
                 into_packs(&mut axes, pack);
-                numbers = axes.parameter().0;
+                numbers = axes.parameter();
                 let wide = !axes.is_small();
-                way = Way::Walked { pack, scalars, room: room(axes.count), wide };
+                strategy = Strategy::Walked { pack, scalars, rank: rank_for(axes.count), wide };
                 items = axes.len();
                 arguments.push(numbers.as_ptr().cast_mut().cast());
             }
         }
-        let kernel = self.kernels.get(&job.device.programs, way.number(), || self.source(way))?;
-        let block = u64::from(BLOCK) * u64::from(self.unrolled(way));
+        let kernel = self.kernels.get(&job.device.programs, strategy, || self.source(strategy))?;
+        let block = u64::from(BLOCK) * u64::from(self.unrolled(strategy));
         let grid = Grid::exactly(items.div_ceil(block).max(1), BLOCK)?;
         // SAFETY: these are the parameters of `entry`; the layout stays inside of the tensors.
         unsafe { enqueue(job, &kernel, grid, &mut arguments) }
@@ -117,21 +105,21 @@ impl<const K: usize> Map<K> {
     }
 
     /// Packs of each tensor that a thread has under way: 64 bytes and more of what is light.
-    fn unrolled(&self, way: Way) -> u32 {
+    fn unrolled(&self, strategy: Strategy) -> u32 {
         let inputs = K as u32 - 1;
-        match (self.spec.weight, way) {
-            (Weight::Light, Way::Flat { pack: 1, .. } | Way::Walked { pack: 1, .. }) => 4,
-            (Weight::Light, Way::Flat { .. }) => (4 / inputs.max(1)).max(2),
+        match (self.spec.weight, strategy) {
+            (Weight::Light, Strategy::Flat { pack: 1, .. } | Strategy::Walked { pack: 1, .. }) => 4,
+            (Weight::Light, Strategy::Flat { .. }) => (4 / inputs.max(1)).max(2),
             (Weight::Heavy, _) => 1,
             _ => 2,
         }
     }
 
-    fn source(&self, way: Way) -> Source {
+    fn source(&self, strategy: Strategy) -> Source {
         let spec = &self.spec;
         let tag = |k: usize| if k < K - 1 { spec.dtypes[k].tag() } else { "Absent" };
         let output = spec.dtypes[K - 1].tag();
-        let mut text = format!(
+        let definitions = format!(
             "struct Function {{\n  INLINE {output}::T of({}::T x, {}::T y, {}::T z) {{ return {}; }}\n}};\n",
             tag(0),
             tag(1),
@@ -148,28 +136,30 @@ impl<const K: usize> Map<K> {
                 values.push_str(", (const u8 *)0");
             }
         }
-        let unrolled = self.unrolled(way);
+        let unrolled = self.unrolled(strategy);
         let tags = format!("{output}, {}, {}, {}", tag(0), tag(1), tag(2));
-        let (parameter, call, short);
-        match way {
-            Way::Flat { pack, scalars } => {
+        let (template, list, short, parameter);
+        match strategy {
+            Strategy::Flat { pack, scalars } => {
+                template = "map_flat";
+                list = format!("{pack}, {unrolled}, {scalars}");
+                short = format!("{pack} {scalars}");
                 parameter = "i64 n, i64 head".to_owned();
-                call = format!(
-                    "map_flat<Function, {pack}, {unrolled}, {scalars}, {tags}>({values}, n, head);"
-                );
-                short = format!("flat {pack} {scalars}");
+                values.push_str(", n, head");
             }
-            Way::Walked { pack, scalars, room, wide } => {
-                let index = if wide { "i64" } else { "i32" };
-                parameter = format!("const Walk<{K}, {room}> w");
-                call = format!(
-                    "map_walked<Function, {pack}, {unrolled}, {scalars}, {K}, {room}, {index}, {tags}>({values}, w);"
-                );
-                short = format!("walked {pack} {scalars} {room} {index}");
+            Strategy::Walked { pack, scalars, rank, wide } => {
+                template = "map_walked";
+                let index = index(wide);
+                list = format!("{pack}, {unrolled}, {scalars}, {K}, {rank}, {index}");
+                short = format!("{pack} {scalars} {rank} {index}");
+                parameter = format!("const Walk<{K}, {rank}> w");
+                values.push_str(", w");
             }
         }
-        text.push_str(&variants::entry(&format!("{parameters}, {parameter}"), &call));
-        Source::new(format!("{} {short}", spec.name), spec.texts, text)
+        let arguments = format!("{} {short}", spec.name);
+        let body = format!("{template}<Function, {list}, {tags}>({values});");
+        let parameters = format!("{parameters}, {parameter}");
+        Source::with_body(spec.headers, template, arguments, parameters, body).define(definitions)
     }
 }
 
@@ -313,8 +303,8 @@ mod tests {
         let column = axes(&[10, 64], [&[64, 1], &[1, 0], &[64, 1]]);
         let layout = decide(&column, &[256, 4, 1024], &[4, 4, 4]);
         assert_eq!(layout, Layout::Walked { pack: 4, scalars: 2 });
-        let turned = axes(&[10, 64], [&[1, 10], &[64, 1]]);
-        let layout = decide(&turned, &[256, 1024], &[4, 4]);
+        let transpose = axes(&[10, 64], [&[1, 10], &[64, 1]]);
+        let layout = decide(&transpose, &[256, 1024], &[4, 4]);
         assert_eq!(layout, Layout::Walked { pack: 1, scalars: 0 });
     }
 

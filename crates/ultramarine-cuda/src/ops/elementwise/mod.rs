@@ -5,14 +5,14 @@ pub mod rule;
 
 pub use map::{Map, Spec, in_order_of_output};
 
-use crate::launch::{Ask, Dtype, Job, Work};
-use crate::ops::text;
+use crate::launch::{Dtype, Job, OpRequest, Work};
+use crate::ops::headers;
 use rule::{Rule, Weight};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs};
 
 /// What the functions of all codes need: `un_NAME` and `bi_NAME` come last.
-pub const FUNCTIONS: &[&str] = &[text::NUMBER, REAL, INTEGER, COMPLEX, CODES];
+pub const FUNCTIONS: &[&str] = &[headers::NUMBER, REAL, INTEGER, COMPLEX, CODES];
 
 const REAL: &str = include_str!("../../../kernels/elementwise/real.cuh");
 const INTEGER: &str = include_str!("../../../kernels/elementwise/integer.cuh");
@@ -21,10 +21,10 @@ const CODES: &str = include_str!("../../../kernels/elementwise/functions.cuh");
 /// Maps of tensors, `map_flat` and `map_walked`.
 pub const MAP: &str = include_str!("../../../kernels/elementwise/map.cuh");
 
-/// Texts of kernels that call functions of codes.
-const CALLS: &[&str] = &[text::NUMBER, text::WALK, REAL, INTEGER, COMPLEX, CODES, MAP];
-/// Texts of kernels that only move and convert.
-pub const MOVES: &[&str] = &[text::NUMBER, text::WALK, MAP];
+/// Headers of kernels that call functions of codes.
+const CALLS: &[&str] = &[headers::NUMBER, headers::WALK, REAL, INTEGER, COMPLEX, CODES, MAP];
+/// Headers of kernels that only move and convert.
+pub const MOVES: &[&str] = &[headers::NUMBER, headers::WALK, MAP];
 
 /// A function of `K - 1` inputs.
 pub struct Elementwise<const K: usize>(pub Map<K>);
@@ -39,12 +39,12 @@ impl<const K: usize> Work for Elementwise<K> {
     }
 }
 
-fn of_code(ask: &Ask<'_>, rule: Option<Rule>, code: u32) -> Result<Dtype> {
-    let dtype = ask.input(0)?.dtype;
+fn of_code(request: &OpRequest<'_>, rule: Option<Rule>, code: u32) -> Result<Dtype> {
+    let dtype = request.input(0)?.dtype;
     let rule = rule.ok_or_else(|| {
         Failure::unsupported(format!("code {code} is not defined for {}", dtype.name()))
     })?;
-    let (found, expected) = (ask.output(0)?.dtype, rule.output(dtype));
+    let (found, expected) = (request.output(0)?.dtype, rule.output(dtype));
     match found == expected {
         true => Ok(expected),
         false => Err(Failure::unsupported(format!(
@@ -56,14 +56,14 @@ fn of_code(ask: &Ask<'_>, rule: Option<Rule>, code: u32) -> Result<Dtype> {
 }
 
 /// UNARY.
-pub fn prepare_unary(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(1)?;
-    let (code, dtype) = (ask.attributes::<UnaryAttrs>()?.op, ask.input(0)?.dtype);
-    let output = of_code(ask, rule::unary_rule(dtype, code), code)?;
+pub fn prepare_unary(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(1)?;
+    let (code, dtype) = (request.attributes::<UnaryAttrs>()?.op, request.input(0)?.dtype);
+    let output = of_code(request, rule::unary_rule(dtype, code), code)?;
     let (name, d, o) = (rule::unary_name(code), dtype.tag(), output.tag());
     Ok(Box::new(Elementwise(Map::new(Spec {
         name: format!("{name} {d}"),
-        texts: CALLS,
+        headers: CALLS,
         function: format!("{o}::down(un_{name}<{d}>({d}::up(x)))"),
         dtypes: [dtype, output],
         weight: rule::unary_weight(dtype, code),
@@ -71,21 +71,21 @@ pub fn prepare_unary(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
 }
 
 /// BINARY.
-pub fn prepare_binary(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(2)?;
-    let (code, dtype) = (ask.attributes::<BinaryAttrs>()?.op, ask.input(0)?.dtype);
-    if ask.input(1)?.dtype != dtype {
+pub fn prepare_binary(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(2)?;
+    let (code, dtype) = (request.attributes::<BinaryAttrs>()?.op, request.input(0)?.dtype);
+    if request.input(1)?.dtype != dtype {
         return Err(Failure::invalid(format!(
             "operands of {} and {}, expected one dtype",
             dtype.name(),
-            ask.input(1)?.dtype.name()
+            request.input(1)?.dtype.name()
         )));
     }
-    let output = of_code(ask, rule::binary_rule(dtype, code), code)?;
+    let output = of_code(request, rule::binary_rule(dtype, code), code)?;
     let (name, d, o) = (rule::binary_name(code), dtype.tag(), output.tag());
     Ok(Box::new(Elementwise(Map::new(Spec {
         name: format!("{name} {d}"),
-        texts: CALLS,
+        headers: CALLS,
         function: format!("{o}::down(bi_{name}<{d}>({d}::up(x), {d}::up(y)))"),
         dtypes: [dtype, dtype, output],
         weight: rule::binary_weight(dtype, code),
@@ -97,7 +97,7 @@ pub fn conversion(from: Dtype, to: Dtype) -> Map<2> {
     let (f, t) = (from.tag(), to.tag());
     Map::new(Spec {
         name: format!("convert {f} {t}"),
-        texts: MOVES,
+        headers: MOVES,
         function: if from == to { "x".to_owned() } else { format!("convert<{t}, {f}>(x)") },
         dtypes: [from, to],
         weight: Weight::Light,

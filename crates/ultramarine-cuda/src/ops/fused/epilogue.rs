@@ -1,4 +1,4 @@
-//! Closing reductions: in one pass over the inputs, by the kernels of `reduce.cuh` over the
+//! Epilogues: in one pass over the inputs, by the kernels of `reduce.cuh` over the
 //! program's function, where values are joined in the order in which REDUCE joins them, so that
 //! the bits are the same. Otherwise, and while that kernel is compiled, the value is written to
 //! the workspace and reduced from there.
@@ -6,7 +6,8 @@
 use super::program::Program;
 use super::source;
 use crate::launch::{Desc, Dtype, Job, View, Work, enqueue, row_major};
-use crate::ops::reduce::fold::{Fold, Kernels, Problem};
+use crate::ops::reduce::FoldKernels;
+use crate::ops::reduce::fold::{Fold, Problem};
 use crate::ops::reduce::{self, Reduction};
 use core::ffi::c_void;
 use ultramarine_abi::helper::{Failure, Result};
@@ -16,12 +17,12 @@ const PARAMETERS: usize = 4096;
 /// Most copies of an element's code in a kernel, times its weight.
 const MOST: usize = 1024;
 
-/// The closing reduction of a program.
-pub struct Closing {
+/// The epilogue of a program.
+pub struct Epilogue {
     /// Of the value in the workspace.
     plain: Reduction,
     /// Of the program's function.
-    kernels: Kernels,
+    kernels: FoldKernels,
     dtype: Dtype,
     axes: u64,
     accumulator: u64,
@@ -30,14 +31,14 @@ pub struct Closing {
 }
 
 /// How a command is reduced.
-struct Way {
+struct Strategy {
     /// As REDUCE does it.
     plain: Fold,
     /// In one pass, if that is the same.
     single: Option<Fold>,
 }
 
-impl Closing {
+impl Epilogue {
     /// The reduction of output 0 by a code, over the axes of the mask.
     pub fn new(
         program: &Program,
@@ -60,15 +61,15 @@ impl Closing {
             accumulator,
             vector: reduce::vector(dtype),
             longest: u64::MAX,
-            kernels: reduce::kernels_of(op.clone(), dtype, reduce::TEXTS),
+            kernels: reduce::kernels_of(op.clone(), dtype, reduce::HEADERS),
         };
         let (program, name) = (program.clone(), op.clone());
         let kernels =
-            Kernels::new(op, reduce::TEXTS, move |v| source::fold_source(&program, &name, v));
+            FoldKernels::new(op, reduce::HEADERS, move |v| source::fold_source(&program, &name, v));
         Ok(Self { plain, kernels, dtype, axes, accumulator, waits })
     }
 
-    fn way(&self, program: &Program, job: &Job<'_>) -> Result<Way> {
+    fn strategy(&self, program: &Program, job: &Job<'_>) -> Result<Strategy> {
         let (shape, out) = (job.input(0)?.shape, job.output(0)?);
         let size = |(i, n): (usize, &i64)| if self.axes >> i & 1 == 1 { 1 } else { *n };
         if !shape.iter().enumerate().map(size).eq(out.shape.iter().copied()) {
@@ -94,11 +95,11 @@ impl Closing {
         let fits = 8 * words <= PARAMETERS
             && copies * program.weight() <= MOST
             && single.joins_like(&plain);
-        Ok(Way { plain, single: fits.then_some(single) })
+        Ok(Strategy { plain, single: fits.then_some(single) })
     }
 
-    fn ready<'a>(&self, job: &Job<'_>, way: &'a Way) -> Result<Option<&'a Fold>> {
-        match &way.single {
+    fn ready<'a>(&self, job: &Job<'_>, strategy: &'a Strategy) -> Result<Option<&'a Fold>> {
+        match &strategy.single {
             Some(fold) if self.waits || self.kernels.ready(&job.device.programs, fold)? => {
                 Ok(Some(fold))
             }
@@ -113,12 +114,12 @@ impl Closing {
 
     /// Bytes of workspace.
     pub fn workspace(&self, program: &Program, job: &Job<'_>) -> Result<u64> {
-        let way = self.way(program, job)?;
+        let strategy = self.strategy(program, job)?;
         // What is ready is loaded.
         let _entered = job.device.enter()?;
-        Ok(match self.ready(job, &way)? {
+        Ok(match self.ready(job, &strategy)? {
             Some(fold) => fold.workspace(self.accumulator),
-            None => self.value_at(&way.plain) + job.input(0)?.len() * self.dtype.bytes(),
+            None => self.value_at(&strategy.plain) + job.input(0)?.len() * self.dtype.bytes(),
         })
     }
 
@@ -129,14 +130,14 @@ impl Closing {
         job: &Job<'_>,
         map: impl FnOnce(&[View<'_>]) -> Result<()>,
     ) -> Result<()> {
-        let way = self.way(program, job)?;
+        let strategy = self.strategy(program, job)?;
         // Once ready it stays so: the workspace is what was asked for, or more.
-        if let Some(fold) = self.ready(job, &way)? {
+        if let Some(fold) = self.ready(job, &strategy)? {
             return self.single(program, job, fold);
         }
         let shape = job.input(0)?.shape;
         let strides = row_major(shape);
-        let address = job.scratch()? + self.value_at(&way.plain);
+        let address = job.scratch()? + self.value_at(&strategy.plain);
         let value = View { address, dtype: self.dtype, shape, strides: &strides };
         let mut views: Vec<View<'_>> = job.inputs.clone();
         views.push(value);

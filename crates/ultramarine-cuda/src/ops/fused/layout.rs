@@ -5,14 +5,14 @@ use crate::launch::{BLOCK, MAX_AXES};
 
 /// Bytes of parameters that every device and driver takes.
 const PARAMETERS: usize = 4096;
-/// Outer axes that have room in most commands.
+/// Outer axes that have rank in most commands.
 pub const FEW: usize = 4;
 /// Columns of a tile where a tensor lies the other way round.
 const TURNED: u64 = 32;
-/// Indices of 32 bits reach so far, with room for a tile.
+/// Indices of 32 bits reach so far, with rank for a tile.
 const MOST: i64 = 1 << 30;
 
-/// Outer axes that parameters have room for, with so many tensors and constants.
+/// Outer axes that parameters have rank for, with so many tensors and constants.
 pub fn many(tensors: usize, constants: usize) -> usize {
     let rest = PARAMETERS - 64 - 16 * tensors - 8 * constants.max(1);
     (rest / (8 * (tensors + 1))).min(MAX_AXES)
@@ -44,7 +44,7 @@ pub struct Layout {
     pub words: Vec<u64>,
     /// Tiles.
     pub tiles: u64,
-    /// Axes that the parameter has no room for: a launch for each place of them.
+    /// Axes that the parameter has no rank for: a launch for each place of them.
     beyond: Vec<Axis>,
 }
 
@@ -125,7 +125,7 @@ impl Layout {
         let mut outer = joined(shape, places, lead);
         let nothing = || Axis { size: 1, strides: vec![0; places.len()] };
         let inner = outer.pop().unwrap_or_else(nothing);
-        let turned = turn(&mut outer, &inner);
+        let transpose = turn(&mut outer, &inner);
         let whole = aligned(places, &outer, &inner, pack as u64);
         let columns = inner.size;
         let written = (lead..places.len()).all(|k| whole >> k & 1 == 1);
@@ -133,12 +133,12 @@ impl Layout {
         let packs = pack > 1 && written && !short;
         let (pack, whole) = if packs { (pack as u64, whole) } else { (1, 0) };
 
-        let room = many(places.len(), constants);
-        let beyond: Vec<_> = outer.drain(..outer.len().saturating_sub(room)).collect();
-        let room = if outer.len() <= FEW { FEW.min(room) } else { room };
+        let rank = many(places.len(), constants);
+        let beyond: Vec<_> = outer.drain(..outer.len().saturating_sub(rank)).collect();
+        let rank = if outer.len() <= FEW { FEW.min(rank) } else { rank };
         let rows: i64 = outer.iter().map(|a| a.size).product();
         let in_row = (columns as u64).div_ceil(pack);
-        let most = if turned { TURNED.div_ceil(pack) } else { u64::from(BLOCK) };
+        let most = if transpose { TURNED.div_ceil(pack) } else { u64::from(BLOCK) };
         let shift = shift(rows as u64, in_row, most);
         let across = in_row.div_ceil(1 << shift);
         let tiles = across * (rows as u64).div_ceil(u64::from(BLOCK) >> shift);
@@ -153,12 +153,12 @@ impl Layout {
         let (height, shift) = (rows as u64, u64::from(shift));
         let mut words = vec![height, columns as u64, in_row, across, tiles, shift, axes, whole];
         let put = |words: &mut Vec<u64>, f: &dyn Fn(&Axis) -> i64| {
-            words.extend((0..room).map(|i| outer.get(i).map_or(0, |a| f(a) as u64)));
+            words.extend((0..rank).map(|i| outer.get(i).map_or(0, |a| f(a) as u64)));
         };
         put(&mut words, &|a| a.size);
         words.extend(inner.strides.iter().map(|s| *s as u64));
         (0..places.len()).for_each(|k| put(&mut words, &|a| a.strides[k]));
-        Self { variant: Variant::Walk { packs, room, wide }, words, tiles, beyond }
+        Self { variant: Variant::Walk { packs, rank, wide }, words, tiles, beyond }
     }
 
     /// Calls `launch` with what is to be added to the tensors' first elements, once for each

@@ -11,13 +11,13 @@ fn place(strides: &[i64]) -> Place<'_> {
 
 /// Offsets of all tensors at all places, by the words, as the kernel computes them.
 fn replay(layout: &Layout, tensors: usize, pack: i64) -> Vec<Vec<i64>> {
-    let Variant::Walk { packs, room, .. } = layout.variant else { panic!("a walk") };
+    let Variant::Walk { packs, rank, .. } = layout.variant else { panic!("a walk") };
     let pack = if packs { pack } else { 1 };
     let w: Vec<i64> = layout.words.iter().map(|w| *w as i64).collect();
     let [rows, columns, in_row, across, tiles, shift, axes, _] = w[..8] else { panic!("8 words") };
-    let (sizes, rest) = w[8..].split_at(room);
+    let (sizes, rest) = w[8..].split_at(rank);
     let (inner, strides) = rest.split_at(tensors);
-    assert_eq!(strides.len(), room * tensors);
+    assert_eq!(strides.len(), rank * tensors);
     let mut seen = Vec::new();
     layout
         .each(tensors, |offsets| {
@@ -33,7 +33,7 @@ fn replay(layout: &Layout, tensors: usize, pack: i64) -> Vec<Vec<i64>> {
                     for d in (0..axes as usize).rev() {
                         let index = if d > 0 { row % sizes[d] } else { row };
                         row /= sizes[d];
-                        (0..tensors).for_each(|k| at[k] += index * strides[k * room + d]);
+                        (0..tensors).for_each(|k| at[k] += index * strides[k * rank + d]);
                     }
                     (0..tensors).for_each(|k| at[k] += column * inner[k] + offsets[k]);
                     seen.push(at);
@@ -81,7 +81,7 @@ fn every_element_is_done_once() {
         let plain = row_major(shape);
         let none = vec![0; shape.len()];
         let reversed: Vec<i64> = row_major(&shape.iter().rev().copied().collect::<Vec<_>>());
-        let turned: Vec<i64> = reversed.into_iter().rev().collect();
+        let transpose: Vec<i64> = reversed.into_iter().rev().collect();
         let back: Vec<i64> = plain.iter().map(|s| -s).collect();
         let mut bias = plain.clone();
         bias[..shape.len().saturating_sub(1)].fill(0);
@@ -90,9 +90,9 @@ fn every_element_is_done_once() {
         for pack in [1, 4, 8] {
             check(shape, &[&plain, &plain], 0, pack);
             check(shape, &[&none, &plain, &plain], 2, pack);
-            check(shape, &[&turned, &plain], 0, pack);
+            check(shape, &[&transpose, &plain], 0, pack);
             check(shape, &[&bias, &column, &back, &plain], 0, pack);
-            check(shape, &[&plain, &turned], 0, pack);
+            check(shape, &[&plain, &transpose], 0, pack);
         }
     }
 }
@@ -114,7 +114,7 @@ fn axes_beyond_the_parameters_have_launches_of_their_own() {
     assert!(8 * (layout.words.len() + all.len() + 32) <= PARAMETERS);
     let few = check(&shape, &[&strides, &plain], 0, 4);
     assert!(few.beyond.is_empty());
-    assert!(matches!(few.variant, Variant::Walk { room: MAX_AXES, .. }));
+    assert!(matches!(few.variant, Variant::Walk { rank: MAX_AXES, .. }));
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn packs_need_outputs_that_have_them() {
     assert!(packs(&scalar));
     assert_eq!(scalar.words[7], 0b101);
     // A transposed input is gathered, the output is written in packs.
-    let turned = check(&[64, 64], &[&[1, 64], &[64, 1]], 0, 4);
-    assert!(packs(&turned));
-    assert_eq!((turned.words[5], turned.words[7]), (3, 0b10));
+    let transpose = check(&[64, 64], &[&[1, 64], &[64, 1]], 0, 4);
+    assert!(packs(&transpose));
+    assert_eq!((transpose.words[5], transpose.words[7]), (3, 0b10));
     let odd = Place { address: 4, bytes: 4, strides: &[1] };
     let whole = Place { address: 16, ..odd };
     assert!(!packs(&Layout::of(&[100], &[whole, odd], 1, 0, 4)));

@@ -12,13 +12,12 @@ mod source;
 pub use program::{INPUTS, INSTRUCTIONS, OUTPUTS, Program};
 
 use crate::launch::{BLOCK, Desc, Device, Grid, Job, Plan, View, Work, enqueue};
-use crate::program::Kernel;
+use crate::program::{Kernel, Kernels};
 use core::ffi::c_void;
-use epilogue::Closing;
+use epilogue::Epilogue;
 use layout::{FEW, Layout, Place};
 use source::Variant;
-use std::collections::HashMap;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::OnceLock;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
@@ -61,11 +60,11 @@ pub fn prepare(
             odd.ndim
         )));
     }
-    let closing = match program.reduce {
+    let epilogue = match program.reduce {
         None => None,
-        Some(how) => Some(Closing::new(&program, how, &outputs[0], mode() == Mode::Wait)?),
+        Some(how) => Some(Epilogue::new(&program, how, &outputs[0], mode() == Mode::Wait)?),
     };
-    for (i, desc) in outputs.iter().enumerate().skip(usize::from(closing.is_some())) {
+    for (i, desc) in outputs.iter().enumerate().skip(usize::from(epilogue.is_some())) {
         if desc.dtype != program.output(i) {
             return Err(Failure::unsupported(format!(
                 "output {i} of a program is {}, its value {}",
@@ -74,10 +73,10 @@ pub fn prepare(
             )));
         }
     }
-    // Output 0 of the kernel is the workspace where there is a closing reduction.
-    let written = &outputs[usize::from(closing.is_some())..];
+    // Output 0 of the kernel is the workspace where there is an epilogue.
+    let written = &outputs[usize::from(epilogue.is_some())..];
     let flat = inputs.iter().chain(written).all(|d| d.contiguous);
-    let fused = Fused::new(program, flat, closing);
+    let fused = Fused::new(program, flat, epilogue);
     fused.ready(device)?;
     let name = fused.program.name();
     Ok(Plan::new(name, Box::new(fused)))
@@ -89,14 +88,14 @@ struct Fused {
     /// All tensors are contiguous.
     flat: bool,
     pack: usize,
-    kernels: RwLock<HashMap<Variant, Kernel>>,
-    closing: Option<Closing>,
+    kernels: Kernels<Variant>,
+    epilogue: Option<Epilogue>,
 }
 
 impl Fused {
-    fn new(program: Program, flat: bool, closing: Option<Closing>) -> Self {
+    fn new(program: Program, flat: bool, epilogue: Option<Epilogue>) -> Self {
         let pack = source::pack(&program);
-        Self { program, flat, pack, kernels: RwLock::default(), closing }
+        Self { program, flat, pack, kernels: Kernels::default(), epilogue }
     }
 
     /// The kernels that commands need mostly.
@@ -104,8 +103,8 @@ impl Fused {
         if self.flat {
             return vec![Variant::Flat];
         }
-        let room = FEW.min(layout::many(self.tensors(), self.program.constants));
-        let walk = |packs| Variant::Walk { packs, room, wide: false };
+        let rank = FEW.min(layout::many(self.tensors(), self.program.constants));
+        let walk = |packs| Variant::Walk { packs, rank, wide: false };
         if self.pack > 1 { vec![walk(true), walk(false)] } else { vec![walk(false)] }
     }
 
@@ -113,7 +112,7 @@ impl Fused {
     /// failure says so.
     fn ready(&self, device: &Device) -> Result<()> {
         if mode() == Mode::Wait {
-            if self.closing.is_some() {
+            if self.epilogue.is_some() {
                 // Which kernel it is depends on sizes.
                 return Ok(());
             }
@@ -121,12 +120,9 @@ impl Fused {
         }
         let mut all = true;
         for variant in self.usual() {
-            let name = source::name(&self.program, variant);
             let source = || source::source(&self.program, variant);
-            match device.programs.ready(&name, source)? {
-                Some(kernel) => self.keep(variant, kernel),
-                None => all = false,
-            }
+            let name = || source::name(&self.program, variant);
+            all &= self.kernels.ready(&device.programs, variant, name, source)?;
         }
         match all {
             true => Ok(()),
@@ -137,19 +133,9 @@ impl Fused {
         }
     }
 
-    fn keep(&self, variant: Variant, kernel: Kernel) {
-        self.kernels.write().unwrap_or_else(PoisonError::into_inner).insert(variant, kernel);
-    }
-
     fn kernel(&self, device: &Device, variant: Variant) -> Result<Kernel> {
-        let known =
-            self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(&variant).copied();
-        if let Some(kernel) = known {
-            return Ok(kernel);
-        }
-        let kernel = device.programs.kernel(&source::source(&self.program, variant))?;
-        self.keep(variant, kernel);
-        Ok(kernel)
+        let source = || source::source(&self.program, variant);
+        self.kernels.get(&device.programs, variant, source)
     }
 
     fn tensors(&self) -> usize {
@@ -231,12 +217,12 @@ impl Fused {
 
 impl Work for Fused {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
-        self.closing.as_ref().map_or(Ok(0), |closing| closing.workspace(&self.program, job))
+        self.epilogue.as_ref().map_or(Ok(0), |epilogue| epilogue.workspace(&self.program, job))
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        if let Some(closing) = &self.closing {
-            return closing.run(&self.program, job, |views| self.map(job, views));
+        if let Some(epilogue) = &self.epilogue {
+            return epilogue.run(&self.program, job, |views| self.map(job, views));
         }
         let views: Vec<View<'_>> = job.inputs.iter().chain(&job.outputs).copied().collect();
         self.map(job, &views)

@@ -40,7 +40,7 @@ pub struct Program {
     pub dtypes: Vec<Dtype>,
     /// The values that are written.
     pub outputs: Vec<usize>,
-    /// The closing reduction of output 0: its code, and the mask of its axes.
+    /// The epilogue of output 0: its code, and the mask of its axes.
     pub reduce: Option<(u32, u64)>,
 }
 
@@ -148,7 +148,7 @@ impl Program {
         self.dtypes[self.outputs[i]]
     }
 
-    /// Dtypes of the tensors: inputs, then outputs, before the closing reduction.
+    /// Dtypes of the tensors: inputs, then outputs, before the epilogue.
     pub fn tensors(&self) -> Vec<Dtype> {
         let outputs = self.outputs.iter().map(|o| self.dtypes[*o]);
         self.dtypes[..self.inputs].iter().copied().chain(outputs).collect()
@@ -169,7 +169,7 @@ impl Program {
         self.steps.iter().map(step).sum()
     }
 
-    /// In words, which tell it from all others, but for the closing reduction.
+    /// In words, which tell it from all others, but for the epilogue.
     pub fn name(&self) -> String {
         let mut name = String::from("fused");
         for (i, dtype) in self.dtypes[..self.first()].iter().enumerate() {

@@ -8,8 +8,8 @@ use crate::program::Source;
 use std::fmt::Write;
 
 const MOVES: &str = include_str!("../../../kernels/fused.cuh");
-const TEXTS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
-const FOLD_TEXTS: &[&str] = &functions_and::<2, { FUNCTIONS + 2 }>([MOVES, fold::TEXT]);
+const HEADERS: &[&str] = &functions_and::<1, { FUNCTIONS + 1 }>([MOVES]);
+const FOLD_HEADERS: &[&str] = &functions_and::<2, { FUNCTIONS + 2 }>([MOVES, fold::HEADER]);
 const FUNCTIONS: usize = elementwise::FUNCTIONS.len();
 
 const fn functions_and<const N: usize, const ALL: usize>(
@@ -37,8 +37,8 @@ pub enum Variant {
     Walk {
         /// Packs along the innermost axis; else single elements.
         packs: bool,
-        /// Room for outer axes.
-        room: usize,
+        /// Outer axes that the kernel holds.
+        rank: usize,
         /// Indices of 64 bits.
         wide: bool,
     },
@@ -145,14 +145,26 @@ fn call(tensors: usize, index: &str) -> String {
     format!("f({})", all.join(", "))
 }
 
-/// What a variant's source is called.
+/// The name of a variant's source.
 pub fn name(program: &Program, variant: Variant) -> String {
+    format!("{} {}", template(variant), arguments(program, variant))
+}
+
+fn template(variant: Variant) -> &'static str {
     match variant {
-        Variant::Flat => format!("{} flat", program.name()),
-        Variant::Walk { packs, room, wide } => {
+        Variant::Flat => "fused_flat",
+        Variant::Walk { .. } => "fused_walk",
+    }
+}
+
+/// What tells a variant's source from the others of its template.
+fn arguments(program: &Program, variant: Variant) -> String {
+    match variant {
+        Variant::Flat => program.name(),
+        Variant::Walk { packs, rank, wide } => {
             let (packs, wide) =
                 (if packs { "packs" } else { "single" }, if wide { 64 } else { 32 });
-            format!("{} {packs} {room} {wide}", program.name())
+            format!("{} {packs} {rank} {wide}", program.name())
         }
     }
 }
@@ -166,18 +178,12 @@ pub fn source(program: &Program, variant: Variant) -> Source {
     };
     let u = unrolled(program, pack);
     let k = tensors.len();
-    let mut text = function(program);
     let walk = match variant {
         Variant::Flat => "const i64 n, const i64 aligned".to_owned(),
-        Variant::Walk { room, .. } => format!("const FusedWalk<{k}, {room}> w"),
+        Variant::Walk { rank, .. } => format!("const FusedWalk<{k}, {rank}> w"),
     };
-    let _ = writeln!(
-        text,
-        "extern \"C\" __global__ void __launch_bounds__(FUSED_THREADS) kernel({}{walk}, {}) {{\n{}",
-        pointers(program),
-        constants(program),
-        make_function(program)
-    );
+    let parameters = format!("{}{walk}, {}", pointers(program), constants(program));
+    let mut text = format!("\n{}", make_function(program));
     for (k, dtype) in tensors.iter().enumerate() {
         let _ = writeln!(text, "  FusedPack<{}::T, {pack}> x{k}[{u}];", dtype.tag());
     }
@@ -185,8 +191,9 @@ pub fn source(program: &Program, variant: Variant) -> Source {
         Variant::Flat => flat(&mut text, program, pack, u),
         Variant::Walk { wide, .. } => walked(&mut text, program, pack, u, wide),
     }
-    text.push_str("}\n");
-    Source::new(name(program, variant), TEXTS, text)
+    Source::with_body(HEADERS, template(variant), arguments(program, variant), parameters, text)
+        .define(function(program))
+        .bounded("FUSED_THREADS")
 }
 
 /// All tensors are one row. Blocks that are full have no branches between their loads.
@@ -338,11 +345,9 @@ fn functor(program: &Program, variant: &fold::Variant) -> String {
     text
 }
 
-/// The source of a closing reduction by an op such as `Sum<F32>`, in one pass.
+/// The source of an epilogue by an op such as `Sum<F32>`, in one pass.
 pub fn fold_source(program: &Program, op: &str, variant: &fold::Variant) -> Source {
     let tensors = program.tensors();
-    let mut text = function(program);
-    text.push_str(&functor(program, variant));
     let (mut pointers, mut members) = (String::new(), String::new());
     let others = tensors[program.inputs + 1..].iter().enumerate();
     let inputs = tensors[..program.inputs].iter().enumerate().map(|(k, d)| (k, "const ", d));
@@ -350,18 +355,14 @@ pub fn fold_source(program: &Program, op: &str, variant: &fold::Variant) -> Sour
         let _ = write!(pointers, "{kind}{}::T *p{k}, ", d.tag());
         let _ = write!(members, "p{k}, ");
     }
-    let _ = write!(
-        text,
-        "extern \"C\" __global__ void __launch_bounds__(256) kernel({pointers}{}, {}) {{
-{}  const FusedFold fold = {{{members}f}};
-  {}
-}}
-",
-        constants(program),
-        variant.parameters(op),
+    let parameters = format!("{pointers}{}, {}", constants(program), variant.parameters(op));
+    let body = format!(
+        "\n{}  const FusedFold fold = {{{members}f}};\n  {}\n",
         make_function(program),
-        variant.call(op, "FusedFold").replace("(f,", "(fold,"),
+        variant.call(op, "FusedFold").replace("(f,", "(fold,")
     );
-    let name = format!("{} {op} {}", program.name(), variant.name());
-    Source::new(name, FOLD_TEXTS, text)
+    let arguments = format!("{} {op} {}", program.name(), variant.name());
+    Source::with_body(FOLD_HEADERS, variant.template(), arguments, parameters, body)
+        .define(function(program) + &functor(program, variant))
+        .bounded(256)
 }

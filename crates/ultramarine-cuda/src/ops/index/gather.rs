@@ -4,17 +4,16 @@
 //! One or two index arrays are read where the slices are moved; the places of more are written to
 //! the workspace first.
 
-use super::{MOST, Picks, Places, pack, reach, room, walk, widen, word};
-use crate::launch::{Ask, Axes, Dtype, Grid, Job, View, Work, launch};
-use crate::ops::text;
-use crate::program::Source;
-use crate::program::variants::{Variants, entry, index};
+use super::{MOST, OffsetKernels, Picks, rank_of, reach, widen, word};
+use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, RankVariant, View, Work, launch};
+use crate::ops::headers;
+use crate::program::{Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{AxisAttrs, GatherAttrs};
 
-const TEXTS: &[&str] = &[
-    text::NUMBER,
-    text::WALK,
+const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
     include_str!("../../../kernels/index/indices.cuh"),
     include_str!("../../../kernels/index/gather.cuh"),
 ];
@@ -24,39 +23,51 @@ struct Gather {
     /// The arrays' dtype, if they are read where the slices are moved.
     direct: Option<Dtype>,
     bytes: u64,
-    kernels: Variants,
-    places: Places,
+    kernels: Kernels<Variant>,
+    offsets: OffsetKernels,
 }
 
 struct GatherAxis {
     axis: usize,
     index: Dtype,
     bytes: u64,
-    kernels: Variants,
+    kernels: Kernels<RankVariant>,
+}
+
+/// What tells the kernels of a gather apart.
+#[derive(Clone, Copy, PartialEq)]
+struct Variant {
+    /// Index arrays that are read where slices are moved.
+    arrays: usize,
+    /// Of the positions and of a slice.
+    ranks: [usize; 2],
+    /// Bytes of a word.
+    word: u64,
+    small: bool,
 }
 
 /// GATHER.
-pub fn prepare_gather(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let attributes: GatherAttrs = ask.attributes()?;
-    let (source, out) = (ask.input(0)?, ask.output(0)?);
+pub fn prepare_gather(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let attributes: GatherAttrs = request.attributes()?;
+    let (source, out) = (request.input(0)?, request.output(0)?);
     let arrays = attributes.n_indices as usize;
-    if source.dtype != out.dtype || ask.inputs.len() != 1 + arrays {
+    if source.dtype != out.dtype || request.inputs.len() != 1 + arrays {
         return Err(Failure::invalid(format!(
             "{} inputs, {} to {}: expected a source and {arrays} index arrays, and one dtype",
-            ask.inputs.len(),
+            request.inputs.len(),
             source.dtype.name(),
             out.dtype.name()
         )));
     }
     let (split, axes) = (attributes.index_ndim, &attributes.axes);
-    let picks = Picks::of(ask, attributes.n_indices, split, axes, source.ndim, out)?;
-    let direct = super::one_dtype(ask, arrays).filter(|_| arrays <= 2);
+    let picks = Picks::of(request, attributes.n_indices, split, axes, source.ndim, out)?;
+    let direct = super::one_dtype(request, arrays).filter(|_| arrays <= 2);
     Ok(Box::new(Gather {
         picks,
         direct,
         bytes: source.dtype.bytes(),
-        kernels: Variants::default(),
-        places: Places::default(),
+        kernels: Kernels::default(),
+        offsets: OffsetKernels::default(),
     }))
 }
 
@@ -75,10 +86,10 @@ impl Gather {
         let moved = Moved::of(self, source, out, &steps);
         positions.stride[N].iter_mut().for_each(|s| *s /= moved.factor);
         let small = moved.small && positions.is_small();
-        let (p, s) = (room(positions.count), room(moved.slice.count));
-        let choice = [N as u64, p as u64, s as u64, moved.bytes(self), u64::from(small)];
-        let kernel = self.kernels.get(&job.device.programs, pack(&choice), || {
-            let (w, x, i) = (word(moved.bytes(self)), x.tag(), index(small));
+        let (p, s) = (rank_of(positions.count), rank_of(moved.slice.count));
+        let variant = Variant { arrays: N, ranks: [p, s], word: moved.bytes(self), small };
+        let kernel = self.kernels.get(&job.device.programs, variant, || {
+            let (w, x, i) = (word(moved.bytes(self)), x.tag(), index(!small));
             let parameters = format!(
                 "const {w} *source, {w} *out, const Picks<{N}> picks, const Walk<{K}, {p}> walk, const Walk<2, {s}> slice"
             );
@@ -86,7 +97,8 @@ impl Gather {
             let body = format!(
                 "{place} where = {{picks, walk}}; gather_slices<{w}, {place}, {s}, {i}>(source, out, where, ({i})walk.n, slice);"
             );
-            Source::new(format!("gather {w} {x} {N} {p} {s} {i}"), TEXTS, entry(&parameters, &body))
+            let arguments = format!("{w}, {place}, {s}, {i}");
+            Source::with_body(HEADERS, "gather_slices", arguments, parameters, body)
         })?;
         let mut given = Vec::with_capacity(4 * N);
         for k in 0..N {
@@ -95,7 +107,7 @@ impl Gather {
         given.extend((0..N).map(|k| source.shape[picks.axes[k]] as u64));
         given.extend((0..N).map(|k| picks.limit(k, source, out) as u64));
         given.extend((0..N).map(|k| (steps[k] / moved.factor) as u64));
-        let (outer, inner) = (walk(&positions, p), walk(&moved.slice, s));
+        let (outer, inner) = (positions.parameter_in(p), moved.slice.parameter_in(s));
         let grid = Grid::over(job.device, positions.len() * moved.slice.len(), 4);
         launch!(job, &kernel, grid; source.address, out.address, given[..], outer[..], inner[..])
     }
@@ -110,11 +122,11 @@ impl Gather {
         steps.iter_mut().for_each(|s| *s /= moved.factor);
         let small = moved.small && positions.is_small() && picks.is_small(job);
         let at = job.scratch()?;
-        self.places.write(job, picks, source, out, &steps, None, at, small)?;
-        let (p, s) = (room(positions.count), room(moved.slice.count));
-        let choice = [0, p as u64, s as u64, moved.bytes(self), u64::from(small)];
-        let kernel = self.kernels.get(&job.device.programs, pack(&choice), || {
-            let (w, i) = (word(moved.bytes(self)), index(small));
+        self.offsets.write(job, picks, source, out, &steps, None, at, small)?;
+        let (p, s) = (rank_of(positions.count), rank_of(moved.slice.count));
+        let variant = Variant { arrays: 0, ranks: [p, s], word: moved.bytes(self), small };
+        let kernel = self.kernels.get(&job.device.programs, variant, || {
+            let (w, i) = (word(moved.bytes(self)), index(!small));
             let parameters = format!(
                 "const {w} *source, {w} *out, const {i} *places, const Walk<1, {p}> walk, const Walk<2, {s}> slice"
             );
@@ -122,9 +134,10 @@ impl Gather {
             let body = format!(
                 "{place} where = {{places, walk}}; gather_slices<{w}, {place}, {s}, {i}>(source, out, where, ({i})walk.n, slice);"
             );
-            Source::new(format!("gather places {w} {p} {s} {i}"), TEXTS, entry(&parameters, &body))
+            let arguments = format!("{w}, {place}, {s}, {i}");
+            Source::with_body(HEADERS, "gather_slices", arguments, parameters, body)
         })?;
-        let (outer, inner) = (walk(&positions, p), walk(&moved.slice, s));
+        let (outer, inner) = (positions.parameter_in(p), moved.slice.parameter_in(s));
         let grid = Grid::over(job.device, positions.len() * moved.slice.len(), 4);
         launch!(job, &kernel, grid; source.address, out.address, at, outer[..], inner[..])
     }
@@ -177,11 +190,11 @@ impl Work for Gather {
 }
 
 /// GATHER_AXIS.
-pub fn prepare_gather_axis(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let attributes: AxisAttrs = ask.attributes()?;
+pub fn prepare_gather_axis(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let attributes: AxisAttrs = request.attributes()?;
     let axis = attributes.axis as usize;
-    ask.elementwise(2)?;
-    let (source, indices, out) = (ask.input(0)?, ask.input(1)?, ask.output(0)?);
+    request.elementwise(2)?;
+    let (source, indices, out) = (request.input(0)?, request.input(1)?, request.output(0)?);
     if source.dtype != out.dtype || !indices.dtype.is_integer() || axis >= out.ndim {
         return Err(Failure::invalid(format!(
             "axis {axis} of rank {}, {} by {} to {}: expected one dtype, and integers",
@@ -192,7 +205,7 @@ pub fn prepare_gather_axis(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         )));
     }
     let bytes = source.dtype.bytes();
-    Ok(Box::new(GatherAxis { axis, index: indices.dtype, bytes, kernels: Variants::default() }))
+    Ok(Box::new(GatherAxis { axis, index: indices.dtype, bytes, kernels: Kernels::default() }))
 }
 
 /// Strides as if the tensor were broadcast along axes where it has one element.
@@ -209,16 +222,15 @@ impl Work for GatherAxis {
         let axes = Axes::join(out.shape, [&still[..], &broadcast(indices), out.strides]);
         let (size, step) = (source.shape[self.axis], source.strides[self.axis]);
         let small = axes.is_small() && reach(source) <= MOST;
-        let (words, room) = axes.parameter();
-        let kernel = self.kernels.get(&job.device.programs, pack(&[room as u64, u64::from(small)]), || {
-            let (w, x, i) = (word(self.bytes), self.index.tag(), index(small));
+        let (words, variant) = (axes.parameter(), RankVariant { wide: !small, ..axes.variant() });
+        let kernel = self.kernels.get(&job.device.programs, variant, || {
+            let (w, x) = (word(self.bytes), self.index.tag());
+            let RankVariant { rank, .. } = variant;
             let parameters = format!(
-                "const {w} *source, const {x}::T *indices, {w} *out, i64 size, i64 step, const Walk<3, {room}> w"
+                "const {w} *source, const {x}::T *indices, {w} *out, i64 size, i64 step, const Walk<3, {rank}> w"
             );
-            let body = format!(
-                "gather_axis<{w}, {x}, {room}, {i}>(source, indices, out, size, step, w);"
-            );
-            Source::new(format!("gather axis {w} {x} {room} {i}"), TEXTS, entry(&parameters, &body))
+            let arguments = format!("{w}, {x}, {rank}, {}", variant.index());
+            Source::instance(HEADERS, "gather_axis", arguments, parameters)
         })?;
         let grid = Grid::over(job.device, axes.len(), 4);
         launch!(job, &kernel, grid; source.address, indices.address, out.address, size, step, words[..])

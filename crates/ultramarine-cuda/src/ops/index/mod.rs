@@ -4,15 +4,14 @@
 pub mod gather;
 pub mod scatter;
 
-use crate::launch::{Ask, Axes, Desc, Dtype, Grid, Job, MAX_AXES, View, launch};
-use crate::ops::text;
-use crate::program::Source;
-use crate::program::variants::{Variants, entry, index};
+use crate::launch::{Axes, Desc, Dtype, Grid, Job, MAX_AXES, OpRequest, View, launch};
+use crate::ops::headers;
+use crate::program::{Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Texts of the kernels that look at index arrays.
-pub const TEXTS: &[&str] =
-    &[text::NUMBER, text::WALK, include_str!("../../../kernels/index/indices.cuh")];
+/// Headers of the kernels that look at index arrays.
+pub const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/index/indices.cuh")];
 
 /// Most elements, and farthest one, that 32-bit arithmetic is used for.
 pub const MOST: u64 = 1 << 30;
@@ -31,7 +30,7 @@ impl Picks {
     /// Checks attributes against the arrays, which follow input 0; `rank` is that of what is
     /// indexed, and `slices` describes the tensor of all slices.
     pub fn of(
-        ask: &Ask<'_>,
+        request: &OpRequest<'_>,
         arrays: u32,
         split: u32,
         axes: &[u8; 32],
@@ -49,7 +48,7 @@ impl Picks {
         }
         let mut seen = 0u64;
         for (k, axis) in axes.iter().enumerate() {
-            let array = ask.input(1 + k)?;
+            let array = request.input(1 + k)?;
             if array.ndim != split || !array.dtype.is_integer() {
                 return Err(Failure::invalid(format!(
                     "index array {k} is {} of rank {}, expected integers of rank {split}",
@@ -90,19 +89,9 @@ impl Picks {
     }
 }
 
-/// A walk over axes with room for `room` of them: `Walk<K, room>`.
-pub fn walk<const K: usize>(axes: &Axes<K>, room: usize) -> Vec<u64> {
-    let mut words = vec![axes.len(), axes.count as u64];
-    words.extend(axes.size[..room].iter().map(|n| *n as u64));
-    for stride in &axes.stride {
-        words.extend(stride[..room].iter().map(|s| *s as u64));
-    }
-    words
-}
-
-/// Room for so many axes where two or three walks are made in one kernel: fewer choices.
-pub fn room(axes: usize) -> usize {
-    [1, 2, 4].into_iter().find(|room| *room >= axes).unwrap_or(MAX_AXES)
+/// The rank of kernels that make two or three walks: fewer choices than [`crate::launch::rank_for`].
+pub fn rank_of(axes: usize) -> usize {
+    [1, 2, 4].into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
 }
 
 /// How far the elements of a view lie apart.
@@ -152,9 +141,9 @@ pub fn word(bytes: u64) -> &'static str {
 
 /// The kernels that write places to memory.
 #[derive(Default)]
-pub struct Places(Variants);
+pub struct OffsetKernels(Kernels<(usize, bool, Dtype, bool)>);
 
-impl Places {
+impl OffsetKernels {
     /// Writes the place of each position: the sum of the indices, each times its step. `nowhere`
     /// marks those that an index outside points to; without it such indices are moved inside.
     #[allow(clippy::too_many_arguments)]
@@ -182,23 +171,22 @@ impl Places {
         for (k, step) in steps.iter().enumerate() {
             let array = job.input(1 + k)?;
             let axes = Axes::join(&slices.shape[..picks.split], [&picks.strides(array)[..]]);
-            let (room, skip) = (room(axes.count), nowhere.is_some());
+            let (rank, skip) = (rank_of(axes.count), nowhere.is_some());
             let x = array.dtype;
-            let choice = [room as u64, u64::from(skip), x as u64, u64::from(small)];
-            let kernel = self.0.get(&job.device.programs, pack(&choice), || {
-                let (tag, index) = (x.tag(), index(small));
+            let kernel = self.0.get(&job.device.programs, (rank, skip, x, small), || {
+                let (tag, index) = (x.tag(), index(!small));
                 let parameters = format!(
-                    "const {tag}::T *indices, {index} *places, int first, i64 size, i64 limit, i64 step, i64 nowhere, const Walk<1, {room}> w"
+                    "const {tag}::T *indices, {index} *places, int first, i64 size, i64 limit, i64 step, i64 nowhere, const Walk<1, {rank}> w"
                 );
+                let arguments = format!("{tag}, {skip}, {rank}, {index}");
                 let body = format!(
-                    "add_places<{tag}, {skip}, {room}, {index}>(indices, places, first, size, limit, step, ({index})nowhere, w);"
+                    "add_offsets<{arguments}>(indices, places, first, size, limit, step, ({index})nowhere, w);"
                 );
-                let name = format!("places {tag} {skip} {room} {index}");
-                Source::new(name, TEXTS, entry(&parameters, &body))
+                Source::with_body(HEADERS, "add_offsets", arguments, parameters, body)
             })?;
             let first = i32::from(k == 0);
             let (size, limit) = (whole.shape[picks.axes[k]], picks.limit(k, whole, slices));
-            let (nowhere, words) = (nowhere.unwrap_or(-1), walk(&axes, room));
+            let (nowhere, words) = (nowhere.unwrap_or(-1), axes.parameter_in(rank));
             let grid = Grid::over(job.device, axes.len(), 2);
             launch!(job, &kernel, grid; array.address, to, first, size, limit, *step, nowhere, words[..])?;
         }
@@ -206,14 +194,9 @@ impl Places {
     }
 }
 
-/// Small numbers as one.
-pub fn pack(numbers: &[u64]) -> u64 {
-    numbers.iter().fold(0, |all, n| all << 8 | n)
-}
-
 /// Whether all index arrays of a request have one dtype, and which.
-pub fn one_dtype(ask: &Ask<'_>, arrays: usize) -> Option<Dtype> {
-    let mut all = ask.inputs.iter().skip(1).take(arrays).map(|d| d.dtype);
+pub fn one_dtype(request: &OpRequest<'_>, arrays: usize) -> Option<Dtype> {
+    let mut all = request.inputs.iter().skip(1).take(arrays).map(|d| d.dtype);
     let first = all.next()?;
     all.all(|d| d == first).then_some(first)
 }

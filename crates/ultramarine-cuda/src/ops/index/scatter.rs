@@ -13,25 +13,21 @@
 //! * along an axis with many lanes, or few updates in each, a thread goes along each lane.
 
 use super::gather::broadcast;
-use super::{MOST, Picks, Places, pack, reach, room, walk, widen, word};
+use super::{MOST, OffsetKernels, Picks, rank_of, reach, widen, word};
 use crate::context::failure::cuda;
-use crate::launch::{Ask, Axes, Dtype, Grid, Job, View, Work, launch, row_major};
-use crate::ops::sort::keys::{Buckets, Pieces, Sort};
-use crate::ops::text;
-use crate::program::variants::{Variants, entry, index};
-use crate::program::{Kernel, Source};
+use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, View, Work, launch, rank_for, row_major};
+use crate::ops::headers;
+use crate::ops::sort::keys::{KeyKernels, KeySort, WorkspaceLayout};
+use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{ScatterAttrs, ScatterAxisAttrs, op, scatter};
 
-const TEXTS: &[&str] = &[
-    text::NUMBER,
-    text::WALK,
+const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
     include_str!("../../../kernels/index/indices.cuh"),
     include_str!("../../../kernels/index/scatter.cuh"),
 ];
-
-/// Kernels that share their last parameters.
-const NAMES: [&str; 4] = ["scatter_words", "scatter_each", "sum_chunks", "sum_left"];
 
 /// What the indices address.
 enum Addressed {
@@ -44,14 +40,18 @@ struct Scatter {
     op: u32,
     dtype: Dtype,
     copy: Box<dyn Work>,
-    places: Places,
-    buckets: Buckets,
-    kernels: Variants,
+    offsets: OffsetKernels,
+    keys: KeyKernels,
+    kernels: Kernels<Variant>,
 }
+
+/// What tells the kernels of a scatter apart: the template, the rank, whether indices have 32 bits,
+/// elements of a pack.
+type Variant = (&'static str, usize, bool, i64);
 
 /// How updates are combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum Strategy {
     /// A thread along each lane.
     Lanes,
     /// Words are written; if updates may meet, those of the last position.
@@ -64,7 +64,7 @@ enum Way {
 
 /// A command as its kernels see it.
 struct Layout {
-    way: Way,
+    strategy: Strategy,
     small: bool,
     /// Where updates are: the positions of slices, or of all elements.
     positions: Axes<1>,
@@ -78,32 +78,32 @@ struct Layout {
     spread: Option<u64>,
     at: u64,
     winners: u64,
-    sort: Option<Sort>,
+    sort: Option<KeySort>,
     left: u64,
     bytes: u64,
 }
 
 /// SCATTER.
-pub fn prepare_scatter(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let attributes: ScatterAttrs = ask.attributes()?;
+pub fn prepare_scatter(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let attributes: ScatterAttrs = request.attributes()?;
     let arrays = attributes.n_indices as usize;
-    if ask.inputs.len() != arrays + 2 {
+    if request.inputs.len() != arrays + 2 {
         return Err(Failure::invalid(format!(
             "{} inputs, expected a source, {arrays} index arrays and updates",
-            ask.inputs.len()
+            request.inputs.len()
         )));
     }
-    let (rank, updates) = (ask.output(0)?.ndim, ask.input(1 + arrays)?);
+    let (rank, updates) = (request.output(0)?.ndim, request.input(1 + arrays)?);
     let (split, axes) = (attributes.index_ndim, &attributes.axes);
-    let picks = Picks::of(ask, attributes.n_indices, split, axes, rank, updates)?;
-    prepare(ask, Addressed::Slices(picks), attributes.op)
+    let picks = Picks::of(request, attributes.n_indices, split, axes, rank, updates)?;
+    prepare(request, Addressed::Slices(picks), attributes.op)
 }
 
 /// SCATTER_AXIS.
-pub fn prepare_scatter_axis(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let attributes: ScatterAxisAttrs = ask.attributes()?;
-    ask.elementwise(3)?;
-    let (axis, indices) = (attributes.axis as usize, ask.input(1)?);
+pub fn prepare_scatter_axis(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let attributes: ScatterAxisAttrs = request.attributes()?;
+    request.elementwise(3)?;
+    let (axis, indices) = (attributes.axis as usize, request.input(1)?);
     if axis >= indices.ndim || !indices.dtype.is_integer() {
         return Err(Failure::invalid(format!(
             "axis {axis} of rank {} by {}: expected integers",
@@ -111,12 +111,12 @@ pub fn prepare_scatter_axis(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
             indices.dtype.name()
         )));
     }
-    prepare(ask, Addressed::Axis(axis, indices.dtype), attributes.op)
+    prepare(request, Addressed::Axis(axis, indices.dtype), attributes.op)
 }
 
-fn prepare(ask: &Ask<'_>, addressed: Addressed, code: u32) -> Result<Box<dyn Work>> {
-    let (source, out) = (ask.input(0)?, ask.output(0)?);
-    let updates = ask.input(ask.inputs.len() - 1)?;
+fn prepare(request: &OpRequest<'_>, addressed: Addressed, code: u32) -> Result<Box<dyn Work>> {
+    let (source, out) = (request.input(0)?, request.output(0)?);
+    let updates = request.input(request.inputs.len() - 1)?;
     if source.dtype != out.dtype || updates.dtype != out.dtype || source.ndim != out.ndim {
         return Err(Failure::invalid(format!(
             "{} of rank {}, updates {}, output {} of rank {}: expected one dtype and rank",
@@ -130,7 +130,7 @@ fn prepare(ask: &Ask<'_>, addressed: Addressed, code: u32) -> Result<Box<dyn Wor
     if code as usize >= scatter::NAMES.len() {
         return Err(Failure::unsupported(format!("scatter {code} is unknown")));
     }
-    let copy = crate::ops::prepare(&ask.part(op::COPY, vec![source], vec![out]))?;
+    let copy = crate::ops::prepare(&request.part(op::COPY, vec![source], vec![out]))?;
     // Bits are moved as they are.
     let dtype = if code == scatter::SET { out.dtype.word() } else { out.dtype };
     Ok(Box::new(Scatter {
@@ -138,9 +138,9 @@ fn prepare(ask: &Ask<'_>, addressed: Addressed, code: u32) -> Result<Box<dyn Wor
         op: code,
         dtype,
         copy,
-        places: Places::default(),
-        buckets: Buckets::default(),
-        kernels: Variants::default(),
+        offsets: OffsetKernels::default(),
+        keys: KeyKernels::default(),
+        kernels: Kernels::default(),
     }))
 }
 
@@ -166,22 +166,22 @@ impl Scatter {
         job.input(job.inputs.len().saturating_sub(1))
     }
 
-    fn way(&self, job: &Job<'_>, positions: u64, targets: u64, meet: bool) -> Way {
+    fn strategy(&self, job: &Job<'_>, positions: u64, targets: u64, meet: bool) -> Strategy {
         if let (Addressed::Axis(axis, _), Ok(updates), Ok(out)) =
             (&self.addressed, self.updates(job), job.output(0))
         {
             let lanes = out.len() / out.shape[*axis] as u64;
             let length = updates.shape[*axis].max(job.inputs[1].shape[*axis]);
             if meet && (length <= 16 || lanes >= job.device.properties.parallelism() / 4) {
-                return Way::Lanes;
+                return Strategy::Lanes;
             }
         }
         // A winner for each target is too much where there are many more than updates.
         let winners = targets <= 64 * positions + (1 << 20);
         match self.op {
-            scatter::SET if !meet || winners => Way::Words { meet },
-            _ if !meet || is_atomic(self.op, self.dtype) => Way::Each,
-            _ => Way::Sorted { chunk: chunk(positions) },
+            scatter::SET if !meet || winners => Strategy::Words { meet },
+            _ if !meet || is_atomic(self.op, self.dtype) => Strategy::Each,
+            _ => Strategy::Sorted { chunk: chunk(positions) },
         }
     }
 
@@ -217,40 +217,40 @@ impl Scatter {
                 targets = Axes::of([out]);
             }
         }
-        let way = self.way(job, positions.len(), targets.len(), meet);
+        let strategy = self.strategy(job, positions.len(), targets.len(), meet);
         let mut others: Vec<i64> = positions.stride[0][..positions.count].to_vec();
         others.extend(&targets.stride[0][..targets.count]);
         let addresses = [updates.address, out.address];
-        let pack = match way {
-            Way::Each | Way::Lanes => 1,
+        let pack = match strategy {
+            Strategy::Each | Strategy::Lanes => 1,
             _ => widen(&mut slice, self.dtype.bytes(), &others, addresses),
         };
         slice.stride.iter_mut().flatten().for_each(|s| *s *= pack);
         let sizes = [positions.len() * slice.len(), targets.len() + 1];
         let small =
             sizes.into_iter().chain(job.inputs.iter().chain([out]).map(reach)).all(|n| n <= MOST);
-        let (mut pieces, width) = (Pieces::default(), if small { 4 } else { 8 });
+        let (mut workspace, width) = (WorkspaceLayout::default(), if small { 4 } else { 8 });
         let (mut at, mut winners, mut left, mut sort) = (0, 0, 0, None);
-        if way != Way::Lanes {
+        if strategy != Strategy::Lanes {
             if let Some(n) = &mut spread {
-                *n = pieces.take(*n * width);
+                *n = workspace.take(*n * width);
             }
-            at = pieces.take(positions.len() * width);
+            at = workspace.take(positions.len() * width);
         }
-        match way {
-            Way::Words { meet: true } => winners = pieces.take(targets.len() * width),
-            Way::Sorted { chunk } => {
-                sort = Some(Sort::of(positions.len(), targets.len(), !small, &mut pieces));
+        match strategy {
+            Strategy::Words { meet: true } => winners = workspace.take(targets.len() * width),
+            Strategy::Sorted { chunk } => {
+                sort = Some(KeySort::of(positions.len(), targets.len(), !small, &mut workspace));
                 let elements = slice.len() * pack as u64;
                 let chunks = positions.len().div_ceil(chunk);
-                left = pieces.take(2 * chunks * elements * accumulator(self.dtype));
+                left = workspace.take(2 * chunks * elements * accumulator(self.dtype));
             }
             _ => {}
         }
         let count = targets.len() as i64;
-        let bytes = pieces.bytes;
+        let bytes = workspace.bytes;
         Ok(Layout {
-            way,
+            strategy,
             small,
             positions,
             slice,
@@ -270,29 +270,40 @@ impl Scatter {
     fn find_targets(&self, job: &Job<'_>, layout: &Layout, work: u64) -> Result<()> {
         let (updates, out) = (self.updates(job)?, job.output(0)?);
         let (small, at, nowhere) = (layout.small, work + layout.at, layout.count);
-        let i = index(small);
+        let i = index(!small);
         match (&self.addressed, layout.spread) {
             (Addressed::Slices(picks), None) => {
                 let sizes: Vec<i64> = picks.axes.iter().map(|a| out.shape[*a]).collect();
                 let steps = row_major(&sizes);
-                self.places.write(job, picks, out, updates, &steps, Some(nowhere), at, small)
+                self.offsets.write(job, picks, out, updates, &steps, Some(nowhere), at, small)
             }
             (Addressed::Slices(picks), Some(first)) => {
                 let (all, first) = (row_major(out.shape), work + first);
                 let steps: Vec<i64> = picks.axes.iter().map(|a| all[*a]).collect();
-                self.places.write(job, picks, out, updates, &steps, Some(nowhere), first, small)?;
+                self.offsets.write(
+                    job,
+                    picks,
+                    out,
+                    updates,
+                    &steps,
+                    Some(nowhere),
+                    first,
+                    small,
+                )?;
                 let axes = Axes::join(&updates.shape[picks.split..], [&all[..]]);
-                let (room, n) = (room(axes.count), updates.len());
-                let kernel = self.kernels.get(&job.device.programs, pack(&[2, 0, room as u64, u64::from(small)]), || {
+                let (rank, n) = (rank_of(axes.count), updates.len());
+                let variant = ("spread_offsets", rank, small, 1);
+                let kernel = self.kernels.get(&job.device.programs, variant, || {
                     let parameters = format!(
-                        "const {i} *places, {i} *each, i64 n, i64 nowhere, const Walk<1, {room}> w"
+                        "const {i} *places, {i} *each, i64 n, i64 nowhere, const Walk<1, {rank}> w"
                     );
                     let body = format!(
-                        "spread_places<{room}, {i}>(places, each, ({i})n, ({i})nowhere, w);"
+                        "spread_offsets<{rank}, {i}>(places, each, ({i})n, ({i})nowhere, w);"
                     );
-                    Source::new(format!("spread {room} {i}"), super::TEXTS, entry(&parameters, &body))
+                    let arguments = format!("{rank}, {i}");
+                    Source::with_body(super::HEADERS, "spread_offsets", arguments, parameters, body)
                 })?;
-                let words = walk(&axes, room);
+                let words = axes.parameter_in(rank);
                 let grid = Grid::over(job.device, n, 2);
                 launch!(job, &kernel, grid; first, at, n, nowhere, words[..])
             }
@@ -303,50 +314,51 @@ impl Scatter {
                 let (size, step) = (out.shape[*axis], still[*axis]);
                 still[*axis] = 0;
                 let axes = Axes::join(&shape, [&still[..], &broadcast(indices)]);
-                let room = room(axes.count);
-                let kernel = self.kernels.get(&job.device.programs, pack(&[1, 0, room as u64, u64::from(small)]), || {
+                let rank = rank_of(axes.count);
+                let variant = ("axis_offsets", rank, small, 1);
+                let kernel = self.kernels.get(&job.device.programs, variant, || {
                     let x = x.tag();
                     let parameters = format!(
-                        "const {x}::T *indices, {i} *places, i64 size, i64 step, i64 nowhere, const Walk<2, {room}> w"
+                        "const {x}::T *indices, {i} *places, i64 size, i64 step, i64 nowhere, const Walk<2, {rank}> w"
                     );
                     let body = format!(
-                        "axis_places<{x}, {room}, {i}>(indices, places, size, step, ({i})nowhere, w);"
+                        "axis_offsets<{x}, {rank}, {i}>(indices, places, size, step, ({i})nowhere, w);"
                     );
-                    Source::new(format!("axis places {x} {room} {i}"), super::TEXTS, entry(&parameters, &body))
+                    let arguments = format!("{x}, {rank}, {i}");
+                    Source::with_body(super::HEADERS, "axis_offsets", arguments, parameters, body)
                 })?;
-                let words = walk(&axes, room);
+                let words = axes.parameter_in(rank);
                 let grid = Grid::over(job.device, axes.len(), 2);
                 launch!(job, &kernel, grid; indices.address, at, size, step, nowhere, words[..])
             }
         }
     }
 
-    /// The kernel `name`, whose places are the layout's, and these. `types` are its types before
+    /// The kernel of `template`, whose places are the layout's, and these. `types` are its types before
     /// the two that all have; `@` is the type of indices.
     fn kernel(
         &self,
         job: &Job<'_>,
         layout: &Layout,
-        name: &str,
+        template: &'static str,
         types: &str,
         parameters: &str,
     ) -> Result<(Kernel, Vec<u64>)> {
         let axes = [layout.positions.count, layout.slice.count, layout.targets.count];
-        let (room, i) = (room(axes.into_iter().max().unwrap_or(0)), index(layout.small));
-        let which = NAMES.iter().position(|n| *n == name).unwrap_or(0) as u64;
-        let choice = [3 + which, room as u64, u64::from(layout.small), layout.pack as u64];
-        let kernel = self.kernels.get(&job.device.programs, pack(&choice), || {
+        let (rank, i) = (rank_of(axes.into_iter().max().unwrap_or(0)), index(!layout.small));
+        let variant = (template, rank, layout.small, layout.pack);
+        let kernel = self.kernels.get(&job.device.programs, variant, || {
             let names = parameters.split(", ").filter_map(|p| p.rsplit([' ', '*']).next());
-            let arguments = names.collect::<Vec<_>>().join(", ");
-            let body = format!("{name}<{types}, {room}, {i}>({arguments}, ({i})nowhere, w);");
+            let values = names.collect::<Vec<_>>().join(", ");
+            let arguments = format!("{types}, {rank}, {i}");
+            let body = format!("{template}<{arguments}>({values}, ({i})nowhere, w);");
             let parameters =
-                format!("{}, i64 nowhere, const Places<{room}> w", parameters.replace('@', i));
-            let text = entry(&parameters, &body);
-            Source::new(format!("{name} {types} {room} {i}"), TEXTS, text)
+                format!("{}, i64 nowhere, const Places<{rank}> w", parameters.replace('@', i));
+            Source::with_body(HEADERS, template, arguments, parameters, body)
         })?;
-        let mut words = walk(&layout.positions, room);
-        words.extend(walk(&layout.slice, room));
-        words.extend(walk(&layout.targets, room));
+        let mut words = layout.positions.parameter_in(rank);
+        words.extend(layout.slice.parameter_in(rank));
+        words.extend(layout.targets.parameter_in(rank));
         Ok((kernel, words))
     }
 
@@ -355,19 +367,16 @@ impl Scatter {
         let (at, nowhere, n) = (work + layout.at, layout.count, layout.positions.len());
         let winners = if meet { work + layout.winners } else { 0 };
         if meet {
-            let (i, driver) = (index(layout.small), job.device.driver);
+            let (i, driver) = (index(!layout.small), job.device.driver);
             let bytes = nowhere as usize * if layout.small { 4 } else { 8 };
             // SAFETY: the workspace was asked to be so large.
             unsafe { cuda!(driver.set_8(winners, 0, bytes, job.queue())) }?;
-            let kernel = self.kernels.get(
-                &job.device.programs,
-                pack(&[7, 0, 0, u64::from(layout.small)]),
-                || {
-                    let parameters = format!("const {i} *target, {i} *winners, i64 n, i64 nowhere");
-                    let body = format!("find_winners<{i}>(target, winners, ({i})n, ({i})nowhere);");
-                    Source::new(format!("find winners {i}"), TEXTS, entry(&parameters, &body))
-                },
-            )?;
+            let variant = ("find_winners", 1, layout.small, 1);
+            let kernel = self.kernels.get(&job.device.programs, variant, || {
+                let parameters = format!("const {i} *target, {i} *winners, i64 n, i64 nowhere");
+                let body = format!("find_winners<{i}>(target, winners, ({i})n, ({i})nowhere);");
+                Source::with_body(HEADERS, "find_winners", i, parameters, body)
+            })?;
             launch!(job, &kernel, Grid::over(job.device, n, 2); at, winners, n, nowhere)?;
         }
         let (t, w) = (self.dtype.tag(), word(layout.pack as u64 * self.dtype.bytes()));
@@ -400,7 +409,7 @@ impl Scatter {
     fn run_sorted(&self, job: &Job<'_>, layout: &Layout, work: u64, chunk: u64) -> Result<()> {
         let (updates, out) = (self.updates(job)?.address, job.output(0)?.address);
         let Some(sort) = &layout.sort else { return Err(Failure::invalid("no room for a sort")) };
-        sort.run(job, &self.buckets, work + layout.at, work)?;
+        sort.run(job, &self.keys, work + layout.at, work)?;
         let [sorted, order] = sort.sorted().map(|at| work + at);
         let (left, nowhere, t) = (work + layout.left, layout.count, self.dtype.tag());
         // No space: parameters are parted at ", ".
@@ -437,18 +446,15 @@ impl Scatter {
         let mut shape = out.shape.to_vec();
         let size = std::mem::replace(&mut shape[axis], 1);
         let lanes = Axes::join(&shape, [&strides[0][..], &strides[1], &strides[2]]);
-        let (words, room) = lanes.parameter();
-        let choice = [8, 0, room as u64, u64::from(layout.small)];
-        let kernel = self.kernels.get(&job.device.programs, pack(&choice), || {
-            let (t, x, op, i) = (self.dtype.tag(), x.tag(), self.op, index(layout.small));
+        let (words, rank) = (lanes.parameter(), rank_for(lanes.count));
+        let variant = ("scatter_lanes", rank, layout.small, 1);
+        let kernel = self.kernels.get(&job.device.programs, variant, || {
+            let (t, x, op, i) = (self.dtype.tag(), x.tag(), self.op, index(!layout.small));
             let parameters = format!(
-                "const {x}::T *indices, const {t}::T *updates, {t}::T *out, i64 length, i64 size, i64 index_step, i64 update_step, i64 out_step, const Walk<3, {room}> w"
+                "const {x}::T *indices, const {t}::T *updates, {t}::T *out, i64 length, i64 size, i64 index_step, i64 update_step, i64 out_step, const Walk<3, {rank}> w"
             );
-            let body = format!(
-                "scatter_lanes<{t}, {op}, {x}, {room}, {i}>(indices, updates, out, length, size, index_step, update_step, out_step, w);"
-            );
-            let name = format!("scatter lanes {t} {op} {x} {room} {i}");
-            Source::new(name, TEXTS, entry(&parameters, &body))
+            let arguments = format!("{t}, {op}, {x}, {rank}, {i}");
+            Source::instance(HEADERS, "scatter_lanes", arguments, parameters)
         })?;
         let grid = Grid::over(job.device, lanes.len(), 1);
         launch!(job, &kernel, grid; indices.address, updates.address, out.address, length, size, index_step, update_step, out_step, words[..])
@@ -467,15 +473,15 @@ impl Work for Scatter {
             self.copy.run(&Job { inputs, outputs, scalars: Vec::new(), workspace: 0, ..*job })?;
         }
         let layout = self.layout(job)?;
-        if let (Way::Lanes, Addressed::Axis(axis, x)) = (layout.way, &self.addressed) {
+        if let (Strategy::Lanes, Addressed::Axis(axis, x)) = (layout.strategy, &self.addressed) {
             return self.run_lanes(job, &layout, *axis, *x);
         }
         let work = job.scratch()?;
         self.find_targets(job, &layout, work)?;
-        match layout.way {
-            Way::Words { meet } => self.run_words(job, &layout, work, meet),
-            Way::Sorted { chunk } => self.run_sorted(job, &layout, work, chunk),
-            Way::Each | Way::Lanes => self.run_each(job, &layout, work),
+        match layout.strategy {
+            Strategy::Words { meet } => self.run_words(job, &layout, work, meet),
+            Strategy::Sorted { chunk } => self.run_sorted(job, &layout, work, chunk),
+            Strategy::Each | Strategy::Lanes => self.run_each(job, &layout, work),
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::product::Product;
 use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, MAX_AXES, launch};
-use crate::ops::text;
-use crate::program::{Kernel, Lazy, Programs, Source};
+use crate::ops::headers;
+use crate::program::{Kernel, Kernels, Source, index};
 use ultramarine_abi::helper::Result;
 
-const TEXTS: &[&str] = &[text::NUMBER, text::WALK, include_str!("../../../kernels/matmul.cuh")];
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/matmul.cuh")];
 
 /// Side of a tile, as `matmul.cuh` has it.
 const TILE: u64 = 64;
@@ -18,45 +19,27 @@ const WARP: u32 = 32;
 /// Addresses of the first elements of `a`, `b` and `out`.
 pub type Addresses = [u64; 3];
 
-/// A kernel by how many axes of a batch it has room for (1 or all) and the width of its indices.
-struct Variants([[Lazy; 2]; 2]);
-
-impl Variants {
-    const ROOMS: [usize; 2] = [1, MAX_AXES];
-
-    /// `entry(room, index)` gives the kernel's parameters and body.
-    fn new(name: &str, entry: impl Fn(usize, &str) -> (String, String)) -> Self {
-        let make = |room: usize, index: &str| {
-            let (parameters, body) = entry(room, index);
-            let tail = format!("extern \"C\" __global__ void kernel({parameters}) {{ {body} }}\n");
-            Lazy::new(Source::new(format!("{name} {room} {index}"), TEXTS, tail))
-        };
-        Self(Self::ROOMS.map(|room| [make(room, "i32"), make(room, "i64")]))
-    }
-
-    fn get(&self, programs: &Programs, axes: usize, small: bool) -> Result<Kernel> {
-        self.0[usize::from(axes > 1)][usize::from(!small)].get(programs)
-    }
-}
-
-/// The parameter of a walk with room for one axis or for all.
-fn walk<const K: usize>(axes: &Axes<K>) -> Vec<u64> {
-    let room = Variants::ROOMS[usize::from(axes.count > 1)];
-    let mut words = vec![axes.len(), axes.count as u64];
-    words.extend(axes.size[..room].iter().map(|n| *n as u64));
-    for stride in &axes.stride {
-        words.extend(stride[..room].iter().map(|n| *n as u64));
-    }
-    words
+/// The rank of kernels for batches of so many axes.
+fn rank_of(axes: usize) -> usize {
+    if axes > 1 { MAX_AXES } else { 1 }
 }
 
 /// Products of matrices of one dtype, over any strides.
-pub struct Kernels {
+pub struct Products {
     dtype: Dtype,
-    tiles: Variants,
-    columns: Variants,
-    /// By team (a warp, a block), then by whether 16 bytes are read at once.
-    rows: [[Variants; 2]; 2],
+    /// By what they do, the rank of the batch and whether indices have 64 bits.
+    kernels: Kernels<(Part, usize, bool)>,
+}
+
+/// What a kernel does.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// A product of matrices.
+    Tiles,
+    /// One of a matrix and a vector, by threads along the results.
+    Columns,
+    /// The same, by teams of threads for each result; 16 bytes are read at once if so.
+    Rows { team: u32, packed: bool },
 }
 
 /// How a matrix and a vector are multiplied.
@@ -71,41 +54,34 @@ pub enum Vector {
     Columns,
 }
 
-impl Kernels {
+impl Products {
     /// Of elements of a dtype that is not bool.
     pub fn new(dtype: Dtype) -> Self {
-        let d = dtype.tag();
-        let pointers = |first: &str, second: &str| {
-            format!("const {d}::T *{first}, const {d}::T *{second}, {d}::T *out")
-        };
-        let rows = |team: u32, packed: bool| {
-            Variants::new(&format!("matmul rows {d} {team} {packed}"), |room, index| {
-                let pointers = pointers("matrix", "vector");
-                (
-                    format!("{pointers}, const Lines s, const Walk<3, {room}> w"),
-                    format!(
-                        "multiply_rows<{d}, {room}, {index}, {team}, {packed}>(matrix, vector, out, s, w);"
-                    ),
-                )
-            })
-        };
-        Self {
-            dtype,
-            tiles: Variants::new(&format!("matmul tiles {d}"), |room, index| {
-                (
-                    format!("{}, const Sides s, const Walk<3, {room}> w", pointers("a", "b")),
-                    format!("multiply_tiles<{d}, {room}, {index}>(a, b, out, s, w);"),
-                )
-            }),
-            columns: Variants::new(&format!("matmul columns {d}"), |room, index| {
-                let pointers = pointers("matrix", "vector");
-                (
-                    format!("{pointers}, const Lines s, const Walk<3, {room}> w"),
-                    format!("multiply_columns<{d}, {room}, {index}>(matrix, vector, out, s, w);"),
-                )
-            }),
-            rows: [WARP, WIDE_TEAM].map(|team| [rows(team, false), rows(team, true)]),
-        }
+        Self { dtype, kernels: Kernels::default() }
+    }
+
+    fn kernel(&self, job: &Job<'_>, part: Part, p: &Product) -> Result<Kernel> {
+        let (rank, wide) = (rank_of(p.batch.count), !p.is_small());
+        self.kernels.get(&job.device.programs, (part, rank, wide), || {
+            let (d, index) = (self.dtype.tag(), index(wide));
+            let common = format!("{d}, {rank}, {index}");
+            let lines = format!(
+                "const {d}::T *matrix, const {d}::T *vector, {d}::T *out, const Lines s, const Walk<3, {rank}> w"
+            );
+            match part {
+                Part::Tiles => {
+                    let parameters = format!(
+                        "const {d}::T *a, const {d}::T *b, {d}::T *out, const Sides s, const Walk<3, {rank}> w"
+                    );
+                    Source::instance(HEADERS, "multiply_tiles", common, parameters)
+                }
+                Part::Columns => Source::instance(HEADERS, "multiply_columns", common, lines),
+                Part::Rows { team, packed } => {
+                    let arguments = format!("{common}, {team}, {packed}");
+                    Source::instance(HEADERS, "multiply_rows", arguments, lines)
+                }
+            }
+        })
     }
 
     /// Enqueues a product.
@@ -117,28 +93,28 @@ impl Kernels {
             return self.vector(job, &product.transposed(), [at[1], at[0], at[2]]);
         }
         let p = product;
-        let kernel = self.tiles.get(&job.device.programs, p.batch.count, p.is_small())?;
+        let kernel = self.kernel(job, Part::Tiles, p)?;
         let tiles = (p.m as u64).div_ceil(TILE) * (p.n as u64).div_ceil(TILE) * p.batch.len();
         let sides = [p.m, p.n, p.k, p.a[0], p.a[1], p.b[0], p.b[1], p.out[0], p.out[1]];
-        let (batch, grid) = (walk(&p.batch), grid(tiles));
+        let (batch, grid) = (p.batch.parameter_in(rank_of(p.batch.count)), grid(tiles));
         launch!(job, &kernel, grid; at[0], at[1], at[2], sides, batch[..])
     }
 
     /// Enqueues a product with `n` of 1.
     fn vector(&self, job: &Job<'_>, p: &Product, at: Addresses) -> Result<()> {
         let lines = [p.m, p.k, p.a[0], p.a[1], p.b[0], p.out[0]];
-        let (results, batch) = (p.m as u64 * p.batch.len(), walk(&p.batch));
-        let (variants, blocks) = match how(p, self.dtype.bytes(), at) {
-            Vector::Columns => (&self.columns, (p.m as u64).div_ceil(32) * p.batch.len()),
+        let (results, batch) =
+            (p.m as u64 * p.batch.len(), p.batch.parameter_in(rank_of(p.batch.count)));
+        let (part, blocks) = match how(p, self.dtype.bytes(), at) {
+            Vector::Columns => (Part::Columns, (p.m as u64).div_ceil(32) * p.batch.len()),
             Vector::Rows { packed } => {
                 let few = results * u64::from(WARP) < job.device.properties.parallelism();
                 let wide = few && p.k >= 8 * i64::from(WIDE_TEAM);
                 let team = if wide { WIDE_TEAM } else { WARP };
-                let variants = &self.rows[usize::from(wide)][usize::from(packed)];
-                (variants, results.div_ceil(u64::from(BLOCK / team)))
+                (Part::Rows { team, packed }, results.div_ceil(u64::from(BLOCK / team)))
             }
         };
-        let kernel = variants.get(&job.device.programs, p.batch.count, p.is_small())?;
+        let kernel = self.kernel(job, part, p)?;
         launch!(job, &kernel, grid(blocks); at[0], at[1], at[2], lines, batch[..])
     }
 }
@@ -166,24 +142,26 @@ pub fn how(p: &Product, bytes: u64, at: Addresses) -> Vector {
 }
 
 /// Copies of operands inside of the workspace.
-pub struct Packer(Variants);
+pub struct Packer {
+    dtype: Dtype,
+    kernels: Kernels<(usize, bool)>,
+}
 
 impl Packer {
     /// Of elements of so many bytes as the dtype has.
     pub fn new(dtype: Dtype) -> Self {
-        let d = dtype.word().tag();
-        Self(Variants::new(&format!("matmul pack {d}"), |room, index| {
-            (
-                format!("const {d}::T *in, {d}::T *out, const Walk<2, {room}> w"),
-                format!("pack_operand<{d}, {room}, {index}>(in, out, w);"),
-            )
-        }))
+        Self { dtype: dtype.word(), kernels: Kernels::default() }
     }
 
     /// Enqueues a copy from one address to another.
     pub fn run(&self, job: &Job<'_>, axes: &Axes<2>, from: u64, to: u64) -> Result<()> {
-        let kernel = self.0.get(&job.device.programs, axes.count, axes.is_small())?;
-        let (words, grid) = (walk(axes), Grid::over(job.device, axes.len(), 4));
+        let (rank, wide) = (rank_of(axes.count), !axes.is_small());
+        let kernel = self.kernels.get(&job.device.programs, (rank, wide), || {
+            let (d, index) = (self.dtype.tag(), index(wide));
+            let parameters = format!("const {d}::T *in, {d}::T *out, const Walk<2, {rank}> w");
+            Source::instance(HEADERS, "pack_operand", format!("{d}, {rank}, {index}"), parameters)
+        })?;
+        let (words, grid) = (axes.parameter_in(rank), Grid::over(job.device, axes.len(), 4));
         launch!(job, &kernel, grid; from, to, words[..])
     }
 }

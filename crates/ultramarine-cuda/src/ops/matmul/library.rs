@@ -280,10 +280,11 @@ impl Products {
                 operation.set(table.operation_set, which, OP_T)?;
             }
         }
-        let turned = |[rows, cols]: [i64; 2], transpose: bool| {
+        let transpose = |[rows, cols]: [i64; 2], transpose: bool| {
             if transpose { [cols, rows] } else { [rows, cols] }
         };
-        let shapes = [turned([m, k], key.transpose[0]), turned([k, n], key.transpose[1]), [m, n]];
+        let shapes =
+            [transpose([m, k], key.transpose[0]), transpose([k, n], key.transpose[1]), [m, n]];
         let matrix = |t: usize| {
             let ([rows, cols], mut handle) = (shapes[t].map(|n| n as u64), std::ptr::null_mut());
             // SAFETY: the place is valid.

@@ -7,9 +7,9 @@ pub mod product;
 #[cfg(test)]
 mod simulation;
 
-use crate::launch::{Ask, Dtype, Job, Work};
+use crate::launch::{Dtype, Job, OpRequest, Work};
 use gemm::Gemm;
-use kernels::{Addresses, Kernels, Vector};
+use kernels::{Addresses, Vector};
 use library::{Library, Products, Steps};
 use product::Product;
 use std::sync::OnceLock;
@@ -39,14 +39,14 @@ const MANY: u64 = 128;
 /// A product of matrices.
 struct Matmul {
     dtype: Dtype,
-    kernels: Kernels,
+    kernels: kernels::Products,
     library: Option<Products>,
 }
 
 /// MATMUL.
-pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let (a, b, out) = (ask.input(0)?, ask.input(1)?, ask.output(0)?);
-    if a.ndim < 2 || b.ndim != a.ndim || out.ndim != a.ndim || ask.inputs.len() != 2 {
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let (a, b, out) = (request.input(0)?, request.input(1)?, request.output(0)?);
+    if a.ndim < 2 || b.ndim != a.ndim || out.ndim != a.ndim || request.inputs.len() != 2 {
         return Err(Failure::invalid(format!(
             "a product of matrices of ranks {} and {} into {}: expected one rank of at least 2",
             a.ndim, b.ndim, out.ndim
@@ -59,8 +59,8 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         return Err(Failure::unsupported("bool has no products of matrices"));
     }
     // The library is opened here, not between commands.
-    let library = Products::new(a.dtype).filter(|_| Library::of(ask.device).is_some());
-    Ok(Box::new(Matmul { dtype: a.dtype, kernels: Kernels::new(a.dtype), library }))
+    let library = Products::new(a.dtype).filter(|_| Library::of(request.device).is_some());
+    Ok(Box::new(Matmul { dtype: a.dtype, kernels: kernels::Products::new(a.dtype), library }))
 }
 
 impl Matmul {

@@ -178,10 +178,10 @@ fn gemm(
 fn common_products_take_one_call_without_copies() {
     let (m, k, n) = (512, 256, 128);
     let plain = |shape: &[i64]| strided(shape, &row_major(shape));
-    let turned = strided(&[k, n], &[1, k]);
+    let transpose = strided(&[k, n], &[1, k]);
     for (a, b, out, transpose) in [
         (plain(&[m, k]), plain(&[k, n]), vec![m, n], [false, false]),
-        (plain(&[m, k]), turned, vec![m, n], [true, false]),
+        (plain(&[m, k]), transpose, vec![m, n], [true, false]),
         (strided(&[m, k], &[1, m]), plain(&[k, n]), vec![m, n], [false, true]),
         (plain(&[8, m, k]), plain(&[8, k, n]), vec![8, m, n], [false, false]),
         // A linear layer: the batch becomes rows.

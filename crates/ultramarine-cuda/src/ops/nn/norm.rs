@@ -1,18 +1,18 @@
 //! RMS_NORM and LAYER_NORM.
 
-use super::row_kernels::{self, Form, Rows, Sums, Team, Way};
-use crate::launch::ByRoom;
-use crate::launch::{Ask, Dtype, Job, View, Work, launch};
+use super::row_kernels::{self, Form, RowKernels, Strategy, Sums, Team};
+use crate::launch::{Dtype, Job, OpRequest, RankVariant, View, Work, launch};
+use crate::ops::headers;
 use crate::ops::reduce::fold;
 use crate::ops::reduce::kernels_of;
-use crate::ops::text;
+use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 
-const TEXTS: &[&str] = &[
-    text::NUMBER,
-    text::WALK,
-    fold::TEXT,
-    row_kernels::TEXT,
+const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
+    fold::HEADER,
+    row_kernels::HEADER,
     include_str!("../../../kernels/nn/norm.cuh"),
 ];
 
@@ -22,54 +22,42 @@ type Tensors<'j> = Vec<&'j View<'j>>;
 /// A layer's norm if there is a bias.
 struct Norm {
     bias: bool,
-    rows: Rows,
+    rows: RowKernels,
 }
 
 /// RMS_NORM: any strides.
-pub fn prepare_rms_norm(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    prepare(ask, false)
+pub fn prepare_rms_norm(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    prepare(request, false)
 }
 
 /// LAYER_NORM: any strides.
-pub fn prepare_layer_norm(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    prepare(ask, true)
+pub fn prepare_layer_norm(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    prepare(request, true)
 }
 
-fn prepare(ask: &Ask<'_>, bias: bool) -> Result<Box<dyn Work>> {
-    ask.elementwise(2 + usize::from(bias))?;
-    let dtype = ask.output(0)?.dtype;
-    if !dtype.is_real() || ask.inputs.iter().any(|d| d.dtype != dtype) {
+fn prepare(request: &OpRequest<'_>, bias: bool) -> Result<Box<dyn Work>> {
+    request.elementwise(2 + usize::from(bias))?;
+    let dtype = request.output(0)?.dtype;
+    if !dtype.is_real() || request.inputs.iter().any(|d| d.dtype != dtype) {
         return Err(Failure::unsupported(format!(
             "norms of {} into {}: all have one floating dtype",
-            ask.input(0)?.dtype.name(),
+            request.input(0)?.dtype.name(),
             dtype.name()
         )));
     }
-    let Some(last) = ask.output(0)?.ndim.checked_sub(1) else {
+    let Some(last) = request.output(0)?.ndim.checked_sub(1) else {
         return Err(Failure::invalid("norms are of the last axis, a scalar has none"));
     };
     let d = dtype.tag();
     let op = if bias { "Moments" } else { "Squares" };
-    let (k, moments) =
-        if bias { (5, format!("Distances<{d}::A>")) } else { (4, format!("{d}::A")) };
-    let apply = ByRoom::new(&format!("norm {bias} {d}"), TEXTS, |room, index| {
-        (
-            format!(
-                "const {d}::T *in, {d}::T *out, const {d}::T *weight, const {d}::T *bias, const {moments} *moments, double eps, i64 count, const Walk<{k}, {room}> w"
-            ),
-            format!(
-                "norm_apply<{d}, {bias}, {moments}, {k}, {room}, {index}>(in, out, weight, bias, moments, eps, count, w);"
-            ),
-        )
-    });
     let words = if bias { 3 } else { 1 };
-    let rows = Rows {
+    let rows = RowKernels {
         dtype,
         axes: 1 << last,
         accumulator: words * if dtype == Dtype::Float64 { 8 } else { 4 },
-        texts: TEXTS,
-        sums: kernels_of(format!("{op}<{d}>"), dtype, TEXTS),
-        apply,
+        headers: HEADERS,
+        sums: kernels_of(format!("{op}<{d}>"), dtype, HEADERS),
+        apply: Kernels::default(),
     };
     Ok(Box::new(Norm { bias, rows }))
 }
@@ -83,6 +71,20 @@ impl Norm {
         Ok(all)
     }
 
+    /// The second pass.
+    fn apply(&self, variant: RankVariant) -> Source {
+        let (d, rank, index) = (self.rows.dtype.tag(), variant.rank, variant.index());
+        let (bias, (k, moments)) = match self.bias {
+            true => (true, (5, format!("Distances<{d}::A>"))),
+            false => (false, (4, format!("{d}::A"))),
+        };
+        let arguments = format!("{d}, {bias}, {moments}, {k}, {rank}, {index}");
+        let parameters = format!(
+            "const {d}::T *in, {d}::T *out, const {d}::T *weight, const {d}::T *bias, const {moments} *moments, double eps, i64 count, const Walk<{k}, {rank}> w"
+        );
+        Source::instance(HEADERS, "norm_apply", arguments, parameters)
+    }
+
     fn run_rows(
         &self,
         job: &Job<'_>,
@@ -94,12 +96,9 @@ impl Norm {
         let along = fold.along.as_deref().unwrap_or_default();
         let one = along.iter().enumerate().fold(0, |mask, (k, s)| mask | i32::from(*s == 0) << k);
         let form = Form {
-            name: "norm",
-            template: [format!("{}, ", all.len()), format!(", {one}")],
-            parameters: [
-                format!("const {d}::T *weight, const {d}::T *bias, double eps, "),
-                "weight, bias, eps, ".to_owned(),
-            ],
+            template: "norm_rows",
+            arguments: [format!("{}, ", all.len()), format!(", {one}")],
+            parameters: format!("const {d}::T *weight, const {d}::T *bias, double eps, "),
         };
         let (kernel, grid) = self.rows.one_pass(job, fold, team, &form)?;
         let (input, output, weight) = (all[0].address, all[1].address, all[2].address);
@@ -113,11 +112,13 @@ impl Norm {
         let at = self.rows.first_pass(job, sums, input)?;
         let shape = all[0].shape;
         let (x, y, w, m) = (all[0].strides, all[1].strides, all[2].strides, &sums.strides[..]);
+        let apply = |variant| self.apply(variant);
         let (bias, (kernel, grid, words)) = match all.get(3) {
-            Some(bias) => {
-                (bias.address, self.rows.second_pass(job, shape, [x, y, w, bias.strides, m])?)
-            }
-            None => (0, self.rows.second_pass(job, shape, [x, y, w, m])?),
+            Some(bias) => (
+                bias.address,
+                self.rows.second_pass(job, shape, [x, y, w, bias.strides, m], apply)?,
+            ),
+            None => (0, self.rows.second_pass(job, shape, [x, y, w, m], apply)?),
         };
         let eps = f64::from_bits(job.scalar(0)?);
         let count = shape.last().copied().unwrap_or(1);
@@ -138,9 +139,9 @@ impl Work for Norm {
                 other.shape, all[1].shape
             )));
         }
-        match self.rows.way(job, &all) {
-            Way::Team(fold, team) => self.run_rows(job, &all, &fold, team),
-            Way::Sums(sums) => self.run_sums(job, &all, &sums),
+        match self.rows.strategy(job, &all) {
+            Strategy::Team(fold, team) => self.run_rows(job, &all, &fold, team),
+            Strategy::Sums(sums) => self.run_sums(job, &all, &sums),
         }
     }
 }

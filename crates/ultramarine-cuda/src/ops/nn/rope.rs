@@ -1,38 +1,45 @@
 //! ROPE.
 
-use crate::launch::{Ask, Axes, BLOCK, Dtype, Grid, Job, View, Work, launch, room};
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, OpRequest, RankVariant, View, Work, launch};
 use crate::ops::elementwise::Map;
-use crate::ops::{elementwise, text};
-use crate::program::Source;
-use crate::program::variants::{self, Variants};
+use crate::ops::{elementwise, headers};
+use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::RopeAttrs;
 
-const TEXTS: &[&str] =
-    &[text::NUMBER, text::WALK, elementwise::MAP, include_str!("../../../kernels/nn/rope.cuh")];
+const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
+    elementwise::MAP,
+    include_str!("../../../kernels/nn/rope.cuh"),
+];
 
 /// Most bytes that a thread moves at once.
 const WIDEST: u64 = 16;
 /// Bytes of a tensor that a thread has under way.
 const UNDER_WAY: u64 = 128;
 
+/// What tells the kernels apart: pairs of a place, rows of a thread, whether a place is one pack,
+/// and the walk.
+type Variant = (u64, i64, bool, RankVariant);
+
 struct Rope {
     dtype: Dtype,
     pairs: i64,
     traditional: bool,
     inverse: bool,
-    kernels: Variants,
+    kernels: Kernels<Variant>,
     /// Moves what is behind the pairs.
     rest: Map<2>,
 }
 
 /// ROPE: any strides.
-pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(3)?;
-    let attributes = ask.attributes::<RopeAttrs>()?;
-    let dtype = ask.output(0)?.dtype;
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(3)?;
+    let attributes = request.attributes::<RopeAttrs>()?;
+    let dtype = request.output(0)?.dtype;
     let table = if dtype.is_half() { Dtype::Float32 } else { dtype };
-    let dtypes = [ask.input(0)?.dtype, ask.input(1)?.dtype, ask.input(2)?.dtype];
+    let dtypes = [request.input(0)?.dtype, request.input(1)?.dtype, request.input(2)?.dtype];
     if !dtype.is_real() || dtypes != [dtype, table, table] {
         return Err(Failure::unsupported(format!(
             "rope of {:?} into {}: the first has the output's floating dtype, the others are float64 for float64, else float32",
@@ -40,9 +47,9 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
             dtype.name()
         )));
     }
-    if ask.output(0)?.ndim == 0 || attributes.pairs == 0 {
+    if request.output(0)?.ndim == 0 || attributes.pairs == 0 {
         return Err(Failure::invalid(
-            "rope turns pairs of elements of the last axis, at least one",
+            "rope rotates pairs of elements of the last axis, at least one",
         ));
     }
     let word = dtype.word();
@@ -51,7 +58,7 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
         pairs: attributes.pairs.into(),
         traditional: attributes.traditional != 0,
         inverse: attributes.inverse != 0,
-        kernels: Variants::default(),
+        kernels: Kernels::default(),
         rest: elementwise::conversion(word, word),
     }))
 }
@@ -154,19 +161,13 @@ impl Rope {
         )))
     }
 
-    fn source(&self, visit: &Visit, room: usize, index: &str) -> Source {
-        let Visit { pack, neighbours, rows, .. } = visit;
-        let d = self.dtype.tag();
-        let template = format!("{d}, {pack}, {rows}, {neighbours}, {room}, {index}");
-        let tail = variants::entry(
-            &format!(
-                "const {d}::T *in, {d}::T *out, const {d}::A *cos, const {d}::A *sin, i64 in_apart, i64 out_apart, i64 in_row, i64 out_row, i32 inverse, const Walk<4, {room}> w"
-            ),
-            &format!(
-                "rope_turn<{template}>(in, out, cos, sin, in_apart, out_apart, in_row, out_row, inverse, w);"
-            ),
+    fn source(&self, (pack, rows, neighbours, axes): Variant) -> Source {
+        let (d, rank) = (self.dtype.tag(), axes.rank);
+        let arguments = format!("{d}, {pack}, {rows}, {neighbours}, {rank}, {}", axes.index());
+        let parameters = format!(
+            "const {d}::T *in, {d}::T *out, const {d}::A *cos, const {d}::A *sin, i64 in_apart, i64 out_apart, i64 in_row, i64 out_row, i32 inverse, const Walk<4, {rank}> w"
         );
-        Source::new(format!("rope {template}"), TEXTS, tail)
+        Source::instance(HEADERS, "rope_rotate", arguments, parameters)
     }
 }
 
@@ -178,15 +179,9 @@ impl Work for Rope {
         let places = all.map(|v| (v.address, v.dtype.bytes(), v.strides));
         let threads = job.device.properties.parallelism();
         let visit = Visit::of(all[0].shape, places, (self.pairs, self.traditional), threads);
-        let (words, _) = visit.axes.parameter();
-        let (room, small) = (room(visit.axes.count), visit.axes.is_small());
-        let choice = visit.pack
-            | (visit.rows as u64) << 8
-            | (room as u64) << 16
-            | u64::from(small) << 32
-            | u64::from(visit.neighbours) << 33;
-        let source = || self.source(&visit, room, variants::index(small));
-        let kernel = self.kernels.get(&job.device.programs, choice, source)?;
+        let words = visit.axes.parameter();
+        let variant = (visit.pack, visit.rows, visit.neighbours, visit.axes.variant());
+        let kernel = self.kernels.get(&job.device.programs, variant, || self.source(variant))?;
         let grid = Grid::exactly(visit.axes.len().div_ceil(BLOCK.into()), BLOCK)?;
         let ([in_apart, out_apart], [in_row, out_row]) = (visit.apart, visit.step);
         let inverse = i32::from(self.inverse);
@@ -266,9 +261,9 @@ mod tests {
         assert!(!of_heads(2, 1, true).neighbours);
         let odd = visit(2, &[4, 6, 65], &[390, 65, 1], 32, false);
         assert_eq!((odd.pack, odd.neighbours), (1, false));
-        let turned = visit(2, &[4, 6, 64], &[384, 1, 6], 32, true);
-        assert_eq!((turned.pack, turned.neighbours, turned.apart), (1, false, [6, 1]));
-        assert_eq!(turned.axes.stride[0][turned.axes.count - 1], 12);
+        let transpose = visit(2, &[4, 6, 64], &[384, 1, 6], 32, true);
+        assert_eq!((transpose.pack, transpose.neighbours, transpose.apart), (1, false, [6, 1]));
+        assert_eq!(transpose.axes.stride[0][transpose.axes.count - 1], 12);
         // The first of two axes has one element: it does not matter where the next were.
         let one = visit(2, &[1, 6, 64], &[3, 64, 1], 32, false);
         assert_eq!(one.pack, 8);

@@ -2,15 +2,15 @@
 //! a team of threads take one pass (`kernels/nn/row_kernels.cuh`). All others take a reduction into packed sums
 //! ([`super::reduction`]) and a second pass over the elements.
 
-use crate::launch::ByRoom;
-use crate::launch::{Axes, Dtype, Grid, Job, View, launch, row_major};
-use crate::ops::reduce::fold::{Fold, Kernels, Kind, Problem};
+use crate::launch::{Axes, Dtype, Grid, Job, RankVariant, View, launch, row_major};
+use crate::ops::reduce::FoldKernels;
+use crate::ops::reduce::fold::{Fold, Kind, Problem};
 use crate::ops::reduce::vector;
-use crate::program::{Kernel, Source};
+use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::Result;
 
 /// `kernels/nn/row_kernels.cuh`; goes behind `reduce.cuh`.
-pub const TEXT: &str = include_str!("../../../kernels/nn/row_kernels.cuh");
+pub const HEADER: &str = include_str!("../../../kernels/nn/row_kernels.cuh");
 
 /// How rows are held in registers: `E` times `V` elements in each of `TEAM` threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,26 +52,26 @@ pub struct Sums {
 }
 
 /// How a command is done.
-pub enum Way {
+pub enum Strategy {
     /// In one pass.
     Team(Box<Fold>, Team),
     /// In two.
     Sums(Box<Sums>),
 }
 
-/// The kernel of the one pass: `NAME_rows<D, room, index, threads, times, vector>`, whose first parameters are
-/// the input and the output, and the last one the walk.
-pub struct Form<'a> {
-    /// `NAME`.
-    pub name: &'a str,
-    /// Further template arguments: before the room, and behind the vector.
-    pub template: [String; 2],
-    /// Further parameters, and their names as they are passed on.
-    pub parameters: [String; 2],
+/// The kernel of the one pass: `TEMPLATE<D, rank, index, threads, times, vector>`, whose first
+/// parameters are the input and the output, and the last one the walk.
+pub struct Form {
+    /// `TEMPLATE`.
+    pub template: &'static str,
+    /// Further template arguments: before the rank, and behind the vector.
+    pub arguments: [String; 2],
+    /// Further parameters.
+    pub parameters: String,
 }
 
 /// An operation along rows.
-pub struct Rows {
+pub struct RowKernels {
     /// Of all tensors.
     pub dtype: Dtype,
     /// Bit `i`: a row goes along axis `i`.
@@ -79,20 +79,20 @@ pub struct Rows {
     /// Bytes of a row's sums.
     pub accumulator: u64,
     /// The texts of all kernels.
-    pub texts: &'static [&'static str],
+    pub headers: &'static [&'static str],
     /// The reduction.
-    pub sums: Kernels,
-    /// The second pass.
-    pub apply: ByRoom,
+    pub sums: FoldKernels,
+    /// The kernels of the second pass.
+    pub apply: Kernels<RankVariant>,
 }
 
-impl Rows {
+impl RowKernels {
     /// How a command is done on tensors of one shape: the input, the output, and others of which a
     /// row may have one element for all.
-    pub fn way(&self, job: &Job<'_>, all: &[&View<'_>]) -> Way {
+    pub fn strategy(&self, job: &Job<'_>, all: &[&View<'_>]) -> Strategy {
         match self.in_registers(job, all) {
-            Some((fold, team)) => Way::Team(Box::new(fold), team),
-            None => Way::Sums(Box::new(self.in_sums(job, all[0]))),
+            Some((fold, team)) => Strategy::Team(Box::new(fold), team),
+            None => Strategy::Sums(Box::new(self.in_sums(job, all[0]))),
         }
     }
 
@@ -136,9 +136,9 @@ impl Rows {
 
     /// Bytes of workspace.
     pub fn workspace(&self, job: &Job<'_>, all: &[&View<'_>]) -> u64 {
-        match self.way(job, all) {
-            Way::Team(..) => 0,
-            Way::Sums(sums) => sums.bytes + sums.fold.workspace(self.accumulator),
+        match self.strategy(job, all) {
+            Strategy::Team(..) => 0,
+            Strategy::Sums(sums) => sums.bytes + sums.fold.workspace(self.accumulator),
         }
     }
 
@@ -148,19 +148,17 @@ impl Rows {
         job: &Job<'_>,
         fold: &Fold,
         team: Team,
-        form: &Form<'_>,
+        form: &Form,
     ) -> Result<(Kernel, Grid)> {
-        let (d, k, kept) = (self.dtype.tag(), fold.variant.tensors, fold.variant.rooms.0);
+        let (d, k, kept) = (self.dtype.tag(), fold.variant.tensors, fold.variant.ranks.0);
         let (index, Team { threads, times, vector }) = (fold.variant.index(), team);
-        let Form { name, template: [before, behind], parameters: [parameters, arguments] } = form;
-        let template =
+        let Form { template, arguments: [before, behind], parameters } = form;
+        let arguments =
             format!("{d}, {before}{kept}, {index}, {threads}, {times}, {vector}{behind}");
-        let tail = format!(
-            "extern \"C\" __global__ void __launch_bounds__({}) kernel(const {d}::T *in, {d}::T *out, {parameters}const Fold<{k}, {kept}, 1> w) {{ {name}_rows<{template}>(in, out, {arguments}w); }}\n",
-            team.block()
-        );
-        let source = Source::new(format!("{name} rows {template}"), self.texts, tail);
-        let kernel = job.device.programs.kernel(&source)?;
+        let parameters =
+            format!("const {d}::T *in, {d}::T *out, {parameters}const Fold<{k}, {kept}, 1> w");
+        let source = Source::instance(self.headers, template, arguments, parameters);
+        let kernel = job.device.programs.kernel(&source.bounded(team.block()))?;
         let blocks = fold.outputs.div_ceil(team.block() / threads).min(1 << 30);
         Ok((kernel, Grid::line(blocks as u32, team.block() as u32)))
     }
@@ -181,14 +179,12 @@ impl Rows {
         job: &Job<'_>,
         shape: &[i64],
         strides: [&[i64]; K],
+        source: impl FnOnce(RankVariant) -> Source,
     ) -> Result<(Kernel, Grid, Vec<u64>)> {
         let axes = Axes::join(shape, strides);
-        let (words, _) = axes.parameter();
-        Ok((
-            self.apply.get(&job.device.programs, &axes)?,
-            Grid::over(job.device, axes.len(), 4),
-            words,
-        ))
+        let variant = axes.variant();
+        let kernel = self.apply.get(&job.device.programs, variant, || source(variant))?;
+        Ok((kernel, Grid::over(job.device, axes.len(), 4), axes.parameter()))
     }
 }
 

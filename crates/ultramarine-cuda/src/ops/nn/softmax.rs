@@ -1,27 +1,27 @@
 //! SOFTMAX and LOGSUMEXP.
 
-use super::row_kernels::{self, Form, Rows, Way};
-use crate::launch::ByRoom;
-use crate::launch::{Ask, Dtype, Job, Work, launch};
+use super::row_kernels::{self, Form, RowKernels, Strategy};
+use crate::launch::{Dtype, Job, OpRequest, RankVariant, Work, launch};
+use crate::ops::headers;
 use crate::ops::reduce::fold;
 use crate::ops::reduce::{Reduction, kernels_of, vector};
-use crate::ops::text;
+use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::AxesAttrs;
 
-const TEXTS: &[&str] = &[
-    text::NUMBER,
-    text::WALK,
-    fold::TEXT,
-    row_kernels::TEXT,
+const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
+    fold::HEADER,
+    row_kernels::HEADER,
     include_str!("../../../kernels/nn/softmax.cuh"),
 ];
 
 /// The operand's dtype and the axes of a request.
-fn asked(ask: &Ask<'_>) -> Result<(Dtype, u64)> {
-    ask.elementwise(1)?;
-    let AxesAttrs { axes, .. } = ask.attributes()?;
-    let (input, output) = (ask.input(0)?, ask.output(0)?);
+fn asked(request: &OpRequest<'_>) -> Result<(Dtype, u64)> {
+    request.elementwise(1)?;
+    let AxesAttrs { axes, .. } = request.attributes()?;
+    let (input, output) = (request.input(0)?, request.output(0)?);
     if input.dtype != output.dtype || !input.dtype.is_real() {
         return Err(Failure::unsupported(format!(
             "of {} into {}: the exponentials' dtypes are floating, and the output's is the input's",
@@ -38,34 +38,36 @@ fn accumulator(dtype: Dtype) -> u64 {
 }
 
 /// LOGSUMEXP: any axes, any strides.
-pub fn prepare_logsumexp(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let (dtype, axes) = asked(ask)?;
+pub fn prepare_logsumexp(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let (dtype, axes) = asked(request)?;
     Ok(Box::new(Reduction {
         axes,
         accumulator: accumulator(dtype),
         vector: vector(dtype),
         longest: u64::MAX,
-        kernels: kernels_of(format!("LogSumExp<{}>", dtype.tag()), dtype, TEXTS),
+        kernels: kernels_of(format!("LogSumExp<{}>", dtype.tag()), dtype, HEADERS),
     }))
 }
 
-struct Softmax(Rows);
+struct Softmax(RowKernels);
 
 /// SOFTMAX: any axes, any strides.
-pub fn prepare_softmax(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    let (dtype, axes) = asked(ask)?;
-    let d = dtype.tag();
-    let sums = kernels_of(format!("SoftmaxSum<{d}>"), dtype, TEXTS);
-    let apply = ByRoom::new(&format!("softmax {d}"), TEXTS, |room, index| {
-        (
-            format!(
-                "const {d}::T *in, {d}::T *out, const ScaledSum<{d}::A> *sums, const Walk<3, {room}> w"
-            ),
-            format!("softmax_apply<{d}, {room}, {index}>(in, out, sums, w);"),
-        )
-    });
-    let accumulator = accumulator(dtype);
-    Ok(Box::new(Softmax(Rows { dtype, axes, accumulator, texts: TEXTS, sums, apply })))
+pub fn prepare_softmax(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    let (dtype, axes) = asked(request)?;
+    let sums = kernels_of(format!("SoftmaxSum<{}>", dtype.tag()), dtype, HEADERS);
+    let (accumulator, apply) = (accumulator(dtype), Kernels::default());
+    Ok(Box::new(Softmax(RowKernels { dtype, axes, accumulator, headers: HEADERS, sums, apply })))
+}
+
+impl Softmax {
+    /// The second pass.
+    fn apply(&self, variant: RankVariant) -> Source {
+        let (d, rank, index) = (self.0.dtype.tag(), variant.rank, variant.index());
+        let parameters = format!(
+            "const {d}::T *in, {d}::T *out, const ScaledSum<{d}::A> *sums, const Walk<3, {rank}> w"
+        );
+        Source::instance(HEADERS, "softmax_apply", format!("{d}, {rank}, {index}"), parameters)
+    }
 }
 
 impl Work for Softmax {
@@ -82,17 +84,18 @@ impl Work for Softmax {
             )));
         }
         let (from, to) = (input.address, output.address);
-        match self.0.way(job, &[input, output]) {
-            Way::Team(fold, team) => {
-                let (template, parameters) = Default::default();
-                let form = Form { name: "softmax", template, parameters };
+        match self.0.strategy(job, &[input, output]) {
+            Strategy::Team(fold, team) => {
+                let (arguments, parameters) = Default::default();
+                let form = Form { template: "softmax_rows", arguments, parameters };
                 let (kernel, grid) = self.0.one_pass(job, &fold, team, &form)?;
                 launch!(job, &kernel, grid; from, to, fold.words[..])
             }
-            Way::Sums(sums) => {
+            Strategy::Sums(sums) => {
                 let at = self.0.first_pass(job, &sums, from)?;
                 let strides = [input.strides, output.strides, &sums.strides];
-                let (kernel, grid, words) = self.0.second_pass(job, input.shape, strides)?;
+                let (kernel, grid, words) =
+                    self.0.second_pass(job, input.shape, strides, |v| self.apply(v))?;
                 launch!(job, &kernel, grid; from, to, at, words[..])
             }
         }

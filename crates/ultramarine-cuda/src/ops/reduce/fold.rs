@@ -1,25 +1,21 @@
 //! Which kernel of `kernels/reduce.cuh` reduces what, with which grid, parameters and workspace.
 //!
-//! For REDUCE, ARG_REDUCE and the closing reductions of fused programs:
+//! For REDUCE, ARG_REDUCE and the epilogues of fused programs:
 //!
 //! 1. [`Problem`] says which tensors are walked together and which axes are reduced; [`Fold::of`]
 //!    chooses the kernel ([`Variant`], with what it is instantiated for) and how it is launched.
-//! 2. The kernel's text: `text::NUMBER`, `text::REDUCE`, the functor, and an entry of the
+//! 2. The kernel's text: `headers::NUMBER`, `text::REDUCE`, the functor, and an entry of the
 //!    caller's with his tensors and three more parameters, [`Variant::parameters`]; its body
-//!    makes the functor `f` and ends with [`Variant::call`]. [`Kernels`] keeps the compiled ones.
+//!    makes the functor `f` and ends with [`Variant::call`]. [`FoldKernels`](super::FoldKernels) keeps the compiled ones.
 //! 3. A command: [`Fold::workspace`] bytes; launch with [`Fold::grid`], the caller's arguments,
-//!    the output's address, the workspace's (or 0), and `fold.words[..]`; then [`Kernels::merge`],
+//!    the output's address, the workspace's (or 0), and `fold.words[..]`; then [`FoldKernels::merge`](super::FoldKernels::merge),
 //!    which does something where the reduction was cut into segments.
 
 use crate::context::DeviceProperties;
-use crate::launch::{Grid, Job, MAX_AXES, launch};
-use crate::program::{Kernel, Programs, Source};
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
-use ultramarine_abi::helper::Result;
+use crate::launch::{Grid, MAX_AXES};
 
 /// `kernels/reduce.cuh`; goes behind `number.cuh`.
-pub const TEXT: &str = include_str!("../../../kernels/reduce.cuh");
+pub const HEADER: &str = include_str!("../../../kernels/reduce.cuh");
 
 /// `FOLD_THREADS` of the kernels.
 const THREADS: u64 = 256;
@@ -60,8 +56,8 @@ pub struct Variant {
     pub kind: Kind,
     /// Number of tensors.
     pub tensors: u32,
-    /// Room for kept axes and for reduced ones.
-    pub rooms: (u32, u32),
+    /// Kept and reduced axes that the kernel holds.
+    pub ranks: (u32, u32),
     /// Indices have 64 bits.
     pub wide: bool,
     /// Elements that are read at once.
@@ -78,7 +74,7 @@ impl Variant {
 
     /// `Fold<...>`: the type of the words.
     fn fold(&self) -> String {
-        format!("Fold<{}, {}, {}>", self.tensors, self.rooms.0, self.rooms.1)
+        format!("Fold<{}, {}, {}>", self.tensors, self.ranks.0, self.ranks.1)
     }
 
     /// The last three parameters of the entry, for an op such as `Sum<F32>`.
@@ -86,9 +82,18 @@ impl Variant {
         format!("{op}::Out::T *out, {op}::Acc *partial, const {} w", self.fold())
     }
 
+    /// The template that [`Variant::call`] calls.
+    pub fn template(&self) -> &'static str {
+        match self.kind {
+            Kind::Rows(_) => "fold_rows",
+            Kind::Columns => "fold_columns",
+            Kind::Merge(_) => "fold_merge",
+        }
+    }
+
     /// The statement that does it all, for an op and the type of the functor `f`.
     pub fn call(&self, op: &str, functor: &str) -> String {
-        let (k, (kept, reduced), i) = (self.tensors, self.rooms, self.index());
+        let (k, (kept, reduced), i) = (self.tensors, self.ranks, self.index());
         let walk = format!("{k}, {kept}, {reduced}, {i}");
         match self.kind {
             Kind::Rows(team) => format!(
@@ -112,7 +117,7 @@ impl Variant {
             Kind::Columns => "columns".to_owned(),
             Kind::Merge(team) => format!("merge{team}"),
         };
-        let (kept, reduced) = self.rooms;
+        let (kept, reduced) = self.ranks;
         let (vector, unit) = (self.vector, self.unit);
         format!("{kind} {} {kept} {reduced} {} {vector} {unit:x}", self.tensors, self.index())
     }
@@ -301,7 +306,7 @@ impl Fold {
             true => Cut::rows(outputs, count, v, parallelism),
             false => Cut::columns(outputs, count, v, parallelism),
         };
-        let rooms = match (kept.len(), reduced.len()) {
+        let ranks = match (kept.len(), reduced.len()) {
             (0..=4, n @ 0..=4) => (4, [1, 1, 2, 4, 4][n]),
             _ => (MAX_AXES as u32, MAX_AXES as u32),
         };
@@ -316,7 +321,7 @@ impl Fold {
         let variant = Variant {
             kind: cut.kind,
             tensors: problem.strides.len() as u32,
-            rooms,
+            ranks,
             wide: !is_small(outputs, count, others()),
             vector,
             unit,
@@ -325,15 +330,15 @@ impl Fold {
         words.push(kept.len() as u64 | (reduced.len() as u64) << 32);
         words.push(u64::from(cut.lanes));
         let n = problem.strides.len();
-        let room = rooms.0 as usize;
-        put(&mut words, &kept, room, 1, |axis| axis.size as u64);
-        put(&mut words, &kept, room, 0, |axis| magic(axis.size));
-        put(&mut words, &kept, room, 0, |axis| axis.strides[n] as u64);
-        (0..n).for_each(|k| put(&mut words, &kept, room, 0, |axis| axis.strides[k] as u64));
-        let room = rooms.1 as usize;
-        put(&mut words, &reduced, room, 1, |axis| axis.size as u64);
-        put(&mut words, &reduced, room, 0, |axis| magic(axis.size));
-        (0..n).for_each(|k| put(&mut words, &reduced, room, 0, |axis| axis.strides[k] as u64));
+        let rank = ranks.0 as usize;
+        put(&mut words, &kept, rank, 1, |axis| axis.size as u64);
+        put(&mut words, &kept, rank, 0, |axis| magic(axis.size));
+        put(&mut words, &kept, rank, 0, |axis| axis.strides[n] as u64);
+        (0..n).for_each(|k| put(&mut words, &kept, rank, 0, |axis| axis.strides[k] as u64));
+        let rank = ranks.1 as usize;
+        put(&mut words, &reduced, rank, 1, |axis| axis.size as u64);
+        put(&mut words, &reduced, rank, 0, |axis| magic(axis.size));
+        (0..n).for_each(|k| put(&mut words, &reduced, rank, 0, |axis| axis.strides[k] as u64));
         let (segments, blocks) = (cut.segments, cut.blocks);
         let along = match &reduced[..] {
             [axis] => Some(axis.strides[..n].to_vec()),
@@ -366,7 +371,7 @@ impl Fold {
     }
 
     /// The merge of the segments, if there are several.
-    fn merge(&self) -> Option<(Variant, Grid)> {
+    pub(super) fn merge(&self) -> Option<(Variant, Grid)> {
         let team = match self.segments {
             0..=1 => return None,
             n if n <= 16 && self.outputs >= 1024 => 1,
@@ -385,8 +390,8 @@ fn line(blocks: u64) -> Grid {
     Grid::line(blocks.clamp(1, 1 << 30) as u32, THREADS as u32)
 }
 
-fn put(words: &mut Vec<u64>, axes: &[Axis], room: usize, none: u64, f: impl Fn(&Axis) -> u64) {
-    words.extend((0..room).map(|i| axes.get(i).map_or(none, &f)));
+fn put(words: &mut Vec<u64>, axes: &[Axis], rank: usize, none: u64, f: impl Fn(&Axis) -> u64) {
+    words.extend((0..rank).map(|i| axes.get(i).map_or(none, &f)));
 }
 
 /// Whether 32 bits hold all numbers and offsets, with room for a block's step.
@@ -432,80 +437,6 @@ fn vector_of<'a>(
         v /= 2;
     }
     v.max(1)
-}
-
-/// What makes a kernel's source for a variant.
-type Make = dyn Fn(&Variant) -> Source + Send + Sync;
-
-/// The compiled variants of one functor and op.
-pub struct Kernels {
-    make: Box<Make>,
-    texts: &'static [&'static str],
-    op: String,
-    kernels: RwLock<HashMap<Variant, Kernel>>,
-}
-
-impl Kernels {
-    /// `op` is the kernels' name of the op, such as `Sum<F32>`, which `texts` define; `make`
-    /// gives the source of a variant that is not [`Kind::Merge`].
-    pub fn new(
-        op: impl Into<String>,
-        texts: &'static [&'static str],
-        make: impl Fn(&Variant) -> Source + Send + Sync + 'static,
-    ) -> Self {
-        Self { make: Box::new(make), texts, op: op.into(), kernels: RwLock::default() }
-    }
-
-    fn known(&self, variant: &Variant) -> Option<Kernel> {
-        self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(variant).copied()
-    }
-
-    fn keep(&self, variant: &Variant, kernel: Kernel) {
-        self.kernels.write().unwrap_or_else(PoisonError::into_inner).insert(*variant, kernel);
-    }
-
-    fn source(&self, variant: &Variant) -> Source {
-        let Kind::Merge(_) = variant.kind else { return (self.make)(variant) };
-        let op = &self.op;
-        let tail = format!(
-            "extern \"C\" __global__ void __launch_bounds__(256) kernel({}) {{ {} }}\n",
-            variant.parameters(op),
-            variant.call(op, "")
-        );
-        Source::new(format!("reduce {op} {}", variant.name()), self.texts, tail)
-    }
-
-    /// A compiled kernel. The device's context is current.
-    pub fn get(&self, programs: &Programs, variant: &Variant) -> Result<Kernel> {
-        if let Some(kernel) = self.known(variant) {
-            return Ok(kernel);
-        }
-        let kernel = programs.kernel(&self.source(variant))?;
-        self.keep(variant, kernel);
-        Ok(kernel)
-    }
-
-    /// Whether a reduction has its kernels in memory; those that are not are compiled in the
-    /// background, or read from disk. The device's context is current.
-    pub fn ready(&self, programs: &Programs, fold: &Fold) -> Result<bool> {
-        let mut all = true;
-        for variant in [Some(fold.variant), fold.merge().map(|(variant, _)| variant)] {
-            let Some(variant) = variant.filter(|v| self.known(v).is_none()) else { continue };
-            let source = self.source(&variant);
-            match programs.ready(&source.name, || source.clone())? {
-                Some(kernel) => self.keep(&variant, kernel),
-                None => all = false,
-            }
-        }
-        Ok(all)
-    }
-
-    /// Merges the segments, if there are several, into the tensor at `out`.
-    pub fn merge(&self, job: &Job<'_>, fold: &Fold, out: u64, partial: u64) -> Result<()> {
-        let Some((variant, grid)) = fold.merge() else { return Ok(()) };
-        let kernel = self.get(&job.device.programs, &variant)?;
-        launch!(job, &kernel, grid; out, partial, fold.words[..])
-    }
 }
 
 #[cfg(test)]

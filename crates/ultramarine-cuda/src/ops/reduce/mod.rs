@@ -1,16 +1,19 @@
 //! REDUCE.
 
 pub mod fold;
+mod kernels;
 
-use crate::launch::{Ask, Dtype, Job, Work, launch};
-use crate::ops::text;
+pub use kernels::FoldKernels;
+
+use crate::launch::{Dtype, Job, OpRequest, Work, launch};
+use crate::ops::headers;
 use crate::program::Source;
-use fold::{Fold, Kernels, Problem, Variant};
+use fold::{Fold, Problem, Variant};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{ReduceAttrs, reduce};
 
-/// Texts of the kernels.
-pub const TEXTS: &[&str] = &[text::NUMBER, fold::TEXT];
+/// Headers of the kernels.
+pub const HEADERS: &[&str] = &[headers::NUMBER, fold::HEADER];
 
 /// The kernels' names of the codes of [`reduce`].
 const OPS: [&str; 6] = ["Sum", "Prod", "Min", "Max", "All", "Any"];
@@ -49,20 +52,18 @@ pub struct Reduction {
     /// Most elements of a reduction.
     pub longest: u64,
     /// The kernels.
-    pub kernels: Kernels,
+    pub kernels: FoldKernels,
 }
 
 /// The kernels of an op for values of a dtype, over one tensor.
-pub fn kernels_of(op: String, dtype: Dtype, texts: &'static [&'static str]) -> Kernels {
+pub fn kernels_of(op: String, dtype: Dtype, headers: &'static [&'static str]) -> FoldKernels {
     let (d, name) = (dtype.tag(), op.clone());
-    Kernels::new(op, texts, move |variant: &Variant| {
+    FoldKernels::new(op, headers, move |variant: &Variant| {
         let functor = format!("Load<{d}, {}, {}>", variant.index(), variant.vector);
-        let tail = format!(
-            "extern \"C\" __global__ void __launch_bounds__(256) kernel(const {d}::T *in, {}) {{ {functor} f = {{in}}; {} }}\n",
-            variant.parameters(&name),
-            variant.call(&name, &functor),
-        );
-        Source::new(format!("reduce {name} {}", variant.name()), texts, tail)
+        let parameters = format!("const {d}::T *in, {}", variant.parameters(&name));
+        let body = format!("{functor} f = {{in}}; {}", variant.call(&name, &functor));
+        let arguments = format!("{name} {}", variant.name());
+        Source::with_body(headers, variant.template(), arguments, parameters, body).bounded(256)
     })
 }
 
@@ -115,21 +116,21 @@ impl Work for Reduction {
 }
 
 /// REDUCE: any axes, any strides.
-pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(1)?;
-    let ReduceAttrs { op: code, axes, .. } = ask.attributes()?;
-    let dtype = ask.input(0)?.dtype;
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(1)?;
+    let ReduceAttrs { op: code, axes, .. } = request.attributes()?;
+    let dtype = request.input(0)?.dtype;
     let Some((op, accumulator)) = op_of(code, dtype) else {
         let name = reduce::NAMES.get(code as usize).copied().unwrap_or("an unknown code");
         return Err(Failure::unsupported(format!("reduction {code} ({name}) of {}", dtype.name())));
     };
-    if ask.output(0)?.dtype != output_of(code, dtype) {
+    if request.output(0)?.dtype != output_of(code, dtype) {
         return Err(Failure::invalid(format!(
             "{op} into {}, its output is {}",
-            ask.output(0)?.dtype.name(),
+            request.output(0)?.dtype.name(),
             output_of(code, dtype).name()
         )));
     }
-    let kernels = kernels_of(op, dtype, TEXTS);
+    let kernels = kernels_of(op, dtype, HEADERS);
     Ok(Box::new(Reduction { axes, accumulator, vector: vector(dtype), longest: u64::MAX, kernels }))
 }

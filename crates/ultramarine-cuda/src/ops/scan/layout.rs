@@ -23,7 +23,7 @@ impl Group {
 
 /// How elements are walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Strategy {
     /// A thread along each lane, beside its neighbours'.
     Lanes,
     /// Many threads along each row.
@@ -35,28 +35,7 @@ pub enum Way {
     },
 }
 
-impl Way {
-    /// How many there are.
-    pub const COUNT: usize = 7;
-    /// All of them, each at its [`place`](Self::place).
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Lanes,
-        Self::Rows { packed: false, group: Group::Pack },
-        Self::Rows { packed: false, group: Group::Warp },
-        Self::Rows { packed: false, group: Group::Block },
-        Self::Rows { packed: true, group: Group::Pack },
-        Self::Rows { packed: true, group: Group::Warp },
-        Self::Rows { packed: true, group: Group::Block },
-    ];
-
-    /// Its place in [`ALL`](Self::ALL).
-    pub fn place(self) -> usize {
-        match self {
-            Self::Lanes => 0,
-            Self::Rows { packed, group } => 1 + 3 * usize::from(packed) + group as usize,
-        }
-    }
-
+impl Strategy {
     /// Elements that a lane of a warp loads at once.
     pub fn pack(self, dtype: Dtype) -> u64 {
         match self {
@@ -94,7 +73,7 @@ const RUNNING: u64 = 8;
 /// The work of a scan.
 pub struct Layout {
     /// How elements are walked.
-    pub way: Way,
+    pub strategy: Strategy,
     /// The axes across: strides of input and output.
     pub rows: Axes<2>,
     /// Address of the input's first element of the first row, as the scan goes.
@@ -154,15 +133,15 @@ impl Layout {
                 (from.wrapping_add_signed(back(steps[0])), to.wrapping_add_signed(back(steps[1])));
             steps = steps.map(i64::wrapping_neg);
         }
-        let way = way(&rows, length, steps, packed, input.dtype);
-        let (chunk, chunks) = match way {
-            Way::Lanes => parts(length, CHUNK, threads, rows.len()),
-            Way::Rows { group: Group::Block, .. } if rows.len() < 2 * processors => {
-                parts(length, way.tile(input.dtype), 8 * processors, rows.len())
+        let strategy = strategy(&rows, length, steps, packed, input.dtype);
+        let (chunk, chunks) = match strategy {
+            Strategy::Lanes => parts(length, CHUNK, threads, rows.len()),
+            Strategy::Rows { group: Group::Block, .. } if rows.len() < 2 * processors => {
+                parts(length, strategy.tile(input.dtype), 8 * processors, rows.len())
             }
-            Way::Rows { .. } => (length, 1),
+            Strategy::Rows { .. } => (length, 1),
         };
-        Ok(Self { way, rows, from, to, chunks, length, chunk, steps })
+        Ok(Self { strategy, rows, from, to, chunks, length, chunk, steps })
     }
 
     /// Bytes for what precedes each chunk.
@@ -173,10 +152,12 @@ impl Layout {
     /// Blocks that do it all at once.
     pub fn blocks(&self) -> u64 {
         let tasks = self.rows.len() * self.chunks;
-        match self.way {
-            Way::Lanes => tasks.div_ceil(u64::from(BLOCK)),
-            Way::Rows { group, .. } if group.is_warp() => tasks.div_ceil(u64::from(BLOCK) / 32),
-            Way::Rows { .. } => tasks,
+        match self.strategy {
+            Strategy::Lanes => tasks.div_ceil(u64::from(BLOCK)),
+            Strategy::Rows { group, .. } if group.is_warp() => {
+                tasks.div_ceil(u64::from(BLOCK) / 32)
+            }
+            Strategy::Rows { .. } => tasks,
         }
     }
 
@@ -194,7 +175,7 @@ impl Layout {
     }
 }
 
-fn way(rows: &Axes<2>, length: u64, steps: [i64; 2], packed: bool, dtype: Dtype) -> Way {
+fn strategy(rows: &Axes<2>, length: u64, steps: [i64; 2], packed: bool, dtype: Dtype) -> Strategy {
     let across = |k: usize| match rows.count {
         0 => i64::MAX as u64,
         count => rows.stride[k][count - 1].unsigned_abs(),
@@ -206,9 +187,9 @@ fn way(rows: &Axes<2>, length: u64, steps: [i64; 2], packed: bool, dtype: Dtype)
         std::cmp::Ordering::Greater => false,
     };
     if rows.len() >= LANES && (length <= SHORT || lanes_together) {
-        return Way::Lanes;
+        return Strategy::Lanes;
     }
-    let group = |group| Way::Rows { packed, group };
+    let group = |group| Strategy::Rows { packed, group };
     if length <= 32 * group(Group::Pack).pack(dtype) {
         return group(Group::Pack);
     }
@@ -243,13 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn places_of_ways() {
-        for (i, way) in Way::ALL.into_iter().enumerate() {
-            assert_eq!(way.place(), i);
-        }
-    }
-
-    #[test]
     fn chunks_cover_rows_in_whole_units() {
         for (length, unit, wanted, rows) in
             [(1, 64, 1000, 1), (10_000, 64, 9, 1), (1 << 33, 4096, 800, 3), (8191, 4096, 800, 1)]
@@ -263,14 +237,14 @@ mod tests {
 
     #[test]
     fn ways_of_shapes() {
-        let rows = |packed, group| Way::Rows { packed, group };
-        let f32 = |shape: &[i64], axis| layout(shape, axis, false, Dtype::Float32).way;
+        let rows = |packed, group| Strategy::Rows { packed, group };
+        let f32 = |shape: &[i64], axis| layout(shape, axis, false, Dtype::Float32).strategy;
         assert_eq!(f32(&[1 << 20], 0), rows(true, Group::Block));
         assert_eq!(f32(&[1000, 128], 1), rows(true, Group::Pack));
         assert_eq!(f32(&[1000, 512], 1), rows(true, Group::Warp));
         assert_eq!(f32(&[1000, 513], 1), rows(false, Group::Warp), "rows between two packs");
-        assert_eq!(f32(&[1000, 8], 1), Way::Lanes);
-        assert_eq!(f32(&[1000, 64], 0), Way::Lanes);
+        assert_eq!(f32(&[1000, 8], 1), Strategy::Lanes);
+        assert_eq!(f32(&[1000, 64], 0), Strategy::Lanes);
         assert_eq!(f32(&[1000, 2], 0), rows(false, Group::Block), "too few for a warp");
         assert_eq!(f32(&[7], 0), rows(true, Group::Pack));
     }
@@ -288,9 +262,9 @@ mod tests {
     fn reversed_scans_begin_at_the_end() {
         let l = layout(&[3, 40], 1, true, Dtype::Float32);
         assert_eq!((l.from, l.steps), (4096 + 39 * 4, [-1, -1]));
-        assert_eq!(l.way, Way::Rows { packed: true, group: Group::Pack });
+        assert_eq!(l.strategy, Strategy::Rows { packed: true, group: Group::Pack });
         // The end of such rows lies within a pack.
         let l = layout(&[3, 42], 1, true, Dtype::Float32);
-        assert!(matches!(l.way, Way::Rows { packed: false, .. }));
+        assert!(matches!(l.strategy, Strategy::Rows { packed: false, .. }));
     }
 }

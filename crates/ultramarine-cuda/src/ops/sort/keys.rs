@@ -2,12 +2,12 @@
 //! one block, many by a radix sort that looks at as many bits as the largest key has.
 
 use crate::launch::{Grid, Job, launch};
-use crate::ops::text;
-use crate::program::Source;
-use crate::program::variants::{Variants, entry};
+use crate::ops::headers;
+use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::Result;
 
-const TEXTS: &[&str] = &[text::NUMBER, text::WALK, include_str!("../../../kernels/sort/keys.cuh")];
+const HEADERS: &[&str] =
+    &[headers::NUMBER, headers::WALK, include_str!("../../../kernels/sort/keys.cuh")];
 
 /// Most that one block sorts: its shared memory.
 const FEW: u64 = 2048;
@@ -19,12 +19,12 @@ const THREADS: u32 = 256;
 
 /// Pieces of the workspace, one behind the other, each aligned.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pieces {
+pub struct WorkspaceLayout {
     /// Bytes of all.
     pub bytes: u64,
 }
 
-impl Pieces {
+impl WorkspaceLayout {
     /// Takes a piece; where it begins.
     pub fn take(&mut self, bytes: u64) -> u64 {
         let at = self.bytes;
@@ -35,7 +35,7 @@ impl Pieces {
 
 /// How so many keys are sorted, and where in the workspace.
 #[derive(Clone, Copy, Debug)]
-pub struct Sort {
+pub struct KeySort {
     n: u64,
     passes: u32,
     wide: bool,
@@ -48,18 +48,19 @@ pub struct Sort {
 
 /// The kernels.
 #[derive(Default)]
-pub struct Buckets(Variants);
+pub struct KeyKernels(Kernels<(&'static str, bool)>);
 
-impl Sort {
+impl KeySort {
     /// A sort of `n` keys up to `most`, which are 64 bits `wide` or 32.
-    pub fn of(n: u64, most: u64, wide: bool, pieces: &mut Pieces) -> Self {
+    pub fn of(n: u64, most: u64, wide: bool, workspace: &mut WorkspaceLayout) -> Self {
         let (few, width) = (n <= FEW && !wide, if wide { 8 } else { 4 });
         let passes = (u64::BITS - most.leading_zeros()).div_ceil(8).max(1);
-        let first = [pieces.take(n * width), pieces.take(n * width)];
+        let first = [workspace.take(n * width), workspace.take(n * width)];
         let again = !few && passes > 1;
-        let second = if again { [pieces.take(n * width), pieces.take(n * width)] } else { first };
-        let counts = if few { 0 } else { pieces.take(DIGITS * n.div_ceil(TILE) * width) };
-        let totals = if few { 0 } else { pieces.take(DIGITS * width) };
+        let second =
+            if again { [workspace.take(n * width), workspace.take(n * width)] } else { first };
+        let counts = if few { 0 } else { workspace.take(DIGITS * n.div_ceil(TILE) * width) };
+        let totals = if few { 0 } else { workspace.take(DIGITS * width) };
         Self { n, passes, wide, few, places: [first, second], counts, totals }
     }
 
@@ -72,48 +73,14 @@ impl Sort {
     }
 
     /// Sorts keys that are at an address; the workspace begins at `work`.
-    pub fn run(&self, job: &Job<'_>, kernels: &Buckets, keys: u64, work: u64) -> Result<()> {
+    pub fn run(&self, job: &Job<'_>, kernels: &KeyKernels, keys: u64, work: u64) -> Result<()> {
         let k = if self.wide { "u64" } else { "u32" };
-        let kernel = |which: usize| {
-            let (name, parameters, arguments) = [
-                (
-                    "sort_few",
-                    "const u32 *keys, u32 *sorted, u32 *order, int n, int room".to_owned(),
-                    "keys, sorted, order, n, room",
-                ),
-                (
-                    "count_digits",
-                    format!("const {k} *keys, {k} *counts, {k} n, int shift, {k} tiles"),
-                    "keys, counts, n, shift, tiles",
-                ),
-                (
-                    "sum_digits",
-                    format!("{k} *counts, {k} *totals, {k} tiles"),
-                    "counts, totals, tiles",
-                ),
-                (
-                    "move_digits",
-                    format!(
-                        "const {k} *keys, const {k} *numbers, {k} *keys_to, {k} *numbers_to, const {k} *counts, const {k} *totals, {k} n, int shift, {k} tiles"
-                    ),
-                    "keys, numbers, keys_to, numbers_to, counts, totals, n, shift, tiles",
-                ),
-            ][which].clone();
-            let choice = 2 * which as u64 + u64::from(self.wide);
-            self.kernel(
-                job,
-                kernels,
-                choice,
-                &format!("{name} {k}"),
-                &parameters,
-                &format!("{name}({arguments});"),
-            )
-        };
+        let kernel = |template: &'static str| self.kernel(job, kernels, template, k);
         if self.few {
             let [sorted, order] = self.places[0].map(|at| work + at);
             let (n, room) = (self.n as i32, self.n.next_power_of_two() as i32);
             let grid = Grid::line(1, (room as u32 / 2).clamp(32, 1024));
-            return launch!(job, &kernel(0)?, grid; keys, sorted, order, n, room);
+            return launch!(job, &kernel("sort_few")?, grid; keys, sorted, order, n, room);
         }
         let tiles = self.n.div_ceil(TILE);
         let (counts, totals) = (work + self.counts, work + self.totals);
@@ -123,10 +90,10 @@ impl Sort {
             let shift = 8 * pass as i32;
             let to = self.places[pass as usize % 2].map(|at| work + at);
             let grid = Grid::exactly(tiles, THREADS)?;
-            launch!(job, &kernel(1)?, grid; from[0], counts, n, shift, tiles)?;
+            launch!(job, &kernel("count_digits")?, grid; from[0], counts, n, shift, tiles)?;
             let all = Grid::line(DIGITS as u32, THREADS);
-            launch!(job, &kernel(2)?, all; counts, totals, tiles)?;
-            launch!(job, &kernel(3)?, grid; from[0], from[1], to[0], to[1], counts, totals, n, shift, tiles)?;
+            launch!(job, &kernel("sum_digits")?, all; counts, totals, tiles)?;
+            launch!(job, &kernel("move_digits")?, grid; from[0], from[1], to[0], to[1], counts, totals, n, shift, tiles)?;
             from = to;
         }
         Ok(())
@@ -135,15 +102,24 @@ impl Sort {
     fn kernel(
         &self,
         job: &Job<'_>,
-        kernels: &Buckets,
-        choice: u64,
-        name: &str,
-        parameters: &str,
-        body: &str,
-    ) -> Result<crate::program::Kernel> {
-        kernels
-            .0
-            .get(&job.device.programs, choice, || Source::new(name, TEXTS, entry(parameters, body)))
+        kernels: &KeyKernels,
+        template: &'static str,
+        k: &str,
+    ) -> Result<Kernel> {
+        kernels.0.get(&job.device.programs, (template, self.wide), || {
+            let parameters = match template {
+                "sort_few" => "const u32 *keys, u32 *sorted, u32 *order, int n, int padded".to_owned(),
+                "count_digits" => {
+                    format!("const {k} *keys, {k} *counts, {k} n, int shift, {k} tiles")
+                }
+                "sum_digits" => format!("{k} *counts, {k} *totals, {k} tiles"),
+                _ => format!(
+                    "const {k} *keys, const {k} *numbers, {k} *keys_to, {k} *numbers_to, const {k} *counts, const {k} *totals, {k} n, int shift, {k} tiles"
+                ),
+            };
+            let arguments = if template == "sort_few" { "" } else { k };
+            Source::instance(HEADERS, template, arguments, parameters)
+        })
     }
 }
 
@@ -154,8 +130,8 @@ mod tests {
     #[test]
     fn as_many_passes_as_the_largest_key_has_bytes() {
         let passes = |most: u64| {
-            let mut pieces = Pieces::default();
-            let sort = Sort::of(100_000, most, false, &mut pieces);
+            let mut workspace = WorkspaceLayout::default();
+            let sort = KeySort::of(100_000, most, false, &mut workspace);
             (sort.passes, sort.sorted() == sort.places[0])
         };
         assert_eq!(passes(0), (1, true));
@@ -167,12 +143,12 @@ mod tests {
 
     #[test]
     fn pieces_do_not_overlap() {
-        let mut pieces = Pieces::default();
-        let sort = Sort::of(5000, 1 << 20, true, &mut pieces);
+        let mut workspace = WorkspaceLayout::default();
+        let sort = KeySort::of(5000, 1 << 20, true, &mut workspace);
         let mut begins = [sort.places[0], sort.places[1]].concat();
-        begins.extend([sort.counts, sort.totals, pieces.bytes]);
+        begins.extend([sort.counts, sort.totals, workspace.bytes]);
         assert!(begins.windows(2).take(3).all(|w| w[1] - w[0] >= 8 * 5000));
-        assert!(sort.totals - sort.counts >= 8 * 256 * 3 && pieces.bytes - sort.totals >= 2048);
+        assert!(sort.totals - sort.counts >= 8 * 256 * 3 && workspace.bytes - sort.totals >= 2048);
         assert!(begins.iter().all(|at| at % 256 == 0));
     }
 }

@@ -4,24 +4,26 @@ pub mod keys;
 mod partition;
 mod radix;
 
-use crate::launch::{Ask, Axes, BLOCK, Dtype, Grid, Job, MAX_AXES, View, Work, launch};
-use crate::ops::text;
-use crate::program::{Lazy, Source};
-use partition::Select;
+use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, MAX_AXES, OpRequest, View, Work, launch};
+use crate::ops::headers;
+use crate::program::{Kernel, Kernels, Source};
+use partition::Partition;
 use radix::Radix;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{AxisAttrs, op};
 
 /// The kernels' texts.
-pub const TEXTS: &[&str] = &[
-    text::NUMBER,
-    text::WALK,
+pub const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
     include_str!("../../../kernels/sort/sort.cuh"),
     include_str!("../../../kernels/sort/radix.cuh"),
 ];
 
-/// Numbers of axes of rows that kernels are compiled for: mostly they join to one.
-pub const ROOMS: [usize; 2] = [1, MAX_AXES];
+/// The rank of kernels for rows of so many axes: mostly they join to one.
+fn rank_of(axes: usize) -> usize {
+    if axes > 1 { MAX_AXES } else { 1 }
+}
 
 /// Rows up to this length are sorted by a network, several in a block.
 const SMALL: u64 = 512;
@@ -30,9 +32,10 @@ const ITEMS: [u64; 3] = [4, 8, 16];
 
 struct Sort {
     axis: usize,
+    dtype: Dtype,
     indexed: bool,
-    small: [Lazy; 2],
-    block: [[Lazy; 2]; ITEMS.len()],
+    /// By elements of a thread (0: rows that are small), and rank.
+    kernels: Kernels<(u64, usize)>,
     long: Long,
 }
 
@@ -40,7 +43,7 @@ struct Sort {
 enum Long {
     Sort(Box<Radix>),
     /// Scalar 0 is a rank, which a sort satisfies whatever it is.
-    Select(Box<Select>),
+    Partition(Box<Partition>),
 }
 
 /// The type of what is written: elements, or where they were.
@@ -49,11 +52,11 @@ pub fn result(dtype: Dtype, indexed: bool) -> String {
 }
 
 /// One of the four.
-pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
-    ask.elementwise(1)?;
-    let axis = ask.attributes::<AxisAttrs>()?.axis as usize;
-    let (input, output) = (ask.input(0)?, ask.output(0)?);
-    let indexed = matches!(ask.op, op::ARG_SORT | op::ARG_PARTITION);
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    request.elementwise(1)?;
+    let axis = request.attributes::<AxisAttrs>()?.axis as usize;
+    let (input, output) = (request.input(0)?, request.output(0)?);
+    let indexed = matches!(request.op, op::ARG_SORT | op::ARG_PARTITION);
     let wanted = if indexed { Dtype::Uint32 } else { input.dtype };
     if output.dtype != wanted || axis >= input.ndim {
         return Err(Failure::invalid(format!(
@@ -65,30 +68,14 @@ pub fn prepare(ask: &Ask<'_>) -> Result<Box<dyn Work>> {
             wanted.name()
         )));
     }
-    let d = input.dtype.tag();
-    let result = result(input.dtype, indexed);
-    let kernel = |what: &str, more: &str, passed: &str, room: usize| {
-        let name = format!("sort {what} {d} {indexed} {room}");
-        let tail = format!(
-            "extern \"C\" __global__ void __launch_bounds__(256) kernel(const {d}::T *in, \
-             {result} *out, const Line line, {more}const Walk<2, {room}> w) {{ \
-             {what}, {room}>(in, out, line, {passed}w); }}\n"
-        );
-        Lazy::new(Source::new(name, TEXTS, tail))
-    };
-    let small = |room| {
-        let what = format!("sort_small<{d}, {indexed}");
-        kernel(&what, "int width, int rows_first, ", "width, rows_first, ", room)
-    };
-    let block = |items, room| kernel(&format!("sort_block<{d}, {indexed}, {items}"), "", "", room);
     Ok(Box::new(Sort {
         axis,
+        dtype: input.dtype,
         indexed,
-        small: ROOMS.map(small),
-        block: ITEMS.map(|items| ROOMS.map(|room| block(items, room))),
-        long: match ask.op {
+        kernels: Kernels::default(),
+        long: match request.op {
             op::PARTITION | op::ARG_PARTITION => {
-                Long::Select(Box::new(Select::new(input.dtype, indexed)))
+                Long::Partition(Box::new(Partition::new(input.dtype, indexed)))
             }
             _ => Long::Sort(Box::new(Radix::new(input.dtype, indexed))),
         },
@@ -130,10 +117,10 @@ impl Rows {
         [self.length, self.steps[0] as u64, self.steps[1] as u64]
     }
 
-    /// The place in [`ROOMS`], and the kernels' `Walk`.
+    /// The kernels' rank, and their `Walk`.
     pub fn walk(&self) -> (usize, Vec<u64>) {
-        let room = usize::from(self.across.count > ROOMS[0]);
-        (room, self.across.parameter_in(ROOMS[room]))
+        let rank = rank_of(self.across.count);
+        (rank, self.across.parameter_in(rank))
     }
 
     /// Whether neighbours across lie nearer than those along a row.
@@ -145,16 +132,16 @@ impl Rows {
 
 /// How rows of a length are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Strategy {
     /// Several in a block; each takes so many places, a power of two.
     Small(u64),
-    /// Each by a block, which has that of [`ITEMS`].
-    Block(usize),
+    /// Each by a block, whose threads have so many elements each.
+    Block(u64),
     /// Each by many blocks, or not sorted at all.
     Long,
 }
 
-impl Way {
+impl Strategy {
     fn of(length: u64, dtype: Dtype) -> Self {
         if length <= SMALL {
             return Self::Small(length.next_power_of_two());
@@ -162,63 +149,87 @@ impl Way {
         // What shared memory holds without asking for more.
         let most = if dtype.bytes() == 8 { 8 } else { 16 };
         let fits = |items: &u64| *items <= most && length <= items * u64::from(BLOCK);
-        ITEMS.iter().position(fits).map_or(Self::Long, Self::Block)
+        ITEMS.into_iter().find(fits).map_or(Self::Long, Self::Block)
     }
 }
 
 impl Sort {
-    fn rows(&self, job: &Job<'_>) -> Result<(Rows, Way)> {
+    /// The kernel of rows whose threads have so many elements each; 0: of rows that are small.
+    fn kernel(&self, job: &Job<'_>, items: u64, rank: usize) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, (items, rank), || {
+            let (d, indexed) = (self.dtype.tag(), self.indexed);
+            let result = result(self.dtype, indexed);
+            let tensors = format!("const {d}::T *in, {result} *out, const Line line");
+            let source = match items {
+                0 => Source::instance(
+                    HEADERS,
+                    "sort_small",
+                    format!("{d}, {indexed}, {rank}"),
+                    format!("{tensors}, int width, int rows_first, const Walk<2, {rank}> w"),
+                ),
+                _ => Source::instance(
+                    HEADERS,
+                    "sort_block",
+                    format!("{d}, {indexed}, {items}, {rank}"),
+                    format!("{tensors}, const Walk<2, {rank}> w"),
+                ),
+            };
+            source.bounded(256)
+        })
+    }
+
+    fn rows(&self, job: &Job<'_>) -> Result<(Rows, Strategy)> {
         let rows = Rows::of(job.input(0)?, job.output(0)?, self.axis)?;
-        let way = Way::of(rows.length, job.input(0)?.dtype);
-        Ok((rows, way))
+        let strategy = Strategy::of(rows.length, job.input(0)?.dtype);
+        Ok((rows, strategy))
     }
 }
 
 impl Work for Sort {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
-        let (rows, way) = self.rows(job)?;
-        match way {
-            Way::Long => Ok(match &self.long {
+        let (rows, strategy) = self.rows(job)?;
+        match strategy {
+            Strategy::Long => Ok(match &self.long {
                 Long::Sort(radix) => radix.layout(&rows).bytes,
-                Long::Select(select) => select.workspace(job.device, &rows),
+                Long::Partition(partition) => partition.workspace(job.device, &rows),
             }),
             _ => Ok(0),
         }
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        let (rows, way) = self.rows(job)?;
+        let (rows, strategy) = self.rows(job)?;
         if self.indexed && rows.length > 1 << 32 {
             return Err(Failure::invalid(format!(
                 "indices of an axis of {} elements: uint32 counts to 2^32; sort parts of it",
                 rows.length
             )));
         }
-        let rank = if let Long::Select(_) = self.long { job.scalar(0)? } else { 0 };
-        if rank >= rows.length {
+        let chosen = if let Long::Partition(_) = self.long { job.scalar(0)? } else { 0 };
+        if chosen >= rows.length {
             return Err(Failure::invalid(format!(
                 "rank {} of an axis of {} elements: it is 0 or more, and below their number",
-                rank as i64, rows.length
+                chosen as i64, rows.length
             )));
         }
         let (from, to) = (job.input(0)?.address, job.output(0)?.address);
-        let (room, walk) = rows.walk();
+        let (rank, walk) = rows.walk();
         let (line, count) = (rows.line(), rows.across.len());
-        match way {
-            Way::Small(width) => {
-                let kernel = self.small[room].get(&job.device.programs)?;
+        match strategy {
+            Strategy::Small(width) => {
+                let kernel = self.kernel(job, 0, rank)?;
                 let (width, first) = (width as i32, i32::from(rows.rows_first()));
                 let grid = Grid::line(blocks(count.div_ceil(SMALL / width as u64)), BLOCK);
                 launch!(job, &kernel, grid; from, to, line[..], width, first, walk[..])
             }
-            Way::Block(items) => {
-                let kernel = self.block[items][room].get(&job.device.programs)?;
+            Strategy::Block(items) => {
+                let kernel = self.kernel(job, items, rank)?;
                 let grid = Grid::line(blocks(count), BLOCK);
                 launch!(job, &kernel, grid; from, to, line[..], walk[..])
             }
-            Way::Long => match &self.long {
+            Strategy::Long => match &self.long {
                 Long::Sort(radix) => radix.run(job, &rows),
-                Long::Select(select) => select.run(job, &rows, rank),
+                Long::Partition(partition) => partition.run(job, &rows, chosen),
             },
         }
     }
@@ -235,14 +246,14 @@ mod tests {
 
     #[test]
     fn ways_of_lengths() {
-        let f32 = |length| Way::of(length, Dtype::Float32);
-        assert_eq!(f32(1), Way::Small(1));
-        assert_eq!(f32(300), Way::Small(512));
-        assert_eq!(f32(513), Way::Block(0));
-        assert_eq!(f32(4096), Way::Block(2));
-        assert_eq!(f32(4097), Way::Long);
-        assert_eq!(Way::of(2048, Dtype::Complex64), Way::Block(1));
-        assert_eq!(Way::of(2049, Dtype::Complex64), Way::Long);
+        let f32 = |length| Strategy::of(length, Dtype::Float32);
+        assert_eq!(f32(1), Strategy::Small(1));
+        assert_eq!(f32(300), Strategy::Small(512));
+        assert_eq!(f32(513), Strategy::Block(4));
+        assert_eq!(f32(4096), Strategy::Block(16));
+        assert_eq!(f32(4097), Strategy::Long);
+        assert_eq!(Strategy::of(2048, Dtype::Complex64), Strategy::Block(8));
+        assert_eq!(Strategy::of(2049, Dtype::Complex64), Strategy::Long);
     }
 
     #[test]
@@ -253,7 +264,7 @@ mod tests {
         assert_eq!(rows.line(), [9, 5, 3]);
         assert!(rows.rows_first());
         let rows = Rows::of(&view(&[45, 5, 1]), &view(&[45, 5, 1]), 2).unwrap();
-        assert_eq!((rows.across.count, rows.walk().0), (1, 0));
+        assert_eq!((rows.across.count, rows.walk().0), (1, 1));
         assert!(!rows.rows_first());
     }
 }

@@ -1,26 +1,26 @@
-//! Rows of PARTITION that are longer than a block sorts: a radix select, `kernels/sort/partition.cuh`.
+//! Rows of PARTITION that are longer than a block sorts: a radix partition, `kernels/sort/partition.cuh`.
 //!
 //! It reads a row once for each digit of 11 bits that tells elements apart, mostly much less of it
 //! from the third on, and once more to divide it, which writes it once: for float32 about four
 //! times the row's bytes, where a sort by digits of 8 bits moves nine times those, and of indices
 //! seventeen times.
 
-use super::keys::Pieces;
-use super::{ROOMS, Rows, blocks, result};
+use super::keys::WorkspaceLayout;
+use super::{Rows, blocks, result};
 use crate::context::failure::cuda;
 use crate::launch::{Device, Dtype, Grid, Job, launch};
-use crate::ops::text;
-use crate::program::{Lazy, Source};
+use crate::ops::headers;
+use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 
-const TEXTS: &[&str] = &[
-    text::NUMBER,
-    text::WALK,
+const HEADERS: &[&str] = &[
+    headers::NUMBER,
+    headers::WALK,
     include_str!("../../../kernels/sort/sort.cuh"),
     include_str!("../../../kernels/sort/partition.cuh"),
 ];
 
-/// Threads of a block: `SELECT_THREADS`.
+/// Threads of a block: `PARTITION_THREADS`.
 const THREADS: u32 = 512;
 /// Rows up to this length have a block each: it takes no longer than the launches of the other way.
 const SHORT: u64 = 1 << 15;
@@ -34,22 +34,22 @@ const SHARE: u64 = 24;
 
 /// How rows are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Strategy {
     /// A block has a row.
     Row,
     /// So many blocks have a row.
     Shared(u64),
 }
 
-/// The kernels, by room.
-pub struct Select {
+/// A radix partition of rows.
+pub struct Partition {
     dtype: Dtype,
-    row: [Lazy; 2],
-    count: [Lazy; 2],
-    divide: [Lazy; 2],
+    indexed: bool,
+    /// By template and rank.
+    kernels: Kernels<(&'static str, usize)>,
 }
 
-/// Where things are in the workspace of [`Way::Shared`]: offsets in bytes.
+/// Where things are in the workspace of [`Strategy::Shared`]: offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     bytes: u64,
@@ -70,7 +70,7 @@ const fn digits(dtype: Dtype) -> (u64, u64) {
     (1 << digit, bits.div_ceil(digit))
 }
 
-impl Way {
+impl Strategy {
     fn of(rows: u64, length: u64, multiprocessors: u64) -> Self {
         // What runs at once: two blocks on each, or more.
         let full = 2 * multiprocessors;
@@ -81,46 +81,43 @@ impl Way {
     }
 }
 
-impl Select {
+impl Partition {
     /// Nothing is compiled yet.
     pub fn new(dtype: Dtype, indexed: bool) -> Self {
-        let d = dtype.tag();
-        let result = result(dtype, indexed);
-        let kernel = |what: &str, room: usize, output: bool, more: &str, passed: &str| {
-            let name = format!("{what} {room}");
-            let (written, out) =
-                if output { (format!("{result} *out, "), "out, ") } else { (String::new(), "") };
-            let tail = format!(
-                "extern \"C\" __global__ void __launch_bounds__({THREADS}, 2) kernel(\
-                 const {d}::T *in, {written}const Line line, {more}const Walk<2, {room}> w) {{ \
-                 {what}, {room}>(in, {out}line, {passed}w); }}\n"
-            );
-            Lazy::new(Source::new(name, TEXTS, tail))
-        };
-        let row = |room| {
-            let what = format!("select_row<{d}, {indexed}");
-            kernel(&what, room, true, "u64 rank, ", "rank, ")
-        };
-        let count = |room| {
-            let more = "const SelectParts p, u64 rank, int pass, ";
-            kernel(&format!("select_count<{d}"), room, false, more, "p, rank, pass, ")
-        };
-        let divide = |room| {
-            let what = format!("select_divide<{d}, {indexed}");
-            kernel(&what, room, true, "const SelectParts p, u64 rank, ", "p, rank, ")
-        };
-        Self { dtype, row: ROOMS.map(row), count: ROOMS.map(count), divide: ROOMS.map(divide) }
+        Self { dtype, indexed, kernels: Kernels::default() }
     }
 
-    fn way(&self, device: &Device, rows: &Rows) -> Way {
+    fn kernel(&self, job: &Job<'_>, template: &'static str, axes: usize) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, (template, axes), || {
+            let (d, indexed) = (self.dtype.tag(), self.indexed);
+            let result = result(self.dtype, indexed);
+            let (from, to) = (format!("const {d}::T *in"), format!("{result} *out"));
+            let (line, walk) = ("const Line line", format!("const Walk<2, {axes}> w"));
+            let parts = "const PartitionParts p, u64 rank";
+            let (arguments, parameters) = match template {
+                "partition_row" => {
+                    (format!("{d}, {indexed}"), format!("{from}, {to}, {line}, u64 rank, {walk}"))
+                }
+                "partition_count" => {
+                    (d.to_owned(), format!("{from}, {line}, {parts}, int pass, {walk}"))
+                }
+                _ => (format!("{d}, {indexed}"), format!("{from}, {to}, {line}, {parts}, {walk}")),
+            };
+            let arguments = format!("{arguments}, {axes}");
+            Source::instance(HEADERS, template, arguments, parameters)
+                .bounded(format!("{THREADS}, 2"))
+        })
+    }
+
+    fn strategy(&self, device: &Device, rows: &Rows) -> Strategy {
         let multiprocessors = u64::from(device.properties.multiprocessors);
-        Way::of(rows.across.len(), rows.length, multiprocessors)
+        Strategy::of(rows.across.len(), rows.length, multiprocessors)
     }
 
     /// Bytes of the workspace for rows.
     pub fn workspace(&self, device: &Device, rows: &Rows) -> u64 {
-        match self.way(device, rows) {
-            Way::Shared(chunks) => self.layout(rows, chunks).bytes,
+        match self.strategy(device, rows) {
+            Strategy::Shared(chunks) => self.layout(rows, chunks).bytes,
             _ => 0,
         }
     }
@@ -132,11 +129,11 @@ impl Select {
     /// Partitions rows by a rank.
     pub fn run(&self, job: &Job<'_>, rows: &Rows, rank: u64) -> Result<()> {
         let (from, to) = (job.input(0)?.address, job.output(0)?.address);
-        let ((room, walk), line, count) = (rows.walk(), rows.line(), rows.across.len());
-        if let Way::Shared(chunks) = self.way(job.device, rows) {
+        let ((axes, walk), line, count) = (rows.walk(), rows.line(), rows.across.len());
+        if let Strategy::Shared(chunks) = self.strategy(job.device, rows) {
             return self.share(job, rows, rank, chunks);
         }
-        let kernel = self.row[room].get(&job.device.programs)?;
+        let kernel = self.kernel(job, "partition_row", axes)?;
         let grid = Grid::line(blocks(count), THREADS);
         launch!(job, &kernel, grid; from, to, line[..], rank, walk[..])
     }
@@ -145,7 +142,7 @@ impl Select {
         let l = self.layout(rows, chunks);
         let (base, count) = (job.scratch()?, rows.across.len());
         let (from, to) = (job.input(0)?.address, job.output(0)?.address);
-        let ((room, walk), line) = (rows.walk(), rows.line());
+        let ((axes, walk), line) = (rows.walk(), rows.line());
         let places = [0, l.targets, l.shares, l.own, l.lists].map(|offset| base + offset);
         let parts: Vec<u64> = [count, l.chunks, l.chunk].into_iter().chain(places).collect();
         let words = usize::try_from(l.zero / 4).map_err(|_| Failure::invalid("too many rows"))?;
@@ -153,12 +150,12 @@ impl Select {
         // SAFETY: the workspace is at least as long.
         unsafe { cuda!(driver.set_32(base, 0, words, job.queue())) }?;
         let grid = Grid::exactly(count * l.chunks, THREADS)?;
-        let kernel = self.count[room].get(&job.device.programs)?;
+        let kernel = self.kernel(job, "partition_count", axes)?;
         let passes = digits(self.dtype).1 as i32;
         for pass in 0..=passes {
             launch!(job, &kernel, grid; from, line[..], parts[..], rank, pass, walk[..])?;
         }
-        let kernel = self.divide[room].get(&job.device.programs)?;
+        let kernel = self.kernel(job, "partition_divide", axes)?;
         launch!(job, &kernel, grid; from, to, line[..], parts[..], rank, walk[..])
     }
 }
@@ -170,17 +167,17 @@ impl Layout {
         let chunk = length.div_ceil(chunks).next_multiple_of(64);
         let chunks = length.div_ceil(chunk);
         let shares = rows * chunks;
-        let mut pieces = Pieces::default();
+        let mut workspace = WorkspaceLayout::default();
         let zero = passes * rows * (values + 2) * 8;
-        pieces.take(zero);
-        let targets = pieces.take(passes * rows * TARGET);
+        workspace.take(zero);
+        let targets = workspace.take(passes * rows * TARGET);
         let places = [SHARE, values * 4, chunk / 4 * dtype.bytes()];
         // The second pass is the first that lists, for a third.
         let lists = u64::from(passes > 2);
         let [shares, own, lists] =
             [shares * places[0], shares * places[1], lists * shares * places[2]]
-                .map(|bytes| pieces.take(bytes));
-        Self { bytes: pieces.bytes, chunks, chunk, zero, targets, shares, own, lists }
+                .map(|bytes| workspace.take(bytes));
+        Self { bytes: workspace.bytes, chunks, chunk, zero, targets, shares, own, lists }
     }
 }
 
@@ -190,16 +187,16 @@ mod tests {
 
     #[test]
     fn ways_of_rows() {
-        let of = |rows, length| Way::of(rows, length, 100);
-        assert_eq!(of(4096, 16384), Way::Row);
-        assert_eq!(of(1, 32768), Way::Row);
-        assert_eq!(of(1, 32769), Way::Shared(5));
-        assert_eq!(of(1, 1 << 24), Way::Shared(200));
-        assert_eq!(of(8, 1 << 24), Way::Shared(25));
-        assert_eq!(of(199, 100_000), Way::Shared(2));
-        assert_eq!(of(200, 100_000), Way::Row);
-        assert_eq!(of(200, 1 << 20), Way::Shared(1));
-        assert_eq!(of(1600, 1 << 20), Way::Row);
+        let of = |rows, length| Strategy::of(rows, length, 100);
+        assert_eq!(of(4096, 16384), Strategy::Row);
+        assert_eq!(of(1, 32768), Strategy::Row);
+        assert_eq!(of(1, 32769), Strategy::Shared(5));
+        assert_eq!(of(1, 1 << 24), Strategy::Shared(200));
+        assert_eq!(of(8, 1 << 24), Strategy::Shared(25));
+        assert_eq!(of(199, 100_000), Strategy::Shared(2));
+        assert_eq!(of(200, 100_000), Strategy::Row);
+        assert_eq!(of(200, 1 << 20), Strategy::Shared(1));
+        assert_eq!(of(1600, 1 << 20), Strategy::Row);
     }
 
     #[test]

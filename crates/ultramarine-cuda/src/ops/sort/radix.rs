@@ -1,9 +1,9 @@
 //! Rows that are sorted by many blocks each, a digit at a time: `kernels/radix.cuh`.
 
-use super::{ROOMS, Rows, TEXTS, blocks, result};
+use super::{HEADERS, Rows, blocks, result};
 use crate::context::failure::cuda;
 use crate::launch::{BLOCK, Dtype, Grid, Job, launch};
-use crate::program::{Lazy, Source};
+use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
 
 /// Elements that a block counts.
@@ -13,13 +13,12 @@ const CONTROL: u64 = 256;
 /// Values of a digit.
 const DIGITS: u64 = 256;
 
-/// The kernels, by the width of counts (32 and 64 bits) and then by room.
+/// A radix sort of rows.
 pub struct Radix {
     dtype: Dtype,
     indexed: bool,
-    count: [[Lazy; 2]; 2],
-    places: [Lazy; 2],
-    pass: [[Lazy; 2]; 2],
+    /// By template, whether counts have 64 bits, and rank.
+    kernels: Kernels<(&'static str, bool, usize)>,
 }
 
 /// Where things are in the workspace: offsets in bytes.
@@ -40,49 +39,38 @@ pub struct Layout {
 impl Radix {
     /// Nothing is compiled yet.
     pub fn new(dtype: Dtype, indexed: bool) -> Self {
-        let d = dtype.tag();
-        let result = result(dtype, indexed);
-        let kernel = |name: String, parameters: String, body: String| {
-            let head = "extern \"C\" __global__ void __launch_bounds__(256) kernel";
-            Lazy::new(Source::new(name, TEXTS, format!("{head}({parameters}) {{ {body} }}\n")))
-        };
-        let count = |c, room| {
-            kernel(
-                format!("radix count {d} {c} {room}"),
-                format!(
-                    "const {d}::T *in, const Line line, const Parts p, const Walk<2, {room}> w"
+        Self { dtype, indexed, kernels: Kernels::default() }
+    }
+
+    fn kernel(
+        &self,
+        job: &Job<'_>,
+        key @ (template, wide, rank): (&'static str, bool, usize),
+    ) -> Result<Kernel> {
+        self.kernels.get(&job.device.programs, key, || {
+            let (d, indexed) = (self.dtype.tag(), self.indexed);
+            let (c, items) = (if wide { "u64" } else { "u32" }, items(self.dtype));
+            let result = result(self.dtype, indexed);
+            let (arguments, parameters) = match template {
+                "radix_count" => (
+                    format!("{d}, {c}, {rank}"),
+                    format!(
+                        "const {d}::T *in, const Line line, const Parts p, const Walk<2, {rank}> w"
+                    ),
                 ),
-                format!("radix_count<{d}, {c}, {room}>(in, line, p, w);"),
-            )
-        };
-        let places = |c| {
-            kernel(
-                format!("radix places {c}"),
-                "i64 length, int passes, const Parts p".to_owned(),
-                format!("radix_places<{c}>(length, passes, p);"),
-            )
-        };
-        let items = items(dtype);
-        let pass = |c, room| {
-            kernel(
-                format!("radix pass {d} {c} {indexed} {room}"),
-                format!(
-                    "const {d}::T *in, {result} *out, const Line line, const Parts p, int pass, \
-                     const Walk<2, {room}> w"
+                "radix_places" => {
+                    (c.to_owned(), "i64 length, int passes, const Parts p".to_owned())
+                }
+                _ => (
+                    format!("{d}, {c}, {indexed}, {items}, {rank}"),
+                    format!(
+                        "const {d}::T *in, {result} *out, const Line line, const Parts p, int pass, \
+                         const Walk<2, {rank}> w"
+                    ),
                 ),
-                format!(
-                    "radix_pass<{d}, {c}, {indexed}, {items}, {room}>(in, out, line, p, pass, w);"
-                ),
-            )
-        };
-        let widths = ["u32", "u64"];
-        Self {
-            dtype,
-            indexed,
-            count: widths.map(|c| ROOMS.map(|room| count(c, room))),
-            places: widths.map(places),
-            pass: widths.map(|c| ROOMS.map(|room| pass(c, room))),
-        }
+            };
+            Source::instance(HEADERS, template, arguments, parameters).bounded(256)
+        })
     }
 
     /// The workspace for rows.
@@ -104,16 +92,16 @@ impl Radix {
         let driver = job.device.driver;
         // SAFETY: the workspace is at least as long.
         unsafe { cuda!(driver.set_32(base, 0, words, job.queue())) }?;
-        let (wide, (room, walk)) = (usize::from(l.wide), rows.walk());
+        let (wide, (rank, walk)) = (l.wide, rows.walk());
         let (line, passes) = (rows.line(), self.dtype.bytes() as i32);
 
-        let kernel = self.count[wide][room].get(&job.device.programs)?;
+        let kernel = self.kernel(job, ("radix_count", wide, rank))?;
         let grid = Grid::line(blocks(count * rows.length.div_ceil(SECTION)), BLOCK);
         launch!(job, &kernel, grid; from, line[..], parts[..], walk[..])?;
-        let kernel = self.places[wide].get(&job.device.programs)?;
+        let kernel = self.kernel(job, ("radix_places", wide, 1))?;
         let (length, grid) = (rows.length, Grid::line(blocks(count * passes as u64), BLOCK));
         launch!(job, &kernel, grid; length, passes, parts[..])?;
-        let kernel = self.pass[wide][room].get(&job.device.programs)?;
+        let kernel = self.kernel(job, ("radix_pass", wide, rank))?;
         let grid = Grid::exactly(count * l.tiles, BLOCK)?;
         for pass in 0..passes {
             launch!(job, &kernel, grid; from, to, line[..], parts[..], pass, walk[..])?;

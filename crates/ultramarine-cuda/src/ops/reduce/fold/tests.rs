@@ -33,16 +33,16 @@ fn what_is_next_in_memory_decides() {
     assert_eq!(kinds(&[64, 4096, 64], 0b010), (Kind::Columns, 4, true));
     assert_eq!(kinds(&[64, 128, 4096], 0b101), (Kind::Rows(256), 4, true));
     // A transposed matrix is the other way round.
-    let turned = fold(&[4096, 16384], &[1, 4096], 0b01);
-    assert_eq!((turned.variant.kind, turned.variant.vector), (Kind::Rows(256), 4));
+    let transpose = fold(&[4096, 16384], &[1, 4096], 0b01);
+    assert_eq!((transpose.variant.kind, transpose.variant.vector), (Kind::Rows(256), 4));
 }
 
 #[test]
 fn joined_axes_take_the_smallest_room() {
-    assert_eq!(row_major(&[4, 5, 6], 0b111).variant.rooms, (4, 1));
-    assert_eq!(row_major(&[4, 5, 6], 0b101).variant.rooms, (4, 2));
-    assert_eq!(row_major(&[3, 2, 3, 2, 3, 2], 0b010101).variant.rooms, (4, 4));
-    assert_eq!(row_major(&[2; 10], 0b0101010101).variant.rooms, (32, 32));
+    assert_eq!(row_major(&[4, 5, 6], 0b111).variant.ranks, (4, 1));
+    assert_eq!(row_major(&[4, 5, 6], 0b101).variant.ranks, (4, 2));
+    assert_eq!(row_major(&[3, 2, 3, 2, 3, 2], 0b010101).variant.ranks, (4, 4));
+    assert_eq!(row_major(&[2; 10], 0b0101010101).variant.ranks, (32, 32));
     assert_eq!(row_major(&[3, 4], 0).count, 1);
 }
 

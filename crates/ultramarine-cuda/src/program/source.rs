@@ -1,0 +1,138 @@
+//! Sources of kernels, and the rule by which entries are named.
+//!
+//! A kernel is a function template of `kernels/`, such as `softmax_apply`, for some template
+//! arguments. Its `extern "C"` entry has the template's name with `_kernel` behind it
+//! (`softmax_apply_kernel`): profilers show it, and a search for the template's name, which is
+//! never put together from pieces, finds the template and the plan that launches it. [`Source`]
+//! writes every entry.
+
+use std::fmt::Write;
+
+/// The headers of one kernel, and its entry.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Headers of `kernels/`.
+    headers: &'static [&'static str],
+    /// The template that the entry calls.
+    template: &'static str,
+    /// The template's arguments, and what else tells the kernel from others of the template.
+    arguments: String,
+    /// Definitions between the headers and the entry.
+    definitions: String,
+    /// Arguments of `__launch_bounds__`, if not empty.
+    bounds: String,
+    parameters: String,
+    body: String,
+}
+
+impl Source {
+    /// A kernel that hands its parameters, by their names, to `template<arguments>`.
+    pub fn instance(
+        headers: &'static [&'static str],
+        template: &'static str,
+        arguments: impl Into<String>,
+        parameters: impl Into<String>,
+    ) -> Self {
+        let (arguments, parameters) = (arguments.into(), parameters.into());
+        let list = match arguments.is_empty() {
+            true => String::new(),
+            false => format!("<{arguments}>"),
+        };
+        let body = format!("{template}{list}({});", names(&parameters));
+        Self::with_body(headers, template, arguments, parameters, body)
+    }
+
+    /// A kernel whose body calls `template` in a way of its own. `arguments` tell it from others.
+    pub fn with_body(
+        headers: &'static [&'static str],
+        template: &'static str,
+        arguments: impl Into<String>,
+        parameters: impl Into<String>,
+        body: impl Into<String>,
+    ) -> Self {
+        let (arguments, parameters, body) = (arguments.into(), parameters.into(), body.into());
+        let (definitions, bounds) = Default::default();
+        Self { headers, template, arguments, definitions, bounds, parameters, body }
+    }
+
+    /// With `__launch_bounds__`: threads of a block and, behind a comma, blocks at once.
+    pub fn bounded(self, bounds: impl ToString) -> Self {
+        Self { bounds: bounds.to_string(), ..self }
+    }
+
+    /// With definitions between the headers and the entry.
+    pub fn define(self, definitions: String) -> Self {
+        Self { definitions, ..self }
+    }
+
+    /// The name that tells it from all others: equal names are equal texts.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.template, self.arguments)
+    }
+
+    /// The name of the `extern "C"` function.
+    pub fn entry(&self) -> String {
+        format!("{}_kernel", self.template)
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> String {
+        let mut text = self.headers.concat();
+        text.push_str(&self.definitions);
+        let bounds = match self.bounds.is_empty() {
+            true => String::new(),
+            false => format!("__launch_bounds__({}) ", self.bounds),
+        };
+        let (entry, parameters, body) = (self.entry(), &self.parameters, &self.body);
+        let _ = writeln!(
+            text,
+            "extern \"C\" __global__ void {bounds}{entry}({parameters}) {{ {body} }}"
+        );
+        text
+    }
+}
+
+/// The names of a list of parameters.
+fn names(parameters: &str) -> String {
+    let name = |p: &str| p.rsplit([' ', '*']).next().unwrap_or("").to_owned();
+    // A comma inside of a type such as `Walk<2, 1>` is before a part that holds its end.
+    let mut depth = 0_i32;
+    let mut parts = vec![String::new()];
+    for c in parameters.chars() {
+        depth += i32::from(c == '<') - i32::from(c == '>');
+        match c {
+            ',' if depth == 0 => parts.push(String::new()),
+            c => parts.last_mut().into_iter().for_each(|part| part.push(c)),
+        }
+    }
+    parts.iter().map(|part| name(part.trim())).collect::<Vec<_>>().join(", ")
+}
+
+/// The type of indices in kernels.
+pub const fn index(wide: bool) -> &'static str {
+    if wide { "i64" } else { "i32" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_passes_its_parameters_on() {
+        let parameters = "const F32::T *in, F32::A *totals, const Line line, const Walk<2, 32> w";
+        let source = Source::instance(&["// header\n"], "sum_rows", "F32, 32", parameters);
+        assert_eq!(
+            source.bounded(256).text(),
+            format!(
+                "// header\nextern \"C\" __global__ void __launch_bounds__(256) sum_rows_kernel({parameters}) \
+                 {{ sum_rows<F32, 32>(in, totals, line, w); }}\n"
+            )
+        );
+        let plain = Source::instance(&[], "fill_pairs", "", "u64 *out, i64 n");
+        assert!(plain.text().ends_with("{ fill_pairs(out, n); }\n"));
+        assert_eq!(
+            (plain.entry().as_str(), plain.name().trim()),
+            ("fill_pairs_kernel", "fill_pairs")
+        );
+    }
+}
