@@ -1,4 +1,4 @@
-//! Whether there is a GPU, told without starting the driver: `cuInit` costs a tenth of a second
+//! Discovery of GPUs without starting the driver: `cuInit` costs a tenth of a second
 //! and a context as much again, which nobody pays who only asks.
 
 use crate::sys::driver::{self, Driver, version_text};
@@ -9,7 +9,7 @@ use ultramarine_abi::{DeviceIdentity, identity, inline_text};
 /// The score of a machine with a GPU.
 const SCORE: u32 = 100;
 
-/// What the operating system says of one GPU.
+/// One GPU as the operating system shows it.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     name: String,
@@ -105,7 +105,7 @@ fn seen() -> Result<Vec<Seen>, String> {
     Ok((0..nodes).map(|_| Seen::default()).collect())
 }
 
-/// What `/proc/driver/nvidia/gpus` says: a directory for each GPU, named by its PCI address.
+/// The GPUs in `/proc/driver/nvidia/gpus`: a directory for each, named by its PCI address.
 fn of_proc(directory: &Path) -> Vec<Seen> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut names: Vec<_> = entries.flatten().map(|e| e.path()).collect();

@@ -1,4 +1,4 @@
-//! What the driver's codes become.
+//! Errors of the driver.
 //!
 //! A fault of a kernel is told by whatever call comes next, and by all after it: the context is
 //! lost. The first such code that any call gives is noted with the context ([`crate::context`]),
@@ -10,7 +10,7 @@ use core::ffi::{CStr, c_char};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// What a text function of the driver says of a code.
+/// The driver's words for a code, by one of its two functions.
 fn say(function: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, of: Code) -> String {
     let mut text = std::ptr::null();
     // SAFETY: the place is valid; the driver gives NULL or a static text.
@@ -23,7 +23,7 @@ fn say(function: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, of: Cod
     }
 }
 
-/// Whether a code says that the context can never be used again.
+/// True for codes after which the context can never be used again.
 pub fn is_sticky(result: Code) -> bool {
     code::STICKY.contains(&result)
 }

@@ -23,7 +23,7 @@ const DISABLE_TIMING: u32 = 2;
 /// Events of the driver that are kept for reuse at most.
 const SPARE_EVENTS: usize = 4096;
 
-/// Whether this is a forked child of the process that initialised the driver.
+/// True in a forked child of the process that initialised the driver.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Has a fork noted, which the driver does not survive.
@@ -49,7 +49,7 @@ fn watch_forks() {
     }
 }
 
-/// Whether this is a forked child of the process that initialised the driver.
+/// True in a forked child of the process that initialised the driver.
 #[inline]
 pub fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
@@ -72,7 +72,7 @@ struct ContextState {
     handle: usize,
     /// Why it is lost.
     lost: OnceLock<String>,
-    /// What was submitted to its streams.
+    /// Submission logs of its streams.
     logs: Mutex<Vec<Weak<SubmissionLog>>>,
 }
 
@@ -128,7 +128,7 @@ pub fn lose_current(driver: &'static Driver, what: &str) -> Failure {
     }
 }
 
-/// Whether every command is waited for (`ULTRAMARINE_CUDA_BLOCKING=1`), so that an error names
+/// True if every command is waited for (`ULTRAMARINE_CUDA_BLOCKING=1`), so that an error names
 /// the one that failed.
 pub fn blocking() -> bool {
     static BLOCKING: OnceLock<bool> = OnceLock::new();

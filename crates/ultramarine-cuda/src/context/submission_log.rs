@@ -1,4 +1,5 @@
-//! What was submitted to streams lately, to be named when a fault is told by a later call.
+//! The submission log: operations that streams were given lately. A later call reports a fault, and the
+//! log attributes it.
 
 use crate::context::lock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What was found on this machine, for people.
+//! `ultramarine.about/1`: the libraries that were found on this machine, for people.
 
 use crate::sys::driver;
 use crate::sys::find::{self, Kind};

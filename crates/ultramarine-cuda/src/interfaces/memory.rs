@@ -37,7 +37,7 @@ pub fn table() -> &'static MemoryInterface {
     })
 }
 
-/// Whether an attribute of a device is there.
+/// True if a device has an attribute.
 fn says(ordinal: c_int, which: c_int) -> bool {
     let mut value = 0;
     // SAFETY: the place is valid.
@@ -46,7 +46,7 @@ fn says(ordinal: c_int, which: c_int) -> bool {
     })
 }
 
-/// Whether a device computes in all of the host's memory, which is its own.
+/// True if a device computes in all of the host's memory, which is its own.
 fn shares_host_memory(ordinal: c_int) -> bool {
     says(ordinal, attribute::INTEGRATED) && says(ordinal, attribute::PAGEABLE_MEMORY_ACCESS)
 }
@@ -70,7 +70,7 @@ mod pointer {
 /// `CU_MEMORYTYPE_HOST`.
 const HOST_MEMORY: c_uint = 1;
 
-/// What CUDA says of an address: `None` if it is no memory of CUDA's.
+/// An attribute of an address: `None` if it is no memory of CUDA's.
 fn ask<T: Default>(device: &Device, address: u64, which: c_int) -> Option<T> {
     let mut value = T::default();
     // SAFETY: the place has the size that the attribute has.
@@ -80,7 +80,7 @@ fn ask<T: Default>(device: &Device, address: u64, which: c_int) -> Option<T> {
     (result == code::SUCCESS).then_some(value)
 }
 
-/// Where the device sees memory that somebody else allocated. The context is current.
+/// The device's address of foreign memory. The context is current.
 fn seen(device: &Device, address: u64, kind: u32) -> Result<u64> {
     let ours = device.properties.ordinal;
     let Some(memory) = ask::<c_uint>(device, address, pointer::MEMORY_TYPE) else {

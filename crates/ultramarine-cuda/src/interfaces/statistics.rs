@@ -1,7 +1,7 @@
 //! Counts of memory, and its limits.
 //!
-//! What buffers take is firm below the memory limit, and what is kept for reuse gives way to it.
-//! What may be pinned is what copies go by (see [`crate::staging`]).
+//! The memory limit is firm for buffers; memory kept for reuse gives way to it.
+//! The limit of pinned memory is that of [`crate::streams::Staging`].
 
 use crate::launch::Device;
 use core::ffi::c_void;

@@ -15,7 +15,7 @@ pub struct Device {
     pub host: Host,
     /// The driver's functions.
     pub driver: &'static Driver,
-    /// What the driver says of it.
+    /// The properties that the driver reports.
     pub properties: DeviceProperties,
     /// Kernels.
     pub programs: Programs,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ultramarine_abi::helper::{CommandRef, Failure, Plain, Request, Result};
 use ultramarine_abi::{MAX_NDIM, TensorDesc, layout, schema};
 
-/// What `prepare` knows of a tensor.
+/// A tensor as `prepare` knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desc {
     /// Element type.
@@ -73,7 +73,7 @@ impl<'a> OpRequest<'a> {
         found.ok_or_else(|| Failure::invalid(format!("a request without output {i}")))
     }
 
-    /// That there are so many inputs, each of the rank of output 0.
+    /// Checks the number of inputs, and that each has output 0's rank.
     pub fn elementwise(&self, inputs: usize) -> Result<()> {
         let rank = self.output(0)?.ndim;
         match self.inputs.len() == inputs && self.inputs.iter().all(|d| d.ndim == rank) {
@@ -87,7 +87,7 @@ impl<'a> OpRequest<'a> {
     }
 }
 
-/// What a plan does.
+/// The work of a plan.
 pub trait Work: Send + Sync {
     /// Bytes of workspace for a command.
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
@@ -111,7 +111,7 @@ impl Plan {
         Self { name: name.into(), work }
     }
 
-    /// What people know it by.
+    /// The name in errors and profiles.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }

@@ -39,7 +39,7 @@ impl<'a> View<'a> {
         self.shape.iter().map(|n| *n as u64).product()
     }
 
-    /// Whether there are none; the host sends no such tensors.
+    /// True for no elements; the host sends no such tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -66,7 +66,7 @@ impl<'a> View<'a> {
         self.shape.iter().zip(self.strides).all(|(n, stride)| *n == 1 || *stride == 0)
     }
 
-    /// Whether the first element lies at a multiple of so many bytes.
+    /// True if the first element lies at a multiple of `bytes`.
     pub fn is_aligned(&self, bytes: u64) -> bool {
         self.address.is_multiple_of(bytes)
     }

@@ -49,12 +49,12 @@ impl<const K: usize> Axes<K> {
         self.size[..self.count].iter().map(|n| *n as u64).product()
     }
 
-    /// Whether there are none.
+    /// True for no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether tensor `k` is row-major without gaps over these axes.
+    /// True if tensor `k` is row-major without gaps over these axes.
     pub fn is_contiguous(&self, k: usize) -> bool {
         match self.count {
             0 => true,
@@ -63,12 +63,12 @@ impl<const K: usize> Axes<K> {
         }
     }
 
-    /// Whether tensor `k` has one element for all places.
+    /// True if tensor `k` has one element for all places.
     pub fn is_scalar(&self, k: usize) -> bool {
         self.stride[k][..self.count].iter().all(|s| *s == 0)
     }
 
-    /// Whether 32-bit signed arithmetic reaches every element of every tensor, and counts
+    /// True if 32-bit signed arithmetic reaches every element of every tensor, and counts
     /// them all, with room for a grid's stride.
     pub fn is_small(&self) -> bool {
         const MOST: i64 = 1 << 30;
@@ -112,7 +112,7 @@ pub fn rank_for(axes: usize) -> usize {
     RANKS.into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
 }
 
-/// Which of the kernels that differ in the number of axes and in the width of indices.
+/// A variant of a kernel: the number of axes and the width of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankVariant {
     /// Axes that the kernel holds.

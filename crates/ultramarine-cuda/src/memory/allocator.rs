@@ -26,7 +26,7 @@ pub const UNLIMITED: u64 = u64::MAX;
 pub struct Allocator {
     context: Arc<Context>,
     device: String,
-    /// Whether buffers are cut from blocks.
+    /// Cuts buffers from blocks.
     caching: bool,
     state: Mutex<State>,
 }

@@ -12,7 +12,7 @@ pub struct Buffer {
     home: Home,
 }
 
-/// Whom the memory goes back to.
+/// The owner that the memory goes back to.
 enum Home {
     /// The allocator, which cut it from a block; in the order of a stream, if not 0.
     Pool { allocator: Arc<Allocator>, piece: PieceId, order: StreamId },
@@ -63,7 +63,7 @@ impl Buffer {
         }
     }
 
-    /// Whether the memory can be given back while the last stream that uses it still does.
+    /// True if the memory can be given back while the last stream that uses it still does.
     pub fn goes_in_order(&self) -> bool {
         matches!(self.home, Home::Pool { .. })
     }

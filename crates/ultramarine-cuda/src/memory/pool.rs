@@ -26,7 +26,7 @@ pub const LARGE_GRAIN: u64 = 2 << 20;
 
 /// A stream; 0: none.
 pub type StreamId = u32;
-/// What the pool knows a piece in use by.
+/// The pool's number of a piece in use.
 pub type PieceId = u32;
 
 const NONE: u32 = u32::MAX;
@@ -193,7 +193,7 @@ impl Pool {
         Some((id, address))
     }
 
-    /// Whether [`Pool::take`] would find a piece.
+    /// True if [`Pool::take`] would find a piece.
     pub fn has_room(&self, bytes: u64, stream: StreamId) -> bool {
         let set = &self.free[usize::from(bytes <= SMALL)];
         let any = |owner| {
@@ -278,7 +278,7 @@ impl Pool {
         }
     }
 
-    /// Whether pieces are free in the order of a stream only.
+    /// True if pieces are free in the order of a stream only.
     pub fn has_stamped(&self) -> bool {
         self.stamped.values().any(|own| !own.is_empty())
     }

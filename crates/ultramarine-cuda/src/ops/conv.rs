@@ -21,7 +21,7 @@ const HEADERS: &[&str] = &[
 const TILE: u64 = 64;
 /// Outputs of a group up to which each element has a thread of its own: tiles would be empty.
 const FEW_OUTPUTS: i64 = 8;
-/// What 32-bit arithmetic reaches, with room for a tile and for a grid's stride.
+/// The reach of 32-bit arithmetic, with room for a tile and for a grid's stride.
 const SMALL: i64 = 1 << 30;
 
 /// Bytes of the unfolded input at a time.
@@ -241,7 +241,7 @@ impl Convolve {
         Ok(Some(Unfolded { share, steps, bytes: bytes.next_multiple_of(256) }))
     }
 
-    /// Whether the library did it.
+    /// True if the library did it.
     fn by_library(&self, job: &Job<'_>, sizes: &Sizes) -> Result<bool> {
         let Some(library) = &self.library else { return Ok(false) };
         let Some(plan) = self.unfolded(job, sizes)? else { return Ok(false) };

@@ -32,7 +32,7 @@ pub mod headers {
     pub const WALK: &str = include_str!("../../kernels/walk.cuh");
 }
 
-/// Whether float32 products may use a shorter mantissa.
+/// True if float32 products may use a shorter mantissa.
 pub fn matmul_shortens() -> bool {
     matmul::shortens()
 }
@@ -46,7 +46,7 @@ pub fn plan(device: &Device, request: &Request<'_>) -> Result<Plan> {
     Ok(Plan::new(format!("{op} of {dtype}"), work))
 }
 
-/// What a plan of an op does.
+/// The work of an op's plan.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     match request.op {
         op::COPY => copy::prepare_copy(request),

@@ -74,7 +74,7 @@ fn words_of(each: u64, dtype: Dtype) -> u64 {
     (each * dtype.bytes()).div_ceil(4)
 }
 
-/// Whether the output's memory is that of the keys' words one behind another.
+/// True if the output's memory is that of the keys' words one behind another.
 fn is_whole(output: &View<'_>, each: u64) -> bool {
     let whole = (each * output.dtype.bytes()).is_multiple_of(4);
     whole && output.is_contiguous() && output.is_aligned(4)

@@ -40,7 +40,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// What a thread does.
+    /// The loop of a thread.
     fn work(&self) {
         loop {
             let job = {

@@ -9,7 +9,7 @@ use ultramarine_abi::helper::{Failure, Result};
 /// A text to compile, with all that the result depends on.
 #[derive(Clone, Debug)]
 pub struct TranslationUnit {
-    /// What the compiler calls it in its messages.
+    /// Its name in the compiler's messages.
     pub name: String,
     /// CUDA C.
     pub text: String,
@@ -142,7 +142,7 @@ impl Program {
         Ok(image)
     }
 
-    /// What the compiler said.
+    /// The compiler's log.
     fn log(&self) -> String {
         let (nvrtc, mut size) = (self.nvrtc, 0);
         // SAFETY: the place is valid.

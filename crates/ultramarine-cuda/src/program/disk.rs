@@ -27,7 +27,7 @@ const LEFT: Duration = Duration::from_secs(60 * 60);
 const ENDING: &str = "cubin";
 const UNFINISHED: &str = "part";
 
-/// What is kept of a kernel.
+/// A kernel that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The device's code, or code that the driver compiles.
@@ -47,7 +47,7 @@ pub struct Disk {
     next: AtomicU64,
 }
 
-/// Where the user's compiled code is, or `None` where none is kept.
+/// The directory of the user's compiled code, or `None` where none is kept.
 pub fn place() -> Option<PathBuf> {
     if std::env::var_os("ULTRAMARINE_CUDA_CACHE").is_some_and(|v| v == "0") {
         return None;
@@ -93,7 +93,7 @@ impl Disk {
         self.directory.join(format!("{a:016x}{b:016x}.{ENDING}"))
     }
 
-    /// What is kept under a key.
+    /// The entry that is kept under a key.
     pub fn get(&self, key: &[u8]) -> Option<Entry> {
         let file = File::open(self.path(key)).ok()?;
         let facts = file.metadata().ok()?;
@@ -182,7 +182,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Whether a file or directory is the user's, and nobody else may write to it.
+/// True if a file or directory is the user's, and nobody else may write to it.
 #[cfg(unix)]
 fn owned(facts: &fs::Metadata) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
@@ -224,7 +224,7 @@ fn encode(key: &[u8], entry: &Entry) -> Vec<u8> {
     bytes
 }
 
-/// What a file holds, if it is whole and of that key.
+/// The entry of a file, if it is whole and of that key.
 fn decode(bytes: &[u8], key: &[u8]) -> Option<Entry> {
     let (header, rest) = bytes.split_at_checked(HEADER)?;
     let (magic, words) = header.split_at(MAGIC.len());

@@ -40,7 +40,7 @@ impl<K: Copy + PartialEq> Kernels<K> {
         Ok(kernel)
     }
 
-    /// Whether the kernel of a key is in memory or on disk; else it is compiled meanwhile. `name`
+    /// True if the kernel of a key is in memory or on disk; else it is compiled meanwhile. `name`
     /// is that of the source. The device's context is current.
     pub fn ready(
         &self,

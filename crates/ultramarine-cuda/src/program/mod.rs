@@ -51,7 +51,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// What `make` gives, of whom there is one at a time. What failed for lack of memory is tried
+    /// The result of `make`, of which one runs at a time. A failure for lack of memory is tried
     /// again the next time.
     fn get(&self, make: impl FnOnce() -> Result<Kernel>) -> Result<Kernel> {
         let _one = lock(&self.making);
@@ -69,7 +69,7 @@ impl Slot {
 
 type Compiled = Arc<OnceLock<Result<Entry>>>;
 
-/// Where kernels came from, of all devices.
+/// Counts of kernels by their origin, of all devices.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Compiled by NVRTC, and the time that took.
@@ -135,7 +135,7 @@ fn compiled(host: &Host, text: &TranslationUnit, key: &[u8]) -> Result<Entry> {
     Ok(entry)
 }
 
-/// The kernels of a device.
+/// The kernels of a device: the one cache of loaded code, by the names of sources.
 pub struct Programs {
     host: Host,
     context: Arc<Context>,
@@ -143,7 +143,7 @@ pub struct Programs {
     architecture: (u32, u32),
     target: OnceLock<Result<String>>,
     kernels: Mutex<HashMap<String, Arc<Slot>>>,
-    /// What is compiled in the background, or was and is not loaded yet.
+    /// Kernels that are compiled in the background, or were and are not loaded yet.
     awaited: Mutex<HashMap<String, Compiled>>,
 }
 

@@ -49,7 +49,7 @@ impl Stream {
         self.handle
     }
 
-    /// What the allocator knows it by.
+    /// The allocator's number of it.
     pub fn id(&self) -> StreamId {
         self.id
     }

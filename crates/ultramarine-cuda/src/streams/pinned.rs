@@ -47,7 +47,7 @@ const PORTABLE: u32 = 1;
 /// Pinned memory that one copy has for itself.
 pub struct Piece {
     memory: *mut u8,
-    /// Which of [`SIZES`].
+    /// Index in [`SIZES`].
     size: usize,
     /// Behind its last use.
     event: EventHandle,
@@ -59,13 +59,13 @@ pub struct Piece {
 unsafe impl Send for Piece {}
 
 impl Piece {
-    /// Where it begins.
+    /// Address of its first byte.
     pub fn memory(&self) -> *mut u8 {
         self.memory
     }
 }
 
-/// What the driver gave at once.
+/// Memory that the driver gave at once.
 struct Chunk {
     memory: *mut c_void,
     /// Pieces that were made of it so far.

@@ -23,7 +23,7 @@ const LARGE: usize = 512 << 10;
 const SMALLEST: usize = 256 << 10;
 /// Parts of a download that are under way.
 const TURNS: usize = 2;
-/// What a thread copies at a time.
+/// Bytes that a thread copies at a time.
 const SHARE: usize = 256 << 10;
 
 /// The copies of a device.

@@ -1,4 +1,4 @@
-//! What users give to the compiler: texts, options, and the headers that they include.
+//! Input of users' kernels: sources, options, and the headers that they include.
 
 use crate::sys::{find, nvrtc};
 use core::ffi::{CStr, c_char};
@@ -8,7 +8,7 @@ use ultramarine_abi::interface::kernel::KernelSource;
 
 /// The language, as users name it.
 const LANGUAGE: &str = "cuda-c";
-/// What stands for CUDA's headers where they are not installed.
+/// Replaces CUDA's headers where they are not installed.
 const HALVES: &str = include_str!("../../../kernels/halves.cuh");
 
 /// Options of a compiler as a shell parts them: at spaces, but for what is in quotes.
@@ -29,7 +29,7 @@ fn parted(options: &str) -> Vec<String> {
     all
 }
 
-/// Where NVIDIA's headers are that fit the compiler.
+/// Directories of NVIDIA's headers that fit the compiler.
 fn headers() -> Result<Vec<PathBuf>> {
     let (nvrtc, mut major, mut minor) = (nvrtc::nvrtc()?, 0, 0);
     // SAFETY: the places are valid.
@@ -49,7 +49,7 @@ fn options(users: &[String], headers: &[PathBuf]) -> Vec<String> {
     all
 }
 
-/// What a source says.
+/// A decoded source.
 pub(super) struct Given {
     pub text: String,
     pub entry: String,

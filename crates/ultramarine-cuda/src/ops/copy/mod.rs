@@ -9,7 +9,7 @@ use crate::ops::elementwise;
 use transpose::Transpose;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// What a copy does.
+/// A copy, by the driver, by tiles or by a map.
 struct Copy {
     same: bool,
     map: Map<2>,

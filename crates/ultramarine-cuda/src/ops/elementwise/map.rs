@@ -10,7 +10,7 @@ use ultramarine_abi::helper::Result;
 /// Most bytes that a thread moves at once.
 const WIDEST: u64 = 16;
 
-/// What a map is made of. Tensors are the inputs, then the output.
+/// The parts of a map. Tensors are the inputs, then the output.
 pub struct Spec<const K: usize> {
     /// Tells it from all others.
     pub name: String,

@@ -11,7 +11,7 @@ use rule::{Rule, Weight};
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs};
 
-/// What the functions of all codes need: `un_NAME` and `bi_NAME` come last.
+/// Headers of the functions of all codes. A code called NAME in the schema is `un_NAME` or `bi_NAME`.
 pub const FUNCTIONS: &[&str] = &[headers::NUMBER, REAL, INTEGER, COMPLEX, CODES];
 
 const REAL: &str = include_str!("../../../kernels/elementwise/real.cuh");

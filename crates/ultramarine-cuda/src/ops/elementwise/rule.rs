@@ -1,9 +1,9 @@
-//! What the contract says of the unary and binary codes, as kernels need it.
+//! Rules of the unary and binary codes: results, and weights for kernels.
 
 use crate::launch::Dtype;
 use ultramarine_abi::schema::{self, OpId, Output, op};
 
-/// What a function gives.
+/// The kind of a function's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// A value of the operands' dtype, which the caller rounds.
@@ -25,12 +25,12 @@ impl Rule {
     }
 }
 
-/// What a unary code gives for a dtype. `None`: it is not defined for it.
+/// The result of a unary code for a dtype. `None`: it is not defined for it.
 pub fn unary_rule(dtype: Dtype, code: u32) -> Option<Rule> {
     rule(op::UNARY, dtype, code)
 }
 
-/// What a binary code gives for a dtype. `None`: it is not defined for it.
+/// The result of a binary code for a dtype. `None`: it is not defined for it.
 pub fn binary_rule(dtype: Dtype, code: u32) -> Option<Rule> {
     rule(op::BINARY, dtype, code)
 }

@@ -107,7 +107,7 @@ impl Epilogue {
         }
     }
 
-    /// Where the value begins in the workspace.
+    /// Offset of the value in the workspace.
     fn value_at(&self, plain: &Fold) -> u64 {
         plain.workspace(self.accumulator).next_multiple_of(256)
     }

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
-/// Whether and how programs are taken, by `ULTRAMARINE_CUDA_FUSE`.
+/// The handling of programs, by `ULTRAMARINE_CUDA_FUSE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// `0`: not at all.
@@ -41,7 +41,7 @@ fn mode() -> Mode {
     })
 }
 
-/// Whether programs are taken at all.
+/// True unless `ULTRAMARINE_CUDA_FUSE=0`.
 pub fn enabled() -> bool {
     mode() != Mode::Off
 }
@@ -108,7 +108,7 @@ impl Fused {
         if self.pack > 1 { vec![walk(true), walk(false)] } else { vec![walk(false)] }
     }
 
-    /// That the usual kernels are there. If they have to be compiled, that is begun and the
+    /// Checks that the usual kernels are there. If they have to be compiled, that is begun and the
     /// failure says so.
     fn ready(&self, device: &Device) -> Result<()> {
         if mode() == Mode::Wait {

@@ -14,7 +14,7 @@ pub const OUTPUTS: usize = 8;
 /// Most constants.
 pub const CONSTANTS: usize = 32;
 
-/// What an instruction does with its operands.
+/// An instruction and its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A function of the kernels, by its code.

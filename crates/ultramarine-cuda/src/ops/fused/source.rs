@@ -97,7 +97,7 @@ pub fn function(program: &Program) -> String {
     text
 }
 
-/// What a step stores.
+/// The expression that a step stores.
 fn expression(program: &Program, step: Step, to: &str) -> String {
     let tag = |value: usize| program.dtypes[value].tag();
     match step {
@@ -157,7 +157,7 @@ fn template(variant: Variant) -> &'static str {
     }
 }
 
-/// What tells a variant's source from the others of its template.
+/// The part of a source's name that identifies a variant among those of its template.
 fn arguments(program: &Program, variant: Variant) -> String {
     match variant {
         Variant::Flat => program.name(),

@@ -34,7 +34,7 @@ struct GatherAxis {
     kernels: Kernels<RankVariant>,
 }
 
-/// What tells the kernels of a gather apart.
+/// Identifies a kernel of a gather.
 #[derive(Clone, Copy, PartialEq)]
 struct Variant {
     /// Index arrays that are read where slices are moved.

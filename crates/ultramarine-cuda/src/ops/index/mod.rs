@@ -1,4 +1,4 @@
-//! What gathers and scatters share: index arrays, the places that they point to, and slices that
+//! Indexing: index arrays, the offsets that they point to, and slices that
 //! are moved in words as wide as they lie.
 
 pub mod gather;
@@ -16,7 +16,7 @@ pub const HEADERS: &[&str] =
 /// Most elements, and farthest one, that 32-bit arithmetic is used for.
 pub const MOST: u64 = 1 << 30;
 
-/// Where the slices of a tensor begin.
+/// The index arrays that say where slices of a tensor begin.
 pub struct Picks {
     /// Number of index arrays.
     pub arrays: usize,
@@ -77,7 +77,7 @@ impl Picks {
         each.map(|(size, stride)| if *size == 1 { 0 } else { *stride }).collect()
     }
 
-    /// Whether 32-bit arithmetic reaches every index of the arrays.
+    /// True if 32-bit arithmetic reaches every index of the arrays.
     pub fn is_small(&self, job: &Job<'_>) -> bool {
         job.inputs.iter().skip(1).take(self.arrays).all(|array| reach(array) <= MOST)
     }
@@ -194,7 +194,7 @@ impl OffsetKernels {
     }
 }
 
-/// Whether all index arrays of a request have one dtype, and which.
+/// The dtype of all index arrays of a request, if it is one.
 pub fn one_dtype(request: &OpRequest<'_>, arrays: usize) -> Option<Dtype> {
     let mut all = request.inputs.iter().skip(1).take(arrays).map(|d| d.dtype);
     let first = all.next()?;

@@ -29,7 +29,7 @@ const HEADERS: &[&str] = &[
     include_str!("../../../kernels/index/scatter.cuh"),
 ];
 
-/// What the indices address.
+/// The target of the indices.
 enum Addressed {
     Slices(Picks),
     Axis(usize, Dtype),
@@ -45,7 +45,7 @@ struct Scatter {
     kernels: Kernels<Variant>,
 }
 
-/// What tells the kernels of a scatter apart: the template, the rank, whether indices have 32 bits,
+/// Identifies a kernel of a scatter: the template, the rank, whether indices have 32 bits,
 /// elements of a pack.
 type Variant = (&'static str, usize, bool, i64);
 
@@ -66,7 +66,7 @@ enum Strategy {
 struct Layout {
     strategy: Strategy,
     small: bool,
-    /// Where updates are: the positions of slices, or of all elements.
+    /// The updates: positions of slices, or of all elements.
     positions: Axes<1>,
     /// A slice in updates and output, counted in packs of `pack` elements.
     slice: Axes<2>,
@@ -149,7 +149,7 @@ fn accumulator(dtype: Dtype) -> u64 {
     if dtype.is_half() { 4 } else { dtype.bytes() }
 }
 
-/// Whether the order of updates cannot show in the result, and the device combines them at once.
+/// True if the order of updates cannot show in the result, and the device combines them at once.
 fn is_atomic(code: u32, dtype: Dtype) -> bool {
     let integer = dtype.is_integer() && dtype.bytes() >= 4;
     code != scatter::SET && (dtype == Dtype::Bool || (integer && code != scatter::PROD))

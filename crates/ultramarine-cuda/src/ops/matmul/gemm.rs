@@ -6,7 +6,7 @@ use crate::launch::Axes;
 
 /// Most elements of a batch for one call: grids of the library's kernels are limited.
 pub const MOST_BATCH: i64 = 32768;
-/// What a GPU moves in the time that a call takes to get there: copies that are smaller are
+/// Bytes that a GPU moves in the time that a call takes to get there: copies that are smaller are
 /// better than calls in a loop.
 const BYTES_OF_A_CALL: u64 = 4 << 20;
 /// Calls in a loop, above which our own kernel is better, which does any batch at once.
@@ -26,7 +26,7 @@ pub struct Gemm {
     pub n: i64,
     /// Length of the sums.
     pub k: i64,
-    /// Whether op is the transposition, for A and B.
+    /// Transposition of A and of B.
     pub transpose: [bool; 2],
     /// Elements from a column to the next.
     pub ld: [i64; 3],
@@ -43,7 +43,7 @@ pub struct Gemm {
 /// A copy of an operand, in which `k` lies together.
 #[derive(Clone, Debug)]
 pub struct Pack {
-    /// What is copied, with strides of the operand and of the copy.
+    /// The axes that are copied, with strides of the operand and of the copy.
     pub axes: Axes<2>,
 }
 
@@ -168,7 +168,7 @@ fn column_major([rows, cols]: [i64; 2], [row, col]: [i64; 2]) -> Option<i64> {
     }
 }
 
-/// Whether a matrix is one that is transposed, and the elements between its columns.
+/// Transposition of a matrix, and the elements between its columns.
 fn operand([rows, cols]: [i64; 2], [row, col]: [i64; 2]) -> Option<(bool, i64)> {
     let plain = column_major([rows, cols], [row, col]).map(|ld| (false, ld));
     plain.or_else(|| column_major([cols, rows], [col, row]).map(|ld| (true, ld)))

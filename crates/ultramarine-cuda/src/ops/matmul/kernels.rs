@@ -31,7 +31,7 @@ pub struct Products {
     kernels: Kernels<(Part, usize, bool)>,
 }
 
-/// What a kernel does.
+/// The part of a product that a kernel computes.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     /// A product of matrices.

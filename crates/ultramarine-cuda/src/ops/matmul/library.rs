@@ -109,7 +109,7 @@ struct Descriptor {
 }
 
 impl Descriptor {
-    /// What a function made.
+    /// The descriptor that a function made.
     fn made(
         code: Code,
         handle: Handle,
@@ -139,7 +139,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// What is kept of a call: its descriptors, the algorithm that the library chose, and the
+/// A call that is kept: its descriptors, the algorithm that the library chose, and the
 /// workspace that it wants.
 pub struct Call {
     operation: Descriptor,
@@ -153,7 +153,7 @@ unsafe impl Send for Call {}
 // SAFETY: as above.
 unsafe impl Sync for Call {}
 
-/// What calls with equal descriptors have in common.
+/// The key of calls with equal descriptors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     sizes: [i64; 3],

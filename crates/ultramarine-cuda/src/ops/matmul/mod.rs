@@ -19,13 +19,13 @@ use ultramarine_abi::helper::{Failure, Result};
 /// point. The first that is set counts: ours, then that of MLX.
 const SHORTENS: [&str; 2] = ["ULTRAMARINE_CUDA_TF32", "MLX_ENABLE_TF32"];
 
-/// Whether float32 products may use a shorter mantissa; not unless it is asked for.
+/// True if float32 products may use a shorter mantissa, which has to be asked for.
 pub fn shortens() -> bool {
     static SAID: OnceLock<bool> = OnceLock::new();
     *SAID.get_or_init(|| says_yes(SHORTENS.map(|name| std::env::var(name).ok())))
 }
 
-/// What the first value that is there and not empty says.
+/// The meaning of the first value that is set and not empty.
 fn says_yes(values: [Option<String>; 2]) -> bool {
     let said = values.into_iter().flatten().find(|value| !value.trim().is_empty());
     said.is_some_and(|value| value.trim() != "0")

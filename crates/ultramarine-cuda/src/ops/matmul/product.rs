@@ -107,7 +107,7 @@ impl Product {
         [([self.m, self.k], self.a), ([self.k, self.n], self.b), ([self.m, self.n], self.out)]
     }
 
-    /// Whether 32-bit arithmetic reaches all of each single matrix.
+    /// True if 32-bit arithmetic reaches all of each single matrix.
     pub fn is_small(&self) -> bool {
         let reach = |([rows, cols], [row, col]): ([i64; 2], [i64; 2])| {
             let along = |n: i64, s: i64| (n - 1).saturating_mul(s.saturating_abs());

@@ -1,4 +1,4 @@
-//! What a [`Gemm`] computes, on the CPU, compared with the product that it was made of.
+//! Computes a [`Gemm`] on the CPU and compares it with the product that it was made of.
 
 use super::gemm::{Gemm, MOST_BATCH, alignment, places};
 use super::product::Product;

@@ -19,7 +19,7 @@ const WIDEST: u64 = 16;
 /// Bytes of a tensor that a thread has under way.
 const UNDER_WAY: u64 = 128;
 
-/// What tells the kernels apart: pairs of a place, rows of a thread, whether a place is one pack,
+/// Identifies a kernel: pairs of a place, rows of a thread, whether a place is one pack,
 /// and the walk.
 type Variant = (u64, i64, bool, RankVariant);
 

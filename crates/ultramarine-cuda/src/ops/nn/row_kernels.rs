@@ -1,6 +1,6 @@
 //! Operations along rows, in one of two ways. Rows of one contiguous axis that fit in the registers of
 //! a team of threads take one pass (`kernels/nn/row_kernels.cuh`). All others take a reduction into packed sums
-//! ([`super::reduction`]) and a second pass over the elements.
+//! ([`crate::ops::reduce::fold`]) and a second pass over the elements.
 
 use crate::launch::{Axes, Dtype, Grid, Job, RankVariant, View, launch, row_major};
 use crate::ops::reduce::FoldKernels;
@@ -78,7 +78,7 @@ pub struct RowKernels {
     pub axes: u64,
     /// Bytes of a row's sums.
     pub accumulator: u64,
-    /// The texts of all kernels.
+    /// Headers of all kernels.
     pub headers: &'static [&'static str],
     /// The reduction.
     pub sums: FoldKernels,

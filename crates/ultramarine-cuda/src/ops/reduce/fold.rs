@@ -1,4 +1,4 @@
-//! Which kernel of `kernels/reduce.cuh` reduces what, with which grid, parameters and workspace.
+//! The choice of a kernel of `kernels/reduce.cuh`, its grid, parameters and workspace.
 //!
 //! For REDUCE, ARG_REDUCE and the epilogues of fused programs:
 //!
@@ -20,7 +20,7 @@ pub const HEADER: &str = include_str!("../../../kernels/reduce.cuh");
 /// `FOLD_THREADS` of the kernels.
 const THREADS: u64 = 256;
 
-/// What is reduced.
+/// A reduction to choose a kernel for.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
     /// The iteration shape.
@@ -49,7 +49,7 @@ pub enum Kind {
     Merge(u32),
 }
 
-/// What a kernel is instantiated for.
+/// The template arguments of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The family.
@@ -62,7 +62,7 @@ pub struct Variant {
     pub wide: bool,
     /// Elements that are read at once.
     pub vector: u32,
-    /// Where more than one is read at once: bit `k`, tensor `k` has stride 1 there; else 0.
+    /// Bit `k`: tensor `k` has stride 1 along vectors; 0 where elements are read one by one.
     pub unit: u64,
 }
 
@@ -130,7 +130,7 @@ struct Axis {
     strides: Vec<i64>,
 }
 
-/// What a step along an axis costs: neighbours share a line of the cache.
+/// Cost of a step along an axis: neighbours share a line of the cache.
 fn cost(axis: &Axis, places: &[(u64, u64)]) -> u64 {
     let steps = axis.strides.iter().zip(places);
     let each = |(stride, (_, bytes)): (&i64, &(u64, u64))| match stride.unsigned_abs() {
@@ -347,7 +347,7 @@ impl Fold {
         Self { variant, words, outputs, count, segments, along, blocks, order }
     }
 
-    /// Whether each reduction joins the same values in the same order, so that the bits are the
+    /// True if each reduction joins the same values in the same order, so that the bits are the
     /// same.
     pub fn joins_like(&self, other: &Fold) -> bool {
         let (a, b) = (&self.variant, &other.variant);
@@ -394,7 +394,7 @@ fn put(words: &mut Vec<u64>, axes: &[Axis], rank: usize, none: u64, f: impl Fn(&
     words.extend((0..rank).map(|i| axes.get(i).map_or(none, &f)));
 }
 
-/// Whether 32 bits hold all numbers and offsets, with room for a block's step.
+/// True if 32 bits hold all numbers and offsets, with room for a block's step.
 fn is_small<'a>(outputs: u64, count: u64, axes: impl Iterator<Item = &'a Axis> + Clone) -> bool {
     const MOST: u64 = 1 << 30;
     let tensors = axes.clone().next().map_or(0, |axis| axis.strides.len());

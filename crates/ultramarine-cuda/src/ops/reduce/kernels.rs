@@ -5,7 +5,7 @@ use crate::launch::{Job, launch};
 use crate::program::{Kernel, Kernels, Programs, Source};
 use ultramarine_abi::helper::Result;
 
-/// What makes a kernel's source for a variant.
+/// Writes the source of a variant.
 type Make = dyn Fn(&Variant) -> Source + Send + Sync;
 
 /// The compiled variants of one functor and op.
@@ -40,7 +40,7 @@ impl FoldKernels {
         self.kernels.get(programs, *variant, || self.source(variant))
     }
 
-    /// Whether a reduction has its kernels in memory; those that are not are compiled in the
+    /// True if a reduction has its kernels in memory; those that are not are compiled in the
     /// background, or read from disk. The device's context is current.
     pub fn ready(&self, programs: &Programs, fold: &Fold) -> Result<bool> {
         let mut all = true;

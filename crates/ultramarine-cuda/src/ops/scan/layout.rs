@@ -3,7 +3,7 @@
 use crate::launch::{Axes, BLOCK, Dtype, Job, View};
 use ultramarine_abi::helper::{Failure, Result};
 
-/// Who goes along a row.
+/// The threads that go along a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// A warp, a pack for each lane: the row is no longer.
@@ -15,7 +15,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Whether it is a warp.
+    /// True for a warp.
     pub fn is_warp(self) -> bool {
         self != Self::Block
     }
@@ -30,7 +30,7 @@ pub enum Strategy {
     Rows {
         /// By 16 bytes.
         packed: bool,
-        /// Who.
+        /// The threads of a row.
         group: Group,
     },
 }

@@ -24,7 +24,7 @@ struct Scan {
     kernels: Kernels<(Part, usize)>,
 }
 
-/// What a kernel of a scan does.
+/// The part of a scan that a kernel computes.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     /// The scan, or that of each chunk.
@@ -33,7 +33,7 @@ enum Part {
     RowTotals { packed: bool },
     /// Totals of chunks of lanes.
     LaneTotals,
-    /// What precedes the chunks of a row: an exclusive scan of totals, in place.
+    /// The carries of the chunks of a row: an exclusive scan of totals, in place.
     Carry,
 }
 
@@ -66,7 +66,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     Ok(Box::new(Scan { axis, instance, kernels: Kernels::default() }))
 }
 
-/// What the kernels are instantiated for.
+/// The template arguments that all kernels of a scan share.
 #[derive(Clone, Copy)]
 struct Instance {
     dtype: Dtype,

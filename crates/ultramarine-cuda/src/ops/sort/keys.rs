@@ -64,7 +64,7 @@ impl KeySort {
         Self { n, passes, wide, few, places: [first, second], counts, totals }
     }
 
-    /// Where the sorted keys and their numbers are in the workspace.
+    /// Offsets of the sorted keys and of their numbers in the workspace.
     pub fn sorted(&self) -> [u64; 2] {
         match self.few {
             true => self.places[0],

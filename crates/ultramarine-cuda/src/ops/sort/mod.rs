@@ -12,7 +12,7 @@ use radix::Radix;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::schema::{AxisAttrs, op};
 
-/// The kernels' texts.
+/// Headers of the kernels.
 pub const HEADERS: &[&str] = &[
     headers::NUMBER,
     headers::WALK,
@@ -39,7 +39,7 @@ struct Sort {
     long: Long,
 }
 
-/// What does rows that a block cannot sort.
+/// The algorithm for rows that a block cannot sort.
 enum Long {
     Sort(Box<Radix>),
     /// Scalar 0 is a rank, which a sort satisfies whatever it is.
@@ -123,7 +123,7 @@ impl Rows {
         (rank, self.across.parameter_in(rank))
     }
 
-    /// Whether neighbours across lie nearer than those along a row.
+    /// True if neighbours across lie nearer than those along a row.
     fn rows_first(&self) -> bool {
         let last = self.across.count.wrapping_sub(1);
         self.across.count > 0 && self.across.stride[0][last].abs() < self.steps[0].abs()

@@ -49,7 +49,7 @@ pub struct Partition {
     kernels: Kernels<(&'static str, usize)>,
 }
 
-/// Where things are in the workspace of [`Strategy::Shared`]: offsets in bytes.
+/// Layout of the workspace of [`Strategy::Shared`]: offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     bytes: u64,

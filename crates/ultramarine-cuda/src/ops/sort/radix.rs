@@ -21,7 +21,7 @@ pub struct Radix {
     kernels: Kernels<(&'static str, bool, usize)>,
 }
 
-/// Where things are in the workspace: offsets in bytes.
+/// Layout of the workspace: offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Of all.
