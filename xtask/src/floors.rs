@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The crates whose modules stand on floors.
-const CRATES: &[&str] = &["ultramarine-cpu", "ultramarine-runtime"];
+const CRATES: &[&str] = &["ultramarine-cpu", "ultramarine-cuda", "ultramarine-runtime"];
 
 /// One import: the module that has it, the module it names, and where it stands.
 struct Import {
