@@ -282,6 +282,17 @@ impl FromPyObject<'_, '_> for Ints {
     }
 }
 
+/// A sequence of integers; a single integer is none.
+pub struct Sequence(pub Vec<isize>);
+
+impl FromPyObject<'_, '_> for Sequence {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        Ok(Sequence(integers(&object)?))
+    }
+}
+
 /// The integer that an object is (through `__index__`), if it is one.
 pub fn integer(object: &Bound<'_, PyAny>) -> PyResult<Option<isize>> {
     // SAFETY: looks at a live object's type only.

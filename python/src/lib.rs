@@ -10,11 +10,11 @@
 //! transfer.rs  copies between devices
 //! backends.rs  the loaded backends, and what they ran
 //! extension.rs arrays for modules in other languages: the capsule `ultramarine._C_API`
-//! ops/         functions over arrays, by subject, as tables
+//! ops/         functions over arrays, by family, as tables; the modules fft, linalg and random
 //! tree.rs      trees of arrays
 //! compile/     compiled functions: keys, captured state
-//! transforms.rs, custom.rs (functions with transforms of their own), io.rs, random.rs, fft.rs,
-//! linalg.rs, fast.rs (kernels in source form), print.rs
+//! transforms.rs, custom.rs (functions with transforms of their own), io.rs,
+//! fast.rs (kernels in source form), print.rs
 //! ```
 
 // Everything public is so for the sake of Python; the documentation is its docstrings.
@@ -30,13 +30,10 @@ mod dtype;
 mod error;
 mod extension;
 mod fast;
-mod fft;
 mod io;
-mod linalg;
 mod memory;
 mod ops;
 mod print;
-mod random;
 mod stream;
 mod transfer;
 mod transforms;
@@ -133,9 +130,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     transforms::register(m)?;
     custom::register(m)?;
     compile::register(m)?;
-    random::register(m)?;
-    fft::register(m)?;
-    linalg::register(m)?;
     fast::register(m)?;
     memory::register(m)?;
     transfer::register(m)?;

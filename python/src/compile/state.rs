@@ -8,7 +8,7 @@ use super::key::{Words, constant};
 use super::wrapped;
 use crate::convert::as_array;
 use crate::error::{Fail, Res, value};
-use crate::random::RandomState;
+use crate::ops::random::RandomState;
 use crate::tree;
 use pyo3::PyTraverseError;
 use pyo3::exceptions::PyRecursionError;

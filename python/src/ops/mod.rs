@@ -1,16 +1,22 @@
-//! Functions over arrays, by subject. Each file has tables; a row is a function of the
-//! module, often a method too.
+//! Functions over arrays, by family. Each file has tables; a row is a function of the module,
+//! often a method too.
 
-mod binary;
+mod arg_reduce;
 mod conv;
+mod copy;
 mod create;
-mod linear;
-mod pick;
+mod elementwise;
+pub mod fft;
+mod index;
+pub mod linalg;
+mod matmul;
+pub mod nn;
+pub mod random;
 mod reduce;
-pub mod shape;
-mod signal;
+mod scan;
+mod select;
+mod shape;
 mod sort;
-mod unary;
 
 use crate::array::PyArray;
 use pyo3::prelude::*;
@@ -22,14 +28,20 @@ pub fn list(arrays: Vec<Array>) -> Vec<PyArray> {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    unary::register(m)?;
-    binary::register(m)?;
+    elementwise::register(m)?;
+    copy::register(m)?;
+    select::register(m)?;
     create::register(m)?;
     reduce::register(m)?;
+    arg_reduce::register(m)?;
+    scan::register(m)?;
     sort::register(m)?;
     shape::register(m)?;
-    pick::register(m)?;
-    linear::register(m)?;
+    index::register(m)?;
+    matmul::register(m)?;
+    nn::register(m)?;
     conv::register(m)?;
-    signal::register(m)
+    random::register(m)?;
+    fft::register(m)?;
+    linalg::register(m)
 }

@@ -1,8 +1,7 @@
-//! Reductions, scans and softmax.
+//! Reductions over axes.
 
 use crate::array::PyArray;
 use crate::convert::{ArrayArg, Ints, axes};
-use crate::dtype::DtypeArg;
 use crate::error::{Res, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
@@ -42,12 +41,14 @@ macro_rules! reductions {
             )*
         }
 
-        fn $register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        pub fn $register(m: &Bound<'_, PyModule>) -> PyResult<()> {
             crate::functions!(m: $($name)*);
             Ok(())
         }
     };
 }
+
+pub(super) use reductions;
 
 reductions! {
     register_reductions, Ints, axes;
@@ -67,14 +68,6 @@ reductions! {
     logsumexp;
     /// The mean over all axes or the given ones.
     mean;
-}
-
-reductions! {
-    register_arg_reductions, isize, Clone::clone;
-    /// The index of the smallest element, along an axis or in the flattened array.
-    argmin;
-    /// The index of the largest element, along an axis or in the flattened array.
-    argmax;
 }
 
 macro_rules! deviations {
@@ -132,71 +125,6 @@ deviations! {
     deviation std "std";
 }
 
-macro_rules! scans {
-    ($($(#[doc = $doc:literal])* $name:ident;)*) => {
-        $(
-        $(#[doc = $doc])*
-        ///
-        /// Along an axis, or of the flattened array; from the end if `reverse`; without
-        /// the element itself unless `inclusive`.
-        #[pyfunction]
-        #[pyo3(signature = (
-            a, /, axis=None, *, reverse=false, inclusive=true, dtype=None, stream=None
-        ))]
-        fn $name(
-            a: ArrayArg,
-            axis: Option<isize>,
-            reverse: bool,
-            inclusive: bool,
-            dtype: Option<DtypeArg>,
-            stream: Option<StreamArg>,
-        ) -> Res<PyArray> {
-            Ok(PyArray::new(on(stream, || {
-                let a = dtype.map_or_else(|| a.0.clone(), |d| a.0.astype(*d));
-                a.$name(axis, reverse, inclusive)
-            })?))
-        }
-        )*
-
-        #[pymethods]
-        impl PyArray {
-            $(
-            $(#[doc = $doc])*
-            #[pyo3(signature = (axis=None, *, reverse=false, inclusive=true, stream=None))]
-            fn $name(
-                &self,
-                py: Python<'_>,
-                axis: Option<isize>,
-                reverse: bool,
-                inclusive: bool,
-                stream: Option<StreamArg>,
-            ) -> Res<PyArray> {
-                $name(ArrayArg(self.get(py)), axis, reverse, inclusive, None, stream)
-            }
-            )*
-        }
-
-        pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            crate::functions!(m: $($name)* variance deviation median count_nonzero minmax softmax);
-            register_reductions(m)?;
-            register_arg_reductions(m)
-        }
-    };
-}
-
-scans! {
-    /// The running sum.
-    cumsum;
-    /// The running product.
-    cumprod;
-    /// The running maximum.
-    cummax;
-    /// The running minimum.
-    cummin;
-    /// The logarithm of the running sum of exponentials.
-    logcumsumexp;
-}
-
 /// The median over all axes or the given ones.
 #[pyfunction]
 #[pyo3(signature = (a, /, axis=None, keepdims=false, *, stream=None))]
@@ -234,15 +162,7 @@ fn minmax(
     Ok((PyArray::new(min), PyArray::new(max)))
 }
 
-/// exp(a) over its sum along the axes, without overflow. `precise` sums float16 and
-/// bfloat16 in float32.
-#[pyfunction]
-#[pyo3(signature = (a, /, axis=None, *, precise=false, stream=None))]
-fn softmax(
-    a: ArrayArg,
-    axis: Option<Ints>,
-    precise: bool,
-    stream: Option<StreamArg>,
-) -> Res<PyArray> {
-    Ok(PyArray::new(on(stream, || a.0.softmax(axes(&axis), precise))?))
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::functions!(m: variance deviation median count_nonzero minmax);
+    register_reductions(m)
 }

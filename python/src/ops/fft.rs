@@ -1,9 +1,8 @@
 //! Fourier transforms: the module `ultramarine.fft`.
 
 use crate::array::PyArray;
-use crate::convert::{ArrayArg, Ints};
+use crate::convert::{ArrayArg, Ints, Sequence};
 use crate::error::{Res, value};
-use crate::ops::shape::Sequence;
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use ultramarine::fft::{self as core, IstftOptions, Norm, StftOptions};

@@ -2,14 +2,13 @@
 
 use crate::array::PyArray;
 use crate::convert::{ArrayArg, exact, operand};
-use crate::dtype::DtypeArg;
 use crate::error::{Res, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use ultramarine::{Array, Result};
 
 #[inline]
-fn apply(
+pub(in crate::ops) fn apply(
     a: &Bound<'_, PyAny>,
     stream: Option<StreamArg>,
     f: impl FnOnce(&Array) -> Result<Array>,
@@ -68,7 +67,7 @@ macro_rules! unary {
         }
 
         pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            crate::functions!(m: $($both)* $($name)* $($array)* round nan_to_num view astype);
+            crate::functions!(m: $($both)* $($name)* $($array)* round nan_to_num);
             Ok(())
         }
     };
@@ -198,35 +197,8 @@ fn nan_to_num(
     apply(a, stream, |a| a.nan_to_num(nan, posinf, neginf))
 }
 
-/// The same bytes as elements of another dtype; the last axis shrinks or grows where
-/// the sizes differ.
-#[pyfunction]
-#[pyo3(signature = (a, dtype, stream=None))]
-fn view(a: &Bound<'_, PyAny>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
-    apply(a, stream, |a| a.view(*dtype))
-}
-
-/// The array converted to a dtype.
-#[pyfunction]
-#[pyo3(signature = (a, dtype, /, *, stream=None))]
-fn astype(a: ArrayArg, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
-    Ok(PyArray::new(on(stream, || a.0.try_astype(*dtype))?))
-}
-
 #[pymethods]
 impl PyArray {
-    /// The array converted to a dtype.
-    #[pyo3(signature = (dtype, stream=None))]
-    fn astype(slf: &Bound<'_, Self>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
-        apply(slf, stream, |a| a.try_astype(*dtype))
-    }
-
-    /// The same bytes as elements of another dtype.
-    #[pyo3(signature = (dtype, *, stream=None))]
-    fn view(slf: &Bound<'_, Self>, dtype: DtypeArg, stream: Option<StreamArg>) -> Res<PyArray> {
-        view(slf, dtype, stream)
-    }
-
     /// Each element rounded to `decimals` digits behind the point, halves to even.
     #[pyo3(signature = (decimals=0, *, stream=None))]
     fn round(slf: &Bound<'_, Self>, decimals: isize, stream: Option<StreamArg>) -> Res<PyArray> {

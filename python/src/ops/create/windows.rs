@@ -1,8 +1,7 @@
-//! Windows and differences.
+//! Windows of signals.
 
 use crate::array::PyArray;
-use crate::convert::ArrayArg;
-use crate::error::{Res, value};
+use crate::error::Res;
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 
@@ -37,27 +36,7 @@ windows! {
     hanning;
 }
 
-/// Differences of neighbours along an axis, which has one element less each time.
-///
-/// Args:
-///     a (array): The array; of bools, the result says whether neighbours differ.
-///     n (int): How many times over.
-///     axis (int): The axis.
-///
-/// Returns:
-///     array: The differences.
-#[pyfunction]
-#[pyo3(signature = (a, /, n=1, axis=-1, *, stream=None))]
-fn diff(a: ArrayArg, n: isize, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
-    let Ok(n) = usize::try_from(n) else {
-        // An axis out of range goes first.
-        a.0.diff(0, axis)?;
-        return Err(value("[diff] Order `n` must be non-negative."));
-    };
-    Ok(PyArray::new(on(stream, || a.0.diff(n, axis))?))
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::functions!(m: bartlett blackman hamming hanning diff);
+    crate::functions!(m: bartlett blackman hamming hanning);
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! Random numbers: the module `ultramarine.random`.
 
 use crate::array::PyArray;
-use crate::convert::{ArrayArg, Ints, as_array, integer, operand};
+use crate::convert::{ArrayArg, Ints, Sequence, as_array, integer, operand};
 use crate::dtype::DtypeArg;
 use crate::error::{Res, type_, value};
-use crate::ops::shape::Sequence;
 use crate::stream::{StreamArg, on};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;

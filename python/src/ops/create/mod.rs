@@ -1,0 +1,70 @@
+//! Creation of arrays.
+
+mod filled;
+mod matrices;
+mod ranges;
+mod windows;
+
+use crate::array::PyArray;
+use crate::array::make::{self, Copy, Wish};
+use crate::dtype::DtypeArg;
+use crate::error::Res;
+use crate::stream::DeviceArg;
+use pyo3::prelude::*;
+use ultramarine::Dtype;
+
+fn or_float(dtype: Option<DtypeArg>) -> Dtype {
+    dtype.map_or(Dtype::Float32, |d| *d)
+}
+
+/// asarray(a, dtype=None, *, copy=None, device=None)
+///
+/// The object as an array, over the same memory where that is possible.
+///
+/// What an object is taken for is decided in the order that `array` names. Unlike there,
+/// memory of other libraries keeps its dtype: float64 stays float64 (in MLX it becomes float32).
+/// complex128, bytes in the other order than the machine's, bit-packed and misaligned elements can only be
+/// copied.
+///
+/// Shared memory stays its owner's: what is written to it later is seen by work that was not
+/// evaluated yet. Objects of the buffer protocol stay locked while the array needs them: a
+/// bytearray cannot be resized.
+///
+/// Args:
+///     a: An array, a number, a sequence, or an object with memory.
+///     dtype (Dtype, optional): The dtype of the result; by default that of the memory.
+///     copy (bool, optional): True always copies; False never does, and raises where a copy
+///         would be needed, for a cast, too; None copies where it is needed.
+///     device (Device, optional): Where the array shall be; by default where the memory is.
+///
+/// Returns:
+///     array: The array.
+///
+/// Raises:
+///     InterchangeError: (a BufferError and a ValueError) If a copy is needed and `copy` is
+///         False, or a producer cannot give its memory.
+///     ValueError: If the object is nothing that can be an array.
+#[pyfunction]
+#[pyo3(signature = (a, dtype=None, *, copy=None, device=None))]
+fn asarray(
+    a: &Bound<'_, PyAny>,
+    dtype: Option<DtypeArg>,
+    copy: Option<bool>,
+    device: Option<DeviceArg>,
+) -> Res<PyArray> {
+    let wish = Wish {
+        dtype: dtype.map(|d| *d),
+        copy: Copy::asked(copy),
+        narrow: false,
+        device: device.map(|d| d.get()),
+    };
+    Ok(PyArray::new(make::made(a, wish)?))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::functions!(m: asarray);
+    filled::register(m)?;
+    ranges::register(m)?;
+    matrices::register(m)?;
+    windows::register(m)
+}
