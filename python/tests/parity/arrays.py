@@ -6,8 +6,8 @@ import math
 
 from support.harness import ALL, FLOATS, INTS
 
-from .draw import Entry, Gen
-from .shapes import e, indices
+from .draw import Entry, Gen, e
+from .index import indices
 
 # --- indexing ---
 

@@ -349,3 +349,8 @@ class Gen:
 def floats(g: Gen) -> str:
     """A dtype of floats."""
     return g.dtype(FLOATS)
+
+
+def e(name: str, draw, weight: float = 1.0, **how) -> Entry:
+    """An entry of a table."""
+    return Entry(name, draw, weight=weight, **how)

@@ -6,14 +6,39 @@ from typing import Any
 
 import ultramarine
 
-from . import arrays, elementwise, linear, others, reductions, shapes
+from . import (
+    arrays,
+    conv,
+    create,
+    elementwise,
+    fft,
+    index,
+    linalg,
+    matmul,
+    nn,
+    others,
+    random,
+    reduce,
+    scan,
+    shape,
+    sort,
+)
 from .draw import Entry
 
 TABLE: list[Entry] = [
     *elementwise.ENTRIES,
-    *reductions.ENTRIES,
-    *shapes.ENTRIES,
-    *linear.ENTRIES,
+    *reduce.ENTRIES,
+    *scan.ENTRIES,
+    *sort.ENTRIES,
+    *nn.ENTRIES,
+    *shape.ENTRIES,
+    *index.ENTRIES,
+    *create.ENTRIES,
+    *matmul.ENTRIES,
+    *conv.ENTRIES,
+    *linalg.ENTRIES,
+    *fft.ENTRIES,
+    *random.ENTRIES,
     *arrays.ENTRIES,
     *others.ENTRIES,
 ]
