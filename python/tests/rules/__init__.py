@@ -1,6 +1,6 @@
 """The table of transforms/test_rules.py: examples for the transforms of every public function.
 
-Each module here covers a subject. It has
+Each module here covers a family of operations. It has
 
 - `CASES`, a list of `case(name, function, *operands)`. `name` is the function's, with its module
   (`"sort"`, `"linalg.svd"`), and behind a comma whatever tells two cases of one function apart

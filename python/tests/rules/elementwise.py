@@ -54,6 +54,8 @@ CASES: list[Case] = [
     case("real, of complex", lambda um, x, y: um.real((x + 1j * y) * (y - 2j * x)), real(3), real(3), single=True),
     case("imag, of complex", lambda um, x, y: um.imag((x + 1j * y) * um.conj(y - 2j * x)), real(3), real(3), single=True),
     case("exp, of complex", lambda um, x, y: parts(um, um.exp(x + 1j * y)), real(3), real(3), single=True),
+    flat("allclose", lambda um, x, y: um.allclose(x, y), real(2, 3), real(3)),
+    flat("array_equal", lambda um, x, y: um.array_equal(x, y), real(2, 3), real(2, 3)),
 ]  # fmt: skip
 
 EXEMPT = {

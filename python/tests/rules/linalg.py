@@ -1,4 +1,4 @@
-"""Sums of products by subscripts, and linear algebra.
+"""Linear algebra.
 
 What is determined up to signs and phases is made definite: by squares, or by products that do not depend on them.
 """
@@ -54,11 +54,6 @@ def of_norm(name: str, *operands: Any, **options: Any) -> Case:
 
 
 CASES: list[Case] = [
-    case("einsum, a diagonal", lambda um, x: um.einsum("iij->ji", x), real(3, 3, 2)),
-    case("einsum, matrices", lambda um, x, y: um.einsum("ij,jk->ki", x, y), real(2, 3), real(3, 2)),
-    case("einsum, batches", lambda um, x, y: um.einsum("b...i,bij->j...b", x, y), real(2, 2, 3), real(2, 3, 2)),
-    case("einsum, broadcast", lambda um, x, y: um.einsum("ij,jk->ik", x, y), real(2, 1), real(3, 2)),
-    case("einsum, of three", lambda um, x, y, z: um.einsum("ij,jk,k->i", x, y, z), real(2, 3), real(3, 2), real(2)),
     case("linalg.cholesky", lambda um, x: um.linalg.cholesky(positive(um, x)), real(3, 3)),
     case("linalg.cholesky, upper", lambda um, x: um.linalg.cholesky(positive(um, x), upper=True), real(2, 3, 3)),
     case("linalg.cholesky_inv", lambda um, x: um.linalg.cholesky_inv(regular(um, x)), real(3, 3)),

@@ -1,4 +1,4 @@
-"""Parts of layers. Kernels in source form have no rules of their own."""
+"""Softmax, norms and rotary positions. Kernels in source form have no rules of their own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ def rope(um: Any, x: Any, *freqs: Any, **how: Any) -> Any:
 
 
 CASES: list[Case] = [
+    case("softmax", lambda um, x: um.softmax(x, 1), real(2, 3, 2, low=0.3, high=1.5)),
     case("fast.rope", rope, real(2, 3, 4)),
     case("fast.rope, neighbours", lambda um, x: rope(um, x, traditional=True), real(2, 3, 5)),
     case("fast.rope, frequencies", rope, real(2, 1, 3, 4), real(2, low=1.0, high=3.0)),

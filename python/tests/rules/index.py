@@ -1,19 +1,19 @@
-"""Products, and choosing by indices."""
+"""Taking, putting and assigning by indices."""
 
 from typing import Any
 
 from .case import Case, case, flat, real, whole
 
+
+def assigned(x: Any, i: Any, y: Any) -> Any:
+    """The array after an assignment by index and one by slice."""
+    x = x * 1
+    x[i] = y[:1]
+    x[2:] = y * x[:2]
+    return x
+
+
 CASES: list[Case] = [
-    case("matmul", lambda um, x, y: um.matmul(x, y), real(2, 3), real(3, 2)),
-    case("matmul, in batches", lambda um, x, y: um.matmul(x, y), real(2, 1, 2, 3), real(2, 3, 2)),
-    case("matmul, with a vector", lambda um, x, y: um.matmul(x, y), real(2, 3), real(3)),
-    case("addmm", lambda um, c, x, y: um.addmm(c, x, y, 0.5, 2.0), real(2), real(3, 2), real(2, 2)),
-    case("tensordot", lambda um, x, y: um.tensordot(x, y, 1), real(2, 3), real(3, 2)),
-    case("inner", lambda um, x, y: um.inner(x, y), real(2, 3), real(3)),
-    case("outer", lambda um, x, y: um.outer(x, y), real(2), real(3)),
-    case("kron", lambda um, x, y: um.kron(x, y), real(2, 1), real(2, 3)),
-    case("vecdot", lambda um, x, y: um.vecdot(x, y), real(2, 3), real(2, 3)),
     case("take", lambda um, x, i: um.take(x, i, 0), real(4, 3), whole(2, 2, high=4)),
     case("take, of all", lambda um, x, i: um.take(x, i), real(4, 3), whole(3, high=12)),
     case("take_along_axis", lambda um, x, i: um.take_along_axis(x, i, 0), real(3, 2), whole(2, 2, high=3)),
@@ -29,14 +29,3 @@ CASES: list[Case] = [
     case("array.__getitem__, of pairs", lambda um, x, i, j: x[i, j], real(4, 3), whole(3, high=4), whole(3, high=3)),
     case("array.__setitem__", lambda um, x, y, i: assigned(x, i, y), real(4, 3), real(2, 3), whole(1, high=2)),
 ]  # fmt: skip
-
-
-def assigned(x: Any, i: Any, y: Any) -> Any:
-    """The array after an assignment by index and one by slice."""
-    x = x * 1
-    x[i] = y[:1]
-    x[2:] = y * x[:2]
-    return x
-
-
-EXEMPT: dict[str, str] = {}

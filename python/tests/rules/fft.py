@@ -1,4 +1,4 @@
-"""Fourier transforms, windows, differences."""
+"""Fourier transforms, windows."""
 
 from typing import Any
 
@@ -63,7 +63,6 @@ CASES: list[Case] = [
     case("fft.fftshift", lambda um, x: um.fft.fftshift(x), real(3, 4)),
     case("fft.ifftshift", lambda um, x: um.fft.ifftshift(x, 1), real(3, 5)),
     case("fft.rfft, real parts", lambda um, x: um.real(um.fft.rfft(x)), real(3, 4), single=True),
-    case("diff", lambda um, x: um.diff(x, 2), real(3, 4)),
 ]
 
 EXEMPT = dict.fromkeys(
