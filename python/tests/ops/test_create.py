@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.harness import ALL, Tally, given
+from support.harness import ALL, Tally, given, um
 
 # Functions of a library that make an array, without inputs.
 MAKERS: dict[str, Any] = {
@@ -135,3 +135,13 @@ def test_to_python(tally: Tally, dtype: str) -> None:
         }.items():
             tally.same(f"{name} {x.shape}", case, x)
     tally.same("format", lambda mx, x: f"{x.astype(mx.float32).item():.3f}", one)
+
+
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
+def test_windows(tally: Tally, name: str) -> None:
+    for n in (-3, 0, 1, 2, 3, 4, 11, 100, 3.0, None, "3"):
+        tally.same(f"{n}", lambda mx, n=n: getattr(mx, name)(n), ulps=16, scale=1.0)
+    tally.same("by name", lambda mx: getattr(mx, name)(M=5), ulps=16, scale=1.0)
+    for n in (0, 1, 2, 51):
+        want = getattr(np, name)(n)
+        np.testing.assert_allclose(np.array(getattr(um, name)(n)), want, atol=1e-6)
