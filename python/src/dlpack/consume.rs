@@ -230,12 +230,25 @@ static KEYWORDS: Keywords<2> =
 const FROM_DLPACK: &std::ffi::CStr = c"from_dlpack(x, /, *, device=None, copy=None)
 --
 
-The tensor of another library as an array, without a copy.
+Imports the tensor of another library as an array, without a copy.
 
-`x` has `__dlpack__` (and `__dlpack_device__`), or is a capsule that `__dlpack__` gave. Both share
-the memory: what its owner writes there later is seen by all work that was not evaluated before.
-`device` is where the array shall be, if that is not where `x` is; `copy=True` asks for memory of
-its own, `copy=False` for an error where that would be needed.";
+Both share the memory: work that was not evaluated yet sees later writes by its owner.
+
+Args:
+    x (SupportsDLPack | Any): Object with `__dlpack__` (and `__dlpack_device__`), or a capsule that
+        `__dlpack__` gave.
+    device (Device | DeviceType | None): Device of the result; by default where `x` is.
+    copy (bool | None): True copies; False raises where a copy would be needed; None copies where
+        it is needed.
+
+Returns:
+    array: The array.
+
+Raises:
+    InterchangeError: (a BufferError and a ValueError) If the memory cannot be imported, or a copy
+        is needed and `copy` is False.
+    InterchangeDeviceError: (also a TypeError) If that is because of the device.
+    TypeError: If `x` is no producer of DLPack.";
 
 unsafe extern "C" fn from_dlpack(
     _module: *mut ffi::PyObject,

@@ -24,17 +24,28 @@ const DLPACK: &std::ffi::CStr =
     c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
 --
 
-The array as a tensor in a capsule, for `from_dlpack` of another library.
+Exports the array as a tensor in a capsule, for `from_dlpack` of another library.
 
-`stream` is the consumer's, as DLPack numbers those of the array's device: None on the CPU.
-`max_version` is the newest version of DLPack that the consumer takes; without it the tensor has
-no version, as before DLPack 1.0. `dl_device` asks for a copy on another device, `copy=True` for
-one in any case, `copy=False` forbids it.";
+Args:
+    stream (int | None): The consumer's stream, as DLPack numbers those of the device; None on the CPU.
+    max_version (tuple[int, int] | None): Newest version of DLPack that the consumer takes; without
+        it the tensor has no version, as before DLPack 1.0.
+    dl_device (tuple[int, int] | None): DLPack's type and number of a device to copy to.
+    copy (bool | None): True copies in any case; False forbids it.
+
+Returns:
+    Any: Capsule.
+
+Raises:
+    BufferError: If the array cannot be exported so.";
 
 const DEVICE: &std::ffi::CStr = c"__dlpack_device__($self, /)
 --
 
-DLPack's type and number of the device that the array is on.";
+Returns DLPack's type and number of the device that the array is on.
+
+Returns:
+    tuple[int, int]: Type and number.";
 
 fn is_none(value: *mut ffi::PyObject) -> bool {
     // SAFETY: a pointer to compare with.

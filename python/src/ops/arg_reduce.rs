@@ -8,9 +8,14 @@ use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 
 reductions! {
-    register, isize, Clone::clone;
-    /// The index of the smallest element, along an axis or in the flattened array.
+    register, isize, Clone::clone,
+    "     axis (int | None): Axis to reduce; by default the array is flattened.";
+    /// Finds the index of the smallest element, the first of equal ones, as uint32.
+    ///
+    /// NaN counts as the smallest. A reduction of no elements raises a ValueError.
     argmin;
-    /// The index of the largest element, along an axis or in the flattened array.
+    /// Finds the index of the largest element, the first of equal ones, as uint32.
+    ///
+    /// NaN counts as the largest. A reduction of no elements raises a ValueError.
     argmax;
 }

@@ -137,41 +137,184 @@ macro_rules! forms {
 
 forms! {
     1:
-    /// The cross-correlation of an input (N, L, C_in) with a weight (C_out, K, C_in / groups):
-    /// (N, L_out, C_out), where L_out is (L + 2 padding - dilation (K - 1) - 1) // stride + 1.
+    /// Computes the cross-correlation of a signal with a weight, along one axis.
+    ///
+    /// The output length is `(L + 2 * padding - dilation * (K - 1) - 1) // stride + 1`.
+    ///
+    /// Args:
+    ///     input (array): Array of the shape (N, L, C_in), of floats.
+    ///     weight (array): Array of the shape (C_out, K, C_in / groups).
+    ///     stride (int): Distance of neighbouring outputs in the input.
+    ///     padding (int): Number of zeros on either side.
+    ///     dilation (int): Distance of neighbouring elements of the weight in the input.
+    ///     groups (int): Number of groups of channels, each of which sees only its inputs.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array of the shape (N, L_out, C_out).
+    ///
+    /// Raises:
+    ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
+    ///
+    /// Example:
+    ///     >>> mx.conv1d(mx.ones((1, 4, 1)), mx.ones((1, 2, 1))).flatten()
+    ///     array([2, 2, 2], dtype=float32)
     conv1d,
-    /// The transposed convolution of an input (N, L, C_in) with a weight (C_out, K, C_in / groups):
-    /// (N, L_out, C_out), where L_out is stride (L - 1) - 2 padding + dilation (K - 1) + 1 +
-    /// output_padding.
+    /// Computes the transposed convolution of a signal with a weight, along one axis.
+    ///
+    /// The output length is `stride * (L - 1) - 2 * padding + dilation * (K - 1) + 1 +
+    /// output_padding`.
+    ///
+    /// Args:
+    ///     input (array): Array of the shape (N, L, C_in), of floats.
+    ///     weight (array): Array of the shape (C_out, K, C_in / groups).
+    ///     stride (int): Distance of neighbouring inputs in the output.
+    ///     padding (int): Number of outputs that are cut off on either side.
+    ///     dilation (int): Distance of neighbouring elements of the weight in the output.
+    ///     output_padding (int): Number of outputs that are added behind.
+    ///     groups (int): Number of groups of channels, each of which sees only its inputs.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array of the shape (N, L_out, C_out).
+    ///
+    /// Raises:
+    ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
     conv_transpose1d;
     |v| v[0]
 }
 forms! {
     2:
-    /// The cross-correlation of an input (N, H, W, C_in) with a weight (C_out, KH, KW, C_in /
-    /// groups): (N, H_out, W_out, C_out). A number is for both axes, or there is one for each.
+    /// Computes the cross-correlation of images with a weight, along two axes.
+    ///
+    /// Output sizes are those of `conv1d` for each axis.
+    ///
+    /// Args:
+    ///     input (array): Array of the shape (N, H, W, C_in), of floats.
+    ///     weight (array): Array of the shape (C_out, KH, KW, C_in / groups).
+    ///     stride (int | tuple[int, int]): Distance of neighbouring outputs in the input, for both
+    ///         axes or for each.
+    ///     padding (int | tuple[int, int]): Number of zeros on either side, for both axes or for
+    ///         each.
+    ///     dilation (int | tuple[int, int]): Distance of neighbouring elements of the weight in the
+    ///         input, for both axes or for each.
+    ///     groups (int): Number of groups of channels, each of which sees only its inputs.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array of the shape (N, H_out, W_out, C_out).
+    ///
+    /// Raises:
+    ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
     conv2d,
-    /// The transposed convolution of an input (N, H, W, C_in) with a weight (C_out, KH, KW, C_in /
-    /// groups): (N, H_out, W_out, C_out). A number is for both axes, or there is one for each.
+    /// Computes the transposed convolution of images with a weight, along two axes.
+    ///
+    /// Output sizes are those of `conv_transpose1d` for each axis.
+    ///
+    /// Args:
+    ///     input (array): Array of the shape (N, H, W, C_in), of floats.
+    ///     weight (array): Array of the shape (C_out, KH, KW, C_in / groups).
+    ///     stride (int | tuple[int, int]): Distance of neighbouring inputs in the output, for both
+    ///         axes or for each.
+    ///     padding (int | tuple[int, int]): Number of outputs that are cut off on either side, for
+    ///         both axes or for each.
+    ///     dilation (int | tuple[int, int]): Distance of neighbouring elements of the weight in the
+    ///         output, for both axes or for each.
+    ///     output_padding (int | tuple[int, int]): Number of outputs that are added behind, for
+    ///         both axes or for each.
+    ///     groups (int): Number of groups of channels, each of which sees only its inputs.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array of the shape (N, H_out, W_out, C_out).
+    ///
+    /// Raises:
+    ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
     conv_transpose2d;
     |v| v
 }
 forms! {
     3:
-    /// The cross-correlation of an input (N, D, H, W, C_in) with a weight (C_out, KD, KH, KW, C_in /
-    /// groups): (N, D_out, H_out, W_out, C_out). A number is for all axes, or there is one for each.
+    /// Computes the cross-correlation of volumes with a weight, along three axes.
+    ///
+    /// Output sizes are those of `conv1d` for each axis.
+    ///
+    /// Args:
+    ///     input (array): Array of the shape (N, D, H, W, C_in), of floats.
+    ///     weight (array): Array of the shape (C_out, KD, KH, KW, C_in / groups).
+    ///     stride (int | tuple[int, int, int]): Distance of neighbouring outputs in the input, for
+    ///         all axes or for each.
+    ///     padding (int | tuple[int, int, int]): Number of zeros on either side, for all axes or
+    ///         for each.
+    ///     dilation (int | tuple[int, int, int]): Distance of neighbouring elements of the weight
+    ///         in the input, for all axes or for each.
+    ///     groups (int): Number of groups of channels, each of which sees only its inputs.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array of the shape (N, D_out, H_out, W_out, C_out).
+    ///
+    /// Raises:
+    ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
     conv3d,
-    /// The transposed convolution of an input (N, D, H, W, C_in) with a weight (C_out, KD, KH, KW,
-    /// C_in / groups): (N, D_out, H_out, W_out, C_out). A number is for all axes, or there is one
-    /// for each.
+    /// Computes the transposed convolution of volumes with a weight, along three axes.
+    ///
+    /// Output sizes are those of `conv_transpose1d` for each axis.
+    ///
+    /// Args:
+    ///     input (array): Array of the shape (N, D, H, W, C_in), of floats.
+    ///     weight (array): Array of the shape (C_out, KD, KH, KW, C_in / groups).
+    ///     stride (int | tuple[int, int, int]): Distance of neighbouring inputs in the output, for
+    ///         all axes or for each.
+    ///     padding (int | tuple[int, int, int]): Number of outputs that are cut off on either side,
+    ///         for all axes or for each.
+    ///     dilation (int | tuple[int, int, int]): Distance of neighbouring elements of the weight
+    ///         in the output, for all axes or for each.
+    ///     output_padding (int | tuple[int, int, int]): Number of outputs that are added behind,
+    ///         for all axes or for each.
+    ///     groups (int): Number of groups of channels, each of which sees only its inputs.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array of the shape (N, D_out, H_out, W_out, C_out).
+    ///
+    /// Raises:
+    ///     ValueError: If the shapes do not fit, or the dtypes are not floats.
     conv_transpose3d;
     |v| v
 }
 
-/// The convolution of an input (N, .., C_in) with a weight (C_out, .., C_in / groups), of one to three
-/// spatial axes: (N, .., C_out). A number is for all axes, or there is one for each; padding may be
-/// a pair of lists, before and behind, and negative. `flip` reverses the kernel along the spatial
-/// axes; without it this is a cross-correlation.
+/// Computes a convolution along one to three axes, with all options.
+///
+/// Args:
+///     input (array): Array of the shape (N, ..., C_in), of floats.
+///     weight (array): Array of the shape (C_out, ..., C_in / groups).
+///     stride (int | Sequence[int]): Distance of neighbouring outputs in the input, for all
+///         axes or for each.
+///     padding (int | Sequence[int] | tuple[Sequence[int], Sequence[int]]): Number of zeros on
+///         either side, for all axes or for each; or a pair of lists, before and after.
+///         Negative ones cut off.
+///     kernel_dilation (int | Sequence[int]): Distance of neighbouring elements of the weight,
+///         for all axes or for each.
+///     input_dilation (int | Sequence[int]): Distance of neighbouring elements of the input,
+///         between which are zeros, for all axes or for each.
+///     groups (int): Number of groups of channels, each of which sees only its inputs.
+///     flip (bool): Reverses the weight along the spatial axes; without it this is a
+///         cross-correlation.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Array of the shape (N, ..., C_out).
+///
+/// Raises:
+///     ValueError: If the shapes do not fit, or the dtypes are not floats.
 #[pyfunction]
 #[pyo3(
     signature = (input, weight, /, stride=Any(vec![1]), padding=Padding([vec![0], vec![0]]),
@@ -204,9 +347,26 @@ fn conv_general(
     made(stream, || ultramarine::conv_general(&input.0, &weight.0, &how))
 }
 
-/// The discrete convolution of two vectors, of which the shorter one is reversed. `mode` says
-/// which part of it: "full", "valid" (where they overlap completely) or "same" (as long as the
-/// longer one).
+/// Computes the discrete convolution of two vectors, of which the shorter one is reversed.
+///
+/// Args:
+///     a (array): Vector of floats.
+///     v (array): Vector of floats.
+///     mode (Literal["full", "valid", "same"]): Part of the result: "full", "valid" (where they
+///         overlap completely) or "same" (as long as the longer one).
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Vector in the promoted dtype.
+///
+/// Raises:
+///     ValueError: If an operand is no vector of floats or is empty, or the mode is another
+///         word.
+///
+/// Example:
+///     >>> mx.convolve(mx.array([1.0, 2.0]), mx.array([1.0, 1.0, 1.0]), "same")
+///     array([1, 3, 3], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, v, /, mode="full", *, stream=None))]
 fn convolve(a: ArrayArg, v: ArrayArg, mode: &str, stream: Option<StreamArg>) -> Res<PyArray> {

@@ -31,14 +31,20 @@ macro_rules! transforms {
         $(#[doc = $one_doc])*
         ///
         /// Args:
-        ///     a (array): The array.
-        ///     n (int, optional): The transform's length: the axis is cut off, or zeros are appended.
-        ///     axis (int): The axis.
-        ///     norm (str): Which transforms have a factor: "backward" (the inverse ones, 1 / n),
-        ///         "ortho" (both, 1 / sqrt(n)) or "forward".
+        ///     a (array): Array of numbers; other dtypes are converted.
+        ///     n (int | None): Length of the transform: the axis is cut off, or zeros are appended.
+        ///     axis (int): Axis to transform.
+        ///     norm (str): Transforms with a factor: "backward" (the inverse ones, 1 / n), "ortho" (both,
+        ///         1 / sqrt(n)) or "forward" (the others, 1 / n).
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
         ///
         /// Returns:
-        ///     array: The transform.
+        ///     array: Transform.
+        ///
+        /// Raises:
+        ///     IndexError: If an axis is out of range.
+        ///     ValueError: If a length is not positive, or `norm` is another word.
         #[pyfunction]
         #[pyo3(signature = (a, n=None, axis=-1, norm="backward", stream=None))]
         fn $one(
@@ -56,14 +62,20 @@ macro_rules! transforms {
         $(#[doc = $two_doc])*
         ///
         /// Args:
-        ///     a (array): The array.
-        ///     s (sequence of int, optional): The transforms' lengths: axes are cut off, or zeros are
-        ///         appended.
-        ///     axes (sequence of int, optional): The axes; None: all.
-        ///     norm (str): Which transforms have a factor: "backward", "ortho" or "forward".
+        ///     a (array): Array of numbers; other dtypes are converted.
+        ///     s (Sequence[int] | None): Lengths of the transforms: axes are cut off, or zeros are appended.
+        ///     axes (Sequence[int] | None): Axes to transform; None for all.
+        ///     norm (str): Transforms with a factor: "backward" (the inverse ones, 1 / n), "ortho" (both,
+        ///         1 / sqrt(n)) or "forward" (the others, 1 / n).
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
         ///
         /// Returns:
-        ///     array: The transform.
+        ///     array: Transform.
+        ///
+        /// Raises:
+        ///     IndexError: If an axis is out of range.
+        ///     ValueError: If a length is not positive, or `norm` is another word.
         #[pyfunction]
         #[pyo3(signature = (a, s=None, axes=Some(Sequence(vec![-2, -1])), norm="backward", stream=None),
             text_signature = "(a, s=None, axes=[-2, -1], norm='backward', stream=None)")]
@@ -80,14 +92,21 @@ macro_rules! transforms {
         $(#[doc = $many_doc])*
         ///
         /// Args:
-        ///     a (array): The array.
-        ///     s (sequence of int, optional): The transforms' lengths: axes are cut off, or zeros are
-        ///         appended. Not without `axes`.
-        ///     axes (sequence of int, optional): The axes; all by default.
-        ///     norm (str): Which transforms have a factor: "backward", "ortho" or "forward".
+        ///     a (array): Array of numbers; other dtypes are converted.
+        ///     s (Sequence[int] | None): Lengths of the transforms, given with `axes`: axes are cut off, or
+        ///         zeros are appended.
+        ///     axes (Sequence[int] | None): Axes to transform; by default all.
+        ///     norm (str): Transforms with a factor: "backward" (the inverse ones, 1 / n), "ortho" (both,
+        ///         1 / sqrt(n)) or "forward" (the others, 1 / n).
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
         ///
         /// Returns:
-        ///     array: The transform.
+        ///     array: Transform.
+        ///
+        /// Raises:
+        ///     IndexError: If an axis is out of range.
+        ///     ValueError: If a length is not positive, or `norm` is another word.
         #[pyfunction]
         #[pyo3(signature = (a, s=None, axes=None, norm="backward", stream=None))]
         fn $many(
@@ -107,86 +126,114 @@ macro_rules! transforms {
 }
 
 transforms! {
-    /// The discrete Fourier transform along an axis, as complex64.
+    /// Computes the discrete Fourier transform along an axis, as complex64.
     fft
-    /// The discrete Fourier transform along two axes, as complex64.
+    /// Computes the discrete Fourier transform along two axes, as complex64.
     fft2
-    /// The discrete Fourier transform along several axes, as complex64.
+    /// Computes the discrete Fourier transform along several axes, as complex64.
     fftn;
-    /// The inverse of `fft`.
+    /// Computes the inverse of `fft` along an axis, as complex64.
     ifft
-    /// The inverse of `fft2`.
+    /// Computes the inverse of `fft2` along two axes, as complex64.
     ifft2
-    /// The inverse of `fftn`.
+    /// Computes the inverse of `fftn` along several axes, as complex64.
     ifftn;
-    /// The discrete Fourier transform of real numbers along an axis, which gets n // 2 + 1
-    /// elements: the others are their complex conjugates.
+    /// Computes the discrete Fourier transform of real numbers along an axis, as complex64.
+    ///
+    /// The axis gets n // 2 + 1 elements: the others are their complex conjugates.
     rfft
-    /// The discrete Fourier transform of real numbers along two axes, of which the last one gets
-    /// n // 2 + 1 elements.
+    /// Computes the discrete Fourier transform of real numbers along two axes, as complex64.
+    ///
+    /// The last one gets n // 2 + 1 elements.
     rfft2
-    /// The discrete Fourier transform of real numbers along several axes, of which the last one gets
-    /// n // 2 + 1 elements.
+    /// Computes the discrete Fourier transform of real numbers along several axes, as complex64.
+    ///
+    /// The last one gets n // 2 + 1 elements.
     rfftn;
-    /// The inverse of `rfft`: real numbers. The default length is 2 * (m - 1) for m elements, so an
-    /// odd length must be given.
+    /// Computes the inverse of `rfft` along an axis: real numbers, as float32.
+    ///
+    /// The default length is 2 * (m - 1) for m elements, so an odd length must be given.
     irfft
-    /// The inverse of `rfft2`: real numbers.
+    /// Computes the inverse of `rfft2` along two axes: real numbers, as float32.
     irfft2
-    /// The inverse of `rfftn`: real numbers.
+    /// Computes the inverse of `rfftn` along several axes: real numbers, as float32.
     irfftn;
 }
 
 /// Moves the zero frequency to the middle.
 ///
 /// Args:
-///     a (array): A spectrum, in the order of `fft`.
-///     axes (int or sequence of int, optional): The axes; all by default.
+///     a (array): Spectrum, in the order of `fft`.
+///     axes (int | Sequence[int] | None): Axes to shift; by default all of them.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: The shifted array.
+///     array: Shifted spectrum, in shape and dtype of `a`.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
 #[pyfunction]
 #[pyo3(signature = (a, axes=None, stream=None))]
 fn fftshift(a: ArrayArg, axes: Option<Ints>, stream: Option<StreamArg>) -> Res<PyArray> {
     made(stream, || core::fftshift(&a.0, axes.as_ref().map(|axes| &axes.0[..])))
 }
 
-/// The inverse of `fftshift`, from which it differs for axes of odd length.
+/// Moves the zero frequency from the middle to the front: the inverse of `fftshift`.
+///
+/// The two differ for axes of odd length.
 ///
 /// Args:
-///     a (array): A shifted spectrum.
-///     axes (int or sequence of int, optional): The axes; all by default.
+///     a (array): Shifted spectrum.
+///     axes (int | Sequence[int] | None): Axes to shift; by default all of them.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: The array in the order of `fft`.
+///     array: Spectrum in the order of `fft`.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
 #[pyfunction]
 #[pyo3(signature = (a, axes=None, stream=None))]
 fn ifftshift(a: ArrayArg, axes: Option<Ints>, stream: Option<StreamArg>) -> Res<PyArray> {
     made(stream, || core::ifftshift(&a.0, axes.as_ref().map(|axes| &axes.0[..])))
 }
 
-/// The frequencies of the elements of `fft`.
+/// Computes the frequencies of the elements of `fft`.
 ///
 /// Args:
-///     n (int): Samples of the signal.
+///     n (int): Number of samples of the signal.
 ///     d (float): Distance of the samples.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: n frequencies (float32): those from 0 on, then the negative ones.
+///     array: n frequencies as float32: those from 0 on, then the negative ones.
+///
+/// Example:
+///     >>> mx.fft.fftfreq(4)
+///     array([0, 0.25, -0.5, -0.25], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (n, d=1.0, stream=None))]
 fn fftfreq(n: isize, d: f64, stream: Option<StreamArg>) -> Res<PyArray> {
     made(stream, || core::fftfreq(n.max(0) as usize, d))
 }
 
-/// The frequencies of the elements of `rfft`.
+/// Computes the frequencies of the elements of `rfft`.
 ///
 /// Args:
-///     n (int): Samples of the signal.
+///     n (int): Number of samples of the signal.
 ///     d (float): Distance of the samples.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: n // 2 + 1 frequencies (float32), from 0 on.
+///     array: n // 2 + 1 frequencies as float32, from 0 on.
+///
+/// Example:
+///     >>> mx.fft.rfftfreq(4)
+///     array([0, 0.25, 0.5], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (n, d=1.0, stream=None))]
 fn rfftfreq(n: isize, d: f64, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -201,24 +248,31 @@ fn win_length_of(op: &str, n: Option<isize>) -> Res<Option<usize>> {
     n.map(size).transpose()
 }
 
-/// Spectra of overlapping frames of the last axis.
+/// Computes the spectra of overlapping frames of a signal.
 ///
 /// Args:
-///     x (array): The signal, of the shape (..., samples).
-///     n_fft (int): Samples of a frame.
-///     hop_length (int, optional): Samples from the start of a frame to that of the next; n_fft // 4 by
+///     x (array): Signal, of the shape (..., samples).
+///     n_fft (int): Number of samples of a frame.
+///     hop_length (int | None): Number of samples from one frame to the next; n_fft // 4 by
 ///         default.
-///     win_length (int, optional): Samples of the window of ones that is used without `window`; n_fft by
-///         default.
-///     window (array, optional): A window, which is put into the middle of the frame, with zeros
+///     win_length (int | None): Number of samples of the window of ones that is used without
+///         `window`; n_fft by default.
+///     window (array | None): Window, which is put into the middle of the frame, with zeros
 ///         around it.
-///     center (bool): Add half a frame at either end, so that frames are centered at their places.
-///     pad_mode (str): What is added: "reflect", "constant" or "edge".
-///     norm (str): As for `fft`.
-///     onesided (bool, optional): Frequencies from 0 on only; by default so for real signals.
+///     center (bool): Adds half a frame at either end, so that frames are centered at their
+///         positions.
+///     pad_mode (Literal["reflect", "constant", "edge", "symmetric"]): Mode of `pad` for what
+///         is added.
+///     norm (str): Transform that is scaled, as for `fft`.
+///     onesided (bool | None): Leaves out negative frequencies; by default so for real signals.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
 ///     array: complex64 of the shape (..., frequencies, frames).
+///
+/// Raises:
+///     ValueError: If the window is longer than the frame.
 #[pyfunction]
 #[pyo3(signature = (x, n_fft=2048, hop_length=None, win_length=None, window=None, center=true,
     pad_mode="reflect", norm="backward", onesided=None, stream=None))]
@@ -248,25 +302,34 @@ fn stft(
     made(stream, || core::stft(&x.0, &options))
 }
 
-/// The signal of which `stft` gives these spectra: the frames times the window, added where they
-/// overlap, over the sum of the windows' squares.
+/// Computes the signal whose `stft` is given.
+///
+/// It is the sum of the frames times the window where they overlap, over the sum of the
+/// windows' squares.
 ///
 /// Args:
 ///     stft_matrix (array): Spectra, of the shape (..., frequencies, frames).
-///     n_fft (int, optional): Samples of a frame; by default as many as the spectra ask for, an even number
-///         if they have only frequencies from 0 on.
-///     hop_length (int, optional): Samples from the start of a frame to that of the next; n_fft // 4 by
+///     n_fft (int | None): Number of samples of a frame; by default what the spectra ask for,
+///         an even number if they are one-sided.
+///     hop_length (int | None): Number of samples from one frame to the next; n_fft // 4 by
 ///         default.
-///     win_length (int, optional): Samples of the window of ones that is used without `window`; n_fft by
-///         default.
-///     window (array, optional): The window.
-///     center (bool): Cut off half a frame at either end.
-///     norm (str): As for `fft`.
-///     onesided (bool, optional): The spectra have only frequencies from 0 on; True by default.
-///     length (int, optional): Samples of the result: it is cut off, or zeros are appended.
+///     win_length (int | None): Number of samples of the window of ones that is used without
+///         `window`; n_fft by default.
+///     window (array | None): Window that the spectra were computed with.
+///     center (bool): Cuts off half a frame at either end.
+///     norm (str): Transform that is scaled, as for `fft`.
+///     onesided (bool | None): The spectra lack negative frequencies; True by default.
+///     length (int | None): Number of samples of the result: it is cut off, or zeros are
+///         appended.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: The signal (its real part, if it was complex), as float32.
+///     array: Signal (its real part, if it was complex) as float32.
+///
+/// Raises:
+///     ValueError: If the window is longer than the frame, or the spectra have less than two
+///         dimensions.
 #[pyfunction]
 #[pyo3(signature = (stft_matrix, n_fft=None, hop_length=None, win_length=None, window=None,
     center=true, norm="backward", onesided=None, length=None, stream=None))]

@@ -7,7 +7,27 @@ use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use ultramarine::Array;
 
-/// The elements at `indices` along an axis, or of the flattened array.
+/// Takes elements at indices along an axis, or of the flattened array.
+///
+/// Negative indices count from the end. Only a Python integer is checked; indices of an array
+/// that are out of range are not, and give elements of the array that are not specified.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     indices (int | array): Integer, or array of integers of any shape.
+///     axis (int | None): Axis to index; by default the array is flattened.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Elements, the axis replaced by the shape of `indices`.
+///
+/// Raises:
+///     IndexError: If the axis, or an index that is a Python integer, is out of range.
+///
+/// Example:
+///     >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
+///     array([30, 10], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, /, indices, axis=None, *, stream=None))]
 fn take(
@@ -41,7 +61,26 @@ fn take(
     Ok(PyArray::new(on(stream, || a.0.take(&indices, axis))?))
 }
 
-/// The elements at `indices` along an axis, whose other axes match the array's.
+/// Takes elements at indices that differ for each line along an axis, as `argsort` returns
+/// them.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     indices (array): Integers of as many dimensions as `a`; other axes are broadcast.
+///     axis (int | None): Axis to index; None for the flattened array.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Elements in the shape of the indices, broadcast.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If the numbers of dimensions differ.
+///
+/// Example:
+///     >>> mx.take_along_axis(mx.array([[3, 1, 2]]), mx.array([[1, 2, 0]]), axis=1)
+///     array([[1, 2, 3]], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, /, indices, axis=-1, *, stream=None))]
 fn take_along_axis(
@@ -53,8 +92,26 @@ fn take_along_axis(
     Ok(PyArray::new(on(stream, || a.0.take_along_axis(&indices.0, axis))?))
 }
 
-/// The part of the given sizes that begins at computed places: `start_indices` has one for
-/// each of `axes`.
+/// Takes a part of fixed sizes that begins at computed positions.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     start_indices (array): Integers: where the part begins along each of `axes`.
+///     axes (Sequence[int]): Axes that `start_indices` is about; along others the part begins
+///         at 0.
+///     slice_size (Sequence[int]): Size of the part along every axis of `a`.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Part of the array, of the shape `slice_size`.
+///
+/// Raises:
+///     ValueError: If the numbers of starts and axes differ, or the part is larger than `a`.
+///
+/// Example:
+///     >>> mx.slice(mx.arange(6), mx.array([2]), (0,), (3,))
+///     array([2, 3, 4], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, start_indices, axes, slice_size, *, stream=None))]
 fn slice(
@@ -68,7 +125,26 @@ fn slice(
     Ok(PyArray::new(on(stream, || a.0.slice_at(&start_indices.0, &axes.0, &size))?))
 }
 
-/// The array with `update` put where `slice` would read.
+/// Replaces the part of an array that begins at computed positions.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     update (array): New elements, converted to the dtype of `a`.
+///     start_indices (array): Integers: where the part begins along each of `axes`.
+///     axes (Sequence[int]): Axes that `start_indices` is about; along others the part begins
+///         at 0.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Copy of `a` with the part replaced.
+///
+/// Raises:
+///     ValueError: If the numbers of starts and axes differ, or the part is larger than `a`.
+///
+/// Example:
+///     >>> mx.slice_update(mx.arange(6), mx.array([0, 0]), mx.array([2]), (0,))
+///     array([0, 1, 0, 0, 4, 5], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, update, start_indices, axes, *, stream=None))]
 fn slice_update(
@@ -82,7 +158,22 @@ fn slice_update(
     Ok(PyArray::new(made?))
 }
 
-/// The array with `values` put at `indices` along an axis, whose other axes match.
+/// Replaces elements at indices that differ for each line along an axis.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     indices (array): Integers of as many dimensions as `a`; other axes are broadcast.
+///     values (array): New elements, broadcast to the shape of the indices.
+///     axis (int | None): Axis to index; None for the flattened array.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Copy of `a` with the elements replaced.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If the numbers of dimensions differ.
 #[pyfunction]
 #[pyo3(signature = (a, /, indices, values, axis=None, *, stream=None))]
 fn put_along_axis(

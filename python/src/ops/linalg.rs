@@ -51,43 +51,189 @@ macro_rules! of_matrices {
 }
 
 of_matrices! {
-    /// The inverses of square matrices.
+    /// Computes the inverses of square matrices.
+    ///
+    /// Args:
+    ///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Inverses, in shape and dtype of `a`.
+    ///
+    /// Raises:
+    ///     ValueError: If the matrices are not square, or of another dtype.
+    ///     RuntimeError: When the result is evaluated, if a matrix is singular.
+    ///
+    /// Example:
+    ///     >>> mx.linalg.inv(mx.array([[2.0, 0.0], [0.0, 4.0]]))
+    ///     array([[0.5, 0],
+    ///            [0, 0.25]], dtype=float32)
     inv: PyArray = one;
-    /// The Moore-Penrose pseudo-inverses of matrices, by singular values.
+    /// Computes the Moore-Penrose pseudo-inverses of matrices, by singular values.
+    ///
+    /// Args:
+    ///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Pseudo-inverses: the last two sizes are exchanged.
+    ///
+    /// Raises:
+    ///     ValueError: If there are less than two dimensions, or the dtype is another.
     pinv: PyArray = one;
-    /// The determinants of square matrices.
+    /// Computes the determinants of square matrices.
+    ///
+    /// Args:
+    ///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Determinants, without the last two axes.
+    ///
+    /// Raises:
+    ///     ValueError: If the matrices are not square, or of another dtype.
     det: PyArray = one;
-    /// The signs of determinants, and the logarithms of their sizes: 0 and negative infinity of a matrix without
-    /// an inverse.
+    /// Computes the signs and the logarithms of the absolute values of determinants.
+    ///
+    /// Args:
+    ///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     tuple[array, array]: Signs (0 for a singular matrix) and logarithms (negative infinity
+    ///         for a singular matrix), without the last two axes.
+    ///
+    /// Raises:
+    ///     ValueError: If the matrices are not square, or of another dtype.
     slogdet: Two = two;
-    /// The LU factors of matrices, with partial pivoting: (p, l, u) with a = l[p, :] @ u.
+    /// Factors matrices into triangular ones, with partial pivoting: `a = l[p, :] @ u`.
+    ///
+    /// Args:
+    ///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     tuple[array, array, array]: The row permutation `p` (uint32), the lower triangle `l`
+    ///         with ones on its diagonal, and the upper triangle `u`.
+    ///
+    /// Raises:
+    ///     ValueError: If there are less than two dimensions, or the dtype is another.
     lu: Three = three;
-    /// The LU factors of matrices in one array, and the pivots: row i was swapped with row pivots[i].
+    /// Factors matrices as `lu`, with both triangles in one array.
+    ///
+    /// Args:
+    ///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     tuple[array, array]: The triangles, without the ones on the diagonal of `l`; and the
+    ///         pivots (uint32): row i was exchanged with row pivots[i].
+    ///
+    /// Raises:
+    ///     ValueError: If there are less than two dimensions, or the dtype is another.
     lu_factor: Two = two;
-    /// The reduced QR factors of matrices: a = q @ r.
+    /// Factors matrices into an orthonormal and an upper triangular one: `a = q @ r`, in reduced
+    /// form.
+    ///
+    /// Args:
+    ///     a (array): Matrices of the shape (..., m, n): float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     tuple[array, array]: `q` of the shape (..., m, k) and `r` of the shape (..., k, n),
+    ///         where k is the smaller of m and n.
+    ///
+    /// Raises:
+    ///     ValueError: If there are less than two dimensions, or the dtype is another.
     qr: Two = two;
-    /// The eigenvalues of square matrices, and their eigenvectors in columns of norm 1: complex.
+    /// Computes the eigenvalues and eigenvectors of square matrices.
+    ///
+    /// Args:
+    ///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     tuple[array, array]: Eigenvalues in no particular order, and eigenvectors of norm 1 in
+    ///         columns; both complex64.
+    ///
+    /// Raises:
+    ///     ValueError: If the matrices are not square, or of another dtype.
     eig: Two = two;
-    /// The eigenvalues of square matrices: complex, in no particular order.
+    /// Computes the eigenvalues of square matrices.
+    ///
+    /// Args:
+    ///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Eigenvalues in no particular order; complex64.
+    ///
+    /// Raises:
+    ///     ValueError: If the matrices are not square, or of another dtype.
     eigvals: PyArray = one;
 }
 
-/// The triangular factor of symmetric positive definite matrices: a = l @ l.T, or, with `upper`,
-/// a = u.T @ u.
+/// Computes the triangular factors of symmetric (Hermitian) positive definite matrices: `a = l
+/// @ l.T`.
+///
+/// Args:
+///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+///     upper (bool): Returns the upper factors `u`, with `a = u.T @ u`.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Factors, in shape and dtype of `a`; those of other matrices have NaN.
+///
+/// Raises:
+///     ValueError: If the matrices are not square, or of another dtype.
 #[pyfunction]
 #[pyo3(signature = (a, upper=false, *, stream=None))]
 fn cholesky(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyArray> {
     one(stream, || linalg::cholesky(&a.0, upper))
 }
 
-/// The inverses of symmetric positive definite matrices, of their Cholesky factors.
+/// Computes the inverses of positive definite matrices, given their Cholesky factors.
+///
+/// Args:
+///     a (array): Factors, as `cholesky` returns them.
+///     upper (bool): Takes the factors for upper ones.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Inverses of the matrices whose factors are given.
+///
+/// Raises:
+///     ValueError: If the matrices are not square, or of another dtype.
 #[pyfunction]
 #[pyo3(signature = (a, upper=false, *, stream=None))]
 fn cholesky_inv(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyArray> {
     one(stream, || linalg::cholesky_inv(&a.0, upper))
 }
 
-/// The inverses of triangular matrices: lower, or with `upper` upper ones.
+/// Computes the inverses of triangular matrices.
+///
+/// Args:
+///     a (array): Matrices in the last two axes, of which only a triangle is read.
+///     upper (bool): Reads the upper triangle instead of the lower one.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Inverses, in shape and dtype of `a`.
+///
+/// Raises:
+///     ValueError: If the matrices are not square, or of another dtype.
 #[pyfunction]
 #[pyo3(signature = (a, upper=false, *, stream=None))]
 fn tri_inv(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -103,8 +249,22 @@ fn is_upper(uplo: &str) -> Res<bool> {
     }
 }
 
-/// The eigenvalues of symmetric (Hermitian) matrices, ascending, and their eigenvectors in orthonormal columns.
-/// `UPLO`: the triangle that is read.
+/// Computes the eigenvalues and eigenvectors of symmetric (Hermitian) matrices.
+///
+/// Args:
+///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+///     UPLO (Literal["L", "U", "l", "u"]): Triangle that is read: "L" for the lower, "U" for
+///         the upper one.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     tuple[array, array]: Eigenvalues, which are real and ascend, and orthonormal
+///         eigenvectors in columns.
+///
+/// Raises:
+///     ValueError: If the matrices are not square or of another dtype, or `UPLO` is another
+///         letter.
 #[pyfunction]
 #[pyo3(signature = (a, UPLO="L", *, stream=None))]
 #[allow(non_snake_case)]
@@ -113,7 +273,21 @@ fn eigh(a: ArrayArg, UPLO: &str, stream: Option<StreamArg>) -> Res<Two> {
     two(stream, || linalg::eigh(&a.0, upper))
 }
 
-/// The eigenvalues of symmetric (Hermitian) matrices, ascending. `UPLO`: the triangle that is read.
+/// Computes the eigenvalues of symmetric (Hermitian) matrices.
+///
+/// Args:
+///     a (array): Matrices in the last two axes: float32, float64 or complex64.
+///     UPLO (Literal["L", "U", "l", "u"]): Triangle that is read: "L" for the lower, "U" for
+///         the upper one.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Eigenvalues, which are real and ascend.
+///
+/// Raises:
+///     ValueError: If the matrices are not square or of another dtype, or `UPLO` is another
+///         letter.
 #[pyfunction]
 #[pyo3(signature = (a, UPLO="L", *, stream=None))]
 #[allow(non_snake_case)]
@@ -122,8 +296,21 @@ fn eigvalsh(a: ArrayArg, UPLO: &str, stream: Option<StreamArg>) -> Res<PyArray> 
     one(stream, || linalg::eigvalsh(&a.0, upper))
 }
 
-/// The full singular value decomposition (u, s, vt) of matrices: a = u[:, :k] * s @ vt[:k]. Without
-/// `compute_uv` only s, which descends.
+/// Computes the full singular value decomposition: `a = u[..., :k] * s @ vt[..., :k, :]`.
+///
+/// Args:
+///     a (array): Matrices of the shape (..., m, n): float32, float64 or complex64. k is the
+///         smaller of m and n.
+///     compute_uv (bool): Computes the vectors, too.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     Any: The tuple (u, s, vt) of shapes (..., m, m), (..., k) and (..., n, n); or, without
+///         `compute_uv`, the array s alone. Singular values are real and descend.
+///
+/// Raises:
+///     ValueError: If there are less than two dimensions, or the dtype is another.
 #[pyfunction]
 #[pyo3(signature = (a, compute_uv=true, *, stream=None))]
 fn svd(py: Python<'_>, a: ArrayArg, compute_uv: bool, stream: Option<StreamArg>) -> Res<Py<PyAny>> {
@@ -150,9 +337,30 @@ fn order(ord: &Bound<'_, PyAny>) -> Res<NormOrder> {
     }
 }
 
-/// Norms of vectors (one axis) and matrices (two axes); of the whole array without `axis`. `ord`: None
-/// for the root of the sum of squares; 1, 2, inf, -inf and any number of vectors; 1, -1, 2, -2, inf, -inf, "fro"
-/// and "nuc" of matrices.
+/// Computes norms of vectors along one axis, or of matrices along two.
+///
+/// `ord` is None for the root of the sum of squares. Vectors have 1, 2, inf, -inf and any other
+/// number p; matrices have 1, -1, 2, -2, inf, -inf, "fro" (Frobenius) and "nuc" (nuclear).
+///
+/// Args:
+///     a (array): Array of any shape.
+///     ord (int | float | str | None): Order of the norm.
+///     axis (int | Sequence[int] | None): One axis for vectors, two for matrices; by default
+///         the whole array: flattened, if `ord` is None.
+///     keepdims (bool): Keeps the axes, with size 1.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Norms; float32 for integers, bools and complex numbers.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
+///     ValueError: If there are more than two axes, or vectors or matrices have no such order.
+///
+/// Example:
+///     >>> mx.linalg.norm(mx.array([3.0, 4.0]))
+///     array(5, dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, /, ord=None, axis=None, keepdims=false, *, stream=None))]
 fn norm(
@@ -167,21 +375,71 @@ fn norm(
     one(stream, || linalg::norm(&a.0, ord, axes, keepdims))
 }
 
-/// The cross product along an axis of size 3, or 2: the third element is then zero.
+/// Computes the cross products of vectors along an axis.
+///
+/// Args:
+///     a (array): Array with 3 or 2 elements along the axis; of 2, the third counts as zero.
+///     b (array): Array like `a`; other axes are broadcast.
+///     axis (int): Axis of the vectors.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Products, with 3 elements along the axis.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If the axis has another size, or the shapes cannot be broadcast.
+///
+/// Example:
+///     >>> mx.linalg.cross(mx.array([1.0, 0.0, 0.0]), mx.array([0.0, 1.0, 0.0]))
+///     array([0, 0, 1], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, b, axis=-1, *, stream=None))]
 fn cross(a: ArrayArg, b: ArrayArg, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
     one(stream, || linalg::cross(&a.0, &b.0, axis))
 }
 
-/// The solution x of a @ x = b.
+/// Solves the linear equations `a @ x = b`.
+///
+/// Args:
+///     a (array): Square matrices in the last two axes: float32, float64 or complex64.
+///     b (array): Right sides: a vector, or matrices in the last two axes.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Solutions `x`, in the shape of `b`, with its leading axes broadcast.
+///
+/// Raises:
+///     ValueError: If the matrices are not square, the shapes do not fit, or the dtype is
+///         another.
+///     RuntimeError: When the result is evaluated, if a matrix is singular.
+///
+/// Example:
+///     >>> mx.linalg.solve(mx.array([[2.0, 0.0], [0.0, 4.0]]), mx.array([2.0, 4.0]))
+///     array([1, 1], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, b, *, stream=None))]
 fn solve(a: ArrayArg, b: ArrayArg, stream: Option<StreamArg>) -> Res<PyArray> {
     one(stream, || linalg::solve(&a.0, &b.0))
 }
 
-/// The solution x of a @ x = b for triangular a: lower, or with `upper` upper.
+/// Solves the linear equations `a @ x = b` for triangular matrices.
+///
+/// Args:
+///     a (array): Square matrices in the last two axes, of which only a triangle is read.
+///     b (array): Right sides: a vector, or matrices in the last two axes.
+///     upper (bool): Reads the upper triangle instead of the lower one.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Solutions `x`, in the shape of `b`, with its leading axes broadcast.
+///
+/// Raises:
+///     ValueError: If the matrices are not square, the shapes do not fit, or the dtype is
+///         another.
 #[pyfunction]
 #[pyo3(signature = (a, b, *, upper=false, stream=None))]
 fn solve_triangular(

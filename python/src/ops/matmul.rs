@@ -27,23 +27,100 @@ macro_rules! products {
 }
 
 products! {
-    /// The matrix product of the last two axes, broadcast over the others. Vectors are
-    /// rows on the left and columns on the right.
+    /// Multiplies matrices in the last two axes; other axes are broadcast.
+    ///
+    /// A vector on the left is a row and one on the right a column, whose axis the result lacks.
+    ///
+    /// Args:
+    ///     a (array): Array of the shape (..., m, k) or (k,), of floats or complex numbers.
+    ///     b (array): Array of the shape (..., k, n) or (k,).
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array of the shape (..., m, n), in the promoted dtype.
+    ///
+    /// Raises:
+    ///     ValueError: If an array has no dimensions, inner sizes differ, batches cannot be
+    ///         broadcast, or both are integers.
+    ///
+    /// Example:
+    ///     >>> mx.matmul(mx.array([[1.0, 2.0]]), mx.array([[3.0], [4.0]]))
+    ///     array([[11]], dtype=float32)
     matmul;
-    /// The products of the last axes' vectors, each with each.
+    /// Computes the inner products of the vectors along the last axes, each of `a` with each of
+    /// `b`.
+    ///
+    /// Args:
+    ///     a (array): Array of the shape (..., k), or without dimensions: then it is a factor.
+    ///     b (array): Array of the shape (..., k), or without dimensions.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array with the other axes of `a`, then those of `b`.
+    ///
+    /// Raises:
+    ///     ValueError: If the last sizes differ, or both are integers.
+    ///
+    /// Example:
+    ///     >>> mx.inner(mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))
+    ///     array(11, dtype=float32)
     inner;
-    /// The products of all elements of one with all elements of the other.
+    /// Multiplies all elements of one array with all elements of another.
+    ///
+    /// Args:
+    ///     a (array): Array that is flattened: the rows.
+    ///     b (array): Array that is flattened: the columns.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Matrix of the shape (a.size, b.size).
+    ///
+    /// Example:
+    ///     >>> mx.outer(mx.array([1, 2]), mx.array([3, 4]))
+    ///     array([[3, 4],
+    ///            [6, 8]], dtype=int32)
     outer;
 }
 
-/// The Kronecker product.
+/// Computes the Kronecker product: blocks of `b`, scaled by each element of `a`.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     b (array): Array of any shape; the one of fewer dimensions gets axes of size 1 in front.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Array whose sizes are products of those of `a` and `b`.
+///
+/// Example:
+///     >>> mx.kron(mx.array([1, 2]), mx.array([1, 1]))
+///     array([1, 1, 2, 2], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, b, *, stream=None))]
 fn kron(a: ArrayArg, b: ArrayArg, stream: Option<StreamArg>) -> Res<PyArray> {
     Ok(PyArray::new(on(stream, || a.0.kron(&b.0))?))
 }
 
-/// alpha * (a @ b) + beta * c.
+/// Computes `alpha * (a @ b) + beta * c` as one operation.
+///
+/// Args:
+///     c (array): Array that is broadcast to the shape of the product.
+///     a (array): Left operand, as in `matmul`.
+///     b (array): Right operand, as in `matmul`.
+///     alpha (float): Factor of the product.
+///     beta (float): Factor of `c`.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Sum, in the promoted dtype.
+///
+/// Raises:
+///     ValueError: If the shapes do not fit, or all are integers.
 #[pyfunction]
 #[pyo3(signature = (c, a, b, /, alpha=1.0, beta=1.0, *, stream=None))]
 fn addmm(
@@ -57,8 +134,25 @@ fn addmm(
     Ok(PyArray::new(on(stream, || ultramarine::addmm(&c.0, &a.0, &b.0, alpha, beta))?))
 }
 
-/// Sums of products over axes: over the last `axes` of a and the first of b, or over the
-/// axes in two lists.
+/// Multiplies two arrays and sums over axes of both.
+///
+/// Args:
+///     a (array): Left operand.
+///     b (array): Right operand.
+///     axes (int | Sequence[Sequence[int]]): Number of axes, the last of `a` and the first of
+///         `b`; or two lists of axes, for `a` and for `b`.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Array with the other axes of `a`, then those of `b`.
+///
+/// Raises:
+///     ValueError: If the sizes of summed axes differ, or the lists have different lengths.
+///
+/// Example:
+///     >>> mx.tensordot(mx.ones((2, 3)), mx.ones((3, 4)), axes=1).shape
+///     (2, 4)
 #[pyfunction]
 #[pyo3(signature = (a, b, /, axes=None, *, stream=None),
        text_signature = "(a, b, /, axes=2, *, stream=None)")]
@@ -81,8 +175,25 @@ fn tensordot(
     Ok(PyArray::new(on(stream, || a.0.tensordot_axes(&b.0, left, right))?))
 }
 
-/// The sum of products along an axis, which is broadcast over the others; the left
-/// operand is conjugated.
+/// Computes the inner products of vectors along an axis. The left operand is conjugated.
+///
+/// Args:
+///     a (array): Left operand.
+///     b (array): Right operand; other axes are broadcast.
+///     axis (int): Axis of the vectors.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Products, without the axis; integers are summed as `sum` does.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If the sizes of the axis differ, or the others cannot be broadcast.
+///
+/// Example:
+///     >>> mx.vecdot(mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))
+///     array(11, dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, b, /, *, axis=-1, stream=None))]
 fn vecdot(a: ArrayArg, b: ArrayArg, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -93,9 +204,29 @@ fn operands_of(operands: &Bound<'_, PyTuple>) -> Res<Vec<Array>> {
     operands.iter().map(|o| operand(&o, None)).collect()
 }
 
-/// The sum of products that the subscripts name: "ij,jk->ik" is the matrix product. Letters
-/// that are not in the result are summed over, one that an operand has twice takes its diagonal, "..." are
-/// axes without a letter. Without "->" the result has what is named once, in alphabetical order.
+/// Computes the sum of products that subscripts describe: "ij,jk->ik" is the matrix product.
+///
+/// Letters that the result lacks are summed over. A letter twice in one operand takes its
+/// diagonal. "..." stands for axes without a letter, which are broadcast. Without "->" the
+/// result has the letters that are named once, in alphabetical order.
+///
+/// Args:
+///     subscripts (str): Letters for the axes of each operand, separated by commas, and of the
+///         result behind "->".
+///     *operands (array): Arrays, one for each part of the subscripts.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Sum of products, in the promoted dtype.
+///
+/// Raises:
+///     ValueError: If the subscripts are malformed or do not fit the operands, or integers
+///         would be contracted.
+///
+/// Example:
+///     >>> mx.einsum("ij->j", mx.array([[1.0, 2.0], [3.0, 4.0]]))
+///     array([4, 6], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (subscripts, *operands, stream=None))]
 fn einsum(
@@ -107,8 +238,18 @@ fn einsum(
     Ok(PyArray::new(on(stream, || ultramarine::einsum(subscripts, &operands))?))
 }
 
-/// The order in which einsum contracts these operands, as positions in the list of those that are left, and a
-/// text about what that costs.
+/// Finds the order in which `einsum` contracts operands.
+///
+/// Args:
+///     subscripts (str): Subscripts as of `einsum`.
+///     *operands (array): Arrays, of which only the shapes matter.
+///
+/// Returns:
+///     tuple[list[tuple[int, ...]], str]: Positions in the list of operands that are taken out
+///         at each step, whose result is put at the end; and a text about the cost.
+///
+/// Raises:
+///     ValueError: If the subscripts are malformed or do not fit the operands.
 #[pyfunction]
 #[pyo3(signature = (subscripts, *operands))]
 fn einsum_path<'py>(

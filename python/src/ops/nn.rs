@@ -7,8 +7,24 @@ use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 use ultramarine::fast::Rope;
 
-/// exp(a) over its sum along the axes, without overflow. `precise` sums float16 and
-/// bfloat16 in float32.
+/// Computes the exponentials of elements over their sum along axes, without overflow.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     axis (int | Sequence[int] | None): Axes to sum over; by default all of them.
+///     precise (bool): Computes float16 and bfloat16 in float32.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Numbers between 0 and 1 in the shape of `a`; float32 for integers and bools.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
+///
+/// Example:
+///     >>> mx.softmax(mx.array([0.0, 0.0]), axis=-1)
+///     array([0.5, 0.5], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, /, axis=None, *, precise=false, stream=None))]
 fn softmax(
@@ -20,16 +36,23 @@ fn softmax(
     Ok(PyArray::new(on(stream, || a.0.softmax(axes(&axis), precise))?))
 }
 
-/// x over the root of the mean of its squares and eps, along the last axis, times the weight. float16 and bfloat16 are
-/// computed in float32.
+/// Divides vectors along the last axis by the root of the mean of their squares.
+///
+/// `x / sqrt(mean(x ** 2) + eps) * weight`; float16 and bfloat16 are computed in float32.
 ///
 /// Args:
-///     x (array): The array.
-///     weight (array, optional): A weight for each element of the last axis.
-///     eps (float): What is added to the mean.
+///     x (array): Array of one dimension at least, of floats.
+///     weight (array | None): Factor for each element of the last axis; None for none.
+///     eps (float): Number that is added to the mean of squares.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: Of the dtype that x and the weight promote to.
+///     array: Array of the shape of `x`, in the dtype that `x` and the weight promote to.
+///
+/// Raises:
+///     ValueError: If `x` has no axis, is not of floats, or the weight does not fit the last
+///         axis.
 #[pyfunction]
 #[pyo3(signature = (x, weight, eps, *, stream=None))]
 fn rms_norm(
@@ -42,17 +65,26 @@ fn rms_norm(
     Ok(PyArray::new(on(stream, || ultramarine::fast::rms_norm(&x.0, weight, eps))?))
 }
 
-/// x less its mean, over the root of its variance and eps, along the last axis, times the weight, plus the bias. float16
-/// and bfloat16 are computed in float32.
+/// Normalises vectors along the last axis to mean 0 and variance 1.
+///
+/// `(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`; float16 and bfloat16 are computed in
+/// float32.
 ///
 /// Args:
-///     x (array): The array.
-///     weight (array, optional): A weight for each element of the last axis.
-///     bias (array, optional): A bias for each element of the last axis.
-///     eps (float): What is added to the variance.
+///     x (array): Array of one dimension at least, of floats.
+///     weight (array | None): Factor for each element of the last axis; None for none.
+///     bias (array | None): Summand for each element of the last axis; None for none.
+///     eps (float): Number that is added to the variance.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: Of the dtype that x, the weight and the bias promote to; of x's without a weight.
+///     array: Array of the shape of `x`, in the dtype that `x`, weight and bias promote to;
+///         without a weight in that of `x`.
+///
+/// Raises:
+///     ValueError: If `x` has no axis, is not of floats, or weight or bias do not fit the last
+///         axis.
 #[pyfunction]
 #[pyo3(signature = (x, weight, bias, eps, *, stream=None))]
 fn layer_norm(
@@ -67,20 +99,32 @@ fn layer_norm(
     Ok(PyArray::new(on(stream, run)?))
 }
 
-/// Turns pairs of elements of the last axis by angles that grow with the position, which is the index along the axis
-/// before it. float16 and bfloat16 are computed in float32.
+/// Rotates pairs of elements of the last axis by angles that grow with the position.
+///
+/// Positions are the indices along the axis before the last, times `scale`. float16 and
+/// bfloat16 are computed in float32.
 ///
 /// Args:
-///     a (array): The array, of at least three axes.
-///     dims (int): How many elements of the last axis are turned; the rest stays.
-///     traditional (bool): Whether pairs are neighbours; else the first half is paired with the second.
-///     base (float, optional): Pair i of n turns by base^(-i/n) for each position.
-///     scale (float): What positions are multiplied by.
-///     offset (int or array): The first position, or one for each element of the first axis.
-///     freqs (array, optional): Instead of a base: positions for an angle of 1, for each pair.
+///     a (array): Array of three dimensions at least, of floats: (batch, ..., positions,
+///         elements).
+///     dims (int): Number of leading elements of the last axis to rotate; the others stay.
+///     traditional (bool): Pairs neighbours; else element i is paired with element i + dims /
+///         2.
+///     base (float | None): Pair i of n rotates by the angle base ** (-i / n) for each
+///         position. None where `freqs` is given.
+///     scale (float): Factor of the positions.
+///     offset (int | array): First position; or an array with one for each element of the first
+///         axis.
+///     freqs (array | None): Instead of a base: positions for the angle 1, for each of the dims
+///         / 2 pairs.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: Like a.
+///     array: Rotated array, in shape and dtype of `a`.
+///
+/// Raises:
+///     ValueError: If the shapes do not fit, or not exactly one of `base` and `freqs` is given.
 #[pyfunction]
 #[pyo3(signature = (a, dims, *, traditional, base, scale, offset, freqs=None, stream=None))]
 #[allow(clippy::too_many_arguments)]

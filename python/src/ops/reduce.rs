@@ -6,12 +6,25 @@ use crate::error::{Res, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 
-/// Functions and methods `name(axis=None, keepdims=False)`; `$axis` is the type of `axis`
-/// and the function `$as` makes what the core takes of it.
+/// Functions and methods `name(axis=None, keepdims=False)`; `$axis` is the type of `axis`,
+/// documented by `$about`, which the function `$as` converts for the core.
 macro_rules! reductions {
-    ($register:ident, $axis:ty, $as:expr; $($(#[doc = $doc:literal])* $name:ident;)*) => {
+    ($register:ident, $axis:ty, $as:expr, $about:literal; $($(#[doc = $doc:literal])* $name:ident;)*) => {
         $(
         $(#[doc = $doc])*
+        ///
+        /// Args:
+        ///     a (array): Array to reduce.
+        #[doc = $about]
+        ///     keepdims (bool): Keeps the reduced axes, with size 1.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results without the reduced axes.
+        ///
+        /// Raises:
+        ///     IndexError: If an axis is out of range.
         #[pyfunction]
         #[pyo3(signature = (a, /, axis=None, keepdims=false, *, stream=None))]
         fn $name(
@@ -28,6 +41,18 @@ macro_rules! reductions {
         impl PyArray {
             $(
             $(#[doc = $doc])*
+            ///
+            /// Args:
+            #[doc = $about]
+            ///     keepdims (bool): Keeps the reduced axes, with size 1.
+            ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            ///         else the default device.
+            ///
+            /// Returns:
+            ///     array: Results without the reduced axes.
+            ///
+            /// Raises:
+            ///     IndexError: If an axis is out of range.
             #[pyo3(signature = (axis=None, keepdims=false, *, stream=None))]
             fn $name(
                 &self,
@@ -51,22 +76,37 @@ macro_rules! reductions {
 pub(super) use reductions;
 
 reductions! {
-    register_reductions, Ints, axes;
-    /// Whether all elements are non-zero, over all axes or the given ones.
+    register_reductions, Ints, axes,
+    "     axis (int | Sequence[int] | None): Axes to reduce; by default all of them.";
+    /// Tests whether all elements are non-zero; bools, True for nothing.
     all;
-    /// Whether any element is non-zero, over all axes or the given ones.
+    /// Tests whether any element is non-zero; bools, False for nothing.
     any;
-    /// The sum over all axes or the given ones.
+    /// Sums elements.
+    ///
+    /// Bools and integers of less than 32 bits are summed as int32, unsigned ones as uint32. The
+    /// sum of nothing is 0.
     sum;
-    /// The product over all axes or the given ones.
+    /// Multiplies elements.
+    ///
+    /// Bools and integers of less than 32 bits are multiplied as int32, unsigned ones as uint32.
+    /// The product of nothing is 1.
     prod;
-    /// The smallest element over all axes or the given ones; NaN if there is one.
+    /// Finds the smallest element; NaN if there is one.
+    ///
+    /// A reduction of no elements raises a ValueError.
     min;
-    /// The largest element over all axes or the given ones; NaN if there is one.
+    /// Finds the largest element; NaN if there is one.
+    ///
+    /// A reduction of no elements raises a ValueError.
     max;
-    /// The logarithm of the sum of exponentials, without overflow.
+    /// Computes the logarithm of the sum of exponentials, without overflow.
+    ///
+    /// Integers and bools give float32.
     logsumexp;
-    /// The mean over all axes or the given ones.
+    /// Averages elements.
+    ///
+    /// Integers and bools give float32.
     mean;
 }
 
@@ -75,7 +115,21 @@ macro_rules! deviations {
         $(
         $(#[doc = $doc])*
         ///
-        /// The divisor is the number of elements less `ddof` (or `correction`).
+        /// Args:
+        ///     a (array): Array to reduce.
+        ///     axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        ///     keepdims (bool): Keeps the reduced axes, with size 1.
+        ///     ddof (int): The divisor is the number of elements less this.
+        ///     correction (int | None): Another name of `ddof`, which goes before it.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results without the reduced axes; infinity or NaN where the divisor is not positive.
+        ///
+        /// Raises:
+        ///     IndexError: If an axis is out of range.
+        ///     ValueError: If the divisor's correction is negative.
         #[pyfunction(name = $text)]
         #[pyo3(signature = (
             a, /, axis=None, keepdims=false, ddof=0, *, correction=None, stream=None
@@ -99,6 +153,21 @@ macro_rules! deviations {
         impl PyArray {
             $(
             $(#[doc = $doc])*
+            ///
+            /// Args:
+            ///     axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            ///     keepdims (bool): Keeps the reduced axes, with size 1.
+            ///     ddof (int): The divisor is the number of elements less this.
+            ///     correction (int | None): Another name of `ddof`, which goes before it.
+            ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            ///         else the default device.
+            ///
+            /// Returns:
+            ///     array: Results without the reduced axes; infinity or NaN where the divisor is not positive.
+            ///
+            /// Raises:
+            ///     IndexError: If an axis is out of range.
+            ///     ValueError: If the divisor's correction is negative.
             #[pyo3(signature = (
                 axis=None, keepdims=false, ddof=0, *, correction=None, stream=None
             ))]
@@ -119,13 +188,35 @@ macro_rules! deviations {
 }
 
 deviations! {
-    /// The variance over all axes or the given ones.
+    /// Computes the variance: the mean of the squared distances from the mean.
+    ///
+    /// Integers, bools and complex numbers give float32.
     variance var "var";
-    /// The standard deviation over all axes or the given ones.
+    /// Computes the standard deviation: the square root of the variance.
+    ///
+    /// Integers, bools and complex numbers give float32.
     deviation std "std";
 }
 
-/// The median over all axes or the given ones.
+/// Computes the median: the middle element, or the mean of the two middle ones.
+///
+/// Args:
+///     a (array): Array to reduce.
+///     axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+///     keepdims (bool): Keeps the reduced axes, with size 1.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Medians; float32 for integers and bools.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
+///     ValueError: If there are no elements.
+///
+/// Example:
+///     >>> mx.median(mx.array([4, 1, 3, 2]))
+///     array(2.5, dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, /, axis=None, keepdims=false, *, stream=None))]
 fn median(
@@ -137,7 +228,24 @@ fn median(
     Ok(PyArray::new(on(stream, || a.0.median(axes(&axis), keepdims))?))
 }
 
-/// The number of non-zero elements over all axes or the given ones.
+/// Counts the elements that are not zero.
+///
+/// Args:
+///     a (array): Array to reduce.
+///     axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+///     keepdims (bool): Keeps the reduced axes, with size 1.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Counts as int32.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
+///
+/// Example:
+///     >>> mx.count_nonzero(mx.array([[1, 0], [2, 3]]), axis=1)
+///     array([1, 2], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, /, *, axis=None, keepdims=false, stream=None))]
 fn count_nonzero(
@@ -149,7 +257,21 @@ fn count_nonzero(
     Ok(PyArray::new(on(stream, || a.0.count_nonzero(axes(&axis), keepdims))?))
 }
 
-/// The smallest and the largest element over all axes or the given ones.
+/// Finds the smallest and the largest element; both are NaN if there is one.
+///
+/// Args:
+///     a (array): Array to reduce.
+///     axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+///     keepdims (bool): Keeps the reduced axes, with size 1.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     tuple[array, array]: Smallest and largest elements, in the dtype of `a`.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
+///     ValueError: If there are no elements.
 #[pyfunction]
 #[pyo3(signature = (a, /, axis=None, keepdims=false, *, stream=None))]
 fn minmax(

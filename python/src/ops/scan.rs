@@ -12,8 +12,20 @@ macro_rules! scans {
         $(
         $(#[doc = $doc])*
         ///
-        /// Along an axis, or of the flattened array; from the end if `reverse`; without
-        /// the element itself unless `inclusive`.
+        /// Args:
+        ///     a (array): Array of any shape.
+        ///     axis (int | None): Axis to run along; by default the array is flattened.
+        ///     reverse (bool): Runs from the end to the start.
+        ///     inclusive (bool): Includes the element itself; else the first result is that of nothing.
+        ///     dtype (Dtype | None): Dtype to convert to first.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results in the shape of `a`, or flattened.
+        ///
+        /// Raises:
+        ///     IndexError: If the axis is out of range.
         #[pyfunction]
         #[pyo3(signature = (
             a, /, axis=None, *, reverse=false, inclusive=true, dtype=None, stream=None
@@ -37,6 +49,19 @@ macro_rules! scans {
         impl PyArray {
             $(
             $(#[doc = $doc])*
+            ///
+            /// Args:
+            ///     axis (int | None): Axis to run along; by default the array is flattened.
+            ///     reverse (bool): Runs from the end to the start.
+            ///     inclusive (bool): Includes the element itself; else the first result is that of nothing.
+            ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            ///         else the default device.
+            ///
+            /// Returns:
+            ///     array: Results in the shape of the array, or flattened.
+            ///
+            /// Raises:
+            ///     IndexError: If the axis is out of range.
             #[pyo3(signature = (axis=None, *, reverse=false, inclusive=true, stream=None))]
             fn $name(
                 &self,
@@ -59,27 +84,40 @@ macro_rules! scans {
 }
 
 scans! {
-    /// The running sum.
+    /// Computes the running sum. Bools are summed as int32.
     cumsum;
-    /// The running product.
+    /// Computes the running product.
     cumprod;
-    /// The running maximum.
+    /// Computes the running maximum; NaN from the first NaN on.
     cummax;
-    /// The running minimum.
+    /// Computes the running minimum; NaN from the first NaN on.
     cummin;
-    /// The logarithm of the running sum of exponentials.
+    /// Computes the logarithm of the running sum of exponentials, without overflow.
+    ///
+    /// Integers and bools give float32.
     logcumsumexp;
 }
 
-/// Differences of neighbours along an axis, which has one element less each time.
+/// Computes the differences of neighbours along an axis.
 ///
 /// Args:
-///     a (array): The array; of bools, the result says whether neighbours differ.
-///     n (int): How many times over.
-///     axis (int): The axis.
+///     a (array): Array of one dimension at least; of bools the result tells whether neighbours
+///         differ.
+///     n (int): Number of times that differences are taken.
+///     axis (int): Axis along which neighbours are subtracted.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: The differences.
+///     array: Differences; the axis is shorter by `n`, and not shorter than 0.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If `n` is negative.
+///
+/// Example:
+///     >>> mx.diff(mx.array([1, 4, 9, 16]))
+///     array([3, 5, 7], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, /, n=1, axis=-1, *, stream=None))]
 fn diff(a: ArrayArg, n: isize, axis: isize, stream: Option<StreamArg>) -> Res<PyArray> {

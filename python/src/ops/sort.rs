@@ -11,10 +11,22 @@ use ultramarine::{Side, Unique};
 macro_rules! sorts {
     (
         plain { $($(#[doc = $doc:literal])* $name:ident;)* }
-        counted { $($(#[doc = $cdoc:literal])* $counted:ident($k:ident);)* }
+        counted { $($(#[doc = $cdoc:literal])* $counted:ident($(#[doc = $about:literal])* $k:ident);)* }
     ) => {
         $(
         $(#[doc = $doc])*
+        ///
+        /// Args:
+        ///     a (array): Array of any shape.
+        ///     axis (int | None): Axis to sort along; None for the flattened array.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results in the shape of `a`, or flattened.
+        ///
+        /// Raises:
+        ///     IndexError: If the axis is out of range.
         #[pyfunction]
         #[pyo3(signature = (a, /, axis=-1, *, stream=None))]
         fn $name(a: ArrayArg, axis: Option<isize>, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -23,6 +35,20 @@ macro_rules! sorts {
         )*
         $(
         $(#[doc = $cdoc])*
+        ///
+        /// Args:
+        ///     a (array): Array of any shape.
+        $(#[doc = $about])*
+        ///     axis (int | None): Axis to sort along; None for the flattened array.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results along the axis, or flattened.
+        ///
+        /// Raises:
+        ///     IndexError: If the axis is out of range.
+        ///     ValueError: If the number is out of range.
         #[pyfunction]
         #[pyo3(signature = (a, /, $k, axis=-1, *, stream=None))]
         fn $counted(
@@ -44,33 +70,52 @@ macro_rules! sorts {
 
 sorts! {
     plain {
-        /// The elements in ascending order along an axis (`None`: flattened), NaN last.
+        /// Sorts elements in ascending order along an axis; NaN comes last.
         sort;
-        /// The indices that sort the array along an axis (`None`: flattened).
+        /// Finds the indices, as uint32, that sort an array along an axis; NaN comes last.
         argsort;
     }
     counted {
-        /// The array rearranged along an axis so that element `kth` is where sorting would
-        /// put it, smaller ones before it, larger ones behind it.
-        partition(kth);
-        /// The indices of `partition`.
-        argpartition(kth);
-        /// The `k` largest elements along an axis, in no particular order.
-        topk(k);
+        /// Rearranges elements so that element `kth` is where sorting would put it.
+        ///
+        /// Smaller or equal elements come before it and larger or equal ones behind it, in no
+        /// particular order.
+        partition(
+            ///     kth (int): Index of the element; negative ones count from the end.
+            kth
+        );
+        /// Finds the indices, as uint32, by which `partition` rearranges elements.
+        argpartition(
+            ///     kth (int): Index of the element; negative ones count from the end.
+            kth
+        );
+        /// Finds the `k` largest elements along an axis, in no particular order.
+        topk(
+            ///     k (int): Number of elements, not more than the axis has.
+            k
+        );
     }
 }
 
-/// The indices at which values go into a sorted array so that it stays sorted.
+/// Finds where values go into a sorted array so that it stays sorted.
 ///
 /// Args:
 ///     sorted_sequence (array): One dimension, ascending, NaN last.
-///     values (array): What to find places for, of any shape. Both are compared in their
-///         promoted dtype.
-///     side (str, optional): For `'left'`, the default, an index is the number of elements that
-///         are less than the value; for `'right'`, of those that are less or equal.
+///     values (array): Values of any shape; both are compared in their promoted dtype.
+///     side (Literal["left", "right"]): An index counts the elements that are less than the
+///         value ("left") or less or equal ("right").
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array: uint32, of the shape of `values`.
+///     array: Indices as uint32, in the shape of `values`.
+///
+/// Raises:
+///     ValueError: If the sequence has not exactly one dimension, or `side` is another word.
+///
+/// Example:
+///     >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([3, 9]))
+///     array([1, 3], dtype=uint32)
 #[pyfunction]
 #[pyo3(signature = (sorted_sequence, values, /, side="left", *, stream=None))]
 fn searchsorted(
@@ -83,25 +128,35 @@ fn searchsorted(
     Ok(PyArray::new(on(stream, || sorted_sequence.0.searchsorted(&values.0, side))?))
 }
 
-/// The first `size` different elements of the flattened array, in ascending order.
+/// Finds the first `size` different elements of the flattened array, in ascending order.
 ///
-/// The size is given, so that `a` is not evaluated. If there are more, the largest are left
-/// out (elements that are among them have `size - 1` in the inverse); if there are fewer, the
-/// rest of the values is `fill_value`, of the counts 0. NaN differs from NaN.
+/// The size is given so that `a` is not evaluated. Further elements are left out, and have
+/// `size - 1` in the inverse. Missing ones are filled up: values with `fill_value`, counts with
+/// 0. NaN differs from NaN.
 ///
 /// Args:
-///     a (array): The array.
-///     size (int): How many elements the result has.
-///     return_index (bool, optional): Whether to give the index in the flattened array of each
-///         element's first occurrence, too: uint32.
-///     return_inverse (bool, optional): Whether to give the place in the result of each element
-///         of `a`, too, in the shape of `a`: uint32.
-///     return_counts (bool, optional): Whether to give how often each occurs, too: int32.
-///     fill_value (scalar or array, optional): The default is the smallest element.
+///     a (array): Array of any shape.
+///     size (int): Number of elements of the result.
+///     return_index (bool): Also returns the index in the flattened array of the first
+///         occurrence of each: uint32.
+///     return_inverse (bool): Also returns the position in the result of each element of `a`:
+///         uint32, in its shape.
+///     return_counts (bool): Also returns how often each occurs: int32.
+///     fill_value (ArrayLike | None): Number or array of one element; by default the smallest
+///         element.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
 ///
 /// Returns:
-///     array or tuple(array, ...): The elements; a tuple of them, index, inverse and counts, as
-///     far as asked for.
+///     array | tuple[array, ...]: The elements; or a tuple of them, index, inverse and counts,
+///         as far as asked for.
+///
+/// Raises:
+///     ValueError: If `size` is negative, or `a` is empty and there is nothing to fill with.
+///
+/// Example:
+///     >>> mx.unique(mx.array([3, 1, 3]), 2, return_counts=True)
+///     (array([1, 3], dtype=int32), array([1, 2], dtype=int32))
 #[pyfunction]
 #[pyo3(signature = (
     a, /, size, return_index=false, return_inverse=false, return_counts=false, fill_value=None,

@@ -13,6 +13,18 @@ macro_rules! filled {
     ($($(#[doc = $doc:literal])* $name:ident $op:literal = $f:expr;)*) => {
         $(
         $(#[doc = $doc])*
+        ///
+        /// Args:
+        ///     shape (int | Sequence[int]): Sizes of the dimensions.
+        ///     dtype (Dtype | None): Dtype of the result; float32 by default.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: New array.
+        ///
+        /// Raises:
+        ///     ValueError: If a size is negative, or the whole is too large.
         #[pyfunction]
         #[pyo3(signature = (shape, dtype=None, *, stream=None),
                text_signature = "(shape, dtype=None, *, stream=None)")]
@@ -29,23 +41,13 @@ macro_rules! filled {
 }
 
 filled! {
-    /// An array of zeros, float32 unless another dtype is given.
+    /// Creates an array of zeros.
     zeros "full" = Array::zeros;
-    /// An array of ones, float32 unless another dtype is given.
+    /// Creates an array of ones.
     ones "full" = Array::ones;
-    /// An array whose elements are whatever its memory holds (bool: False), float32 unless
-    /// another dtype is given. In MLX they are zeros.
+    /// Creates an array whose elements are whatever its memory holds; bools are False.
     ///
-    /// Args:
-    ///     shape (int or sequence of int): The sizes of the dimensions.
-    ///     dtype (Dtype, optional): The dtype.
-    ///     stream (Stream or Device, optional): Where the memory shall be.
-    ///
-    /// Returns:
-    ///     array: The array, to be filled by somebody else: a foreign kernel, through DLPack.
-    ///
-    /// Raises:
-    ///     ValueError: If a size is negative, or the whole is too large.
+    /// It is for foreign kernels that fill it through DLPack. In MLX the elements are zeros.
     empty "empty" = Array::empty;
 }
 
@@ -53,6 +55,15 @@ macro_rules! like {
     ($($(#[doc = $doc:literal])* $name:ident = $f:expr;)*) => {
         $(
         $(#[doc = $doc])*
+        ///
+        /// Args:
+        ///     a (array): Array that gives the shape.
+        ///     dtype (Dtype | None): Dtype of the result; by default that of `a`.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: New array.
         #[pyfunction]
         #[pyo3(signature = (a, /, dtype=None, *, stream=None))]
         fn $name(
@@ -68,12 +79,12 @@ macro_rules! like {
 }
 
 like! {
-    /// Zeros in the shape of another array, and in its dtype unless one is given.
+    /// Creates an array of zeros in the shape of another.
     zeros_like = |a: &Array, dtype| Ok::<_, ultramarine::Error>(a.filled_like(Scalar::from_i64(dtype, 0)));
-    /// Ones in the shape of another array, and in its dtype unless one is given.
+    /// Creates an array of ones in the shape of another.
     ones_like = |a: &Array, dtype| Ok::<_, ultramarine::Error>(a.filled_like(Scalar::from_i64(dtype, 1)));
-    /// An array in the shape of another, and in its dtype unless one is given, whose elements are
-    /// whatever its memory holds: see `empty`.
+    /// Creates an array in the shape of another, whose elements are whatever its memory holds: see
+    /// `empty`.
     empty_like = |a: &Array, dtype| Array::empty(a.shape(), dtype);
 }
 
@@ -102,7 +113,26 @@ fn fill(shape: &[usize], vals: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<A
     Ok(vals.broadcast_to(shape)?)
 }
 
-/// An array filled with a number, or with an array that is broadcast.
+/// Creates an array filled with a number, or with an array that is broadcast.
+///
+/// Args:
+///     shape (int | Sequence[int]): Sizes of the dimensions.
+///     vals (ArrayLike): Number or array to fill with.
+///     dtype (Dtype | None): Dtype of the result; by default that of `vals`, for Python numbers
+///         int32, float32, bool or complex64.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Filled array.
+///
+/// Raises:
+///     ValueError: If a size is negative, or `vals` cannot be broadcast to the shape.
+///
+/// Example:
+///     >>> mx.full((2, 2), 7)
+///     array([[7, 7],
+///            [7, 7]], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (shape, vals, dtype=None, *, stream=None))]
 fn full(
@@ -115,7 +145,21 @@ fn full(
     Ok(PyArray::new(on(stream, || fill(&shape, vals, dtype.map(|d| *d)))?))
 }
 
-/// `full` in the shape of another array, and in its dtype unless one is given.
+/// Creates an array in the shape of another, filled with a number or an array that is
+/// broadcast.
+///
+/// Args:
+///     a (array): Array that gives the shape.
+///     vals (ArrayLike): Number or array to fill with.
+///     dtype (Dtype | None): Dtype of the result; by default that of `a`.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Filled array.
+///
+/// Raises:
+///     ValueError: If `vals` cannot be broadcast to the shape.
 #[pyfunction]
 #[pyo3(signature = (a, vals, dtype=None, *, stream=None))]
 fn full_like(

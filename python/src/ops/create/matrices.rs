@@ -17,7 +17,21 @@ fn sides(op: &str, n: isize, m: Option<isize>) -> Res<(usize, usize)> {
     }
 }
 
-/// A matrix with ones on the `k`-th diagonal and zeros elsewhere.
+/// Creates a matrix with ones on a diagonal and zeros elsewhere.
+///
+/// Args:
+///     n (int): Number of rows.
+///     m (int | None): Number of columns; by default `n`.
+///     k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+///     dtype (Dtype | None): Dtype of the result; float32 by default.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Matrix of the shape (n, m).
+///
+/// Raises:
+///     ValueError: If a size is negative.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None),
        text_signature = "(n, m=None, k=0, dtype=None, *, stream=None)")]
@@ -32,7 +46,19 @@ fn eye(
     Ok(PyArray::new(on(stream, || Array::eye(n, m, k, or_float(dtype)))?))
 }
 
-/// The identity matrix of size `n`.
+/// Creates an identity matrix: `eye` of one size.
+///
+/// Args:
+///     n (int): Number of rows and columns.
+///     dtype (Dtype | None): Dtype of the result; float32 by default.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Matrix of the shape (n, n).
+///
+/// Raises:
+///     ValueError: If the size is negative.
 #[pyfunction]
 #[pyo3(signature = (n, dtype=None, *, stream=None),
        text_signature = "(n, dtype=None, *, stream=None)")]
@@ -40,7 +66,23 @@ fn identity(n: isize, dtype: Option<DtypeArg>, stream: Option<StreamArg>) -> Res
     eye(n, None, 0, dtype, stream)
 }
 
-/// A matrix with ones on and below the `k`-th diagonal and zeros above.
+/// Creates a matrix with ones on and below a diagonal and zeros above it.
+///
+/// Args:
+///     n (int): Number of rows.
+///     m (int | None): Number of columns; by default `n`.
+///     k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+///     dtype (Dtype | None): Dtype of the result; float32 by default.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Matrix of the shape (n, m).
+///
+/// Example:
+///     >>> mx.tri(2, 3)
+///     array([[1, 0, 0],
+///            [1, 1, 0]], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None))]
 fn tri(
@@ -55,14 +97,38 @@ fn tri(
     Ok(PyArray::new(on(stream, || Array::tri(n, m, k, or_float(dtype)))?))
 }
 
-/// The array with zeros above the `k`-th diagonal of its last two axes.
+/// Replaces the elements above a diagonal of matrices by zeros.
+///
+/// Args:
+///     x (array): Matrices in the last two axes.
+///     k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Lower triangles, in shape and dtype of `x`.
+///
+/// Raises:
+///     ValueError: If there are less than two dimensions.
 #[pyfunction]
 #[pyo3(signature = (x, k=0, *, stream=None))]
 fn tril(x: ArrayArg, k: isize, stream: Option<StreamArg>) -> Res<PyArray> {
     Ok(PyArray::new(on(stream, || x.0.tril(k))?))
 }
 
-/// The array with zeros below the `k`-th diagonal of its last two axes.
+/// Replaces the elements below a diagonal of matrices by zeros.
+///
+/// Args:
+///     x (array): Matrices in the last two axes.
+///     k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Upper triangles, in shape and dtype of `x`.
+///
+/// Raises:
+///     ValueError: If there are less than two dimensions.
 #[pyfunction]
 #[pyo3(signature = (x, k=0, *, stream=None))]
 fn triu(x: ArrayArg, k: isize, stream: Option<StreamArg>) -> Res<PyArray> {

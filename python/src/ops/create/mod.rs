@@ -17,25 +17,23 @@ fn or_float(dtype: Option<DtypeArg>) -> Dtype {
     dtype.map_or(Dtype::Float32, |d| *d)
 }
 
-/// asarray(a, dtype=None, *, copy=None, device=None)
+/// Makes an object an array, over the same memory where that is possible.
 ///
-/// The object as an array, over the same memory where that is possible.
+/// Objects are recognised in the order that `array` names. Unlike there, memory of other
+/// libraries keeps its dtype: float64 stays float64 (in MLX it becomes float32). complex128,
+/// foreign byte order, bit-packed and misaligned elements can only be copied.
 ///
-/// What an object is taken for is decided in the order that `array` names. Unlike there,
-/// memory of other libraries keeps its dtype: float64 stays float64 (in MLX it becomes float32).
-/// complex128, bytes in the other order than the machine's, bit-packed and misaligned elements can only be
-/// copied.
-///
-/// Shared memory stays its owner's: what is written to it later is seen by work that was not
-/// evaluated yet. Objects of the buffer protocol stay locked while the array needs them: a
-/// bytearray cannot be resized.
+/// Shared memory stays its owner's: work that was not evaluated yet sees later writes. Objects
+/// of the buffer protocol stay locked while the array needs them: a bytearray cannot be
+/// resized.
 ///
 /// Args:
-///     a: An array, a number, a sequence, or an object with memory.
-///     dtype (Dtype, optional): The dtype of the result; by default that of the memory.
-///     copy (bool, optional): True always copies; False never does, and raises where a copy
-///         would be needed, for a cast, too; None copies where it is needed.
-///     device (Device, optional): Where the array shall be; by default where the memory is.
+///     a (ArrayLike | Sequence[Any]): Array, number, sequence, or object with memory.
+///     dtype (Dtype | None): Dtype of the result; by default that of the memory.
+///     copy (bool | None): True always copies; False never does, and raises where a copy, or a
+///         cast, would be needed; None copies where it is needed.
+///     device (Device | DeviceType | None): Device of the result; by default where the memory
+///         is.
 ///
 /// Returns:
 ///     array: The array.
@@ -43,7 +41,7 @@ fn or_float(dtype: Option<DtypeArg>) -> Dtype {
 /// Raises:
 ///     InterchangeError: (a BufferError and a ValueError) If a copy is needed and `copy` is
 ///         False, or a producer cannot give its memory.
-///     ValueError: If the object is nothing that can be an array.
+///     ValueError: If no array can be made of the object.
 #[pyfunction]
 #[pyo3(signature = (a, dtype=None, *, copy=None, device=None))]
 fn asarray(

@@ -10,8 +10,29 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ultramarine::{Array, Dtype};
 
-/// Numbers from `start` (0 unless a stop is given, too) in steps of `step` to before
-/// `stop`. Integers give int32 (int64 where that is too small), floats float32.
+/// Creates numbers from `start` up to, and without, `stop`.
+///
+/// With one number it is the stop, and numbers start at 0.
+///
+/// Args:
+///     start (float | None): First number; or the stop, if it is the only one.
+///     stop (float | None): Number that the result stays below (above, for a negative step).
+///     step (float | None): Difference of neighbours; 1 by default.
+///     dtype (Dtype | None): Dtype of the result; by default int32 for integers (int64 where
+///         they do not fit), else float32.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Numbers in one dimension.
+///
+/// Raises:
+///     ValueError: If a number is a bool or NaN, the step is zero, or there would be too many
+///         numbers.
+///
+/// Example:
+///     >>> mx.arange(0, 1, 0.25)
+///     array([0, 0.25, 0.5, 0.75], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (start=None, stop=None, step=None, dtype=None, *, stream=None))]
 fn arange(
@@ -47,7 +68,26 @@ fn arange(
     Ok(PyArray::new(on(stream, || Array::arange(start, stop, step, dtype))?))
 }
 
-/// `num` numbers evenly spaced from `start` to `stop`, the latter included if `endpoint`.
+/// Creates numbers that are evenly spaced from `start` to `stop`.
+///
+/// Args:
+///     start (float): First number.
+///     stop (float): Last number; with `endpoint=False` the one that would come next.
+///     num (int): Number of numbers.
+///     endpoint (bool): Includes `stop`.
+///     dtype (Dtype | None): Dtype of the result; float32 by default.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Numbers in one dimension.
+///
+/// Raises:
+///     ValueError: If `num` is negative.
+///
+/// Example:
+///     >>> mx.linspace(0, 1, 5)
+///     array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (start, stop, num=50, endpoint=true, dtype=None, stream=None),
        text_signature = "(start, stop, num=50, endpoint=True, dtype=None, stream=None)")]
@@ -67,7 +107,26 @@ fn linspace(
     Ok(PyArray::new(on(stream, || Array::linspace(start, stop, count, endpoint, dtype))?))
 }
 
-/// Coordinate arrays of the grid that vectors span.
+/// Creates the coordinates of the grid that vectors span.
+///
+/// Args:
+///     *arrays (array): Vectors; other arrays are flattened.
+///     sparse (bool): Leaves axes at size 1 along which a coordinate does not change.
+///     indexing (str): "xy" for the order of plots, in which the first two axes are exchanged;
+///         "ij" for that of matrices.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     tuple[array, ...]: One array for each vector, with an axis for each vector.
+///
+/// Raises:
+///     ValueError: If `indexing` is another word.
+///
+/// Example:
+///     >>> mx.meshgrid(mx.arange(2), mx.arange(2), indexing="ij")[0]
+///     array([[0, 0],
+///            [1, 1]], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (*arrays, sparse=false, indexing="xy", stream=None))]
 fn meshgrid<'py>(

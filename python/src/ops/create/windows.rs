@@ -11,10 +11,12 @@ macro_rules! windows {
         $(#[doc = $doc])*
         ///
         /// Args:
-        ///     M (int): Samples of the window; of a negative number there are none.
+        ///     M (int): Number of samples; of a negative number there are none.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
         ///
         /// Returns:
-        ///     array: The window, as float32.
+        ///     array: Window as float32.
         #[pyfunction]
         #[pyo3(signature = (M, *, stream=None))]
         #[allow(non_snake_case, reason = "MLX's name of the argument")]
@@ -26,13 +28,14 @@ macro_rules! windows {
 }
 
 windows! {
-    /// Bartlett's window, a triangle: `1 - abs(2 * n / (M - 1) - 1)`.
+    /// Creates Bartlett's window, a triangle: `1 - abs(2 * n / (M - 1) - 1)`.
     bartlett;
-    /// Blackman's window: `0.42 - 0.5 * cos(2 * pi * n / (M - 1)) + 0.08 * cos(4 * pi * n / (M - 1))`.
+    /// Creates Blackman's window: `0.42 - 0.5 * cos(2 * pi * n / (M - 1)) + 0.08 * cos(4 * pi * n /
+    /// (M - 1))`.
     blackman;
-    /// Hamming's window: `0.54 - 0.46 * cos(2 * pi * n / (M - 1))`.
+    /// Creates Hamming's window: `0.54 - 0.46 * cos(2 * pi * n / (M - 1))`.
     hamming;
-    /// Hann's window: `0.5 - 0.5 * cos(2 * pi * n / (M - 1))`.
+    /// Creates Hann's window: `0.5 - 0.5 * cos(2 * pi * n / (M - 1))`.
     hanning;
 }
 

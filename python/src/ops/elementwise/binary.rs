@@ -22,7 +22,19 @@ macro_rules! binary {
         $(
         $(#[doc = $doc])*
         ///
-        /// The arguments are broadcast and promoted; numbers take the other's dtype.
+        /// Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+        ///
+        /// Args:
+        ///     a (ArrayLike): Left operand.
+        ///     b (ArrayLike): Right operand.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results in the shape that `a` and `b` are broadcast to.
+        ///
+        /// Raises:
+        ///     ValueError: If the shapes cannot be broadcast.
         #[pyfunction]
         #[pyo3(signature = (a, b, stream=None))]
         fn $name(
@@ -43,57 +55,71 @@ macro_rules! binary {
 }
 
 binary! {
-    /// a + b, elementwise.
+    /// Adds two arrays elementwise.
     add = Array::add;
-    /// a - b, elementwise.
+    /// Subtracts `b` from `a` elementwise.
     subtract = Array::subtract;
-    /// a * b, elementwise.
+    /// Multiplies two arrays elementwise.
     multiply = Array::multiply;
-    /// a / b, elementwise; integers are divided as float32.
+    /// Divides `a` by `b` elementwise.
+    ///
+    /// Integers and bools are divided as float32; division by zero gives infinity or NaN.
     divide = Array::divide;
-    /// a / b rounded down, elementwise (towards zero for integers).
+    /// Divides `a` by `b` elementwise and rounds the quotient down, in the promoted dtype.
     floor_divide = Array::floor_divide;
-    /// What is left of a after division by b; it has b's sign.
+    /// Computes the remainder of dividing `a` by `b` elementwise.
+    ///
+    /// It has the sign of `b`, as Python's `%`. Complex numbers raise a ValueError.
     remainder = Array::remainder;
-    /// a to the power of b, elementwise.
+    /// Raises `a` to the power of `b` elementwise, in the promoted dtype.
     power = Array::power;
-    /// The larger of a and b, elementwise; NaN where either is.
+    /// Returns the larger of `a` and `b` elementwise; NaN where either is NaN.
     maximum = Array::maximum;
-    /// The smaller of a and b, elementwise; NaN where either is.
+    /// Returns the smaller of `a` and `b` elementwise; NaN where either is NaN.
     minimum = Array::minimum;
-    /// log(exp(a) + exp(b)), elementwise, without overflow.
+    /// Computes `log(exp(a) + exp(b))` elementwise, without overflow.
+    ///
+    /// Integers and bools give float32.
     logaddexp = Array::logaddexp;
-    /// a * log(b), elementwise, and 0 where a is 0, unless b is NaN.
+    /// Computes `a * log(b)` elementwise: 0 where `a` is 0, unless `b` is NaN.
+    ///
+    /// Integers and bools give float32; complex numbers raise a ValueError.
     xlogy = Array::xlogy;
-    /// The angle of the point (b, a), elementwise.
+    /// Computes the angle of the point (`b`, `a`) elementwise, from -pi to pi.
+    ///
+    /// Integers and bools give float32; complex numbers raise a ValueError.
     arctan2 = Array::arctan2;
-    /// a == b, elementwise.
+    /// Tests `a == b` elementwise; bools. NaN equals nothing.
     equal = Array::equal;
-    /// a != b, elementwise.
+    /// Tests `a != b` elementwise; bools. NaN differs from everything.
     not_equal = Array::not_equal;
-    /// a < b, elementwise.
+    /// Tests `a < b` elementwise; bools, False where either is NaN.
     less = Array::less;
-    /// a <= b, elementwise.
+    /// Tests `a <= b` elementwise; bools, False where either is NaN.
     less_equal = Array::less_equal;
-    /// a > b, elementwise.
+    /// Tests `a > b` elementwise; bools, False where either is NaN.
     greater = Array::greater;
-    /// a >= b, elementwise.
+    /// Tests `a >= b` elementwise; bools, False where either is NaN.
     greater_equal = Array::greater_equal;
-    /// Whether both are non-zero, elementwise.
+    /// Tests where both `a` and `b` are non-zero; bools.
     logical_and = Array::logical_and, by apart;
-    /// Whether either is non-zero, elementwise.
+    /// Tests where `a` or `b` or both are non-zero; bools.
     logical_or = Array::logical_or, by apart;
-    /// Whether exactly one is non-zero, elementwise.
+    /// Tests where exactly one of `a` and `b` is non-zero; bools.
     logical_xor = Array::logical_xor, by apart;
-    /// a & b, elementwise, for integers and bools.
+    /// Computes `a & b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
     bitwise_and = Array::bitwise_and;
-    /// a | b, elementwise, for integers and bools.
+    /// Computes `a | b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
     bitwise_or = Array::bitwise_or;
-    /// a ^ b, elementwise, for integers and bools.
+    /// Computes `a ^ b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
     bitwise_xor = Array::bitwise_xor;
-    /// a << b, elementwise, for integers.
+    /// Shifts the bits of `a` to the left by `b` places elementwise, of integers.
+    ///
+    /// Bools count as uint8. Other dtypes raise a RuntimeError.
     left_shift = Array::left_shift;
-    /// a >> b, elementwise, for integers.
+    /// Shifts the bits of `a` to the right by `b` places elementwise, of integers.
+    ///
+    /// Bools count as uint8. Other dtypes raise a RuntimeError.
     right_shift = Array::right_shift;
 }
 
@@ -103,7 +129,22 @@ fn apart(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Res<(Array, Array)> {
     Ok((operand(a, None)?, operand(b, None)?))
 }
 
-/// The rounded-down quotient and the remainder, elementwise, as a list of two arrays.
+/// Divides `a` by `b` elementwise, with remainder.
+///
+/// Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+///
+/// Args:
+///     a (ArrayLike): Dividend.
+///     b (ArrayLike): Divisor.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     list[array]: The quotient rounded down, as `floor_divide`, and the remainder, as
+///         `remainder`.
+///
+/// Raises:
+///     ValueError: If the shapes cannot be broadcast, or the elements are complex.
 #[pyfunction]
 #[pyo3(signature = (a, b, stream=None))]
 fn divmod(
@@ -116,7 +157,24 @@ fn divmod(
     Ok(vec![PyArray::new(quotient), PyArray::new(rest)])
 }
 
-/// Whether |a - b| <= atol + rtol * |b|, elementwise.
+/// Tests where `abs(a - b) <= atol + rtol * abs(b)`, elementwise.
+///
+/// Infinities of one sign are close to each other. Shapes are broadcast.
+///
+/// Args:
+///     a (ArrayLike): First operand.
+///     b (ArrayLike): Second operand, the one that the relative tolerance refers to.
+///     rtol (float): Relative tolerance.
+///     atol (float): Absolute tolerance.
+///     equal_nan (bool): Makes NaN close to NaN.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Bools in the broadcast shape.
+///
+/// Raises:
+///     ValueError: If the shapes cannot be broadcast.
 #[pyfunction]
 #[pyo3(signature = (a, b, /, rtol=1e-5, atol=1e-8, *, equal_nan=false, stream=None))]
 fn isclose(
@@ -131,7 +189,22 @@ fn isclose(
     Ok(PyArray::new(on(stream, || a.isclose(&b, rtol, atol, equal_nan))?))
 }
 
-/// Whether `isclose` holds for all elements, as an array without dimensions.
+/// Tests whether all elements are close, as `isclose` defines it.
+///
+/// Args:
+///     a (array): First operand.
+///     b (array): Second operand, the one that the relative tolerance refers to.
+///     rtol (float): Relative tolerance.
+///     atol (float): Absolute tolerance.
+///     equal_nan (bool): Makes NaN close to NaN.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: One bool, without dimensions.
+///
+/// Raises:
+///     ValueError: If the shapes cannot be broadcast.
 #[pyfunction]
 #[pyo3(signature = (a, b, /, rtol=1e-5, atol=1e-8, *, equal_nan=false, stream=None))]
 fn allclose(
@@ -145,7 +218,19 @@ fn allclose(
     Ok(PyArray::new(on(stream, || a.0.allclose(&b.0, rtol, atol, equal_nan))?))
 }
 
-/// Whether the arrays have one shape and equal elements, as an array without dimensions.
+/// Tests whether two arrays have the same shape and equal elements.
+///
+/// The dtypes may differ: elements are compared in the promoted dtype.
+///
+/// Args:
+///     a (ArrayLike): First operand.
+///     b (ArrayLike): Second operand.
+///     equal_nan (bool): Makes NaN equal to NaN.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: One bool, without dimensions; False for different shapes.
 #[pyfunction]
 #[pyo3(signature = (a, b, equal_nan=false, stream=None))]
 fn array_equal(

@@ -32,6 +32,14 @@ macro_rules! unary {
     ) => {
         $(
         $(#[doc = $adoc])*
+        ///
+        /// Args:
+        ///     a (ArrayLike): Array or number of any shape.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results in the shape of `a`.
         #[pyfunction]
         #[pyo3(signature = (a, /, *, stream=None))]
         fn $array(a: ArrayArg, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -40,6 +48,14 @@ macro_rules! unary {
         )*
         $(
         $(#[doc = $bdoc])*
+        ///
+        /// Args:
+        ///     a (ArrayLike): Array or number of any shape.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results in the shape of `a`.
         #[pyfunction]
         #[pyo3(signature = (a, /, stream=None))]
         fn $both(a: &Bound<'_, PyAny>, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -48,6 +64,14 @@ macro_rules! unary {
         )*
         $(
         $(#[doc = $doc])*
+        ///
+        /// Args:
+        ///     a (ArrayLike): Array or number of any shape.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array: Results in the shape of `a`.
         #[pyfunction]
         #[pyo3(signature = (a, /, stream=None))]
         fn $name(a: &Bound<'_, PyAny>, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -59,6 +83,13 @@ macro_rules! unary {
         impl PyArray {
             $(
             $(#[doc = $bdoc])*
+            ///
+            /// Args:
+            ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            ///         else the default device.
+            ///
+            /// Returns:
+            ///     array: Results in the shape of the array.
             #[pyo3(signature = (*, stream=None))]
             fn $both(slf: &Bound<'_, Self>, stream: Option<StreamArg>) -> Res<PyArray> {
                 apply(slf, stream, $bf)
@@ -75,106 +106,199 @@ macro_rules! unary {
 
 unary! {
     both {
-        /// The absolute value of each element.
+        /// Computes the absolute value of each element.
+        ///
+        /// Complex numbers give their magnitude in float32. The smallest signed integer stays itself.
         abs = Array::abs;
-        /// The square of each element.
+        /// Computes the square of each element, in the dtype of `a`.
         square = Array::square;
-        /// The square root of each element.
+        /// Computes the square root of each element.
+        ///
+        /// Negative real numbers give NaN. Integers and bools give float32.
         sqrt = Array::sqrt;
-        /// One over the square root of each element.
+        /// Computes the reciprocal of the square root of each element.
+        ///
+        /// Zero gives infinity and negative numbers give NaN. Integers and bools give float32.
         rsqrt = Array::rsqrt;
-        /// One over each element.
+        /// Computes one over each element.
+        ///
+        /// Zero gives infinity. Integers and bools give float32.
         reciprocal = Array::reciprocal;
-        /// e to the power of each element.
+        /// Computes e to the power of each element.
+        ///
+        /// Integers and bools give float32.
         exp = Array::exp;
-        /// The natural logarithm of each element.
+        /// Computes the natural logarithm of each element.
+        ///
+        /// Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+        /// float32.
         log = Array::log;
-        /// The logarithm to base 2 of each element.
+        /// Computes the logarithm to base 2 of each element.
+        ///
+        /// Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+        /// float32.
         log2 = Array::log2;
-        /// The logarithm to base 10 of each element.
+        /// Computes the logarithm to base 10 of each element.
+        ///
+        /// Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+        /// float32.
         log10 = Array::log10;
-        /// The logarithm of one plus each element, precise near zero.
+        /// Computes the natural logarithm of one plus each element.
+        ///
+        /// It is accurate near zero, where `log(1 + a)` loses digits. Integers and bools give float32.
         log1p = Array::log1p;
-        /// The sine of each element.
+        /// Computes the sine of each element, an angle in radians.
+        ///
+        /// Integers and bools give float32.
         sin = Array::sin;
-        /// The cosine of each element.
+        /// Computes the cosine of each element, an angle in radians.
+        ///
+        /// Integers and bools give float32.
         cos = Array::cos;
-        /// The complex conjugate of each element.
+        /// Computes the complex conjugate of each element. Real arrays stay as they are.
         conj = Array::conjugate;
     }
     functions {
-        /// The complex conjugate of each element.
+        /// Computes the complex conjugate of each element. Real arrays stay as they are.
+        ///
+        /// Another name of `conj`.
         conjugate = Array::conjugate;
-        /// The sign of each element: -1, 0 or 1.
+        /// Computes the sign of each element: -1, 0 or 1, in the dtype of `a`.
+        ///
+        /// A complex number is divided by its magnitude; 0 stays 0.
         sign = Array::sign;
-        /// The negative of each element.
+        /// Computes the negative of each element. Bools raise a ValueError: see `logical_not`.
         negative = Array::negative;
-        /// The largest integer not above each element.
+        /// Rounds each element down to an integer, in the dtype of `a`.
+        ///
+        /// Complex numbers raise a ValueError.
         floor = Array::floor;
-        /// The smallest integer not below each element.
+        /// Rounds each element up to an integer, in the dtype of `a`.
+        ///
+        /// Complex numbers raise a ValueError.
         ceil = Array::ceil;
-        /// Whether each element is zero.
+        /// Tests where elements are zero: bools, True for 0 and False.
         logical_not = Array::logical_not;
-        /// Each element with its bits inverted; the logical not of bools.
+        /// Inverts the bits of each integer; of bools it is the logical not.
+        ///
+        /// Other dtypes raise a ValueError.
         bitwise_invert = Array::bitwise_invert;
-        /// e to the power of each element, less one, precise near zero.
+        /// Computes e to the power of each element, minus one.
+        ///
+        /// It is accurate near zero, where `exp(a) - 1` loses digits. Integers and bools give float32;
+        /// complex numbers raise a ValueError.
         expm1 = Array::expm1;
-        /// The error function of each element.
+        /// Computes the error function of each element.
+        ///
+        /// Integers and bools give float32; complex numbers raise a ValueError.
         erf = Array::erf;
-        /// The inverse of the error function at each element.
+        /// Computes the inverse of the error function at each element, which lies between -1 and 1.
+        ///
+        /// Integers and bools give float32; complex numbers raise a ValueError.
         erfinv = Array::erfinv;
-        /// The tangent of each element.
+        /// Computes the tangent of each element, an angle in radians.
+        ///
+        /// Integers and bools give float32.
         tan = Array::tan;
-        /// The inverse sine of each element.
+        /// Computes the inverse sine of each element, in radians.
+        ///
+        /// Real numbers outside of -1 to 1 give NaN. Integers and bools give float32.
         arcsin = Array::arcsin;
-        /// The inverse cosine of each element.
+        /// Computes the inverse cosine of each element, in radians.
+        ///
+        /// Real numbers outside of -1 to 1 give NaN. Integers and bools give float32.
         arccos = Array::arccos;
-        /// The inverse tangent of each element.
+        /// Computes the inverse tangent of each element, in radians.
+        ///
+        /// Integers and bools give float32. See `arctan2` for the angle of a point.
         arctan = Array::arctan;
-        /// The hyperbolic sine of each element.
+        /// Computes the hyperbolic sine of each element.
+        ///
+        /// Integers and bools give float32.
         sinh = Array::sinh;
-        /// The hyperbolic cosine of each element.
+        /// Computes the hyperbolic cosine of each element.
+        ///
+        /// Integers and bools give float32.
         cosh = Array::cosh;
-        /// The hyperbolic tangent of each element.
+        /// Computes the hyperbolic tangent of each element.
+        ///
+        /// Integers and bools give float32.
         tanh = Array::tanh;
-        /// The inverse hyperbolic sine of each element.
+        /// Computes the inverse hyperbolic sine of each element.
+        ///
+        /// Integers and bools give float32.
         arcsinh = Array::arcsinh;
-        /// The inverse hyperbolic cosine of each element.
+        /// Computes the inverse hyperbolic cosine of each element.
+        ///
+        /// Real numbers below 1 give NaN. Integers and bools give float32.
         arccosh = Array::arccosh;
-        /// The inverse hyperbolic tangent of each element.
+        /// Computes the inverse hyperbolic tangent of each element.
+        ///
+        /// Real numbers outside of -1 to 1 give NaN. Integers and bools give float32.
         arctanh = Array::arctanh;
-        /// Radians as degrees.
+        /// Converts angles from radians to degrees.
+        ///
+        /// Integers and bools give float32.
         degrees = Array::degrees;
-        /// Degrees as radians.
+        /// Converts angles from degrees to radians.
+        ///
+        /// Integers and bools give float32.
         radians = Array::radians;
-        /// The logistic function of each element: 1 / (1 + exp(-a)).
+        /// Computes the logistic function `1 / (1 + exp(-a))` of each element.
+        ///
+        /// Integers and bools give float32; complex numbers raise a ValueError.
         sigmoid = Array::sigmoid;
-        /// Whether each element is not a number.
+        /// Tests which elements are NaN: bools. Of complex numbers either part counts.
         isnan = Array::isnan;
-        /// Whether each element is infinite.
+        /// Tests which elements are infinite: bools. Of complex numbers either part counts.
         isinf = Array::isinf;
-        /// Whether each element is neither infinite nor NaN.
+        /// Tests which elements are neither infinite nor NaN: bools.
         isfinite = Array::isfinite;
-        /// Whether each element is positive infinity.
+        /// Tests which elements are positive infinity: bools.
         isposinf = Array::isposinf;
-        /// Whether each element is negative infinity.
+        /// Tests which elements are negative infinity: bools.
         isneginf = Array::isneginf;
-        /// The real part of each element.
+        /// Returns the real part of each element.
+        ///
+        /// Complex numbers give float32; other arrays stay as they are.
         real = Array::real;
-        /// The imaginary part of each element.
+        /// Returns the imaginary part of each element.
+        ///
+        /// Complex numbers give float32; of other arrays it is zero, in their dtype.
         imag = Array::imag;
     }
     of_arrays {
-        /// Each element rounded towards zero.
+        /// Rounds each element towards zero to an integer, in the dtype of `a`.
+        ///
+        /// Complex numbers raise a ValueError.
         trunc = Array::trunc;
-        /// The array itself.
+        /// Returns the array itself: the unary plus.
         positive = Array::positive;
-        /// The array, as a constant to transforms: no gradient flows through it.
+        /// Returns the array as a constant to transforms.
+        ///
+        /// Derivatives with respect to what it was computed from are zero.
         stop_gradient = |a: &Array| Ok::<_, ultramarine::Error>(a.stop_gradient());
     }
 }
 
-/// Each element rounded to `decimals` digits behind the point, halves to even.
+/// Rounds each element to a number of decimals, halves to even.
+///
+/// Args:
+///     a (ArrayLike): Array or number of any shape.
+///     decimals (int): Digits behind the decimal point; negative ones round to tens, hundreds
+///         and so on.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Rounded elements in the dtype of `a`.
+///
+/// Raises:
+///     ValueError: If `decimals` does not fit into 32 bits.
+///
+/// Example:
+///     >>> mx.round(mx.array([0.5, 1.5, 2.345]), 1)
+///     array([0.5, 1.5, 2.3], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, /, decimals=0, stream=None))]
 fn round(a: &Bound<'_, PyAny>, decimals: isize, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -183,8 +307,23 @@ fn round(a: &Bound<'_, PyAny>, decimals: isize, stream: Option<StreamArg>) -> Re
     apply(a, stream, |a| a.round(decimals))
 }
 
-/// The array with NaN and infinities replaced: by `nan`, `posinf` and `neginf`, the
-/// latter two by default the largest and lowest finite numbers.
+/// Replaces NaN and infinities by numbers. Integers and bools stay as they are.
+///
+/// Args:
+///     a (ArrayLike): Array or number of any shape.
+///     nan (float): Replaces NaN.
+///     posinf (float | None): Replaces positive infinity; by default the largest finite number
+///         of the dtype.
+///     neginf (float | None): Replaces negative infinity; by default the lowest finite number
+///         of the dtype.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Elements in the dtype of `a`.
+///
+/// Raises:
+///     ValueError: If the elements are complex.
 #[pyfunction]
 #[pyo3(signature = (a, nan=0.0, posinf=None, neginf=None, *, stream=None))]
 fn nan_to_num(
@@ -199,19 +338,28 @@ fn nan_to_num(
 
 #[pymethods]
 impl PyArray {
-    /// Each element rounded to `decimals` digits behind the point, halves to even.
+    /// Rounds each element to a number of decimals, halves to even; see the function `round`.
+    ///
+    /// Args:
+    ///     decimals (int): Digits behind the decimal point; negative ones round to tens, hundreds
+    ///         and so on.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Rounded elements in the dtype of the array.
     #[pyo3(signature = (decimals=0, *, stream=None))]
     fn round(slf: &Bound<'_, Self>, decimals: isize, stream: Option<StreamArg>) -> Res<PyArray> {
         round(slf, decimals, stream)
     }
 
-    /// The real part of each element.
+    /// array: Real part of each element: float32 for complex numbers, else the array itself.
     #[getter]
     fn real(slf: &Bound<'_, Self>) -> Res<PyArray> {
         apply(slf, None, Array::real)
     }
 
-    /// The imaginary part of each element.
+    /// array: Imaginary part of each element: float32 for complex numbers, else zeros.
     #[getter]
     fn imag(slf: &Bound<'_, Self>) -> Res<PyArray> {
         apply(slf, None, Array::imag)

@@ -1,11 +1,14 @@
 //! Random numbers: the module `ultramarine.random`.
 
+mod state;
+
+pub use state::RandomState;
+
 use crate::array::PyArray;
 use crate::convert::{ArrayArg, Ints, Sequence, as_array, integer, operand};
 use crate::dtype::DtypeArg;
 use crate::error::{Res, type_, value};
 use crate::stream::{StreamArg, on};
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use ultramarine::random::{self, Samples};
 use ultramarine::{Array, Dtype, Result, Scalar};
@@ -62,19 +65,51 @@ fn or(dtype: Option<DtypeArg>, default: Dtype) -> Dtype {
     dtype.map_or(default, |d| *d)
 }
 
-/// Seeds the state that is used where no key is given.
+/// Seeds the global state, from which numbers come where no key is given.
+///
+/// Args:
+///     seed (int): Integer from 0 to 2**64 - 1.
+///
+/// Raises:
+///     TypeError: If the seed is no such integer.
 #[pyfunction]
 fn seed(seed: Seed) -> Res<()> {
     Ok(random::seed(seed.0)?)
 }
 
-/// The key of a seed: two uint32.
+/// Makes the key of a seed. The same key gives the same numbers.
+///
+/// Args:
+///     seed (int): Integer from 0 to 2**64 - 1.
+///
+/// Returns:
+///     array: Two uint32.
+///
+/// Raises:
+///     TypeError: If the seed is no such integer.
+///
+/// Example:
+///     >>> mx.random.key(7)
+///     array([0, 7], dtype=uint32)
 #[pyfunction]
 fn key(seed: Seed) -> Res<PyArray> {
     made(None, || random::key(seed.0))
 }
 
-/// Uniformly random bits: unsigned integers of `width` (1, 2 or 4) bytes.
+/// Draws uniformly random bits.
+///
+/// Args:
+///     shape (Sequence[int]): Shape of the result.
+///     width (int): Bytes of an element: 1, 2 or 4.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: uint8, uint16 or uint32.
+///
+/// Raises:
+///     ValueError: If the width is another, or a size is negative.
 #[pyfunction]
 #[pyo3(signature = (shape=None, width=4, key=None, stream=None),
     text_signature = "(shape=[], width=4, key=None, stream=None)")]
@@ -88,7 +123,19 @@ fn bits(
     made(stream, || random::bits(&shape, width, key_of(&key)))
 }
 
-/// `num` keys made of one, as the rows of an array.
+/// Makes several keys of one.
+///
+/// Args:
+///     key (array): Key to split, of two uint32.
+///     num (int): Number of keys.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     list[array]: Keys as the rows of an array of the shape (num, 2).
+///
+/// Raises:
+///     ValueError: If `num` is negative, or `key` is no key.
 #[pyfunction]
 #[pyo3(signature = (key, num=2, stream=None))]
 fn split(key: ArrayArg, num: isize, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -96,7 +143,23 @@ fn split(key: ArrayArg, num: isize, stream: Option<StreamArg>) -> Res<PyArray> {
     made(stream, || random::split(&key.0, num))
 }
 
-/// Numbers uniformly distributed from `low` to below `high`, which are broadcast.
+/// Draws numbers uniformly from `low` up to, and without, `high`.
+///
+/// Args:
+///     low (ArrayLike): Lower bound, broadcast to the shape.
+///     high (ArrayLike): Upper bound, broadcast to the shape.
+///     shape (Sequence[int]): Shape of the result.
+///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Random numbers.
+///
+/// Raises:
+///     ValueError: If the dtype is not of floats, or a bound cannot be broadcast to the shape.
+///     RuntimeError: If the dtype is float64.
 #[pyfunction]
 #[pyo3(signature = (low=None, high=None, shape=None, dtype=None, key=None, stream=None),
     text_signature = "(low=0, high=1, shape=[], dtype=None, key=None, stream=None)")]
@@ -113,7 +176,22 @@ fn uniform(
     made(stream, || random::uniform(&low, &high, &shape, dtype, key_of(&key)))
 }
 
-/// Normally distributed numbers of mean `loc` (0) and standard deviation `scale` (1).
+/// Draws numbers from the normal distribution.
+///
+/// Args:
+///     shape (Sequence[int]): Shape of the result.
+///     dtype (Dtype | None): Dtype of floats, or complex64; float32 by default.
+///     loc (ArrayLike | None): Mean, broadcast with the shape; 0 by default.
+///     scale (ArrayLike | None): Standard deviation, broadcast with the shape; 1 by default.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Random numbers.
+///
+/// Raises:
+///     ValueError: If the dtype is neither of floats nor complex.
 #[pyfunction]
 #[pyo3(signature = (shape=None, dtype=None, loc=None, scale=None, key=None, stream=None),
     text_signature = "(shape=[], dtype=None, loc=None, scale=None, key=None, stream=None)")]
@@ -130,7 +208,22 @@ fn normal(
     made(stream, || random::normal(&shape, dtype, loc.as_ref(), scale.as_ref(), key_of(&key)))
 }
 
-/// Integers from `low` to below `high`, which are broadcast.
+/// Draws integers uniformly from `low` up to, and without, `high`.
+///
+/// Args:
+///     low (ArrayLike): Lower bound, broadcast to the shape.
+///     high (ArrayLike): Upper bound, broadcast to the shape.
+///     shape (Sequence[int]): Shape of the result.
+///     dtype (Dtype | None): Dtype of integers, or bool; int32 by default.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Random integers.
+///
+/// Raises:
+///     ValueError: If the dtype is another, or a bound cannot be broadcast to the shape.
 #[pyfunction]
 #[pyo3(signature = (low, high, shape=None, dtype=None, key=None, stream=None),
     text_signature = "(low, high, shape=[], dtype=None, key=None, stream=None)")]
@@ -147,7 +240,20 @@ fn randint(
     made(stream, || random::randint(&low, &high, &shape, dtype, key_of(&key)))
 }
 
-/// True with probability `p`; the shape is by default that of `p`.
+/// Draws bools that are True with a probability.
+///
+/// Args:
+///     p (ArrayLike): Probability of True, broadcast to the shape.
+///     shape (Sequence[int] | None): Shape of the result; by default that of `p`.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Random bools.
+///
+/// Raises:
+///     ValueError: If `p` is not of floats, or cannot be broadcast to the shape.
 #[pyfunction]
 #[pyo3(signature = (p=None, shape=None, key=None, stream=None),
     text_signature = "(p=0.5, shape=None, key=None, stream=None)")]
@@ -161,7 +267,24 @@ fn bernoulli(
     made(stream, || random::bernoulli(&p, shape.as_deref(), key_of(&key)))
 }
 
-/// Numbers of the normal distribution cut off to between `lower` and `upper`.
+/// Draws numbers from the standard normal distribution, restricted to an interval.
+///
+/// Args:
+///     lower (ArrayLike): Lower bound.
+///     upper (ArrayLike): Upper bound, broadcast with `lower`.
+///     shape (Sequence[int] | None): Shape of the result; by default that of the bounds.
+///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Random numbers.
+///
+/// Raises:
+///     ValueError: If the dtype is not of floats, or the bounds cannot be broadcast to the
+///         shape.
+///     RuntimeError: If the dtype is float64.
 #[pyfunction]
 #[pyo3(signature = (lower, upper, shape=None, dtype=None, key=None, stream=None),
     text_signature = "(lower, upper, shape=None, dtype=None, key=None, stream=None)")]
@@ -179,7 +302,21 @@ fn truncated_normal(
     made(stream, || random::truncated_normal(&lower, &upper, shape.as_deref(), dtype, key_of(&key)))
 }
 
-/// Numbers of the standard Gumbel distribution.
+/// Draws numbers from the standard Gumbel distribution.
+///
+/// Args:
+///     shape (Sequence[int]): Shape of the result.
+///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Random numbers.
+///
+/// Raises:
+///     ValueError: If the dtype is not of floats.
+///     RuntimeError: If the dtype is float64.
 #[pyfunction]
 #[pyo3(signature = (shape=None, dtype=None, key=None, stream=None),
     text_signature = "(shape=[], dtype=None, key=None, stream=None)")]
@@ -193,7 +330,22 @@ fn gumbel(
     made(stream, || random::gumbel(&shape, dtype, key_of(&key)))
 }
 
-/// Numbers of the Laplace distribution of mean `loc` and scale `scale`.
+/// Draws numbers from the Laplace distribution.
+///
+/// Args:
+///     shape (Sequence[int]): Shape of the result.
+///     dtype (Dtype | None): Dtype of floats; float32 by default.
+///     loc (float): Mean.
+///     scale (float): Scale; the standard deviation is sqrt(2) times as large.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Random numbers.
+///
+/// Raises:
+///     ValueError: If the dtype is not of floats.
 #[pyfunction]
 #[pyo3(signature = (shape=None, dtype=None, loc=0.0, scale=1.0, key=None, stream=None),
     text_signature = "(shape=[], dtype=None, loc=0.0, scale=1.0, key=None, stream=None)")]
@@ -209,8 +361,25 @@ fn laplace(
     made(stream, || random::laplace(&shape, dtype, loc, scale, key_of(&key)))
 }
 
-/// Indices along an axis, drawn with the probabilities `softmax(logits, axis)`: one of
-/// each distribution, or `num_samples`, or as many as `shape` holds.
+/// Draws indices along an axis with the probabilities `softmax(logits, axis)`.
+///
+/// Args:
+///     logits (array): Logarithms of probabilities, up to a constant.
+///     axis (int): Axis of a distribution.
+///     shape (Sequence[int] | None): Shape of the result, to which the other axes of `logits`
+///         are broadcast.
+///     num_samples (int | None): Number of indices of each distribution, along a new last axis;
+///         not together with `shape`.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Indices as uint32: without `shape` and `num_samples` one of each distribution.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If both `shape` and `num_samples` are given, or the shape does not fit.
 #[pyfunction]
 #[pyo3(signature = (logits, axis=-1, shape=None, num_samples=None, key=None, stream=None))]
 fn categorical(
@@ -235,7 +404,21 @@ fn categorical(
     made(stream, || random::categorical(&logits.0, axis, samples, key_of(&key)))
 }
 
-/// The numbers below `x` in random order, or what lies along an axis of the array `x`.
+/// Puts numbers, or the slices of an array, into random order.
+///
+/// Args:
+///     x (int | array): Array to permute; or an integer, for the numbers below it.
+///     axis (int): Axis whose slices are permuted.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Permuted array; of an integer, uint32.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If the integer is negative.
 #[pyfunction]
 #[pyo3(signature = (x, axis=0, key=None, stream=None))]
 fn permutation(
@@ -253,43 +436,23 @@ fn permutation(
     made(stream, || random::permutation(n, key_of(&key)))
 }
 
-/// The global state, as a list of one key.
-#[pyclass(name = "_RandomState", module = "ultramarine.random", frozen, sequence)]
-pub struct RandomState;
-
-#[pymethods]
-impl RandomState {
-    fn __len__(&self) -> usize {
-        1
-    }
-
-    fn __getitem__(&self, index: isize) -> Res<PyArray> {
-        RandomState::check(index)?;
-        made(None, random::state)
-    }
-
-    fn __setitem__(&self, index: isize, key: ArrayArg) -> Res<()> {
-        RandomState::check(index)?;
-        Ok(random::set_state(&key.0)?)
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> Res<String> {
-        let key = Bound::new(py, made(None, random::state)?)?;
-        Ok(format!("[{}]", key.repr()?))
-    }
-}
-
-impl RandomState {
-    fn check(index: isize) -> Res<()> {
-        match index {
-            0 | -1 => Ok(()),
-            _ => Err(PyIndexError::new_err("the state is a list of one key").into()),
-        }
-    }
-}
-
-/// Jointly normally distributed vectors of a mean and a covariance, whose batches are broadcast with
-/// `shape`; float32.
+/// Draws vectors from a joint normal distribution.
+///
+/// Args:
+///     mean (array): Means, of the shape (..., n).
+///     cov (array): Covariances, of the shape (..., n, n).
+///     shape (Sequence[int]): Leading shape of the result, broadcast with the leading axes of
+///         both.
+///     dtype (Dtype | None): float32, the only one.
+///     key (array | None): Key of the numbers; by default the global state.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Random vectors, of the shape (..., n).
+///
+/// Raises:
+///     ValueError: If the shapes do not fit, or the dtype is another.
 #[pyfunction]
 #[pyo3(signature = (mean, cov, shape=None, dtype=None, key=None, stream=None),
     text_signature = "(mean, cov, shape=[], dtype=None, key=None, stream=None)")]

@@ -13,10 +13,24 @@ use ultramarine::{Array, Result};
 macro_rules! functions_only {
     ($register:ident; $(
         $(#[doc = $doc:literal])*
-        $name:ident($($arg:ident: $t:ty $(= $default:expr)?),*) => |$a:ident| $body:expr;
+        $name:ident($($(#[doc = $about:literal])* $arg:ident: $t:ty $(= $default:expr)?),*)
+            -> $returns:literal => |$a:ident| $body:expr;
     )*) => {
         $(
         $(#[doc = $doc])*
+        ///
+        /// Args:
+        ///     a (array): Array of any shape.
+        $($(#[doc = $about])*)*
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        #[doc = $returns]
+        ///
+        /// Raises:
+        ///     IndexError: If an axis is out of range.
+        ///     ValueError: If the shape, or the number of dimensions, does not fit.
         #[pyfunction]
         #[pyo3(signature = (a, /, $($arg $(= $default)?,)* *, stream=None))]
         fn $name(a: ArrayArg, $($arg: $t,)* stream: Option<StreamArg>) -> Res<PyArray> {
@@ -36,17 +50,31 @@ macro_rules! functions_only {
 macro_rules! both {
     ($register:ident; $(
         $(#[doc = $doc:literal])*
-        $name:ident($($arg:ident: $t:ty $(= $default:expr)?),*) => |$a:ident| $body:expr;
+        $name:ident($($(#[doc = $about:literal])* $arg:ident: $t:ty $(= $default:expr)?),*)
+            -> $returns:literal => |$a:ident| $body:expr;
     )*) => {
         functions_only! {
             $register;
-            $($(#[doc = $doc])* $name($($arg: $t $(= $default)?),*) => |$a| $body;)*
+            $($(#[doc = $doc])* $name($($(#[doc = $about])* $arg: $t $(= $default)?),*)
+                -> $returns => |$a| $body;)*
         }
 
         #[pymethods]
         impl PyArray {
             $(
             $(#[doc = $doc])*
+            ///
+            /// Args:
+            $($(#[doc = $about])*)*
+            ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            ///         else the default device.
+            ///
+            /// Returns:
+            #[doc = $returns]
+            ///
+            /// Raises:
+            ///     IndexError: If an axis is out of range.
+            ///     ValueError: If the shape, or the number of dimensions, does not fit.
             #[pyo3(signature = ($($arg $(= $default)?,)* *, stream=None))]
             fn $name(
                 &self,
@@ -63,35 +91,81 @@ macro_rules! both {
 
 both! {
     register_both;
-    /// The axes from `start_axis` to `end_axis`, both included, as one.
-    flatten(start_axis: isize = 0, end_axis: isize = -1) => |a| a.flatten(start_axis, end_axis);
-    /// The array without axes of size one: without all of them, or the given ones.
-    squeeze(axis: Option<Ints> = None) => |a| a.squeeze(axes(&axis));
-    /// The array with one axis moved to another place.
-    moveaxis(source: isize, destination: isize) => |a| a.moveaxis(source, destination);
-    /// The array with two axes exchanged.
-    swapaxes(axis1: isize, axis2: isize) => |a| a.swapaxes(axis1, axis2);
-    /// The diagonal of a matrix, or a matrix with a vector as its `k`-th diagonal.
-    diag(k: isize = 0) => |a| a.diag(k);
+    /// Joins the axes from `start_axis` to `end_axis`, both included, into one.
+    flatten(
+        ///     start_axis (int): First axis to join.
+        start_axis: isize = 0,
+        ///     end_axis (int): Last axis to join.
+        end_axis: isize = -1
+    ) -> "     array: Array with the axes joined; one dimension at least."
+        => |a| a.flatten(start_axis, end_axis);
+    /// Removes axes of size 1.
+    squeeze(
+        ///     axis (int | Sequence[int] | None): Axes to remove; by default all of size 1.
+        axis: Option<Ints> = None
+    ) -> "     array: View without the axes." => |a| a.squeeze(axes(&axis));
+    /// Moves an axis to another position. The others keep their order.
+    moveaxis(
+        ///     source (int): Axis to move.
+        source: isize,
+        ///     destination (int): Position of the axis in the result.
+        destination: isize
+    ) -> "     array: View with the axis moved." => |a| a.moveaxis(source, destination);
+    /// Exchanges two axes.
+    swapaxes(
+        ///     axis1 (int): First axis.
+        axis1: isize,
+        ///     axis2 (int): Second axis.
+        axis2: isize
+    ) -> "     array: View with the axes exchanged." => |a| a.swapaxes(axis1, axis2);
+    /// Takes the diagonal of a matrix, or makes a matrix with a vector as its diagonal.
+    diag(
+        ///     k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+        k: isize = 0
+    ) -> "     array: Vector of a matrix, or matrix of a vector." => |a| a.diag(k);
 }
 
 functions_only! {
     register_functions;
-    /// The elements in row-major order under another shape; one size may be -1.
-    reshape(shape: Sequence) => |a| a.reshape(&shape.0);
-    /// One axis cut into several, whose sizes are `shape`; one may be -1.
-    unflatten(axis: isize, shape: Sequence) => |a| a.unflatten(axis, &shape.0);
-    /// The array with axes of size one inserted: the result's axes `axis`.
-    expand_dims(axis: Ints) => |a| a.expand_dims(&axis.0);
-    /// The elements in reverse order along all axes or the given ones.
-    flip(axis: Option<Ints> = None) => |a| a.flip(axes(&axis));
-    /// The last two axes exchanged.
-    matrix_transpose() => |a| matrix_transposed(a);
-    /// The axes in another order, by default reversed.
-    permute_dims(axes: Option<Sequence> = None) => |a| transposed(a, axes.as_ref().map(|s| &s.0[..]));
-    /// The elements moved on by `shift` places along `axis` (of the flattened array if
-    /// there is none), those beyond the end to the front.
-    roll(shift: Ints, axis: Option<Ints> = None) => |a| {
+    /// Gives the elements, in row-major order, another shape.
+    reshape(
+        ///     shape (Sequence[int]): Sizes; one may be -1 and follows from the others.
+        shape: Sequence
+    ) -> "     array: Array of that shape; a view where strides allow it." => |a| a.reshape(&shape.0);
+    /// Splits an axis into several.
+    unflatten(
+        ///     axis (int): Axis to split.
+        axis: isize,
+        ///     shape (Sequence[int]): Sizes of the new axes; one may be -1.
+        shape: Sequence
+    ) -> "     array: Array with the new axes in place of the axis." => |a| a.unflatten(axis, &shape.0);
+    /// Inserts axes of size 1.
+    expand_dims(
+        ///     axis (int | Sequence[int]): Positions of the new axes in the result.
+        axis: Ints
+    ) -> "     array: View with the new axes." => |a| a.expand_dims(&axis.0);
+    /// Reverses the order of elements along axes.
+    flip(
+        ///     axis (int | Sequence[int] | None): Axes to reverse; by default all of them.
+        axis: Option<Ints> = None
+    ) -> "     array: View with the elements reversed." => |a| a.flip(axes(&axis));
+    /// Exchanges the last two axes.
+    matrix_transpose() -> "     array: View with the axes exchanged." => |a| matrix_transposed(a);
+    /// Puts the axes into another order; another name of `transpose`.
+    permute_dims(
+        ///     axes (Sequence[int] | None): The axes of `a` in their new order; by default they are
+        ///         reversed.
+        axes: Option<Sequence> = None
+    ) -> "     array: View with the axes in that order."
+        => |a| transposed(a, axes.as_ref().map(|s| &s.0[..]));
+    /// Moves elements along axes by a number of positions, those beyond the end to the front.
+    roll(
+        ///     shift (int | Sequence[int]): Number of positions, for all axes or for each.
+        shift: Ints,
+        ///     axis (int | Sequence[int] | None): Axes to move along; by default the array is
+        ///         flattened and gets its shape back.
+        axis: Option<Ints> = None
+    ) -> "     array: Moved elements in the shape of `a`." => |a| {
         let shifts = match &axis {
             // One shift for several axes.
             Some(axes) if shift.0.len() == 1 => vec![shift.0[0]; axes.0.len()],
@@ -129,14 +203,47 @@ fn variadic(args: &Bound<'_, PyTuple>) -> PyResult<Vec<isize>> {
     integers(args)
 }
 
-/// The axes in another order, by default reversed.
+/// Puts the axes into another order.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     axes (Sequence[int] | None): The axes of `a` in their new order; by default they are
+///         reversed.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: View with the axes in that order.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
+///     ValueError: If the axes are no permutation.
+///
+/// Example:
+///     >>> mx.transpose(mx.zeros((2, 3, 4)), (1, 0, 2)).shape
+///     (3, 2, 4)
 #[pyfunction]
 #[pyo3(signature = (a, /, axes=None, *, stream=None))]
 fn transpose(a: ArrayArg, axes: Option<Sequence>, stream: Option<StreamArg>) -> Res<PyArray> {
     made(stream, || transposed(&a.0, axes.as_ref().map(|s| &s.0[..])))
 }
 
-/// The `offset`-th diagonal of two axes, as the last axis.
+/// Takes the diagonals of the matrices that two axes span.
+///
+/// Args:
+///     a (array): Array of two dimensions at least.
+///     offset (int): Diagonal: 0 for the main one, above it positive, below it negative.
+///     axis1 (int): Axis of the rows.
+///     axis2 (int): Axis of the columns.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Array without the two axes, with the diagonals as the last axis.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
+///     ValueError: If there are less than two dimensions, or the axes are the same.
 #[pyfunction]
 #[pyo3(signature = (a, offset=0, axis1=0, axis2=1, stream=None))]
 fn diagonal(
@@ -149,7 +256,27 @@ fn diagonal(
     made(stream, || a.0.diagonal(offset, axis1, axis2))
 }
 
-/// The sum of the `offset`-th diagonal of two axes.
+/// Sums the diagonals of the matrices that two axes span.
+///
+/// Args:
+///     a (array): Array of two dimensions at least.
+///     offset (int): Diagonal: 0 for the main one, above it positive, below it negative.
+///     axis1 (int): Axis of the rows.
+///     axis2 (int): Axis of the columns.
+///     dtype (Dtype | None): Dtype to sum in; by default as `sum`.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Sums in the shape of `a` without the two axes.
+///
+/// Raises:
+///     IndexError: If an axis is out of range.
+///     ValueError: If there are less than two dimensions, or the axes are the same.
+///
+/// Example:
+///     >>> mx.trace(mx.eye(3))
+///     array(3, dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (a, /, offset=0, axis1=0, axis2=1, dtype=None, *, stream=None))]
 fn trace(
@@ -168,8 +295,23 @@ fn trace(
 
 #[pymethods]
 impl PyArray {
-    /// The elements in row-major order under another shape, given as integers or as one
-    /// sequence; one size may be -1.
+    /// Gives the elements, in row-major order, another shape.
+    ///
+    /// Args:
+    ///     *shape (int | Sequence[int]): Sizes, as several arguments or as one sequence; one may be
+    ///         -1 and follows from the others.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array of that shape; a view where strides allow it.
+    ///
+    /// Raises:
+    ///     ValueError: If the shape holds another number of elements.
+    ///
+    /// Example:
+    ///     >>> mx.arange(6).reshape(2, -1).shape
+    ///     (2, 3)
     #[pyo3(signature = (*shape, stream=None))]
     fn reshape(
         &self,
@@ -181,8 +323,20 @@ impl PyArray {
         made(stream, || a.reshape(&shape))
     }
 
-    /// The axes in another order, given as integers or as one sequence, by default
-    /// reversed.
+    /// Puts the axes into another order.
+    ///
+    /// Args:
+    ///     *axes (int | Sequence[int]): The axes in their new order, as several arguments or as one
+    ///         sequence; without any they are reversed.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: View with the axes in that order.
+    ///
+    /// Raises:
+    ///     IndexError: If an axis is out of range.
+    ///     ValueError: If the axes are no permutation.
     #[pyo3(signature = (*axes, stream=None))]
     fn transpose(
         &self,
@@ -196,19 +350,29 @@ impl PyArray {
         made(stream, || transposed(&a, order.as_deref()))
     }
 
-    /// The array with its axes reversed.
+    /// array: The array with its axes reversed.
     #[getter(T)]
     fn reversed(&self, py: Python<'_>) -> Res<PyArray> {
         Ok(PyArray::new(self.get(py).transpose()?))
     }
 
-    /// The array with its last two axes exchanged.
+    /// array: The array with its last two axes exchanged; it has two dimensions at least.
     #[getter(mT)]
     fn matrix_transposed(&self, py: Python<'_>) -> Res<PyArray> {
         Ok(PyArray::new(matrix_transposed(&self.get(py))?))
     }
 
-    /// The `offset`-th diagonal of two axes, as the last axis.
+    /// Takes the diagonals of the matrices that two axes span; see the function `diagonal`.
+    ///
+    /// Args:
+    ///     offset (int): Diagonal: 0 for the main one, above it positive, below it negative.
+    ///     axis1 (int): Axis of the rows.
+    ///     axis2 (int): Axis of the columns.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     array: Array without the two axes, with the diagonals as the last axis.
     #[pyo3(signature = (offset=0, axis1=0, axis2=1, stream=None))]
     fn diagonal(
         &self,

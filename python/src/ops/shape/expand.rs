@@ -10,7 +10,20 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ultramarine::{Array, Dtype, PadMode, Result, Scalar};
 
-/// The array broadcast to a shape.
+/// Broadcasts an array to a shape, without a copy.
+///
+/// Args:
+///     a (ArrayLike): Array or number.
+///     shape (Sequence[int]): Sizes; each axis of `a`, counted from the last, has that size or
+///         size 1.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: View of that shape.
+///
+/// Raises:
+///     ValueError: If the array cannot be broadcast to the shape.
 #[pyfunction]
 #[pyo3(signature = (a, /, shape, *, stream=None))]
 fn broadcast_to(a: Operand, shape: Sequence, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -18,7 +31,18 @@ fn broadcast_to(a: Operand, shape: Sequence, stream: Option<StreamArg>) -> Res<P
     made(stream, || a.0.broadcast_to(&shape))
 }
 
-/// Arrays broadcast against each other. A list.
+/// Broadcasts arrays against each other, without copies.
+///
+/// Args:
+///     *arrays (array): Arrays whose shapes can be broadcast.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     list[array]: Views of the arrays in the common shape.
+///
+/// Raises:
+///     ValueError: If the shapes cannot be broadcast.
 #[pyfunction]
 #[pyo3(signature = (*arrays, stream=None))]
 fn broadcast_arrays(arrays: Vec<ArrayArg>, stream: Option<StreamArg>) -> Res<Vec<PyArray>> {
@@ -26,7 +50,20 @@ fn broadcast_arrays(arrays: Vec<ArrayArg>, stream: Option<StreamArg>) -> Res<Vec
     Ok(list(on(stream, || ultramarine::broadcast_arrays(&arrays))?))
 }
 
-/// The shape that arrays of several shapes are broadcast to.
+/// Computes the shape that arrays of several shapes are broadcast to.
+///
+/// Args:
+///     *shapes (Sequence[int]): Shapes, one at least.
+///
+/// Returns:
+///     tuple[int, ...]: The common shape.
+///
+/// Raises:
+///     ValueError: If there are no shapes, or they cannot be broadcast.
+///
+/// Example:
+///     >>> mx.broadcast_shapes((2, 1), (3,))
+///     (2, 3)
 #[pyfunction]
 #[pyo3(signature = (*shapes))]
 fn broadcast_shapes<'py>(shapes: &Bound<'py, PyTuple>) -> Res<Bound<'py, PyTuple>> {
@@ -45,7 +82,13 @@ macro_rules! at_least {
     ($($(#[doc = $doc:literal])* $name:ident;)*) => {$(
         $(#[doc = $doc])*
         ///
-        /// One array gives an array, several a list.
+        /// Args:
+        ///     *arys (array): Arrays of any shape.
+        ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+        ///         else the default device.
+        ///
+        /// Returns:
+        ///     array | list[array]: View of the array; a list of views, if there are several arrays.
         #[pyfunction]
         #[pyo3(signature = (*arys, stream=None))]
         fn $name<'py>(
@@ -67,15 +110,34 @@ macro_rules! at_least {
 }
 
 at_least! {
-    /// Arrays with one axis at least.
+    /// Gives arrays without dimensions one axis of size 1.
     atleast_1d;
-    /// Arrays with two axes at least.
+    /// Gives arrays of less than two dimensions axes of size 1; a vector becomes a row.
     atleast_2d;
-    /// Arrays with three axes at least.
+    /// Gives arrays of less than three dimensions axes of size 1; a matrix gets them behind its
+    /// own.
     atleast_3d;
 }
 
-/// Each element repeated, along an axis or in the flattened array.
+/// Repeats each element a number of times.
+///
+/// Args:
+///     array (array): Array of any shape.
+///     repeats (int): Number of times.
+///     axis (int | None): Axis to repeat along; by default the array is flattened.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Array whose axis is `repeats` times as long.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If `repeats` is negative.
+///
+/// Example:
+///     >>> mx.repeat(mx.array([1, 2]), 2)
+///     array([1, 1, 2, 2], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (array, repeats, axis=None, *, stream=None))]
 fn repeat(
@@ -89,7 +151,25 @@ fn repeat(
     made(stream, || array.0.repeat(repeats, axis))
 }
 
-/// The array repeated `reps` times along each axis.
+/// Repeats a whole array along its axes.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     reps (int | Sequence[int]): Number of times for each of the last axes; with more numbers
+///         than axes, axes are added in front.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Repeated array.
+///
+/// Raises:
+///     ValueError: If a number is negative.
+///
+/// Example:
+///     >>> mx.tile(mx.array([1, 2]), (2, 2))
+///     array([[1, 2, 1, 2],
+///            [1, 2, 1, 2]], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, reps, /, *, stream=None))]
 fn tile(a: ArrayArg, reps: Ints, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -135,8 +215,28 @@ fn pad_widths(a: &Array, width: &Bound<'_, PyAny>) -> Res<Vec<(usize, usize)>> {
     Ok(pairs)
 }
 
-/// The array with elements added before and after each axis: by a constant, or by its
-/// edges or their mirror image (`mode`: "constant", "edge", "reflect", "symmetric").
+/// Adds elements before and after each axis.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     pad_width (int | Sequence[int] | Sequence[Sequence[int]]): One width for all, a pair
+///         (before, after) for all axes, or a pair for each axis.
+///     mode (Literal["constant", "edge", "reflect", "symmetric"]): New elements: "constant",
+///         the "edge", or the mirror image without ("reflect") or with ("symmetric") the edge.
+///     constant_values (ArrayLike): Value of new elements for the mode "constant".
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Padded array.
+///
+/// Raises:
+///     ValueError: If a width is negative, the widths do not fit the axes, or the mode is
+///         another word.
+///
+/// Example:
+///     >>> mx.pad(mx.array([1, 2, 3]), (1, 2), mode="reflect")
+///     array([2, 1, 2, 3, 2, 1], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, pad_width, mode="constant", constant_values=None, *, stream=None),
        text_signature = "(a, pad_width, mode='constant', constant_values=0, *, stream=None)")]
@@ -156,8 +256,30 @@ fn pad(
     made(stream, || a.0.pad(&widths, mode, &fill))
 }
 
-/// A view with any shape and strides (in elements) over the row-major elements, from
-/// element `offset` on.
+/// Views the row-major elements of an array with any shape and strides.
+///
+/// Elements may be seen several times.
+///
+/// Args:
+///     a (array): Array of any shape.
+///     shape (Sequence[int] | None): Shape of the view; by default that of `a`.
+///     strides (Sequence[int] | None): Distances, in elements, along each axis; by default
+///         those of a row-major array.
+///     offset (int): First element of the view.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: View of that shape.
+///
+/// Raises:
+///     ValueError: If the view would leave the array.
+///
+/// Example:
+///     >>> mx.as_strided(mx.arange(6), (3, 2), (1, 2))
+///     array([[0, 2],
+///            [1, 3],
+///            [2, 4]], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (a, /, shape=None, strides=None, offset=0, *, stream=None))]
 fn as_strided(

@@ -10,7 +10,26 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ultramarine::{Array, Result};
 
-/// The array cut along an axis: into equal parts, or before the given indices. A list.
+/// Splits an array along an axis.
+///
+/// Args:
+///     a (array): Array of one dimension at least.
+///     indices_or_sections (int | Sequence[int] | array): Number of equal parts, or the indices
+///         before which to cut.
+///     axis (int): Axis to cut.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     list[array]: The parts.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If the parts would not be equal.
+///
+/// Example:
+///     >>> mx.split(mx.arange(5), [1, 3])
+///     [array([0], dtype=int32), array([1, 2], dtype=int32), array([3, 4], dtype=int32)]
 #[pyfunction]
 #[pyo3(signature = (a, /, indices_or_sections, axis=0, *, stream=None))]
 fn split(
@@ -43,7 +62,21 @@ fn split(
 
 #[pymethods]
 impl PyArray {
-    /// The array cut along an axis: into equal parts, or before the given indices.
+    /// Splits the array along an axis; see the function `split`.
+    ///
+    /// Args:
+    ///     indices_or_sections (int | Sequence[int] | array): Number of equal parts, or the indices
+    ///         before which to cut.
+    ///     axis (int): Axis to cut.
+    ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+    ///         else the default device.
+    ///
+    /// Returns:
+    ///     list[array]: The parts.
+    ///
+    /// Raises:
+    ///     IndexError: If the axis is out of range.
+    ///     ValueError: If the parts would not be equal.
     #[pyo3(signature = (indices_or_sections, axis=0, *, stream=None))]
     fn split(
         &self,
@@ -56,7 +89,19 @@ impl PyArray {
     }
 }
 
-/// The slices along an axis, without that axis. A tuple.
+/// Splits an array into the slices along an axis, without that axis.
+///
+/// Args:
+///     x (array): Array of one dimension at least.
+///     axis (int): Axis to split.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     tuple[array, ...]: The slices.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, axis=0, stream=None))]
 fn unstack<'py>(
@@ -68,7 +113,24 @@ fn unstack<'py>(
     Ok(PyTuple::new(py, list(on(stream, || x.0.unstack(axis))?))?)
 }
 
-/// Arrays joined along an axis that they have (`None`: flattened).
+/// Joins arrays along an axis that they have. Dtypes are promoted.
+///
+/// Args:
+///     arrays (Sequence[array]): Arrays of the same shape but for the axis.
+///     axis (int | None): Axis to join along; None for the flattened arrays.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Joined array.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If there are no arrays, or their shapes do not fit.
+///
+/// Example:
+///     >>> mx.concatenate([mx.array([1, 2]), mx.array([3])])
+///     array([1, 2, 3], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (arrays, axis=0, *, stream=None))]
 fn concatenate(arrays: Arrays, axis: Option<isize>, stream: Option<StreamArg>) -> Res<PyArray> {
@@ -81,7 +143,25 @@ fn concatenate(arrays: Arrays, axis: Option<isize>, stream: Option<StreamArg>) -
     })
 }
 
-/// Arrays of one shape joined along a new axis.
+/// Joins arrays of one shape along a new axis. Dtypes are promoted.
+///
+/// Args:
+///     arrays (Sequence[array]): Arrays of the same shape.
+///     axis (int): Position of the new axis in the result.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     array: Joined array, with one dimension more.
+///
+/// Raises:
+///     IndexError: If the axis is out of range.
+///     ValueError: If there are no arrays, or their shapes differ.
+///
+/// Example:
+///     >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)
+///     array([[1, 3],
+///            [2, 4]], dtype=int32)
 #[pyfunction]
 #[pyo3(signature = (arrays, axis=0, *, stream=None))]
 fn stack(arrays: Arrays, axis: Option<isize>, stream: Option<StreamArg>) -> Res<PyArray> {
