@@ -226,12 +226,15 @@ struct Rules {
     vmap: Option<Py<PyAny>>,
 }
 
-/// A function with gradients and batching of its own; a decorator.
+/// Function with gradients and batching of its own; a decorator.
 ///
-/// It is called as the function. Transforms use the rules that its methods `vjp`, `jvp` and `vmap`
-/// set, each of which is optional: without one the transform is that of the function itself.
+/// It is called as the function. Transforms use the rules that its methods `vjp`, `jvp` and
+/// `vmap` set, each of which is optional: without one the transform is that of the function
+/// itself. With a rule it is a pure function: arrays that it closes over are constants to
+/// derivatives.
 ///
-/// With a rule it is a pure function: arrays that it closes over are constants to derivatives.
+/// Args:
+///     f (Callable[..., Any]): The function.
 #[pyclass(name = "custom_function", module = "ultramarine", frozen, weakref)]
 pub struct CustomFunction {
     function: Py<PyAny>,
@@ -285,9 +288,16 @@ impl CustomFunction {
 
     /// Sets the reverse rule `f(primals, cotangents, outputs)`; a decorator.
     ///
-    /// `primals` are the positional arguments: the argument if there is one, else a tuple. `cotangents` and
-    /// `outputs` have the structure of what the function returns. The rule returns cotangents in the structure of
-    /// `primals`; None stands for zeros. Keyword arguments are passed on, and get no gradient.
+    /// `primals` are the positional arguments: the argument if there is one, else a tuple.
+    /// `cotangents` and `outputs` have the structure of what the function returns. The rule returns
+    /// cotangents in the structure of `primals`; None stands for zeros. Keyword arguments are
+    /// passed on, and get no gradient.
+    ///
+    /// Args:
+    ///     f (Callable[..., Any]): The rule.
+    ///
+    /// Returns:
+    ///     custom_function: The function, with the rule.
     fn vjp<'py>(this: &Bound<'py, Self>, f: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let rule = callable("custom_function.vjp", f)?;
         let _before = lock(&this.get().rules).vjp.replace(rule);
@@ -296,8 +306,14 @@ impl CustomFunction {
 
     /// Sets the forward rule `f(primals, tangents)`; a decorator.
     ///
-    /// `tangents` have the structure of `primals` (see `vjp`), with None where an argument has no tangent. The rule
-    /// returns tangents in the structure of what the function returns.
+    /// `tangents` have the structure of `primals` (see `vjp`), with None where an argument has no
+    /// tangent. The rule returns tangents in the structure of what the function returns.
+    ///
+    /// Args:
+    ///     f (Callable[..., Any]): The rule.
+    ///
+    /// Returns:
+    ///     custom_function: The function, with the rule.
     fn jvp<'py>(this: &Bound<'py, Self>, f: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let rule = callable("custom_function.jvp", f)?;
         let _before = lock(&this.get().rules).jvp.replace(rule);
@@ -306,8 +322,15 @@ impl CustomFunction {
 
     /// Sets the batching rule `f(inputs, axes)`; a decorator.
     ///
-    /// `axes` have the structure of `inputs` (the positional arguments, see `vjp`), with the mapped axis of each
-    /// array or None. The rule returns a tuple: outputs as of the function, and their mapped axes.
+    /// `axes` have the structure of `inputs` (the positional arguments, see `vjp`), with the mapped
+    /// axis of each array or None. The rule returns a tuple: outputs as of the function, and their
+    /// mapped axes.
+    ///
+    /// Args:
+    ///     f (Callable[..., Any]): The rule.
+    ///
+    /// Returns:
+    ///     custom_function: The function, with the rule.
     fn vmap<'py>(this: &Bound<'py, Self>, f: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let rule = callable("custom_function.vmap", f)?;
         let _before = lock(&this.get().rules).vmap.replace(rule);

@@ -9,7 +9,7 @@ use pyo3::types::{PyString, PyTuple};
 use std::ops::Deref;
 use ultramarine::{Category, Dtype};
 
-/// The type of an array's elements.
+/// Type of an array's elements, such as `float32`.
 #[pyclass(name = "Dtype", module = "ultramarine", frozen)]
 pub struct PyDtype(pub Dtype);
 
@@ -32,7 +32,7 @@ fn attribute(dtype: Dtype) -> &'static str {
 
 #[pymethods]
 impl PyDtype {
-    /// Bytes of an element; 1 for packed dtypes, whose elements are smaller.
+    /// int: Bytes of an element; 1 for packed dtypes, whose elements are smaller.
     #[getter]
     fn size(&self) -> usize {
         self.0.size()
@@ -116,13 +116,13 @@ categories! {
 
 #[pymethods]
 impl PyCategory {
-    /// The member's name.
+    /// str: Name of the member.
     #[getter]
     fn name(&self) -> &'static str {
         Self::ALL[*self as usize].0
     }
 
-    /// The member's number.
+    /// int: Number of the member.
     #[getter]
     fn value(&self) -> usize {
         *self as usize
@@ -133,7 +133,13 @@ impl PyCategory {
     }
 }
 
-/// The limits of a floating-point or complex dtype.
+/// Limits of a floating-point or complex dtype.
+///
+/// Args:
+///     arg (Dtype): The dtype.
+///
+/// Raises:
+///     ValueError: If the dtype is neither of floats nor complex.
 #[pyclass(name = "finfo", module = "ultramarine", frozen)]
 pub struct FInfo(ultramarine::FloatInfo);
 
@@ -148,37 +154,37 @@ impl FInfo {
         }
     }
 
-    /// Bits of a number (of a part, for complex numbers).
+    /// int: Bits of a number; of a part, for complex numbers.
     #[getter]
     fn bits(&self) -> u32 {
         self.0.bits
     }
 
-    /// The lowest finite number.
+    /// float: Lowest finite number.
     #[getter]
     fn min(&self) -> f64 {
         self.0.min
     }
 
-    /// The largest finite number.
+    /// float: Largest finite number.
     #[getter]
     fn max(&self) -> f64 {
         self.0.max
     }
 
-    /// The distance from 1 to the next larger number.
+    /// float: Distance from 1 to the next larger number.
     #[getter]
     fn eps(&self) -> f64 {
         self.0.eps
     }
 
-    /// The smallest positive number of full precision.
+    /// float: Smallest positive number of full precision.
     #[getter]
     fn smallest_normal(&self) -> f64 {
         self.0.smallest_normal
     }
 
-    /// The dtype of the limits: float32 for complex64.
+    /// Dtype: Dtype of the limits: float32 for complex64.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDtype>> {
         object(py, self.real())
@@ -199,7 +205,13 @@ impl FInfo {
     }
 }
 
-/// The limits of an integer dtype.
+/// Limits of an integer dtype.
+///
+/// Args:
+///     arg (Dtype): The dtype.
+///
+/// Raises:
+///     ValueError: If the dtype is not of integers.
 #[pyclass(name = "iinfo", module = "ultramarine", frozen)]
 pub struct IInfo(ultramarine::IntInfo);
 
@@ -217,25 +229,25 @@ impl IInfo {
         }
     }
 
-    /// Bits of a number.
+    /// int: Bits of a number.
     #[getter]
     fn bits(&self) -> u32 {
         self.0.bits
     }
 
-    /// The lowest number.
+    /// int: Lowest number.
     #[getter]
     fn min(&self) -> i128 {
         self.0.min
     }
 
-    /// The largest number.
+    /// int: Largest number.
     #[getter]
     fn max(&self) -> i128 {
         self.0.max
     }
 
-    /// The dtype.
+    /// Dtype: The dtype.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDtype>> {
         object(py, self.0.dtype)
@@ -246,7 +258,21 @@ impl IInfo {
     }
 }
 
-/// Whether a dtype or category lies within another.
+/// Tests whether a dtype or category lies within another.
+///
+/// Args:
+///     arg1 (Dtype | DtypeCategory): Dtype or category that may lie within.
+///     arg2 (Dtype | DtypeCategory): Dtype, which holds only itself, or category.
+///
+/// Returns:
+///     bool: True if `arg1` lies within `arg2`.
+///
+/// Raises:
+///     ValueError: If an argument is neither a dtype nor a category.
+///
+/// Example:
+///     >>> mx.issubdtype(mx.int32, mx.integer)
+///     True
 #[pyfunction]
 fn issubdtype(arg1: &Bound<'_, PyAny>, arg2: &Bound<'_, PyAny>) -> Res<bool> {
     let invalid = |which| value(format!("[issubdtype] Received invalid type for {which} input."));
@@ -270,9 +296,23 @@ fn issubdtype(arg1: &Bound<'_, PyAny>, arg2: &Bound<'_, PyAny>) -> Res<bool> {
     })
 }
 
-/// Whether a dtype is of a kind: another dtype, one of the names "bool", "signed
-/// integer", "unsigned integer", "integral", "real floating", "complex floating" and
-/// "numeric", or a tuple of these.
+/// Tests whether a dtype is of a kind.
+///
+/// Args:
+///     dtype (Dtype): Dtype to test.
+///     kind (Dtype | str | tuple[Dtype | str, ...]): Another dtype; "bool", "signed integer",
+///         "unsigned integer", "integral", "real floating", "complex floating" or "numeric"; or
+///         a tuple of these.
+///
+/// Returns:
+///     bool: True if the dtype is of that kind, or of one of them.
+///
+/// Raises:
+///     ValueError: If the kind is unknown.
+///
+/// Example:
+///     >>> mx.isdtype(mx.int32, ("integral", mx.bool_))
+///     True
 #[pyfunction]
 fn isdtype(dtype: DtypeArg, kind: &Bound<'_, PyAny>) -> Res<bool> {
     if let Ok(other) = kind.cast::<PyDtype>() {
@@ -310,7 +350,20 @@ fn dtype_of(object: &Bound<'_, PyAny>) -> Option<Dtype> {
     object.cast::<PyArray>().ok().map(|a| a.get().get(object.py()).dtype())
 }
 
-/// The dtype that arrays and dtypes promote to together.
+/// Computes the dtype that arrays and dtypes promote to together.
+///
+/// Args:
+///     *arrays_and_dtypes (array | Dtype): Arrays and dtypes, one at least.
+///
+/// Returns:
+///     Dtype: The promoted dtype.
+///
+/// Raises:
+///     ValueError: If there are no arguments, or one is neither an array nor a dtype.
+///
+/// Example:
+///     >>> mx.result_type(mx.int32, mx.float16)
+///     ultramarine.float16
 #[pyfunction]
 #[pyo3(signature = (*arrays_and_dtypes))]
 fn result_type(arrays_and_dtypes: &Bound<'_, PyTuple>, py: Python<'_>) -> Res<Py<PyDtype>> {
@@ -324,7 +377,18 @@ fn result_type(arrays_and_dtypes: &Bound<'_, PyTuple>, py: Python<'_>) -> Res<Py
     Ok(object(py, all)?)
 }
 
-/// Whether promotion takes an array's dtype (or a dtype) to `to` or leaves it there.
+/// Tests whether promotion converts a dtype to another: whether both promote to `to`.
+///
+/// Args:
+///     from_ (array | Dtype): Array or dtype to convert.
+///     to (Dtype): Dtype to convert to.
+///
+/// Returns:
+///     bool: True if both promote to `to`.
+///
+/// Example:
+///     >>> mx.can_cast(mx.float32, mx.int32)
+///     False
 #[pyfunction]
 fn can_cast(from_: &Bound<'_, PyAny>, to: DtypeArg) -> Res<bool> {
     let from = dtype_of(from_).ok_or_else(|| type_("can_cast: expected an array or a Dtype"))?;

@@ -9,7 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple};
 use ultramarine::fast::{Kernel, LANGUAGES, Launch, Template};
 
-/// A kernel: called with arrays, it gives a list of arrays. Made by `kernel`, `metal_kernel`, `cuda_kernel`.
+/// Kernel that is called with arrays and returns a list of arrays.
+///
+/// Made by `kernel`, `metal_kernel` and `cuda_kernel`.
 #[pyclass(name = "CustomKernel", module = "ultramarine.fast", frozen)]
 pub struct CustomKernel {
     kernel: Kernel,
@@ -147,7 +149,7 @@ impl CustomKernel {
         Ok(outputs.into_iter().map(PyArray::new).collect())
     }
 
-    /// The kernel's name.
+    /// str: The kernel's name.
     #[getter]
     fn name(&self) -> &'static str {
         self.kernel.name()
@@ -178,24 +180,27 @@ fn known(of: &str, language: &str) -> Res<()> {
     Err(value(format!("[{of}] `{language}` is no language of kernels; there are {all}.")))
 }
 
-/// Makes a kernel from its body, in one or more languages. docs/kernels.md is the guide.
+/// Makes a kernel of its body in one or more languages. docs/kernels.md is the guide.
 ///
 /// Args:
-///     name (str): Its name, for errors.
-///     input_names (list of str): The names of the inputs in the body.
-///     output_names (list of str): The names of the outputs in the body.
-///     source (dict of str to str): The body in each language: "opencl-c", "cuda-c", "msl", "wgsl". The signature
-///         around it is made of the names and of what the kernel is called with.
-///     header (str or dict of str to str): Text before the function, for all languages or for each.
-///     ensure_row_contiguous (bool): Whether inputs are made row-major first.
-///     atomic_outputs (bool): Whether outputs are for atomic operations.
-///     shared_memory (int): Bytes of a group's shared memory that is sized at the launch.
+///     name (str): Name of the kernel, for errors.
+///     input_names (Sequence[str]): Names of the inputs in the body.
+///     output_names (Sequence[str]): Names of the outputs in the body.
+///     source (Mapping[str, str]): Body in each language: "opencl-c", "cuda-c", "msl", "wgsl".
+///         The signature around it is made of the names and of the arguments of a call.
+///     header (str | Mapping[str, str]): Text before the function, for all languages or for
+///         each.
+///     ensure_row_contiguous (bool): Makes inputs row-major first.
+///     atomic_outputs (bool): Makes outputs pointers to atomics.
+///     shared_memory (int): Bytes of shared memory of a group that is sized at the launch.
 ///
 /// Returns:
-///     CustomKernel: What runs it: `kernel(inputs=..., grid=..., threadgroup=..., output_shapes=..., output_dtypes=...)`.
+///     CustomKernel: Kernel to call: `kernel(inputs=..., grid=..., threadgroup=...,
+///         output_shapes=..., output_dtypes=...)`.
 ///
 /// Raises:
-///     ValueError: If there is no output or no source, a name is none, or a language is unknown.
+///     ValueError: If there is no output or no source, a name is no identifier, or a language
+///         is unknown.
 #[pyfunction]
 #[pyo3(signature = (name, input_names, output_names, source, header=None, ensure_row_contiguous=true,
                     atomic_outputs=false, shared_memory=0),
@@ -266,21 +271,27 @@ fn metal_options(object: &Bound<'_, PyAny>) -> Res<String> {
     Ok(format!("-fmetal-math-mode={mode}"))
 }
 
-/// Makes a kernel from its body in the Metal Shading Language: `kernel` in one language, with the names that MLX's
-/// headers have (`elem_to_loc`, `float16_t`, `bfloat16_t`, `complex64_t`).
+/// Makes a kernel of its body in the Metal Shading Language.
+///
+/// As `kernel` with one language, and with names of MLX's headers: `elem_to_loc`, `float16_t`,
+/// `bfloat16_t`, `complex64_t`.
 ///
 /// Args:
-///     name (str): Its name, for errors.
-///     input_names (list of str): The names of the inputs in the body.
-///     output_names (list of str): The names of the outputs in the body.
-///     source (str): The body.
+///     name (str): Name of the kernel, for errors.
+///     input_names (Sequence[str]): Names of the inputs in the body.
+///     output_names (Sequence[str]): Names of the outputs in the body.
+///     source (str): Body.
 ///     header (str): Text before the function.
-///     ensure_row_contiguous (bool): Whether inputs are made row-major first.
-///     atomic_outputs (bool): Whether outputs are `device atomic<T>*`.
-///     compile_options (dict, optional): "math_mode": "safe", "relaxed" or "fast".
+///     ensure_row_contiguous (bool): Makes inputs row-major first.
+///     atomic_outputs (bool): Makes outputs `device atomic<T>*`.
+///     compile_options (Mapping[str, str] | None): "math_mode": "safe", "relaxed" or "fast".
 ///
 /// Returns:
-///     CustomKernel: What runs it. On a device that takes no Metal a call is a RuntimeError.
+///     CustomKernel: Kernel to call. On a device that takes no Metal a call raises a
+///         RuntimeError.
+///
+/// Raises:
+///     ValueError: If there is no output, a name is no identifier, or an option is unknown.
 #[pyfunction]
 #[pyo3(signature = (name, input_names, output_names, source, header="", ensure_row_contiguous=true,
                     atomic_outputs=false, compile_options=None))]
@@ -308,20 +319,26 @@ fn metal_kernel(
     Ok(CustomKernel { kernel, of })
 }
 
-/// Makes a kernel from its body in CUDA C++: `kernel` in one language, with the names that MLX's headers have
-/// (`elem_to_loc`, `complex64_t`, `inf`).
+/// Makes a kernel of its body in CUDA C++.
+///
+/// As `kernel` with one language, and with names of MLX's headers: `elem_to_loc`,
+/// `complex64_t`, `inf`.
 ///
 /// Args:
-///     name (str): Its name, for errors.
-///     input_names (list of str): The names of the inputs in the body.
-///     output_names (list of str): The names of the outputs in the body.
-///     source (str): The body.
+///     name (str): Name of the kernel, for errors.
+///     input_names (Sequence[str]): Names of the inputs in the body.
+///     output_names (Sequence[str]): Names of the outputs in the body.
+///     source (str): Body.
 ///     header (str): Text before the function.
-///     ensure_row_contiguous (bool): Whether inputs are made row-major first.
+///     ensure_row_contiguous (bool): Makes inputs row-major first.
 ///     shared_memory (int): Bytes of dynamic shared memory.
 ///
 /// Returns:
-///     CustomKernel: What runs it. On a device that takes no CUDA a call is a RuntimeError.
+///     CustomKernel: Kernel to call. On a device that takes no CUDA a call raises a
+///         RuntimeError.
+///
+/// Raises:
+///     ValueError: If there is no output, or a name is no identifier.
 #[pyfunction]
 #[pyo3(signature = (name, input_names, output_names, source, header="", ensure_row_contiguous=true, shared_memory=0))]
 fn cuda_kernel(
@@ -343,8 +360,29 @@ fn cuda_kernel(
     Ok(CustomKernel { kernel, of })
 }
 
-/// Would run a kernel of PTX or cubin. Backends take kernels in source form only, so this is always a RuntimeError; its
-/// arguments are MLX's.
+/// Raises a RuntimeError: backends take kernels in source form only. In MLX it runs PTX or
+/// cubin.
+///
+/// Args:
+///     name (str): Name of the kernel.
+///     compiled_source (bytes): PTX or cubin.
+///     inputs (Sequence[ArrayLike]): Inputs.
+///     output_shapes (Sequence[Sequence[int]]): Shapes of the outputs.
+///     output_dtypes (Sequence[Dtype]): Dtypes of the outputs.
+///     scalars (Sequence[bool | int | float]): Numbers that are passed to the kernel.
+///     grid (tuple[int, int, int]): Threads in all, along x, y and z.
+///     threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z.
+///     shared_memory (int): Bytes of dynamic shared memory.
+///     init_value (float | None): Value that outputs are filled with.
+///     ensure_row_contiguous (bool): Makes inputs row-major first.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     list[array]: Nothing, in fact.
+///
+/// Raises:
+///     RuntimeError: Always. Use `cuda_kernel`.
 #[pyfunction]
 #[pyo3(signature = (*, name, compiled_source, inputs, output_shapes, output_dtypes, scalars, grid, threadgroup,
                     shared_memory=0, init_value=None, ensure_row_contiguous=false, stream=None))]

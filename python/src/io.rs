@@ -128,6 +128,14 @@ fn write(
 }
 
 /// Saves an array in NumPy's format `.npy`.
+///
+/// Args:
+///     file (Path): Path, to which `.npy` is added if it lacks it; or a binary file object.
+///     arr (array): Array to save, which is evaluated.
+///
+/// Raises:
+///     RuntimeError: If the file cannot be written.
+///     ValueError: If `file` is neither a path nor a file object.
 #[pyfunction]
 fn save(file: &Bound<'_, PyAny>, arr: ArrayArg) -> Res<()> {
     let write_to = |w: &mut dyn Write, name: &str| files::npy::write(w, &arr.0, name);
@@ -183,13 +191,41 @@ macro_rules! archives {
 }
 
 archives! {
-    /// Saves arrays in NumPy's archive format `.npz`, by keyword or as `arr_0` and so on.
+    /// Saves arrays in NumPy's archive format `.npz`.
+    ///
+    /// Args:
+    ///     file (Path): Path, to which `.npz` is added if it lacks it; or a binary file object.
+    ///     *args (array): Arrays, which are named `arr_0` and so on.
+    ///     **kwargs (array): Arrays by name.
+    ///
+    /// Raises:
+    ///     RuntimeError: If the file cannot be written.
+    ///     ValueError: If two arrays have one name, or `file` is neither a path nor a file object.
     savez save false;
-    /// Saves arrays as `savez` does, compressed.
+    /// Saves arrays in NumPy's archive format `.npz`, compressed.
+    ///
+    /// Args:
+    ///     file (Path): Path, to which `.npz` is added if it lacks it; or a binary file object.
+    ///     *args (array): Arrays, which are named `arr_0` and so on.
+    ///     **kwargs (array): Arrays by name.
+    ///
+    /// Raises:
+    ///     RuntimeError: If the file cannot be written.
+    ///     ValueError: If two arrays have one name, or `file` is neither a path nor a file object.
     savez_compressed save_compressed true;
 }
 
-/// Saves named arrays in the format `.safetensors`, with text as metadata.
+/// Saves named arrays in the format `.safetensors`.
+///
+/// Args:
+///     file (Path): Path, to which `.safetensors` is added if it lacks it; or a binary file
+///         object.
+///     arrays (Mapping[str, array]): Arrays by name.
+///     metadata (Mapping[str, str] | None): Text by name, saved with the arrays.
+///
+/// Raises:
+///     RuntimeError: If the file cannot be written.
+///     ValueError: If metadata is not text, or `file` is neither a path nor a file object.
 #[pyfunction]
 #[pyo3(signature = (file, arrays, metadata=None))]
 fn save_safetensors(
@@ -215,11 +251,23 @@ fn save_safetensors(
     })
 }
 
-/// Loads an array of a `.npy` file, or a dictionary of the arrays of a `.npz` or
-/// `.safetensors` file.
+/// Loads arrays from a file.
 ///
-/// The format is told by the file's ending unless `format` names it. With
-/// `return_metadata` the result is a pair of the arrays and the metadata.
+/// Args:
+///     file (Path): Path, or a binary file object that can seek.
+///     format (str | None): "npy", "npz" or "safetensors"; by default the ending of the file's
+///         name.
+///     return_metadata (bool): Also returns the metadata; of `.safetensors` only.
+///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+///         else the default device.
+///
+/// Returns:
+///     Any: An array of a `.npy` file, or a dictionary of arrays of a `.npz` or `.safetensors`
+///         file; with `return_metadata` a pair of that and a dictionary of text.
+///
+/// Raises:
+///     RuntimeError: If the file cannot be read.
+///     ValueError: If the format is unknown, or has no metadata that is asked for.
 #[pyfunction]
 #[pyo3(signature = (file, /, format=None, return_metadata=false, *, stream=None))]
 fn load<'py>(

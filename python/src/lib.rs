@@ -13,7 +13,7 @@
 //! ops/         functions over arrays, by family, as tables; the modules fft, linalg and random
 //! tree.rs      trees of arrays
 //! compile/     compiled functions: keys, captured state
-//! transforms.rs, custom.rs (functions with transforms of their own), io.rs,
+//! evaluate.rs, transforms.rs, custom.rs (functions with transforms of their own), io.rs,
 //! fast.rs (kernels in source form), print.rs
 //! ```
 
@@ -28,6 +28,7 @@ mod custom;
 mod dlpack;
 mod dtype;
 mod error;
+mod evaluate;
 mod extension;
 mod fast;
 mod io;
@@ -127,6 +128,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ops::register(m)?;
     print::register(m)?;
     io::register(m)?;
+    evaluate::register(m)?;
     transforms::register(m)?;
     custom::register(m)?;
     compile::register(m)?;

@@ -35,32 +35,101 @@ macro_rules! of_devices {
 }
 
 of_devices! {
-    /// Bytes of arrays that exist: on a device, or on all accelerators (on the CPU where there is none).
+    /// Counts the bytes of arrays that exist.
+    ///
+    /// Args:
+    ///     device (Device | DeviceType | None): Device; by default all accelerators, or the CPU
+    ///         where there is none.
+    ///
+    /// Returns:
+    ///     int: Number of bytes.
     get_active_memory() -> usize = memory::active_on;
-    /// The most bytes that arrays took since the start or the last `reset_peak_memory`: on a device, or summed
-    /// over the accelerators (on the CPU where there is none).
+    /// Returns the most bytes that arrays took since the start or the last `reset_peak_memory`.
+    ///
+    /// Args:
+    ///     device (Device | DeviceType | None): Device; by default the sum over all accelerators,
+    ///         or the CPU where there is none.
+    ///
+    /// Returns:
+    ///     int: Number of bytes.
     get_peak_memory() -> usize = memory::peak_on;
-    /// Starts the peak afresh: of a device, or of all.
+    /// Starts the measurement of `get_peak_memory` afresh.
+    ///
+    /// Args:
+    ///     device (Device | DeviceType | None): Device; by default all devices.
     reset_peak_memory() -> () = memory::reset_peak_on;
-    /// Bytes that are kept for reuse: on a device, or on all accelerators (on the CPU where there is none).
+    /// Counts the bytes of freed memory that are kept for reuse.
+    ///
+    /// Args:
+    ///     device (Device | DeviceType | None): Device; by default all accelerators, or the CPU
+    ///         where there is none.
+    ///
+    /// Returns:
+    ///     int: Number of bytes.
     get_cache_memory() -> usize = memory::cached_on;
-    /// Sets how many bytes arrays and cache should take at most; returns the former limit. Without a device it is
-    /// the limit of each device of the one backend that serves accelerators (of the CPU where there is none).
+    /// Sets the number of bytes that arrays and cache should take at most.
+    ///
+    /// Args:
+    ///     limit (int): Number of bytes.
+    ///     device (Device | DeviceType | None): Device; by default each device of the one backend
+    ///         that serves accelerators, or the CPU where there is none.
+    ///
+    /// Returns:
+    ///     int: The former limit.
+    ///
+    /// Raises:
+    ///     TypeError: If the limit is no number of bytes.
     set_memory_limit(limit) -> usize = memory::set_memory_limit_on;
-    /// How many bytes arrays and cache should take at most: on a device, or summed over the backends with
-    /// accelerators (on the CPU where there is none).
+    /// Returns the number of bytes that arrays and cache should take at most.
+    ///
+    /// Args:
+    ///     device (Device | DeviceType | None): Device; by default the sum over the backends with
+    ///         accelerators, or the CPU where there is none.
+    ///
+    /// Returns:
+    ///     int: Number of bytes.
     get_memory_limit() -> usize = memory::memory_limit_on;
-    /// Sets how many bytes may be kept for reuse; returns the former limit. Without a device as `set_memory_limit`.
+    /// Sets the number of bytes of freed memory that may be kept for reuse.
+    ///
+    /// Args:
+    ///     limit (int): Number of bytes; 0 keeps nothing.
+    ///     device (Device | DeviceType | None): Device; by default each device of the one backend
+    ///         that serves accelerators, or the CPU where there is none.
+    ///
+    /// Returns:
+    ///     int: The former limit.
+    ///
+    /// Raises:
+    ///     TypeError: If the limit is no number of bytes.
     set_cache_limit(limit) -> usize = memory::set_cache_limit_on;
-    /// Sets how many bytes may be pinned; returns the former limit. On the CPU it is accepted and without effect.
-    /// Without a device as `set_memory_limit`.
+    /// Sets the number of bytes that may be pinned. On the CPU it has no effect.
+    ///
+    /// Args:
+    ///     limit (int): Number of bytes.
+    ///     device (Device | DeviceType | None): Device; by default each device of the one backend
+    ///         that serves accelerators, or the CPU where there is none.
+    ///
+    /// Returns:
+    ///     int: The former limit.
+    ///
+    /// Raises:
+    ///     TypeError: If the limit is no number of bytes.
     set_wired_limit(limit) -> usize = memory::set_wired_limit_on;
-    /// Gives the memory that is kept for reuse back to the system: on a device, or everywhere.
+    /// Returns the memory that is kept for reuse to the system.
+    ///
+    /// Args:
+    ///     device (Device | DeviceType | None): Device; by default all devices.
     clear_cache() -> () = memory::clear_cache_on;
 }
 
-/// Bytes of the memory blocks behind evaluated arrays (of trees; what is no array is left out). A block that
-/// several share is counted once.
+/// Counts the bytes of the memory blocks behind evaluated arrays. A block that several share
+/// counts once.
+///
+/// Args:
+///     *args (Any): Trees of arrays; leaves that are no arrays are left out.
+///
+/// Returns:
+///     int: Number of bytes.
 #[pyfunction]
 #[pyo3(signature = (*args))]
 fn get_array_buffer_size(args: &Bound<'_, PyTuple>) -> Res<usize> {

@@ -10,7 +10,10 @@ pub fn repr(array: &Array) -> Res<String> {
     Ok(print::format(array, print::print_options())?)
 }
 
-/// How numbers are printed: `precision` digits behind the point; -1: six in all.
+/// Options of printing numbers.
+///
+/// Args:
+///     precision (int): Digits behind the decimal point; -1 for six digits in all.
 #[pyclass(name = "PrintOptions", module = "ultramarine", frozen)]
 pub struct PyPrintOptions(AtomicI32);
 
@@ -22,7 +25,7 @@ impl PyPrintOptions {
         PyPrintOptions(precision.into())
     }
 
-    /// Digits behind the point; -1: six digits in all.
+    /// int: Digits behind the decimal point; -1 for six digits in all.
     #[getter]
     fn precision(&self) -> i32 {
         self.0.load(Ordering::Relaxed)
@@ -34,7 +37,10 @@ impl PyPrintOptions {
     }
 }
 
-/// A context manager that restores the options it replaced.
+/// Context manager that restores the options that it replaced.
+///
+/// Args:
+///     options (PrintOptions): Options within the context.
 #[pyclass(name = "_PrintOptionsContext", module = "ultramarine", frozen)]
 pub struct Context {
     within: i32,
@@ -63,21 +69,32 @@ impl Context {
     }
 }
 
-/// Sets how numbers are printed: with `precision` digits behind the point; -1: six digits
-/// in all.
+/// Sets the options of printing numbers.
+///
+/// Args:
+///     precision (int): Digits behind the decimal point; -1 for six digits in all.
 #[pyfunction]
 #[pyo3(signature = (precision=-1))]
 fn set_printoptions(precision: i32) {
     print::set_print_options(print::PrintOptions { precision });
 }
 
-/// The options that numbers are printed with.
+/// Returns the options of printing numbers.
+///
+/// Returns:
+///     PrintOptions: A copy of the options.
 #[pyfunction]
 fn get_printoptions() -> PyPrintOptions {
     PyPrintOptions(print::print_options().precision.into())
 }
 
-/// A context manager in which numbers are printed with other options.
+/// Returns a context manager in which numbers are printed with other options.
+///
+/// Args:
+///     precision (int): Digits behind the decimal point; -1 for six digits in all.
+///
+/// Returns:
+///     _PrintOptionsContext: Context manager.
 #[pyfunction]
 #[pyo3(signature = (precision=-1))]
 fn printoptions(precision: i32) -> Context {

@@ -13,7 +13,7 @@ fn hash_of(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The kind of a device: `cpu` or `gpu`.
+/// Kind of a device: `cpu` or `gpu`. It stands for the first device of that kind.
 #[pyclass(name = "DeviceType", module = "ultramarine", frozen)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types)]
@@ -41,13 +41,13 @@ impl PyDeviceType {
 
 #[pymethods]
 impl PyDeviceType {
-    /// The member's name.
+    /// str: Name of the member.
     #[getter]
     fn name(&self) -> String {
         self.get().to_string()
     }
 
-    /// The member's number.
+    /// int: Number of the member.
     #[getter]
     fn value(&self) -> usize {
         *self as usize
@@ -70,7 +70,14 @@ impl PyDeviceType {
     }
 }
 
-/// A device: its type and its index among devices of that type.
+/// Device: its kind, and its index among devices of that kind.
+///
+/// Args:
+///     type (DeviceType): Kind of the device.
+///     index (int): Index, from 0.
+///
+/// Raises:
+///     ValueError: If the index does not fit into 16 bits.
 #[pyclass(name = "Device", module = "ultramarine", frozen)]
 pub struct PyDevice(pub Device);
 
@@ -86,13 +93,13 @@ impl PyDevice {
         Ok(PyDevice(Device { kind: kind.get().get(), index }))
     }
 
-    /// The device's type.
+    /// DeviceType: Kind of the device.
     #[getter]
     fn r#type(&self) -> PyDeviceType {
         PyDeviceType::of(self.0.kind)
     }
 
-    /// The device's index.
+    /// int: Index of the device among those of its kind.
     #[getter]
     fn index(&self) -> u16 {
         self.0.index
@@ -161,19 +168,19 @@ impl FromPyObject<'_, '_> for DeviceArg {
     }
 }
 
-/// An ordered queue of work on a device.
+/// Ordered queue of work on a device. Made by `new_stream`.
 #[pyclass(name = "Stream", module = "ultramarine", frozen)]
 pub struct PyStream(pub Stream);
 
 #[pymethods]
 impl PyStream {
-    /// The stream's device.
+    /// Device: Device of the stream.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.0.device)
     }
 
-    /// The stream's index, unique in the process.
+    /// int: Index of the stream, unique in the process.
     #[getter]
     fn index(&self) -> u32 {
         self.0.index
@@ -197,21 +204,21 @@ impl PyStream {
     }
 }
 
-/// A stream of each thread's own: wherever a stream is asked for, it is the calling thread's.
+/// Stream of each thread's own: where a stream is asked for, it is the calling thread's.
 ///
-/// `new_thread_local_stream` makes one.
+/// Made by `new_thread_local_stream`.
 #[pyclass(name = "ThreadLocalStream", module = "ultramarine", frozen)]
 pub struct PyThreadLocalStream(ThreadLocalStream);
 
 #[pymethods]
 impl PyThreadLocalStream {
-    /// The stream's device.
+    /// Device: Device of the streams.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.0.device)
     }
 
-    /// Its index, unique among thread-local streams.
+    /// int: Index, unique among thread-local streams.
     #[getter]
     fn index(&self) -> u32 {
         self.0.index
@@ -280,74 +287,150 @@ pub fn on<T>(stream: Option<StreamArg>, f: impl FnOnce() -> T) -> T {
 }
 
 crate::context_manager! {
-    /// A context manager: operations in it use the stream, or the device's default stream.
+    /// Context manager in which operations use a stream.
+    ///
+    /// Args:
+    ///     s (Stream | ThreadLocalStream | Device | DeviceType): Stream, or device whose default
+    ///         stream is meant.
     StreamContext("StreamContext"): StreamArg => Stream, Scope
 }
 
-/// A context manager in which operations use a stream, or a device's default stream.
+/// Returns a context manager in which operations use a stream.
+///
+/// Args:
+///     s (Stream | ThreadLocalStream | Device | DeviceType): Stream, or device whose default
+///         stream is meant.
+///
+/// Returns:
+///     StreamContext: Context manager.
+///
+/// Example:
+///     >>> with mx.stream(mx.cpu):
+///     ...     y = mx.ones(2) + 1
 #[pyfunction]
 fn stream(s: StreamArg) -> StreamContext {
     StreamContext(s.0)
 }
 
-/// The device that operations use unless told otherwise.
+/// Returns the device that operations use unless a stream or their inputs decide otherwise.
+///
+/// Returns:
+///     Device: The CPU, unless `set_default_device` or `stream` set another.
 #[pyfunction]
 fn default_device() -> PyDevice {
     PyDevice(ultramarine::default_device())
 }
 
-/// Makes a device the one that operations use unless told otherwise.
+/// Sets the default device.
+///
+/// Args:
+///     device (Device | DeviceType): Device that operations use from now on.
+///
+/// Raises:
+///     ValueError: If there is no such device.
 #[pyfunction]
 fn set_default_device(device: DeviceArg) -> Res<()> {
     Ok(ultramarine::set_default_device(device.0)?)
 }
 
-/// Whether a device can be used.
+/// Tests whether a device can be used.
+///
+/// Args:
+///     device (Device | DeviceType): Device, or kind whose first device is meant.
+///
+/// Returns:
+///     bool: True if there is such a device.
 #[pyfunction]
 fn is_available(device: DeviceArg) -> bool {
     ultramarine::is_available(device.0)
 }
 
-/// The number of devices of a type.
+/// Counts the devices of a kind.
+///
+/// Args:
+///     device_type (Device | DeviceType): Kind, or a device of that kind.
+///
+/// Returns:
+///     int: Number of devices, over all backends.
 #[pyfunction]
 fn device_count(device_type: DeviceArg) -> usize {
     ultramarine::device_count(device_type.0.kind)
 }
 
-/// The default stream of a device.
+/// Returns the default stream of a device.
+///
+/// Args:
+///     device (Device | DeviceType): Device.
+///
+/// Returns:
+///     Stream: The stream that operations on the device use unless one is given.
+///
+/// Raises:
+///     ValueError: If there is no such device.
 #[pyfunction]
 fn default_stream(device: DeviceArg) -> Res<PyStream> {
     Ok(PyStream(ultramarine::default_stream(device.0)?))
 }
 
 /// Makes a stream the default one of its device.
+///
+/// Threads that already used the former one keep it until they change device.
+///
+/// Args:
+///     stream (Stream): Stream.
 #[pyfunction]
 fn set_default_stream(stream: &Bound<'_, PyStream>) {
     ultramarine::set_default_stream(stream.get().0);
 }
 
 /// Makes a new stream on a device. Any thread may use it.
+///
+/// Args:
+///     device (Device | DeviceType): Device of the stream.
+///
+/// Returns:
+///     Stream: The stream.
+///
+/// Raises:
+///     ValueError: If there is no such device.
 #[pyfunction]
 fn new_stream(device: DeviceArg) -> Res<PyStream> {
     Ok(PyStream(ultramarine::new_stream(device.0)?))
 }
 
 /// Makes a stream of each thread's own on a device.
+///
+/// Args:
+///     device (Device | DeviceType): Device of the streams.
+///
+/// Returns:
+///     ThreadLocalStream: The stream, which each thread that uses it has for itself.
+///
+/// Raises:
+///     ValueError: If there is no such device.
 #[pyfunction]
 fn new_thread_local_stream(device: DeviceArg) -> Res<PyThreadLocalStream> {
     Ok(PyThreadLocalStream(ThreadLocalStream::new(device.0)?))
 }
 
-/// Waits for the streams that the calling thread made, and forgets them: thread-local ones begin anew. Arrays
-/// and other threads that use one of them may go on.
+/// Waits for the streams that the calling thread made, and forgets them.
+///
+/// Thread-local ones begin anew. Arrays and other threads that use one of the streams may go
+/// on.
 #[pyfunction]
 fn clear_streams(py: Python<'_>) -> Res<()> {
     Ok(py.detach(ultramarine::clear_streams)?)
 }
 
-/// What a device (by default the default one) is: a dictionary with `device_name`, `architecture`, `backend` and, as far
-/// as they are known, `memory_size` and `total_memory` (both the same), `max_buffer_length` (bytes) and `threads`. It is
-/// empty for a device that is not there.
+/// Describes a device.
+///
+/// Args:
+///     d (Device | DeviceType | None): Device; by default the default one.
+///
+/// Returns:
+///     dict[str, str | int]: `device_name`, `architecture`, `backend` and, as far as they are
+///         known, `memory_size` and `total_memory` (both the same, in bytes),
+///         `max_buffer_length` (bytes) and `threads`. Empty for a device that is not there.
 #[pyfunction]
 #[pyo3(signature = (d=None))]
 fn device_info(py: Python<'_>, d: Option<DeviceArg>) -> Res<Bound<'_, PyDict>> {
@@ -371,7 +454,14 @@ fn device_info(py: Python<'_>, d: Option<DeviceArg>) -> Res<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Waits until a stream (or a device's default stream) has done all its work.
+/// Waits until a stream has completed all its work.
+///
+/// Args:
+///     stream (Stream | ThreadLocalStream | Device | DeviceType | None): Stream, or device
+///         whose default stream is meant; by default that of the default device.
+///
+/// Raises:
+///     RuntimeError: If the device failed.
 #[pyfunction]
 #[pyo3(signature = (stream=None))]
 fn synchronize(py: Python<'_>, stream: Option<StreamArg>) -> Res<()> {

@@ -8,8 +8,20 @@ use crate::{
 use pyo3::prelude::*;
 use ultramarine::{TransferPolicy, TransferScope};
 
-/// The array on a device: a lazy copy, within one backend by its own way if it has one, else by way of the host.
-/// The gradient flows back to the device that `a` is on.
+/// Copies an array to a device, lazily.
+///
+/// Within one backend the copy is its own, else it goes through the host. The gradient flows
+/// back to the device of `a`.
+///
+/// Args:
+///     a (array): Array to copy.
+///     device (Device | DeviceType): Device of the copy.
+///
+/// Returns:
+///     array: Array on the device.
+///
+/// Raises:
+///     ValueError: If there is no such device.
 #[pyfunction]
 #[pyo3(signature = (a, /, device))]
 fn copy(py: Python<'_>, a: &Bound<'_, PyArray>, device: DeviceArg) -> Res<PyArray> {
@@ -45,25 +57,46 @@ fn name(policy: TransferPolicy) -> &'static str {
     }
 }
 
-/// Sets what happens when arrays of two accelerators meet in an operation: "error" (a ValueError) or "host" (they
-/// are copied to where it runs). Returns what was set before.
+/// Sets what happens when arrays of two accelerators meet in an operation.
+///
+/// Args:
+///     policy (Literal["error", "host"]): "error" for a ValueError; "host" for copies through
+///         the host to where the operation runs.
+///
+/// Returns:
+///     Literal["error", "host"]: The former policy.
+///
+/// Raises:
+///     ValueError: If the policy is another word.
 #[pyfunction]
 fn set_transfer_policy(policy: Policy) -> &'static str {
     name(ultramarine::set_transfer_policy(policy.0))
 }
 
-/// What happens when arrays of two accelerators meet in an operation: "error" or "host".
+/// Returns what happens when arrays of two accelerators meet in an operation.
+///
+/// Returns:
+///     Literal["error", "host"]: "error" or "host"; see `set_transfer_policy`.
 #[pyfunction]
 fn get_transfer_policy() -> &'static str {
     name(ultramarine::transfer_policy())
 }
 
 crate::context_manager! {
-    /// A context manager: operations in it use a transfer policy.
+    /// Context manager in which operations use a transfer policy.
+    ///
+    /// Args:
+    ///     s (Literal["error", "host"]): Policy; see `set_transfer_policy`.
     TransferContext("TransferContext"): Policy => TransferPolicy, TransferScope
 }
 
-/// A context manager in which operations use a transfer policy, "error" or "host".
+/// Returns a context manager in which operations use a transfer policy.
+///
+/// Args:
+///     policy (Literal["error", "host"]): "error" or "host"; see `set_transfer_policy`.
+///
+/// Returns:
+///     TransferContext: Context manager.
 #[pyfunction]
 fn transfers(policy: Policy) -> TransferContext {
     TransferContext(policy.0)

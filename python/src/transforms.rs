@@ -1,4 +1,4 @@
-//! Evaluation of trees, and function transforms.
+//! Function transforms.
 
 use crate::array::PyArray;
 use crate::convert::{Arrays, Ints, as_array};
@@ -10,24 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use std::cell::RefCell;
 use ultramarine::{Array, Scalar, transforms};
-
-/// Computes the arrays of trees and waits for them. What is no array is left alone.
-#[pyfunction]
-#[pyo3(signature = (*args))]
-fn eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
-    let mut all = Vec::new();
-    tree::arrays_among(args, &mut all)?;
-    Ok(py.detach(|| ultramarine::eval(&all))?)
-}
-
-/// Begins to compute the arrays of trees, without waiting for them.
-#[pyfunction]
-#[pyo3(signature = (*args))]
-fn async_eval(py: Python<'_>, args: &Bound<'_, PyTuple>) -> Res<()> {
-    let mut all = Vec::new();
-    tree::arrays_among(args, &mut all)?;
-    Ok(py.detach(|| ultramarine::async_eval(&all))?)
-}
 
 /// Which arguments a gradient is with respect to.
 struct Wanted {
@@ -148,12 +130,28 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
     Ok(Wanted { op, positions, names })
 }
 
-/// A function that returns the gradient of `fun`, whose result is a scalar array, with
-/// respect to the positional arguments `argnums` (the first by default) and the keyword
-/// arguments `argnames`.
+/// Returns a function that computes the gradient of `fun`.
 ///
-/// The gradient has the argument's structure. Several `argnums` give a tuple; with
-/// `argnames` it is a pair of that and a dictionary.
+/// `fun` returns an array without dimensions. The gradient has the structure of the argument,
+/// which may be a tree of arrays. Several `argnums` give a tuple; with `argnames` it is a pair
+/// of that and a dictionary.
+///
+/// Args:
+///     fun (Callable[P, R]): Function to differentiate.
+///     argnums (int | Sequence[int] | None): Positional arguments to differentiate with respect
+///         to; by default the first, or none if there are `argnames`.
+///     argnames (str | Sequence[str]): Keyword arguments to differentiate with respect to.
+///
+/// Returns:
+///     Callable[P, Any]: Function with the arguments of `fun`, which returns the gradient.
+///
+/// Raises:
+///     ValueError: If an argument is named twice or is negative; at a call, if it is not there,
+///         or `fun` returns something else.
+///
+/// Example:
+///     >>> mx.grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
+///     array([2, 4], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (fun, argnums=None, argnames=None),
        text_signature = "(fun, argnums=None, argnames=[])")]
@@ -166,9 +164,23 @@ fn grad(
     Ok(Transformed { function, kind: Kind::Grad(wanted("grad", argnums, argnames)?) })
 }
 
-/// A function that returns the value of `fun` and its gradient; see `grad`.
+/// Returns a function that computes the value of `fun` and its gradient; see `grad`.
 ///
-/// `fun` may return a tuple whose first element is the scalar array to differentiate.
+/// `fun` may return a tuple whose first element is the array to differentiate.
+///
+/// Args:
+///     fun (Callable[P, R]): Function to differentiate.
+///     argnums (int | Sequence[int] | None): Positional arguments to differentiate with respect
+///         to; by default the first, or none if there are `argnames`.
+///     argnames (str | Sequence[str]): Keyword arguments to differentiate with respect to.
+///
+/// Returns:
+///     Callable[P, tuple[R, Any]]: Function with the arguments of `fun`, which returns a pair:
+///         the value and the gradient.
+///
+/// Raises:
+///     ValueError: If an argument is named twice or is negative; at a call, if it is not there,
+///         or `fun` returns something else.
 #[pyfunction]
 #[pyo3(signature = (fun, argnums=None, argnames=None),
        text_signature = "(fun, argnums=None, argnames=[])")]
@@ -312,47 +324,48 @@ fn pair((outputs, products): (Vec<Array>, Vec<Array>)) -> Pair {
     (crate::ops::list(outputs), crate::ops::list(products))
 }
 
-/// The outputs of `fun` at `primals`, and the products of `cotangents` with its Jacobian:
-/// two lists.
+/// Computes a function and the products of cotangents with its Jacobian: reverse mode.
+///
+/// Args:
+///     fun (Callable[..., Any]): Function of arrays that returns an array, or a list or tuple
+///         of arrays.
+///     primals (Sequence[array]): Arguments of the function.
+///     cotangents (Sequence[array]): One array for each output, in its shape.
+///
+/// Returns:
+///     tuple[list[array], list[array]]: Outputs; and the products, one for each of `primals`.
+///
+/// Raises:
+///     ValueError: If the cotangents do not fit the outputs.
+///
+/// Example:
+///     >>> mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
+///     ([array(9, dtype=float32)], [array(6, dtype=float32)])
 #[pyfunction]
 fn vjp(fun: &Bound<'_, PyAny>, primals: Arrays, cotangents: Arrays) -> Res<Pair> {
     Ok(pair(transforms::vjp::<Fail>(|a| call(fun, a), &primals.0, &cotangents.0)?))
 }
 
-/// The outputs of `fun` at `primals`, and the products of its Jacobian with `tangents`:
-/// two lists.
+/// Computes a function and the products of its Jacobian with tangents: forward mode.
+///
+/// Args:
+///     fun (Callable[..., Any]): Function of arrays that returns an array, or a list or tuple
+///         of arrays.
+///     primals (Sequence[array]): Arguments of the function.
+///     tangents (Sequence[array]): One array for each of `primals`, in its shape.
+///
+/// Returns:
+///     tuple[list[array], list[array]]: Outputs; and the products, one for each output.
+///
+/// Raises:
+///     ValueError: If the tangents do not fit the primals.
+///
+/// Example:
+///     >>> mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
+///     ([array(9, dtype=float32)], [array(6, dtype=float32)])
 #[pyfunction]
 fn jvp(fun: &Bound<'_, PyAny>, primals: Arrays, tangents: Arrays) -> Res<Pair> {
     Ok(pair(transforms::jvp::<Fail>(|a| call(fun, a), &primals.0, &tangents.0)?))
-}
-
-/// The same arrays as `inputs` (an array, or a list or tuple of arrays), each of which is computed only when
-/// all of `dependencies` are. Derivatives flow through to `inputs`.
-#[pyfunction]
-#[pyo3(signature = (inputs, dependencies))]
-fn depends<'py>(
-    inputs: &Bound<'py, PyAny>,
-    dependencies: &Bound<'py, PyAny>,
-) -> Res<Bound<'py, PyAny>> {
-    let py = inputs.py();
-    let several = |given: &Bound<'py, PyAny>| -> Res<Vec<Array>> {
-        if let Some(a) = as_array(given) {
-            return Ok(vec![a.get().get(py)]);
-        }
-        match given.extract::<Arrays>() {
-            Ok(arrays) if !given.is_instance_of::<PyDict>() => Ok(arrays.0),
-            _ => Err(type_(format!(
-                "depends: expected an array or a sequence of arrays, got {}",
-                type_name(given)
-            ))),
-        }
-    };
-    let made = ultramarine::depends(&several(inputs)?, &several(dependencies)?);
-    if as_array(inputs).is_some() {
-        let [one] = <[Array; 1]>::try_from(made).map_err(|_| value("[depends] One array."))?;
-        return Ok(Bound::new(py, PyArray::new(one))?.into_any());
-    }
-    Ok(crate::ops::list(made).into_pyobject(py)?.into_any())
 }
 
 /// The axes that `vmap` is given; by default 0.
@@ -369,11 +382,24 @@ impl FromPyObject<'_, '_> for Axes {
     }
 }
 
-/// A function that applies `fun` to each slice of its arguments along an axis.
+/// Returns a function that applies `fun` to each slice of its arguments, all at once.
 ///
-/// `in_axes` is the mapped axis (`None`: not mapped) of all arguments, or a tuple with an
-/// entry for each, which may be trees; `out_axes` likewise says where the axis goes in the
-/// outputs.
+/// Args:
+///     fun (Callable[P, R]): Function of arrays, and trees of them.
+///     in_axes (Any): Axis that is mapped, of all arguments; or a tuple with an entry for each,
+///         which may be a tree. None: not mapped.
+///     out_axes (Any): Position of the mapped axis in the outputs, likewise.
+///
+/// Returns:
+///     Callable[P, R]: Function with the positional arguments of `fun`.
+///
+/// Raises:
+///     ValueError: If an axis is neither an integer nor None; at a call, if the sizes of mapped
+///         axes differ.
+///
+/// Example:
+///     >>> mx.vmap(lambda x, y: (x * y).sum())(mx.ones((2, 3)), mx.ones((2, 3)))
+///     array([3, 3], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (fun, in_axes=Axes(None), out_axes=Axes(None)),
        text_signature = "(fun, in_axes=0, out_axes=0)")]
@@ -393,11 +419,17 @@ fn vmap(py: Python<'_>, fun: &Bound<'_, PyAny>, in_axes: Axes, out_axes: Axes) -
     Ok(Transformed { function, kind })
 }
 
-/// A function that computes `fun`, and in a gradient computes it again instead of keeping what
-/// lies between arguments and results: less memory for more work.
+/// Returns a function that computes `fun`, and computes it again for a gradient.
 ///
-/// Arguments and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
+/// What lies between arguments and results is not kept: less memory for more work. Arguments
+/// and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
 /// closes over.
+///
+/// Args:
+///     fun (Callable[P, R]): Function of arrays.
+///
+/// Returns:
+///     Callable[P, R]: Function with the arguments and results of `fun`.
 #[pyfunction]
 fn checkpoint(fun: &Bound<'_, PyAny>) -> Res<Transformed> {
     Ok(Transformed { function: callable("checkpoint", fun)?, kind: Kind::Checkpoint })
@@ -446,6 +478,6 @@ fn vectorised<'py>(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Transformed>()?;
-    crate::functions!(m: eval async_eval grad value_and_grad vjp jvp vmap checkpoint depends);
+    crate::functions!(m: grad value_and_grad vjp jvp vmap checkpoint);
     Ok(())
 }

@@ -15,43 +15,43 @@ fn shape<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyTuple>> {
 
 #[pymethods]
 impl PyArray {
-    /// The sizes of the dimensions.
+    /// tuple[int, ...]: Sizes of the dimensions.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         shape(py, &self.get(py))
     }
 
-    /// The number of dimensions.
+    /// int: Number of dimensions.
     #[getter]
     fn ndim(&self, py: Python<'_>) -> usize {
         self.get(py).ndim()
     }
 
-    /// The number of elements.
+    /// int: Number of elements.
     #[getter]
     fn size(&self, py: Python<'_>) -> usize {
         self.get(py).size()
     }
 
-    /// The bytes of an element.
+    /// int: Bytes of an element.
     #[getter]
     fn itemsize(&self, py: Python<'_>) -> usize {
         self.get(py).itemsize()
     }
 
-    /// The bytes of all elements.
+    /// int: Bytes of all elements.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> usize {
         self.get(py).nbytes()
     }
 
-    /// The type of the elements.
+    /// Dtype: Type of the elements.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDtype>> {
         object(py, self.get(py).dtype())
     }
 
-    /// The device that computes the array.
+    /// Device: Device that computes the array.
     #[getter]
     fn device(&self, py: Python<'_>) -> crate::stream::PyDevice {
         crate::stream::PyDevice(self.get(py).device())
@@ -121,14 +121,17 @@ impl PyArray {
         PyArray::new(self.get(py))
     }
 
-    /// The array on a device: itself, if it is there already, else a copy.
+    /// Returns the array on a device: itself, if it is there already, else a copy.
     ///
     /// Args:
-    ///     device (Device): The device.
-    ///     stream: Only None: copies are ordered by the arrays.
+    ///     device (Device | DeviceType): Device of the result.
+    ///     stream (None): Only None: copies are ordered by the arrays.
     ///
     /// Returns:
-    ///     array: The array there.
+    ///     array: Array on the device.
+    ///
+    /// Raises:
+    ///     ValueError: If there is no such device, or a stream is given.
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device<'py>(
         slf: &Bound<'py, Self>,
@@ -148,17 +151,17 @@ impl PyArray {
         Ok(Bound::new(py, PyArray::new(there))?)
     }
 
-    /// The namespace of the Python array API standard: `ultramarine.array_api`.
+    /// Returns the namespace of the Python array API standard: `ultramarine.array_api`.
     ///
     /// Args:
-    ///     api_version (str, optional): A version of the standard, such as '2025.12', which is
-    ///         also the latest; the namespace fulfils all of them.
+    ///     api_version (str | None): Version of the standard, such as "2025.12", which is also the
+    ///         latest; the namespace fulfils all of them.
     ///
     /// Returns:
-    ///     module: The namespace.
+    ///     ModuleType: The namespace.
     ///
     /// Raises:
-    ///     ValueError: For a version that there is not.
+    ///     ValueError: If there is no such version.
     #[pyo3(signature = (api_version=None))]
     fn __array_namespace__<'py>(
         &self,
@@ -185,7 +188,7 @@ pub fn scalar(py: Python<'_>, array: &Array) -> Res<ultramarine::Scalar> {
     Ok(array.item_scalar()?)
 }
 
-/// Iterates over the first dimension.
+/// Iterator over the first axis of an array.
 #[pyclass(name = "ArrayIterator", module = "ultramarine", frozen)]
 pub struct ArrayIterator {
     array: Array,

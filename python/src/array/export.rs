@@ -96,13 +96,21 @@ fn format(dtype: Dtype) -> Option<&'static CStr> {
 
 #[pymethods]
 impl PyArray {
-    /// The only element as a Python number.
+    /// Returns the only element as a Python number. Evaluates the array.
+    ///
+    /// Returns:
+    ///     Any: bool, int, float or complex.
+    ///
+    /// Raises:
+    ///     ValueError: If there is not exactly one element.
     fn item<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
         item(py, &self.get(py))
     }
 
-    /// The elements as nested lists of Python numbers (a number, if there are no
-    /// dimensions).
+    /// Returns the elements as nested lists of Python numbers. Evaluates the array.
+    ///
+    /// Returns:
+    ///     Any: Nested lists; a number, if there are no dimensions.
     fn tolist<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
         list(py, &self.get(py))
     }

@@ -113,16 +113,16 @@ impl PyArray {
         Ok(())
     }
 
-    /// Updates at an index that gather where positions repeat: `x.at[i].add(v)` and
-    /// likewise `subtract`, `multiply`, `divide`, `maximum`, `minimum` return the updated
-    /// array.
+    /// ArrayAt: Updates at an index, `x.at[i].add(v)`, which return a new array.
+    ///
+    /// Where an index occurs several times, all its updates count.
     #[getter]
     fn at(&self, py: Python<'_>) -> ArrayAt {
         ArrayAt { array: self.get(py), entries: None }
     }
 }
 
-/// An array and an index, at which updates are to be applied.
+/// Array and an index, at which updates are applied: `x.at[i]`.
 #[pyclass(name = "ArrayAt", module = "ultramarine", frozen)]
 pub struct ArrayAt {
     array: Array,
@@ -149,6 +149,16 @@ macro_rules! updates {
 
             $(
             $(#[doc = $doc])*
+            ///
+            /// Args:
+            ///     value (ArrayLike): Operand of the update, broadcast to the indexed part.
+            ///
+            /// Returns:
+            ///     array: Copy of the array, updated.
+            ///
+            /// Raises:
+            ///     IndexError: If the index is out of range.
+            ///     ValueError: If `value` cannot be broadcast to the part, or there is no index.
             fn $name(&self, value: &Bound<'_, PyAny>) -> Res<PyArray> {
                 self.update(value, Update::$kind)
             }
@@ -158,16 +168,16 @@ macro_rules! updates {
 }
 
 updates! {
-    /// The array with `value` added at the index.
+    /// Adds at the index.
     add Add;
-    /// The array with `value` subtracted at the index.
+    /// Subtracts at the index.
     subtract Subtract;
-    /// The array multiplied by `value` at the index.
+    /// Multiplies at the index.
     multiply Multiply;
-    /// The array divided by `value` at the index.
+    /// Divides at the index.
     divide Divide;
-    /// The array with the larger of its elements and `value` at the index.
+    /// Takes the larger of element and value at the index.
     maximum Maximum;
-    /// The array with the smaller of its elements and `value` at the index.
+    /// Takes the smaller of element and value at the index.
     minimum Minimum;
 }

@@ -21,7 +21,7 @@ pub use export::item;
 #[cfg(Py_GIL_DISABLED)]
 compile_error!("the handle of an array relies on the interpreter lock");
 
-/// A lazy n-dimensional array.
+/// Lazy n-dimensional array.
 ///
 /// `array(val, dtype=None, *, copy=None)` makes one of, in this order:
 ///
@@ -29,8 +29,8 @@ compile_error!("the handle of an array relies on the interpreter lock");
 /// 2. a Python number (NumPy's float64 and complex128 scalars are such); a list or a tuple of
 ///    numbers, arrays and sequences;
 /// 3. a DLPack capsule;
-/// 4. an object whose type has `__dlpack__`: arrays of NumPy, PyTorch, JAX, pyarrow ...;
-/// 5. an object with the buffer protocol (bytes, memoryview, array.array, ctypes ...), then one
+/// 4. an object whose type has `__dlpack__`: arrays of NumPy, PyTorch, JAX, pyarrow and others;
+/// 5. an object with the buffer protocol (bytes, memoryview, array.array, ctypes), then one
 ///    whose type has `__array__` (a pandas Series);
 /// 6. an object whose type has `__mlx_array__`;
 /// 7. any other sequence, as a range: `__len__` and `__getitem__`, no text, no mapping.
@@ -39,23 +39,28 @@ compile_error!("the handle of an array relies on the interpreter lock");
 /// dtype float64 becomes float32 and complex128 complex64, as in MLX; `asarray` keeps float64.
 ///
 /// Operators and functions that take numbers beside arrays take objects of 3 to 6, too, on
-/// either side: they are copied at the call, so that what their owner writes later does not
-/// matter, and converted to the dtype of the array beside them (floats beside integers lose
-/// their fraction, as in MLX). The result is an array, also of `numpy_array + array` (in MLX a
-/// NumPy array) and of what pandas has on the left. `numpy_array += array` binds the name to a
-/// new array and leaves NumPy's as it was; `numpy_array[...] += array` writes into it.
-/// NumPy's functions (`numpy.add(x, y)`) give NumPy arrays.
+/// either side. They are copied at the call, so that later writes by their owner do not matter,
+/// and converted to the dtype of the array beside them (floats beside integers lose their
+/// fraction, as in MLX). The result is an array, also of `numpy_array + array` (in MLX a NumPy
+/// array) and of pandas objects on the left. `numpy_array += array` binds the name to a new
+/// array and leaves NumPy's as it was; `numpy_array[...] += array` writes into it. NumPy's
+/// functions (`numpy.add(x, y)`) give NumPy arrays.
 ///
 /// Args:
-///     val: What to make the array of.
-///     dtype (Dtype, optional): The dtype of the elements.
-///     copy (bool, optional): True always copies, False never: it raises where a copy is
-///         needed. None copies memory of others; an array, which never changes, it does not copy.
+///     val (ArrayLike | Sequence[Any]): Object to make the array of.
+///     dtype (Dtype | None): Dtype of the elements.
+///     copy (bool | None): True always copies, False never: it raises where a copy is needed.
+///         None copies foreign memory; an array, which never changes, it does not copy.
 ///
 /// Raises:
-///     ValueError: If `val` is nothing that can be an array.
+///     ValueError: If no array can be made of `val`.
 ///     InterchangeError: (a ValueError and a BufferError) If a copy is needed and `copy` is
-///         False, or the memory is not to be had.
+///         False, or the memory is not accessible.
+///
+/// Example:
+///     >>> mx.array([[1, 2], [3, 4]]) * 2.0
+///     array([[2, 4],
+///            [6, 8]], dtype=float32)
 #[pyclass(name = "array", module = "ultramarine", frozen, weakref, subclass)]
 pub struct PyArray {
     /// Behind a cell since in-place operations rebind it.

@@ -9,18 +9,19 @@ use ultramarine::{Array, Dtype, Error};
 
 #[pymethods]
 impl PyArray {
-    /// The array as NumPy's: over the same memory where that is possible.
+    /// Returns the array as NumPy's, over the same memory where that is possible.
     ///
     /// Args:
-    ///     dtype (numpy.dtype, optional): Another dtype, for which the elements are copied.
-    ///     copy (bool, optional): As NumPy passes it: True always copies, False never does.
+    ///     dtype (Any): Dtype of NumPy, for which elements are copied if it is another.
+    ///     copy (bool | None): As NumPy passes it: True always copies, False never does.
     ///
     /// Returns:
-    ///     numpy.ndarray: The array.
+    ///     Any: NumPy array.
     ///
     /// Raises:
-    ///     ValueError: If `copy` is False and a copy is needed: for another dtype, or where
-    ///         the elements are not in the host's memory.
+    ///     ValueError: If `copy` is False and a copy is needed: for another dtype, or where the
+    ///         elements are not in the host's memory.
+    ///     ImportError: If NumPy lacks the dtype and the package ml_dtypes is not installed.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,

@@ -147,13 +147,26 @@ impl Compiled {
     }
 }
 
-/// A function that does what `fun` does, by a graph that is recorded at the first call and merged.
+/// Returns a function that does what `fun` does, by a graph that is recorded at the first call.
 ///
-/// `fun` is called once for each set of shapes and dtypes of the arrays among its arguments and each set of constants (numbers,
-/// strings, None) among them, on arrays that have no values; later calls build its graph again without calling
-/// it. So it should be pure: arrays that it closes over are constants. Those in `inputs` (a list or dictionary, whatever
-/// nested) are arguments, too, and those in `outputs` are results, which each call puts there; `random.state` may be
-/// among either. A function that is `shapeless` is not traced again for other sizes.
+/// `fun` is called once for each set of shapes and dtypes of the arrays among its arguments,
+/// and of constants (numbers, strings, None) among them, on arrays without values. Later calls
+/// run the graph. So it should be pure: arrays that it closes over are constants.
+///
+/// Args:
+///     fun (Callable[P, R]): Function of arrays, and trees of them.
+///     inputs (Any): List or dictionary, nested or not, of arrays that are arguments, too;
+///         `random.state` may be among them.
+///     outputs (Any): List or dictionary of arrays that are results, too, which each call puts
+///         there.
+///     shapeless (bool): Records no other graph for other sizes.
+///
+/// Returns:
+///     Callable[P, R]: Function with the arguments and results of `fun`.
+///
+/// Example:
+///     >>> mx.compile(lambda x: mx.exp(-x) + 1)(mx.zeros(2))
+///     array([2, 2], dtype=float32)
 #[pyfunction]
 #[pyo3(signature = (fun, inputs=None, outputs=None, shapeless=false))]
 fn compile(
@@ -171,14 +184,16 @@ fn compile(
     })
 }
 
-/// Has compiled functions use their graphs, which they do unless the environment variable
-/// `ULTRAMARINE_DISABLE_COMPILE` is set.
+/// Lets compiled functions run their graphs.
+///
+/// They do unless the environment variable `ULTRAMARINE_DISABLE_COMPILE` is set; see
+/// `disable_compile`.
 #[pyfunction]
 fn enable_compile() {
     transforms::set_compile(true);
 }
 
-/// Has compiled functions be the functions themselves, everywhere.
+/// Makes compiled functions run uncompiled, everywhere, until `enable_compile`.
 #[pyfunction]
 fn disable_compile() {
     transforms::set_compile(false);
