@@ -40,14 +40,23 @@ pow = _core.power
 
 
 def get_include():
-    """The directory of the C and C++ headers, for a compiler's `-I`: of extensions (`ultramarine/extension.h`) and
-    of backends (`ultramarine/backend.h`). `ultramarine.extension` builds extensions with setuptools."""
+    """Returns the directory of the C and C++ headers, for a compiler's `-I`.
+
+    They are those of extensions (`ultramarine/extension.h`) and of backends (`ultramarine/backend.h`).
+    `ultramarine.extension` builds extensions with setuptools.
+
+    Returns:
+        str: Path of the directory.
+    """
     return backends.include_dir()
 
 
 def __array_namespace_info__():
-    """What the arrays can do, as the Python array API standard's inspection functions tell it; see
-    `ultramarine.array_api`."""
+    """Returns the inspection functions of the Python array API standard; see `ultramarine.array_api`.
+
+    Returns:
+        Any: Object with the functions.
+    """
     from ultramarine import array_api
 
     return array_api.__array_namespace_info__()

@@ -1,6 +1,6 @@
 """Ultramarine: lazy arrays on the CPU and on accelerators, with MLX's interface."""
 
-# Made by python/tools/make_stubs.py: change the tables beside it.
+# Made by python/tools/make_stubs.py of the module's docstrings: change those.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -19,22 +19,22 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 class SupportsArray(Protocol):
-    """What can be made an array, such as a pandas Series."""
+    """Object that converts itself to a NumPy array, such as a pandas Series."""
 
     def __array__(self) -> Any: ...
 
 class SupportsDLPack(Protocol):
-    """What gives its memory, such as arrays of NumPy, PyTorch and JAX."""
+    """Object that exports its memory, such as arrays of NumPy, PyTorch and JAX."""
 
     def __dlpack__(self) -> Any: ...
 
 class SupportsBuffer(Protocol):
-    """What lends its memory, such as bytes, memoryview and array.array."""
+    """Object with the buffer protocol, such as bytes, memoryview and array.array."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class SupportsMlxArray(Protocol):
-    """What knows an array of its own."""
+    """Object that returns an array itself."""
 
     def __mlx_array__(self) -> array: ...
 
@@ -46,50 +46,132 @@ _Path: TypeAlias = str | PathLike[str] | Any
 
 __version__: str
 
-def __array_namespace_info__() -> Any:
-    """What the arrays can do, as the Python array API standard tells it."""
-
 class ArrayAt:
-    """An array and an index, at which updates are to be applied."""
+    """Array and an index, at which updates are applied: `x.at[i]`."""
 
     def __getitem__(self, indices: Any) -> ArrayAt: ...
-    def add(self, value: ArrayLike) -> array: ...
-    def divide(self, value: ArrayLike) -> array: ...
-    def maximum(self, value: ArrayLike) -> array: ...
-    def minimum(self, value: ArrayLike) -> array: ...
-    def multiply(self, value: ArrayLike) -> array: ...
-    def subtract(self, value: ArrayLike) -> array: ...
+    def add(self, value: ArrayLike) -> array:
+        """Adds at the index.
+
+        Args:
+            value (ArrayLike): Operand of the update, broadcast to the indexed part.
+
+        Returns:
+            array: Copy of the array, updated.
+
+        Raises:
+            IndexError: If the index is out of range.
+            ValueError: If `value` cannot be broadcast to the part, or there is no index.
+        """
+    def divide(self, value: ArrayLike) -> array:
+        """Divides at the index.
+
+        Args:
+            value (ArrayLike): Operand of the update, broadcast to the indexed part.
+
+        Returns:
+            array: Copy of the array, updated.
+
+        Raises:
+            IndexError: If the index is out of range.
+            ValueError: If `value` cannot be broadcast to the part, or there is no index.
+        """
+    def maximum(self, value: ArrayLike) -> array:
+        """Takes the larger of element and value at the index.
+
+        Args:
+            value (ArrayLike): Operand of the update, broadcast to the indexed part.
+
+        Returns:
+            array: Copy of the array, updated.
+
+        Raises:
+            IndexError: If the index is out of range.
+            ValueError: If `value` cannot be broadcast to the part, or there is no index.
+        """
+    def minimum(self, value: ArrayLike) -> array:
+        """Takes the smaller of element and value at the index.
+
+        Args:
+            value (ArrayLike): Operand of the update, broadcast to the indexed part.
+
+        Returns:
+            array: Copy of the array, updated.
+
+        Raises:
+            IndexError: If the index is out of range.
+            ValueError: If `value` cannot be broadcast to the part, or there is no index.
+        """
+    def multiply(self, value: ArrayLike) -> array:
+        """Multiplies at the index.
+
+        Args:
+            value (ArrayLike): Operand of the update, broadcast to the indexed part.
+
+        Returns:
+            array: Copy of the array, updated.
+
+        Raises:
+            IndexError: If the index is out of range.
+            ValueError: If `value` cannot be broadcast to the part, or there is no index.
+        """
+    def subtract(self, value: ArrayLike) -> array:
+        """Subtracts at the index.
+
+        Args:
+            value (ArrayLike): Operand of the update, broadcast to the indexed part.
+
+        Returns:
+            array: Copy of the array, updated.
+
+        Raises:
+            IndexError: If the index is out of range.
+            ValueError: If `value` cannot be broadcast to the part, or there is no index.
+        """
 
 class ArrayIterator:
-    """Iterates over the first dimension."""
+    """Iterator over the first axis of an array."""
 
     def __iter__(self) -> ArrayIterator: ...
     def __next__(self) -> array: ...
 
 class Device:
-    """A device: its type and its index among devices of that type."""
+    """Device: its kind, and its index among devices of that kind.
+
+    Args:
+        type (DeviceType): Kind of the device.
+        index (int): Index, from 0.
+
+    Raises:
+        ValueError: If the index does not fit into 16 bits.
+    """
 
     def __init__(self, type: DeviceType, index: int = 0) -> None: ...
     @property
-    def type(self) -> DeviceType: ...
+    def index(self) -> int:
+        """int: Index of the device among those of its kind."""
     @property
-    def index(self) -> int: ...
+    def type(self) -> DeviceType:
+        """DeviceType: Kind of the device."""
 
 class DeviceType:
-    """The kind of a device: `cpu` or `gpu`."""
+    """Kind of a device: `cpu` or `gpu`. It stands for the first device of that kind."""
 
     cpu: DeviceType
     gpu: DeviceType
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """str: Name of the member."""
     @property
-    def value(self) -> int: ...
+    def value(self) -> int:
+        """int: Number of the member."""
 
 class Dtype:
-    """The type of an array's elements."""
+    """Type of an array's elements, such as `float32`."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """int: Bytes of an element; 1 for packed dtypes, whose elements are smaller."""
 
 class DtypeCategory:
     """A group of dtypes; see `issubdtype`."""
@@ -103,33 +185,47 @@ class DtypeCategory:
     number: DtypeCategory
     generic: DtypeCategory
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """str: Name of the member."""
     @property
-    def value(self) -> int: ...
+    def value(self) -> int:
+        """int: Number of the member."""
 
 class InterchangeDeviceError(InterchangeError, TypeError):
     """Memory cannot be imported or exported because of the device that it is on."""
 
 class InterchangeError(BufferError, ValueError):
     """Memory cannot be imported or exported as asked: a copy would be needed and was forbidden,
-    no array can be that tensor, read-only memory in a form that cannot say so."""
+    no array can be that tensor, read-only memory in a form that cannot say so.
+    """
 
 class PrintOptions:
-    """How numbers are printed: `precision` digits behind the point; -1: six in all."""
+    """Options of printing numbers.
+
+    Args:
+        precision (int): Digits behind the decimal point; -1 for six digits in all.
+    """
 
     def __init__(self, precision: int = ...) -> None: ...
     precision: int
 
 class Stream:
-    """An ordered queue of work on a device."""
+    """Ordered queue of work on a device. Made by `new_stream`."""
 
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """Device: Device of the stream."""
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """int: Index of the stream, unique in the process."""
 
 class StreamContext:
-    """A context manager: operations in it use the stream, or the device's default stream."""
+    """Context manager in which operations use a stream.
+
+    Args:
+        s (Stream | ThreadLocalStream | Device | DeviceType): Stream, or device whose default
+            stream is meant.
+    """
 
     def __init__(self, s: Stream | ThreadLocalStream | Device | DeviceType) -> None: ...
     def __enter__(self) -> None: ...
@@ -138,15 +234,24 @@ class StreamContext:
     ) -> None: ...
 
 class ThreadLocalStream:
-    """A stream of each thread's own: wherever a stream is asked for, it is the calling thread's."""
+    """Stream of each thread's own: where a stream is asked for, it is the calling thread's.
+
+    Made by `new_thread_local_stream`.
+    """
 
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """Device: Device of the streams."""
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """int: Index, unique among thread-local streams."""
 
 class TransferContext:
-    """A context manager: operations in it use a transfer policy."""
+    """Context manager in which operations use a transfer policy.
+
+    Args:
+        s (Literal["error", "host"]): Policy; see `set_transfer_policy`.
+    """
 
     def __init__(self, s: Literal["error", "host"]) -> None: ...
     def __enter__(self) -> None: ...
@@ -155,14 +260,58 @@ class TransferContext:
     ) -> None: ...
 
 class _PrintOptionsContext:
-    """A context manager that restores the options it replaced."""
+    """Context manager that restores the options that it replaced.
+
+    Args:
+        options (PrintOptions): Options within the context.
+    """
 
     def __init__(self, options: PrintOptions) -> None: ...
     def __enter__(self) -> _PrintOptionsContext: ...
     def __exit__(self, *args: Any) -> None: ...
 
 class array:
-    """A lazy n-dimensional array."""
+    """Lazy n-dimensional array.
+
+    `array(val, dtype=None, *, copy=None)` makes one of, in this order:
+
+    1. an array;
+    2. a Python number (NumPy's float64 and complex128 scalars are such); a list or a tuple of
+       numbers, arrays and sequences;
+    3. a DLPack capsule;
+    4. an object whose type has `__dlpack__`: arrays of NumPy, PyTorch, JAX, pyarrow and others;
+    5. an object with the buffer protocol (bytes, memoryview, array.array, ctypes), then one
+       whose type has `__array__` (a pandas Series);
+    6. an object whose type has `__mlx_array__`;
+    7. any other sequence, as a range: `__len__` and `__getitem__`, no text, no mapping.
+
+    Where a producer (4) cannot give its memory, the later ones of 4 and 5 are asked. Without a
+    dtype float64 becomes float32 and complex128 complex64, as in MLX; `asarray` keeps float64.
+
+    Operators and functions that take numbers beside arrays take objects of 3 to 6, too, on
+    either side. They are copied at the call, so that later writes by their owner do not matter,
+    and converted to the dtype of the array beside them (floats beside integers lose their
+    fraction, as in MLX). The result is an array, also of `numpy_array + array` (in MLX a NumPy
+    array) and of pandas objects on the left. `numpy_array += array` binds the name to a new
+    array and leaves NumPy's as it was; `numpy_array[...] += array` writes into it. NumPy's
+    functions (`numpy.add(x, y)`) give NumPy arrays.
+
+    Args:
+        val (ArrayLike | Sequence[Any]): Object to make the array of.
+        dtype (Dtype | None): Dtype of the elements.
+        copy (bool | None): True always copies, False never: it raises where a copy is needed.
+            None copies foreign memory; an array, which never changes, it does not copy.
+
+    Raises:
+        ValueError: If no array can be made of `val`.
+        InterchangeError: (a ValueError and a BufferError) If a copy is needed and `copy` is
+            False, or the memory is not accessible.
+
+    Example:
+        >>> mx.array([[1, 2], [3, 4]]) * 2.0
+        array([[2, 4],
+               [6, 8]], dtype=float32)
+    """
 
     def __init__(
         self,
@@ -172,29 +321,44 @@ class array:
         copy: bool | None = None,
     ) -> None: ...
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def T(self) -> array:
+        """array: The array with its axes reversed."""
     @property
-    def ndim(self) -> int: ...
+    def at(self) -> ArrayAt:
+        """ArrayAt: Updates at an index, `x.at[i].add(v)`, which return a new array.
+
+        Where an index occurs several times, all its updates count.
+        """
     @property
-    def size(self) -> int: ...
+    def device(self) -> Device:
+        """Device: Device that computes the array."""
     @property
-    def itemsize(self) -> int: ...
+    def dtype(self) -> Dtype:
+        """Dtype: Type of the elements."""
     @property
-    def nbytes(self) -> int: ...
+    def imag(self) -> array:
+        """array: Imaginary part of each element: float32 for complex numbers, else zeros."""
     @property
-    def dtype(self) -> Dtype: ...
+    def itemsize(self) -> int:
+        """int: Bytes of an element."""
     @property
-    def device(self) -> Device: ...
+    def mT(self) -> array:
+        """array: The array with its last two axes exchanged; it has two dimensions at least."""
     @property
-    def T(self) -> array: ...
+    def nbytes(self) -> int:
+        """int: Bytes of all elements."""
     @property
-    def mT(self) -> array: ...
+    def ndim(self) -> int:
+        """int: Number of dimensions."""
     @property
-    def real(self) -> array: ...
+    def real(self) -> array:
+        """array: Real part of each element: float32 for complex numbers, else the array itself."""
     @property
-    def imag(self) -> array: ...
+    def shape(self) -> tuple[int, ...]:
+        """tuple[int, ...]: Sizes of the dimensions."""
     @property
-    def at(self) -> ArrayAt: ...
+    def size(self) -> int:
+        """int: Number of elements."""
     def __add__(self, other: ArrayLike) -> array: ...
     def __radd__(self, other: ArrayLike) -> array: ...
     def __iadd__(self, other: ArrayLike) -> array: ...
@@ -243,15 +407,6 @@ class array:
     __array_priority__: float
     def __divmod__(self, other: ArrayLike) -> tuple[array, array]: ...
     def __rdivmod__(self, other: ArrayLike) -> tuple[array, array]: ...
-    def __dlpack__(
-        self,
-        *,
-        stream: int | None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
     def __neg__(self) -> array: ...
     def __pos__(self) -> array: ...
     def __abs__(self) -> array: ...
@@ -271,35 +426,188 @@ class array:
     def __copy__(self) -> array: ...
     def __deepcopy__(self, memo: Any, /) -> array: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
-    def __array_namespace__(self, api_version: str | None = None) -> ModuleType: ...
-    def to_device(self, device: Device | DeviceType, /, *, stream: None = None) -> array: ...
-    def reshape(self, *shape: int | Sequence[int], stream: StreamOrDevice = None) -> array: ...
-    def transpose(self, *axes: int | Sequence[int], stream: StreamOrDevice = None) -> array: ...
-    def abs(self, *, stream: StreamOrDevice = None) -> array: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Returns the array as NumPy's, over the same memory where that is possible.
+
+        Args:
+            dtype (Any): Dtype of NumPy, for which elements are copied if it is another.
+            copy (bool | None): As NumPy passes it: True always copies, False never does.
+
+        Returns:
+            Any: NumPy array.
+
+        Raises:
+            ValueError: If `copy` is False and a copy is needed: for another dtype, or where the
+                elements are not in the host's memory.
+            ImportError: If NumPy lacks the dtype and the package ml_dtypes is not installed.
+        """
+    def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
+        """Returns the namespace of the Python array API standard: `ultramarine.array_api`.
+
+        Args:
+            api_version (str | None): Version of the standard, such as "2025.12", which is also the
+                latest; the namespace fulfils all of them.
+
+        Returns:
+            ModuleType: The namespace.
+
+        Raises:
+            ValueError: If there is no such version.
+        """
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Exports the array as a tensor in a capsule, for `from_dlpack` of another library.
+
+        Args:
+            stream (int | None): The consumer's stream, as DLPack numbers those of the device; None on the CPU.
+            max_version (tuple[int, int] | None): Newest version of DLPack that the consumer takes; without
+                it the tensor has no version, as before DLPack 1.0.
+            dl_device (tuple[int, int] | None): DLPack's type and number of a device to copy to.
+            copy (bool | None): True copies in any case; False forbids it.
+
+        Returns:
+            Any: Capsule.
+
+        Raises:
+            BufferError: If the array cannot be exported so.
+        """
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Returns DLPack's type and number of the device that the array is on.
+
+        Returns:
+            tuple[int, int]: Type and number.
+        """
+    def abs(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the absolute value of each element.
+
+        Complex numbers give their magnitude in float32. The smallest signed integer stays itself.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
     def all(
         self,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Tests whether all elements are non-zero; bools, True for nothing.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
     def any(
         self,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Tests whether any element is non-zero; bools, False for nothing.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
     def argmax(
         self, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
-    ) -> array: ...
+    ) -> array:
+        """Finds the index of the largest element, the first of equal ones, as uint32.
+
+        NaN counts as the largest. A reduction of no elements raises a ValueError.
+
+        Args:
+            axis (int | None): Axis to reduce; by default the array is flattened.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
     def argmin(
         self, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
-    ) -> array: ...
-    def astype(self, dtype: Dtype, stream: StreamOrDevice = None) -> array: ...
-    def conj(self, *, stream: StreamOrDevice = None) -> array: ...
-    def cos(self, *, stream: StreamOrDevice = None) -> array: ...
+    ) -> array:
+        """Finds the index of the smallest element, the first of equal ones, as uint32.
+
+        NaN counts as the smallest. A reduction of no elements raises a ValueError.
+
+        Args:
+            axis (int | None): Axis to reduce; by default the array is flattened.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
+    def astype(self, dtype: Dtype, stream: StreamOrDevice = None) -> array:
+        """Converts the array to another dtype; see the function `astype`.
+
+        Args:
+            dtype (Dtype): Dtype of the result.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Elements in the new dtype.
+        """
+    def conj(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the complex conjugate of each element. Real arrays stay as they are.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
+    def cos(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the cosine of each element, an angle in radians.
+
+        Integers and bools give float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
     def cummax(
         self,
         axis: int | None = None,
@@ -307,7 +615,22 @@ class array:
         reverse: bool = False,
         inclusive: bool = True,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Computes the running maximum; NaN from the first NaN on.
+
+        Args:
+            axis (int | None): Axis to run along; by default the array is flattened.
+            reverse (bool): Runs from the end to the start.
+            inclusive (bool): Includes the element itself; else the first result is that of nothing.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array, or flattened.
+
+        Raises:
+            IndexError: If the axis is out of range.
+        """
     def cummin(
         self,
         axis: int | None = None,
@@ -315,7 +638,22 @@ class array:
         reverse: bool = False,
         inclusive: bool = True,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Computes the running minimum; NaN from the first NaN on.
+
+        Args:
+            axis (int | None): Axis to run along; by default the array is flattened.
+            reverse (bool): Runs from the end to the start.
+            inclusive (bool): Includes the element itself; else the first result is that of nothing.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array, or flattened.
+
+        Raises:
+            IndexError: If the axis is out of range.
+        """
     def cumprod(
         self,
         axis: int | None = None,
@@ -323,7 +661,22 @@ class array:
         reverse: bool = False,
         inclusive: bool = True,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Computes the running product.
+
+        Args:
+            axis (int | None): Axis to run along; by default the array is flattened.
+            reverse (bool): Runs from the end to the start.
+            inclusive (bool): Includes the element itself; else the first result is that of nothing.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array, or flattened.
+
+        Raises:
+            IndexError: If the axis is out of range.
+        """
     def cumsum(
         self,
         axis: int | None = None,
@@ -331,20 +684,142 @@ class array:
         reverse: bool = False,
         inclusive: bool = True,
         stream: StreamOrDevice = None,
-    ) -> array: ...
-    def diag(self, k: int = ..., *, stream: StreamOrDevice = None) -> array: ...
+    ) -> array:
+        """Computes the running sum. Bools are summed as int32.
+
+        Args:
+            axis (int | None): Axis to run along; by default the array is flattened.
+            reverse (bool): Runs from the end to the start.
+            inclusive (bool): Includes the element itself; else the first result is that of nothing.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array, or flattened.
+
+        Raises:
+            IndexError: If the axis is out of range.
+        """
+    def diag(self, k: int = ..., *, stream: StreamOrDevice = None) -> array:
+        """Takes the diagonal of a matrix, or makes a matrix with a vector as its diagonal.
+
+        Args:
+            k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Vector of a matrix, or matrix of a vector.
+
+        Raises:
+            IndexError: If an axis is out of range.
+            ValueError: If the shape, or the number of dimensions, does not fit.
+        """
     def diagonal(
         self, offset: int = 0, axis1: int = 0, axis2: int = 1, stream: StreamOrDevice = None
-    ) -> array: ...
-    def exp(self, *, stream: StreamOrDevice = None) -> array: ...
+    ) -> array:
+        """Takes the diagonals of the matrices that two axes span; see the function `diagonal`.
+
+        Args:
+            offset (int): Diagonal: 0 for the main one, above it positive, below it negative.
+            axis1 (int): Axis of the rows.
+            axis2 (int): Axis of the columns.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Array without the two axes, with the diagonals as the last axis.
+        """
+    def exp(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes e to the power of each element.
+
+        Integers and bools give float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
     def flatten(
         self, start_axis: int = ..., end_axis: int = ..., *, stream: StreamOrDevice = None
-    ) -> array: ...
-    def item(self) -> Any: ...
-    def log(self, *, stream: StreamOrDevice = None) -> array: ...
-    def log10(self, *, stream: StreamOrDevice = None) -> array: ...
-    def log1p(self, *, stream: StreamOrDevice = None) -> array: ...
-    def log2(self, *, stream: StreamOrDevice = None) -> array: ...
+    ) -> array:
+        """Joins the axes from `start_axis` to `end_axis`, both included, into one.
+
+        Args:
+            start_axis (int): First axis to join.
+            end_axis (int): Last axis to join.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Array with the axes joined; one dimension at least.
+
+        Raises:
+            IndexError: If an axis is out of range.
+            ValueError: If the shape, or the number of dimensions, does not fit.
+        """
+    def item(self) -> Any:
+        """Returns the only element as a Python number. Evaluates the array.
+
+        Returns:
+            Any: bool, int, float or complex.
+
+        Raises:
+            ValueError: If there is not exactly one element.
+        """
+    def log(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the natural logarithm of each element.
+
+        Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+        float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
+    def log10(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the logarithm to base 10 of each element.
+
+        Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+        float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
+    def log1p(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the natural logarithm of one plus each element.
+
+        It is accurate near zero, where `log(1 + a)` loses digits. Integers and bools give float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
+    def log2(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the logarithm to base 2 of each element.
+
+        Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+        float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
     def logcumsumexp(
         self,
         axis: int | None = None,
@@ -352,61 +827,285 @@ class array:
         reverse: bool = False,
         inclusive: bool = True,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Computes the logarithm of the running sum of exponentials, without overflow.
+
+        Integers and bools give float32.
+
+        Args:
+            axis (int | None): Axis to run along; by default the array is flattened.
+            reverse (bool): Runs from the end to the start.
+            inclusive (bool): Includes the element itself; else the first result is that of nothing.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array, or flattened.
+
+        Raises:
+            IndexError: If the axis is out of range.
+        """
     def logsumexp(
         self,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Computes the logarithm of the sum of exponentials, without overflow.
+
+        Integers and bools give float32.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
     def max(
         self,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Finds the largest element; NaN if there is one.
+
+        A reduction of no elements raises a ValueError.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
     def mean(
         self,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Averages elements.
+
+        Integers and bools give float32.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
     def min(
         self,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
         stream: StreamOrDevice = None,
-    ) -> array: ...
-    def moveaxis(
-        self, source: int, destination: int, *, stream: StreamOrDevice = None
-    ) -> array: ...
+    ) -> array:
+        """Finds the smallest element; NaN if there is one.
+
+        A reduction of no elements raises a ValueError.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
+    def moveaxis(self, source: int, destination: int, *, stream: StreamOrDevice = None) -> array:
+        """Moves an axis to another position. The others keep their order.
+
+        Args:
+            source (int): Axis to move.
+            destination (int): Position of the axis in the result.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: View with the axis moved.
+
+        Raises:
+            IndexError: If an axis is out of range.
+            ValueError: If the shape, or the number of dimensions, does not fit.
+        """
     def prod(
         self,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
         stream: StreamOrDevice = None,
-    ) -> array: ...
-    def reciprocal(self, *, stream: StreamOrDevice = None) -> array: ...
-    def round(self, decimals: int = 0, *, stream: StreamOrDevice = None) -> array: ...
-    def rsqrt(self, *, stream: StreamOrDevice = None) -> array: ...
-    def sin(self, *, stream: StreamOrDevice = None) -> array: ...
+    ) -> array:
+        """Multiplies elements.
+
+        Bools and integers of less than 32 bits are multiplied as int32, unsigned ones as uint32.
+        The product of nothing is 1.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
+    def reciprocal(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes one over each element.
+
+        Zero gives infinity. Integers and bools give float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
+    def reshape(self, *shape: int | Sequence[int], stream: StreamOrDevice = None) -> array:
+        """Gives the elements, in row-major order, another shape.
+
+        Args:
+            *shape (int | Sequence[int]): Sizes, as several arguments or as one sequence; one may be
+                -1 and follows from the others.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Array of that shape; a view where strides allow it.
+
+        Raises:
+            ValueError: If the shape holds another number of elements.
+
+        Example:
+            >>> mx.arange(6).reshape(2, -1).shape
+            (2, 3)
+        """
+    def round(self, decimals: int = 0, *, stream: StreamOrDevice = None) -> array:
+        """Rounds each element to a number of decimals, halves to even; see the function `round`.
+
+        Args:
+            decimals (int): Digits behind the decimal point; negative ones round to tens, hundreds
+                and so on.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Rounded elements in the dtype of the array.
+        """
+    def rsqrt(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the reciprocal of the square root of each element.
+
+        Zero gives infinity and negative numbers give NaN. Integers and bools give float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
+    def sin(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the sine of each element, an angle in radians.
+
+        Integers and bools give float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
     def split(
         self,
         indices_or_sections: int | Sequence[int] | array,
         axis: int = 0,
         *,
         stream: StreamOrDevice = None,
-    ) -> list[array]: ...
-    def sqrt(self, *, stream: StreamOrDevice = None) -> array: ...
-    def square(self, *, stream: StreamOrDevice = None) -> array: ...
+    ) -> list[array]:
+        """Splits the array along an axis; see the function `split`.
+
+        Args:
+            indices_or_sections (int | Sequence[int] | array): Number of equal parts, or the indices
+                before which to cut.
+            axis (int): Axis to cut.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            list[array]: The parts.
+
+        Raises:
+            IndexError: If the axis is out of range.
+            ValueError: If the parts would not be equal.
+        """
+    def sqrt(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the square root of each element.
+
+        Negative real numbers give NaN. Integers and bools give float32.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
+    def square(self, *, stream: StreamOrDevice = None) -> array:
+        """Computes the square of each element, in the dtype of `a`.
+
+        Args:
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results in the shape of the array.
+        """
     def squeeze(
         self, axis: int | Sequence[int] | None = ..., *, stream: StreamOrDevice = None
-    ) -> array: ...
+    ) -> array:
+        """Removes axes of size 1.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to remove; by default all of size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: View without the axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+            ValueError: If the shape, or the number of dimensions, does not fit.
+        """
     def std(
         self,
         axis: int | Sequence[int] | None = None,
@@ -415,16 +1114,101 @@ class array:
         *,
         correction: int | None = None,
         stream: StreamOrDevice = None,
-    ) -> array: ...
+    ) -> array:
+        """Computes the standard deviation: the square root of the variance.
+
+        Integers, bools and complex numbers give float32.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            ddof (int): The divisor is the number of elements less this.
+            correction (int | None): Another name of `ddof`, which goes before it.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes; infinity or NaN where the divisor is not positive.
+
+        Raises:
+            IndexError: If an axis is out of range.
+            ValueError: If the divisor's correction is negative.
+        """
     def sum(
         self,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
         stream: StreamOrDevice = None,
-    ) -> array: ...
-    def swapaxes(self, axis1: int, axis2: int, *, stream: StreamOrDevice = None) -> array: ...
-    def tolist(self) -> Any: ...
+    ) -> array:
+        """Sums elements.
+
+        Bools and integers of less than 32 bits are summed as int32, unsigned ones as uint32. The
+        sum of nothing is 0.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes.
+
+        Raises:
+            IndexError: If an axis is out of range.
+        """
+    def swapaxes(self, axis1: int, axis2: int, *, stream: StreamOrDevice = None) -> array:
+        """Exchanges two axes.
+
+        Args:
+            axis1 (int): First axis.
+            axis2 (int): Second axis.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: View with the axes exchanged.
+
+        Raises:
+            IndexError: If an axis is out of range.
+            ValueError: If the shape, or the number of dimensions, does not fit.
+        """
+    def to_device(self, device: Device | DeviceType, /, *, stream: None = None) -> array:
+        """Returns the array on a device: itself, if it is there already, else a copy.
+
+        Args:
+            device (Device | DeviceType): Device of the result.
+            stream (None): Only None: copies are ordered by the arrays.
+
+        Returns:
+            array: Array on the device.
+
+        Raises:
+            ValueError: If there is no such device, or a stream is given.
+        """
+    def tolist(self) -> Any:
+        """Returns the elements as nested lists of Python numbers. Evaluates the array.
+
+        Returns:
+            Any: Nested lists; a number, if there are no dimensions.
+        """
+    def transpose(self, *axes: int | Sequence[int], stream: StreamOrDevice = None) -> array:
+        """Puts the axes into another order.
+
+        Args:
+            *axes (int | Sequence[int]): The axes in their new order, as several arguments or as one
+                sequence; without any they are reversed.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: View with the axes in that order.
+
+        Raises:
+            IndexError: If an axis is out of range.
+            ValueError: If the axes are no permutation.
+        """
     def var(
         self,
         axis: int | Sequence[int] | None = None,
@@ -433,49 +1217,150 @@ class array:
         *,
         correction: int | None = None,
         stream: StreamOrDevice = None,
-    ) -> array: ...
-    def view(self, dtype: Dtype, *, stream: StreamOrDevice = None) -> array: ...
+    ) -> array:
+        """Computes the variance: the mean of the squared distances from the mean.
+
+        Integers, bools and complex numbers give float32.
+
+        Args:
+            axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+            keepdims (bool): Keeps the reduced axes, with size 1.
+            ddof (int): The divisor is the number of elements less this.
+            correction (int | None): Another name of `ddof`, which goes before it.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: Results without the reduced axes; infinity or NaN where the divisor is not positive.
+
+        Raises:
+            IndexError: If an axis is out of range.
+            ValueError: If the divisor's correction is negative.
+        """
+    def view(self, dtype: Dtype, *, stream: StreamOrDevice = None) -> array:
+        """Reads the bytes of the array as elements of another dtype; see the function `view`.
+
+        Args:
+            dtype (Dtype): Dtype to read the bytes in.
+            stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+                else the default device.
+
+        Returns:
+            array: The same bytes in row-major order.
+
+        Raises:
+            ValueError: If the bytes of the last axis are no multiple of the new size.
+        """
 
 class custom_function:
-    """A function with gradients and batching of its own; a decorator."""
+    """Function with gradients and batching of its own; a decorator.
+
+    It is called as the function. Transforms use the rules that its methods `vjp`, `jvp` and
+    `vmap` set, each of which is optional: without one the transform is that of the function
+    itself. With a rule it is a pure function: arrays that it closes over are constants to
+    derivatives.
+
+    Args:
+        f (Callable[..., Any]): The function.
+    """
 
     def __init__(self, f: Callable[..., Any]) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def vjp(self, f: Callable[..., Any]) -> custom_function: ...
-    def jvp(self, f: Callable[..., Any]) -> custom_function: ...
-    def vmap(self, f: Callable[..., Any]) -> custom_function: ...
     @property
     def __wrapped__(self) -> Callable[..., Any]: ...
+    def jvp(self, f: Callable[..., Any]) -> custom_function:
+        """Sets the forward rule `f(primals, tangents)`; a decorator.
+
+        `tangents` have the structure of `primals` (see `vjp`), with None where an argument has no
+        tangent. The rule returns tangents in the structure of what the function returns.
+
+        Args:
+            f (Callable[..., Any]): The rule.
+
+        Returns:
+            custom_function: The function, with the rule.
+        """
+    def vjp(self, f: Callable[..., Any]) -> custom_function:
+        """Sets the reverse rule `f(primals, cotangents, outputs)`; a decorator.
+
+        `primals` are the positional arguments: the argument if there is one, else a tuple.
+        `cotangents` and `outputs` have the structure of what the function returns. The rule returns
+        cotangents in the structure of `primals`; None stands for zeros. Keyword arguments are
+        passed on, and get no gradient.
+
+        Args:
+            f (Callable[..., Any]): The rule.
+
+        Returns:
+            custom_function: The function, with the rule.
+        """
+    def vmap(self, f: Callable[..., Any]) -> custom_function:
+        """Sets the batching rule `f(inputs, axes)`; a decorator.
+
+        `axes` have the structure of `inputs` (the positional arguments, see `vjp`), with the mapped
+        axis of each array or None. The rule returns a tuple: outputs as of the function, and their
+        mapped axes.
+
+        Args:
+            f (Callable[..., Any]): The rule.
+
+        Returns:
+            custom_function: The function, with the rule.
+        """
 
 class finfo:
-    """The limits of a floating-point or complex dtype."""
+    """Limits of a floating-point or complex dtype.
+
+    Args:
+        arg (Dtype): The dtype.
+
+    Raises:
+        ValueError: If the dtype is neither of floats nor complex.
+    """
 
     def __init__(self, arg: Dtype) -> None: ...
     @property
-    def bits(self) -> int: ...
+    def bits(self) -> int:
+        """int: Bits of a number; of a part, for complex numbers."""
     @property
-    def min(self) -> float: ...
+    def dtype(self) -> Dtype:
+        """Dtype: Dtype of the limits: float32 for complex64."""
     @property
-    def max(self) -> float: ...
+    def eps(self) -> float:
+        """float: Distance from 1 to the next larger number."""
     @property
-    def eps(self) -> float: ...
+    def max(self) -> float:
+        """float: Largest finite number."""
     @property
-    def smallest_normal(self) -> float: ...
+    def min(self) -> float:
+        """float: Lowest finite number."""
     @property
-    def dtype(self) -> Dtype: ...
+    def smallest_normal(self) -> float:
+        """float: Smallest positive number of full precision."""
 
 class iinfo:
-    """The limits of an integer dtype."""
+    """Limits of an integer dtype.
+
+    Args:
+        arg (Dtype): The dtype.
+
+    Raises:
+        ValueError: If the dtype is not of integers.
+    """
 
     def __init__(self, arg: Dtype) -> None: ...
     @property
-    def bits(self) -> int: ...
+    def bits(self) -> int:
+        """int: Bits of a number."""
     @property
-    def min(self) -> int: ...
+    def dtype(self) -> Dtype:
+        """Dtype: The dtype."""
     @property
-    def max(self) -> int: ...
+    def max(self) -> int:
+        """int: Largest number."""
     @property
-    def dtype(self) -> Dtype: ...
+    def min(self) -> int:
+        """int: Lowest number."""
 
 bfloat16: Dtype
 bool_: Dtype
@@ -523,8 +1408,45 @@ uint64: Dtype
 uint8: Dtype
 unsignedinteger: DtypeCategory
 
-def abs(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+def __array_namespace_info__() -> Any:
+    """Returns the inspection functions of the Python array API standard; see `ultramarine.array_api`.
+
+    Returns:
+        Any: Object with the functions.
+    """
+
+def abs(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the absolute value of each element.
+
+    Complex numbers give their magnitude in float32. The smallest signed integer stays itself.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def add(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Adds two arrays elementwise.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def addmm(
     c: array,
     a: array,
@@ -534,7 +1456,25 @@ def addmm(
     beta: float = 1.0,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes `alpha * (a @ b) + beta * c` as one operation.
+
+    Args:
+        c (array): Array that is broadcast to the shape of the product.
+        a (array): Left operand, as in `matmul`.
+        b (array): Right operand, as in `matmul`.
+        alpha (float): Factor of the product.
+        beta (float): Factor of `c`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Sum, in the promoted dtype.
+
+    Raises:
+        ValueError: If the shapes do not fit, or all are integers.
+    """
+
 def all(
     a: array,
     /,
@@ -542,7 +1482,23 @@ def all(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Tests whether all elements are non-zero; bools, True for nothing.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
 def allclose(
     a: array,
     b: array,
@@ -552,7 +1508,25 @@ def allclose(
     *,
     equal_nan: bool = False,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Tests whether all elements are close, as `isclose` defines it.
+
+    Args:
+        a (array): First operand.
+        b (array): Second operand, the one that the relative tolerance refers to.
+        rtol (float): Relative tolerance.
+        atol (float): Absolute tolerance.
+        equal_nan (bool): Makes NaN close to NaN.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: One bool, without dimensions.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def any(
     a: array,
     /,
@@ -560,7 +1534,23 @@ def any(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Tests whether any element is non-zero; bools, False for nothing.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
 def arange(
     start: float | None = None,
     stop: float | None = None,
@@ -568,27 +1558,232 @@ def arange(
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def arccos(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def arccosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def arcsin(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def arcsinh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def arctan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def arctan2(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def arctanh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Creates numbers from `start` up to, and without, `stop`.
+
+    With one number it is the stop, and numbers start at 0.
+
+    Args:
+        start (float | None): First number; or the stop, if it is the only one.
+        stop (float | None): Number that the result stays below (above, for a negative step).
+        step (float | None): Difference of neighbours; 1 by default.
+        dtype (Dtype | None): Dtype of the result; by default int32 for integers (int64 where
+            they do not fit), else float32.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Numbers in one dimension.
+
+    Raises:
+        ValueError: If a number is a bool or NaN, the step is zero, or there would be too many
+            numbers.
+
+    Example:
+        >>> mx.arange(0, 1, 0.25)
+        array([0, 0.25, 0.5, 0.75], dtype=float32)
+    """
+
+def arccos(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the inverse cosine of each element, in radians.
+
+    Real numbers outside of -1 to 1 give NaN. Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def arccosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the inverse hyperbolic cosine of each element.
+
+    Real numbers below 1 give NaN. Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def arcsin(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the inverse sine of each element, in radians.
+
+    Real numbers outside of -1 to 1 give NaN. Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def arcsinh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the inverse hyperbolic sine of each element.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def arctan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the inverse tangent of each element, in radians.
+
+    Integers and bools give float32. See `arctan2` for the angle of a point.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def arctan2(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Computes the angle of the point (`b`, `a`) elementwise, from -pi to pi.
+
+    Integers and bools give float32; complex numbers raise a ValueError.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def arctanh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the inverse hyperbolic tangent of each element.
+
+    Real numbers outside of -1 to 1 give NaN. Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def argmax(
     a: array, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Finds the index of the largest element, the first of equal ones, as uint32.
+
+    NaN counts as the largest. A reduction of no elements raises a ValueError.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | None): Axis to reduce; by default the array is flattened.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
 def argmin(
     a: array, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Finds the index of the smallest element, the first of equal ones, as uint32.
+
+    NaN counts as the smallest. A reduction of no elements raises a ValueError.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | None): Axis to reduce; by default the array is flattened.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
 def argpartition(
     a: array, /, kth: int, axis: int | None = ..., *, stream: StreamOrDevice = None
-) -> array: ...
-def argsort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Finds the indices, as uint32, by which `partition` rearranges elements.
+
+    Args:
+        a (array): Array of any shape.
+        kth (int): Index of the element; negative ones count from the end.
+        axis (int | None): Axis to sort along; None for the flattened array.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results along the axis, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If the number is out of range.
+    """
+
+def argsort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
+    """Finds the indices, as uint32, that sort an array along an axis; NaN comes last.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | None): Axis to sort along; None for the flattened array.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+    """
+
 def array_equal(
     a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Tests whether two arrays have the same shape and equal elements.
+
+    The dtypes may differ: elements are compared in the promoted dtype.
+
+    Args:
+        a (ArrayLike): First operand.
+        b (ArrayLike): Second operand.
+        equal_nan (bool): Makes NaN equal to NaN.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: One bool, without dimensions; False for different shapes.
+    """
+
 def as_strided(
     a: array,
     /,
@@ -597,49 +1792,443 @@ def as_strided(
     offset: int = 0,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Views the row-major elements of an array with any shape and strides.
+
+    Elements may be seen several times.
+
+    Args:
+        a (array): Array of any shape.
+        shape (Sequence[int] | None): Shape of the view; by default that of `a`.
+        strides (Sequence[int] | None): Distances, in elements, along each axis; by default
+            those of a row-major array.
+        offset (int): First element of the view.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View of that shape.
+
+    Raises:
+        ValueError: If the view would leave the array.
+
+    Example:
+        >>> mx.as_strided(mx.arange(6), (3, 2), (1, 2))
+        array([[0, 2],
+               [1, 3],
+               [2, 4]], dtype=int32)
+    """
+
 def asarray(
     a: ArrayLike | Sequence[Any],
     dtype: Dtype | None = None,
     *,
     copy: bool | None = None,
     device: Device | DeviceType | None = None,
-) -> array: ...
-def astype(a: array, dtype: Dtype, /, *, stream: StreamOrDevice = None) -> array: ...
-def async_eval(*args: Any) -> None: ...
-def atleast_1d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]: ...
-def atleast_2d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]: ...
-def atleast_3d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]: ...
-def bartlett(M: int, *, stream: StreamOrDevice = None) -> array: ...
-def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def bitwise_invert(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def blackman(M: int, *, stream: StreamOrDevice = None) -> array: ...
-def broadcast_arrays(*arrays: array, stream: StreamOrDevice = None) -> list[array]: ...
-def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]: ...
-def broadcast_to(
-    a: ArrayLike, /, shape: Sequence[int], *, stream: StreamOrDevice = None
-) -> array: ...
-def can_cast(from_: array | Dtype, to: Dtype) -> bool: ...
-def ceil(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]: ...
-def clear_cache(device: Device | DeviceType | None = None) -> None: ...
-def clear_streams() -> None: ...
+) -> array:
+    """Makes an object an array, over the same memory where that is possible.
+
+    Objects are recognised in the order that `array` names. Unlike there, memory of other
+    libraries keeps its dtype: float64 stays float64 (in MLX it becomes float32). complex128,
+    foreign byte order, bit-packed and misaligned elements can only be copied.
+
+    Shared memory stays its owner's: work that was not evaluated yet sees later writes. Objects
+    of the buffer protocol stay locked while the array needs them: a bytearray cannot be
+    resized.
+
+    Args:
+        a (ArrayLike | Sequence[Any]): Array, number, sequence, or object with memory.
+        dtype (Dtype | None): Dtype of the result; by default that of the memory.
+        copy (bool | None): True always copies; False never does, and raises where a copy, or a
+            cast, would be needed; None copies where it is needed.
+        device (Device | DeviceType | None): Device of the result; by default where the memory
+            is.
+
+    Returns:
+        array: The array.
+
+    Raises:
+        InterchangeError: (a BufferError and a ValueError) If a copy is needed and `copy` is
+            False, or a producer cannot give its memory.
+        ValueError: If no array can be made of the object.
+    """
+
+def astype(a: array, dtype: Dtype, /, *, stream: StreamOrDevice = None) -> array:
+    """Converts an array to another dtype.
+
+    Floats lose their fraction when they become integers. The array is not copied if it has that
+    dtype.
+
+    Args:
+        a (array): Array of any shape.
+        dtype (Dtype): Dtype of the result.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Elements in the new dtype.
+
+    Example:
+        >>> mx.astype(mx.array([1.5, -1.5]), mx.int32)
+        array([1, -1], dtype=int32)
+    """
+
+def async_eval(*args: Any) -> None:
+    """Begins to compute the arrays of trees, without waiting for them.
+
+    Args:
+        *args (Any): Arrays, and lists, tuples and dictionaries of them; other leaves are left
+            alone.
+    """
+
+def atleast_1d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]:
+    """Gives arrays without dimensions one axis of size 1.
+
+    Args:
+        *arys (array): Arrays of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array | list[array]: View of the array; a list of views, if there are several arrays.
+    """
+
+def atleast_2d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]:
+    """Gives arrays of less than two dimensions axes of size 1; a vector becomes a row.
+
+    Args:
+        *arys (array): Arrays of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array | list[array]: View of the array; a list of views, if there are several arrays.
+    """
+
+def atleast_3d(*arys: array, stream: StreamOrDevice = None) -> array | list[array]:
+    """Gives arrays of less than three dimensions axes of size 1; a matrix gets them behind its
+    own.
+
+    Args:
+        *arys (array): Arrays of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array | list[array]: View of the array; a list of views, if there are several arrays.
+    """
+
+def bartlett(M: int, *, stream: StreamOrDevice = None) -> array:
+    """Creates Bartlett's window, a triangle: `1 - abs(2 * n / (M - 1) - 1)`.
+
+    Args:
+        M (int): Number of samples; of a negative number there are none.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Window as float32.
+    """
+
+def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Computes `a & b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def bitwise_invert(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Inverts the bits of each integer; of bools it is the logical not.
+
+    Other dtypes raise a ValueError.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Computes `a | b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Computes `a ^ b` elementwise, of integers and bools. Other dtypes raise a RuntimeError.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def blackman(M: int, *, stream: StreamOrDevice = None) -> array:
+    """Creates Blackman's window: `0.42 - 0.5 * cos(2 * pi * n / (M - 1)) + 0.08 * cos(4 * pi * n /
+    (M - 1))`.
+
+    Args:
+        M (int): Number of samples; of a negative number there are none.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Window as float32.
+    """
+
+def broadcast_arrays(*arrays: array, stream: StreamOrDevice = None) -> list[array]:
+    """Broadcasts arrays against each other, without copies.
+
+    Args:
+        *arrays (array): Arrays whose shapes can be broadcast.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        list[array]: Views of the arrays in the common shape.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Computes the shape that arrays of several shapes are broadcast to.
+
+    Args:
+        *shapes (Sequence[int]): Shapes, one at least.
+
+    Returns:
+        tuple[int, ...]: The common shape.
+
+    Raises:
+        ValueError: If there are no shapes, or they cannot be broadcast.
+
+    Example:
+        >>> mx.broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
+
+def broadcast_to(a: ArrayLike, /, shape: Sequence[int], *, stream: StreamOrDevice = None) -> array:
+    """Broadcasts an array to a shape, without a copy.
+
+    Args:
+        a (ArrayLike): Array or number.
+        shape (Sequence[int]): Sizes; each axis of `a`, counted from the last, has that size or
+            size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View of that shape.
+
+    Raises:
+        ValueError: If the array cannot be broadcast to the shape.
+    """
+
+def can_cast(from_: array | Dtype, to: Dtype) -> bool:
+    """Tests whether promotion converts a dtype to another: whether both promote to `to`.
+
+    Args:
+        from_ (array | Dtype): Array or dtype to convert.
+        to (Dtype): Dtype to convert to.
+
+    Returns:
+        bool: True if both promote to `to`.
+
+    Example:
+        >>> mx.can_cast(mx.float32, mx.int32)
+        False
+    """
+
+def ceil(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Rounds each element up to an integer, in the dtype of `a`.
+
+    Complex numbers raise a ValueError.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Returns a function that computes `fun`, and computes it again for a gradient.
+
+    What lies between arguments and results is not kept: less memory for more work. Arguments
+    and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
+    closes over.
+
+    Args:
+        fun (Callable[P, R]): Function of arrays.
+
+    Returns:
+        Callable[P, R]: Function with the arguments and results of `fun`.
+    """
+
+def clear_cache(device: Device | DeviceType | None = None) -> None:
+    """Returns the memory that is kept for reuse to the system.
+
+    Args:
+        device (Device | DeviceType | None): Device; by default all devices.
+    """
+
+def clear_streams() -> None:
+    """Waits for the streams that the calling thread made, and forgets them.
+
+    Thread-local ones begin anew. Arrays and other threads that use one of the streams may go
+    on.
+    """
+
 def clip(
     a: array, /, a_min: ArrayLike | None, a_max: ArrayLike | None, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Limits elements to a range. If the limits cross, the upper one wins.
+
+    Args:
+        a (array): Array of any shape.
+        a_min (ArrayLike | None): Lower limit, broadcast with `a`; None for no limit.
+        a_max (ArrayLike | None): Upper limit, broadcast with `a`; None for no limit.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Limited elements, in the dtype that the operands promote to.
+
+    Raises:
+        ValueError: If both limits are None, or the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.clip(mx.arange(5), 1, 3)
+        array([1, 1, 2, 3, 3], dtype=int32)
+    """
+
 def compile(
     fun: Callable[_P, _R], inputs: Any = None, outputs: Any = None, shapeless: bool = False
-) -> Callable[_P, _R]: ...
+) -> Callable[_P, _R]:
+    """Returns a function that does what `fun` does, by a graph that is recorded at the first call.
+
+    `fun` is called once for each set of shapes and dtypes of the arrays among its arguments,
+    and of constants (numbers, strings, None) among them, on arrays without values. Later calls
+    run the graph. So it should be pure: arrays that it closes over are constants.
+
+    Args:
+        fun (Callable[P, R]): Function of arrays, and trees of them.
+        inputs (Any): List or dictionary, nested or not, of arrays that are arguments, too;
+            `random.state` may be among them.
+        outputs (Any): List or dictionary of arrays that are results, too, which each call puts
+            there.
+        shapeless (bool): Records no other graph for other sizes.
+
+    Returns:
+        Callable[P, R]: Function with the arguments and results of `fun`.
+
+    Example:
+        >>> mx.compile(lambda x: mx.exp(-x) + 1)(mx.zeros(2))
+        array([2, 2], dtype=float32)
+    """
+
 def concatenate(
     arrays: Sequence[array], axis: int | None = 0, *, stream: StreamOrDevice = None
-) -> array: ...
-def conj(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def conjugate(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Joins arrays along an axis that they have. Dtypes are promoted.
+
+    Args:
+        arrays (Sequence[array]): Arrays of the same shape but for the axis.
+        axis (int | None): Axis to join along; None for the flattened arrays.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Joined array.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If there are no arrays, or their shapes do not fit.
+
+    Example:
+        >>> mx.concatenate([mx.array([1, 2]), mx.array([3])])
+        array([1, 2, 3], dtype=int32)
+    """
+
+def conj(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the complex conjugate of each element. Real arrays stay as they are.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def conjugate(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the complex conjugate of each element. Real arrays stay as they are.
+
+    Another name of `conj`.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def contiguous(
     a: array, /, allow_col_major: bool = False, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Lays the elements out in row-major order in memory, with a copy only where it is needed.
+
+    Args:
+        a (array): Array of any shape.
+        allow_col_major (bool): Accepted for compatibility with MLX, without effect.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: The same elements.
+    """
+
 def conv1d(
     input: array,
     weight: array,
@@ -650,7 +2239,32 @@ def conv1d(
     groups: int = 1,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the cross-correlation of a signal with a weight, along one axis.
+
+    The output length is `(L + 2 * padding - dilation * (K - 1) - 1) // stride + 1`.
+
+    Args:
+        input (array): Array of the shape (N, L, C_in), of floats.
+        weight (array): Array of the shape (C_out, K, C_in / groups).
+        stride (int): Distance of neighbouring outputs in the input.
+        padding (int): Number of zeros on either side.
+        dilation (int): Distance of neighbouring elements of the weight in the input.
+        groups (int): Number of groups of channels, each of which sees only its inputs.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (N, L_out, C_out).
+
+    Raises:
+        ValueError: If the shapes do not fit, or the dtypes are not floats.
+
+    Example:
+        >>> mx.conv1d(mx.ones((1, 4, 1)), mx.ones((1, 2, 1))).flatten()
+        array([2, 2, 2], dtype=float32)
+    """
+
 def conv2d(
     input: array,
     weight: array,
@@ -661,7 +2275,31 @@ def conv2d(
     groups: int = 1,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the cross-correlation of images with a weight, along two axes.
+
+    Output sizes are those of `conv1d` for each axis.
+
+    Args:
+        input (array): Array of the shape (N, H, W, C_in), of floats.
+        weight (array): Array of the shape (C_out, KH, KW, C_in / groups).
+        stride (int | tuple[int, int]): Distance of neighbouring outputs in the input, for both
+            axes or for each.
+        padding (int | tuple[int, int]): Number of zeros on either side, for both axes or for
+            each.
+        dilation (int | tuple[int, int]): Distance of neighbouring elements of the weight in the
+            input, for both axes or for each.
+        groups (int): Number of groups of channels, each of which sees only its inputs.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (N, H_out, W_out, C_out).
+
+    Raises:
+        ValueError: If the shapes do not fit, or the dtypes are not floats.
+    """
+
 def conv3d(
     input: array,
     weight: array,
@@ -672,7 +2310,31 @@ def conv3d(
     groups: int = 1,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the cross-correlation of volumes with a weight, along three axes.
+
+    Output sizes are those of `conv1d` for each axis.
+
+    Args:
+        input (array): Array of the shape (N, D, H, W, C_in), of floats.
+        weight (array): Array of the shape (C_out, KD, KH, KW, C_in / groups).
+        stride (int | tuple[int, int, int]): Distance of neighbouring outputs in the input, for
+            all axes or for each.
+        padding (int | tuple[int, int, int]): Number of zeros on either side, for all axes or
+            for each.
+        dilation (int | tuple[int, int, int]): Distance of neighbouring elements of the weight
+            in the input, for all axes or for each.
+        groups (int): Number of groups of channels, each of which sees only its inputs.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (N, D_out, H_out, W_out, C_out).
+
+    Raises:
+        ValueError: If the shapes do not fit, or the dtypes are not floats.
+    """
+
 def conv_general(
     input: array,
     weight: array,
@@ -685,7 +2347,34 @@ def conv_general(
     flip: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes a convolution along one to three axes, with all options.
+
+    Args:
+        input (array): Array of the shape (N, ..., C_in), of floats.
+        weight (array): Array of the shape (C_out, ..., C_in / groups).
+        stride (int | Sequence[int]): Distance of neighbouring outputs in the input, for all
+            axes or for each.
+        padding (int | Sequence[int] | tuple[Sequence[int], Sequence[int]]): Number of zeros on
+            either side, for all axes or for each; or a pair of lists, before and after.
+            Negative ones cut off.
+        kernel_dilation (int | Sequence[int]): Distance of neighbouring elements of the weight,
+            for all axes or for each.
+        input_dilation (int | Sequence[int]): Distance of neighbouring elements of the input,
+            between which are zeros, for all axes or for each.
+        groups (int): Number of groups of channels, each of which sees only its inputs.
+        flip (bool): Reverses the weight along the spatial axes; without it this is a
+            cross-correlation.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (N, ..., C_out).
+
+    Raises:
+        ValueError: If the shapes do not fit, or the dtypes are not floats.
+    """
+
 def conv_transpose1d(
     input: array,
     weight: array,
@@ -697,7 +2386,30 @@ def conv_transpose1d(
     groups: int = 1,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the transposed convolution of a signal with a weight, along one axis.
+
+    The output length is `stride * (L - 1) - 2 * padding + dilation * (K - 1) + 1 +
+    output_padding`.
+
+    Args:
+        input (array): Array of the shape (N, L, C_in), of floats.
+        weight (array): Array of the shape (C_out, K, C_in / groups).
+        stride (int): Distance of neighbouring inputs in the output.
+        padding (int): Number of outputs that are cut off on either side.
+        dilation (int): Distance of neighbouring elements of the weight in the output.
+        output_padding (int): Number of outputs that are added behind.
+        groups (int): Number of groups of channels, each of which sees only its inputs.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (N, L_out, C_out).
+
+    Raises:
+        ValueError: If the shapes do not fit, or the dtypes are not floats.
+    """
+
 def conv_transpose2d(
     input: array,
     weight: array,
@@ -709,7 +2421,33 @@ def conv_transpose2d(
     groups: int = 1,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the transposed convolution of images with a weight, along two axes.
+
+    Output sizes are those of `conv_transpose1d` for each axis.
+
+    Args:
+        input (array): Array of the shape (N, H, W, C_in), of floats.
+        weight (array): Array of the shape (C_out, KH, KW, C_in / groups).
+        stride (int | tuple[int, int]): Distance of neighbouring inputs in the output, for both
+            axes or for each.
+        padding (int | tuple[int, int]): Number of outputs that are cut off on either side, for
+            both axes or for each.
+        dilation (int | tuple[int, int]): Distance of neighbouring elements of the weight in the
+            output, for both axes or for each.
+        output_padding (int | tuple[int, int]): Number of outputs that are added behind, for
+            both axes or for each.
+        groups (int): Number of groups of channels, each of which sees only its inputs.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (N, H_out, W_out, C_out).
+
+    Raises:
+        ValueError: If the shapes do not fit, or the dtypes are not floats.
+    """
+
 def conv_transpose3d(
     input: array,
     weight: array,
@@ -721,7 +2459,33 @@ def conv_transpose3d(
     groups: int = 1,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the transposed convolution of volumes with a weight, along three axes.
+
+    Output sizes are those of `conv_transpose1d` for each axis.
+
+    Args:
+        input (array): Array of the shape (N, D, H, W, C_in), of floats.
+        weight (array): Array of the shape (C_out, KD, KH, KW, C_in / groups).
+        stride (int | tuple[int, int, int]): Distance of neighbouring inputs in the output, for
+            all axes or for each.
+        padding (int | tuple[int, int, int]): Number of outputs that are cut off on either side,
+            for all axes or for each.
+        dilation (int | tuple[int, int, int]): Distance of neighbouring elements of the weight
+            in the output, for all axes or for each.
+        output_padding (int | tuple[int, int, int]): Number of outputs that are added behind,
+            for all axes or for each.
+        groups (int): Number of groups of channels, each of which sees only its inputs.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (N, D_out, H_out, W_out, C_out).
+
+    Raises:
+        ValueError: If the shapes do not fit, or the dtypes are not floats.
+    """
+
 def convolve(
     a: array,
     v: array,
@@ -729,10 +2493,74 @@ def convolve(
     mode: Literal["full", "valid", "same"] = "full",
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def copy(a: array, /, device: Device | DeviceType) -> array: ...
-def cos(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def cosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Computes the discrete convolution of two vectors, of which the shorter one is reversed.
+
+    Args:
+        a (array): Vector of floats.
+        v (array): Vector of floats.
+        mode (Literal["full", "valid", "same"]): Part of the result: "full", "valid" (where they
+            overlap completely) or "same" (as long as the longer one).
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Vector in the promoted dtype.
+
+    Raises:
+        ValueError: If an operand is no vector of floats or is empty, or the mode is another
+            word.
+
+    Example:
+        >>> mx.convolve(mx.array([1.0, 2.0]), mx.array([1.0, 1.0, 1.0]), "same")
+        array([1, 3, 3], dtype=float32)
+    """
+
+def copy(a: array, /, device: Device | DeviceType) -> array:
+    """Copies an array to a device, lazily.
+
+    Within one backend the copy is its own, else it goes through the host. The gradient flows
+    back to the device of `a`.
+
+    Args:
+        a (array): Array to copy.
+        device (Device | DeviceType): Device of the copy.
+
+    Returns:
+        array: Array on the device.
+
+    Raises:
+        ValueError: If there is no such device.
+    """
+
+def cos(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the cosine of each element, an angle in radians.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def cosh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the hyperbolic cosine of each element.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def count_nonzero(
     a: array,
     /,
@@ -740,7 +2568,27 @@ def count_nonzero(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Counts the elements that are not zero.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Counts as int32.
+
+    Raises:
+        IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.count_nonzero(mx.array([[1, 0], [2, 3]]), axis=1)
+        array([1, 2], dtype=int32)
+    """
+
 def cummax(
     a: array,
     /,
@@ -750,7 +2598,25 @@ def cummax(
     inclusive: bool = True,
     dtype: Dtype | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the running maximum; NaN from the first NaN on.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | None): Axis to run along; by default the array is flattened.
+        reverse (bool): Runs from the end to the start.
+        inclusive (bool): Includes the element itself; else the first result is that of nothing.
+        dtype (Dtype | None): Dtype to convert to first.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+    """
+
 def cummin(
     a: array,
     /,
@@ -760,7 +2626,25 @@ def cummin(
     inclusive: bool = True,
     dtype: Dtype | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the running minimum; NaN from the first NaN on.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | None): Axis to run along; by default the array is flattened.
+        reverse (bool): Runs from the end to the start.
+        inclusive (bool): Includes the element itself; else the first result is that of nothing.
+        dtype (Dtype | None): Dtype to convert to first.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+    """
+
 def cumprod(
     a: array,
     /,
@@ -770,7 +2654,25 @@ def cumprod(
     inclusive: bool = True,
     dtype: Dtype | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the running product.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | None): Axis to run along; by default the array is flattened.
+        reverse (bool): Runs from the end to the start.
+        inclusive (bool): Includes the element itself; else the first result is that of nothing.
+        dtype (Dtype | None): Dtype to convert to first.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+    """
+
 def cumsum(
     a: array,
     /,
@@ -780,39 +2682,387 @@ def cumsum(
     inclusive: bool = True,
     dtype: Dtype | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
-def default_device() -> Device: ...
-def default_stream(device: Device | DeviceType) -> Stream: ...
-def degrees(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def depends(inputs: array | Sequence[array], dependencies: array | Sequence[array]) -> Any: ...
-def device_count(device_type: Device | DeviceType) -> int: ...
-def device_info(d: Device | DeviceType | None = None) -> dict[str, str | int]: ...
-def diag(a: array, /, k: int = ..., *, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Computes the running sum. Bools are summed as int32.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | None): Axis to run along; by default the array is flattened.
+        reverse (bool): Runs from the end to the start.
+        inclusive (bool): Includes the element itself; else the first result is that of nothing.
+        dtype (Dtype | None): Dtype to convert to first.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+    """
+
+def default_device() -> Device:
+    """Returns the device that operations use unless a stream or their inputs decide otherwise.
+
+    Returns:
+        Device: The CPU, unless `set_default_device` or `stream` set another.
+    """
+
+def default_stream(device: Device | DeviceType) -> Stream:
+    """Returns the default stream of a device.
+
+    Args:
+        device (Device | DeviceType): Device.
+
+    Returns:
+        Stream: The stream that operations on the device use unless one is given.
+
+    Raises:
+        ValueError: If there is no such device.
+    """
+
+def degrees(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Converts angles from radians to degrees.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def depends(inputs: array | Sequence[array], dependencies: array | Sequence[array]) -> Any:
+    """Returns the same arrays, each of which is computed only after others.
+
+    Derivatives flow through to `inputs`.
+
+    Args:
+        inputs (array | Sequence[array]): Array, or list or tuple of arrays.
+        dependencies (array | Sequence[array]): Array, or list or tuple of arrays, that are
+            computed first.
+
+    Returns:
+        Any: Array, or list of arrays, with the values of `inputs`.
+    """
+
+def device_count(device_type: Device | DeviceType) -> int:
+    """Counts the devices of a kind.
+
+    Args:
+        device_type (Device | DeviceType): Kind, or a device of that kind.
+
+    Returns:
+        int: Number of devices, over all backends.
+    """
+
+def device_info(d: Device | DeviceType | None = None) -> dict[str, str | int]:
+    """Describes a device.
+
+    Args:
+        d (Device | DeviceType | None): Device; by default the default one.
+
+    Returns:
+        dict[str, str | int]: `device_name`, `architecture`, `backend` and, as far as they are
+            known, `memory_size` and `total_memory` (both the same, in bytes),
+            `max_buffer_length` (bytes) and `threads`. Empty for a device that is not there.
+    """
+
+def diag(a: array, /, k: int = ..., *, stream: StreamOrDevice = None) -> array:
+    """Takes the diagonal of a matrix, or makes a matrix with a vector as its diagonal.
+
+    Args:
+        a (array): Array of any shape.
+        k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Vector of a matrix, or matrix of a vector.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
 def diagonal(
     a: array, offset: int = 0, axis1: int = 0, axis2: int = 1, stream: StreamOrDevice = None
-) -> array: ...
-def diff(a: array, /, n: int = 1, axis: int = ..., *, stream: StreamOrDevice = None) -> array: ...
-def disable_compile() -> None: ...
-def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> list[array]: ...
-def einsum(subscripts: str, *operands: array, stream: StreamOrDevice = None) -> array: ...
-def einsum_path(subscripts: str, *operands: array) -> tuple[list[tuple[int, ...]], str]: ...
+) -> array:
+    """Takes the diagonals of the matrices that two axes span.
+
+    Args:
+        a (array): Array of two dimensions at least.
+        offset (int): Diagonal: 0 for the main one, above it positive, below it negative.
+        axis1 (int): Axis of the rows.
+        axis2 (int): Axis of the columns.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array without the two axes, with the diagonals as the last axis.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If there are less than two dimensions, or the axes are the same.
+    """
+
+def diff(a: array, /, n: int = 1, axis: int = ..., *, stream: StreamOrDevice = None) -> array:
+    """Computes the differences of neighbours along an axis.
+
+    Args:
+        a (array): Array of one dimension at least; of bools the result tells whether neighbours
+            differ.
+        n (int): Number of times that differences are taken.
+        axis (int): Axis along which neighbours are subtracted.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Differences; the axis is shorter by `n`, and not shorter than 0.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If `n` is negative.
+
+    Example:
+        >>> mx.diff(mx.array([1, 4, 9, 16]))
+        array([3, 5, 7], dtype=int32)
+    """
+
+def disable_compile() -> None:
+    """Makes compiled functions run uncompiled, everywhere, until `enable_compile`."""
+
+def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Divides `a` by `b` elementwise.
+
+    Integers and bools are divided as float32; division by zero gives infinity or NaN.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> list[array]:
+    """Divides `a` by `b` elementwise, with remainder.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Dividend.
+        b (ArrayLike): Divisor.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        list[array]: The quotient rounded down, as `floor_divide`, and the remainder, as
+            `remainder`.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast, or the elements are complex.
+    """
+
+def einsum(subscripts: str, *operands: array, stream: StreamOrDevice = None) -> array:
+    """Computes the sum of products that subscripts describe: "ij,jk->ik" is the matrix product.
+
+    Letters that the result lacks are summed over. A letter twice in one operand takes its
+    diagonal. "..." stands for axes without a letter, which are broadcast. Without "->" the
+    result has the letters that are named once, in alphabetical order.
+
+    Args:
+        subscripts (str): Letters for the axes of each operand, separated by commas, and of the
+            result behind "->".
+        *operands (array): Arrays, one for each part of the subscripts.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Sum of products, in the promoted dtype.
+
+    Raises:
+        ValueError: If the subscripts are malformed or do not fit the operands, or integers
+            would be contracted.
+
+    Example:
+        >>> mx.einsum("ij->j", mx.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([4, 6], dtype=float32)
+    """
+
+def einsum_path(subscripts: str, *operands: array) -> tuple[list[tuple[int, ...]], str]:
+    """Finds the order in which `einsum` contracts operands.
+
+    Args:
+        subscripts (str): Subscripts as of `einsum`.
+        *operands (array): Arrays, of which only the shapes matter.
+
+    Returns:
+        tuple[list[tuple[int, ...]], str]: Positions in the list of operands that are taken out
+            at each step, whose result is put at the end; and a text about the cost.
+
+    Raises:
+        ValueError: If the subscripts are malformed or do not fit the operands.
+    """
+
 def empty(
     shape: int | Sequence[int], dtype: Dtype | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
-def empty_like(
-    a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
-def enable_compile() -> None: ...
-def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def erf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def erfinv(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def eval(*args: Any) -> None: ...
-def exp(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def expand_dims(
-    a: array, /, axis: int | Sequence[int], *, stream: StreamOrDevice = None
-) -> array: ...
-def expm1(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Creates an array whose elements are whatever its memory holds; bools are False.
+
+    It is for foreign kernels that fill it through DLPack. In MLX the elements are zeros.
+
+    Args:
+        shape (int | Sequence[int]): Sizes of the dimensions.
+        dtype (Dtype | None): Dtype of the result; float32 by default.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: New array.
+
+    Raises:
+        ValueError: If a size is negative, or the whole is too large.
+    """
+
+def empty_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Creates an array in the shape of another, whose elements are whatever its memory holds: see
+    `empty`.
+
+    Args:
+        a (array): Array that gives the shape.
+        dtype (Dtype | None): Dtype of the result; by default that of `a`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: New array.
+    """
+
+def enable_compile() -> None:
+    """Lets compiled functions run their graphs.
+
+    They do unless the environment variable `ULTRAMARINE_DISABLE_COMPILE` is set; see
+    `disable_compile`.
+    """
+
+def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests `a == b` elementwise; bools. NaN equals nothing.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def erf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the error function of each element.
+
+    Integers and bools give float32; complex numbers raise a ValueError.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def erfinv(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the inverse of the error function at each element, which lies between -1 and 1.
+
+    Integers and bools give float32; complex numbers raise a ValueError.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def eval(*args: Any) -> None:
+    """Computes the arrays of trees and waits for them.
+
+    Args:
+        *args (Any): Arrays, and lists, tuples and dictionaries of them; other leaves are left
+            alone.
+
+    Raises:
+        RuntimeError: If an operation fails.
+
+    Example:
+        >>> x = mx.ones(2) + 1
+        >>> mx.eval(x)
+    """
+
+def exp(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes e to the power of each element.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def expand_dims(a: array, /, axis: int | Sequence[int], *, stream: StreamOrDevice = None) -> array:
+    """Inserts axes of size 1.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | Sequence[int]): Positions of the new axes in the result.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View with the new axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
+def expm1(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes e to the power of each element, minus one.
+
+    It is accurate near zero, where `exp(a) - 1` loses digits. Integers and bools give float32;
+    complex numbers raise a ValueError.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def eye(
     n: int,
     m: int | None = None,
@@ -820,53 +3070,401 @@ def eye(
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Creates a matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        n (int): Number of rows.
+        m (int | None): Number of columns; by default `n`.
+        k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+        dtype (Dtype | None): Dtype of the result; float32 by default.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Matrix of the shape (n, m).
+
+    Raises:
+        ValueError: If a size is negative.
+    """
+
 def flatten(
     a: array, /, start_axis: int = ..., end_axis: int = ..., *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Joins the axes from `start_axis` to `end_axis`, both included, into one.
+
+    Args:
+        a (array): Array of any shape.
+        start_axis (int): First axis to join.
+        end_axis (int): Last axis to join.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array with the axes joined; one dimension at least.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
 def flip(
     a: array, /, axis: int | Sequence[int] | None = ..., *, stream: StreamOrDevice = None
-) -> array: ...
-def floor(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Reverses the order of elements along axes.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | Sequence[int] | None): Axes to reverse; by default all of them.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View with the elements reversed.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
+def floor(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Rounds each element down to an integer, in the dtype of `a`.
+
+    Complex numbers raise a ValueError.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Divides `a` by `b` elementwise and rounds the quotient down, in the promoted dtype.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def from_dlpack(
     x: SupportsDLPack | Any,
     /,
     *,
     device: Device | DeviceType | None = None,
     copy: bool | None = None,
-) -> array: ...
+) -> array:
+    """Imports the tensor of another library as an array, without a copy.
+
+    Both share the memory: work that was not evaluated yet sees later writes by its owner.
+
+    Args:
+        x (SupportsDLPack | Any): Object with `__dlpack__` (and `__dlpack_device__`), or a capsule that
+            `__dlpack__` gave.
+        device (Device | DeviceType | None): Device of the result; by default where `x` is.
+        copy (bool | None): True copies; False raises where a copy would be needed; None copies where
+            it is needed.
+
+    Returns:
+        array: The array.
+
+    Raises:
+        InterchangeError: (a BufferError and a ValueError) If the memory cannot be imported, or a copy
+            is needed and `copy` is False.
+        InterchangeDeviceError: (also a TypeError) If that is because of the device.
+        TypeError: If `x` is no producer of DLPack.
+    """
+
 def full(
     shape: int | Sequence[int],
     vals: ArrayLike,
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Creates an array filled with a number, or with an array that is broadcast.
+
+    Args:
+        shape (int | Sequence[int]): Sizes of the dimensions.
+        vals (ArrayLike): Number or array to fill with.
+        dtype (Dtype | None): Dtype of the result; by default that of `vals`, for Python numbers
+            int32, float32, bool or complex64.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Filled array.
+
+    Raises:
+        ValueError: If a size is negative, or `vals` cannot be broadcast to the shape.
+
+    Example:
+        >>> mx.full((2, 2), 7)
+        array([[7, 7],
+               [7, 7]], dtype=int32)
+    """
+
 def full_like(
     a: array, vals: ArrayLike, dtype: Dtype | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
-def get_active_memory(device: Device | DeviceType | None = None) -> int: ...
-def get_array_buffer_size(*args: Any) -> int: ...
-def get_cache_memory(device: Device | DeviceType | None = None) -> int: ...
-def get_include() -> str: ...
-def get_memory_limit(device: Device | DeviceType | None = None) -> int: ...
-def get_peak_memory(device: Device | DeviceType | None = None) -> int: ...
-def get_printoptions() -> PrintOptions: ...
-def get_transfer_policy() -> Literal["error", "host"]: ...
+) -> array:
+    """Creates an array in the shape of another, filled with a number or an array that is
+    broadcast.
+
+    Args:
+        a (array): Array that gives the shape.
+        vals (ArrayLike): Number or array to fill with.
+        dtype (Dtype | None): Dtype of the result; by default that of `a`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Filled array.
+
+    Raises:
+        ValueError: If `vals` cannot be broadcast to the shape.
+    """
+
+def get_active_memory(device: Device | DeviceType | None = None) -> int:
+    """Counts the bytes of arrays that exist.
+
+    Args:
+        device (Device | DeviceType | None): Device; by default all accelerators, or the CPU
+            where there is none.
+
+    Returns:
+        int: Number of bytes.
+    """
+
+def get_array_buffer_size(*args: Any) -> int:
+    """Counts the bytes of the memory blocks behind evaluated arrays. A block that several share
+    counts once.
+
+    Args:
+        *args (Any): Trees of arrays; leaves that are no arrays are left out.
+
+    Returns:
+        int: Number of bytes.
+    """
+
+def get_cache_memory(device: Device | DeviceType | None = None) -> int:
+    """Counts the bytes of freed memory that are kept for reuse.
+
+    Args:
+        device (Device | DeviceType | None): Device; by default all accelerators, or the CPU
+            where there is none.
+
+    Returns:
+        int: Number of bytes.
+    """
+
+def get_include() -> str:
+    """Returns the directory of the C and C++ headers, for a compiler's `-I`.
+
+    They are those of extensions (`ultramarine/extension.h`) and of backends (`ultramarine/backend.h`).
+    `ultramarine.extension` builds extensions with setuptools.
+
+    Returns:
+        str: Path of the directory.
+    """
+
+def get_memory_limit(device: Device | DeviceType | None = None) -> int:
+    """Returns the number of bytes that arrays and cache should take at most.
+
+    Args:
+        device (Device | DeviceType | None): Device; by default the sum over the backends with
+            accelerators, or the CPU where there is none.
+
+    Returns:
+        int: Number of bytes.
+    """
+
+def get_peak_memory(device: Device | DeviceType | None = None) -> int:
+    """Returns the most bytes that arrays took since the start or the last `reset_peak_memory`.
+
+    Args:
+        device (Device | DeviceType | None): Device; by default the sum over all accelerators,
+            or the CPU where there is none.
+
+    Returns:
+        int: Number of bytes.
+    """
+
+def get_printoptions() -> PrintOptions:
+    """Returns the options of printing numbers.
+
+    Returns:
+        PrintOptions: A copy of the options.
+    """
+
+def get_transfer_policy() -> Literal["error", "host"]:
+    """Returns what happens when arrays of two accelerators meet in an operation.
+
+    Returns:
+        Literal["error", "host"]: "error" or "host"; see `set_transfer_policy`.
+    """
+
 def grad(
     fun: Callable[_P, _R],
     argnums: int | Sequence[int] | None = None,
     argnames: str | Sequence[str] = ...,
-) -> Callable[_P, Any]: ...
-def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def hamming(M: int, *, stream: StreamOrDevice = None) -> array: ...
-def hanning(M: int, *, stream: StreamOrDevice = None) -> array: ...
-def identity(n: int, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array: ...
-def imag(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def inner(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array: ...
-def is_available(device: Device | DeviceType) -> bool: ...
+) -> Callable[_P, Any]:
+    """Returns a function that computes the gradient of `fun`.
+
+    `fun` returns an array without dimensions. The gradient has the structure of the argument,
+    which may be a tree of arrays. Several `argnums` give a tuple; with `argnames` it is a pair
+    of that and a dictionary.
+
+    Args:
+        fun (Callable[P, R]): Function to differentiate.
+        argnums (int | Sequence[int] | None): Positional arguments to differentiate with respect
+            to; by default the first, or none if there are `argnames`.
+        argnames (str | Sequence[str]): Keyword arguments to differentiate with respect to.
+
+    Returns:
+        Callable[P, Any]: Function with the arguments of `fun`, which returns the gradient.
+
+    Raises:
+        ValueError: If an argument is named twice or is negative; at a call, if it is not there,
+            or `fun` returns something else.
+
+    Example:
+        >>> mx.grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
+        array([2, 4], dtype=float32)
+    """
+
+def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests `a > b` elementwise; bools, False where either is NaN.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests `a >= b` elementwise; bools, False where either is NaN.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def hamming(M: int, *, stream: StreamOrDevice = None) -> array:
+    """Creates Hamming's window: `0.54 - 0.46 * cos(2 * pi * n / (M - 1))`.
+
+    Args:
+        M (int): Number of samples; of a negative number there are none.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Window as float32.
+    """
+
+def hanning(M: int, *, stream: StreamOrDevice = None) -> array:
+    """Creates Hann's window: `0.5 - 0.5 * cos(2 * pi * n / (M - 1))`.
+
+    Args:
+        M (int): Number of samples; of a negative number there are none.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Window as float32.
+    """
+
+def identity(n: int, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Creates an identity matrix: `eye` of one size.
+
+    Args:
+        n (int): Number of rows and columns.
+        dtype (Dtype | None): Dtype of the result; float32 by default.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Matrix of the shape (n, n).
+
+    Raises:
+        ValueError: If the size is negative.
+    """
+
+def imag(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Returns the imaginary part of each element.
+
+    Complex numbers give float32; of other arrays it is zero, in their dtype.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def inner(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array:
+    """Computes the inner products of the vectors along the last axes, each of `a` with each of
+    `b`.
+
+    Args:
+        a (array): Array of the shape (..., k), or without dimensions: then it is a factor.
+        b (array): Array of the shape (..., k), or without dimensions.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array with the other axes of `a`, then those of `b`.
+
+    Raises:
+        ValueError: If the last sizes differ, or both are integers.
+
+    Example:
+        >>> mx.inner(mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))
+        array(11, dtype=float32)
+    """
+
+def is_available(device: Device | DeviceType) -> bool:
+    """Tests whether a device can be used.
+
+    Args:
+        device (Device | DeviceType): Device, or kind whose first device is meant.
+
+    Returns:
+        bool: True if there is such a device.
+    """
+
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -876,21 +3474,220 @@ def isclose(
     *,
     equal_nan: bool = False,
     stream: StreamOrDevice = None,
-) -> array: ...
-def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool: ...
-def isfinite(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def isinf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def isnan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def isneginf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def isposinf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool: ...
+) -> array:
+    """Tests where `abs(a - b) <= atol + rtol * abs(b)`, elementwise.
+
+    Infinities of one sign are close to each other. Shapes are broadcast.
+
+    Args:
+        a (ArrayLike): First operand.
+        b (ArrayLike): Second operand, the one that the relative tolerance refers to.
+        rtol (float): Relative tolerance.
+        atol (float): Absolute tolerance.
+        equal_nan (bool): Makes NaN close to NaN.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Bools in the broadcast shape.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
+    """Tests whether a dtype is of a kind.
+
+    Args:
+        dtype (Dtype): Dtype to test.
+        kind (Dtype | str | tuple[Dtype | str, ...]): Another dtype; "bool", "signed integer",
+            "unsigned integer", "integral", "real floating", "complex floating" or "numeric"; or
+            a tuple of these.
+
+    Returns:
+        bool: True if the dtype is of that kind, or of one of them.
+
+    Raises:
+        ValueError: If the kind is unknown.
+
+    Example:
+        >>> mx.isdtype(mx.int32, ("integral", mx.bool_))
+        True
+    """
+
+def isfinite(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Tests which elements are neither infinite nor NaN: bools.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def isinf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Tests which elements are infinite: bools. Of complex numbers either part counts.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def isnan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Tests which elements are NaN: bools. Of complex numbers either part counts.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def isneginf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Tests which elements are negative infinity: bools.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def isposinf(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Tests which elements are positive infinity: bools.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def issubdtype(arg1: Dtype | DtypeCategory, arg2: Dtype | DtypeCategory) -> bool:
+    """Tests whether a dtype or category lies within another.
+
+    Args:
+        arg1 (Dtype | DtypeCategory): Dtype or category that may lie within.
+        arg2 (Dtype | DtypeCategory): Dtype, which holds only itself, or category.
+
+    Returns:
+        bool: True if `arg1` lies within `arg2`.
+
+    Raises:
+        ValueError: If an argument is neither a dtype nor a category.
+
+    Example:
+        >>> mx.issubdtype(mx.int32, mx.integer)
+        True
+    """
+
 def jvp(
     fun: Callable[..., Any], primals: Sequence[array], tangents: Sequence[array]
-) -> tuple[list[array], list[array]]: ...
-def kron(a: array, b: array, *, stream: StreamOrDevice = None) -> array: ...
-def left_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> tuple[list[array], list[array]]:
+    """Computes a function and the products of its Jacobian with tangents: forward mode.
+
+    Args:
+        fun (Callable[..., Any]): Function of arrays that returns an array, or a list or tuple
+            of arrays.
+        primals (Sequence[array]): Arguments of the function.
+        tangents (Sequence[array]): One array for each of `primals`, in its shape.
+
+    Returns:
+        tuple[list[array], list[array]]: Outputs; and the products, one for each output.
+
+    Raises:
+        ValueError: If the tangents do not fit the primals.
+
+    Example:
+        >>> mx.jvp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
+        ([array(9, dtype=float32)], [array(6, dtype=float32)])
+    """
+
+def kron(a: array, b: array, *, stream: StreamOrDevice = None) -> array:
+    """Computes the Kronecker product: blocks of `b`, scaled by each element of `a`.
+
+    Args:
+        a (array): Array of any shape.
+        b (array): Array of any shape; the one of fewer dimensions gets axes of size 1 in front.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array whose sizes are products of those of `a` and `b`.
+
+    Example:
+        >>> mx.kron(mx.array([1, 2]), mx.array([1, 1]))
+        array([1, 1, 2, 2], dtype=int32)
+    """
+
+def left_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Shifts the bits of `a` to the left by `b` places elementwise, of integers.
+
+    Bools count as uint8. Other dtypes raise a RuntimeError.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests `a < b` elementwise; bools, False where either is NaN.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests `a <= b` elementwise; bools, False where either is NaN.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def linspace(
     start: float,
     stop: float,
@@ -898,7 +3695,29 @@ def linspace(
     endpoint: bool = True,
     dtype: Dtype | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Creates numbers that are evenly spaced from `start` to `stop`.
+
+    Args:
+        start (float): First number.
+        stop (float): Last number; with `endpoint=False` the one that would come next.
+        num (int): Number of numbers.
+        endpoint (bool): Includes `stop`.
+        dtype (Dtype | None): Dtype of the result; float32 by default.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Numbers in one dimension.
+
+    Raises:
+        ValueError: If `num` is negative.
+
+    Example:
+        >>> mx.linspace(0, 1, 5)
+        array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
+    """
+
 def load(
     file: _Path,
     /,
@@ -906,12 +3725,105 @@ def load(
     return_metadata: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> Any: ...
-def log(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def log10(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def log1p(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def log2(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def logaddexp(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> Any:
+    """Loads arrays from a file.
+
+    Args:
+        file (Path): Path, or a binary file object that can seek.
+        format (str | None): "npy", "npz" or "safetensors"; by default the ending of the file's
+            name.
+        return_metadata (bool): Also returns the metadata; of `.safetensors` only.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        Any: An array of a `.npy` file, or a dictionary of arrays of a `.npz` or `.safetensors`
+            file; with `return_metadata` a pair of that and a dictionary of text.
+
+    Raises:
+        RuntimeError: If the file cannot be read.
+        ValueError: If the format is unknown, or has no metadata that is asked for.
+    """
+
+def log(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the natural logarithm of each element.
+
+    Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+    float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def log10(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the logarithm to base 10 of each element.
+
+    Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+    float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def log1p(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the natural logarithm of one plus each element.
+
+    It is accurate near zero, where `log(1 + a)` loses digits. Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def log2(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the logarithm to base 2 of each element.
+
+    Zero gives negative infinity and negative real numbers give NaN. Integers and bools give
+    float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def logaddexp(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Computes `log(exp(a) + exp(b))` elementwise, without overflow.
+
+    Integers and bools give float32.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def logcumsumexp(
     a: array,
     /,
@@ -921,11 +3833,93 @@ def logcumsumexp(
     inclusive: bool = True,
     dtype: Dtype | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
-def logical_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def logical_not(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def logical_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def logical_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Computes the logarithm of the running sum of exponentials, without overflow.
+
+    Integers and bools give float32.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | None): Axis to run along; by default the array is flattened.
+        reverse (bool): Runs from the end to the start.
+        inclusive (bool): Includes the element itself; else the first result is that of nothing.
+        dtype (Dtype | None): Dtype to convert to first.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+    """
+
+def logical_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests where both `a` and `b` are non-zero; bools.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def logical_not(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Tests where elements are zero: bools, True for 0 and False.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def logical_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests where `a` or `b` or both are non-zero; bools.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def logical_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests where exactly one of `a` and `b` is non-zero; bools.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def logsumexp(
     a: array,
     /,
@@ -933,8 +3927,48 @@ def logsumexp(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def matmul(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Computes the logarithm of the sum of exponentials, without overflow.
+
+    Integers and bools give float32.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
+def matmul(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array:
+    """Multiplies matrices in the last two axes; other axes are broadcast.
+
+    A vector on the left is a row and one on the right a column, whose axis the result lacks.
+
+    Args:
+        a (array): Array of the shape (..., m, k) or (k,), of floats or complex numbers.
+        b (array): Array of the shape (..., k, n) or (k,).
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape (..., m, n), in the promoted dtype.
+
+    Raises:
+        ValueError: If an array has no dimensions, inner sizes differ, batches cannot be
+            broadcast, or both are integers.
+
+    Example:
+        >>> mx.matmul(mx.array([[1.0, 2.0]]), mx.array([[3.0], [4.0]]))
+        array([[11]], dtype=float32)
+    """
+
 def matrix_norm(
     a: array,
     /,
@@ -943,8 +3977,49 @@ def matrix_norm(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def matrix_transpose(a: array, /, *, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Computes norms of vectors along one axis, or of matrices along two.
+
+    `ord` is None for the root of the sum of squares. Vectors have 1, 2, inf, -inf and any other
+    number p; matrices have 1, -1, 2, -2, inf, -inf, "fro" (Frobenius) and "nuc" (nuclear).
+
+    Args:
+        a (array): Array of any shape.
+        ord (int | float | str | None): Order of the norm.
+        axis (int | Sequence[int] | None): One axis for vectors, two for matrices; by default
+            the whole array: flattened, if `ord` is None.
+        keepdims (bool): Keeps the axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Norms; float32 for integers, bools and complex numbers.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If there are more than two axes, or vectors or matrices have no such order.
+
+    Example:
+        >>> mx.linalg.norm(mx.array([3.0, 4.0]))
+        array(5, dtype=float32)
+    """
+
+def matrix_transpose(a: array, /, *, stream: StreamOrDevice = None) -> array:
+    """Exchanges the last two axes.
+
+    Args:
+        a (array): Array of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View with the axes exchanged.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
 def max(
     a: array,
     /,
@@ -952,8 +4027,43 @@ def max(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def maximum(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Finds the largest element; NaN if there is one.
+
+    A reduction of no elements raises a ValueError.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
+def maximum(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Returns the larger of `a` and `b` elementwise; NaN where either is NaN.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def mean(
     a: array,
     /,
@@ -961,7 +4071,25 @@ def mean(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Averages elements.
+
+    Integers and bools give float32.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
 def median(
     a: array,
     /,
@@ -969,10 +4097,53 @@ def median(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Computes the median: the middle element, or the mean of the two middle ones.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Medians; float32 for integers and bools.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If there are no elements.
+
+    Example:
+        >>> mx.median(mx.array([4, 1, 3, 2]))
+        array(2.5, dtype=float32)
+    """
+
 def meshgrid(
     *arrays: array, sparse: bool = False, indexing: str = "xy", stream: StreamOrDevice = None
-) -> tuple[array, ...]: ...
+) -> tuple[array, ...]:
+    """Creates the coordinates of the grid that vectors span.
+
+    Args:
+        *arrays (array): Vectors; other arrays are flattened.
+        sparse (bool): Leaves axes at size 1 along which a coordinate does not change.
+        indexing (str): "xy" for the order of plots, in which the first two axes are exchanged;
+            "ij" for that of matrices.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        tuple[array, ...]: One array for each vector, with an axis for each vector.
+
+    Raises:
+        ValueError: If `indexing` is another word.
+
+    Example:
+        >>> mx.meshgrid(mx.arange(2), mx.arange(2), indexing="ij")[0]
+        array([[0, 0],
+               [1, 1]], dtype=int32)
+    """
+
 def min(
     a: array,
     /,
@@ -980,8 +4151,43 @@ def min(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def minimum(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Finds the smallest element; NaN if there is one.
+
+    A reduction of no elements raises a ValueError.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
+def minimum(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Returns the smaller of `a` and `b` elementwise; NaN where either is NaN.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def minmax(
     a: array,
     /,
@@ -989,11 +4195,60 @@ def minmax(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> tuple[array, array]: ...
-def moveaxis(
-    a: array, /, source: int, destination: int, *, stream: StreamOrDevice = None
-) -> array: ...
-def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> tuple[array, array]:
+    """Finds the smallest and the largest element; both are NaN if there is one.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        tuple[array, array]: Smallest and largest elements, in the dtype of `a`.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If there are no elements.
+    """
+
+def moveaxis(a: array, /, source: int, destination: int, *, stream: StreamOrDevice = None) -> array:
+    """Moves an axis to another position. The others keep their order.
+
+    Args:
+        a (array): Array of any shape.
+        source (int): Axis to move.
+        destination (int): Position of the axis in the result.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View with the axis moved.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
+def multiply(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Multiplies two arrays elementwise.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def nan_to_num(
     a: ArrayLike,
     nan: float = 0.0,
@@ -1001,18 +4256,131 @@ def nan_to_num(
     neginf: float | None = None,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def negative(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def new_stream(device: Device | DeviceType) -> Stream: ...
-def new_thread_local_stream(device: Device | DeviceType) -> ThreadLocalStream: ...
-def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Replaces NaN and infinities by numbers. Integers and bools stay as they are.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        nan (float): Replaces NaN.
+        posinf (float | None): Replaces positive infinity; by default the largest finite number
+            of the dtype.
+        neginf (float | None): Replaces negative infinity; by default the lowest finite number
+            of the dtype.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Elements in the dtype of `a`.
+
+    Raises:
+        ValueError: If the elements are complex.
+    """
+
+def negative(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the negative of each element. Bools raise a ValueError: see `logical_not`.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def new_stream(device: Device | DeviceType) -> Stream:
+    """Makes a new stream on a device. Any thread may use it.
+
+    Args:
+        device (Device | DeviceType): Device of the stream.
+
+    Returns:
+        Stream: The stream.
+
+    Raises:
+        ValueError: If there is no such device.
+    """
+
+def new_thread_local_stream(device: Device | DeviceType) -> ThreadLocalStream:
+    """Makes a stream of each thread's own on a device.
+
+    Args:
+        device (Device | DeviceType): Device of the streams.
+
+    Returns:
+        ThreadLocalStream: The stream, which each thread that uses it has for itself.
+
+    Raises:
+        ValueError: If there is no such device.
+    """
+
+def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Tests `a != b` elementwise; bools. NaN differs from everything.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def ones(
     shape: int | Sequence[int], dtype: Dtype | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
-def ones_like(
-    a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
-def outer(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Creates an array of ones.
+
+    Args:
+        shape (int | Sequence[int]): Sizes of the dimensions.
+        dtype (Dtype | None): Dtype of the result; float32 by default.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: New array.
+
+    Raises:
+        ValueError: If a size is negative, or the whole is too large.
+    """
+
+def ones_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Creates an array of ones in the shape of another.
+
+    Args:
+        a (array): Array that gives the shape.
+        dtype (Dtype | None): Dtype of the result; by default that of `a`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: New array.
+    """
+
+def outer(a: array, b: array, /, *, stream: StreamOrDevice = None) -> array:
+    """Multiplies all elements of one array with all elements of another.
+
+    Args:
+        a (array): Array that is flattened: the rows.
+        b (array): Array that is flattened: the columns.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Matrix of the shape (a.size, b.size).
+
+    Example:
+        >>> mx.outer(mx.array([1, 2]), mx.array([3, 4]))
+        array([[3, 4],
+               [6, 8]], dtype=int32)
+    """
+
 def pad(
     a: array,
     pad_width: int | Sequence[int] | Sequence[Sequence[int]],
@@ -1020,16 +4388,114 @@ def pad(
     constant_values: ArrayLike = 0,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Adds elements before and after each axis.
+
+    Args:
+        a (array): Array of any shape.
+        pad_width (int | Sequence[int] | Sequence[Sequence[int]]): One width for all, a pair
+            (before, after) for all axes, or a pair for each axis.
+        mode (Literal["constant", "edge", "reflect", "symmetric"]): New elements: "constant",
+            the "edge", or the mirror image without ("reflect") or with ("symmetric") the edge.
+        constant_values (ArrayLike): Value of new elements for the mode "constant".
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Padded array.
+
+    Raises:
+        ValueError: If a width is negative, the widths do not fit the axes, or the mode is
+            another word.
+
+    Example:
+        >>> mx.pad(mx.array([1, 2, 3]), (1, 2), mode="reflect")
+        array([2, 1, 2, 3, 2, 1], dtype=int32)
+    """
+
 def partition(
     a: array, /, kth: int, axis: int | None = ..., *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Rearranges elements so that element `kth` is where sorting would put it.
+
+    Smaller or equal elements come before it and larger or equal ones behind it, in no
+    particular order.
+
+    Args:
+        a (array): Array of any shape.
+        kth (int): Index of the element; negative ones count from the end.
+        axis (int | None): Axis to sort along; None for the flattened array.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results along the axis, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If the number is out of range.
+    """
+
 def permute_dims(
     a: array, /, axes: Sequence[int] | None = ..., *, stream: StreamOrDevice = None
-) -> array: ...
-def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array: ...
-def power(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
-def printoptions(precision: int = ...) -> _PrintOptionsContext: ...
+) -> array:
+    """Puts the axes into another order; another name of `transpose`.
+
+    Args:
+        a (array): Array of any shape.
+        axes (Sequence[int] | None): The axes of `a` in their new order; by default they are
+            reversed.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View with the axes in that order.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
+def positive(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """Returns the array itself: the unary plus.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def power(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Raises `a` to the power of `b` elementwise, in the promoted dtype.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
+def printoptions(precision: int = ...) -> _PrintOptionsContext:
+    """Returns a context manager in which numbers are printed with other options.
+
+    Args:
+        precision (int): Digits behind the decimal point; -1 for six digits in all.
+
+    Returns:
+        _PrintOptionsContext: Context manager.
+    """
+
 def prod(
     a: array,
     /,
@@ -1037,7 +4503,26 @@ def prod(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Multiplies elements.
+
+    Bools and integers of less than 32 bits are multiplied as int32, unsigned ones as uint32.
+    The product of nothing is 1.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
 def put_along_axis(
     a: array,
     /,
@@ -1046,18 +4531,172 @@ def put_along_axis(
     axis: int | None = None,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def radians(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def real(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def reciprocal(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Replaces elements at indices that differ for each line along an axis.
+
+    Args:
+        a (array): Array of any shape.
+        indices (array): Integers of as many dimensions as `a`; other axes are broadcast.
+        values (array): New elements, broadcast to the shape of the indices.
+        axis (int | None): Axis to index; None for the flattened array.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Copy of `a` with the elements replaced.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If the numbers of dimensions differ.
+    """
+
+def radians(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Converts angles from degrees to radians.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def real(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Returns the real part of each element.
+
+    Complex numbers give float32; other arrays stay as they are.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def reciprocal(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes one over each element.
+
+    Zero gives infinity. Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Computes the remainder of dividing `a` by `b` elementwise.
+
+    It has the sign of `b`, as Python's `%`. Complex numbers raise a ValueError.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def repeat(
     array: array, repeats: int, axis: int | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
-def reset_peak_memory(device: Device | DeviceType | None = None) -> None: ...
-def reshape(a: array, /, shape: Sequence[int], *, stream: StreamOrDevice = None) -> array: ...
-def result_type(*arrays_and_dtypes: array | Dtype) -> Dtype: ...
-def right_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Repeats each element a number of times.
+
+    Args:
+        array (array): Array of any shape.
+        repeats (int): Number of times.
+        axis (int | None): Axis to repeat along; by default the array is flattened.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array whose axis is `repeats` times as long.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If `repeats` is negative.
+
+    Example:
+        >>> mx.repeat(mx.array([1, 2]), 2)
+        array([1, 1, 2, 2], dtype=int32)
+    """
+
+def reset_peak_memory(device: Device | DeviceType | None = None) -> None:
+    """Starts the measurement of `get_peak_memory` afresh.
+
+    Args:
+        device (Device | DeviceType | None): Device; by default all devices.
+    """
+
+def reshape(a: array, /, shape: Sequence[int], *, stream: StreamOrDevice = None) -> array:
+    """Gives the elements, in row-major order, another shape.
+
+    Args:
+        a (array): Array of any shape.
+        shape (Sequence[int]): Sizes; one may be -1 and follows from the others.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of that shape; a view where strides allow it.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
+def result_type(*arrays_and_dtypes: array | Dtype) -> Dtype:
+    """Computes the dtype that arrays and dtypes promote to together.
+
+    Args:
+        *arrays_and_dtypes (array | Dtype): Arrays and dtypes, one at least.
+
+    Returns:
+        Dtype: The promoted dtype.
+
+    Raises:
+        ValueError: If there are no arguments, or one is neither an array nor a dtype.
+
+    Example:
+        >>> mx.result_type(mx.int32, mx.float16)
+        ultramarine.float16
+    """
+
+def right_shift(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Shifts the bits of `a` to the right by `b` places elementwise, of integers.
+
+    Bools count as uint8. Other dtypes raise a RuntimeError.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def roll(
     a: array,
     /,
@@ -1065,15 +4704,114 @@ def roll(
     axis: int | Sequence[int] | None = ...,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> array: ...
-def rsqrt(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def save(file: _Path, arr: array) -> None: ...
+) -> array:
+    """Moves elements along axes by a number of positions, those beyond the end to the front.
+
+    Args:
+        a (array): Array of any shape.
+        shift (int | Sequence[int]): Number of positions, for all axes or for each.
+        axis (int | Sequence[int] | None): Axes to move along; by default the array is
+            flattened and gets its shape back.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Moved elements in the shape of `a`.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
+def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None) -> array:
+    """Rounds each element to a number of decimals, halves to even.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        decimals (int): Digits behind the decimal point; negative ones round to tens, hundreds
+            and so on.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Rounded elements in the dtype of `a`.
+
+    Raises:
+        ValueError: If `decimals` does not fit into 32 bits.
+
+    Example:
+        >>> mx.round(mx.array([0.5, 1.5, 2.345]), 1)
+        array([0.5, 1.5, 2.3], dtype=float32)
+    """
+
+def rsqrt(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the reciprocal of the square root of each element.
+
+    Zero gives infinity and negative numbers give NaN. Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def save(file: _Path, arr: array) -> None:
+    """Saves an array in NumPy's format `.npy`.
+
+    Args:
+        file (Path): Path, to which `.npy` is added if it lacks it; or a binary file object.
+        arr (array): Array to save, which is evaluated.
+
+    Raises:
+        RuntimeError: If the file cannot be written.
+        ValueError: If `file` is neither a path nor a file object.
+    """
+
 def save_safetensors(
     file: _Path, arrays: Mapping[str, array], metadata: Mapping[str, str] | None = None
-) -> None: ...
-def savez(file: _Path, *args: array, **kwargs: array) -> None: ...
-def savez_compressed(file: _Path, *args: array, **kwargs: array) -> None: ...
+) -> None:
+    """Saves named arrays in the format `.safetensors`.
+
+    Args:
+        file (Path): Path, to which `.safetensors` is added if it lacks it; or a binary file
+            object.
+        arrays (Mapping[str, array]): Arrays by name.
+        metadata (Mapping[str, str] | None): Text by name, saved with the arrays.
+
+    Raises:
+        RuntimeError: If the file cannot be written.
+        ValueError: If metadata is not text, or `file` is neither a path nor a file object.
+    """
+
+def savez(file: _Path, *args: array, **kwargs: array) -> None:
+    """Saves arrays in NumPy's archive format `.npz`.
+
+    Args:
+        file (Path): Path, to which `.npz` is added if it lacks it; or a binary file object.
+        *args (array): Arrays, which are named `arr_0` and so on.
+        **kwargs (array): Arrays by name.
+
+    Raises:
+        RuntimeError: If the file cannot be written.
+        ValueError: If two arrays have one name, or `file` is neither a path nor a file object.
+    """
+
+def savez_compressed(file: _Path, *args: array, **kwargs: array) -> None:
+    """Saves arrays in NumPy's archive format `.npz`, compressed.
+
+    Args:
+        file (Path): Path, to which `.npz` is added if it lacks it; or a binary file object.
+        *args (array): Arrays, which are named `arr_0` and so on.
+        **kwargs (array): Arrays by name.
+
+    Raises:
+        RuntimeError: If the file cannot be written.
+        ValueError: If two arrays have one name, or `file` is neither a path nor a file object.
+    """
+
 def searchsorted(
     sorted_sequence: array,
     values: array,
@@ -1081,18 +4819,169 @@ def searchsorted(
     side: Literal["left", "right"] = "left",
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def set_cache_limit(limit: int, device: Device | DeviceType | None = None) -> int: ...
-def set_default_device(device: Device | DeviceType) -> None: ...
-def set_default_stream(stream: Stream) -> None: ...
-def set_memory_limit(limit: int, device: Device | DeviceType | None = None) -> int: ...
-def set_printoptions(precision: int = ...) -> None: ...
-def set_transfer_policy(policy: Literal["error", "host"]) -> Literal["error", "host"]: ...
-def set_wired_limit(limit: int, device: Device | DeviceType | None = None) -> int: ...
-def sigmoid(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def sign(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def sin(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def sinh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Finds where values go into a sorted array so that it stays sorted.
+
+    Args:
+        sorted_sequence (array): One dimension, ascending, NaN last.
+        values (array): Values of any shape; both are compared in their promoted dtype.
+        side (Literal["left", "right"]): An index counts the elements that are less than the
+            value ("left") or less or equal ("right").
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Indices as uint32, in the shape of `values`.
+
+    Raises:
+        ValueError: If the sequence has not exactly one dimension, or `side` is another word.
+
+    Example:
+        >>> mx.searchsorted(mx.array([1, 3, 5]), mx.array([3, 9]))
+        array([1, 3], dtype=uint32)
+    """
+
+def set_cache_limit(limit: int, device: Device | DeviceType | None = None) -> int:
+    """Sets the number of bytes of freed memory that may be kept for reuse.
+
+    Args:
+        limit (int): Number of bytes; 0 keeps nothing.
+        device (Device | DeviceType | None): Device; by default each device of the one backend
+            that serves accelerators, or the CPU where there is none.
+
+    Returns:
+        int: The former limit.
+
+    Raises:
+        TypeError: If the limit is no number of bytes.
+    """
+
+def set_default_device(device: Device | DeviceType) -> None:
+    """Sets the default device.
+
+    Args:
+        device (Device | DeviceType): Device that operations use from now on.
+
+    Raises:
+        ValueError: If there is no such device.
+    """
+
+def set_default_stream(stream: Stream) -> None:
+    """Makes a stream the default one of its device.
+
+    Threads that already used the former one keep it until they change device.
+
+    Args:
+        stream (Stream): Stream.
+    """
+
+def set_memory_limit(limit: int, device: Device | DeviceType | None = None) -> int:
+    """Sets the number of bytes that arrays and cache should take at most.
+
+    Args:
+        limit (int): Number of bytes.
+        device (Device | DeviceType | None): Device; by default each device of the one backend
+            that serves accelerators, or the CPU where there is none.
+
+    Returns:
+        int: The former limit.
+
+    Raises:
+        TypeError: If the limit is no number of bytes.
+    """
+
+def set_printoptions(precision: int = ...) -> None:
+    """Sets the options of printing numbers.
+
+    Args:
+        precision (int): Digits behind the decimal point; -1 for six digits in all.
+    """
+
+def set_transfer_policy(policy: Literal["error", "host"]) -> Literal["error", "host"]:
+    """Sets what happens when arrays of two accelerators meet in an operation.
+
+    Args:
+        policy (Literal["error", "host"]): "error" for a ValueError; "host" for copies through
+            the host to where the operation runs.
+
+    Returns:
+        Literal["error", "host"]: The former policy.
+
+    Raises:
+        ValueError: If the policy is another word.
+    """
+
+def set_wired_limit(limit: int, device: Device | DeviceType | None = None) -> int:
+    """Sets the number of bytes that may be pinned. On the CPU it has no effect.
+
+    Args:
+        limit (int): Number of bytes.
+        device (Device | DeviceType | None): Device; by default each device of the one backend
+            that serves accelerators, or the CPU where there is none.
+
+    Returns:
+        int: The former limit.
+
+    Raises:
+        TypeError: If the limit is no number of bytes.
+    """
+
+def sigmoid(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the logistic function `1 / (1 + exp(-a))` of each element.
+
+    Integers and bools give float32; complex numbers raise a ValueError.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def sign(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the sign of each element: -1, 0 or 1, in the dtype of `a`.
+
+    A complex number is divided by its magnitude; 0 stays 0.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def sin(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the sine of each element, an angle in radians.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def sinh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the hyperbolic sine of each element.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def slice(
     a: array,
     start_indices: array,
@@ -1100,7 +4989,29 @@ def slice(
     slice_size: Sequence[int],
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Takes a part of fixed sizes that begins at computed positions.
+
+    Args:
+        a (array): Array of any shape.
+        start_indices (array): Integers: where the part begins along each of `axes`.
+        axes (Sequence[int]): Axes that `start_indices` is about; along others the part begins
+            at 0.
+        slice_size (Sequence[int]): Size of the part along every axis of `a`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Part of the array, of the shape `slice_size`.
+
+    Raises:
+        ValueError: If the numbers of starts and axes differ, or the part is larger than `a`.
+
+    Example:
+        >>> mx.slice(mx.arange(6), mx.array([2]), (0,), (3,))
+        array([2, 3, 4], dtype=int32)
+    """
+
 def slice_update(
     a: array,
     update: array,
@@ -1108,7 +5019,29 @@ def slice_update(
     axes: Sequence[int],
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Replaces the part of an array that begins at computed positions.
+
+    Args:
+        a (array): Array of any shape.
+        update (array): New elements, converted to the dtype of `a`.
+        start_indices (array): Integers: where the part begins along each of `axes`.
+        axes (Sequence[int]): Axes that `start_indices` is about; along others the part begins
+            at 0.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Copy of `a` with the part replaced.
+
+    Raises:
+        ValueError: If the numbers of starts and axes differ, or the part is larger than `a`.
+
+    Example:
+        >>> mx.slice_update(mx.arange(6), mx.array([0, 0]), mx.array([2]), (0,))
+        array([0, 1, 0, 0, 4, 5], dtype=int32)
+    """
+
 def softmax(
     a: array,
     /,
@@ -1116,8 +5049,43 @@ def softmax(
     *,
     precise: bool = False,
     stream: StreamOrDevice = None,
-) -> array: ...
-def sort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Computes the exponentials of elements over their sum along axes, without overflow.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | Sequence[int] | None): Axes to sum over; by default all of them.
+        precise (bool): Computes float16 and bfloat16 in float32.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Numbers between 0 and 1 in the shape of `a`; float32 for integers and bools.
+
+    Raises:
+        IndexError: If an axis is out of range.
+
+    Example:
+        >>> mx.softmax(mx.array([0.0, 0.0]), axis=-1)
+        array([0.5, 0.5], dtype=float32)
+    """
+
+def sort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
+    """Sorts elements in ascending order along an axis; NaN comes last.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | None): Axis to sort along; None for the flattened array.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+    """
+
 def split(
     a: array,
     /,
@@ -1125,13 +5093,96 @@ def split(
     axis: int = 0,
     *,
     stream: StreamOrDevice = None,
-) -> list[array]: ...
-def sqrt(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def square(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
+) -> list[array]:
+    """Splits an array along an axis.
+
+    Args:
+        a (array): Array of one dimension at least.
+        indices_or_sections (int | Sequence[int] | array): Number of equal parts, or the indices
+            before which to cut.
+        axis (int): Axis to cut.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        list[array]: The parts.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If the parts would not be equal.
+
+    Example:
+        >>> mx.split(mx.arange(5), [1, 3])
+        [array([0], dtype=int32), array([1, 2], dtype=int32), array([3, 4], dtype=int32)]
+    """
+
+def sqrt(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the square root of each element.
+
+    Negative real numbers give NaN. Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def square(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the square of each element, in the dtype of `a`.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def squeeze(
     a: array, /, axis: int | Sequence[int] | None = ..., *, stream: StreamOrDevice = None
-) -> array: ...
-def stack(arrays: Sequence[array], axis: int = 0, *, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Removes axes of size 1.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int | Sequence[int] | None): Axes to remove; by default all of size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View without the axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
+def stack(arrays: Sequence[array], axis: int = 0, *, stream: StreamOrDevice = None) -> array:
+    """Joins arrays of one shape along a new axis. Dtypes are promoted.
+
+    Args:
+        arrays (Sequence[array]): Arrays of the same shape.
+        axis (int): Position of the new axis in the result.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Joined array, with one dimension more.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If there are no arrays, or their shapes differ.
+
+    Example:
+        >>> mx.stack([mx.array([1, 2]), mx.array([3, 4])], axis=1)
+        array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+
 def std(
     a: array,
     /,
@@ -1141,10 +5192,75 @@ def std(
     *,
     correction: int | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
-def stop_gradient(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array: ...
-def stream(s: Stream | ThreadLocalStream | Device | DeviceType) -> StreamContext: ...
-def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Computes the standard deviation: the square root of the variance.
+
+    Integers, bools and complex numbers give float32.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        ddof (int): The divisor is the number of elements less this.
+        correction (int | None): Another name of `ddof`, which goes before it.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes; infinity or NaN where the divisor is not positive.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the divisor's correction is negative.
+    """
+
+def stop_gradient(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """Returns the array as a constant to transforms.
+
+    Derivatives with respect to what it was computed from are zero.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def stream(s: Stream | ThreadLocalStream | Device | DeviceType) -> StreamContext:
+    """Returns a context manager in which operations use a stream.
+
+    Args:
+        s (Stream | ThreadLocalStream | Device | DeviceType): Stream, or device whose default
+            stream is meant.
+
+    Returns:
+        StreamContext: Context manager.
+
+    Example:
+        >>> with mx.stream(mx.cpu):
+        ...     y = mx.ones(2) + 1
+    """
+
+def subtract(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Subtracts `b` from `a` elementwise.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def sum(
     a: array,
     /,
@@ -1152,24 +5268,198 @@ def sum(
     keepdims: bool = False,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def swapaxes(a: array, /, axis1: int, axis2: int, *, stream: StreamOrDevice = None) -> array: ...
-def synchronize(stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> None: ...
+) -> array:
+    """Sums elements.
+
+    Bools and integers of less than 32 bits are summed as int32, unsigned ones as uint32. The
+    sum of nothing is 0.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+    """
+
+def swapaxes(a: array, /, axis1: int, axis2: int, *, stream: StreamOrDevice = None) -> array:
+    """Exchanges two axes.
+
+    Args:
+        a (array): Array of any shape.
+        axis1 (int): First axis.
+        axis2 (int): Second axis.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View with the axes exchanged.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
+def synchronize(stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> None:
+    """Waits until a stream has completed all its work.
+
+    Args:
+        stream (Stream | ThreadLocalStream | Device | DeviceType | None): Stream, or device
+            whose default stream is meant; by default that of the default device.
+
+    Raises:
+        RuntimeError: If the device failed.
+    """
+
 def take(
     a: array, /, indices: int | array, axis: int | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Takes elements at indices along an axis, or of the flattened array.
+
+    Negative indices count from the end. Only a Python integer is checked; indices of an array
+    that are out of range are not, and give elements of the array that are not specified.
+
+    Args:
+        a (array): Array of any shape.
+        indices (int | array): Integer, or array of integers of any shape.
+        axis (int | None): Axis to index; by default the array is flattened.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Elements, the axis replaced by the shape of `indices`.
+
+    Raises:
+        IndexError: If the axis, or an index that is a Python integer, is out of range.
+
+    Example:
+        >>> mx.take(mx.array([10, 20, 30]), mx.array([2, 0]))
+        array([30, 10], dtype=int32)
+    """
+
 def take_along_axis(
     a: array, /, indices: array, axis: int | None = ..., *, stream: StreamOrDevice = None
-) -> array: ...
-def tan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
-def tanh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Takes elements at indices that differ for each line along an axis, as `argsort` returns
+    them.
+
+    Args:
+        a (array): Array of any shape.
+        indices (array): Integers of as many dimensions as `a`; other axes are broadcast.
+        axis (int | None): Axis to index; None for the flattened array.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Elements in the shape of the indices, broadcast.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If the numbers of dimensions differ.
+
+    Example:
+        >>> mx.take_along_axis(mx.array([[3, 1, 2]]), mx.array([[1, 2, 0]]), axis=1)
+        array([[1, 2, 3]], dtype=int32)
+    """
+
+def tan(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the tangent of each element, an angle in radians.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
+def tanh(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes the hyperbolic tangent of each element.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def tensordot(
     a: array, b: array, /, axes: int | Sequence[Sequence[int]] = 2, *, stream: StreamOrDevice = None
-) -> array: ...
-def tile(a: array, reps: int | Sequence[int], /, *, stream: StreamOrDevice = None) -> array: ...
-def topk(
-    a: array, /, k: int, axis: int | None = ..., *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Multiplies two arrays and sums over axes of both.
+
+    Args:
+        a (array): Left operand.
+        b (array): Right operand.
+        axes (int | Sequence[Sequence[int]]): Number of axes, the last of `a` and the first of
+            `b`; or two lists of axes, for `a` and for `b`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array with the other axes of `a`, then those of `b`.
+
+    Raises:
+        ValueError: If the sizes of summed axes differ, or the lists have different lengths.
+
+    Example:
+        >>> mx.tensordot(mx.ones((2, 3)), mx.ones((3, 4)), axes=1).shape
+        (2, 4)
+    """
+
+def tile(a: array, reps: int | Sequence[int], /, *, stream: StreamOrDevice = None) -> array:
+    """Repeats a whole array along its axes.
+
+    Args:
+        a (array): Array of any shape.
+        reps (int | Sequence[int]): Number of times for each of the last axes; with more numbers
+            than axes, axes are added in front.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Repeated array.
+
+    Raises:
+        ValueError: If a number is negative.
+
+    Example:
+        >>> mx.tile(mx.array([1, 2]), (2, 2))
+        array([[1, 2, 1, 2],
+               [1, 2, 1, 2]], dtype=int32)
+    """
+
+def topk(a: array, /, k: int, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
+    """Finds the `k` largest elements along an axis, in no particular order.
+
+    Args:
+        a (array): Array of any shape.
+        k (int): Number of elements, not more than the axis has.
+        axis (int | None): Axis to sort along; None for the flattened array.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results along the axis, or flattened.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If the number is out of range.
+    """
+
 def trace(
     a: array,
     /,
@@ -1179,11 +5469,64 @@ def trace(
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def transfers(policy: Literal["error", "host"]) -> TransferContext: ...
+) -> array:
+    """Sums the diagonals of the matrices that two axes span.
+
+    Args:
+        a (array): Array of two dimensions at least.
+        offset (int): Diagonal: 0 for the main one, above it positive, below it negative.
+        axis1 (int): Axis of the rows.
+        axis2 (int): Axis of the columns.
+        dtype (Dtype | None): Dtype to sum in; by default as `sum`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Sums in the shape of `a` without the two axes.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If there are less than two dimensions, or the axes are the same.
+
+    Example:
+        >>> mx.trace(mx.eye(3))
+        array(3, dtype=float32)
+    """
+
+def transfers(policy: Literal["error", "host"]) -> TransferContext:
+    """Returns a context manager in which operations use a transfer policy.
+
+    Args:
+        policy (Literal["error", "host"]): "error" or "host"; see `set_transfer_policy`.
+
+    Returns:
+        TransferContext: Context manager.
+    """
+
 def transpose(
     a: array, /, axes: Sequence[int] | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Puts the axes into another order.
+
+    Args:
+        a (array): Array of any shape.
+        axes (Sequence[int] | None): The axes of `a` in their new order; by default they are
+            reversed.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: View with the axes in that order.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the axes are no permutation.
+
+    Example:
+        >>> mx.transpose(mx.zeros((2, 3, 4)), (1, 0, 2)).shape
+        (3, 2, 4)
+    """
+
 def tri(
     n: int,
     m: int | None = None,
@@ -1191,13 +5534,92 @@ def tri(
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
-) -> array: ...
-def tril(x: array, k: int = 0, *, stream: StreamOrDevice = None) -> array: ...
-def triu(x: array, k: int = 0, *, stream: StreamOrDevice = None) -> array: ...
-def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Creates a matrix with ones on and below a diagonal and zeros above it.
+
+    Args:
+        n (int): Number of rows.
+        m (int | None): Number of columns; by default `n`.
+        k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+        dtype (Dtype | None): Dtype of the result; float32 by default.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Matrix of the shape (n, m).
+
+    Example:
+        >>> mx.tri(2, 3)
+        array([[1, 0, 0],
+               [1, 1, 0]], dtype=float32)
+    """
+
+def tril(x: array, k: int = 0, *, stream: StreamOrDevice = None) -> array:
+    """Replaces the elements above a diagonal of matrices by zeros.
+
+    Args:
+        x (array): Matrices in the last two axes.
+        k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Lower triangles, in shape and dtype of `x`.
+
+    Raises:
+        ValueError: If there are less than two dimensions.
+    """
+
+def triu(x: array, k: int = 0, *, stream: StreamOrDevice = None) -> array:
+    """Replaces the elements below a diagonal of matrices by zeros.
+
+    Args:
+        x (array): Matrices in the last two axes.
+        k (int): Diagonal: 0 for the main one, above it positive, below it negative.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Upper triangles, in shape and dtype of `x`.
+
+    Raises:
+        ValueError: If there are less than two dimensions.
+    """
+
+def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """Rounds each element towards zero to an integer, in the dtype of `a`.
+
+    Complex numbers raise a ValueError.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def unflatten(
     a: array, /, axis: int, shape: Sequence[int], *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Splits an axis into several.
+
+    Args:
+        a (array): Array of any shape.
+        axis (int): Axis to split.
+        shape (Sequence[int]): Sizes of the new axes; one may be -1.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array with the new axes in place of the axis.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the shape, or the number of dimensions, does not fit.
+    """
+
 def unique(
     a: array,
     /,
@@ -1208,13 +5630,78 @@ def unique(
     fill_value: ArrayLike | None = None,
     *,
     stream: StreamOrDevice = None,
-) -> array | tuple[array, ...]: ...
-def unstack(x: array, /, *, axis: int = 0, stream: StreamOrDevice = None) -> tuple[array, ...]: ...
+) -> array | tuple[array, ...]:
+    """Finds the first `size` different elements of the flattened array, in ascending order.
+
+    The size is given so that `a` is not evaluated. Further elements are left out, and have
+    `size - 1` in the inverse. Missing ones are filled up: values with `fill_value`, counts with
+    0. NaN differs from NaN.
+
+    Args:
+        a (array): Array of any shape.
+        size (int): Number of elements of the result.
+        return_index (bool): Also returns the index in the flattened array of the first
+            occurrence of each: uint32.
+        return_inverse (bool): Also returns the position in the result of each element of `a`:
+            uint32, in its shape.
+        return_counts (bool): Also returns how often each occurs: int32.
+        fill_value (ArrayLike | None): Number or array of one element; by default the smallest
+            element.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array | tuple[array, ...]: The elements; or a tuple of them, index, inverse and counts,
+            as far as asked for.
+
+    Raises:
+        ValueError: If `size` is negative, or `a` is empty and there is nothing to fill with.
+
+    Example:
+        >>> mx.unique(mx.array([3, 1, 3]), 2, return_counts=True)
+        (array([1, 3], dtype=int32), array([1, 2], dtype=int32))
+    """
+
+def unstack(x: array, /, *, axis: int = 0, stream: StreamOrDevice = None) -> tuple[array, ...]:
+    """Splits an array into the slices along an axis, without that axis.
+
+    Args:
+        x (array): Array of one dimension at least.
+        axis (int): Axis to split.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        tuple[array, ...]: The slices.
+
+    Raises:
+        IndexError: If the axis is out of range.
+    """
+
 def value_and_grad(
     fun: Callable[_P, _R],
     argnums: int | Sequence[int] | None = None,
     argnames: str | Sequence[str] = ...,
-) -> Callable[_P, tuple[_R, Any]]: ...
+) -> Callable[_P, tuple[_R, Any]]:
+    """Returns a function that computes the value of `fun` and its gradient; see `grad`.
+
+    `fun` may return a tuple whose first element is the array to differentiate.
+
+    Args:
+        fun (Callable[P, R]): Function to differentiate.
+        argnums (int | Sequence[int] | None): Positional arguments to differentiate with respect
+            to; by default the first, or none if there are `argnames`.
+        argnames (str | Sequence[str]): Keyword arguments to differentiate with respect to.
+
+    Returns:
+        Callable[P, tuple[R, Any]]: Function with the arguments of `fun`, which returns a pair:
+            the value and the gradient.
+
+    Raises:
+        ValueError: If an argument is named twice or is negative; at a call, if it is not there,
+            or `fun` returns something else.
+    """
+
 def var(
     a: array,
     /,
@@ -1224,23 +5711,190 @@ def var(
     *,
     correction: int | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
-def vecdot(a: array, b: array, /, *, axis: int = ..., stream: StreamOrDevice = None) -> array: ...
-def view(a: ArrayLike, dtype: Dtype, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Computes the variance: the mean of the squared distances from the mean.
+
+    Integers, bools and complex numbers give float32.
+
+    Args:
+        a (array): Array to reduce.
+        axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
+        keepdims (bool): Keeps the reduced axes, with size 1.
+        ddof (int): The divisor is the number of elements less this.
+        correction (int | None): Another name of `ddof`, which goes before it.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results without the reduced axes; infinity or NaN where the divisor is not positive.
+
+    Raises:
+        IndexError: If an axis is out of range.
+        ValueError: If the divisor's correction is negative.
+    """
+
+def vecdot(a: array, b: array, /, *, axis: int = ..., stream: StreamOrDevice = None) -> array:
+    """Computes the inner products of vectors along an axis. The left operand is conjugated.
+
+    Args:
+        a (array): Left operand.
+        b (array): Right operand; other axes are broadcast.
+        axis (int): Axis of the vectors.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Products, without the axis; integers are summed as `sum` does.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If the sizes of the axis differ, or the others cannot be broadcast.
+
+    Example:
+        >>> mx.vecdot(mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))
+        array(11, dtype=float32)
+    """
+
+def view(a: ArrayLike, dtype: Dtype, stream: StreamOrDevice = None) -> array:
+    """Reads the bytes of an array as elements of another dtype.
+
+    The last axis shrinks or grows where the sizes of the dtypes differ.
+
+    Args:
+        a (ArrayLike): Array of any shape; without dimensions only if the sizes are the same.
+        dtype (Dtype): Dtype to read the bytes in.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: The same bytes in row-major order.
+
+    Raises:
+        ValueError: If the bytes of the last axis are no multiple of the new size.
+
+    Example:
+        >>> mx.view(mx.array([1.0]), mx.int32)
+        array([1065353216], dtype=int32)
+    """
+
 def vjp(
     fun: Callable[..., Any], primals: Sequence[array], cotangents: Sequence[array]
-) -> tuple[list[array], list[array]]: ...
-def vmap(fun: Callable[_P, _R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[_P, _R]: ...
+) -> tuple[list[array], list[array]]:
+    """Computes a function and the products of cotangents with its Jacobian: reverse mode.
+
+    Args:
+        fun (Callable[..., Any]): Function of arrays that returns an array, or a list or tuple
+            of arrays.
+        primals (Sequence[array]): Arguments of the function.
+        cotangents (Sequence[array]): One array for each output, in its shape.
+
+    Returns:
+        tuple[list[array], list[array]]: Outputs; and the products, one for each of `primals`.
+
+    Raises:
+        ValueError: If the cotangents do not fit the outputs.
+
+    Example:
+        >>> mx.vjp(lambda x: x * x, [mx.array(3.0)], [mx.array(1.0)])
+        ([array(9, dtype=float32)], [array(6, dtype=float32)])
+    """
+
+def vmap(fun: Callable[_P, _R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[_P, _R]:
+    """Returns a function that applies `fun` to each slice of its arguments, all at once.
+
+    Args:
+        fun (Callable[P, R]): Function of arrays, and trees of them.
+        in_axes (Any): Axis that is mapped, of all arguments; or a tuple with an entry for each,
+            which may be a tree. None: not mapped.
+        out_axes (Any): Position of the mapped axis in the outputs, likewise.
+
+    Returns:
+        Callable[P, R]: Function with the positional arguments of `fun`.
+
+    Raises:
+        ValueError: If an axis is neither an integer nor None; at a call, if the sizes of mapped
+            axes differ.
+
+    Example:
+        >>> mx.vmap(lambda x, y: (x * y).sum())(mx.ones((2, 3)), mx.ones((2, 3)))
+        array([3, 3], dtype=float32)
+    """
+
 def where(
     condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, stream: StreamOrDevice = None
-) -> array: ...
-def xlogy(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array: ...
+) -> array:
+    """Selects elements of `x` where a condition holds, else of `y`.
+
+    All three are broadcast. The result has the promoted dtype of `x` and `y`.
+
+    Args:
+        condition (ArrayLike): Bools, or numbers of which non-zero ones hold.
+        x (ArrayLike): Elements where the condition holds.
+        y (ArrayLike): Elements elsewhere.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Selected elements in the broadcast shape.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+
+    Example:
+        >>> mx.where(mx.array([True, False]), 1, mx.array([5, 6]))
+        array([1, 6], dtype=int32)
+    """
+
+def xlogy(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
+    """Computes `a * log(b)` elementwise: 0 where `a` is 0, unless `b` is NaN.
+
+    Integers and bools give float32; complex numbers raise a ValueError.
+
+    Shapes are broadcast and dtypes promoted; a number takes the dtype of the array beside it.
+
+    Args:
+        a (ArrayLike): Left operand.
+        b (ArrayLike): Right operand.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape that `a` and `b` are broadcast to.
+
+    Raises:
+        ValueError: If the shapes cannot be broadcast.
+    """
+
 def zeros(
     shape: int | Sequence[int], dtype: Dtype | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
-def zeros_like(
-    a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Creates an array of zeros.
+
+    Args:
+        shape (int | Sequence[int]): Sizes of the dimensions.
+        dtype (Dtype | None): Dtype of the result; float32 by default.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: New array.
+
+    Raises:
+        ValueError: If a size is negative, or the whole is too large.
+    """
+
+def zeros_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+    """Creates an array of zeros in the shape of another.
+
+    Args:
+        a (array): Array that gives the shape.
+        dtype (Dtype | None): Dtype of the result; by default that of `a`.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: New array.
+    """
 
 acos = arccos
 acosh = arccosh

@@ -53,28 +53,65 @@ _GROUP = "ultramarine.backends"
 
 
 class Backend(_Record):
-    """A loaded backend: `name`, `variant` and `version`; its `score`; `device_type` and `devices`
-    that it serves, with their `descriptions`; `dlpack_device_type`, DLPack's number for these; `path`
-    of its file, `None` if it is built in."""
+    """Loaded backend.
+
+    Attributes:
+        name (str): Name.
+        variant (str): Variant of the name; several may exist of one backend.
+        version (str): Version.
+        score (int): Suitability for this machine; the highest score of a name is loaded.
+        device_type (DeviceType): Kind of the devices that it serves.
+        devices (list[Device]): Devices that it serves.
+        descriptions (list[str]): Descriptions of the devices.
+        dlpack_device_type (int): DLPack's number for the devices.
+        path (str | None): Path of its file; None if it is built in.
+    """
 
 
 class Offer(_Record):
-    """What a filter sees of a backend before it is initialised: `name`, `variant`, `version`,
-    `score`, `device_type`, `path`, and in `devices` what is known of each: its `name`, `memory` in
-    bytes (0 if unknown), `uuid` and `pci` address (or `None`)."""
+    """Backend as a filter of `load_all` sees it, before it is initialised.
+
+    Attributes:
+        name (str): Name.
+        variant (str): Variant of the name.
+        version (str): Version.
+        score (int): Suitability for this machine.
+        device_type (DeviceType): Kind of the devices that it serves.
+        devices (list): What is known of each device: its `name`, `memory` in bytes (0 if unknown), `uuid`
+            and `pci` address (or None).
+        path (str): Path of its file.
+    """
 
 
 class Candidate(_Record):
-    """A file that was looked at: its `path`, the `rule` by which it was found, its `name` and
-    `variant`; its `outcome`: "loaded", "skipped" (nothing is wrong with it) or "rejected"; the last
-    `stage` that it reached; why it was left out: `code`, `reason` and `remedy`, or `None`; `facts`
-    that it declares and `score`, as far as they are known; whether it is the `winner` of its name;
-    names of its `devices`; the `milliseconds` that it took."""
+    """File that was looked at, and its outcome.
+
+    Attributes:
+        path (str): Path of the file.
+        rule (str): Rule by which it was found.
+        name (str): Name of the backend.
+        variant (str): Variant of the name.
+        outcome (str): "loaded", "skipped" (nothing is wrong with it) or "rejected".
+        stage (str): Last stage that it reached.
+        code (str | None): Reason of being left out, as a word.
+        reason (str | None): Reason of being left out, as text.
+        remedy (str | None): Remedy.
+        facts (dict | None): Properties that it declares, as far as they are known.
+        score (int | None): Suitability for this machine, if it is known.
+        winner (bool): True for the one of its name that is loaded.
+        devices (list[str]): Names of its devices.
+        milliseconds (float): Time that it took.
+    """
 
 
 class Report:
-    """All that was looked at: `directories`, dictionaries with `path`, `rule`, and the number of
-    files `found` or an `error`; and `candidates`. Printed, it is a table."""
+    """All files that were looked at. Printed, it is a table.
+
+    Attributes:
+        directories (list[dict]): Dictionaries with `path`, `rule`, and the number of files `found` or an
+            `error`.
+        candidates (list[Candidate]): The files, over which iteration runs.
+    """
 
     def __init__(self):
         import json
@@ -104,34 +141,60 @@ def _candidate(told):
 
 
 def load(path):
-    """Loads the backend in one file, whoever owns it, and returns it. Its devices follow those that
-    are there; a file that is loaded already is not loaded again.
+    """Loads the backend in one file.
 
-    Raises `FileNotFoundError` or another `OSError` if the file is to blame, `RuntimeError` if
-    what is in it cannot be used here; the text says why and what to do."""
+    Its devices follow those that are there. A file that is loaded already is not loaded again.
+
+    Args:
+        path (str | PathLike[str]): Path of the file.
+
+    Returns:
+        Backend: The loaded backend.
+
+    Raises:
+        FileNotFoundError: If there is no such file; another `OSError` if it cannot be read.
+        RuntimeError: If the library cannot be used here, with reason and remedy.
+    """
     return Backend(**_core._load(os.fspath(path)))
 
 
 def load_best(name):
-    """Loads the variant with the highest score of the backend `name`, unless one is loaded, and
-    returns it. Raises `RuntimeError` with the reasons if none can be loaded."""
+    """Loads the variant with the highest score of a backend, unless one is loaded.
+
+    Args:
+        name (str): Name of the backend.
+
+    Returns:
+        Backend: The loaded backend.
+
+    Raises:
+        RuntimeError: If none can be loaded, with the reasons.
+    """
     return Backend(**_core._load_best(name))
 
 
 def load_all(
     allowed=None, blocked=None, filter=None, duplicates=False, probe=None, probe_timeout=None
 ):
-    """Loads the best variant of each backend that is found, and returns those that are new. What
-    cannot be loaded is left out, see `report`; it is no error. After this nothing is loaded
-    by itself.
+    """Loads the best variant of each backend that is found.
 
-    `allowed` and `blocked` are globs (or one), for `name` or `name-variant`. `filter` is called with the
-    `Offer` of each backend that can run here, and says whether to take it; what it raises is raised,
-    and then nothing is loaded. With `duplicates`, a device that several backends serve is listed
-    under each, else under the highest score. With `probe`, each candidate is tried in a child
-    process first, so that one that crashes or hangs is left out; the default is what
-    `ULTRAMARINE_BACKEND_PROBE` says. A child may take `probe_timeout` seconds: 10, or what
-    was given last."""
+    A backend that cannot be loaded is left out, which is no error: see `report`. Afterwards nothing is loaded
+    automatically.
+
+    Args:
+        allowed (str | Iterable[str] | None): Globs for `name` or `name-variant`; others are left out.
+        blocked (str | Iterable[str] | None): Globs for `name` or `name-variant` to leave out.
+        filter (Callable[[Offer], object] | None): Function that decides about the `Offer` of each backend
+            that can run here. An exception of it is raised, and then nothing is loaded.
+        duplicates (bool): Lists a device that several backends serve under each, else under the highest
+            score.
+        probe (bool | None): Tries each candidate in a child process first, so that one that crashes or
+            hangs is left out; by default as `ULTRAMARINE_BACKEND_PROBE` says.
+        probe_timeout (float | None): Seconds that a child may take: 10, or what was given last.
+
+    Returns:
+        list[Backend]: Backends that were not loaded before.
+    """
     ask = None if filter is None else lambda offer: filter(_offer(offer))
     found = _core._load_all(
         _globs(allowed), _globs(blocked) or [], ask, bool(duplicates), probe, probe_timeout
@@ -149,63 +212,117 @@ def _globs(given):
 
 
 def list():
-    """The loaded backends, the built-in CPU first. Loads nothing."""
+    """Lists the loaded backends, the built-in CPU first. Loads nothing.
+
+    Returns:
+        list[Backend]: The backends.
+    """
     return [Backend(**facts) for facts in _core._backends()]
 
 
 def get(device_or_name):
-    """The backend of a device (a `Device` or a `DeviceType`), or the loaded one of a name. Raises
-    `ValueError` where there is none. A name loads nothing: see `load_best`."""
+    """Returns the backend of a device, or the loaded one of a name.
+
+    A name loads nothing: see `load_best`.
+
+    Args:
+        device_or_name (Device | DeviceType | str): Device, or name of a backend.
+
+    Returns:
+        Backend: The backend.
+
+    Raises:
+        ValueError: If there is none.
+    """
     if isinstance(device_or_name, str):
         return Backend(**_core._backend_named(device_or_name))
     return Backend(**_core._backend_of(device_or_name))
 
 
 def is_available(device_type):
-    """Whether there is a device of a type."""
+    """Tests whether there is a device of a kind.
+
+    Args:
+        device_type (DeviceType): Kind of the device.
+
+    Returns:
+        bool: True if there is one.
+    """
     return device_count(device_type) > 0
 
 
 def device_count(device_type):
-    """The number of devices of a type, over all backends."""
+    """Counts the devices of a kind, over all backends.
+
+    Args:
+        device_type (DeviceType): Kind of the devices.
+
+    Returns:
+        int: Number of devices.
+    """
     return _core.device_count(device_type)
 
 
 def report():
-    """What became of every file that was looked at so far, as a `Report`. Loads nothing."""
+    """Reports the outcome of every file that was looked at so far. Loads nothing.
+
+    Returns:
+        Report: The files, with the reason and the remedy of those that were left out.
+    """
     return Report()
 
 
 def report_json():
-    """The `report` as JSON."""
+    """Returns the `report` as JSON text."""
     return _core._report_json()
 
 
 def search_paths():
-    """The directories that are searched, in order, each with the rule that names it, as
-    `(path, rule)`.
+    """Lists the directories that are searched, in order.
 
-    Installed packages name theirs by an entry point of the group `ultramarine.backends`, whose
-    value is a package (or a module): backends are looked for in `backends` in the package (beside
-    the module). It is found without running code of the package; of a dotted name, only the
-    first part is looked up, and the others are taken for directories."""
+    Installed packages name theirs by an entry point of the group `ultramarine.backends`, whose value is a
+    package (or a module): backends are looked for in `backends` in the package (beside the module). It is found
+    without running code of the package; of a dotted name, only the first part is looked up, and the others are
+    taken for directories.
+
+    Returns:
+        list[tuple[str, str]]: Path of each directory, and the rule that names it.
+    """
     return _core._search_paths()
 
 
 def set_search_paths(paths):
-    """Searches these directories from now on, and no others. `None` goes back to the rules."""
+    """Sets the directories that are searched from now on, and no others.
+
+    Args:
+        paths (Iterable[str | PathLike[str]] | None): Directories; None goes back to the rules.
+    """
     _core._set_search_paths(None if paths is None else [os.fspath(p) for p in paths])
 
 
 def op_counts():
-    """How often each operation ran on each device, and how, since the start or `reset_op_counts`.
-    Operations that are only views of their operands reach no backend and are not counted."""
+    """Counts how often each operation ran on each device since the start or `reset_op_counts`.
+
+    Operations that are only views of their operands reach no backend and are not counted.
+
+    Returns:
+        list[OpCount]: Counts.
+    """
     return [OpCount(**row) for row in _core._op_counts()]
 
 
 class OpCount(_Record):
-    """How often the operation `op` ran on a `device`, by whose kernels (`backend`, `variant`), and
-    how: `native`, `decomposed` into simpler operations there, or on the `cpu`."""
+    """Counts of an operation on a device.
+
+    Attributes:
+        device (Device): Device.
+        backend (str): Name of the backend whose kernels ran.
+        variant (str): Variant of the backend.
+        op (str): Name of the operation.
+        native (int): Runs by a kernel of the operation.
+        decomposed (int): Runs as simpler operations on the device.
+        cpu (int): Runs on the CPU.
+    """
 
 
 def reset_op_counts():
@@ -214,14 +331,27 @@ def reset_op_counts():
 
 
 class Stats(_Record):
-    """What evaluation did, in the whole process: `commands` given to backends, the `fused` programs among them and
-    the `fused_operations` in these; `bytes_read` and `bytes_written` by all commands (what is broadcast counts once, what
-    stays in registers not at all); `donations` of operands' memory to results, `contiguous_copies` that a
-    backend asked for, `mirrors` copied between the host and a device, and `transfers` between accelerators."""
+    """Counts of evaluation in the whole process.
+
+    Attributes:
+        commands (int): Commands given to backends.
+        fused (int): Fused programs among them.
+        fused_operations (int): Operations in these programs.
+        bytes_read (int): Bytes that all commands read; a broadcast operand counts once, registers do not.
+        bytes_written (int): Bytes that all commands wrote.
+        donations (int): Results that took over the memory of an operand.
+        contiguous_copies (int): Copies for backends that need contiguous operands.
+        mirrors (int): Copies between the host and a device.
+        transfers (int): Copies between accelerators.
+    """
 
 
 def stats():
-    """Counts of what evaluation did, since the start or `reset_stats`."""
+    """Counts what evaluation did since the start or `reset_stats`.
+
+    Returns:
+        Stats: Counts.
+    """
     return Stats(**_core._stats())
 
 
@@ -231,48 +361,83 @@ def reset_stats():
 
 
 def set_fusion(on):
-    """Switches the fusion of elementwise operations on or off. It is on, unless the environment variable
-    `ULTRAMARINE_FUSION` is `0`. Results are the same to the bit; off is for comparisons."""
+    """Switches the fusion of elementwise operations on or off.
+
+    It is on, unless the environment variable `ULTRAMARINE_FUSION` is `0`. Results are bitwise identical; off is
+    for comparisons.
+
+    Args:
+        on (bool): Fuses operations.
+    """
     _core._set_fusion(bool(on))
 
 
 def is_fusing():
-    """Whether elementwise operations are fused, see `set_fusion`."""
+    """Tests whether elementwise operations are fused; see `set_fusion`.
+
+    Returns:
+        bool: True if they are.
+    """
     return _core._fusion()
 
 
 def set_strict(on, allow=()):
-    """Switches strict mode: an operation that its device cannot run, not even by simpler ones,
-    raises instead of running on the CPU. `allow` names operations, as `op_counts` does, that may
-    run there even so. `ULTRAMARINE_STRICT=1` in the environment switches it on, too."""
+    """Switches strict mode on or off.
+
+    In strict mode an operation that its device cannot run, natively or decomposed, raises instead of running on
+    the CPU. `ULTRAMARINE_STRICT=1` in the environment switches it on, too.
+
+    Args:
+        on (bool): Strict mode.
+        allow (Iterable[str]): Operations, by their names in `op_counts`, that may run on the CPU all the same.
+    """
     _core._set_strict(bool(on), _list(allow))
 
 
 def is_strict():
-    """Whether strict mode is on, see `set_strict`."""
+    """Tests whether strict mode is on; see `set_strict`.
+
+    Returns:
+        bool: True if it is.
+    """
     return _core._is_strict()
 
 
 def set_poison(on):
-    """Switches a debug mode for operations from outside (docs/native-arrays.md): the memory of their outputs is filled with a pattern
-    before evaluations, and an operation that leaves elements unwritten raises. It costs time and memory.
-    `ULTRAMARINE_POISON=1` in the environment switches it on, too."""
+    """Switches a debug mode for operations of extensions (docs/native-arrays.md) on or off.
+
+    The memory of their outputs is filled with a pattern before evaluations, and an operation that leaves elements
+    unwritten raises. It costs time and memory. `ULTRAMARINE_POISON=1` in the environment switches it on, too.
+
+    Args:
+        on (bool): Looks for unwritten outputs.
+    """
     _core._set_poison(bool(on))
 
 
 def is_poison():
-    """Whether unwritten outputs are looked for, see `set_poison`."""
+    """Tests whether unwritten outputs are looked for; see `set_poison`.
+
+    Returns:
+        bool: True if they are.
+    """
     return _core._is_poison()
 
 
 def validation_findings():
-    """How many calls and answers broke the contract's rules so far. Only backends that started while
-    `ULTRAMARINE_VALIDATE` was `1` are watched; each finding is also written to standard error."""
+    """Counts the calls and answers that broke the contract's rules so far.
+
+    Only backends that started while `ULTRAMARINE_VALIDATE` was `1` are watched. Each finding is also written to
+    standard error.
+
+    Returns:
+        int: Number of findings.
+    """
     return _core._validation_findings()
 
 
 def include_dir():
-    """The directory of the contract's C headers: what a compiler needs as `-I` to build a backend."""
+    """Returns the directory of the contract's C headers, which a compiler needs as `-I` to build a backend."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 

@@ -43,7 +43,19 @@ __all__ = [
 ]
 
 class Backend:
-    """A loaded backend."""
+    """Loaded backend.
+
+    Attributes:
+        name (str): Name.
+        variant (str): Variant of the name; several may exist of one backend.
+        version (str): Version.
+        score (int): Suitability for this machine; the highest score of a name is loaded.
+        device_type (DeviceType): Kind of the devices that it serves.
+        devices (list[Device]): Devices that it serves.
+        descriptions (list[str]): Descriptions of the devices.
+        dlpack_device_type (int): DLPack's number for the devices.
+        path (str | None): Path of its file; None if it is built in.
+    """
 
     name: str
     variant: str
@@ -62,7 +74,18 @@ class _OfferedDevice:
     pci: str | None
 
 class Offer:
-    """What a filter sees of a backend before it is initialised."""
+    """Backend as a filter of `load_all` sees it, before it is initialised.
+
+    Attributes:
+        name (str): Name.
+        variant (str): Variant of the name.
+        version (str): Version.
+        score (int): Suitability for this machine.
+        device_type (DeviceType): Kind of the devices that it serves.
+        devices (list): What is known of each device: its `name`, `memory` in bytes (0 if unknown), `uuid`
+            and `pci` address (or None).
+        path (str): Path of its file.
+    """
 
     name: str
     variant: str
@@ -73,7 +96,24 @@ class Offer:
     path: str
 
 class Candidate:
-    """A file that was looked at, and what became of it."""
+    """File that was looked at, and its outcome.
+
+    Attributes:
+        path (str): Path of the file.
+        rule (str): Rule by which it was found.
+        name (str): Name of the backend.
+        variant (str): Variant of the name.
+        outcome (str): "loaded", "skipped" (nothing is wrong with it) or "rejected".
+        stage (str): Last stage that it reached.
+        code (str | None): Reason of being left out, as a word.
+        reason (str | None): Reason of being left out, as text.
+        remedy (str | None): Remedy.
+        facts (dict | None): Properties that it declares, as far as they are known.
+        score (int | None): Suitability for this machine, if it is known.
+        winner (bool): True for the one of its name that is loaded.
+        devices (list[str]): Names of its devices.
+        milliseconds (float): Time that it took.
+    """
 
     path: str
     rule: str
@@ -92,7 +132,13 @@ class Candidate:
     milliseconds: float
 
 class Report:
-    """All that was looked at."""
+    """All files that were looked at. Printed, it is a table.
+
+    Attributes:
+        directories (list[dict]): Dictionaries with `path`, `rule`, and the number of files `found` or an
+            `error`.
+        candidates (list[Candidate]): The files, over which iteration runs.
+    """
 
     directories: builtins.list[dict[str, Any]]
     candidates: builtins.list[Candidate]
@@ -101,7 +147,17 @@ class Report:
     def __len__(self) -> int: ...
 
 class OpCount:
-    """How often an operation ran on a device, and how."""
+    """Counts of an operation on a device.
+
+    Attributes:
+        device (Device): Device.
+        backend (str): Name of the backend whose kernels ran.
+        variant (str): Variant of the backend.
+        op (str): Name of the operation.
+        native (int): Runs by a kernel of the operation.
+        decomposed (int): Runs as simpler operations on the device.
+        cpu (int): Runs on the CPU.
+    """
 
     device: Device
     backend: str
@@ -112,7 +168,19 @@ class OpCount:
     cpu: int
 
 class Stats:
-    """What evaluation did, in the whole process."""
+    """Counts of evaluation in the whole process.
+
+    Attributes:
+        commands (int): Commands given to backends.
+        fused (int): Fused programs among them.
+        fused_operations (int): Operations in these programs.
+        bytes_read (int): Bytes that all commands read; a broadcast operand counts once, registers do not.
+        bytes_written (int): Bytes that all commands wrote.
+        donations (int): Results that took over the memory of an operand.
+        contiguous_copies (int): Copies for backends that need contiguous operands.
+        mirrors (int): Copies between the host and a device.
+        transfers (int): Copies between accelerators.
+    """
 
     commands: int
     fused: int
@@ -124,8 +192,35 @@ class Stats:
     mirrors: int
     transfers: int
 
-def load(path: str | PathLike[str]) -> Backend: ...
-def load_best(name: str) -> Backend: ...
+def load(path: str | PathLike[str]) -> Backend:
+    """Loads the backend in one file.
+
+    Its devices follow those that are there. A file that is loaded already is not loaded again.
+
+    Args:
+        path (str | PathLike[str]): Path of the file.
+
+    Returns:
+        Backend: The loaded backend.
+
+    Raises:
+        FileNotFoundError: If there is no such file; another `OSError` if it cannot be read.
+        RuntimeError: If the library cannot be used here, with reason and remedy.
+    """
+
+def load_best(name: str) -> Backend:
+    """Loads the variant with the highest score of a backend, unless one is loaded.
+
+    Args:
+        name (str): Name of the backend.
+
+    Returns:
+        Backend: The loaded backend.
+
+    Raises:
+        RuntimeError: If none can be loaded, with the reasons.
+    """
+
 def load_all(
     allowed: str | Iterable[str] | None = None,
     blocked: str | Iterable[str] | None = None,
@@ -133,24 +228,181 @@ def load_all(
     duplicates: bool = False,
     probe: bool | None = None,
     probe_timeout: float | None = None,
-) -> builtins.list[Backend]: ...
-def list() -> builtins.list[Backend]: ...
-def get(device_or_name: Device | DeviceType | str) -> Backend: ...
-def is_available(device_type: DeviceType) -> bool: ...
-def device_count(device_type: DeviceType) -> int: ...
-def report() -> Report: ...
-def report_json() -> str: ...
-def search_paths() -> builtins.list[tuple[str, str]]: ...
-def set_search_paths(paths: Iterable[str | PathLike[str]] | None) -> None: ...
-def op_counts() -> builtins.list[OpCount]: ...
-def reset_op_counts() -> None: ...
-def stats() -> Stats: ...
-def reset_stats() -> None: ...
-def set_fusion(on: bool) -> None: ...
-def is_fusing() -> bool: ...
-def set_strict(on: bool, allow: Iterable[str] = ()) -> None: ...
-def is_strict() -> bool: ...
-def set_poison(on: bool) -> None: ...
-def is_poison() -> bool: ...
-def validation_findings() -> int: ...
-def include_dir() -> str: ...
+) -> builtins.list[Backend]:
+    """Loads the best variant of each backend that is found.
+
+    A backend that cannot be loaded is left out, which is no error: see `report`. Afterwards nothing is loaded
+    automatically.
+
+    Args:
+        allowed (str | Iterable[str] | None): Globs for `name` or `name-variant`; others are left out.
+        blocked (str | Iterable[str] | None): Globs for `name` or `name-variant` to leave out.
+        filter (Callable[[Offer], object] | None): Function that decides about the `Offer` of each backend
+            that can run here. An exception of it is raised, and then nothing is loaded.
+        duplicates (bool): Lists a device that several backends serve under each, else under the highest
+            score.
+        probe (bool | None): Tries each candidate in a child process first, so that one that crashes or
+            hangs is left out; by default as `ULTRAMARINE_BACKEND_PROBE` says.
+        probe_timeout (float | None): Seconds that a child may take: 10, or what was given last.
+
+    Returns:
+        list[Backend]: Backends that were not loaded before.
+    """
+
+def list() -> builtins.list[Backend]:
+    """Lists the loaded backends, the built-in CPU first. Loads nothing.
+
+    Returns:
+        list[Backend]: The backends.
+    """
+
+def get(device_or_name: Device | DeviceType | str) -> Backend:
+    """Returns the backend of a device, or the loaded one of a name.
+
+    A name loads nothing: see `load_best`.
+
+    Args:
+        device_or_name (Device | DeviceType | str): Device, or name of a backend.
+
+    Returns:
+        Backend: The backend.
+
+    Raises:
+        ValueError: If there is none.
+    """
+
+def is_available(device_type: DeviceType) -> bool:
+    """Tests whether there is a device of a kind.
+
+    Args:
+        device_type (DeviceType): Kind of the device.
+
+    Returns:
+        bool: True if there is one.
+    """
+
+def device_count(device_type: DeviceType) -> int:
+    """Counts the devices of a kind, over all backends.
+
+    Args:
+        device_type (DeviceType): Kind of the devices.
+
+    Returns:
+        int: Number of devices.
+    """
+
+def report() -> Report:
+    """Reports the outcome of every file that was looked at so far. Loads nothing.
+
+    Returns:
+        Report: The files, with the reason and the remedy of those that were left out.
+    """
+
+def report_json() -> str:
+    """Returns the `report` as JSON text."""
+
+def search_paths() -> builtins.list[tuple[str, str]]:
+    """Lists the directories that are searched, in order.
+
+    Installed packages name theirs by an entry point of the group `ultramarine.backends`, whose value is a
+    package (or a module): backends are looked for in `backends` in the package (beside the module). It is found
+    without running code of the package; of a dotted name, only the first part is looked up, and the others are
+    taken for directories.
+
+    Returns:
+        list[tuple[str, str]]: Path of each directory, and the rule that names it.
+    """
+
+def set_search_paths(paths: Iterable[str | PathLike[str]] | None) -> None:
+    """Sets the directories that are searched from now on, and no others.
+
+    Args:
+        paths (Iterable[str | PathLike[str]] | None): Directories; None goes back to the rules.
+    """
+
+def op_counts() -> builtins.list[OpCount]:
+    """Counts how often each operation ran on each device since the start or `reset_op_counts`.
+
+    Operations that are only views of their operands reach no backend and are not counted.
+
+    Returns:
+        list[OpCount]: Counts.
+    """
+
+def reset_op_counts() -> None:
+    """Sets the counts of `op_counts` to zero."""
+
+def stats() -> Stats:
+    """Counts what evaluation did since the start or `reset_stats`.
+
+    Returns:
+        Stats: Counts.
+    """
+
+def reset_stats() -> None:
+    """Sets the counts of `stats` to zero."""
+
+def set_fusion(on: bool) -> None:
+    """Switches the fusion of elementwise operations on or off.
+
+    It is on, unless the environment variable `ULTRAMARINE_FUSION` is `0`. Results are bitwise identical; off is
+    for comparisons.
+
+    Args:
+        on (bool): Fuses operations.
+    """
+
+def is_fusing() -> bool:
+    """Tests whether elementwise operations are fused; see `set_fusion`.
+
+    Returns:
+        bool: True if they are.
+    """
+
+def set_strict(on: bool, allow: Iterable[str] = ()) -> None:
+    """Switches strict mode on or off.
+
+    In strict mode an operation that its device cannot run, natively or decomposed, raises instead of running on
+    the CPU. `ULTRAMARINE_STRICT=1` in the environment switches it on, too.
+
+    Args:
+        on (bool): Strict mode.
+        allow (Iterable[str]): Operations, by their names in `op_counts`, that may run on the CPU all the same.
+    """
+
+def is_strict() -> bool:
+    """Tests whether strict mode is on; see `set_strict`.
+
+    Returns:
+        bool: True if it is.
+    """
+
+def set_poison(on: bool) -> None:
+    """Switches a debug mode for operations of extensions (docs/native-arrays.md) on or off.
+
+    The memory of their outputs is filled with a pattern before evaluations, and an operation that leaves elements
+    unwritten raises. It costs time and memory. `ULTRAMARINE_POISON=1` in the environment switches it on, too.
+
+    Args:
+        on (bool): Looks for unwritten outputs.
+    """
+
+def is_poison() -> bool:
+    """Tests whether unwritten outputs are looked for; see `set_poison`.
+
+    Returns:
+        bool: True if they are.
+    """
+
+def validation_findings() -> int:
+    """Counts the calls and answers that broke the contract's rules so far.
+
+    Only backends that started while `ULTRAMARINE_VALIDATE` was `1` are watched. Each finding is also written to
+    standard error.
+
+    Returns:
+        int: Number of findings.
+    """
+
+def include_dir() -> str:
+    """Returns the directory of the contract's C headers, which a compiler needs as `-I` to build a backend."""

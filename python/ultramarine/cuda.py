@@ -1,4 +1,4 @@
-"""Whether there is CUDA."""
+"""Availability of CUDA."""
 
 from ultramarine import _core, backends
 
@@ -6,7 +6,11 @@ __all__ = ["is_available"]
 
 
 def is_available():
-    """Whether a loaded backend serves devices of CUDA."""
+    """Tests whether a loaded backend serves devices of CUDA.
+
+    Returns:
+        bool: True if there is such a device.
+    """
     if _core.device_count(_core.gpu) == 0:  # the first need of a GPU loads backends
         return False
     return any(b.dlpack_device_type == 2 for b in backends.list())  # DLPack's number

@@ -1,5 +1,10 @@
-"""Whether there is CUDA."""
+"""Availability of CUDA."""
 
-# Made by python/tools/make_stubs.py: change the tables beside it.
+# Made by python/tools/make_stubs.py of the module's docstrings: change those.
 
-def is_available() -> bool: ...
+def is_available() -> bool:
+    """Tests whether a loaded backend serves devices of CUDA.
+
+    Returns:
+        bool: True if there is such a device.
+    """

@@ -1,16 +1,23 @@
-"""Kernels in source form: operations of your own on devices, without building anything; and parts of layers."""
+"""Kernels in source form: operations of your own on devices, without building anything; and parts of layers.
 
-# Made by python/tools/make_stubs.py: change the tables beside it.
+The guide to kernels is docs/kernels.md.
+"""
+
+# Made by python/tools/make_stubs.py of the module's docstrings: change those.
 
 from collections.abc import Mapping, Sequence
 
 from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
 
 class CustomKernel:
-    """A kernel: called with arrays, it gives a list of arrays. Made by `kernel`, `metal_kernel`, `cuda_kernel`."""
+    """Kernel that is called with arrays and returns a list of arrays.
+
+    Made by `kernel`, `metal_kernel` and `cuda_kernel`.
+    """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """str: The kernel's name."""
     def __call__(
         self,
         *,
@@ -33,7 +40,29 @@ def cuda_kernel(
     header: str = "",
     ensure_row_contiguous: bool = True,
     shared_memory: int = 0,
-) -> CustomKernel: ...
+) -> CustomKernel:
+    """Makes a kernel of its body in CUDA C++.
+
+    As `kernel` with one language, and with names of MLX's headers: `elem_to_loc`,
+    `complex64_t`, `inf`.
+
+    Args:
+        name (str): Name of the kernel, for errors.
+        input_names (Sequence[str]): Names of the inputs in the body.
+        output_names (Sequence[str]): Names of the outputs in the body.
+        source (str): Body.
+        header (str): Text before the function.
+        ensure_row_contiguous (bool): Makes inputs row-major first.
+        shared_memory (int): Bytes of dynamic shared memory.
+
+    Returns:
+        CustomKernel: Kernel to call. On a device that takes no CUDA a call raises a
+            RuntimeError.
+
+    Raises:
+        ValueError: If there is no output, or a name is no identifier.
+    """
+
 def kernel(
     name: str,
     input_names: Sequence[str],
@@ -43,10 +72,55 @@ def kernel(
     ensure_row_contiguous: bool = True,
     atomic_outputs: bool = False,
     shared_memory: int = 0,
-) -> CustomKernel: ...
+) -> CustomKernel:
+    """Makes a kernel of its body in one or more languages. docs/kernels.md is the guide.
+
+    Args:
+        name (str): Name of the kernel, for errors.
+        input_names (Sequence[str]): Names of the inputs in the body.
+        output_names (Sequence[str]): Names of the outputs in the body.
+        source (Mapping[str, str]): Body in each language: "opencl-c", "cuda-c", "msl", "wgsl".
+            The signature around it is made of the names and of the arguments of a call.
+        header (str | Mapping[str, str]): Text before the function, for all languages or for
+            each.
+        ensure_row_contiguous (bool): Makes inputs row-major first.
+        atomic_outputs (bool): Makes outputs pointers to atomics.
+        shared_memory (int): Bytes of shared memory of a group that is sized at the launch.
+
+    Returns:
+        CustomKernel: Kernel to call: `kernel(inputs=..., grid=..., threadgroup=...,
+            output_shapes=..., output_dtypes=...)`.
+
+    Raises:
+        ValueError: If there is no output or no source, a name is no identifier, or a language
+            is unknown.
+    """
+
 def layer_norm(
     x: array, weight: array | None, bias: array | None, eps: float, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Normalises vectors along the last axis to mean 0 and variance 1.
+
+    `(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`; float16 and bfloat16 are computed in
+    float32.
+
+    Args:
+        x (array): Array of one dimension at least, of floats.
+        weight (array | None): Factor for each element of the last axis; None for none.
+        bias (array | None): Summand for each element of the last axis; None for none.
+        eps (float): Number that is added to the variance.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape of `x`, in the dtype that `x`, weight and bias promote to;
+            without a weight in that of `x`.
+
+    Raises:
+        ValueError: If `x` has no axis, is not of floats, or weight or bias do not fit the last
+            axis.
+    """
+
 def metal_kernel(
     name: str,
     input_names: Sequence[str],
@@ -56,7 +130,30 @@ def metal_kernel(
     ensure_row_contiguous: bool = True,
     atomic_outputs: bool = False,
     compile_options: Mapping[str, str] | None = None,
-) -> CustomKernel: ...
+) -> CustomKernel:
+    """Makes a kernel of its body in the Metal Shading Language.
+
+    As `kernel` with one language, and with names of MLX's headers: `elem_to_loc`, `float16_t`,
+    `bfloat16_t`, `complex64_t`.
+
+    Args:
+        name (str): Name of the kernel, for errors.
+        input_names (Sequence[str]): Names of the inputs in the body.
+        output_names (Sequence[str]): Names of the outputs in the body.
+        source (str): Body.
+        header (str): Text before the function.
+        ensure_row_contiguous (bool): Makes inputs row-major first.
+        atomic_outputs (bool): Makes outputs `device atomic<T>*`.
+        compile_options (Mapping[str, str] | None): "math_mode": "safe", "relaxed" or "fast".
+
+    Returns:
+        CustomKernel: Kernel to call. On a device that takes no Metal a call raises a
+            RuntimeError.
+
+    Raises:
+        ValueError: If there is no output, a name is no identifier, or an option is unknown.
+    """
+
 def precompiled_cuda_kernel(
     *,
     name: str,
@@ -71,10 +168,52 @@ def precompiled_cuda_kernel(
     init_value: float | None = None,
     ensure_row_contiguous: bool = False,
     stream: StreamOrDevice = None,
-) -> list[array]: ...
-def rms_norm(
-    x: array, weight: array | None, eps: float, *, stream: StreamOrDevice = None
-) -> array: ...
+) -> list[array]:
+    """Raises a RuntimeError: backends take kernels in source form only. In MLX it runs PTX or
+    cubin.
+
+    Args:
+        name (str): Name of the kernel.
+        compiled_source (bytes): PTX or cubin.
+        inputs (Sequence[ArrayLike]): Inputs.
+        output_shapes (Sequence[Sequence[int]]): Shapes of the outputs.
+        output_dtypes (Sequence[Dtype]): Dtypes of the outputs.
+        scalars (Sequence[bool | int | float]): Numbers that are passed to the kernel.
+        grid (tuple[int, int, int]): Threads in all, along x, y and z.
+        threadgroup (tuple[int, int, int]): Threads of a group, along x, y and z.
+        shared_memory (int): Bytes of dynamic shared memory.
+        init_value (float | None): Value that outputs are filled with.
+        ensure_row_contiguous (bool): Makes inputs row-major first.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        list[array]: Nothing, in fact.
+
+    Raises:
+        RuntimeError: Always. Use `cuda_kernel`.
+    """
+
+def rms_norm(x: array, weight: array | None, eps: float, *, stream: StreamOrDevice = None) -> array:
+    """Divides vectors along the last axis by the root of the mean of their squares.
+
+    `x / sqrt(mean(x ** 2) + eps) * weight`; float16 and bfloat16 are computed in float32.
+
+    Args:
+        x (array): Array of one dimension at least, of floats.
+        weight (array | None): Factor for each element of the last axis; None for none.
+        eps (float): Number that is added to the mean of squares.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Array of the shape of `x`, in the dtype that `x` and the weight promote to.
+
+    Raises:
+        ValueError: If `x` has no axis, is not of floats, or the weight does not fit the last
+            axis.
+    """
+
 def rope(
     a: array,
     dims: int,
@@ -85,4 +224,31 @@ def rope(
     offset: int | array,
     freqs: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Rotates pairs of elements of the last axis by angles that grow with the position.
+
+    Positions are the indices along the axis before the last, times `scale`. float16 and
+    bfloat16 are computed in float32.
+
+    Args:
+        a (array): Array of three dimensions at least, of floats: (batch, ..., positions,
+            elements).
+        dims (int): Number of leading elements of the last axis to rotate; the others stay.
+        traditional (bool): Pairs neighbours; else element i is paired with element i + dims /
+            2.
+        base (float | None): Pair i of n rotates by the angle base ** (-i / n) for each
+            position. None where `freqs` is given.
+        scale (float): Factor of the positions.
+        offset (int | array): First position; or an array with one for each element of the first
+            axis.
+        freqs (array | None): Instead of a base: positions for the angle 1, for each of the dims
+            / 2 pairs.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Rotated array, in shape and dtype of `a`.
+
+    Raises:
+        ValueError: If the shapes do not fit, or not exactly one of `base` and `freqs` is given.
+    """

@@ -1,4 +1,4 @@
-"""Whether there is Metal, and old names of functions that are in the package itself."""
+"""Availability of Metal, and old names of functions that are in the package itself."""
 
 import warnings
 
@@ -21,14 +21,22 @@ __all__ = [
 
 
 def is_available():
-    """Whether a loaded backend serves devices of Metal."""
+    """Tests whether a loaded backend serves devices of Metal.
+
+    Returns:
+        bool: True if there is such a device.
+    """
     if _core.device_count(_core.gpu) == 0:  # the first need of a GPU loads backends
         return False
     return any(b.dlpack_device_type == 8 for b in backends.list())  # DLPack's number
 
 
 def start_capture(path):
-    """Has no effect: no backend captures commands for Metal's tools."""
+    """Has no effect: no backend captures commands for Metal's tools.
+
+    Args:
+        path (str): File that MLX would write to.
+    """
 
 
 def stop_capture():
@@ -44,7 +52,12 @@ def _old(name):
         return function(*args)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The old name of `{name}` of the package."
+    call.__doc__ = (
+        f"Calls `{name}` of the package, of which this is the old name.\n\n"
+        f"Args:\n    *args (Any): Arguments as of `{name}`.\n"
+    )
+    if "Returns:" in function.__doc__:
+        call.__doc__ += f"\nReturns:\n    int: As of `{name}`.\n"
     return call
 
 
@@ -59,7 +72,11 @@ set_wired_limit = _old("set_wired_limit")
 
 
 def device_info():
-    """The old name of `device_info` of the package, for the first accelerator."""
+    """Describes the first accelerator: the old name of `device_info` of the package.
+
+    Returns:
+        dict[str, str | int]: As of `device_info`.
+    """
     message = "metal.device_info is deprecated: use device_info of the package itself."
     warnings.warn(message, DeprecationWarning, stacklevel=2)
     return _core.device_info(_core.gpu)

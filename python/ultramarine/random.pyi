@@ -1,6 +1,6 @@
 """Random numbers. Without a key they come from a global state; see `seed`."""
 
-# Made by python/tools/make_stubs.py: change the tables beside it.
+# Made by python/tools/make_stubs.py of the module's docstrings: change those.
 
 from collections.abc import Sequence
 
@@ -18,13 +18,45 @@ def bernoulli(
     shape: Sequence[int] | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Draws bools that are True with a probability.
+
+    Args:
+        p (ArrayLike): Probability of True, broadcast to the shape.
+        shape (Sequence[int] | None): Shape of the result; by default that of `p`.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Random bools.
+
+    Raises:
+        ValueError: If `p` is not of floats, or cannot be broadcast to the shape.
+    """
+
 def bits(
     shape: Sequence[int] = ...,
     width: int = 4,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Draws uniformly random bits.
+
+    Args:
+        shape (Sequence[int]): Shape of the result.
+        width (int): Bytes of an element: 1, 2 or 4.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: uint8, uint16 or uint32.
+
+    Raises:
+        ValueError: If the width is another, or a size is negative.
+    """
+
 def categorical(
     logits: array,
     axis: int = ...,
@@ -32,14 +64,68 @@ def categorical(
     num_samples: int | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Draws indices along an axis with the probabilities `softmax(logits, axis)`.
+
+    Args:
+        logits (array): Logarithms of probabilities, up to a constant.
+        axis (int): Axis of a distribution.
+        shape (Sequence[int] | None): Shape of the result, to which the other axes of `logits`
+            are broadcast.
+        num_samples (int | None): Number of indices of each distribution, along a new last axis;
+            not together with `shape`.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Indices as uint32: without `shape` and `num_samples` one of each distribution.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If both `shape` and `num_samples` are given, or the shape does not fit.
+    """
+
 def gumbel(
     shape: Sequence[int] = ...,
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
-def key(seed: int) -> array: ...
+) -> array:
+    """Draws numbers from the standard Gumbel distribution.
+
+    Args:
+        shape (Sequence[int]): Shape of the result.
+        dtype (Dtype | None): float32 (the default), float16 or bfloat16.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Random numbers.
+
+    Raises:
+        ValueError: If the dtype is not of floats.
+        RuntimeError: If the dtype is float64.
+    """
+
+def key(seed: int) -> array:
+    """Makes the key of a seed. The same key gives the same numbers.
+
+    Args:
+        seed (int): Integer from 0 to 2**64 - 1.
+
+    Returns:
+        array: Two uint32.
+
+    Raises:
+        TypeError: If the seed is no such integer.
+
+    Example:
+        >>> mx.random.key(7)
+        array([0, 7], dtype=uint32)
+    """
+
 def laplace(
     shape: Sequence[int] = ...,
     dtype: Dtype | None = None,
@@ -47,7 +133,25 @@ def laplace(
     scale: float = 1.0,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Draws numbers from the Laplace distribution.
+
+    Args:
+        shape (Sequence[int]): Shape of the result.
+        dtype (Dtype | None): Dtype of floats; float32 by default.
+        loc (float): Mean.
+        scale (float): Scale; the standard deviation is sqrt(2) times as large.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Random numbers.
+
+    Raises:
+        ValueError: If the dtype is not of floats.
+    """
+
 def multivariate_normal(
     mean: array,
     cov: array,
@@ -55,7 +159,26 @@ def multivariate_normal(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Draws vectors from a joint normal distribution.
+
+    Args:
+        mean (array): Means, of the shape (..., n).
+        cov (array): Covariances, of the shape (..., n, n).
+        shape (Sequence[int]): Leading shape of the result, broadcast with the leading axes of
+            both.
+        dtype (Dtype | None): float32, the only one.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Random vectors, of the shape (..., n).
+
+    Raises:
+        ValueError: If the shapes do not fit, or the dtype is another.
+    """
+
 def normal(
     shape: Sequence[int] = ...,
     dtype: Dtype | None = None,
@@ -63,10 +186,45 @@ def normal(
     scale: ArrayLike | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Draws numbers from the normal distribution.
+
+    Args:
+        shape (Sequence[int]): Shape of the result.
+        dtype (Dtype | None): Dtype of floats, or complex64; float32 by default.
+        loc (ArrayLike | None): Mean, broadcast with the shape; 0 by default.
+        scale (ArrayLike | None): Standard deviation, broadcast with the shape; 1 by default.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Random numbers.
+
+    Raises:
+        ValueError: If the dtype is neither of floats nor complex.
+    """
+
 def permutation(
     x: int | array, axis: int = 0, key: array | None = None, stream: StreamOrDevice = None
-) -> array: ...
+) -> array:
+    """Puts numbers, or the slices of an array, into random order.
+
+    Args:
+        x (int | array): Array to permute; or an integer, for the numbers below it.
+        axis (int): Axis whose slices are permuted.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Permuted array; of an integer, uint32.
+
+    Raises:
+        IndexError: If the axis is out of range.
+        ValueError: If the integer is negative.
+    """
+
 def randint(
     low: ArrayLike,
     high: ArrayLike,
@@ -74,9 +232,51 @@ def randint(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
-def seed(seed: int) -> None: ...
-def split(key: array, num: int = 2, stream: StreamOrDevice = None) -> list[array]: ...
+) -> array:
+    """Draws integers uniformly from `low` up to, and without, `high`.
+
+    Args:
+        low (ArrayLike): Lower bound, broadcast to the shape.
+        high (ArrayLike): Upper bound, broadcast to the shape.
+        shape (Sequence[int]): Shape of the result.
+        dtype (Dtype | None): Dtype of integers, or bool; int32 by default.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Random integers.
+
+    Raises:
+        ValueError: If the dtype is another, or a bound cannot be broadcast to the shape.
+    """
+
+def seed(seed: int) -> None:
+    """Seeds the global state, from which numbers come where no key is given.
+
+    Args:
+        seed (int): Integer from 0 to 2**64 - 1.
+
+    Raises:
+        TypeError: If the seed is no such integer.
+    """
+
+def split(key: array, num: int = 2, stream: StreamOrDevice = None) -> list[array]:
+    """Makes several keys of one.
+
+    Args:
+        key (array): Key to split, of two uint32.
+        num (int): Number of keys.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        list[array]: Keys as the rows of an array of the shape (num, 2).
+
+    Raises:
+        ValueError: If `num` is negative, or `key` is no key.
+    """
+
 def truncated_normal(
     lower: ArrayLike,
     upper: ArrayLike,
@@ -84,7 +284,27 @@ def truncated_normal(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Draws numbers from the standard normal distribution, restricted to an interval.
+
+    Args:
+        lower (ArrayLike): Lower bound.
+        upper (ArrayLike): Upper bound, broadcast with `lower`.
+        shape (Sequence[int] | None): Shape of the result; by default that of the bounds.
+        dtype (Dtype | None): float32 (the default), float16 or bfloat16.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Random numbers.
+
+    Raises:
+        ValueError: If the dtype is not of floats, or the bounds cannot be broadcast to the
+            shape.
+        RuntimeError: If the dtype is float64.
+    """
+
 def uniform(
     low: ArrayLike = 0,
     high: ArrayLike = 1,
@@ -92,4 +312,22 @@ def uniform(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
-) -> array: ...
+) -> array:
+    """Draws numbers uniformly from `low` up to, and without, `high`.
+
+    Args:
+        low (ArrayLike): Lower bound, broadcast to the shape.
+        high (ArrayLike): Upper bound, broadcast to the shape.
+        shape (Sequence[int]): Shape of the result.
+        dtype (Dtype | None): float32 (the default), float16 or bfloat16.
+        key (array | None): Key of the numbers; by default the global state.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Random numbers.
+
+    Raises:
+        ValueError: If the dtype is not of floats, or a bound cannot be broadcast to the shape.
+        RuntimeError: If the dtype is float64.
+    """
