@@ -35,7 +35,7 @@ fn all<'py>(py: Python<'py>, infos: Vec<BackendInfo>) -> PyResult<Bound<'py, PyL
     Ok(list)
 }
 
-/// What a filter sees, for the constructor of `Offer`.
+/// Properties of a backend that a filter sees, for the constructor of `Offer`.
 fn offer<'py>(py: Python<'py>, offer: &Offer) -> PyResult<Bound<'py, PyDict>> {
     let devices = PyList::empty(py);
     for device in &offer.devices {
@@ -74,7 +74,7 @@ fn prepare(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// In a child process: tries a file, tells the parent what became of it, and ends.
+/// In a child process: tries a file, reports the outcome to the parent, and ends.
 #[pyfunction]
 fn _probe(py: Python<'_>, path: PathBuf) {
     py.detach(|| backends::probe_here(&path));
@@ -103,7 +103,7 @@ fn _load(py: Python<'_>, path: PathBuf) -> Res<Bound<'_, PyDict>> {
         Ok(info) => return Ok(facts(py, info)?),
         Err(error) => error,
     };
-    // What is the file's or the system's fault is an OSError, as it is for Python's own.
+    // Faults of the file or the system are an OSError, as it is for Python's own.
     let candidates = backends::report().candidates;
     let found = candidates.iter().find(|c| c.path == file);
     let code = found.and_then(|c| c.reason.as_ref()).map(|reason| reason.code);
@@ -222,7 +222,7 @@ fn _backend_named<'py>(py: Python<'py>, name: &str) -> Res<Bound<'py, PyDict>> {
     }
 }
 
-/// How often each operation ran, for the constructor of `OpCount`.
+/// Counts of each operation, for the constructor of `OpCount`.
 #[pyfunction]
 fn _op_counts(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
@@ -245,7 +245,7 @@ fn _reset_op_counts() {
     ultramarine::reset_op_counts();
 }
 
-/// What evaluation did, by name of the count.
+/// Counts of evaluation, by name.
 #[pyfunction]
 fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let ultramarine::Stats {

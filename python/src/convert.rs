@@ -63,7 +63,7 @@ impl Number {
 
     fn int(object: &Bound<'_, PyAny>) -> Res<Number> {
         let mut overflow = 0;
-        // SAFETY: the object is an int; the flag is ours.
+        // SAFETY: the object is an int; the flag is a local.
         let v = unsafe { ffi::PyLong_AsLongLongAndOverflow(object.as_ptr(), &mut overflow) };
         if overflow == 0 {
             return Ok(Number::Int(v));
@@ -137,7 +137,7 @@ impl Number {
     }
 }
 
-/// The array of an object whose type is exactly ours.
+/// The array of an object whose type is exactly `array`.
 #[inline]
 pub fn exact<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyArray>> {
     object.cast_exact::<PyArray>().ok()
@@ -164,7 +164,7 @@ pub fn try_operand(object: &Bound<'_, PyAny>, beside: Option<Dtype>) -> Res<Opti
     if let Some(a) = as_array(object) {
         return Ok(Some(a.get().get(object.py())));
     }
-    // What is no array of ours is typed weakly, too, and copied now.
+    // Foreign operands are typed weakly, too, and copied now.
     make::array_like(object, beside)
 }
 

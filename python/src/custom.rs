@@ -66,7 +66,7 @@ impl Call {
         returned.ok_or_else(|| value("[custom_function] The function was not called."))
     }
 
-    /// What a rule gets for the positional arguments: a tuple, or what is in it if that is one thing.
+    /// The argument of a rule for the positional arguments: a tuple, or its only item.
     fn given<'py>(args: Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
         match args.cast::<PyTuple>() {
             Ok(tuple) if tuple.len() == 1 => Ok(tuple.get_item(0)?),
@@ -171,7 +171,7 @@ impl Call {
 }
 
 /// The derivatives that a rule returned, one for each array of a tree with such leaves (`true`: an array).
-/// What is returned has the tree's structure, or is just as many arrays; `None` is a zero.
+/// The result has the structure of the tree, or is as many arrays; `None` is a zero.
 fn aligned(
     rule: &str,
     made: &Bound<'_, PyAny>,

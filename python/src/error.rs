@@ -6,7 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use ultramarine::Error;
 
-/// What a binding can fail with: an error of the core, or a Python exception that is
+/// Failure of a binding: an error of the core, or a Python exception that is
 /// on its way already.
 pub enum Fail {
     Core(Error),
@@ -103,7 +103,7 @@ pub fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string())
 }
 
-/// What an object shows of itself, for error texts; integers of thousands of digits do not.
+/// The representation of an object, for messages; integers of thousands of digits do not.
 pub fn shown(object: &Bound<'_, PyAny>) -> String {
     object.str().map_or_else(|_| format!("This {}", type_name(object)), |s| s.to_string())
 }

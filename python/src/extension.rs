@@ -3,7 +3,7 @@
 
 use crate::array::{
     PyArray,
-    make::{self, Copy, Wish},
+    make::{self, Copy, Request},
 };
 use crate::dlpack::calls::guarded_or;
 use crate::error::{Fail, Res, exception, type_, type_name};
@@ -67,8 +67,8 @@ unsafe extern "C" fn array_borrow(given: *mut c_void) -> *mut ArrayHandle {
 unsafe extern "C" fn array_from_object(given: *mut c_void) -> *mut ArrayHandle {
     guarded_or(ptr::null_mut(), |py| {
         let given = object(py, given).map_err(Box::new)?;
-        let wish = Wish { dtype: None, copy: Copy::Needed, narrow: false, device: None };
-        let array = make::made(&given, wish).map_err(Box::new)?;
+        let request = Request { dtype: None, copy: Copy::Needed, narrow: false, device: None };
+        let array = make::made(&given, request).map_err(Box::new)?;
         Ok(own_handle(array))
     })
 }
@@ -78,7 +78,7 @@ unsafe extern "C" fn array_to_object(array: *mut ArrayHandle) -> *mut c_void {
         if array.is_null() {
             return Err(Box::new(null("an array")));
         }
-        // SAFETY: an owned handle, which is ours from here on, whatever happens.
+        // SAFETY: an owned handle, which is released here in any case.
         let array = unsafe { take_handle(array) };
         Ok(PyArray::object(py, array)?.into_ptr().cast())
     })

@@ -15,7 +15,7 @@ use ultramarine::fast::{Kernel, LANGUAGES, Launch, Template};
 #[pyclass(name = "CustomKernel", module = "ultramarine.fast", frozen)]
 pub struct CustomKernel {
     kernel: Kernel,
-    /// What made it, for errors.
+    /// The function that made it, for errors.
     of: &'static str,
 }
 
@@ -41,7 +41,7 @@ fn shape(of: &str, object: &Bound<'_, PyAny>) -> Res<Vec<usize>> {
     sizes.into_iter().map(size).collect()
 }
 
-/// What a template argument is; bool first, which Python counts among the integers.
+/// A template argument; bool is tested first, because Python counts it among the integers.
 fn template(of: &str, object: &Bound<'_, PyAny>) -> Res<Template> {
     if let Ok(flag) = object.cast::<PyBool>() {
         return Ok(Template::Bool(flag.is_true()));
@@ -258,11 +258,11 @@ fn metal_options(object: &Bound<'_, PyAny>) -> Res<String> {
         return Err(value(format!("[{of}] Expected `compile_options` to be a dict.")));
     };
     let mut mode = "safe".to_owned();
-    for (name, wish) in all {
+    for (name, option) in all {
         if !name.extract::<String>().is_ok_and(|n| n == "math_mode") {
             return Err(value(format!("[{of}] Unknown compile option `{name}`.")));
         }
-        mode = wish.extract::<String>().unwrap_or_default();
+        mode = option.extract::<String>().unwrap_or_default();
         if !["safe", "relaxed", "fast"].contains(&&mode[..]) {
             let text = "Expected math_mode to be 'safe', 'relaxed', or 'fast'.";
             return Err(value(format!("[{of}] {text}")));

@@ -62,7 +62,7 @@ impl Write for FileObject<'_, '_> {
     }
 }
 
-/// Calls `f` with a file object; what its methods raise goes before what `f` makes of it.
+/// Calls `f` with a file object. An exception of the object's methods goes before the error of `f`.
 fn with_file<T>(
     file: &Bound<'_, PyAny>,
     f: impl FnOnce(FileObject<'_, '_>) -> ultramarine::Result<T>,
@@ -75,7 +75,7 @@ fn with_file<T>(
     }
 }
 
-/// What a file argument is.
+/// The file that an argument names.
 enum Target<'a, 'py> {
     Path(PathBuf),
     Object(&'a Bound<'py, PyAny>),

@@ -91,7 +91,7 @@ macro_rules! context_manager {
     };
 }
 
-/// What is seen of a function through a class that wraps it, in its field `function`: itself, its name and so on.
+/// Attributes of a function seen through a class that wraps it, in its field `function`: itself, its name and so on.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! seen_through {

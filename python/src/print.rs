@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicI32, Ordering};
 use ultramarine::{Array, print};
 
-/// What `repr` shows.
+/// The text of `repr`.
 pub fn repr(array: &Array) -> Res<String> {
     Ok(print::format(array, print::print_options())?)
 }

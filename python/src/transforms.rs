@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use std::cell::RefCell;
 use ultramarine::{Array, Scalar, transforms};
 
-/// Which arguments a gradient is with respect to.
+/// The arguments that a gradient is with respect to.
 struct Wanted {
     op: &'static str,
     positions: Vec<usize>,
@@ -218,7 +218,7 @@ fn loss(op: &str, result: &Bound<'_, PyAny>, tuples: bool) -> Res<Array> {
     )))
 }
 
-/// What `function` returns, and its gradients.
+/// The result of `function`, and its gradients.
 fn gradient<'py>(
     function: &Bound<'py, PyAny>,
     wanted: &Wanted,
@@ -421,7 +421,7 @@ fn vmap(py: Python<'_>, fun: &Bound<'_, PyAny>, in_axes: Axes, out_axes: Axes) -
 
 /// Returns a function that computes `fun`, and computes it again for a gradient.
 ///
-/// What lies between arguments and results is not kept: less memory for more work. Arguments
+/// Values between arguments and results are not kept: less memory for more work. Arguments
 /// and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
 /// closes over.
 ///

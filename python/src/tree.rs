@@ -10,10 +10,10 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{BoundObject, PyTraverseError};
 use ultramarine::Array;
 
-/// How deep trees may be nested.
+/// Deepest nesting of trees.
 const MOST_LEVELS: usize = 500;
 
-/// What a node of a tree is.
+/// Kind of a node of a tree.
 enum Kind<'a, 'py> {
     List(&'a Bound<'py, PyList>),
     Tuple(&'a Bound<'py, PyTuple>),
@@ -186,7 +186,7 @@ pub fn hole(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
     Ok(Bound::new(py, Hole)?.into_any())
 }
 
-/// Whether an object is such a place.
+/// True if an object is such a place.
 pub fn is_hole(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<Hole>()
 }

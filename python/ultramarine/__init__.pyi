@@ -2092,7 +2092,7 @@ def ceil(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     """Returns a function that computes `fun`, and computes it again for a gradient.
 
-    What lies between arguments and results is not kept: less memory for more work. Arguments
+    Values between arguments and results are not kept: less memory for more work. Arguments
     and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
     closes over.
 
@@ -2813,7 +2813,7 @@ def diff(a: array, /, n: int = 1, axis: int = ..., *, stream: StreamOrDevice = N
     """Computes the differences of neighbours along an axis.
 
     Args:
-        a (array): Array of one dimension at least; of bools the result tells whether neighbours
+        a (array): Array of one dimension at least; of bools the result is True where neighbours
             differ.
         n (int): Number of times that differences are taken.
         axis (int): Axis along which neighbours are subtracted.

@@ -66,14 +66,14 @@ fn nested<'py>(
     PyList::new(py, rows)
 }
 
-/// What a buffer's view points to until it is released.
+/// Memory, shape and strides that a buffer's view points to until it is released.
 struct View {
     _memory: ultramarine::Export,
     shape: Vec<isize>,
     strides: Vec<isize>,
 }
 
-/// How the buffer protocol calls a dtype.
+/// The buffer protocol's format of a dtype.
 fn format(dtype: Dtype) -> Option<&'static CStr> {
     Some(match dtype {
         Dtype::Bool => c"?",
@@ -137,7 +137,7 @@ impl PyArray {
         Ok((self.__bytes__(py)?, array.shape().to_vec(), array.dtype().name().to_owned()))
     }
 
-    /// Makes the array what `__getstate__` told. Pickles of ours do not need it.
+    /// Restores the state of `__getstate__`. Pickles of this package do not need it.
     fn __setstate__(&self, py: Python<'_>, state: State<'_>) -> Res<()> {
         let (bytes, shape, dtype) = state;
         self.set(py, Array::from_bytes(bytes.as_bytes(), &shape, by_name(&dtype)?)?);
@@ -225,10 +225,10 @@ impl PyArray {
     }
 }
 
-/// What an array is made of: elements, shape, name of the dtype.
+/// State of an array: elements, shape, name of the dtype.
 type State<'py> = (Bound<'py, PyBytes>, Vec<usize>, String);
 
-/// What a pickle holds: class, elements, shape, name of the dtype.
+/// Content of a pickle: class, elements, shape, name of the dtype.
 type Pickled<'py> = (Bound<'py, PyType>, Bound<'py, PyBytes>, Vec<usize>, String);
 
 /// Makes an array of a pickle's content.

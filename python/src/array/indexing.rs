@@ -46,7 +46,7 @@ fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
         return Err(invalid());
     }
     if object.is_instance_of::<PyInt>() {
-        // What int64 does not hold is out of range for sure.
+        // Integers beyond int64 are out of range for any array.
         return Ok(Index::Int(match object.extract::<i64>() {
             Ok(v) => v,
             Err(_) => {

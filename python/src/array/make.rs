@@ -25,7 +25,7 @@ impl PyArray {
             None => Copy::Foreign,
             Some(copy) => Copy::asked(Some(copy)),
         };
-        Ok(PyArray::new(made(val, Wish { copy, ..Wish::of_array(dtype.map(|d| *d)) })?))
+        Ok(PyArray::new(made(val, Request { copy, ..Request::of_array(dtype.map(|d| *d)) })?))
     }
 }
 
@@ -34,7 +34,7 @@ impl PyArray {
 pub enum Copy {
     /// Always.
     Always,
-    /// That of others always, that of arrays only where it is needed: arrays never change.
+    /// Foreign memory always, that of arrays only where it is needed: arrays never change.
     Foreign,
     /// Only where it is needed.
     Needed,
@@ -43,7 +43,7 @@ pub enum Copy {
 }
 
 impl Copy {
-    /// What the `copy` of `asarray` means.
+    /// The meaning of the `copy` of `asarray`.
     pub fn asked(copy: Option<bool>) -> Copy {
         match copy {
             Some(true) => Copy::Always,
@@ -62,9 +62,9 @@ impl Copy {
     }
 }
 
-/// What an object is to become.
+/// Requirements on the array that is made of an object.
 #[derive(Clone, Copy)]
-pub struct Wish {
+pub struct Request {
     pub dtype: Option<Dtype>,
     pub copy: Copy,
     /// float64 of other libraries becomes float32 unless a dtype is given, as in MLX.
@@ -72,10 +72,10 @@ pub struct Wish {
     pub device: Option<Device>,
 }
 
-impl Wish {
-    /// What `array(object, dtype)` makes.
-    pub fn of_array(dtype: Option<Dtype>) -> Wish {
-        Wish { dtype, copy: Copy::Foreign, narrow: true, device: None }
+impl Request {
+    /// The requirements of `array(object, dtype)`.
+    pub fn of_array(dtype: Option<Dtype>) -> Request {
+        Request { dtype, copy: Copy::Foreign, narrow: true, device: None }
     }
 
     /// The dtype that elements of `own` get.
@@ -84,45 +84,45 @@ impl Wish {
         self.dtype.unwrap_or(if narrow { Dtype::Float32 } else { own })
     }
 
-    /// Whether copies of float64 may become float32 at once: integers are made from the whole
+    /// True if copies of float64 may become float32 at once: integers are made from the whole
     /// float64.
     fn narrows(&self) -> bool {
         self.narrow && self.dtype.is_none_or(|d| d.is_inexact() && d != Dtype::Float64)
     }
 }
 
-/// What `array(object, dtype)` makes.
+/// Makes `array(object, dtype)`.
 pub fn array(object: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<Array> {
-    made(object, Wish::of_array(dtype))
+    made(object, Request::of_array(dtype))
 }
 
 /// The array that an object is to become. This is the order of precedence, and the docstrings
 /// of `array` and `asarray` say the same.
-pub fn made(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Array> {
+pub fn made(object: &Bound<'_, PyAny>, request: Request) -> Res<Array> {
     let py = object.py();
     if let Some(a) = as_array(object) {
-        return own(py, a.get().get(py), wish);
+        return own(py, a.get().get(py), request);
     }
     let number = Number::of(object)?;
     if number.is_none()
         && !is_list(object)
-        && let Some(a) = foreign(object, wish)?
+        && let Some(a) = foreign(object, request)?
     {
         return Ok(a);
     }
     let refused = || copy_needed(object, "its numbers have to be gathered");
     let made = match number {
-        _ if wish.copy == Copy::Never && (number.is_some() || is_sequence(object)) => {
+        _ if request.copy == Copy::Never && (number.is_some() || is_sequence(object)) => {
             return Err(refused());
         }
-        Some(n) => Array::scalar(n.cast(wish.dtype.unwrap_or_else(|| n.dtype()))),
-        None if is_sequence(object) => nested(object, wish.dtype, 0)?,
+        Some(n) => Array::scalar(n.cast(request.dtype.unwrap_or_else(|| n.dtype()))),
+        None if is_sequence(object) => nested(object, request.dtype, 0)?,
         None => return Err(invalid(object)),
     };
-    at_home(py, made, wish)
+    at_home(py, made, request)
 }
 
-/// Whether the type of an object offers memory by any protocol.
+/// True if the type of an object offers memory by any protocol.
 pub fn offers_memory(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     let class = object.get_type();
@@ -142,26 +142,26 @@ fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
 /// The array of an object of another library, copied, if it offers its memory: what operators
 /// and functions take besides arrays and numbers. Without a dtype it is what `array` makes.
 pub fn array_like(object: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<Option<Array>> {
-    foreign(object, Wish::of_array(dtype))
+    foreign(object, Request::of_array(dtype))
 }
 
 /// Capsule, producer, buffer, `__array__`, `__mlx_array__`, in this order: the part of the
 /// precedence that other libraries have. Where a producer refuses, buffer and `__array__` are
-/// asked: they have dtypes and layouts that DLPack lacks. Its reason is told if there are none.
-fn foreign(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Option<Array>> {
+/// asked: they have dtypes and layouts that DLPack lacks. Its reason is reported if there are none.
+fn foreign(object: &Bound<'_, PyAny>, request: Request) -> Res<Option<Array>> {
     let py = object.py();
     if object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
     }
-    let refused = match memory_of(object, wish)? {
-        Memory::Had(a) => return finish(py, a, wish).map(Some),
+    let refused = match memory_of(object, request)? {
+        Memory::Had(a) => return finish(py, a, request).map(Some),
         Memory::Refused(error) => Some(error),
         Memory::None => None,
     };
     let class = object.get_type();
     if !is_capsule(object) && class.hasattr(intern!(py, "__array__"))? {
-        return match by_method(object, wish) {
-            Ok(a) => finish(py, a, wish).map(Some),
+        return match by_method(object, request) {
+            Ok(a) => finish(py, a, request).map(Some),
             Err(fail) => Err(refused.map_or(fail, Fail::Py)),
         };
     }
@@ -171,14 +171,14 @@ fn foreign(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Option<Array>> {
     if class.hasattr(intern!(py, "__mlx_array__"))? {
         let made = object.call_method0(intern!(py, "__mlx_array__"))?;
         return match as_array(&made) {
-            Some(a) => own(py, a.get().get(py), wish).map(Some),
+            Some(a) => own(py, a.get().get(py), request).map(Some),
             None => Err(value("__mlx_array__ did not return an array.")),
         };
     }
     Ok(None)
 }
 
-/// What an object says when it is asked for its memory.
+/// The answer of an object that is asked for its memory.
 enum Memory {
     /// It knows no such protocol.
     None,
@@ -188,22 +188,22 @@ enum Memory {
 }
 
 /// The memory of a capsule, of a producer, or of an object with the buffer protocol.
-fn memory_of(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Memory> {
-    let refused = match tensor(object, wish)? {
+fn memory_of(object: &Bound<'_, PyAny>, request: Request) -> Res<Memory> {
+    let refused = match tensor(object, request)? {
         Memory::Had(a) => return Ok(Memory::Had(a)),
         refused => refused,
     };
     if has_buffer(object) {
-        let taking = Taking { copy: wish.copy.foreign(), narrow: wish.narrows() };
+        let taking = Taking { copy: request.copy.foreign(), narrow: request.narrows() };
         return memory::lent(object, taking).map(Memory::Had);
     }
     Ok(refused)
 }
 
 /// The tensor of a capsule or a producer, shared: `finish` takes what has to be a copy.
-fn tensor(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Memory> {
+fn tensor(object: &Bound<'_, PyAny>, request: Request) -> Res<Memory> {
     let take = |object: &Bound<'_, PyAny>, copy| -> Res<Option<Array>> {
-        let options = ImportOptions { device: wish.device, copy };
+        let options = ImportOptions { device: request.device, copy };
         if is_capsule(object) {
             return from_capsule(object, options).map(Some);
         }
@@ -212,7 +212,7 @@ fn tensor(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Memory> {
     if is_no_producer(object) {
         return Ok(Memory::None);
     }
-    let never = wish.copy == Copy::Never;
+    let never = request.copy == Copy::Never;
     let refused = match take(object, never.then_some(false)) {
         Ok(None) => {
             remember(object);
@@ -236,7 +236,7 @@ fn tensor(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Memory> {
     Ok(Memory::Refused(refused))
 }
 
-/// Types without `__dlpack__` that nobody can give one to, and that never end: those of NumPy's
+/// Types without `__dlpack__` that cannot be given one, and that never end: those of NumPy's
 /// scalars and the built-in ones. To look for what is not there takes longer than all else.
 static WITHOUT: [AtomicPtr<ffi::PyTypeObject>; 8] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; 8];
@@ -279,11 +279,11 @@ fn without_marks<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     (!plain.is(object)).then_some(plain)
 }
 
-/// What `__array__` gives: an array of ours, or memory.
-fn by_method(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Array> {
+/// The result of `__array__`: an array of this package, or memory.
+fn by_method(object: &Bound<'_, PyAny>, request: Request) -> Res<Array> {
     let py = object.py();
     let name = intern!(py, "__array__");
-    let given = if wish.copy == Copy::Never {
+    let given = if request.copy == Copy::Never {
         let keywords = PyDict::new(py);
         keywords.set_item("copy", false)?;
         let given = object.call_method(name, (), Some(&keywords));
@@ -298,7 +298,7 @@ fn by_method(object: &Bound<'_, PyAny>, wish: Wish) -> Res<Array> {
     if let Some(a) = exact(&given) {
         return Ok(a.get().get(py));
     }
-    match memory_of(&given, wish)? {
+    match memory_of(&given, request)? {
         Memory::Had(a) => Ok(a),
         Memory::Refused(error) => Err(error.into()),
         Memory::None => Err(value(format!(
@@ -340,16 +340,16 @@ fn copy_needed(object: &Bound<'_, PyAny>, why: &str) -> Fail {
     Error::buffer("array", text).into()
 }
 
-/// An array of ours as wished.
-fn own(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
-    let dtype = wish.dtype.unwrap_or(array.dtype());
-    let array = match wish.copy {
+/// An array of this package, as requested.
+fn own(py: Python<'_>, array: Array, request: Request) -> Res<Array> {
+    let dtype = request.dtype.unwrap_or(array.dtype());
+    let array = match request.copy {
         Copy::Never if dtype != array.dtype() => return Err(cast_needed(&array, dtype)),
         // Lazy, so that it has a gradient; nothing but that writes the elements elsewhere.
         Copy::Always if dtype == array.dtype() => array.duplicate()?,
         _ => array.try_astype(dtype)?,
     };
-    at_home(py, array, wish)
+    at_home(py, array, request)
 }
 
 #[cold]
@@ -358,26 +358,26 @@ fn cast_needed(array: &Array, dtype: Dtype) -> Fail {
     Error::buffer("array", text).into()
 }
 
-/// An array of another library's memory as wished: what is to be a copy is taken now, so that
+/// An array of another library's memory as requested: copies are taken now, so that
 /// what the owner writes later is not seen.
-fn finish(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
+fn finish(py: Python<'_>, array: Array, request: Request) -> Res<Array> {
     let own = array.dtype();
-    let dtype = wish.dtype_of(own);
-    if dtype != own && wish.copy == Copy::Never {
+    let dtype = request.dtype_of(own);
+    if dtype != own && request.copy == Copy::Never {
         return Err(cast_needed(&array, dtype));
     }
-    let copies = dtype != own || wish.copy.foreign() == Some(true);
-    let array = if copies && escaped(&array) { taken(py, array, wish)? } else { array };
-    at_home(py, array.try_astype(dtype)?, wish)
+    let copies = dtype != own || request.copy.foreign() == Some(true);
+    let array = if copies && escaped(&array) { taken(py, array, request)? } else { array };
+    at_home(py, array.try_astype(dtype)?, request)
 }
 
-/// Whether somebody else may write to the array's memory.
+/// True if foreign code may write to the array's memory.
 fn escaped(array: &Array) -> bool {
     array.is_available() && array.value().is_ok_and(|value| value.buffer.is_escaped())
 }
 
 /// A copy of the memory as it is now.
-fn taken(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
+fn taken(py: Python<'_>, array: Array, request: Request) -> Res<Array> {
     // Where the memory is, whatever device is the default one: nothing travels for a copy.
     if array.value()?.buffer.device() != Device::CPU {
         let copy = array.duplicate()?;
@@ -389,17 +389,17 @@ fn taken(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
         return Ok(dense);
     }
     // Under the interpreter lock, so that no Python code writes to it meanwhile.
-    let copy = |b: &[u8]| memory::copied(b, array.shape(), array.dtype(), wish.narrows());
+    let copy = |b: &[u8]| memory::copied(b, array.shape(), array.dtype(), request.narrows());
     Ok(dense.with_bytes(copy)??)
 }
 
 /// The array on the device that was asked for, if any was.
-fn at_home(py: Python<'_>, array: Array, wish: Wish) -> Res<Array> {
-    let Some(device) = wish.device else { return Ok(array) };
+fn at_home(py: Python<'_>, array: Array, request: Request) -> Res<Array> {
+    let Some(device) = request.device else { return Ok(array) };
     if array.device() == device {
         return Ok(array);
     }
-    if wish.copy == Copy::Never {
+    if request.copy == Copy::Never {
         let text = format!("an array on {} is not on {device} without a copy.", array.device());
         return Err(Error::buffer_device("array", text).into());
     }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use std::ptr::NonNull;
 use ultramarine::{Array, Buffer, Dtype, Error};
 
-/// What an object lends through the buffer protocol, given back when dropped.
+/// Memory lent through the buffer protocol, released when dropped.
 struct View {
     // In place: of a `bytes` object, `shape` and `strides` point into the struct itself.
     raw: Box<ffi::Py_buffer>,
@@ -117,7 +117,7 @@ impl Drop for View {
     }
 }
 
-/// How memory is to be taken.
+/// Requirements on memory that is imported.
 #[derive(Clone, Copy)]
 pub struct Taking {
     /// As in `asarray`: true always copies, false never.
@@ -135,7 +135,7 @@ pub fn lent(object: &Bound<'_, PyAny>, taking: Taking) -> Res<Array> {
         // NumPy does not lend the types of the package ml_dtypes; their bits it does.
         Err(error) => match bits(object)? {
             Some((view, dtype)) => (view, Some(dtype)),
-            // What it says is no help: "cannot include dtype 'M' in a buffer".
+            // The message of the exception is no help: "cannot include dtype 'M' in a buffer".
             None => match object.getattr("dtype") {
                 Ok(dtype) => return Err(no_dtype(object, &dtype.to_string())),
                 Err(_) => return Err(error.into()),
@@ -284,7 +284,7 @@ enum Code {
     Complex128,
 }
 
-/// What a buffer's elements are.
+/// The dtype of a buffer's elements.
 struct Format {
     code: Code,
     /// The bytes are in the other order than the machine's.

@@ -89,7 +89,7 @@ impl PyArray {
     /// The array, without a new handle.
     ///
     /// # Safety
-    /// While the reference lives, no Python code may run and nobody may call `set`.
+    /// While the reference lives, no Python code may run and `set` may not be called.
     #[inline]
     pub unsafe fn borrow<'a>(&'a self, _: Python<'a>) -> &'a Array {
         // SAFETY: the caller's promise, and the interpreter lock is held.

@@ -87,12 +87,12 @@ impl Column {
     }
 }
 
-/// Whether an object is a list or a tuple.
+/// True for a list or a tuple.
 pub fn is_list(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
 }
 
-/// Whether an object has items to make an array of: a list, a tuple, or what has a length and
+/// True for an object with items to make an array of: a list, a tuple, or one with a length and
 /// takes positions, and is no text, no mapping and nothing that offers its memory.
 pub fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     if is_list(object) {
@@ -218,7 +218,7 @@ fn fill(object: &Bound<'_, PyAny>, shape: &[usize], column: &mut Column) -> Res<
     Ok(true)
 }
 
-/// Whether an element is an array, of ours or of another library. Bytes are none here: beside
+/// True for an element that is an array, also of another library. Bytes are none here: beside
 /// numbers they are a mistake.
 fn is_array(object: &Bound<'_, PyAny>) -> bool {
     let bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();

@@ -2,7 +2,7 @@
 //! form.
 //!
 //! The other operand may be a number or whatever offers memory, on either side: it is copied at
-//! the call and gets our dtype, and the result is ours. (The docstring of the class tells users.)
+//! the call and converted to the array's dtype, and the result is an array. (See the docstring of the class.)
 
 use super::PyArray;
 use crate::convert::{Number, exact, try_operand};
@@ -221,7 +221,7 @@ impl PyArray {
     }
 }
 
-/// Whether a failure only says that an object is nothing that an array can be equal to.
+/// Passes failures on, but for those of an object that cannot be an array and so is unequal.
 fn unequal(py: Python<'_>, fail: Fail) -> PyResult<()> {
     let error = PyErr::from(fail);
     let refused = error.is_instance_of::<PyValueError>(py)
@@ -250,7 +250,7 @@ fn divmod(
     reflected: bool,
 ) -> Res<(PyArray, PyArray)> {
     let py = slf.py();
-    // What is no array is copied once.
+    // Foreign operands are copied once.
     let dtype = slf.get().get(py).dtype();
     let held = match try_operand(other, Some(dtype))? {
         Some(array) if exact(other).is_none() => Bound::new(py, PyArray::new(array))?.into_any(),

@@ -1,4 +1,4 @@
-//! What a call of a compiled function depends on besides the shapes of its arrays, as words: the structure of its
+//! The key of a call of a compiled function besides the shapes of its arrays, as words: the structure of its
 //! arguments, and the constants among them.
 //!
 //! Each leaf and each container begins with a word that says what it is and how many words or items follow, so
@@ -15,10 +15,10 @@ use ultramarine::Array;
 /// The words of a key.
 pub type Words = SmallVec<[u64; 32]>;
 
-/// How deep arguments may be nested.
+/// Deepest nesting of arguments.
 const MOST_LEVELS: usize = 500;
 
-/// What a word begins, in its upper byte; below are lengths.
+/// Kind of the item that a word begins, in its upper byte; below are lengths.
 mod tag {
     pub const ARRAY: u64 = 1 << 56;
     pub const LIST: u64 = 2 << 56;

@@ -20,15 +20,15 @@ use ultramarine::transforms::{
     compile::{Traced, Traces},
 };
 
-/// What is kept of a trace, besides the graph.
+/// Results of a trace besides the graph.
 struct Kept {
     /// Positional and keyword arguments: keeps alive what the key knows by identity.
     arguments: Structure,
-    /// What the function returned.
+    /// Structure that the function returned.
     returned: Structure,
-    /// How many of the results are in there; the others are in `outputs`.
+    /// Number of results in there; the others are in `outputs`.
     own: usize,
-    /// What was in the captured outputs after the call.
+    /// Structure of the captured outputs after the call.
     outputs: Option<Template>,
 }
 

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use ultramarine::{Array, random};
 
-/// How deep state may be nested.
+/// Deepest nesting of state.
 const MOST_LEVELS: usize = 500;
 
 /// Captured inputs or outputs: lists and dictionaries, or nothing.
@@ -226,13 +226,13 @@ fn put<'py>(
                 random::set_state(state)?;
             }
         }
-        // Something else is there now: its arrays are nobody's.
+        // Something else is there now: its arrays belong to no state.
         _ => drop(filled(py, template, arrays)?),
     }
     Ok(())
 }
 
-/// What an item of a container has to be replaced by, if it has to.
+/// The replacement of an item of a container, if it has one.
 fn put_item<'py>(
     there: Option<&Bound<'py, PyAny>>,
     item: &Bound<'py, PyAny>,

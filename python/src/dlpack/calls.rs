@@ -1,4 +1,4 @@
-//! Calls without tuples and dicts for the arguments: functions of ours that take them so, and
+//! Calls without tuples and dicts for the arguments: functions of this package that take them so, and
 //! functions of others that we call so. PyO3's own wrappers take as long as a whole exchange.
 
 use crate::error::{Fail, Res};
@@ -69,7 +69,7 @@ impl<const N: usize> Keywords<N> {
         unsafe {
             for i in 0..ffi::PyTuple_Size(names) {
                 let name = ffi::PyTuple_GetItem(names, i);
-                // Names in a program are interned, as ours are.
+                // Names in a program are interned, as those here are.
                 let place = self.names.iter().position(|n| n.get(py) == name);
                 match place.or_else(|| self.equal(py, name)) {
                     Some(place) => found[place] = *values.offset(i),
@@ -130,7 +130,7 @@ pub fn flag(py: Python<'_>, value: *mut ffi::PyObject, name: &str) -> Res<Option
     }
 }
 
-/// What the short ways give: with errors so small that results travel in registers. Moving the
+/// Result of the short paths: with errors so small that results travel in registers. Moving the
 /// whole ones by way of the stack took a tenth of an exchange.
 pub type Quick<T> = Result<T, Box<Fail>>;
 
@@ -182,7 +182,7 @@ pub fn guarded_or<T: Copy>(failed: T, body: impl FnOnce(Python<'_>) -> Quick<T>)
 
 #[cold]
 fn raise(error: impl FnOnce() -> PyErr) {
-    // PyO3 counts who is attached; objects dropped meanwhile wait until somebody is.
+    // PyO3 counts who is attached; objects dropped meanwhile wait until a thread is.
     Python::attach(|py| error().restore(py));
 }
 
@@ -295,7 +295,7 @@ pub unsafe fn call(
     }
 }
 
-/// What a type has under a name, as the interpreter looks up special methods: on the type, not on
+/// The attribute of a type, as the interpreter looks up special methods: on the type, not on
 /// the object. `None` if it has nothing of that name.
 pub fn on_type<'py>(
     object: &Bound<'py, PyAny>,

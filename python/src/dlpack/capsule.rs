@@ -45,7 +45,7 @@ unsafe fn name_of<'a>(capsule: *mut ffi::PyObject) -> Option<&'a CStr> {
     }
 }
 
-/// Whether an object is a capsule, of whatever.
+/// True for a capsule, of any name.
 #[inline]
 pub fn is_capsule(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: looks at a live object's type only.
@@ -61,7 +61,7 @@ impl<'a, 'py> Lent<'a, 'py> {
         }
         let object = capsule.as_ptr();
         // SAFETY: names that are right lead to tensors of their kind, by DLPack's rules; the
-        // interpreter lock is held until `take`, so nobody takes it meanwhile.
+        // interpreter lock is held until `take`, so it is not taken meanwhile.
         let (names, found) = unsafe {
             let name = name_of(object);
             let pointer = |names: &Names| ffi::PyCapsule_GetPointer(object, names.fresh.as_ptr());
@@ -105,7 +105,7 @@ pub fn take_plain(capsule: &Bound<'_, PyAny>) -> Option<Array> {
     }
     // SAFETY: a capsule, whose name is NULL or a string. Under the right name there is a tensor,
     // by DLPack's rules, and of this major version it is laid out as this. The interpreter lock is
-    // held, so nobody takes it before its name is changed.
+    // held, so it is not taken before its name is changed.
     unsafe {
         // Libraries' names are constants, so mostly it is the one that was seen last.
         static SEEN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
@@ -162,7 +162,7 @@ fn unusable(name: Option<&CStr>) -> ultramarine::Error {
     )
 }
 
-/// A capsule of a tensor, which it owns until somebody takes it.
+/// A capsule of a tensor, which it owns until it is taken.
 #[inline]
 pub fn wrap(py: Python<'_>, tensor: ManagedTensor) -> PyResult<*mut ffi::PyObject> {
     let (raw, names): (*mut c_void, _) = match tensor.into_versioned() {
@@ -184,7 +184,7 @@ pub fn wrap(py: Python<'_>, tensor: ManagedTensor) -> PyResult<*mut ffi::PyObjec
     }
 }
 
-/// Gives back a tensor that nobody took.
+/// Releases a tensor that was not taken.
 ///
 /// # Safety
 /// A tensor of the kind that the names are for, that the caller owns.
@@ -199,7 +199,7 @@ unsafe fn discard(raw: *mut c_void, names: &Names) {
     }
 }
 
-/// Gives back the tensor of a capsule that nobody used. An exception that is on its way stays.
+/// Releases the tensor of an unused capsule. A pending exception stays.
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter with a capsule of `wrap`. Asking for the name, and for the
     // pointer by a name that is right, sets no exception. The deleter may be another library's,

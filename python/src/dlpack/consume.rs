@@ -24,16 +24,20 @@ pub fn from_capsule(capsule: &Bound<'_, PyAny>, options: ImportOptions) -> Res<A
     Ok(from_answer(capsule, options, false)?)
 }
 
-/// As [`from_capsule`]; `told`: the producer has made our stream wait for the values.
+/// As [`from_capsule`]; `synchronized`: the producer has made the consumer's stream wait for the values.
 #[inline]
-fn from_answer(capsule: &Bound<'_, PyAny>, options: ImportOptions, told: bool) -> Quick<Array> {
+fn from_answer(
+    capsule: &Bound<'_, PyAny>,
+    options: ImportOptions,
+    synchronized: bool,
+) -> Quick<Array> {
     if options.copy != Some(true)
         && options.device.is_none()
         && let Some(array) = capsule::take_plain(capsule)
     {
         return Ok(array);
     }
-    other_answer(capsule, options, told)
+    other_answer(capsule, options, synchronized)
 }
 
 /// A tensor that has to be copied, or is on a device, or is refused.
@@ -41,7 +45,7 @@ fn from_answer(capsule: &Bound<'_, PyAny>, options: ImportOptions, told: bool) -
 fn other_answer(
     capsule: &Bound<'_, PyAny>,
     mut options: ImportOptions,
-    told: bool,
+    synchronized: bool,
 ) -> Quick<Array> {
     let lent = Lent::new(capsule)?;
     if options.copy == Some(true) && lent.tensor().is_copied() {
@@ -49,13 +53,13 @@ fn other_answer(
         options.copy = None;
     }
     let mut import = Import::judge(lent.tensor(), lent.checked, options)?;
-    if !told && let Some(stream) = default_stream(lent.tensor().device()) {
+    if !synchronized && let Some(stream) = default_stream(lent.tensor().device()) {
         import = import.after(stream);
     }
     foreign::taken(capsule.py(), import, lent.take()?)
 }
 
-/// The stream that a producer which is told none makes wait, where DLPack names one.
+/// The stream that a producer makes wait if it is given none, where DLPack names one.
 #[inline]
 fn default_stream(device: DLDevice) -> Option<u64> {
     match device.device_type {
@@ -80,7 +84,7 @@ fn asked(
         return Ok(Some(array));
     }
     let Some(method) = foreign::method(object, known)? else { return Ok(None) };
-    let (capsule, told) = match ask(object, &method, options) {
+    let (capsule, synchronized) = match ask(object, &method, options) {
         // Some cannot copy; then it is done here.
         Err(error)
             if options.copy == Some(true) && error.is_instance_of::<PyBufferError>(object.py()) =>
@@ -90,16 +94,16 @@ fn asked(
         }
         answer => answer?,
     };
-    from_answer(&capsule, options, told).map(Some)
+    from_answer(&capsule, options, synchronized).map(Some)
 }
 
-/// What a call of `__dlpack__` says.
+/// Keywords of a call of `__dlpack__`.
 static MAX_VERSION: Word = Word::new(c"max_version");
 static STREAM: Word = Word::new(c"stream");
 static DL_DEVICE: Word = Word::new(c"dl_device");
 static COPY: Word = Word::new(c"copy");
 
-/// What most calls of `__dlpack__` are made with.
+/// Arguments of most calls of `__dlpack__`.
 struct Usual {
     version: Py<PyTuple>,
     names: Py<PyTuple>,
@@ -148,7 +152,7 @@ fn again<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let error = PyErr::fetch(py);
-    // What Python itself raises for words that a function does not know. Classes derived from it
+    // Python raises this for keywords that a function does not know. Classes derived from it
     // (pyarrow's, or our own for devices) are answers.
     if !error.get_type(py).is(py.get_type::<PyTypeError>()) {
         return Err(error);
@@ -206,12 +210,12 @@ fn ask_for_more<'py>(
     arguments.extend(values.iter().map(Bound::as_ptr));
     // SAFETY: live objects, and names for all but the first.
     let made = unsafe { calls::call(method.as_ptr(), &arguments, 1, names.as_ptr()) };
-    let told = stream.is_some();
+    let synchronized = stream.is_some();
     if made.is_null() {
-        return Ok((again(object, method, stream)?, told));
+        return Ok((again(object, method, stream)?, synchronized));
     }
     // SAFETY: a new reference.
-    Ok((unsafe { Bound::from_owned_ptr(py, made) }, told))
+    Ok((unsafe { Bound::from_owned_ptr(py, made) }, synchronized))
 }
 
 /// Where a producer says that it is; `None` if it does not say.

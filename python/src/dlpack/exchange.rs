@@ -37,7 +37,7 @@ static TABLE: DLPackExchangeAPI = DLPackExchangeAPI {
 };
 
 /// Makes a tensor like the prototype, of which only sizes, dtype and device count. Called
-/// without the interpreter's lock, so errors are told to `set_error`.
+/// without the interpreter's lock, so errors are reported to `set_error`.
 unsafe extern "C" fn allocate(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
@@ -80,7 +80,7 @@ unsafe extern "C" fn allocate(
 /// Memory for a prototype.
 fn like(prototype: Option<&DLTensor>) -> ultramarine::Result<Array> {
     let given = prototype.ok_or_else(|| refusal(Invalid::Null))?;
-    // What does not count may be anything.
+    // Elements that do not count may be anything.
     let data = ptr::without_provenance_mut(4096);
     let tensor = DLTensor { data, strides: ptr::null_mut(), byte_offset: 0, ..*given };
     // SAFETY: the caller's sizes, as many as there are dimensions.
@@ -166,7 +166,7 @@ unsafe extern "C" fn to_object(
     })
 }
 
-/// Lends an array's tensor until control returns to whoever holds the array.
+/// Lends an array's tensor until control returns to the holder of the array.
 #[cfg(target_pointer_width = "64")]
 unsafe extern "C" fn lend(object: *mut c_void, out: *mut DLTensor) -> c_int {
     guarded_or(-1, |py| {

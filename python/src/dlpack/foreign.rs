@@ -22,12 +22,12 @@ use ultramarine::{Array, Error};
 static ATTRIBUTE: Word = Word::new(exchange::ATTRIBUTE);
 static ATTRIBUTE_1_2: Word = Word::new(exchange::ATTRIBUTE_1_2);
 
-/// What is known about a type of producers.
+/// Properties of a type of producers.
 pub struct Known {
     class: Py<PyType>,
     /// A subclass of our own class.
     pub is_ours: bool,
-    /// Its `__dlpack__`, where nobody can give it another: types of C that are not on the heap.
+    /// Its `__dlpack__`, where it cannot be given another: types of C that are not on the heap.
     method: Option<Py<PyAny>>,
     /// Its table's functions, if it has a table.
     export: Option<ManagedTensorFromPyObject>,
@@ -35,7 +35,7 @@ pub struct Known {
     torch: Option<Torch>,
 }
 
-/// What torch's table does not look at: who takes a tensor from it has to.
+/// Properties that torch's table does not check: the consumer has to.
 struct Torch {
     is_neg: Py<PyAny>,
     is_conj: Py<PyAny>,
@@ -56,7 +56,7 @@ unsafe impl Sync for Locked {}
 
 static CACHE: Locked = Locked(UnsafeCell::new(Cache { known: [const { None }; 16], next: 0 }));
 
-/// What is known about an object's type.
+/// The properties of an object's type.
 #[inline]
 pub fn found(object: &Bound<'_, PyAny>) -> Quick<Rc<Known>> {
     // SAFETY: a live object; the interpreter lock is held, and nothing in here runs Python code.
@@ -188,7 +188,7 @@ fn requires_grad(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Whether a tensor may be the imaginary part of a conjugated one, the only numbers that torch
+/// True if a tensor may be the imaginary part of a conjugated one, the only numbers that torch
 /// negates lazily: then it goes in steps of two, or not at all. (Asking torch each time
 /// would be a third of the whole exchange.)
 #[inline]
@@ -248,7 +248,7 @@ fn exported(
         unsafe { ffi::PyErr_Clear() };
         return Ok(None);
     }
-    // SAFETY: a tensor that is ours now; where it is refused, it is given back.
+    // SAFETY: the tensor is owned here now; where it is refused, it is released.
     let (tensor, checked) = match unsafe { ManagedTensor::from_versioned(raw) } {
         Ok(taken) => taken,
         Err(invalid) => {
@@ -268,7 +268,7 @@ fn exported(
     if options.copy != Some(true)
         && let Some(plain) = Plain::judge(&tensor, &checked)
     {
-        // SAFETY: judged from this tensor, which nobody else has.
+        // SAFETY: validated from this tensor, which has no other owner.
         return Ok(Some(unsafe { plain.take(tensor, &checked) }));
     }
     let mut import = Import::judge(&tensor, checked, options)?;
@@ -287,10 +287,10 @@ fn exported(
     taken(py, import, tensor).map(Some)
 }
 
-/// The array of a tensor that was judged, and is ours.
+/// The array of a validated tensor that is owned here.
 #[inline]
 pub fn taken(py: Python<'_>, import: Import, tensor: ManagedTensor) -> Quick<Array> {
-    // SAFETY: judged from this tensor, which nobody else has.
+    // SAFETY: validated from this tensor, which has no other owner.
     let take = || unsafe { import.take(tensor) };
     // Without a copy there is nothing to do that others could not wait for.
     Ok(if import.is_work() { py.detach(take)? } else { take()? })

@@ -1,7 +1,7 @@
 //! DLPack in Python: `from_dlpack`, `__dlpack__`, the C exchange API, and the capsules between them.
 //!
 //! ```text
-//! calls.rs     functions without tuples and dicts for arguments: ours, and calls of others'
+//! calls.rs     functions without tuples and dicts for arguments, and calls of foreign ones
 //! capsule.rs   names and destructors of capsules
 //! consume.rs   tensors of other libraries as arrays: capsules, producers
 //! foreign.rs   ... by the tables of their types

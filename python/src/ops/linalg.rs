@@ -240,7 +240,7 @@ fn tri_inv(a: ArrayArg, upper: bool, stream: Option<StreamArg>) -> Res<PyArray> 
     one(stream, || linalg::tri_inv(&a.0, upper))
 }
 
-/// Whether the upper triangle is meant.
+/// Reads `UPLO`: true for the upper triangle.
 fn is_upper(uplo: &str) -> Res<bool> {
     match uplo {
         "L" | "l" => Ok(false),
@@ -322,7 +322,7 @@ fn svd(py: Python<'_>, a: ArrayArg, compute_uv: bool, stream: Option<StreamArg>)
     Ok(s.into_pyobject(py)?.into_any().unbind())
 }
 
-/// What `ord` says.
+/// The order of a norm that `ord` names.
 fn order(ord: &Bound<'_, PyAny>) -> Res<NormOrder> {
     if let Ok(name) = ord.extract::<String>() {
         return match &name[..] {

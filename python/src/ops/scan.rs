@@ -101,7 +101,7 @@ scans! {
 /// Computes the differences of neighbours along an axis.
 ///
 /// Args:
-///     a (array): Array of one dimension at least; of bools the result tells whether neighbours
+///     a (array): Array of one dimension at least; of bools the result is True where neighbours
 ///         differ.
 ///     n (int): Number of times that differences are taken.
 ///     axis (int): Axis along which neighbours are subtracted.

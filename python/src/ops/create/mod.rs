@@ -6,7 +6,7 @@ mod ranges;
 mod windows;
 
 use crate::array::PyArray;
-use crate::array::make::{self, Copy, Wish};
+use crate::array::make::{self, Copy, Request};
 use crate::dtype::DtypeArg;
 use crate::error::Res;
 use crate::stream::DeviceArg;
@@ -50,13 +50,13 @@ fn asarray(
     copy: Option<bool>,
     device: Option<DeviceArg>,
 ) -> Res<PyArray> {
-    let wish = Wish {
+    let request = Request {
         dtype: dtype.map(|d| *d),
         copy: Copy::asked(copy),
         narrow: false,
         device: device.map(|d| d.get()),
     };
-    Ok(PyArray::new(make::made(a, wish)?))
+    Ok(PyArray::new(make::made(a, request)?))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
