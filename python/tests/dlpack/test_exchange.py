@@ -1,116 +1,35 @@
-"""The C exchange API: every function of our table through ctypes, and tables of others. Tables
-that are made here are mocks; torch and tvm-ffi are met in their own tests."""
+"""The C exchange API: every function of the package's table, through ctypes."""
 
 import ctypes
-import gc
 import sys
-import weakref
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ultramarine as mx
 
-P, I32, I64, U32, U64 = (
-    ctypes.c_void_p,
-    ctypes.c_int32,
-    ctypes.c_int64,
-    ctypes.c_uint32,
-    ctypes.c_uint64,
+from .c_api import (
+    I64,
+    Fabricated,
+    Managed,
+    P,
+    SetError,
+    Table,
+    Tensor,
+    address_of,
+    array,
+    capsule_pointer,
+    export,
+    made,
 )
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", P),
-        ("device_type", I32),
-        ("device_id", I32),
-        ("ndim", I32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(I64)),
-        ("strides", ctypes.POINTER(I64)),
-        ("byte_offset", U64),
-    ]
-
-
-class Managed(ctypes.Structure):
-    pass
-
-
-Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
-Managed._fields_ = [
-    ("major", U32),
-    ("minor", U32),
-    ("context", P),
-    ("deleter", Deleter),
-    ("flags", U64),
-    ("tensor", Tensor),
-]
-
-SetError = ctypes.CFUNCTYPE(None, P, ctypes.c_char_p, ctypes.c_char_p)
-Allocator = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.POINTER(Tensor), ctypes.POINTER(ctypes.POINTER(Managed)), P, SetError
-)
-FromObject = ctypes.PYFUNCTYPE(
-    ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed))
-)
-ToObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Managed), ctypes.POINTER(P))
-Lend = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
-Stream = ctypes.PYFUNCTYPE(ctypes.c_int, I32, I32, ctypes.POINTER(P))
-
-
-class Table(ctypes.Structure):
-    _fields_ = [
-        ("major", U32),
-        ("minor", U32),
-        ("older", P),
-        ("allocate", Allocator),
-        ("from_object", FromObject),
-        ("to_object", ToObject),
-        ("lend", Lend),
-        ("stream", Stream),
-    ]
-
-
-capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-capsule_pointer.restype, capsule_pointer.argtypes = P, [ctypes.py_object, ctypes.c_char_p]
-new_capsule = ctypes.pythonapi.PyCapsule_New
-new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [P, ctypes.c_char_p, P]
-NAME = ctypes.create_string_buffer(b"dlpack_exchange_api")
+from .c_api import nothing_left as nothing_left
 
 
 @pytest.fixture
 def table() -> Table:
     address = capsule_pointer(mx.array.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
     return Table.from_address(address or 0)
-
-
-def array() -> mx.array:
-    x = mx.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    mx.eval(x)
-    return x
-
-
-def address_of(x: mx.array) -> int:
-    return np.from_dlpack(x).ctypes.data
-
-
-def export(table: Table, x: Any) -> Any:
-    out = ctypes.POINTER(Managed)()
-    assert table.from_object(x, ctypes.byref(out)) == 0
-    return out
-
-
-def made(table: Table, tensor: Any) -> Any:
-    out = P()
-    assert table.to_object(tensor, ctypes.byref(out)) == 0
-    x = ctypes.cast(out, ctypes.py_object).value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(x))
-    return x
 
 
 # Our table.
@@ -186,44 +105,6 @@ def test_failures_of_lazy_work(table: Table) -> None:
     with pytest.raises((MemoryError, RuntimeError)):
         table.lend(x, ctypes.byref(Tensor()))
     assert not out
-
-
-class Fabricated:
-    """A tensor whose fields can be anything; counts its deleter's calls. (A mock.)"""
-
-    alive: ClassVar[dict[int, "Fabricated"]] = {}
-
-    def __init__(self, **wrong: Any) -> None:
-        self.deleted = 0
-        self.numbers = (ctypes.c_float * 6)(*range(6))
-        self.shape, self.strides = (I64 * 2)(2, 3), (I64 * 2)(3, 1)
-        self.deleter = Deleter(self.delete)
-        self.managed = Managed(major=1, minor=3, deleter=self.deleter)
-        self.managed.tensor = Tensor(
-            data=ctypes.addressof(self.numbers),
-            device_type=1,
-            ndim=2,
-            code=2,
-            bits=32,
-            lanes=1,
-            shape=self.shape,
-            strides=self.strides,
-        )
-        for name, value in wrong.items():
-            owner = self.managed if hasattr(self.managed, name) else self.managed.tensor
-            setattr(owner, name, value)
-        Fabricated.alive[id(self)] = self
-
-    def delete(self, _: Any) -> None:
-        self.deleted += 1
-        Fabricated.alive.pop(id(self), None)
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    yield
-    gc.collect()
-    assert not Fabricated.alive
 
 
 def test_to_object(table: Table) -> None:
@@ -369,155 +250,3 @@ def test_the_allocators_errors(table: Table) -> None:
 def test_nobody_to_tell(table: Table) -> None:
     out = ctypes.POINTER(Managed)()
     assert table.allocate(None, ctypes.byref(out), None, SetError()) == -1
-
-
-# Tables of others.
-
-
-class Foreign:
-    """A type with a table; what the table says is up to the test. (A mock.)"""
-
-    def __init__(self) -> None:
-        self.fabricated = Fabricated()
-        self.asked: list[str] = []
-
-    def __dlpack__(self, **words: Any) -> Any:
-        self.asked.append("__dlpack__")
-        Fabricated.alive.pop(id(self.fabricated), None)
-        return np.arange(7.0).__dlpack__(**words)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-    @staticmethod
-    def from_object(x: "Foreign", out: Any) -> int:
-        x.asked.append("table")
-        out[0] = ctypes.pointer(x.fabricated.managed)
-        return 0
-
-
-EXPORT = FromObject(Foreign.from_object)
-OURS = Table.from_address(mx.array.__c_dlpack_exchange_api__)
-
-
-def table_of(**words: Any) -> Table:
-    whole = {
-        "major": 1,
-        "minor": 3,
-        "allocate": OURS.allocate,
-        "from_object": EXPORT,
-        "to_object": OURS.to_object,
-        "stream": OURS.stream,
-    }
-    return Table(**(whole | words))
-
-
-def foreign(t: Table, word: str = "__dlpack_c_exchange_api__") -> type[Foreign]:
-    address = ctypes.addressof(t)
-    value = address if word.startswith("__c_") else new_capsule(address, NAME, None)
-    return type("Other", (Foreign,), {word: value, "kept": t})
-
-
-@pytest.mark.parametrize("word", ["__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__"])
-def test_a_table_is_used(word: str) -> None:
-    kind = foreign(table_of(), word)
-    for _ in range(3):
-        f = kind()
-        x = mx.from_dlpack(f)
-        assert f.asked == ["table"]
-        assert address_of(x) == ctypes.addressof(f.fabricated.numbers)
-        del x
-        assert f.fabricated.deleted == 1
-
-
-def test_a_table_and_copies() -> None:
-    kind = foreign(table_of())
-    f = kind()
-    x = mx.from_dlpack(f, copy=True)
-    assert address_of(x) != ctypes.addressof(f.fabricated.numbers)
-    assert f.fabricated.deleted == 1
-    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
-    f = kind()
-    x = mx.from_dlpack(f, copy=False)
-    assert address_of(x) == ctypes.addressof(f.fabricated.numbers)
-
-
-def test_a_subclass_has_its_parents_table() -> None:
-    kind = foreign(table_of())
-    sub = type("Sub", (kind,), {})
-    f = sub()
-    assert mx.from_dlpack(f).shape == (2, 3)
-    assert f.asked == ["table"]
-
-
-def test_older_tables_are_found() -> None:
-    old = table_of()
-    f = foreign(table_of(major=2, older=ctypes.addressof(old)))()
-    f.kept_too = old
-    mx.from_dlpack(f)
-    assert f.asked == ["table"]
-
-
-@pytest.mark.parametrize("wrong", [
-    {"major": 2},
-    {"allocate": Allocator()},
-    {"from_object": FromObject()},
-    {"to_object": ToObject()},
-    {"stream": Stream()},
-], ids=lambda w: next(iter(w)))  # fmt: skip
-def test_tables_that_are_not_understood(wrong: dict[str, Any]) -> None:
-    f = foreign(table_of(**wrong))()
-    assert mx.from_dlpack(f).shape == (7,)
-    assert f.asked == ["__dlpack__"]
-
-
-@pytest.mark.parametrize("value", [None, 3.5, "x", 0, object()], ids=str)
-def test_attributes_that_are_no_tables(value: Any) -> None:
-    for word in ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__"):
-        f = type("Other", (Foreign,), {word: value})()
-        assert mx.from_dlpack(f).shape == (7,)
-        assert f.asked == ["__dlpack__"]
-
-
-def test_capsules_of_another_name_are_no_tables() -> None:
-    other = ctypes.create_string_buffer(b"another")
-    t = table_of()
-    value = new_capsule(ctypes.addressof(t), other, None)
-    f = type("Other", (Foreign,), {"__dlpack_c_exchange_api__": value})()
-    assert mx.from_dlpack(f).shape == (7,)
-
-
-@pytest.mark.parametrize("wrong", [{"major": 2}, {"ndim": -1}, {"bits": 31}], ids=str)
-def test_a_table_that_gives_what_is_wrong(wrong: dict[str, Any]) -> None:
-    f = foreign(table_of())()
-    Fabricated.alive.pop(id(f.fabricated))
-    f.fabricated = Fabricated(**wrong)
-    with pytest.raises(mx.InterchangeError):
-        mx.from_dlpack(f)
-    assert f.fabricated.deleted == 1
-
-
-def test_a_table_that_fails() -> None:
-    """`__dlpack__` explains why, or does it."""
-
-    def fails(x: Foreign, out: Any) -> int:
-        x.asked.append("failed")
-        return -1
-
-    t = table_of(from_object=FromObject(fails))
-    f = foreign(t)()
-    assert mx.from_dlpack(f).shape == (7,)
-    assert f.asked == ["failed", "__dlpack__"]
-
-
-def test_types_with_tables_go() -> None:
-    """Few types are remembered, so one that is not used any more goes in the end."""
-    t = table_of()
-    gone = []
-    for _ in range(40):
-        kind = foreign(t)
-        mx.from_dlpack(kind())
-        gone.append(weakref.ref(kind))
-    del kind
-    gc.collect()
-    assert sum(g() is None for g in gone) >= 20
