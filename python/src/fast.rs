@@ -379,7 +379,7 @@ fn cuda_kernel(
 ///         else the default device.
 ///
 /// Returns:
-///     list[array]: Nothing, in fact.
+///     list[array]: Outputs, in MLX.
 ///
 /// Raises:
 ///     RuntimeError: Always. Use `cuda_kernel`.

@@ -1,4 +1,4 @@
-"""How each stub of the package begins."""
+"""Imports and declarations at the head of each stub of the package."""
 
 from __future__ import annotations
 

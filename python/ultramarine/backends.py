@@ -1,10 +1,10 @@
-"""The backends: what runs the arrays' operations, on which devices, and how they are found.
+"""Backends: the libraries that run operations on devices, their discovery, loading and counts.
 
 Nothing is loaded by the import. The first need of a GPU loads what can be found, once, unless the
-program called `load_all` itself; `load` adds one file. What was left out, and why, is in
+program called `load_all` itself; `load` adds one file. Files that were left out, with reasons, are in
 the `report`, which `python -m ultramarine backends` prints.
 
-Looked for in the directories of `ULTRAMARINE_BACKEND_PATH`, if that is set, and nowhere else; or
+Backends are looked for in the directories of `ULTRAMARINE_BACKEND_PATH`, if that is set, and nowhere else; or
 in the directory that was chosen when this package was built, then in `backends` beside it, then
 where installed packages say: see `search_paths`.
 """
@@ -117,9 +117,9 @@ class Report:
         import json
 
         self._table = _core._report_table()
-        told = json.loads(_core._report_json())
-        self.directories = told["directories"]
-        self.candidates = [_candidate(c) for c in told["candidates"]]
+        report = json.loads(_core._report_json())
+        self.directories = report["directories"]
+        self.candidates = [_candidate(c) for c in report["candidates"]]
 
     def __iter__(self):
         return iter(self.candidates)
@@ -135,9 +135,11 @@ class Report:
         return f"Report({len(self.candidates)} candidates, {loaded} loaded)"
 
 
-def _candidate(told):
-    why = told.pop("reason") or {}
-    return Candidate(code=why.get("code"), reason=why.get("text"), remedy=why.get("remedy"), **told)
+def _candidate(fields):
+    why = fields.pop("reason") or {}
+    return Candidate(
+        code=why.get("code"), reason=why.get("text"), remedy=why.get("remedy"), **fields
+    )
 
 
 def load(path):
@@ -443,7 +445,7 @@ def include_dir():
 
 def _package_directories():
     """The directories that installed packages declare, each with the name of its package. Called by
-    the core before its first load. What is broken is warned of, and no trouble of the others."""
+    the core before its first load. A broken entry is warned of and does not affect the others."""
     from importlib.metadata import entry_points
 
     found = []
@@ -468,7 +470,7 @@ def _warn(text):
 
 
 def _directories(module):
-    """Where the backends of a package or module lie, found without running any of it."""
+    """The directories of a package's or module's backends, found without running any of it."""
     from importlib.util import find_spec
 
     # A dotted name would import what stands before the dot.
@@ -483,7 +485,7 @@ def _directories(module):
 
 
 def _probe_command():
-    """What tries a file, named behind it, in a child process: this interpreter, if it is one."""
+    """The command that tries a file, named behind it, in a child process: this interpreter, if it is one."""
     import sys
 
     if not sys.executable:

@@ -1,7 +1,7 @@
-"""The backends: what runs the arrays' operations, on which devices, and how they are found."""
+"""Backends: the libraries that run operations on devices, their discovery, loading and counts."""
 
-# Written by hand, unlike its neighbours: the module is Python, and its signatures have no types.
-# The tests of the stubs compare it with the module.
+# Signatures are written by hand, because the module is Python and has no types: tests compare them with it.
+# Docstrings are the module's, put here by python/tools/make_stubs.py.
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator

@@ -188,7 +188,7 @@ def precompiled_cuda_kernel(
             else the default device.
 
     Returns:
-        list[array]: Nothing, in fact.
+        list[array]: Outputs, in MLX.
 
     Raises:
         RuntimeError: Always. Use `cuda_kernel`.

@@ -1,4 +1,4 @@
-"""What Python does with any object: pickle, copy, buffers, hashing, iteration."""
+"""Protocols of Python objects: pickle, copy, buffers, hashing, iteration."""
 
 import copy
 import pickle

@@ -72,7 +72,7 @@ def test_capsules_that_nobody_takes() -> None:
 
 
 def test_a_pending_exception_survives_a_capsule() -> None:
-    """What an expression has made so far goes while the exception of its rest is on its way."""
+    """Temporaries of an expression are freed while the exception of its rest is pending."""
     foreign = mx.from_dlpack(np.arange(4.0))
 
     def fail() -> None:

@@ -97,7 +97,7 @@ def test_what_is_no_array(table: Table, thing: Any) -> None:
 
 
 def test_failures_of_lazy_work(table: Table) -> None:
-    """What cannot be computed raises, and nothing is given out."""
+    """Failed work raises, and no tensor is exported."""
     out = ctypes.POINTER(Managed)()
     x = mx.zeros((1 << 40,), mx.float64) + 1.0
     with pytest.raises((MemoryError, RuntimeError)):

@@ -26,7 +26,7 @@ def lists(r: np.random.Generator, n: int, low: int, high: int) -> list[int]:
 
 
 def room(x: tuple, w: tuple, low: list, high: list, kernel: list, inner: list) -> list[int]:
-    """How much larger the padded input is than the kernel."""
+    """Difference of the sizes of padded input and kernel."""
     sizes = zip(x[1:-1], w[1:-1], low, high, kernel, inner)
     return [1 + i * (n - 1) + a + b - 1 - d * (k - 1) for n, k, a, b, d, i in sizes]
 

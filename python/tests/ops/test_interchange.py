@@ -57,7 +57,7 @@ GIVEN = ["numpy", "producer", "memoryview", "torch", "jax.numpy"]
 
 
 def lacks(library: str, dtype: str) -> bool:
-    """What a library does not have, or has as another dtype."""
+    """Dtypes that a library lacks, or has as another one."""
     wide = ("int64", "uint64", "float64", "complex128")
     return (library == "jax.numpy" and dtype in wide) or (
         # mlx copies no memoryview of half or complex numbers.
@@ -93,7 +93,7 @@ def test_given(tally: Tally, library: str, dtype: str) -> None:
 
 
 def objects() -> dict[str, Callable[[], Any]]:
-    """What is no array, or not quite."""
+    """Objects that are no arrays, or not quite."""
     found: dict[str, Callable[[], Any]] = {
         "None": lambda: None,
         "text": lambda: "ab",

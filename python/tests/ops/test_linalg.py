@@ -335,7 +335,7 @@ def test_systems(tally: Tally) -> None:
 
 
 def test_systems_broadcast() -> None:
-    """Which mlx's solve does not do."""
+    """Beyond mlx's solve."""
     for a, b in BROADCAST:
         x, y = system(a, b)
         got = um.linalg.solve(um.array(x.data), um.array(y.data))

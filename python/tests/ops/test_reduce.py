@@ -24,7 +24,7 @@ REDUCTIONS = {
 
 
 def size_of(op: str, data: np.ndarray, count: int) -> str | float:
-    """What the rounding errors of a reduction are a part of: terms may cancel in the result.
+    """Magnitude that rounding errors of a reduction are relative to: terms may cancel in the result.
 
     The variance of equal numbers is 0 here; in mlx it is the square of its mean's error.
     """

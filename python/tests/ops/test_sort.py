@@ -31,7 +31,7 @@ def test_argsort_of_distinct_values(tally: Tally, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_partition(tally: Tally, dtype: str) -> None:
-    """What partition and topk promise: which values, not their order."""
+    """The values of partition and topk are defined, not their order."""
     x = given(dtype, (5, 40))
     for k in (1, 7, 39):
         tally.same(f"partition {k}", lambda mx, x: mx.partition(x, k)[:, k], x)

@@ -166,7 +166,7 @@ class Entry:
 
 @dataclass
 class Gen:
-    """What the drawing functions of the table draw from."""
+    """Source of random choices for the drawing functions of the table."""
 
     entry: Entry
     index: int

@@ -27,7 +27,7 @@ def facts(x: Any, *names: str) -> Any:
 
 
 def stored(save: Any, load: Any, ending: str) -> Any:
-    """What comes back from a file."""
+    """Round trip through a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, f"file{ending}")
         save(path)
@@ -37,7 +37,7 @@ def stored(save: Any, load: Any, ending: str) -> Any:
 
 
 def streamed(save: Any, load: Any) -> Any:
-    """What comes back from an open file in memory."""
+    """Round trip through an open file in memory."""
     file = io.BytesIO()
     save(file)
     file.seek(0)
@@ -45,7 +45,7 @@ def streamed(save: Any, load: Any) -> Any:
 
 
 def restored(get: Any, put: Any, work: Any) -> Any:
-    """What `work` gives; a setting that it changes is put back."""
+    """Result of `work`; a setting that it changes is restored."""
     before = get()
     try:
         return work()
@@ -54,7 +54,7 @@ def restored(get: Any, put: Any, work: Any) -> Any:
 
 
 def launched(mx: Any, **change: Any) -> Any:
-    """What a call of a Metal kernel gives, of which some arguments are others than usual."""
+    """Result of a call of a Metal kernel, of which some arguments are others than usual."""
     kernel = mx.fast.metal_kernel("k", ["a"], ["o"], "o[0] = a[0];")
     usual = {
         "inputs": [mx.array([1.0])],

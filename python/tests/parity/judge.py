@@ -38,7 +38,7 @@ GLOBALS = {
 
 
 def run_in(mx: Any, case: Case) -> tuple[str, Any]:
-    """What the case comes to in a library: ("value", tree) or ("raises", exception)."""
+    """Outcome of the case in a library: ("value", tree) or ("raises", exception)."""
     space = {**GLOBALS, "mx": mx}
     *first, last = case.code.split("\n")
     try:

@@ -24,7 +24,7 @@ PATIENCE = 30.0
 
 
 def plan(total: int, only: str = "") -> list[tuple[Entry, int]]:
-    """Which cases a run of about `total` has: each entry's first ones, by weight."""
+    """Cases of a run of about `total`: each entry's first ones, by weight."""
     entries = [e for e in TABLE if fnmatch.fnmatchcase(e.name, only or "*") and present(e.name)]
     weight = sum(e.weight for e in entries)
     counts = {e.name: max(3, round(total * e.weight / weight)) for e in entries}
@@ -34,7 +34,7 @@ def plan(total: int, only: str = "") -> list[tuple[Entry, int]]:
 
 @dataclass
 class Outcome:
-    """What a run came to."""
+    """Outcome of a run."""
 
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     reasons: Counter[str] = field(default_factory=Counter)

@@ -112,7 +112,7 @@ def names() -> list[str]:
 
 
 def difference(name: str) -> str:
-    """How our parameters fall short of what mlx documents: "", or what is wrong."""
+    """Differences of our parameters from those that mlx documents; "" for none."""
     want_thing: Any = mlx
     our_thing: Any = um
     for part in name.split("."):

@@ -1,4 +1,4 @@
-"""What evaluation reads and writes, counted: fused and not."""
+"""Bytes that evaluation reads and writes, counted: fused and not."""
 
 import numpy as np
 import pytest

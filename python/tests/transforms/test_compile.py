@@ -19,7 +19,7 @@ import ultramarine as um
 
 
 def traces(calls: Any, **options: Any) -> list[int]:
-    """How often a compiled function was called after each call of `calls(mx)`."""
+    """Number of calls of a compiled function after each call of `calls(mx)`."""
 
     def case(mx: Any) -> list[int]:
         count = 0

@@ -192,7 +192,7 @@ def test_second_derivatives(case: Case) -> None:
 
 
 def patterns(case: Case) -> list[tuple[int | None, ...]]:
-    """Which operands are mapped and along which axis: all in front, all behind, each alone."""
+    """Mapped operands and their axes: all in front, all behind, each alone."""
     n = len(case.operands)
     found: list[tuple[int | None, ...]] = [(0,) * n, (-1,) * n]
     if n > 1:

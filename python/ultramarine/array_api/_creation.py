@@ -96,7 +96,7 @@ def empty(
 def empty_like(
     x: array, /, *, dtype: Dtype | None = None, device: DeviceLike | None = None
 ) -> array:
-    """As `empty`, with the shape, and unless told otherwise dtype and device, of `x`."""
+    """As `empty`, with the shape, and dtype and device unless given, of `x`."""
     with beside(x, device):
         return mx.empty(x.shape, x.dtype if dtype is None else dtype)
 
@@ -143,7 +143,7 @@ def full_like(
     dtype: Dtype | None = None,
     device: DeviceLike | None = None,
 ) -> array:
-    """As `full`, with the shape, and unless told otherwise dtype and device, of `x`."""
+    """As `full`, with the shape, and dtype and device unless given, of `x`."""
     with beside(x, device):
         return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype)
 
@@ -198,9 +198,7 @@ def _constant(name: str, number: int) -> tuple[Callable[..., array], Callable[..
         return full_like(x, number, dtype=dtype, device=device)
 
     plain.__doc__ = f"An array of {name}; float32 by default."
-    like.__doc__ = (
-        f"As `{name}`, with the shape, and unless told otherwise dtype and device, of `x`."
-    )
+    like.__doc__ = f"As `{name}`, with the shape, and dtype and device unless given, of `x`."
     for function, called in ((plain, name), (like, f"{name}_like")):
         function.__name__ = function.__qualname__ = called
         function.__module__ = "ultramarine.array_api"

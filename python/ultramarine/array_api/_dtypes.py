@@ -57,7 +57,7 @@ def kind_of(dtype: Dtype) -> str:
 
 
 def is_number(x: object) -> TypeGuard[Number]:
-    """Whether an object is a Python number."""
+    """Tests whether an object is a Python number."""
     return isinstance(x, (bool, int, float, complex))
 
 
@@ -77,8 +77,8 @@ def check(name: str, x: array, kinds: Sequence[str]) -> array:
 
 def _or(kinds: Sequence[str]) -> str:
     names = {REAL: "real", NUMERIC: "numeric", INTEGRAL: "integral", FLOATING: "floating"}
-    told = names.get(tuple(kinds))
-    return told or " or ".join(kinds)
+    name = names.get(tuple(kinds))
+    return name or " or ".join(kinds)
 
 
 def _name(dtype: Dtype) -> str:
@@ -95,16 +95,16 @@ def promote(name: str, a: Dtype, b: Dtype) -> Dtype:
     if a == b:
         return a
     kinds = {kind_of(a), kind_of(b)}
-    told = f"[{name}] {_name(a)} and {_name(b)}"
+    message = f"[{name}] {_name(a)} and {_name(b)}"
     if kinds <= set(INTEGRAL):
         if len(kinds) == 2 and mx.uint64 in (a, b):
-            raise TypeError(f"{told} have no common integer dtype. Convert one with astype.")
+            raise TypeError(f"{message} have no common integer dtype. Convert one with astype.")
         return mx.result_type(a, b)
     if kinds <= set(FLOATING):
         if mx.float64 in (a, b) and len(kinds) == 2:
-            raise TypeError(f"{told} would be complex128, which is not supported.")
+            raise TypeError(f"{message} would be complex128, which is not supported.")
         return mx.result_type(a, b)
-    raise TypeError(f"{told} are of kinds that are not promoted. Convert one with astype.")
+    raise TypeError(f"{message} are of kinds that are not promoted. Convert one with astype.")
 
 
 def beside(name: str, number: Number, dtype: Dtype) -> Dtype:
@@ -122,8 +122,8 @@ def beside(name: str, number: Number, dtype: Dtype) -> Dtype:
         if allowed and kind == "real floating":
             return promote(name, dtype, mx.complex64)
     if not allowed:
-        told = f"a Python {type(number).__name__} and an array of {_name(dtype)}"
-        raise TypeError(f"[{name}] The dtype of {told} is not defined. Convert one of them.")
+        operands = f"a Python {type(number).__name__} and an array of {_name(dtype)}"
+        raise TypeError(f"[{name}] The dtype of {operands} is not defined. Convert one of them.")
     return dtype
 
 
@@ -210,7 +210,7 @@ def astype(
 
 
 def can_cast(from_: Dtype | array, to: Dtype, /) -> bool:
-    """Whether promotion leads from a dtype (or an array's) to another."""
+    """Tests whether promotion leads from a dtype (or an array's) to another."""
     dtype = from_.dtype if isinstance(from_, array) else from_
     try:
         return promote("can_cast", dtype, to) == to
@@ -235,7 +235,7 @@ def iinfo(type: Dtype | array, /) -> mx.iinfo:
 
 
 def isdtype(dtype: Dtype, kind: Dtype | str | tuple[Dtype | str, ...]) -> bool:
-    """Whether a dtype is of a kind, is another dtype, or either of one of several."""
+    """Tests whether a dtype is of a kind, is another dtype, or either of one of several."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if not isinstance(kind, str):

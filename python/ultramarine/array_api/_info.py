@@ -1,4 +1,4 @@
-"""What the namespace can do, as the standard's inspection functions tell it."""
+"""Inspection functions of the standard: dtypes, devices and capabilities."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Info:
 
 
 def _stores(device: DeviceLike | None, dtype: Dtype) -> bool:
-    """Whether a device has a dtype: an array of it can be made there."""
+    """Tests whether a device has a dtype: an array of it can be made there."""
     try:
         with mx.stream(mx.default_device() if device is None else device):
             mx.eval(mx.zeros((1,), dtype))

@@ -114,7 +114,7 @@ def isin(x1: array | Number, x2: array | Number, /, *, invert: bool = False) -> 
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` finds."""
+    """Result of `unique_all`."""
 
     values: array
     indices: array
@@ -123,14 +123,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` finds."""
+    """Result of `unique_counts`."""
 
     values: array
     counts: array
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` finds."""
+    """Result of `unique_inverse`."""
 
     values: array
     inverse_indices: array

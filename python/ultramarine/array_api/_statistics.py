@@ -25,7 +25,7 @@ Axis: TypeAlias = int | tuple[int, ...] | None
 
 
 def _sum_dtype(dtype: Dtype) -> Dtype:
-    """What is summed up or multiplied: in int32 or uint32 at least."""
+    """Array to sum or multiply: in int32 or uint32 at least."""
     if kind_of(dtype) in ("signed integer", "bool") and dtype not in (mx.int32, mx.int64):
         return mx.int32
     if kind_of(dtype) == "unsigned integer" and dtype != mx.uint64:
@@ -41,19 +41,19 @@ def _reduce(name: str, core: Callable[..., array], x: array, axis: Axis, keepdim
 
 
 def all(x: array, /, *, axis: Axis = None, keepdims: bool = False) -> array:
-    """Whether all elements over the axes are true, that is, not zero."""
+    """Tests whether all elements over the axes are true, that is, not zero."""
     check_array("all", x)
     return _reduce("all", mx.all, x, axis, keepdims)
 
 
 def any(x: array, /, *, axis: Axis = None, keepdims: bool = False) -> array:
-    """Whether any element over the axes is true, that is, not zero."""
+    """Tests whether any element over the axes is true, that is, not zero."""
     check_array("any", x)
     return _reduce("any", mx.any, x, axis, keepdims)
 
 
 def count_nonzero(x: array, /, *, axis: Axis = None, keepdims: bool = False) -> array:
-    """How many elements over the axes are not zero."""
+    """Counts the elements over the axes that are not zero."""
     check_array("count_nonzero", x)
     out = _reduce("count_nonzero", mx.sum, (x != 0).astype(mx.int32), axis, keepdims)
     return index(out, x.size)

@@ -52,35 +52,35 @@ __all__ = [
 
 
 class EigResult(NamedTuple):
-    """What `eig` finds."""
+    """Result of `eig`."""
 
     eigenvalues: array
     eigenvectors: array
 
 
 class EighResult(NamedTuple):
-    """What `eigh` finds."""
+    """Result of `eigh`."""
 
     eigenvalues: array
     eigenvectors: array
 
 
 class QRResult(NamedTuple):
-    """What `qr` finds."""
+    """Result of `qr`."""
 
     Q: array
     R: array
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` finds."""
+    """Result of `slogdet`."""
 
     sign: array
     logabsdet: array
 
 
 class SVDResult(NamedTuple):
-    """What `svd` finds."""
+    """Result of `svd`."""
 
     U: array
     S: array
@@ -207,7 +207,7 @@ def matrix_power(x: array, n: int, /) -> array:
 
 
 def _tolerance(x: array, values: array, rtol: float | array | None) -> array:
-    """What singular values must exceed, beside `values`."""
+    """Threshold of singular values, beside `values`."""
     if rtol is None:
         rtol = max(x.shape[-2:]) * mx.finfo(x.dtype).eps
     if isinstance(rtol, array):
@@ -216,7 +216,7 @@ def _tolerance(x: array, values: array, rtol: float | array | None) -> array:
 
 
 def matrix_rank(x: array, /, *, rtol: float | array | None = None) -> array:
-    """How many singular values of each matrix exceed `rtol` times the largest."""
+    """Number of singular values of each matrix that exceed `rtol` times the largest."""
     _matrices("matrix_rank", x)
     if 0 in x.shape[-2:]:
         return mx.zeros(x.shape[:-2], mx.int32)
