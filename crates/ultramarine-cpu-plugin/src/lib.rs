@@ -1,7 +1,7 @@
 //! The CPU kernels as a plugin that overlays those that are linked in, for one instruction set.
 //!
-//! Which one is chosen when it is compiled, by the environment variable
-//! `ULTRAMARINE_CPU_VARIANT` (`x86_64_v4` or `x86_64_v3`); `cargo xtask plugins` builds both. The
+//! The environment variable `ULTRAMARINE_CPU_VARIANT` (`x86_64_v4` or `x86_64_v3`) chooses the
+//! instruction set at compile time; `cargo xtask plugins` builds both. The
 //! plugin has its own copy of the kernels with statics of its own, and runs at its level whatever
 //! the host runs at, unless `ULTRAMARINE_CPU_LEVEL` asks for a lower one.
 
@@ -53,7 +53,7 @@ const VARIANT: Variant = match option_env!("ULTRAMARINE_CPU_VARIANT") {
     Some(_) => panic!("ULTRAMARINE_CPU_VARIANT is neither x86_64_v4 nor x86_64_v3"),
 };
 
-/// Elsewhere there is but what the target has.
+/// Other architectures have the target's baseline only.
 #[cfg(not(target_arch = "x86_64"))]
 const VARIANT: Variant = Variant {
     name: "baseline",
@@ -63,7 +63,7 @@ const VARIANT: Variant = Variant {
     missing: || None,
 };
 
-/// `==` where a constant is made.
+/// `==` for constants.
 #[cfg(target_arch = "x86_64")]
 const fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -82,7 +82,7 @@ ultramarine_abi::export_abi_info! {
     cpu_features: VARIANT.features,
 }
 
-/// What the machine lacks, in words.
+/// Message that names the CPU feature that is missing.
 fn lacks() -> Option<String> {
     (VARIANT.missing)().map(|name| format!("this CPU has no {name}"))
 }
@@ -95,13 +95,13 @@ fn lacks() -> Option<String> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ultramarine_backend_score(score: *mut BackendScore) -> Status {
     // SAFETY: by this function's contract; zero is a valid score.
-    let Some(mut told) = (unsafe { read_sized(score) }) else { return status::INVALID };
+    let Some(mut answer) = (unsafe { read_sized(score) }) else { return status::INVALID };
     match lacks() {
-        None => (told.score, told.device_count) = (VARIANT.score, 1),
-        Some(reason) => (told.score, told.reason) = (0, inline_text(&reason)),
+        None => (answer.score, answer.device_count) = (VARIANT.score, 1),
+        Some(reason) => (answer.score, answer.reason) = (0, inline_text(&reason)),
     }
     // SAFETY: by this function's contract.
-    unsafe { write_sized(score, &told) };
+    unsafe { write_sized(score, &answer) };
     status::OK
 }
 

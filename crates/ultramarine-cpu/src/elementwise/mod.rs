@@ -1,4 +1,5 @@
-//! Elementwise functions over contiguous tiles.
+//! Elementwise functions over contiguous tiles. UNARY, BINARY, SELECT and conversions are programs of one
+//! such function, prepared and run by `fused`.
 //!
 //! [`lookup`] finds the function of an op for a dtype and an instruction-set
 //! level; what the ops mean is in [`ultramarine_abi::schema`]. Every function is

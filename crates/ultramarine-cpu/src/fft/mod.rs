@@ -153,7 +153,7 @@ impl Job<'_> {
     /// Transforms `count` lines, at most [`Job::group`].
     ///
     /// # Safety
-    /// The lines from these addresses on are valid, of the plan's dtypes; nobody else writes to
+    /// The lines from these addresses on are valid, of the plan's dtypes; no other thread writes to
     /// them, or to the target's; the scratch has [`Job::room`].
     unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize, scratch: &mut [c64]) {
         let size = |k: usize| if self.staged[k] { self.group() * self.pitch(k) } else { 0 };

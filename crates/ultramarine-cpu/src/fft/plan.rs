@@ -117,7 +117,7 @@ impl Plan {
     /// Transforms `count` contiguous lines, which are some bytes apart.
     ///
     /// # Safety
-    /// The lines are valid and of the dtypes of the plan's code, nobody else writes to them or reads the
+    /// The lines are valid and of the dtypes of the plan's code, no other thread writes to them or reads the
     /// target's, and they do not overlap. The scratch has [`Plan::scratch_len`].
     pub unsafe fn run(
         &self,

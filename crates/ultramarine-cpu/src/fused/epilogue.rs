@@ -88,7 +88,7 @@ pub unsafe fn run(
         scratch::with(work.scratch(extent), |scratch| {
             let mut values: Values = [const { MaybeUninit::uninit() }; MAX_VALUES];
             // SAFETY: `scratch` has the size; every task has kept tiles or a segment
-            // of its own, so nobody else writes its results or partials.
+            // of its own, so no other task writes its results or partials.
             unsafe {
                 frame.bind(&mut values, scratch, if cut.direct { 0 } else { frame.room });
                 for index in tiles {
@@ -375,7 +375,7 @@ impl Work<'_> {
     /// Rounds `n` wide accumulators and stores them where `tile` says.
     ///
     /// # Safety
-    /// `wide` holds them; nobody else writes those results.
+    /// `wide` holds them; no other task writes those results.
     unsafe fn finish(&self, tile: &Tile, wide: *mut u8, n: usize) {
         let (fold, step) = (self.fold, 256);
         let mut stage = [0u64; 256];

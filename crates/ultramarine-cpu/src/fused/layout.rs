@@ -95,7 +95,7 @@ pub struct Layout {
     pub groups: Stack<Group, { MAX_AXES + 2 }>,
 }
 
-/// Which axes an epilogue takes away.
+/// The axes that an epilogue reduces.
 #[derive(Clone, Copy)]
 pub struct Reduced {
     /// Bit `i`: axis `i` of the iteration shape.

@@ -79,7 +79,7 @@ pub struct Output {
     pub streams: bool,
 }
 
-/// The epilogue.
+/// The reduction at the end of a program.
 pub struct Epilogue {
     /// The value that is reduced.
     pub value: u16,
@@ -112,7 +112,7 @@ pub struct Program {
     pub width: usize,
     /// Outputs that are not reduced.
     pub outputs: Vec<Output>,
-    /// The epilogue.
+    /// The reduction at its end.
     pub epilogue: Option<Epilogue>,
     /// Every tensor is promised to be contiguous.
     pub contiguous: bool,

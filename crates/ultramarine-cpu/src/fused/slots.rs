@@ -55,7 +55,7 @@ pub fn allocate(
     places.resize(sizes.len(), 0);
     for (at, step) in steps.iter().enumerate() {
         places[usize::from(step.result)] = slots.take(sizes[usize::from(step.result)]);
-        // Results that nobody reads after this step.
+        // Results that no later step reads.
         let mut dead = step.operands.to_vec();
         dead.push(step.result);
         dead.sort_unstable();

@@ -189,7 +189,7 @@ fn what_does_not_fit_is_refused() {
     assert!(go(0, &floats.view(), &fits).is_err());
 }
 
-/// What an update makes of an element, computed another way than the kernels do.
+/// The result of an update, computed differently from the kernels.
 fn combined<T: Sample>(code: u32, old: T, new: T) -> T {
     fn cast<A: Copy, B: Copy>(a: A) -> B {
         assert_eq!(size_of::<A>(), size_of::<B>());

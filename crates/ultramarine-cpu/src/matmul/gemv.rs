@@ -185,7 +185,7 @@ impl<A: Num> Body for Fold<A> {
     }
 }
 
-/// Computes a product with one row or one column, if it is worth a special way:
+/// Computes a product with one row or one column, if a special path pays:
 /// returns whether it did.
 ///
 /// # Safety
