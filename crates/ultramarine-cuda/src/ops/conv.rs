@@ -63,7 +63,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     }))
 }
 
-/// `Convolution` of `convolve.cuh`, in its order.
+/// `Convolution` of `conv.cuh`, in its order.
 struct Sizes {
     words: Vec<i64>,
     rows: i64,

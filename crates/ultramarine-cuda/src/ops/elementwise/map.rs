@@ -1,4 +1,4 @@
-//! Functions of up to three tensors, element by element: which kernel of `elementwise.cuh` a
+//! Functions of up to three tensors, element by element: which kernel of `elementwise/map.cuh` a
 //! command needs.
 
 use super::rule::Weight;
@@ -14,7 +14,7 @@ const WIDEST: u64 = 16;
 pub struct Spec<const K: usize> {
     /// Tells it from all others.
     pub name: String,
-    /// Headers of the kernels, `elementwise.cuh` among them.
+    /// Headers of the kernels, `elementwise/map.cuh` among them.
     pub headers: &'static [&'static str],
     /// An expression of `x`, `y` and `z`, elements of the inputs as they are stored.
     pub function: String,

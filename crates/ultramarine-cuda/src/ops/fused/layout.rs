@@ -8,7 +8,7 @@ const PARAMETERS: usize = 4096;
 /// Outer axes that have rank in most commands.
 pub const FEW: usize = 4;
 /// Columns of a tile where a tensor lies the other way round.
-const TURNED: u64 = 32;
+const TRANSPOSED: u64 = 32;
 /// Indices of 32 bits reach so far, with rank for a tile.
 const MOST: i64 = 1 << 30;
 
@@ -76,7 +76,7 @@ fn joined(shape: &[i64], places: &[Place<'_>], lead: usize) -> Vec<Axis> {
 
 /// Has an axis come last where a tensor, which strides along `inner`, has neighbours. Whether
 /// there is one.
-fn turn(outer: &mut Vec<Axis>, inner: &Axis) -> bool {
+fn transpose(outer: &mut Vec<Axis>, inner: &Axis) -> bool {
     let strided = |k: &usize| inner.strides[*k].unsigned_abs() > 1;
     let mut found = (0..inner.strides.len()).filter(strided).filter_map(|k| {
         outer.iter().position(|axis| axis.strides[k].unsigned_abs() == 1 && axis.size > 1)
@@ -125,7 +125,7 @@ impl Layout {
         let mut outer = joined(shape, places, lead);
         let nothing = || Axis { size: 1, strides: vec![0; places.len()] };
         let inner = outer.pop().unwrap_or_else(nothing);
-        let transpose = turn(&mut outer, &inner);
+        let transposed = transpose(&mut outer, &inner);
         let whole = aligned(places, &outer, &inner, pack as u64);
         let columns = inner.size;
         let written = (lead..places.len()).all(|k| whole >> k & 1 == 1);
@@ -138,7 +138,7 @@ impl Layout {
         let rank = if outer.len() <= FEW { FEW.min(rank) } else { rank };
         let rows: i64 = outer.iter().map(|a| a.size).product();
         let in_row = (columns as u64).div_ceil(pack);
-        let most = if transpose { TURNED.div_ceil(pack) } else { u64::from(BLOCK) };
+        let most = if transposed { TRANSPOSED.div_ceil(pack) } else { u64::from(BLOCK) };
         let shift = shift(rows as u64, in_row, most);
         let across = in_row.div_ceil(1 << shift);
         let tiles = across * (rows as u64).div_ceil(u64::from(BLOCK) >> shift);

@@ -11,7 +11,7 @@ const HEADERS: &[&str] =
 
 /// Most that one block sorts: its shared memory.
 const FEW: u64 = 2048;
-/// Keys of a tile: `SORT_TILE` of `buckets.cuh`.
+/// Keys of a tile: `SORT_TILE` of `sort/keys.cuh`.
 const TILE: u64 = 2048;
 /// Values of a digit.
 const DIGITS: u64 = 256;
@@ -78,9 +78,9 @@ impl KeySort {
         let kernel = |template: &'static str| self.kernel(job, kernels, template, k);
         if self.few {
             let [sorted, order] = self.places[0].map(|at| work + at);
-            let (n, room) = (self.n as i32, self.n.next_power_of_two() as i32);
-            let grid = Grid::line(1, (room as u32 / 2).clamp(32, 1024));
-            return launch!(job, &kernel("sort_few")?, grid; keys, sorted, order, n, room);
+            let (n, padded) = (self.n as i32, self.n.next_power_of_two() as i32);
+            let grid = Grid::line(1, (padded as u32 / 2).clamp(32, 1024));
+            return launch!(job, &kernel("sort_few")?, grid; keys, sorted, order, n, padded);
         }
         let tiles = self.n.div_ceil(TILE);
         let (counts, totals) = (work + self.counts, work + self.totals);

@@ -1,4 +1,4 @@
-//! Rows that are sorted by many blocks each, a digit at a time: `kernels/radix.cuh`.
+//! Rows that are sorted by many blocks each, a digit at a time: `kernels/sort/radix.cuh`.
 
 use super::{HEADERS, Rows, blocks, result};
 use crate::context::failure::cuda;
