@@ -6,7 +6,8 @@ use crate::profile::Profile;
 use crate::python::Venv;
 use crate::sh;
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// The longest that a source file may be. One subject each: split what grows beyond.
 const MOST_LINES: usize = 600;
@@ -16,6 +17,10 @@ const LONGER: &[(&str, &str)] = &[
     ("python/ultramarine/__init__.pyi", "one stub per module is what type checkers read"),
     ("crates/ultramarine-abi/src/schema/table.rs", "generated: it grows with the schema"),
 ];
+
+/// The folders of sources, and the most files side by side in one of them: more want folders by subject.
+const SOURCE_FOLDERS: &[&str] = &["bench", "crates", "examples", "python", "testing", "xtask"];
+const MOST_FILES: usize = 25;
 
 /// Crates that are workspaces of their own: the fuzz target, which wants flags of its own, and extensions.
 const FUZZ: &str = "crates/ultramarine-dlpack/fuzz";
@@ -52,6 +57,7 @@ const CHECKS: &[Check] = &[
     ("floors", crate::floors::run),
     ("generated files", crate::generate::check),
     ("length of files", lengths),
+    ("files in folders", folders),
 ];
 
 const LINTS: [&str; 5] = ["--", "-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"];
@@ -115,6 +121,26 @@ fn lengths() -> Result<()> {
     }
     if !long.is_empty() {
         bail!("more than {MOST_LINES} lines, so split by subject:\n  {}", long.join("\n  "));
+    }
+    Ok(())
+}
+
+fn folders() -> Result<()> {
+    let mut files: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for file in sh::tree()? {
+        if SOURCE_FOLDERS.iter().any(|folder| file.starts_with(folder))
+            && let Some(folder) = file.parent()
+        {
+            *files.entry(folder.to_owned()).or_default() += 1;
+        }
+    }
+    let full: Vec<String> = files
+        .iter()
+        .filter(|(_, count)| **count > MOST_FILES)
+        .map(|(folder, count)| format!("{} has {count}", folder.display()))
+        .collect();
+    if !full.is_empty() {
+        bail!("more than {MOST_FILES} files, so make folders by subject:\n  {}", full.join("\n  "));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import ultramarine
 
-from . import (
+from .calls import (
     arrays,
     conv,
     create,

@@ -6,7 +6,7 @@ import math
 
 from support.harness import UNSIGNED
 
-from .draw import Gen, e
+from ..draw import Gen, e
 
 
 def indices(g: Gen, size: int, shape: tuple[int, ...], dtypes: list[str] | None = None) -> str:

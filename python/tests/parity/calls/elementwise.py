@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from support.harness import ALL, BOOL, FLOATS, INTS
 
-from .draw import Case, Entry, Gen
+from ..draw import Case, Entry, Gen
 
 
 def top(c: Case) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .draw import Entry, Gen, e
+from ..draw import Entry, Gen, e
 from .matmul import COMPUTED, MOSTLY_FLOATS, P
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .draw import Entry, Gen
+from ..draw import Entry, Gen
 from .reduce import average, mass
 
 SCANS = {

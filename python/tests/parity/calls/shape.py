@@ -6,7 +6,7 @@ import math
 
 from support.harness import ALL
 
-from .draw import Gen, e
+from ..draw import Gen, e
 
 METHOD = "array."
 

@@ -6,7 +6,7 @@ import math
 
 from support.harness import ALL, FLOATS, INTS
 
-from .draw import Entry, Gen, e
+from ..draw import Entry, Gen, e
 from .index import indices
 
 # --- indexing ---

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .draw import Case, Entry, Gen
+from ..draw import Case, Entry, Gen
 
 
 def mass(c: Case) -> float:

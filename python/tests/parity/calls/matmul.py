@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from support.harness import COMPLEX, FLOATS
 
-from .draw import Case, Entry, Gen, e
+from ..draw import Case, Entry, Gen, e
 
 MOSTLY_FLOATS = [*FLOATS, *FLOATS, *FLOATS, *COMPLEX, "int32", "bool_", "uint8"]
 

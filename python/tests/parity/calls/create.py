@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.harness import FLOATS
 
-from .draw import Case, Gen, e
+from ..draw import Case, Gen, e
 
 
 def draw_tri(g: Gen) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from support.harness import FLOATS
 
-from .draw import Case, Entry, Gen
+from ..draw import Case, Entry, Gen
 
 
 def draw_softmax(g: Gen) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .draw import Case, Entry, Gen, e
+from ..draw import Case, Entry, Gen, e
 
 
 def size_of_sum(c: Case) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.harness import ALL, FLOATS, INTS
 
-from .draw import Entry, Gen, e
+from ..draw import Entry, Gen, e
 from .fixed import FIXED
 
 NAMES = ["e", "euler_gamma", "inf", "nan", "newaxis", "pi"]

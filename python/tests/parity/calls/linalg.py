@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .draw import Entry, Gen, e
+from ..draw import Entry, Gen, e
 from .matmul import P, product_size
 
 MATRICES = ["float32", "float32", "float32", "float64", "complex64", "float16", "int32"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.harness import FLOATS, INTS
 
+from ..draw import Entry, Gen, e
 from . import create
-from .draw import Entry, Gen, e
 
 
 def key(g: Gen) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.harness import ALL, FLOATS, INTS, REALS
 
-from .draw import Entry, Gen
+from ..draw import Entry, Gen
 
 
 def draw_sort(g: Gen) -> str:
