@@ -1,7 +1,7 @@
 //! Calls of a backend: tensors for the boundary, submits, and the counts of all that.
 
 use super::{
-    DeviceState, Plan, PlanKey, counts::Way, device_stream::DeviceStream, is_refusal,
+    DeviceState, Plan, PlanKey, counts::Dispatch, device_stream::DeviceStream, is_refusal,
     kernels::Kernels,
 };
 use crate::{
@@ -210,12 +210,12 @@ impl Exec {
         bump(&self.local.bytes_written, writes.iter().map(|t| distinct_bytes(t)).sum());
     }
 
-    /// Counts a graph operation that ran in another way than by the device's kernels.
+    /// Counts a graph operation that did not run by the device's own kernels.
     #[inline]
-    pub fn count(&self, name: &'static str, way: Way) {
+    pub fn count(&self, name: &'static str, dispatch: Dispatch) {
         self.ran.set(None);
         if let Some(own) = self.device.kernels.get().last() {
-            own.counts.add(name, way);
+            own.counts.add(name, dispatch);
         }
     }
 
@@ -224,7 +224,7 @@ impl Exec {
     #[inline]
     pub fn count_native(&self, name: &'static str) {
         if let Some(kernels) = self.ran.take() {
-            kernels.counts.add(name, Way::Native);
+            kernels.counts.add(name, Dispatch::Native);
         }
     }
 
@@ -233,7 +233,7 @@ impl Exec {
         bump(&self.local.fused, 1);
         bump(&self.local.fused_operations, n as u64);
         if let Some(kernels) = self.ran.take() {
-            names.for_each(|name| kernels.counts.add(name, Way::Native));
+            names.for_each(|name| kernels.counts.add(name, Dispatch::Native));
         }
     }
 

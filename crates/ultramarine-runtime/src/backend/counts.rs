@@ -4,9 +4,9 @@ use super::{gpus, host};
 use crate::device::Device;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// How an operation ran.
+/// The place and means of an operation's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Dispatch {
     /// By the backend's own kernels.
     Native = 0,
     /// By simpler operations on the same device.
@@ -15,7 +15,7 @@ pub enum Way {
     Cpu = 2,
 }
 
-/// How often an operation ran, and in which way.
+/// Number of runs of an operation, by [`Dispatch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpCount {
     /// The device that it was for.
@@ -42,7 +42,7 @@ const SLOTS: usize = 512;
 struct Slot {
     name: AtomicPtr<u8>,
     len: AtomicUsize,
-    ways: [AtomicU64; 3],
+    counts: [AtomicU64; 3],
 }
 
 /// Counts of one kernel table: a hash table over the addresses of the operations' names,
@@ -58,7 +58,7 @@ impl Default for OpCounters {
 impl OpCounters {
     /// Counts one run of an operation.
     #[inline]
-    pub fn add(&self, op: &'static str, way: Way) {
+    pub fn add(&self, op: &'static str, dispatch: Dispatch) {
         let address = op.as_ptr().cast_mut();
         let start = (address as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
         for i in 0..SLOTS {
@@ -75,7 +75,7 @@ impl OpCounters {
                 };
             }
             if found == address {
-                slot.ways[way as usize].fetch_add(1, Ordering::Relaxed);
+                slot.counts[dispatch as usize].fetch_add(1, Ordering::Relaxed);
                 return;
             }
         }
@@ -87,20 +87,20 @@ impl OpCounters {
         self.0.iter().filter_map(|slot| {
             let len = slot.len.load(Ordering::Acquire);
             let name = slot.name.load(Ordering::Relaxed);
-            let ways = slot.ways.each_ref().map(|w| w.load(Ordering::Relaxed));
-            if name.is_null() || len == 0 || ways == [0; 3] {
+            let counts = slot.counts.each_ref().map(|c| c.load(Ordering::Relaxed));
+            if name.is_null() || len == 0 || counts == [0; 3] {
                 return None;
             }
             // SAFETY: address and length of a `&'static str`; two names at one address
             // would be one a prefix of the other, and then either length is valid text.
             let name =
                 unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(name, len)) };
-            Some((name, ways))
+            Some((name, counts))
         })
     }
 
     fn reset(&self) {
-        self.0.iter().flat_map(|s| &s.ways).for_each(|w| w.store(0, Ordering::Relaxed));
+        self.0.iter().flat_map(|s| &s.counts).for_each(|c| c.store(0, Ordering::Relaxed));
     }
 }
 

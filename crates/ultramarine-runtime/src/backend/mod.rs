@@ -23,7 +23,7 @@ mod user_kernel;
 pub mod value;
 
 pub use call::{Exec, Operand, Stats, reset_stats, stats};
-pub use counts::{OpCount, Way, op_counts, reset_op_counts};
+pub use counts::{Dispatch, OpCount, op_counts, reset_op_counts};
 pub use device_memory::Limit;
 pub use device_stream::DeviceStream;
 pub use pending_free::PendingFree;
@@ -122,9 +122,9 @@ impl DeviceState {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// What it says of itself: its name, bytes of memory and of the largest buffer (0: unknown).
+    /// The properties that it declares: its name, bytes of memory and of the largest buffer (0: unknown).
     #[inline]
-    pub fn facts(&self) -> (String, u64, u64) {
+    pub fn properties(&self) -> (String, u64, u64) {
         (self.description(), self.info.memory, self.info.max_buffer)
     }
 

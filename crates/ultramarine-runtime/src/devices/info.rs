@@ -31,7 +31,7 @@ pub struct DeviceInfo {
 /// [`crate::Error::Value`] when no loaded backend has the device.
 pub fn device_info(device: Device) -> Result<DeviceInfo> {
     let state = super::get(device)?;
-    let (said, memory, largest) = state.facts();
+    let (said, memory, largest) = state.properties();
     let backend = state.backend.clone();
     let known = |bytes: u64| usize::try_from(bytes).ok().filter(|n| *n > 0);
     Ok(match device.kind {

@@ -7,7 +7,7 @@
 
 use crate::{
     array::Array,
-    backend::{self, Exec, Way, WordHasher},
+    backend::{self, Dispatch, Exec, WordHasher},
     device::Device,
     dtype::Dtype,
     error::{Error, Result},
@@ -55,13 +55,13 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     if let Some(value) = composed(exec, node, inputs, values) {
         let value = value?;
         if !is_nested() {
-            exec.count(name, Way::Decomposed);
+            exec.count(name, Dispatch::Decomposed);
         }
         return Ok(value);
     }
     if let Some(value) = decomposed(exec, node, inputs, values)? {
         if !is_nested() {
-            exec.count(name, Way::Decomposed);
+            exec.count(name, Dispatch::Decomposed);
         }
         return Ok(value);
     }
@@ -78,7 +78,7 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
         return Err(refusal.strict());
     }
     let value = on_cpu(exec, node, inputs)?;
-    exec.count(name, Way::Cpu);
+    exec.count(name, Dispatch::Cpu);
     Ok(value)
 }
 
