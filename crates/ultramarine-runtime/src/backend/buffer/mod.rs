@@ -9,6 +9,8 @@
 //! For a device that runs ahead the buffer remembers its last uses by commands, and
 //! goes back only when the device has completed them all.
 
+mod mirrors;
+
 use crate::{
     backend::{DeviceState, DeviceStream, PendingFree, shutdown},
     device::Device,
@@ -17,13 +19,14 @@ use crate::{
     sync::lock,
 };
 use core::ffi::c_void;
+use mirrors::{Mirrors, drop_all_mirrors};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::dlpack::{ManagedTensor, flag};
 
 /// One holder.
@@ -184,14 +187,6 @@ pub struct Buffer {
     given: bool,
     /// Copies on other devices, made when work there read this buffer.
     mirrors: OnceLock<Arc<Mutex<Mirrors>>>,
-}
-
-/// Copies of a buffer on other devices.
-#[derive(Default)]
-struct Mirrors {
-    list: Vec<BufferRef>,
-    /// How often the memory was given to somebody who may write to it.
-    stale: u64,
 }
 
 /// Where memory is.
@@ -471,85 +466,6 @@ impl Buffer {
             None => Ok(()),
         }
     }
-
-    /// The copy on another device, if there is one.
-    #[inline]
-    pub fn mirrored(&self, device: Device) -> Option<BufferRef> {
-        let mirrors = lock(self.mirrors.get()?);
-        mirrors.list.iter().find(|m| m.device == device).cloned()
-    }
-
-    /// The copy of this buffer on another device, made by `make` at the first need.
-    pub fn mirror(
-        &self,
-        device: Device,
-        make: impl FnOnce() -> Result<BufferRef>,
-    ) -> Result<BufferRef> {
-        if self.is_escaped() {
-            // Its owner may write to it at any time: a kept copy would go stale.
-            return make();
-        }
-        let mirrors = self.mirrors.get_or_init(note);
-        // Whoever exports it from now on sees that, and drops them.
-        self.counts.fetch_or(MIRRORED, Ordering::AcqRel);
-        let stale = {
-            let mirrors = lock(mirrors);
-            if let Some(found) = mirrors.list.iter().find(|m| m.device == device) {
-                return Ok(found.clone());
-            }
-            mirrors.stale
-        };
-        // Made without the lock: running out of memory drops mirrors.
-        let made = make()?;
-        let mut mirrors = lock(mirrors);
-        // An export may have come meanwhile; it may have gone, too.
-        if self.exports() == 0 && mirrors.stale == stale {
-            mirrors.list.push(made.clone());
-        }
-        Ok(made)
-    }
-
-    /// Says that the memory is about to change: copies on other devices are dropped.
-    #[inline]
-    pub fn changes(&self) {
-        if self.counts.load(Ordering::Acquire) & MIRRORED != 0 {
-            self.drop_mirrors();
-        }
-    }
-
-    #[cold]
-    fn drop_mirrors(&self) {
-        if let Some(mirrors) = self.mirrors.get() {
-            lock(mirrors).stale += 1;
-            clear(mirrors);
-        }
-    }
-}
-
-/// Drops mirrors, without the lock.
-fn clear(mirrors: &Mutex<Mirrors>) {
-    let dropped = std::mem::take(&mut lock(mirrors).list);
-    drop(dropped);
-}
-
-/// The mirrors of all buffers that have, or had, any.
-static MIRRORS: Mutex<Vec<Weak<Mutex<Mirrors>>>> = Mutex::new(Vec::new());
-
-/// A place for a buffer's mirrors.
-fn note() -> Arc<Mutex<Mirrors>> {
-    let mirrors = Arc::<Mutex<Mirrors>>::default();
-    let mut list = lock(&MIRRORS);
-    if list.len() == list.capacity() {
-        list.retain(|m| m.strong_count() > 0);
-    }
-    list.push(Arc::downgrade(&mirrors));
-    mirrors
-}
-
-/// Drops every mirror; those in use live until their use ends.
-fn drop_all_mirrors() {
-    let list: Vec<_> = lock(&MIRRORS).iter().filter_map(Weak::upgrade).collect();
-    list.iter().for_each(|mirrors| clear(mirrors));
 }
 
 /// Allocates; when memory runs out, once more without mirrors.
