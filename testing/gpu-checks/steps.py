@@ -134,7 +134,7 @@ STEPS: dict[str, Step] = {
     "figures": Step("figures of the GPU and the CPU, as JSON", 2, figures, usual=True),
     "endurance": Step(
         "100,000 training steps in constant memory",
-        7,
+        0.7,
         alone("endurance", script("endurance.py", "100000"), 540, 6),
     ),
     "faults": Step(
