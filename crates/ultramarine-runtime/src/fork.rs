@@ -3,7 +3,9 @@
 //! A forked child has only the thread that forked: a lock that another thread held stays locked for ever. Each part of
 //! the library that has such locks registers a hook, which takes them before the fork and releases them after it.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::thread::LocalKey;
 
 /// The parts that have hooks, in the order in which their locks are taken: work comes to rest first, and the allocator,
 /// which all others use, is locked last. Locks are released in the reverse order.
@@ -25,7 +27,7 @@ pub enum Part {
 
 const PARTS: usize = Part::Allocator as usize + 1;
 
-/// What a part does at a fork. The functions do not unwind.
+/// The work of a part at a fork. The functions do not unwind.
 pub struct Hook {
     /// Takes the locks.
     pub prepare: fn(),
@@ -33,6 +35,16 @@ pub struct Hook {
     pub parent: fn(),
     /// Releases them in the child, and mends what lost its threads.
     pub child: fn(),
+}
+
+/// Keeps what a hook's `prepare` locked, for the thread that forks.
+pub fn keep<G>(held: &'static LocalKey<RefCell<Option<G>>>, guard: G) {
+    let _ = held.try_with(|held| *held.borrow_mut() = Some(guard));
+}
+
+/// What [`keep`] kept. A thread that is ending has kept nothing.
+pub fn take<G>(held: &'static LocalKey<RefCell<Option<G>>>) -> Option<G> {
+    held.try_with(|held| held.borrow_mut().take()).ok().flatten()
 }
 
 /// Null until the part registers. No `OnceLock`: a fork while one is set would block the child.

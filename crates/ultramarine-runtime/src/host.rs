@@ -90,7 +90,11 @@ unsafe extern "C" fn free_bytes(_host: *mut c_void, data: *mut c_void) {
     }
 }
 
-unsafe extern "C" fn parallel_for(
+/// The contract's `parallel_for`, for the host table and that of extensions.
+///
+/// # Safety
+/// `body` may be called with `context` on any thread, for each index below `count`, and does not unwind.
+pub unsafe extern "C" fn parallel_for(
     _host: *mut c_void,
     count: u64,
     body: ParallelBody,
@@ -104,7 +108,11 @@ unsafe extern "C" fn parallel_for(
     });
 }
 
-unsafe extern "C" fn thread_count(_host: *mut c_void) -> u32 {
+/// The contract's `thread_count`, likewise.
+///
+/// # Safety
+/// None is needed; the contract's type asks for `unsafe`.
+pub unsafe extern "C" fn thread_count(_host: *mut c_void) -> u32 {
     pool::threads() as u32
 }
 

@@ -1,4 +1,4 @@
-//! What is below the graph: dtypes, shapes, memory, streams, devices, the registry of backends and their loader, kernel
+//! The parts below the graph: dtypes, shapes, memory, streams, devices, the registry of backends and their loader, kernel
 //! plans and calls, transfers, user kernels.
 //!
 //! This crate knows no arrays and no operations. Its users are `ultramarine`, which re-exports what is public, and

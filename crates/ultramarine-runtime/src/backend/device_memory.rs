@@ -159,7 +159,7 @@ impl DeviceState {
         shutdown::ended().is_none().then(|| self.interface(statistics::INTERFACE))?
     }
 
-    /// What is in use, after what the device has completed was given back.
+    /// Counts of the memory in use, after completed frees.
     pub fn memory(&self) -> Result<InUse> {
         self.retire();
         let Some(read) = self.statistics().and_then(|s| s.read) else {

@@ -40,7 +40,7 @@ impl Registration {
         Ok(Registration(()))
     }
 
-    /// Whether this thread holds the lock.
+    /// True if this thread holds the lock.
     #[cfg(feature = "loader")]
     pub fn is_mine() -> bool {
         *lock(&OWNER) == Some(std::thread::current().id())
@@ -62,12 +62,12 @@ thread_local! {
 static HOOK: Hook = Hook {
     prepare: || {
         let guard = lock(&OWNER);
-        let _ = HELD.try_with(|held| *held.borrow_mut() = Some(guard));
+        fork::keep(&HELD, guard);
     },
-    parent: || drop(HELD.try_with(|held| held.borrow_mut().take())),
+    parent: || drop(fork::take(&HELD)),
     child: || {
         super::shutdown::forked();
-        let Some(mut owner) = HELD.try_with(|held| held.borrow_mut().take()).ok().flatten() else {
+        let Some(mut owner) = fork::take(&HELD) else {
             return;
         };
         // Only the calling thread is left: a registration of any other is over.

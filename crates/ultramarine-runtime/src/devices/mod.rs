@@ -58,7 +58,7 @@ pub fn device_count(kind: DeviceType) -> usize {
     }
 }
 
-/// Whether a device can be used.
+/// True if a device can be used.
 #[inline]
 pub fn is_available(device: Device) -> bool {
     get(device).is_ok()

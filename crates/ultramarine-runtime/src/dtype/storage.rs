@@ -227,7 +227,7 @@ impl Format {
         }
     }
 
-    /// What `finfo` tells of it, as the format of `dtype`.
+    /// Limits of the format, as `finfo` gives them for `dtype`.
     pub fn limits(self, dtype: Dtype) -> FloatInfo {
         let max = self.decode(self.largest()) as f64;
         let lowest = if self.is_signed() { 1 - self.bias } else { -self.bias };

@@ -45,14 +45,14 @@ thread_local! {
 static HOOK: Hook = Hook {
     prepare: || {
         let guard = sync::lock(&STATE);
-        let _ = HELD.try_with(|held| *held.borrow_mut() = Some(guard));
+        fork::keep(&HELD, guard);
     },
     parent: release,
     child: release,
 };
 
 fn release() {
-    drop(HELD.try_with(|held| held.borrow_mut().take()));
+    drop(fork::take(&HELD));
 }
 
 pub(super) fn lock() -> MutexGuard<'static, State> {

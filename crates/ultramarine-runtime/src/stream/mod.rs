@@ -316,12 +316,12 @@ thread_local! {
 static HOOK: Hook = Hook {
     prepare: || {
         let guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
-        let _ = HELD.try_with(|held| *held.borrow_mut() = Some(guard));
+        fork::keep(&HELD, guard);
     },
-    parent: || drop(HELD.try_with(|held| held.borrow_mut().take())),
+    parent: || drop(fork::take(&HELD)),
     // The streams were drained before the fork, with the scheduler's lock held; they have no workers here.
     child: || {
-        let Some(mut guard) = HELD.try_with(|held| held.borrow_mut().take()).ok().flatten() else {
+        let Some(mut guard) = fork::take(&HELD) else {
             return;
         };
         for (_, state) in guard.iter_mut().flat_map(|registry| &mut registry.streams) {

@@ -276,14 +276,14 @@ static HOOK: Hook = Hook {
                 break guard;
             }
         };
-        let _ = HELD.try_with(|h| *h.borrow_mut() = Some((scheduler, node::hold_sleepers())));
+        fork::keep(&HELD, (scheduler, node::hold_sleepers()));
     },
     parent: after_fork,
     child: after_fork,
 };
 
 fn after_fork() {
-    drop(HELD.try_with(|h| h.borrow_mut().take()));
+    drop(fork::take(&HELD));
     FORKING.store(false, Ordering::SeqCst);
 }
 

@@ -1,13 +1,11 @@
 //! The table that extensions get.
 
 use super::{apply, boundary::text, call, errors, handles, operations, types};
-use crate::{fast, pool, sync::lock};
+use crate::{fast, sync::lock};
 use core::ffi::{CStr, c_char, c_void};
 use std::{ffi::CString, sync::Mutex};
-use ultramarine_abi::{
-    ParallelBody,
-    extension::{EXTENSION_MAJOR, EXTENSION_MINOR, ExtensionHost},
-};
+use ultramarine_abi::extension::{EXTENSION_MAJOR, EXTENSION_MINOR, ExtensionHost};
+use ultramarine_runtime::host::{parallel_for, thread_count};
 
 /// What Ultramarine lends to extensions: one table, for as long as the process lives.
 pub fn host_table() -> &'static ExtensionHost {
@@ -49,24 +47,6 @@ pub fn host_table() -> &'static ExtensionHost {
         prelude: Some(prelude),
     };
     &TABLE
-}
-
-unsafe extern "C" fn parallel_for(
-    _: *mut c_void,
-    count: u64,
-    body: ParallelBody,
-    context: *mut c_void,
-) {
-    let context = context as usize;
-    pool::parallel_for(count as usize, &move |i| {
-        // SAFETY: the caller's body with the caller's context, for each index; the contract says that it may
-        // run on any thread and does not unwind.
-        unsafe { body(context as *mut c_void, i as u64) }
-    });
-}
-
-unsafe extern "C" fn thread_count(_: *mut c_void) -> u32 {
-    pool::threads() as u32
 }
 
 /// The preludes that were asked for, NUL-terminated.

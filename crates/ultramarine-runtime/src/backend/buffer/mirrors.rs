@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 #[derive(Default)]
 pub(super) struct Mirrors {
     list: Vec<BufferRef>,
-    /// How often the memory was given to somebody who may write to it.
+    /// Number of exports, whose holders may write to the memory.
     stale: u64,
 }
 
@@ -32,7 +32,7 @@ impl Buffer {
             return make();
         }
         let mirrors = self.mirrors.get_or_init(note);
-        // Whoever exports it from now on sees that, and drops them.
+        // A later export sees this mark and drops the mirrors.
         self.counts.fetch_or(MIRRORED, Ordering::AcqRel);
         let stale = {
             let mirrors = lock(mirrors);
