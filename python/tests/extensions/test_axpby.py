@@ -109,6 +109,10 @@ def close(want: Any, got: Any, ulps: float, scale: float = 8.0) -> None:
     assert_close(got, want, ulps=ulps, scale=scale, nan=False)
 
 
+def singles(a: um.array) -> um.array:
+    return a.astype(um.float32) if a.dtype == um.float64 else a
+
+
 def largest(case: Case) -> float:
     """What no term of the sum exceeds."""
     sizes = [float(np.abs(to_numpy(a)).max(initial=0)) for a in case.make()]
@@ -278,6 +282,9 @@ def test_transforms_of_transforms(axpby: Axpby, which: str) -> None:
         x, y = mapped(case, axes)
         want = MIXED[which](case.of(composed), axes, x, y)
         got = MIXED[which](case.of(axpby), axes, x, y)
+        if um.complex64 in (x.dtype, y.dtype):
+            # Derivatives by a float64 operand pass through complex64, which has float32's precision.
+            want, got = ([singles(a) for a in all_of] for all_of in (want, got))
         close(want, got, 32, 2 * largest(case) ** 2 * max(1, x.size, y.size) ** 0.5)
 
 

@@ -21,6 +21,8 @@ def test_scans(tally: Tally, op: str, dtype: str) -> None:
     any_turns = (op, dtype) == ("logcumsumexp", "complex64") and um.default_device() != um.cpu
     # The error of an angle of many turns, seen in its sine.
     ulps *= 16 if any_turns else 1
+    # Sums of one repeated value drift with the order of adding, which is a device's own.
+    ulps *= 4 if op == "cumsum" and um.default_device() != um.cpu else 1
     for shape, layout, axis in sample(cases_over(SHAPES), 30, op, dtype):
         if isinstance(axis, tuple):
             continue
