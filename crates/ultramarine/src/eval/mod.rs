@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! eval(outputs) -> tape (claimed lazy nodes, operands first)
+//!               -> entries (compositions of what devices lack) lower.rs
 //!               -> tasks (single ops and fused groups)        plan.rs
 //!               -> jobs (runs of tasks of one stream)
 //!               -> run: inline on an idle stream, else queued  run.rs
@@ -11,6 +12,7 @@
 //! ordered: one may wait for an earlier one's nodes, never the reverse.
 
 mod fallback;
+mod lower;
 mod plan;
 mod program;
 mod run;

@@ -1,5 +1,7 @@
 //! From the tape to tasks: which nodes run as one fused program.
 //!
+//! Nodes that their device has no kernel for are replaced by compositions first ([`super::lower`]).
+//!
 //! One pass from the last node to the first. A node joins the group of its
 //! consumers if all of them are in one group, it is elementwise, has the group's
 //! iteration shape and stream, and the group has room. Since a member's consumers
@@ -10,6 +12,7 @@
 //! group of a reduction of it that has no other member yet, and is written as an
 //! extra output (softmax: `exp` is written while it is summed).
 
+use super::lower::{Entry, lower};
 use crate::{backend, node::Node, ops::Epilogue, stream::Stream};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -35,14 +38,14 @@ pub(super) struct Task {
 }
 
 pub(super) struct Member {
-    pub node: Arc<Node>,
+    pub entry: Entry,
     /// Its value is written; otherwise it exists in registers only.
     pub materialised: bool,
 }
 
 impl Task {
     pub fn root(&self) -> &Arc<Node> {
-        &self.members[self.members.len() - 1].node
+        &self.members[self.members.len() - 1].entry.node
     }
 
     pub fn stream(&self) -> Stream {
@@ -66,7 +69,7 @@ pub(super) fn is_constant(node: &Node) -> bool {
 }
 
 struct Planner<'a> {
-    tape: &'a [Arc<Node>],
+    tape: &'a [Entry],
     mark: u64,
     groups: Vec<Group>,
     /// Group of all consumers, NONE or SEVERAL, per tape node.
@@ -83,6 +86,7 @@ struct Planner<'a> {
 
 /// Cuts a tape into tasks, in an order in which they can run.
 pub(super) fn plan(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Task> {
+    let tape = lower(tape, mark);
     let n = tape.len();
     let mut planner = Planner {
         tape: &tape,
@@ -99,7 +103,7 @@ pub(super) fn plan(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Task> {
         planner.place(i, fusion);
     }
     let groups = planner.groups;
-    let mut nodes: Vec<Option<Arc<Node>>> = tape.into_iter().map(Some).collect();
+    let mut entries: Vec<Option<Entry>> = tape.into_iter().map(Some).collect();
     let mut tasks = Vec::with_capacity(groups.len());
     for group in groups.into_iter().rev() {
         let members = group
@@ -107,8 +111,8 @@ pub(super) fn plan(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Task> {
             .iter()
             .rev()
             .filter_map(|(i, materialised)| {
-                let node = nodes[*i as usize].take()?;
-                Some(Member { node, materialised: *materialised })
+                let entry = entries[*i as usize].take()?;
+                Some(Member { entry, materialised: *materialised })
             })
             .collect::<SmallVec<_>>();
         if !members.is_empty() {
@@ -118,7 +122,7 @@ pub(super) fn plan(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Task> {
         }
     }
     // Constants that every consumer carries itself are not needed: lazy again.
-    nodes.into_iter().flatten().for_each(|n| n.release_claim());
+    entries.into_iter().flatten().for_each(|e| e.node.release_claim());
     tasks
 }
 
@@ -126,17 +130,14 @@ impl Planner<'_> {
     fn slot(&self, node: &Node) -> Option<usize> {
         (node.mark.load(Ordering::Relaxed) == self.mark)
             .then(|| node.slot.load(Ordering::Relaxed) as usize)
-            .filter(|s| self.tape.get(*s).is_some_and(|n| std::ptr::eq(&**n, node)))
+            .filter(|s| self.tape.get(*s).is_some_and(|e| std::ptr::eq(&*e.node, node)))
     }
 
     fn count_uses(&mut self) {
-        let tape = self.tape;
-        for node in tape {
-            node.with_inputs(|inputs| {
-                for input in inputs {
-                    if let Some(s) = self.slot(input) {
-                        self.uses[s] += 1;
-                    }
+        for entry in self.tape {
+            entry.each_reference(|input| {
+                if let Some(s) = self.slot(input) {
+                    self.uses[s] += 1;
                 }
             });
         }
@@ -144,7 +145,7 @@ impl Planner<'_> {
 
     /// Whether somebody besides the tape's nodes may still ask for the node.
     fn is_wanted(&self, i: usize) -> bool {
-        let node = &self.tape[i];
+        let node = &self.tape[i].node;
         node.handles.load(Ordering::Acquire) > 0
             // One reference is the tape's own.
             || Arc::strong_count(node) > self.uses[i] as usize + 1
@@ -152,13 +153,13 @@ impl Planner<'_> {
 
     fn place(&mut self, i: usize, fusion: bool) {
         let tape = self.tape;
-        let node = &tape[i];
+        let (node, work) = (&tape[i].node, tape[i].work());
         let consumers = self.consumers[i];
         if is_constant(node) && consumers != NONE && !self.is_requested(i) {
             return;
         }
         let limits = super::device_of(node.stream).ok();
-        let rules = node.op.rules();
+        let rules = work.op.rules();
         let elementwise = rules.is_some_and(|r| r.elementwise().is_some());
         let runs = node.size() > 0 && limits.is_some_and(|d| d.fused_limit() > 0);
         let fusable = fusion && runs;
@@ -182,7 +183,7 @@ impl Planner<'_> {
         }
         let epilogue = if fusable { rules.and_then(|r| r.epilogue()) } else { None };
         let epilogue =
-            epilogue.filter(|_| node.with_inputs(|ins| ins.iter().all(|x| x.size() > 0)));
+            epilogue.filter(|_| work.with_inputs(|ins| ins.iter().all(|x| x.size() > 0)));
         let g = self.groups.len() as u32;
         self.groups.push(Group {
             members: SmallVec::from_slice(&[(i as u32, true)]),
@@ -195,7 +196,7 @@ impl Planner<'_> {
         });
         self.note_inputs(i, g);
         if epilogue.is_some() {
-            node.with_inputs(|inputs| {
+            work.with_inputs(|inputs| {
                 if let Some(s) = inputs.first().and_then(|x| self.slot(x)) {
                     self.reduced_by[s] = g;
                 }
@@ -216,7 +217,7 @@ impl Planner<'_> {
     /// Records the operands of a member that just entered group `g`.
     fn note_inputs(&mut self, i: usize, g: u32) {
         let tape = self.tape;
-        tape[i].with_inputs(|inputs| {
+        tape[i].work().with_inputs(|inputs| {
             for input in inputs {
                 let group = &mut self.groups[g as usize];
                 let carried =
@@ -246,20 +247,20 @@ impl Planner<'_> {
         device: &backend::DeviceState,
     ) -> bool {
         let tape = self.tape;
-        let node = &tape[i];
+        let (node, work) = (&tape[i].node, tape[i].work());
         let group = &self.groups[g as usize];
         let root = &tape[group.members[0].0 as usize];
         // An epilogue reduction iterates over its operand's shape.
         let same_shape = if group.epilogue.is_some() {
-            root.with_inputs(|ins| ins.first().is_some_and(|x| x.shape == node.shape))
+            root.work().with_inputs(|ins| ins.first().is_some_and(|x| x.shape == node.shape))
         } else {
-            root.shape == node.shape
+            root.node.shape == node.shape
         };
-        if !group.fusable || !same_shape || root.stream != node.stream {
+        if !group.fusable || !same_shape || root.node.stream != node.stream {
             return false;
         }
         let (mut inputs, mut constants) = (0, 0);
-        node.with_inputs(|ins| {
+        work.with_inputs(|ins| {
             for x in ins {
                 if is_constant(x) {
                     constants += 1;

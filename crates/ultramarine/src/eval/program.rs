@@ -41,7 +41,7 @@ impl Build {
             dummy: false,
         };
         for (i, member) in task.members.iter().enumerate() {
-            member.node.with_inputs(|inputs| {
+            member.entry.work().with_inputs(|inputs| {
                 for input in inputs {
                     build.note(task, i, input);
                 }
@@ -49,8 +49,8 @@ impl Build {
         }
         let bodies = task.bodies();
         for (i, member) in task.members[..bodies].iter().enumerate() {
-            let kind = member.node.op.rules()?.elementwise()?;
-            let operands: SmallVec<[u16; 3]> = member.node.with_inputs(|inputs| {
+            let kind = member.entry.work().op.rules()?.elementwise()?;
+            let operands: SmallVec<[u16; 3]> = member.entry.work().with_inputs(|inputs| {
                 inputs.iter().map(|x| build.operand(task, i, x)).collect::<Option<_>>()
             })?;
             let at = |k: usize| operands.get(k).copied().unwrap_or(0);
@@ -60,12 +60,11 @@ impl Build {
                 a: at(0),
                 b: at(1),
                 c: at(2),
-                dtype: member.node.dtype.to_dl(),
+                dtype: member.entry.node.dtype.to_dl(),
             });
         }
         if task.epilogue.is_some() {
-            let root = task.root();
-            let source = root.with_inputs(|i| i.first().cloned())?;
+            let source = task.members[bodies].entry.work().with_inputs(|i| i.first().cloned())?;
             build.outputs.push(build.operand(task, bodies, &source)?);
         }
         for i in task.written() {
@@ -185,6 +184,8 @@ impl Task {
     /// Which member before `member` the node is.
     fn position(&self, member: usize, node: &Arc<Node>) -> Option<usize> {
         // The nearest are the likeliest.
-        (0..member.min(self.bodies())).rev().find(|i| Arc::ptr_eq(&self.members[*i].node, node))
+        (0..member.min(self.bodies()))
+            .rev()
+            .find(|i| Arc::ptr_eq(&self.members[*i].entry.node, node))
     }
 }

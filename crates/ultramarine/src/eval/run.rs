@@ -1,14 +1,14 @@
 //! Runs tasks one after the other on the calling thread. Never unwinds: what goes
 //! wrong becomes the outcome of the nodes concerned.
 
-use super::{fallback, plan::Task, program::Build};
+use super::{fallback, lower::Entry, plan::Task, program::Build};
 use crate::{
     array::Array,
-    backend::{Exec, Operand},
+    backend::{Dispatch, Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Op},
+    ops::{Call, Op, create::fill::broadcast_constant},
     scalar::Scalar,
     shape,
     stream::Stream,
@@ -43,8 +43,8 @@ pub(super) fn fail(tasks: Vec<Task>, error: &Error) {
     let error = Arc::new(error.clone());
     for task in tasks {
         for member in &task.members {
-            member.node.take_inputs();
-            member.node.finish(Err(error.clone()));
+            member.entry.release_inputs();
+            member.entry.node.finish(Err(error.clone()));
         }
     }
 }
@@ -54,15 +54,15 @@ fn run_task(exec: &Exec, task: Task) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         check_dtypes(exec, &task)?;
         if !task.program {
-            return run_single(exec, &task.members[0].node);
+            return run_single(exec, &task.members[0].entry);
         }
         match run_fused(exec, &task) {
             Ok(true) => Ok(()),
             // The backend does not take the program: one op at a time.
-            Ok(false) => task.members.iter().try_for_each(|m| run_single(exec, &m.node)),
+            Ok(false) => task.members.iter().try_for_each(|m| run_single(exec, &m.entry)),
             // Nor what a program needs besides.
             Err(_) if exec.take_refusal() => {
-                task.members.iter().try_for_each(|m| run_single(exec, &m.node))
+                task.members.iter().try_for_each(|m| run_single(exec, &m.entry))
             }
             Err(error) => Err(error),
         }
@@ -99,15 +99,16 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
             ),
         )),
     };
-    task.members.iter().map(|m| &m.node).try_for_each(|node| {
-        if node.op.leaves_operands() {
+    task.members.iter().try_for_each(|member| {
+        let (node, work) = (&member.entry.node, member.entry.work());
+        if work.op.leaves_operands() {
             return check(node, node.dtype);
         }
-        match &node.op {
+        match &work.op {
             Op::Many(many) => many.results().iter().try_for_each(|r| check(node, r.1))?,
             _ => check(node, node.dtype)?,
         }
-        node.with_inputs(|inputs| inputs.iter().try_for_each(|i| check(node, i.dtype)))
+        work.with_inputs(|inputs| inputs.iter().try_for_each(|i| check(node, i.dtype)))
     })
 }
 
@@ -146,9 +147,10 @@ fn is_ours_alone(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
 }
 
 /// Runs one op by itself.
-fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
-    let inputs: Inputs = node.inputs();
-    let here = |i| match &node.op {
+fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
+    let (node, work) = (&entry.node, entry.work());
+    let inputs: Inputs = work.inputs();
+    let here = |i| match &work.op {
         // Its error is the operation's, not one of something that needed it.
         Op::Part(_) => outcome(i)?.clone().map_err(|e| Error::clone(&e)),
         op if op.leaves_operands() => value_of(i).cloned(),
@@ -156,7 +158,7 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
     };
     let values: SmallVec<[Value; 3]> = inputs.iter().map(here).collect::<Result<_>>()?;
     // Given up before the references are counted: what only this op needed is ours.
-    drop(node.take_inputs());
+    entry.release_inputs();
     let kept = node.retains();
     let mut donatable = 0u32;
     for (i, input) in inputs.iter().enumerate().take(32) {
@@ -169,18 +171,16 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
         inputs.iter().map(|i| (&i.shape[..], i.dtype)).collect();
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
-    let value = match node.op.rules() {
-        _ if let Op::Part(part) = &node.op => exec.local(&part.value(&inputs[0])?)?,
+    let value = match work.op.rules() {
+        _ if let Op::Part(part) = &work.op => exec.local(&part.value(&inputs[0])?)?,
         Some(rules) => match rules.eval(exec, &call) {
-            Err(_) if exec.take_refusal() => fallback::run(exec, node, &inputs, &values)?,
+            Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values)?,
             outcome => outcome?,
         },
         None => return Err(Error::runtime("eval", "a stand-in has no value")),
     };
     exec.settle()?;
-    if !fallback::is_nested() && !matches!(node.op, Op::Part(_)) {
-        exec.count_native(node.op.name());
-    }
+    count(exec, entry);
     // Who sees the result may count on the operands' being let go.
     drop(descs);
     drop((values, inputs));
@@ -188,12 +188,27 @@ fn run_single(exec: &Exec, node: &Arc<Node>) -> Result<()> {
     Ok(())
 }
 
+/// Counts an operation that ran by itself, under the name that the graph has for it.
+fn count(exec: &Exec, entry: &Entry) {
+    if fallback::is_nested() || matches!(entry.work().op, Op::Part(_)) {
+        return;
+    }
+    match entry.dispatch() {
+        Some(Dispatch::Native) => exec.count_native(entry.node.op.name()),
+        Some(other) => exec.count(entry.node.op.name(), other),
+        None => {}
+    }
+}
+
 /// Runs a task as one program. `Ok(false)`: the backend does not take it.
 fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     let Some(mut build) = Build::new(task) else { return Ok(false) };
     let root = task.root();
+    let root_work = task.members[task.members.len() - 1].entry.work();
     let space: SmallVec<[usize; 4]> = match task.epilogue {
-        Some(_) => root.with_inputs(|i| i.first().map(|x| x.shape.clone())).unwrap_or_default(),
+        Some(_) => {
+            root_work.with_inputs(|i| i.first().map(|x| x.shape.clone())).unwrap_or_default()
+        }
         None => root.shape.clone(),
     };
     let mut values: SmallVec<[Value; 8]> =
@@ -201,7 +216,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     let mut dtypes: SmallVec<[_; 8]> = build.input_dtypes().collect();
     if task.epilogue.is_some() && values.is_empty() {
         // Nothing has the iteration shape: a dummy operand lends it.
-        values.push(zero(exec, &space)?);
+        values.push(broadcast_constant(exec, Scalar::from_i64(Dtype::Uint8, 0), &space)?);
         dtypes.push(Dtype::Uint8);
         build.shift_constants();
     }
@@ -210,7 +225,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     if task.epilogue.is_some() {
         nodes.push(root);
     }
-    nodes.extend(task.written().map(|i| &task.members[i].node));
+    nodes.extend(task.written().map(|i| &task.members[i].entry.node));
     let mut outputs: SmallVec<[Value; 4]> = SmallVec::new();
     for (k, node) in nodes.iter().enumerate() {
         let last = k + 1 == nodes.len() && task.epilogue.is_none();
@@ -237,11 +252,17 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     }
     exec.settle()?;
     let counted = if fallback::is_nested() { 0 } else { task.members.len() };
-    exec.count_fused(task.members.len(), task.members[..counted].iter().map(|m| m.node.op.name()));
+    let entries = || task.members[..counted].iter().map(|m| &m.entry);
+    let named = |dispatch| {
+        let those = entries().filter(move |e| e.dispatch() == Some(dispatch));
+        those.map(|e| e.node.op.name())
+    };
+    exec.count_fused(task.members.len(), named(Dispatch::Native));
+    named(Dispatch::Decomposed).for_each(|name| exec.count(name, Dispatch::Decomposed));
     for member in &task.members {
-        drop(member.node.take_inputs());
+        member.entry.release_inputs();
         if !member.materialised {
-            member.node.release_claim();
+            member.entry.node.release_claim();
         }
     }
     drop((values, build));
@@ -254,7 +275,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
 /// An operand's memory for the root's output, if nobody else needs it. Only the last
 /// instruction may write over an operand: nothing reads after it.
 fn donated(build: &Build, values: &[Value], node: &Arc<Node>, task: &Task) -> Option<Value> {
-    if task.members.iter().any(|m| m.node.retains()) {
+    if task.members.iter().any(|m| m.entry.node.retains()) {
         return None;
     }
     let found = build.inputs.iter().zip(values).find(|((input, edges), value)| {
@@ -267,17 +288,6 @@ fn donated(build: &Build, values: &[Value], node: &Arc<Node>, task: &Task) -> Op
             && is_ours_alone(input, edges + 1, value)
     })?;
     Some(found.1.clone())
-}
-
-/// A zero broadcast to `space`.
-fn zero(exec: &Exec, space: &[usize]) -> Result<Value> {
-    let mut value = exec.alloc(&[], Dtype::Uint8)?;
-    let out = Operand { value: &value, shape: &[], dtype: Dtype::Uint8 };
-    let attrs = ultramarine_abi::schema::NoAttrs::new();
-    let scalar = Scalar::from_i64(Dtype::Uint8, 0);
-    exec.run(ultramarine_abi::schema::op::FILL, &attrs, &[], &[out], &[scalar])?;
-    value.strides = shape::Strides::from_elem(0, space.len());
-    Ok(value)
 }
 
 impl Call<'_> {

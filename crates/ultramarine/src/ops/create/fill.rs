@@ -2,8 +2,7 @@
 
 use crate::{
     array::Array,
-    backend::Exec,
-    backend::buffer::Buffer,
+    backend::{Exec, Operand, buffer::Buffer},
     devices,
     dtype::Dtype,
     error::{Error, Result},
@@ -15,7 +14,7 @@ use crate::{
     },
     placement::{self, follow},
     scalar::Scalar,
-    shape::{self, Shape},
+    shape::{self, Shape, Strides},
 };
 use ultramarine_abi::schema::{NoAttrs, op};
 
@@ -254,6 +253,15 @@ pub fn meshgrid(arrays: &[Array], sparse: bool, indexing: &str) -> Result<Vec<Ar
         })
         .collect::<Result<_>>()?;
     if sparse { Ok(grids) } else { crate::ops::shape::reshape::broadcast_arrays(&grids) }
+}
+
+/// One element in memory, broadcast to `shape`, for kernels that want an operand which the graph lacks.
+pub(crate) fn broadcast_constant(exec: &Exec, scalar: Scalar, shape: &[usize]) -> Result<Value> {
+    let mut value = exec.alloc(&[], scalar.dtype())?;
+    let out = Operand { value: &value, shape: &[], dtype: scalar.dtype() };
+    exec.run(op::FILL, &NoAttrs::new(), &[], &[out], &[scalar])?;
+    value.strides = Strides::from_elem(0, shape.len());
+    Ok(value)
 }
 
 /// Every element is `value`. Never fused as a node: programs take it as a constant.

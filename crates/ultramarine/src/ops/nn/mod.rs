@@ -1,8 +1,15 @@
 //! Layers of neural networks: softmax, norms, rotary position embeddings.
 //!
-//! Each is an operation of its own on devices that have a kernel for it. Elsewhere it is made of simpler operations,
-//! which fuse with their neighbours.
+//! Each is one operation with rules of its own. Devices without a kernel for it run its composition of simpler
+//! operations, which fuse with their neighbours ([`crate::ops::Composite`]).
 
 pub(crate) mod norm;
 pub(crate) mod rope;
 mod softmax;
+
+use crate::dtype::Dtype;
+
+/// The dtype in which norms and rotations compute: float32 for halves.
+fn compute_dtype(dtype: Dtype) -> Dtype {
+    if dtype.size() == 2 { Dtype::Float32 } else { dtype }
+}

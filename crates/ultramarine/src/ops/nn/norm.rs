@@ -1,23 +1,22 @@
-//! Norms of the last axis: [`crate::fast::rms_norm`] and [`crate::fast::layer_norm`]. They are operations of their own on
-//! devices that have kernels for them; elsewhere they are made of simpler operations, which fuse with their neighbours.
+//! Norms of the last axis: [`crate::fast::rms_norm`] and [`crate::fast::layer_norm`].
 
+use super::compute_dtype;
 use crate::{
     array::Array,
-    backend::{self, Exec},
-    devices,
+    backend::{Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
+        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap,
+        create::fill::broadcast_constant,
         rules::{
             batching,
-            builders::{bin, like, plus, un},
+            builders::{bin, like, plus, times, un},
             shapeless::{broadcast_with, shapeless},
         },
         shape::view::View,
     },
-    placement,
     scalar::Scalar,
     shape::Shape,
 };
@@ -66,7 +65,7 @@ fn checked(of: &'static str, x: &Array, parameters: [(&str, Option<&Array>); 2])
 /// promote to is not floating.
 pub fn rms_norm(x: &Array, weight: Option<&Array>, eps: f64) -> Result<Array> {
     let dtype = checked("rms_norm", x, [("weight", weight), ("bias", None)])?;
-    LayerNorm { centered: false, eps }.of(dtype, x, weight, None)
+    LayerNorm::of(false, eps, dtype, x, [weight, None])
 }
 
 /// `(x - mean) / sqrt(variance + eps)` along the last axis, times the weight, plus the bias.
@@ -80,14 +79,17 @@ pub fn layer_norm(
     eps: f64,
 ) -> Result<Array> {
     let dtype = checked("layer_norm", x, [("weight", weight), ("bias", bias)])?;
-    LayerNorm { centered: true, eps }.of(dtype, x, weight, bias)
+    LayerNorm::of(true, eps, dtype, x, [weight, bias])
 }
 
-/// A norm of x and a weight and, if it is centered, a bias, all of one shape and dtype.
+/// A norm of x, times a weight, plus a bias. The operands are x, in the dtype of the result or an integer one, and those of weight
+/// and bias that there are, in the result's shape and dtype.
 #[derive(Clone, Copy, Debug)]
 struct LayerNorm {
     /// Distances from the mean are taken.
     centered: bool,
+    weight: bool,
+    bias: bool,
     eps: f64,
 }
 
@@ -96,16 +98,7 @@ fn spread(parameter: &Array, x: &Array) -> Result<Array> {
     if shapeless() || parameter.shape() == x.shape() {
         return broadcast_with(parameter, x.shape(), &[x]);
     }
-    Array::try_of(View::Broadcast, &[parameter], Shape::from_slice(x.shape()), x.dtype())
-}
-
-/// The dtype of the computation: float32 for halves.
-fn inner(dtype: Dtype) -> Dtype {
-    if dtype.size() == 2 { Dtype::Float32 } else { dtype }
-}
-
-fn times(a: &Array, b: &Array) -> Result<Array> {
-    bin(binary::MULTIPLY, a, b)
+    Array::try_of(View::Broadcast, &[parameter], Shape::from_slice(x.shape()), parameter.dtype())
 }
 
 fn mean(a: &Array) -> Result<Array> {
@@ -114,63 +107,41 @@ fn mean(a: &Array) -> Result<Array> {
 
 impl LayerNorm {
     fn of(
-        self,
+        centered: bool,
+        eps: f64,
         dtype: Dtype,
         x: &Array,
-        weight: Option<&Array>,
-        bias: Option<&Array>,
+        [weight, bias]: [Option<&Array>; 2],
     ) -> Result<Array> {
-        let (weight, bias) = (weight.map(|w| w.astype(dtype)), bias.map(|b| b.astype(dtype)));
-        // A half may not hold an integer.
-        if !x.dtype().is_floating() || !self.is_native(&x.astype(dtype))? {
-            return self.of_parts(dtype, x, weight.as_ref(), bias.as_ref());
+        // An integer stays one: a half may not hold it.
+        let x = if x.dtype().is_floating() { x.astype(dtype) } else { x.clone() };
+        let mut operands: SmallVec<[Array; 3]> = SmallVec::from_elem(x.clone(), 1);
+        for parameter in [weight, bias].into_iter().flatten() {
+            operands.push(spread(&parameter.astype(dtype), &x)?);
         }
-        let x = x.astype(dtype);
-        let shape = Shape::from_slice(x.shape());
-        let whole = |p: Option<Array>, none: f64| spread(&p.unwrap_or_else(|| like(&x, none)), &x);
-        let weight = whole(weight, 1.0)?;
-        match self.centered {
-            true => Array::open(self, &[&x, &weight, &whole(bias, 0.0)?], shape, dtype),
-            false => Array::open(self, &[&x, &weight], shape, dtype),
-        }
+        let rules = LayerNorm { centered, weight: weight.is_some(), bias: bias.is_some(), eps };
+        rules.node(&operands, Shape::from_slice(x.shape()), dtype)
     }
 
-    /// True if the device where it will run has a kernel for it.
-    fn is_native(self, x: &Array) -> Result<bool> {
-        if backend::gpus().is_empty() || x.size() == 0 {
-            return Ok(false);
-        }
-        let place = placement::place(&Op::open(self), &[x])?;
-        let device = devices::get(place.stream.device)?;
-        let desc = [(x.dtype(), x.ndim()); 3];
-        let inputs = &desc[..if self.centered { 3 } else { 2 }];
-        let asked = || device.offers(self.id(), &NoAttrs::new(), inputs, &desc[..1]);
-        Ok(!device.is_host() && asked().unwrap_or(false))
+    fn node(self, operands: &[Array], shape: Shape, dtype: Dtype) -> Result<Array> {
+        let operands: SmallVec<[&Array; 3]> = operands.iter().collect();
+        Array::open(self, &operands, shape, dtype)
     }
 
     fn id(self) -> u32 {
         if self.centered { op::LAYER_NORM } else { op::RMS_NORM }
     }
 
-    /// The norm in ordinary operations.
-    fn of_parts(
-        self,
-        dtype: Dtype,
-        x: &Array,
-        weight: Option<&Array>,
-        bias: Option<&Array>,
-    ) -> Result<Array> {
-        let (y, _) = self.normal(dtype, x)?;
-        let mut y = y.astype(dtype);
-        if let Some(weight) = weight {
-            y = times(&y, weight)?;
-        }
-        bias.map_or(Ok(y.clone()), |bias| y.add(bias))
+    /// The weight and the bias among what belongs to all operands.
+    fn parameters<T>(self, all: &[T]) -> (Option<&T>, Option<&T>) {
+        let weight = if self.weight { all.get(1) } else { None };
+        let bias = if self.bias { all.get(1 + self.weight as usize) } else { None };
+        (weight, bias)
     }
 
-    /// The normalised values before the weight, and the factor that made them, both in [`inner`] of the dtype.
+    /// The normalised values before the weight, and the factor that made them, both in [`compute_dtype`] of the dtype.
     fn normal(self, dtype: Dtype, x: &Array) -> Result<(Array, Array)> {
-        let mut x = x.astype(inner(dtype));
+        let mut x = x.astype(compute_dtype(dtype));
         if self.centered {
             x = bin(binary::SUBTRACT, &x, &mean(&x)?)?;
         }
@@ -189,21 +160,47 @@ impl LayerNorm {
     }
 }
 
+impl Composite for LayerNorm {
+    fn is_offered(&self, offers: &Offers<'_>) -> bool {
+        let inputs = &[offers.output; 3][..if self.centered { 3 } else { 2 }];
+        offers.inputs[0] == offers.output && offers.kernel(self.id(), &NoAttrs::new(), inputs)
+    }
+
+    fn compose(&self, operands: &[Array], dtype: Dtype) -> Result<Array> {
+        let mut y = self.normal(dtype, &operands[0])?.0.astype(dtype);
+        let (weight, bias) = self.parameters(operands);
+        if let Some(weight) = weight {
+            y = times(&y, weight)?;
+        }
+        bias.map_or(Ok(y.clone()), |bias| y.add(bias))
+    }
+}
+
 impl Rules for LayerNorm {
     fn name(&self) -> &'static str {
         if self.centered { "layer_norm" } else { "rms_norm" }
     }
 
+    /// Kernels have a weight always and, if it is centered, a bias.
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let all: SmallVec<[Operand<'_>; 3]> =
+            (0..call.inputs.len()).map(|i| call.operand(i)).collect();
+        let constant =
+            |v: f64| broadcast_constant(exec, Scalar::from_f64(call.dtype, v), call.shape);
+        let (weight, bias) = self.parameters(&all);
+        let one = if self.weight { None } else { Some(constant(1.0)?) };
+        let zero = if self.bias || !self.centered { None } else { Some(constant(0.0)?) };
+        let mut inputs: SmallVec<[Operand<'_>; 3]> = SmallVec::from_elem(all[0], 1);
+        inputs.extend(weight.copied().or(one.as_ref().map(|v| call.output(v))));
+        inputs.extend(bias.copied().or(zero.as_ref().map(|v| call.output(v))));
         let eps = Scalar::from_f64(Dtype::Float64, self.eps);
-        call.run(exec, self.id(), &NoAttrs::new(), &[eps])
+        let value = exec.alloc(call.shape, call.dtype)?;
+        exec.run(self.id(), &NoAttrs::new(), &inputs, &[call.output(&value)], &[eps])?;
+        Ok(value)
     }
 
-    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
-        candidates.add({
-            let x = &d.inputs[0];
-            self.of_parts(x.dtype(), x, Some(&d.inputs[1]), d.inputs.get(2))
-        });
+    fn composite(&self) -> Option<&dyn Composite> {
+        Some(self)
     }
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
@@ -212,14 +209,20 @@ impl Rules for LayerNorm {
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let dtype = v.cotangent.dtype();
-        let (normal, t) = (self.normal(dtype, &v.primals[0])?, v.cotangent.astype(inner(dtype)));
-        let of_x = || Ok(self.jacobian_product(&normal, &times(&t, &v.primals[1])?)?.astype(dtype));
-        let of_weight = || Ok(times(&t, &normal.0)?.astype(dtype));
-        let mut all: Cotangents = Cotangents::new();
-        all.push(v.wanted[0].then(of_x).transpose()?);
-        all.push(v.wanted[1].then(of_weight).transpose()?);
-        if self.centered {
-            all.push(v.wanted[2].then(|| v.cotangent.clone()));
+        let (normal, t) =
+            (self.normal(dtype, &v.primals[0])?, v.cotangent.astype(compute_dtype(dtype)));
+        let (weight, _) = self.parameters(v.primals);
+        let mut all = Cotangents::from_elem(None, v.primals.len());
+        if v.wanted[0] {
+            let t = weight.map_or(Ok(t.clone()), |weight| times(&t, weight))?;
+            all[0] = Some(self.jacobian_product(&normal, &t)?.astype(dtype));
+        }
+        if self.weight && v.wanted[1] {
+            all[1] = Some(times(&t, &normal.0)?.astype(dtype));
+        }
+        if self.bias {
+            let bias = all.len() - 1;
+            all[bias] = v.wanted[bias].then(|| v.cotangent.clone());
         }
         Ok(all)
     }
@@ -227,19 +230,23 @@ impl Rules for LayerNorm {
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         let dtype = j.output.dtype();
         let normal = self.normal(dtype, &j.primals[0])?;
-        let up = |t: &Array| t.astype(inner(dtype));
-        let of_x = |t: &Array| times(&self.jacobian_product(&normal, &up(t))?, &j.primals[1]);
+        let up = |t: &Array| t.astype(compute_dtype(dtype));
+        let (weight, _) = self.parameters(j.primals);
+        let of_x = |t: &Array| {
+            let t = self.jacobian_product(&normal, &up(t))?;
+            weight.map_or(Ok(t.clone()), |weight| times(&t, weight))
+        };
         let of_weight = |t: &Array| times(&normal.0, &up(t));
+        let (of_w, of_b) = self.parameters(j.tangents);
         let x = j.tangents[0].as_ref().map(of_x).transpose()?;
-        let weight = j.tangents[1].as_ref().map(of_weight).transpose()?;
-        let bias = j.tangents.get(2).and_then(Option::as_ref).map(up);
+        let weight = of_w.and_then(Option::as_ref).map(of_weight).transpose()?;
+        let bias = of_b.and_then(Option::as_ref).map(up);
         Ok(plus(plus(x, weight)?, bias)?.map(|t| t.astype(dtype)))
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let operands = batching::all_batched(v)?;
-        let inputs: SmallVec<[&Array; 3]> = operands.iter().collect();
-        Ok((Array::open(*self, &inputs, batching::batched_shape(v), v.dtype)?, Some(0)))
+        Ok((self.node(&operands, batching::batched_shape(v), v.dtype)?, Some(0)))
     }
 }
 
@@ -249,22 +256,16 @@ mod tests {
     use crate::testing::assert_near;
     use crate::transforms;
 
-    /// The operation, which no device has here, and what it is made of, of x, a weight and a bias.
+    /// The operation and its composition, of x, a weight and a bias.
     fn pair(centered: bool) -> [impl Fn(&[Array]) -> Result<Array>; 2] {
-        let rules = LayerNorm { centered, eps: 1e-3 };
         [true, false].map(|own| {
-            move |v: &[Array]| {
-                let bias = centered.then(|| &v[2]);
-                if !own {
-                    return rules.of_parts(v[0].dtype(), &v[0], Some(&v[1]), bias);
+            move |v: &[Array]| match own {
+                true if centered => layer_norm(&v[0], Some(&v[1]), Some(&v[2]), 1e-3),
+                true => rms_norm(&v[0], Some(&v[1]), 1e-3),
+                false => {
+                    let rules = LayerNorm { centered, weight: true, bias: centered, eps: 1e-3 };
+                    rules.compose(&v[..if centered { 3 } else { 2 }], v[0].dtype())
                 }
-                let shape = Shape::from_slice(v[0].shape());
-                let mut all = vec![v[0].clone(), v[1].broadcast_to(&shape)?];
-                if let Some(bias) = bias {
-                    all.push(bias.broadcast_to(&shape)?);
-                }
-                let all: Vec<&Array> = all.iter().collect();
-                Array::open(rules, &all, shape, v[0].dtype())
             }
         })
     }
@@ -289,10 +290,9 @@ mod tests {
         let v = operands()?;
         for centered in [false, true] {
             let [own, parts] = pair(centered);
-            near(&own(&v)?, &parts(&v)?)?;
+            assert_eq!(own(&v)?.to_vec::<f32>()?, parts(&v)?.to_vec::<f32>()?);
         }
-        near(&rms_norm(&v[0], Some(&v[1]), 1e-3)?, &pair(false)[0](&v)?)?;
-        near(&layer_norm(&v[0], Some(&v[1]), Some(&v[2]), 1e-3)?, &pair(true)[0](&v)?)
+        Ok(())
     }
 
     #[test]

@@ -36,6 +36,11 @@ pub(crate) fn like(a: &Array, v: f64) -> Array {
     Array::scalar(Scalar::from_f64(a.dtype(), v))
 }
 
+/// `a * b`, broadcast.
+pub(crate) fn times(a: &Array, b: &Array) -> Result<Array> {
+    bin(binary::MULTIPLY, a, b)
+}
+
 /// `a + b` of two optional terms; `None` is zero.
 pub(crate) fn plus(a: Option<Array>, b: Option<Array>) -> Result<Option<Array>> {
     Ok(match (a, b) {

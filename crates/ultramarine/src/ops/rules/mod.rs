@@ -19,7 +19,7 @@ use crate::{
     scalar::Scalar,
     shape,
 };
-pub(crate) use decomposition::{Candidates, Decompose};
+pub(crate) use decomposition::{Candidates, Composite, Decompose, Offers};
 pub(crate) use shapeless::{Fitted, Refit};
 use smallvec::SmallVec;
 use std::fmt::Debug;
@@ -204,7 +204,16 @@ pub(crate) trait Rules: Debug {
     /// Adds candidates for the result, made of simpler operations, for a device that has no
     /// kernel for this one. A candidate that needs an operation which is being decomposed already
     /// fails.
-    fn decompose(&self, _: &Decompose<'_>, _: &mut Candidates) {}
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        if let Some(composite) = self.composite() {
+            candidates.add(composite.compose(d.inputs, d.dtype));
+        }
+    }
+
+    /// The composition that replaces the op before it is planned, where its device has no kernel for it.
+    fn composite(&self) -> Option<&dyn Composite> {
+        None
+    }
 
     /// The operation among operands of other sizes, for graphs that were traced shapeless. By
     /// default only elementwise operations, and those without operands, can follow.

@@ -5,5 +5,6 @@ mod end_to_end;
 #[cfg(unix)]
 mod fork;
 mod fusion;
+mod lowering;
 mod memory;
 mod pool;

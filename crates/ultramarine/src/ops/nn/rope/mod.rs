@@ -6,8 +6,8 @@ use crate::{
     array::Array,
     error::{Error, Result},
     ops::{
-        nn::rope::rotation::{Rotation, inner},
-        rules::builders::{bin, like, un, with_axis},
+        nn::{compute_dtype, rope::rotation::Rotation},
+        rules::builders::{bin, like, times, un, with_axis},
     },
 };
 use ultramarine_abi::schema::{binary, unary};
@@ -83,8 +83,7 @@ fn checked(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Resul
 /// there are, the offset is no integer or integers, or not one of base and frequencies is given.
 pub fn rope(a: &Array, how: Rope, offset: &Array, freqs: Option<&Array>) -> Result<Array> {
     let pairs = checked(a, how, offset, freqs)?;
-    let inner = inner(a.dtype());
-    let times = |a: &Array, b: &Array| bin(binary::MULTIPLY, a, b);
+    let inner = compute_dtype(a.dtype());
 
     let line = |n: usize| Array::arange(0.0, n as f64, 1.0, inner);
     let mut first = offset.astype(inner);

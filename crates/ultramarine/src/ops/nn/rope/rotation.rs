@@ -1,18 +1,17 @@
-//! The rotation of rope as an operation, for devices that have a kernel for it. Elsewhere ([`Rotation::of_parts`]) it is
-//! made of simpler operations, which fuse with their neighbours.
+//! The rotation of rope as an operation on x and the cosines and sines of angles.
 
 use crate::{
     array::Array,
-    backend::{self, Exec},
-    devices,
+    backend::Exec,
     dtype::Dtype,
     error::Result,
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
+        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap,
+        nn::compute_dtype,
         rules::{
             batching,
-            builders::{bin, plus, slice_axis, un},
+            builders::{bin, plus, slice_axis, times, un},
             shapeless::{Extent, broadcast_by, shapeless, zeros_like},
         },
         shape::{
@@ -20,7 +19,6 @@ use crate::{
             view::View,
         },
     },
-    placement,
     shape::Shape,
 };
 use smallvec::SmallVec;
@@ -38,24 +36,12 @@ pub(crate) struct Rotation {
     pub inverse: bool,
 }
 
-/// The dtype of the computation: float32 for halves.
-pub(crate) fn inner(dtype: Dtype) -> Dtype {
-    if dtype.size() == 2 { Dtype::Float32 } else { dtype }
-}
-
-fn times(a: &Array, b: &Array) -> Result<Array> {
-    bin(binary::MULTIPLY, a, b)
-}
-
 impl Rotation {
-    /// Rotates `a`; cosines and sines are in [`inner`] of its dtype, and broadcast to it but for the last axis.
+    /// Rotates `a`; cosines and sines are in [`compute_dtype`] of its dtype, and broadcast to it but for the last axis.
     ///
     /// # Errors
     /// When there is no place for the operation.
     pub fn of(self, a: &Array, cos: &Array, sin: &Array) -> Result<Array> {
-        if !self.is_native(a)? {
-            return self.of_parts(a, cos, sin);
-        }
         let (cos, sin) = (self.spread(cos, a)?, self.spread(sin, a)?);
         self.node(a, &cos, &sin)
     }
@@ -80,39 +66,19 @@ impl Rotation {
         Array::try_of(View::Broadcast, &[table], shape, table.dtype())
     }
 
-    /// True if the device where it will run has a kernel for it.
-    fn is_native(self, a: &Array) -> Result<bool> {
-        if backend::gpus().is_empty() || a.size() == 0 {
-            return Ok(false);
-        }
-        let place = placement::place(&Op::open(self), &[a])?;
-        let device = devices::get(place.stream.device)?;
-        let (own, table) = ((a.dtype(), a.ndim()), (inner(a.dtype()), a.ndim()));
-        let Some(attributes) = self.attributes_of() else { return Ok(false) };
-        let asked = || device.offers(op::ROPE, &attributes, &[own, table, table], &[own]);
-        Ok(!device.is_host() && asked().unwrap_or(false))
-    }
-
     fn attributes_of(self) -> Option<RopeAttrs> {
         let pairs = u32::try_from(self.pairs).ok()?;
         Some(RopeAttrs::new(pairs, self.traditional.into(), self.inverse.into()))
     }
 
-    /// The same in ordinary operations.
-    fn of_parts(self, a: &Array, cos: &Array, sin: &Array) -> Result<Array> {
-        let (x, y) = self.halves(a)?;
-        let (left, right) = self.rotated((&x, &y), cos, sin)?;
-        self.joined(&left.astype(a.dtype()), &right.astype(a.dtype()), || self.rest(a))
-    }
-
-    /// The elements on the left and on the right of all pairs, in [`inner`] of the dtype.
+    /// The elements on the left and on the right of all pairs, in [`compute_dtype`] of the dtype.
     fn halves(self, a: &Array) -> Result<(Array, Array)> {
         let (axis, pairs) = (a.ndim() - 1, self.pairs);
         let (x, y) = match self.traditional {
             true => (a.along(axis, 0, 2 * pairs, 2)?, a.along(axis, 1, 2 * pairs, 2)?),
             false => (slice_axis(a, axis, 0, pairs)?, slice_axis(a, axis, pairs, pairs)?),
         };
-        let dtype = inner(a.dtype());
+        let dtype = compute_dtype(a.dtype());
         Ok((x.astype(dtype), y.astype(dtype)))
     }
 
@@ -147,6 +113,20 @@ impl Rotation {
     }
 }
 
+impl Composite for Rotation {
+    fn is_offered(&self, offers: &Offers<'_>) -> bool {
+        let attributes = self.attributes_of();
+        attributes.is_some_and(|attributes| offers.kernel(op::ROPE, &attributes, offers.inputs))
+    }
+
+    fn compose(&self, operands: &[Array], dtype: Dtype) -> Result<Array> {
+        let (a, cos, sin) = (&operands[0], &operands[1], &operands[2]);
+        let (x, y) = self.halves(a)?;
+        let (left, right) = self.rotated((&x, &y), cos, sin)?;
+        self.joined(&left.astype(dtype), &right.astype(dtype), || self.rest(a))
+    }
+}
+
 impl Rules for Rotation {
     fn name(&self) -> &'static str {
         "rope"
@@ -159,8 +139,8 @@ impl Rules for Rotation {
         }
     }
 
-    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
-        candidates.add(self.of_parts(&d.inputs[0], &d.inputs[1], &d.inputs[2]));
+    fn composite(&self) -> Option<&dyn Composite> {
+        Some(self)
     }
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
@@ -240,13 +220,10 @@ mod tests {
 
     type Function = Box<dyn Fn(&[Array]) -> Result<Vec<Array>>>;
 
-    /// The operation, which no device has here, and what it is made of.
+    /// The operation and its composition.
     fn alternatives(rotation: Rotation) -> [Function; 2] {
-        let own = move |v: &[Array]| {
-            let (cos, sin) = (rotation.spread(&v[1], &v[0])?, rotation.spread(&v[2], &v[0])?);
-            Ok(vec![rotation.node(&v[0], &cos, &sin)?])
-        };
-        let parts = move |v: &[Array]| Ok(vec![rotation.of_parts(&v[0], &v[1], &v[2])?]);
+        let own = move |v: &[Array]| Ok(vec![rotation.of(&v[0], &v[1], &v[2])?]);
+        let parts = move |v: &[Array]| Ok(vec![rotation.compose(v, v[0].dtype())?]);
         [Box::new(own), Box::new(parts)]
     }
 
@@ -264,7 +241,6 @@ mod tests {
         for rotation in ALL {
             let (v, [own, parts]) = (operands(rotation)?, alternatives(rotation));
             near(&own(&v)?, &parts(&v)?)?;
-            near(&[rotation.of(&v[0], &v[1], &v[2])?], &parts(&v)?)?;
         }
         Ok(())
     }

@@ -1,0 +1,156 @@
+//! Lowering: replaces an operation that its device has no kernel for by its composition ([`Composite`]).
+//!
+//! Graphs mean the same on every device: softmax is one node, for derivatives, traces and files alike. Only here, when
+//! an evaluation is planned, is a device asked what it offers. The parts of a composition are planned like any other
+//! nodes, so they fuse with each other and with the operations around them.
+
+use crate::{
+    array::Array,
+    backend::{DeviceState, Dispatch},
+    error::{Error, Result},
+    node::{Inputs, Node},
+    ops::{
+        copy::identity::Identity,
+        rules::{Composite, Offers},
+    },
+    stream::Scope,
+};
+use smallvec::SmallVec;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A node on the tape, with the form in which it runs.
+pub(super) struct Entry {
+    /// The node that gets the value.
+    pub node: Arc<Node>,
+    /// The last operation of its composition, which runs in its place.
+    composed: Option<Arc<Node>>,
+    /// It belongs to the composition of a later node.
+    part: bool,
+}
+
+impl Entry {
+    /// The node whose operation runs, on its operands.
+    #[inline]
+    pub fn work(&self) -> &Node {
+        self.composed.as_ref().unwrap_or(&self.node)
+    }
+
+    /// Calls `f` for each reference that the entry holds to an operand.
+    pub fn each_reference(&self, mut f: impl FnMut(&Arc<Node>)) {
+        self.node.with_inputs(|inputs| inputs.iter().for_each(&mut f));
+        if let Some(composed) = &self.composed {
+            composed.with_inputs(|inputs| inputs.iter().for_each(f));
+        }
+    }
+
+    /// Drops the operands, unless a trace retains them.
+    pub fn release_inputs(&self) {
+        drop(self.node.take_inputs());
+        if let Some(composed) = &self.composed {
+            drop(composed.take_inputs());
+        }
+    }
+
+    /// How its run is counted; `None` for a part of a composition, which is counted as a whole.
+    pub fn dispatch(&self) -> Option<Dispatch> {
+        match (&self.composed, self.part) {
+            (_, true) => None,
+            (Some(_), _) => Some(Dispatch::Decomposed),
+            (None, _) => Some(Dispatch::Native),
+        }
+    }
+}
+
+/// The tape with compositions in place of what devices lack. A node whose composition cannot be built fails.
+pub(super) fn lower(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Entry> {
+    let mut lowering = Lowering { entries: Vec::with_capacity(tape.len()), mark };
+    tape.into_iter().for_each(|node| lowering.push(node, false));
+    lowering.entries
+}
+
+struct Lowering {
+    entries: Vec<Entry>,
+    mark: u64,
+}
+
+impl Lowering {
+    fn push(&mut self, node: Arc<Node>, part: bool) {
+        let composed = match composition(&node) {
+            None => None,
+            Some(Ok(root)) => {
+                let operands = node.take_inputs();
+                self.push_parts(&root, &operands);
+                Some(root)
+            }
+            Some(Err(error)) => {
+                drop(node.take_inputs());
+                node.finish(Err(Arc::new(error)));
+                return;
+            }
+        };
+        node.slot.store(self.entries.len() as u32, Ordering::Relaxed);
+        self.entries.push(Entry { node, composed, part });
+    }
+
+    /// Claims what a new node needs and puts it on the tape, operands first. Nobody else knows the nodes of a
+    /// composition, so they are claimed without the scheduler's lock; its `operands` were seen to before.
+    fn push_parts(&mut self, of: &Node, operands: &Inputs) {
+        of.set_traced(false);
+        for input in of.inputs() {
+            let known = operands.iter().any(|o| Arc::ptr_eq(o, &input));
+            if known || input.is_done() || !input.claim() {
+                continue;
+            }
+            input.mark.store(self.mark, Ordering::Relaxed);
+            self.push_parts(&input, operands);
+            self.push(input, true);
+        }
+    }
+}
+
+/// The root of the node's composition, if its device has no kernel for it.
+fn composition(node: &Arc<Node>) -> Option<Result<Arc<Node>>> {
+    let composite = node.op.rules()?.composite()?;
+    // Without a device the run fails, and says so.
+    let device = super::device_of(node.stream).ok()?;
+    if node.size() > 0 && is_offered(composite, node, device) {
+        return None;
+    }
+    let composed = catch_unwind(AssertUnwindSafe(|| composed(composite, node)));
+    Some(composed.unwrap_or_else(|_| {
+        Err(Error::runtime(node.op.name(), "its composition could not be built: it panicked"))
+    }))
+}
+
+fn is_offered(composite: &dyn Composite, node: &Node, device: &'static DeviceState) -> bool {
+    let inputs: SmallVec<[_; 4]> =
+        node.with_inputs(|all| all.iter().map(|i| (i.dtype, i.shape.len())).collect());
+    composite.is_offered(&Offers {
+        device,
+        inputs: &inputs,
+        output: (node.dtype, node.shape.len()),
+    })
+}
+
+fn composed(composite: &dyn Composite, node: &Arc<Node>) -> Result<Arc<Node>> {
+    let _scope = Scope::new(node.stream);
+    let operands: SmallVec<[Array; 4]> =
+        node.with_inputs(|all| all.iter().map(|i| Array::from_node(i.clone())).collect());
+    let root = composite.compose(&operands, node.dtype)?;
+    if (root.shape(), root.dtype()) != (&node.shape[..], node.dtype) {
+        let (shape, dtype) = (&node.shape, node.dtype);
+        let text = format!("composed of {:?} {} for {shape:?} {dtype}", root.shape(), root.dtype());
+        return Err(Error::runtime(node.op.name(), text));
+    }
+    let ready =
+        root.node().is_done() || operands.iter().any(|o| Arc::ptr_eq(o.node(), root.node()));
+    if !ready {
+        return Ok(root.node().clone());
+    }
+    // An array that was there before stays what it is.
+    let inputs = Inputs::from_elem(root.node().clone(), 1);
+    let (shape, place) = (node.shape.clone(), node.place());
+    Ok(Node::new(Identity::Traced.into(), inputs, shape, node.dtype, place))
+}
