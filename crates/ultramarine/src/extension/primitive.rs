@@ -10,10 +10,14 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     memory::deferred,
-    ops::rules::multi_output::Results,
+    ops::{
+        Attribute, attributes,
+        rules::{Opaque, OperationKey, multi_output::Results},
+    },
     sync::lock,
 };
 use core::ffi::c_void;
+use std::any::Any;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::{self, Debug, Formatter};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -53,7 +57,7 @@ pub(crate) struct Primitive {
     pub version: u32,
     pub allocates: bool,
     n_outputs: u32,
-    attributes: Box<[u8]>,
+    attributes: Arc<[u8]>,
     /// The rules. Its pointers to name and attributes are not good any more.
     pub rules: abi::Primitive,
     release: Option<Release>,
@@ -253,12 +257,44 @@ impl Primitive {
     }
 }
 
-/// A primitive that was applied: what stands in the graph.
-#[derive(Clone)]
-pub(crate) struct Applied {
-    pub primitive: Arc<Primitive>,
-    /// The operands' dtypes, whatever shapes they come in.
-    pub dtypes: Arc<[Dtype]>,
+attributes! {
+    /// A primitive that was applied: what stands in the graph.
+    #[derive(Clone)]
+    pub(crate) struct Applied {
+        pub primitive: Arc<Primitive>,
+        /// The operands' dtypes, whatever shapes they come in.
+        pub dtypes: Arc<[Dtype]>,
+    }
+}
+
+impl Attribute for Arc<Primitive> {
+    fn encode(&self, key: &mut OperationKey) {
+        key.record(
+            "Primitive",
+            &[
+                ("outputs", &self.n_outputs),
+                ("attributes", &self.attributes),
+                ("print", &self.print()),
+            ],
+        );
+        // Contexts are compared in place.
+        key.opaque(self.clone());
+    }
+}
+
+impl Opaque for Primitive {
+    fn same(&self, other: &dyn Opaque) -> bool {
+        let Some(other) = (other as &dyn Any).downcast_ref::<Primitive>() else { return false };
+        match (self.rules.equivalent, other.rules.equivalent) {
+            _ if std::ptr::eq(self, other) => true,
+            (None, None) => true,
+            (Some(a), Some(b)) if a as usize == b as usize => {
+                // SAFETY: both contexts belong to primitives with this function.
+                unsafe { a(self.context(), other.context()) != 0 }
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Debug for Applied {

@@ -8,7 +8,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     extension::interned,
-    ops::Op,
+    ops::{Op, attributes},
     placement,
     shape::Shape,
 };
@@ -16,45 +16,51 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
 
-/// A kernel, as it was defined.
-#[derive(Clone, Debug)]
-pub(super) struct Definition {
-    pub name: &'static str,
-    pub input_names: Vec<String>,
-    pub output_names: Vec<String>,
-    /// Bodies, in the order of preference, if the device has none.
-    pub sources: Vec<(String, String)>,
-    /// Headers of single languages, and of all others.
-    pub headers: Vec<(String, String)>,
-    pub header: String,
-    pub options: Vec<(String, String)>,
-    pub ensure_row_contiguous: bool,
-    pub atomic_outputs: bool,
-    pub shared_memory: u32,
-    /// True if the names of MLX's own headers are defined.
-    pub mlx: bool,
+attributes! {
+    /// A kernel, as it was defined.
+    #[derive(Clone, Debug)]
+    pub(super) struct Definition {
+        pub name: &'static str,
+        pub input_names: Vec<String>,
+        pub output_names: Vec<String>,
+        /// Bodies, in the order of preference, if the device has none.
+        pub sources: Vec<(String, String)>,
+        /// Headers of single languages, and of all others.
+        pub headers: Vec<(String, String)>,
+        pub header: String,
+        pub options: Vec<(String, String)>,
+        pub ensure_row_contiguous: bool,
+        pub atomic_outputs: bool,
+        pub shared_memory: u32,
+        /// True if the names of MLX's own headers are defined.
+        pub mlx: bool,
+    }
 }
 
-/// A template argument of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Template {
-    /// A type.
-    Dtype(Dtype),
-    /// A constant of 32 bits.
-    Int(i32),
-    /// A constant.
-    Bool(bool),
+attributes! {
+    /// A template argument of a call.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Template {
+        /// A type.
+        Dtype(dtype: Dtype),
+        /// A constant of 32 bits.
+        Int(value: i32),
+        /// A constant.
+        Bool(value: bool),
+    }
 }
 
-/// How a kernel is called.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    pub(super) grid: [u32; 3],
-    pub(super) group: [u32; 3],
-    pub(super) outputs: Vec<(Shape, Dtype)>,
-    pub(super) template: Vec<(String, Template)>,
-    pub(super) init_value: Option<f64>,
-    verbose: bool,
+attributes! {
+    /// How a kernel is called.
+    #[derive(Clone, Debug)]
+    pub struct Launch {
+        pub(super) grid: [u32; 3],
+        pub(super) group: [u32; 3],
+        pub(super) outputs: Vec<(Shape, Dtype)>,
+        pub(super) template: Vec<(String, Template)>,
+        pub(super) init_value: Option<f64>,
+        verbose: bool,
+    }
 }
 
 impl Launch {

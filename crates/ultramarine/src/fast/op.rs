@@ -9,8 +9,11 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Vmap,
-        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
+        Attribute, Call, Cotangents, Vmap, attributes,
+        rules::{
+            OperationKey,
+            multi_output::{ManyJvp, ManyRules, ManyVjp},
+        },
     },
     scalar::Scalar,
     shape::Shape,
@@ -19,11 +22,19 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::schema::{NoAttrs, op};
 
+attributes! {
+    /// A kernel and how it is called.
+    #[derive(Debug)]
+    struct KernelCall {
+        definition: Arc<Definition>,
+        launch: Launch,
+        /// Axes and dtype of each input.
+        inputs: Vec<(usize, Dtype)>,
+    }
+}
+
 struct Inner {
-    definition: Arc<Definition>,
-    launch: Launch,
-    /// Axes and dtype of each input.
-    inputs: Vec<(usize, Dtype)>,
+    call: KernelCall,
     /// For the language of the device that it runs on.
     generated: OnceLock<Arc<Generated>>,
 }
@@ -34,24 +45,27 @@ pub(super) struct Launched(Arc<Inner>);
 
 impl Debug for Launched {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Inner { definition, launch, inputs, .. } = &*self.0;
-        (definition, launch, inputs).fmt(f)
+        self.0.call.fmt(f)
+    }
+}
+
+impl Attribute for Launched {
+    fn encode(&self, key: &mut OperationKey) {
+        self.0.call.encode(key);
     }
 }
 
 impl Launched {
     pub fn new(definition: Arc<Definition>, launch: Launch, inputs: &[&Array]) -> Launched {
         let inputs = inputs.iter().map(|a| (a.shape().len(), a.dtype())).collect();
-        Launched(Arc::new(Inner { definition, launch, inputs, generated: OnceLock::new() }))
+        let call = KernelCall { definition, launch, inputs };
+        Launched(Arc::new(Inner { call, generated: OnceLock::new() }))
     }
 
     /// The source around the body, in the language of a device.
     pub fn generated(&self, device: &'static DeviceState) -> Result<Arc<Generated>> {
-        let language = self.0.definition.language_on(device)?;
-        let make = || -> Result<_> {
-            let made = self.0.definition.generate(language, &self.0.inputs, &self.0.launch)?;
-            Ok(Arc::new(made))
-        };
+        let language = self.0.call.definition.language_on(device)?;
+        let make = || Ok(Arc::new(self.generate(language)?));
         if let Some(known) = self.0.generated.get() {
             // An operation may be run again elsewhere.
             return if known.language == language { Ok(known.clone()) } else { make() };
@@ -60,10 +74,14 @@ impl Launched {
         Ok(self.0.generated.get_or_init(|| made).clone())
     }
 
+    fn generate(&self, language: Language) -> Result<Generated> {
+        let KernelCall { definition, launch, inputs } = &self.0.call;
+        definition.generate(language, inputs, launch)
+    }
+
     /// The whole source in a language.
     pub fn whole(&self, language: Language) -> Result<String> {
-        let made = self.0.definition.generate(language, &self.0.inputs, &self.0.launch)?;
-        Ok(self.source(&made).whole())
+        Ok(self.source(&self.generate(language)?).whole())
     }
 
     /// The whole source, on a device.
@@ -72,7 +90,7 @@ impl Launched {
     }
 
     fn source<'a>(&'a self, made: &'a Generated) -> KernelSource<'a> {
-        let (d, language) = (&*self.0.definition, made.language);
+        let (d, language) = (&*self.0.call.definition, made.language);
         KernelSource {
             op: d.name,
             language: language.name(),
@@ -87,7 +105,7 @@ impl Launched {
 
     /// An input as the kernel gets it.
     fn input(&self, exec: &Exec, operand: &Operand<'_>) -> Result<Value> {
-        let copy = match self.0.definition.ensure_row_contiguous {
+        let copy = match self.0.call.definition.ensure_row_contiguous {
             true => exec.contiguous(operand)?,
             false => exec.reachable(operand)?,
         };
@@ -102,7 +120,7 @@ impl Launched {
                     "{v} elements along an axis are too many for a kernel in {}.",
                     language.name()
                 );
-                Error::value(self.0.definition.name, text)
+                Error::value(self.0.call.definition.name, text)
             })
         };
         let mut bytes = Vec::new();
@@ -133,7 +151,7 @@ impl Launched {
     fn refuse<T>(&self, rule: &str) -> Result<T> {
         let text = format!(
             "the kernel {} has no {rule} rule; wrap its call in custom_function and give it one.",
-            self.0.definition.name
+            self.0.call.definition.name
         );
         Err(Error::value(rule, text))
     }
@@ -141,11 +159,11 @@ impl Launched {
 
 impl ManyRules for Launched {
     fn name(&self) -> &'static str {
-        self.0.definition.name
+        self.0.call.definition.name
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
-        let launch = &self.0.launch;
+        let launch = &self.0.call.launch;
         let made = &*self.generated(exec.device)?;
         let outputs = results.iter().map(|(s, d)| exec.alloc(s, *d)).collect::<Result<Vec<_>>>()?;
         let output = |i: usize| {
@@ -185,7 +203,7 @@ impl ManyRules for Launched {
         let arguments: Vec<Argument<'_>> =
             made.slots.iter().zip(lists.iter().map(Vec::as_slice)).map(argument).collect();
         let kernel = exec.user_kernel(&self.source(made))?;
-        let shared = self.0.definition.shared_memory;
+        let shared = self.0.call.definition.shared_memory;
         exec.launch(&kernel, &arguments, launch.groups(), launch.real_group(), shared)?;
         drop(arguments);
         Ok(outputs)
@@ -201,5 +219,16 @@ impl ManyRules for Launched {
 
     fn vmap(&self, _: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
         self.refuse("vmap")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KernelCall;
+    use crate::ops::rules::operation_key_tests::check_samples;
+
+    #[test]
+    fn calls_are_one_operation_where_kernels_and_arguments_are_equal() {
+        check_samples::<KernelCall>();
     }
 }

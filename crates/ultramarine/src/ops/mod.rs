@@ -28,8 +28,8 @@ pub(crate) mod sort;
 
 use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
 pub(crate) use rules::{
-    Call, Candidates, Composite, Cotangents, Decompose, Elementwise, Epilogue, Fitted, Jvp, Offers,
-    Refit, Rules, Vjp, Vmap, no_derivatives,
+    Attribute, Call, Candidates, Composite, Cotangents, Decompose, Elementwise, Epilogue, Fitted,
+    Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes, no_derivatives,
 };
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;

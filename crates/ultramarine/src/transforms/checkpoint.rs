@@ -11,7 +11,10 @@ use crate::{
     error::{Error, Result},
     ops::{
         Cotangents, Vmap,
-        rules::multi_output::{ManyJvp, ManyVjp},
+        rules::{
+            Opaque,
+            multi_output::{ManyJvp, ManyVjp},
+        },
     },
     shape::Shape,
     sync::lock,
@@ -84,6 +87,8 @@ fn call(f: Function, arguments: &[Array]) -> Result<Vec<Array>> {
 }
 
 struct Checkpoint(Function);
+
+impl Opaque for Checkpoint {}
 
 impl Enclosing for Checkpoint {
     fn name(&self) -> &'static str {

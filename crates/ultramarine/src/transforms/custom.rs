@@ -11,7 +11,10 @@ use crate::{
     error::{Error, Result},
     ops::{
         Cotangents, Vmap,
-        rules::multi_output::{ManyJvp, ManyVjp},
+        rules::{
+            Opaque,
+            multi_output::{ManyJvp, ManyVjp},
+        },
     },
     shape::{self, Shape, Show},
 };
@@ -149,6 +152,8 @@ fn checked(
         ),
     ))
 }
+
+impl Opaque for CustomFunction {}
 
 impl Enclosing for CustomFunction {
     fn name(&self) -> &'static str {

@@ -12,8 +12,11 @@ use crate::{
     error::{Error, Result},
     node::{Inside, Node, Tracing, Value},
     ops::{
-        Call, Cotangents, Vmap,
-        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
+        Attribute, Call, Cotangents, Vmap, attributes,
+        rules::{
+            Opaque, OperationKey,
+            multi_output::{ManyJvp, ManyRules, ManyVjp},
+        },
     },
     shape::Shape,
 };
@@ -25,7 +28,8 @@ pub(crate) type Function = Arc<dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + S
 
 /// The rules of such an operation. Each gets the number of operands that are arguments and, behind
 /// them, arrays that the function closes over.
-pub(super) trait Enclosing: Send + Sync + 'static {
+/// Each call is an operation of its own: only the very same rules are the same.
+pub(super) trait Enclosing: Opaque {
     /// The name in errors.
     fn name(&self) -> &'static str;
 
@@ -44,11 +48,13 @@ pub(super) trait Enclosing: Send + Sync + 'static {
     ) -> Result<Vec<(Array, Option<usize>)>>;
 }
 
-/// The roles of operands: arguments, then closed-over arrays, then the results themselves.
-#[derive(Clone, Copy)]
-pub(super) struct Operands {
-    arguments: usize,
-    captured: usize,
+attributes! {
+    /// The roles of operands: arguments, then closed-over arrays, then the results themselves.
+    #[derive(Clone, Copy)]
+    pub(super) struct Operands {
+        arguments: usize,
+        captured: usize,
+    }
 }
 
 impl Operands {
@@ -68,20 +74,29 @@ impl Operands {
     }
 }
 
-struct Enclosed<R> {
-    rules: R,
-    operands: Operands,
-    shapes: Vec<Shape>,
+attributes! {
+    /// The operation.
+    struct Enclosed {
+        rules: Arc<dyn Enclosing>,
+        operands: Operands,
+        shapes: Vec<Shape>,
+    }
 }
 
-impl<R: Enclosing> Debug for Enclosed<R> {
+impl Attribute for Arc<dyn Enclosing> {
+    fn encode(&self, key: &mut OperationKey) {
+        key.opaque(self.clone());
+    }
+}
+
+impl Debug for Enclosed {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Operands { arguments, captured } = self.operands;
         write!(f, "{}({arguments}, {captured})", self.rules.name())
     }
 }
 
-impl<R: Enclosing> ManyRules for Enclosed<R> {
+impl ManyRules for Enclosed {
     fn name(&self) -> &'static str {
         self.rules.name()
     }
@@ -129,6 +144,7 @@ pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> 
     let operands = Operands { arguments: arguments.len(), captured: captured.len() };
     let inputs: Vec<&Array> = arguments.iter().chain(&captured).collect();
     let shapes = outputs.iter().map(|o| Shape::from_slice(o.shape())).collect();
+    let rules = Arc::new(rules);
     Ok(Array::handed_on(Enclosed { rules, operands, shapes }, &inputs, &outputs))
 }
 
@@ -151,4 +167,23 @@ fn closed_over(outputs: &[Array]) -> Vec<Array> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transforms::CustomFunction;
+
+    #[test]
+    fn functions_of_one_name_are_different_operations() {
+        let function = || Arc::new(CustomFunction::new(|x| Ok(x.to_vec())));
+        let operands = Operands { arguments: 1, captured: 0 };
+        let key = |rules: &Arc<CustomFunction>| {
+            let call = Enclosed { rules: rules.clone(), operands, shapes: Vec::new() };
+            OperationKey::of(call.name(), call.version(), &call)
+        };
+        let (f, g) = (function(), function());
+        assert!(key(&f) == key(&f) && key(&f) != key(&g));
+        assert_eq!(key(&f).serialised(), None);
+    }
 }

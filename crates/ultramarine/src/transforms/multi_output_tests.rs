@@ -11,7 +11,7 @@ use crate::{
     memory,
     node::{Tracing, Value},
     ops::{
-        Call, Cotangents, Op, Rules, Vmap,
+        Call, Cotangents, Op, Rules, Vmap, attributes,
         rules::multi_output::{Many, ManyJvp, ManyRules, ManyVjp},
     },
     shape::Shape,
@@ -27,10 +27,12 @@ mod mock_device;
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// The product of two vectors, and the sum of the first. Vectors along `axis`.
-#[derive(Debug)]
-struct Pair {
-    fails: bool,
+attributes! {
+    /// The product of two vectors, and the sum of the first. Vectors along `axis`.
+    #[derive(Debug)]
+    struct Pair {
+        fails: bool,
+    }
 }
 
 fn pair(x: &Array, y: &Array, fails: bool) -> Result<[Array; 2]> {
@@ -323,8 +325,10 @@ fn another_device() -> Result<()> {
 
 #[test]
 fn rules_that_give_too_little_are_told() -> Result<()> {
-    #[derive(Debug)]
-    struct Bad;
+    attributes! {
+        #[derive(Debug)]
+        struct Bad;
+    }
     impl ManyRules for Bad {
         fn name(&self) -> &'static str {
             "bad"

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         no_derivatives,
         reduce::{axes_of, dropped, kept},
         rules::builders::flat,
@@ -53,12 +53,14 @@ impl Array {
     }
 }
 
-/// Index of an extreme along an axis, which stays with size 1.
-#[derive(Clone, Debug)]
-pub(crate) struct ArgReduce {
-    /// A code of [`arg_reduce`].
-    pub code: u32,
-    pub axis: usize,
+attributes! {
+    /// Index of an extreme along an axis, which stays with size 1.
+    #[derive(Clone, Debug)]
+    pub(crate) struct ArgReduce {
+        /// A code of [`arg_reduce`].
+        pub code: u32,
+        pub axis: usize,
+    }
 }
 
 impl ArgReduce {

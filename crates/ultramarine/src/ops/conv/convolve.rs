@@ -12,7 +12,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes,
         rules::{batching::to_front, builders::plus},
     },
     scalar::Scalar,
@@ -21,17 +21,19 @@ use crate::{
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{ConvolveAttrs, op};
 
-/// The operation: input `(n, d, h, w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh,
-/// ow, o)`, all of one floating dtype. Output `p` meets tap `k` of the kernel at `p * stride - low +
-/// k * kernel_dilation` of the dilated input, beyond whose ends are zeros.
-#[derive(Clone, Debug)]
-pub(crate) struct Convolve {
-    pub stride: [i64; 3],
-    pub low: [i64; 3],
-    pub kernel_dilation: [i64; 3],
-    pub input_dilation: [i64; 3],
-    pub groups: usize,
-    pub flip: bool,
+attributes! {
+    /// The operation: input `(n, d, h, w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh,
+    /// ow, o)`, all of one floating dtype. Output `p` meets tap `k` of the kernel at `p * stride - low +
+    /// k * kernel_dilation` of the dilated input, beyond whose ends are zeros.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Convolve {
+        pub stride: [i64; 3],
+        pub low: [i64; 3],
+        pub kernel_dilation: [i64; 3],
+        pub input_dilation: [i64; 3],
+        pub groups: usize,
+        pub flip: bool,
+    }
 }
 
 /// The axes of an array of five, reordered.

@@ -1,7 +1,7 @@
 //! Convolutions in all forms: checks, defaults and padding. Each is one operation over three spatial axes (fewer are axes
 //! of size 1).
 
-mod convolve;
+pub(crate) mod convolve;
 mod decompose;
 
 use crate::{

@@ -7,7 +7,8 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, create::fill,
+        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
+        create::fill,
     },
     shape::Shape,
 };
@@ -44,9 +45,11 @@ impl Array {
     }
 }
 
-/// Conversion to the node's dtype.
-#[derive(Clone, Debug)]
-pub(crate) struct Cast;
+attributes! {
+    /// Conversion to the node's dtype.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Cast;
+}
 
 impl Rules for Cast {
     fn name(&self) -> &'static str {

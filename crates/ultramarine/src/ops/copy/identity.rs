@@ -7,7 +7,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Node, Value},
-    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap},
+    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes},
     shape::Shape,
 };
 use smallvec::smallvec;
@@ -65,20 +65,22 @@ pub fn depends(inputs: &[Array], dependencies: &[Array]) -> Vec<Array> {
     inputs.iter().map(|x| x.after(dependencies)).collect()
 }
 
-/// The operand itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Identity {
-    /// An argument of a transform.
-    Traced,
-    /// A barrier to derivatives.
-    StopGradient,
-    /// Has a second operand, the rows that are wanted of the first, which has so many.
-    Enough {
-        /// Rows that there are.
-        rows: usize,
-    },
-    /// Has more operands, which only have to be there.
-    After,
+attributes! {
+    /// The operand itself.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Identity {
+        /// An argument of a transform.
+        Traced,
+        /// A barrier to derivatives.
+        StopGradient,
+        /// Has a second operand, the rows that are wanted of the first, which has so many.
+        Enough {
+            /// Rows that there are.
+            rows: usize,
+        },
+        /// Has more operands, which only have to be there.
+        After,
+    }
 }
 
 impl Rules for Identity {

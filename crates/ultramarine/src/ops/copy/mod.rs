@@ -11,7 +11,7 @@ use crate::{
     backend::Exec,
     error::Result,
     node::Value,
-    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap},
+    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes},
     shape::{self, Shape},
 };
 use smallvec::smallvec;
@@ -65,9 +65,11 @@ macro_rules! identity {
     };
 }
 
-/// The identity, with a row-major result.
-#[derive(Clone, Debug)]
-pub(crate) struct Contiguous;
+attributes! {
+    /// The identity, with a row-major result.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Contiguous;
+}
 
 impl Rules for Contiguous {
     fn name(&self) -> &'static str {
@@ -87,9 +89,11 @@ impl Rules for Contiguous {
     identity!(contiguous);
 }
 
-/// The identity, in memory of its own.
-#[derive(Clone, Debug)]
-pub(crate) struct Fresh;
+attributes! {
+    /// The identity, in memory of its own.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Fresh;
+}
 
 impl Rules for Fresh {
     fn name(&self) -> &'static str {

@@ -11,8 +11,8 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, create::fill,
-        rules::batching, shape::view::View,
+        Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes,
+        create::fill, rules::batching, shape::view::View,
     },
     pool,
     shape::{self, Shape},
@@ -143,10 +143,12 @@ pub(crate) fn filled(shape: Shape, value: crate::Scalar) -> Array {
     Array::of(View::Bitcast, &[&fill::filled(shape.clone(), byte)], shape, dtype)
 }
 
-/// Conversion from a storage dtype to float32, or the reverse. Derivatives are those of
-/// float32: they flow through as they are.
-#[derive(Clone, Debug)]
-pub(crate) struct Recode;
+attributes! {
+    /// Conversion from a storage dtype to float32, or the reverse. Derivatives are those of
+    /// float32: they flow through as they are.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Recode;
+}
 
 /// No derivative has the shape that numbers in pairs have.
 fn no_pairs(what: &str, a: Dtype, b: Dtype) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::{
     device::Device,
     error::Result,
     node::{Node, Value},
-    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap},
+    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes},
     placement::Place,
     shape::Shape,
     stream,
@@ -30,11 +30,13 @@ impl Array {
     }
 }
 
-/// The operand on the device of the node's stream.
-#[derive(Clone, Debug)]
-pub(crate) struct Transfer {
-    /// Where the operand is at home, or the CPU.
-    from: Device,
+attributes! {
+    /// The operand on the device of the node's stream.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Transfer {
+        /// Where the operand is at home, or the CPU.
+        from: Device,
+    }
 }
 
 impl Rules for Transfer {

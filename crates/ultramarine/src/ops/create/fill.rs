@@ -8,7 +8,8 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, no_derivatives,
+        Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes,
+        no_derivatives,
         rules::shapeless::{filled_like, shapeless},
         select::where_,
     },
@@ -264,10 +265,12 @@ pub(crate) fn broadcast_constant(exec: &Exec, scalar: Scalar, shape: &[usize]) -
     Ok(value)
 }
 
-/// Every element is `value`. Never fused as a node: programs take it as a constant.
-#[derive(Clone, Debug)]
-pub(crate) struct Fill {
-    pub value: Scalar,
+attributes! {
+    /// Every element is `value`. Never fused as a node: programs take it as a constant.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Fill {
+        pub value: Scalar,
+    }
 }
 
 impl Rules for Fill {
@@ -286,11 +289,13 @@ impl Rules for Fill {
     }
 }
 
-/// `start + i * step`.
-#[derive(Clone, Debug)]
-pub(crate) struct Arange {
-    start: f64,
-    step: f64,
+attributes! {
+    /// `start + i * step`.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Arange {
+        start: f64,
+        step: f64,
+    }
 }
 
 impl Rules for Arange {

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
         rules::{batching, shapeless::broadcast_with},
         select::where_,
     },
@@ -241,10 +241,12 @@ impl Array {
     }
 }
 
-/// A function of a code of [`binary`].
-#[derive(Clone, Debug)]
-pub(crate) struct Binary {
-    pub code: u32,
+attributes! {
+    /// A function of a code of [`binary`].
+    #[derive(Clone, Debug)]
+    pub(crate) struct Binary {
+        pub code: u32,
+    }
 }
 
 /// A factor of a derivative; what is one or minus one costs nothing.

@@ -4,4 +4,4 @@ pub(crate) mod binary;
 mod decompose;
 mod operators;
 pub(crate) mod unary;
-mod xlogy;
+pub(crate) mod xlogy;

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
         rules::{batching, shapeless::filled_like},
     },
     scalar::Scalar,
@@ -309,10 +309,12 @@ impl Array {
     }
 }
 
-/// A function of a code of [`unary`].
-#[derive(Clone, Debug)]
-pub(crate) struct Unary {
-    pub code: u32,
+attributes! {
+    /// A function of a code of [`unary`].
+    #[derive(Clone, Debug)]
+    pub(crate) struct Unary {
+        pub code: u32,
+    }
 }
 
 impl Unary {

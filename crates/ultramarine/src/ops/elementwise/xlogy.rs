@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     ops::{
-        Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
+        Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes,
         rules::{
             batching,
             builders::{bin, like, plus, un},
@@ -47,9 +47,11 @@ impl Array {
     }
 }
 
-/// Operands: x and y, of the result's shape and dtype.
-#[derive(Clone, Debug)]
-struct Xlogy;
+attributes! {
+    /// Operands: x and y, of the result's shape and dtype.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Xlogy;
+}
 
 /// Where the product with an `other` has a limit that its factors do not: x is 0 and y not positive.
 fn at_zero(x: &Array, y: &Array) -> Result<Array> {

@@ -8,7 +8,7 @@ use crate::{
     dtype::Dtype,
     error::Result,
     node::Value,
-    ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap},
+    ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes},
     scalar::Scalar,
     shape::Shape,
 };
@@ -16,15 +16,17 @@ use smallvec::smallvec;
 use std::fmt::{self, Debug, Formatter};
 use ultramarine_abi::schema::{FftAttrs, fft, op};
 
-/// A transform of complex64, or from or to float32, with a factor.
-#[derive(Clone, Copy)]
-pub(crate) struct Transform {
-    /// A code of [`fft`].
-    pub code: u32,
-    pub axis: usize,
-    /// The transform's length: that of its operand or, back to real numbers, of its result.
-    pub n: usize,
-    pub scale: f64,
+attributes! {
+    /// A transform of complex64, or from or to float32, with a factor.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Transform {
+        /// A code of [`fft`].
+        pub code: u32,
+        pub axis: usize,
+        /// The transform's length: that of its operand or, back to real numbers, of its result.
+        pub n: usize,
+        pub scale: f64,
+    }
 }
 
 /// Shows of the sizes only [`decompose::is_smooth`], since no other property chooses the evaluation.

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         index::scatter::scatter,
         rules::{
             batching::batched,
@@ -203,10 +203,12 @@ impl Array {
     }
 }
 
-/// GATHER; operands are the source and an index array for each axis.
-#[derive(Clone, Debug)]
-pub(crate) struct Gather {
-    pub axes: IndexAxes,
+attributes! {
+    /// GATHER; operands are the source and an index array for each axis.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Gather {
+        pub axes: IndexAxes,
+    }
 }
 
 /// For index arrays of a shape with a mapped axis in front: the index of that axis.
@@ -283,10 +285,12 @@ impl Rules for Gather {
     }
 }
 
-/// GATHER_AXIS; operands are the source and the indices.
-#[derive(Clone, Debug)]
-pub(crate) struct GatherAxis {
-    axis: usize,
+attributes! {
+    /// GATHER_AXIS; operands are the source and the indices.
+    #[derive(Clone, Debug)]
+    pub(crate) struct GatherAxis {
+        axis: usize,
+    }
 }
 
 impl Rules for GatherAxis {

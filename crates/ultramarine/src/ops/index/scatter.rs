@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         index::gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered},
         rules::{
             batching::batched,
@@ -95,12 +95,14 @@ impl Array {
     }
 }
 
-/// SCATTER; operands are the source, an index array for each axis, and the updates.
-#[derive(Clone, Debug)]
-pub(crate) struct Scatter {
-    /// A code of [`kind`].
-    kind: u32,
-    axes: IndexAxes,
+attributes! {
+    /// SCATTER; operands are the source, an index array for each axis, and the updates.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Scatter {
+        /// A code of [`kind`].
+        kind: u32,
+        axes: IndexAxes,
+    }
 }
 
 /// The operands of a scatter.
@@ -281,12 +283,14 @@ impl Rules for Scatter {
     }
 }
 
-/// SCATTER_AXIS; operands are the source, the indices and the updates.
-#[derive(Clone, Debug)]
-pub(crate) struct ScatterAxis {
-    /// SET or SUM of [`kind`].
-    pub kind: u32,
-    pub axis: usize,
+attributes! {
+    /// SCATTER_AXIS; operands are the source, the indices and the updates.
+    #[derive(Clone, Debug)]
+    pub(crate) struct ScatterAxis {
+        /// SET or SUM of [`kind`].
+        pub kind: u32,
+        pub axis: usize,
+    }
 }
 
 impl Rules for ScatterAxis {

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
+        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes,
         create::fill,
         rules::{batching, shapeless::cannot},
         shape::{concatenate::broadcast_constant, reshape::view, slice::slice_view, view::View},
@@ -65,10 +65,12 @@ impl Array {
     }
 }
 
-/// Operand 0 with operand 1 written over a view of it (a slice or a diagonal, whose
-/// elements are all different). Operand 1 has the view's shape.
-#[derive(Clone, Debug)]
-pub(crate) struct Update(pub View);
+attributes! {
+    /// Operand 0 with operand 1 written over a view of it (a slice or a diagonal, whose
+    /// elements are all different). Operand 1 has the view's shape.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Update(pub view: View);
+}
 
 impl Update {
     /// `base` with the region replaced.

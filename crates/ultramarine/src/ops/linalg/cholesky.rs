@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
         linalg::{
             derivatives::{below, divided, hermitian, one, solved},
             matrices,
@@ -39,10 +39,12 @@ pub fn cholesky(a: &Array, upper: bool) -> Result<Array> {
     Cholesky { upper }.of(a)
 }
 
-/// One triangular factor of Hermitian matrices.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cholesky {
-    pub upper: bool,
+attributes! {
+    /// One triangular factor of Hermitian matrices.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Cholesky {
+        pub upper: bool,
+    }
 }
 
 impl Cholesky {

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
         linalg::{
             derivatives::{diagonal, gaps, minus, of_columns, one, real, with_diagonal},
             inverse::solve,
@@ -57,9 +57,11 @@ pub fn eigvals(a: &Array) -> Result<Array> {
     Eigvals.of(a)
 }
 
-/// Eigenvalues and eigenvectors.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Eig;
+attributes! {
+    /// Eigenvalues and eigenvectors.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Eig;
+}
 
 impl Eig {
     /// Those of square matrices.
@@ -76,9 +78,11 @@ matrices::decomposition! {
     impl ManyRules for Eig = "eig": EIG, |_| NoAttrs::new(), eig_vjp, eig_jvp
 }
 
-/// Eigenvalues alone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Eigvals;
+attributes! {
+    /// Eigenvalues alone.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Eigvals;
+}
 
 impl Eigvals {
     /// Those of square matrices.

@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
         linalg::{
             derivatives::{gaps, hermitian, of_columns, one, real_diagonal, with_diagonal},
             matrices,
@@ -55,10 +55,12 @@ pub fn eigvalsh(a: &Array, upper: bool) -> Result<Array> {
     EigvalsH { upper }.of(a)
 }
 
-/// Eigenvalues and eigenvectors, from one triangle.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Eigh {
-    pub upper: bool,
+attributes! {
+    /// Eigenvalues and eigenvectors, from one triangle.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Eigh {
+        pub upper: bool,
+    }
 }
 
 impl Eigh {
@@ -76,10 +78,12 @@ matrices::decomposition! {
     impl ManyRules for Eigh = "eigh": EIGH, |by| TriangleAttrs::new(by.upper as u32), eigh_vjp, eigh_jvp
 }
 
-/// Eigenvalues alone, from one triangle.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EigvalsH {
-    pub upper: bool,
+attributes! {
+    /// Eigenvalues alone, from one triangle.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct EigvalsH {
+        pub upper: bool,
+    }
 }
 
 impl EigvalsH {

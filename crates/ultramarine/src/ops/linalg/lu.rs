@@ -5,7 +5,7 @@ use crate::{
     dtype::Dtype,
     error::Result,
     ops::{
-        Cotangents,
+        Cotangents, attributes,
         linalg::{
             derivatives::{below, columns, divided, minus, one, rows, solved},
             matrices::{self, sizes},
@@ -76,9 +76,11 @@ pub fn lu(a: &Array) -> Result<(Array, Array, Array)> {
     Ok((rows.argsort(Some(-1))?.astype(Dtype::Uint32), l, u))
 }
 
-/// Packed factors, pivots, and the rows: row `i` of `L U` is row `rows[i]` of the matrix.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lu;
+attributes! {
+    /// Packed factors, pivots, and the rows: row `i` of `L U` is row `rows[i]` of the matrix.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Lu;
+}
 
 impl Lu {
     /// The three results for matrices.

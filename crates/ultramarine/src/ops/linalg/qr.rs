@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     error::Result,
     ops::{
-        Cotangents,
+        Cotangents, attributes,
         linalg::{
             derivatives::{
                 below, columns, diagonal, divided, imaginary, minus, one, or_zeros, real,
@@ -43,9 +43,11 @@ pub fn qr(a: &Array) -> Result<(Array, Array)> {
     Ok((q, r))
 }
 
-/// Both factors.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Qr;
+attributes! {
+    /// Both factors.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Qr;
+}
 
 impl Qr {
     /// Both factors of matrices.

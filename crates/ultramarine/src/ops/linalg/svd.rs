@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
         linalg::{
             derivatives::{
                 columns, diagonal, gaps, imaginary, minus, negated, of_columns, one, real_diagonal,
@@ -59,10 +59,12 @@ pub fn svdvals(a: &Array) -> Result<Array> {
     SingularValues.of(a)
 }
 
-/// `u`, `s` and `vt`; not `full`: of the first `min(m, n)` singular vectors only.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Svd {
-    pub full: bool,
+attributes! {
+    /// `u`, `s` and `vt`; not `full`: of the first `min(m, n)` singular vectors only.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Svd {
+        pub full: bool,
+    }
 }
 
 impl Svd {
@@ -96,9 +98,11 @@ matrices::decomposition! {
     impl ManyRules for Svd = "svd": SVD, |_| NoAttrs::new(), svd_vjp, svd_jvp
 }
 
-/// The singular values alone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SingularValues;
+attributes! {
+    /// The singular values alone.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct SingularValues;
+}
 
 impl SingularValues {
     /// Those of matrices.

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap,
+        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
         linalg::{
             derivatives::{negated, solved},
             matrices,
@@ -93,10 +93,12 @@ pub(crate) fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
     Ok(())
 }
 
-/// Solves with one triangle of the first operand; equal batch dimensions.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SolveTriangular {
-    pub upper: bool,
+attributes! {
+    /// Solves with one triangle of the first operand; equal batch dimensions.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct SolveTriangular {
+        pub upper: bool,
+    }
 }
 
 impl SolveTriangular {

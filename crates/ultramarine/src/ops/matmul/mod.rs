@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         reduce::axes_of,
         rules::{
             batching::batched,
@@ -275,9 +275,11 @@ impl Array {
     }
 }
 
-/// Products of matrices in the last two axes; equal batch dimensions.
-#[derive(Clone, Debug)]
-pub(crate) struct Matmul;
+attributes! {
+    /// Products of matrices in the last two axes; equal batch dimensions.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Matmul;
+}
 
 /// The transposed matrices, conjugated if complex.
 pub(crate) fn adjoint(a: &Array) -> Result<Array> {

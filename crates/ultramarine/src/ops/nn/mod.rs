@@ -5,7 +5,7 @@
 
 pub(crate) mod norm;
 pub(crate) mod rope;
-mod softmax;
+pub(crate) mod softmax;
 
 use crate::dtype::Dtype;
 

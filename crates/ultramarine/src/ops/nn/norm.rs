@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap,
+        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
         create::fill::broadcast_constant,
         rules::{
             batching,
@@ -82,15 +82,17 @@ pub fn layer_norm(
     LayerNorm::of(true, eps, dtype, x, [weight, bias])
 }
 
-/// A norm of x, times a weight, plus a bias. The operands are x, in the dtype of the result or an integer one, and those of weight
-/// and bias that there are, in the result's shape and dtype.
-#[derive(Clone, Copy, Debug)]
-struct LayerNorm {
-    /// Distances from the mean are taken.
-    centered: bool,
-    weight: bool,
-    bias: bool,
-    eps: f64,
+attributes! {
+    /// A norm of x, times a weight, plus a bias. The operands are x, in the dtype of the result or an integer one, and those of weight
+    /// and bias that there are, in the result's shape and dtype.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct LayerNorm {
+        /// Distances from the mean are taken.
+        centered: bool,
+        weight: bool,
+        bias: bool,
+        eps: f64,
+    }
 }
 
 /// A parameter in the shape of x. A constant stays one element, or one row, in memory.

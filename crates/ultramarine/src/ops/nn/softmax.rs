@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap,
+        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
         reduce::{Reduce, axes_of, squeezed},
         rules::builders::{bin, like, times, un},
     },
@@ -68,15 +68,17 @@ fn shift(a: &Array, axes: &[isize]) -> Result<Array> {
     bin(binary::MAXIMUM, &top, &like(&top, info.min))
 }
 
-/// Softmax or logsumexp over axes, of an array of an inexact dtype.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Softmax {
-    /// The logarithm of the sum of exponentials, which keeps the axes with size 1; else softmax.
-    pub logsumexp: bool,
-    /// Bit `i`: it goes over axis `i`.
-    pub axes: u64,
-    /// A composition of softmax computes in float32 for halves. (A kernel does in any case, logsumexp never.)
-    pub precise: bool,
+attributes! {
+    /// Softmax or logsumexp over axes, of an array of an inexact dtype.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Softmax {
+        /// The logarithm of the sum of exponentials, which keeps the axes with size 1; else softmax.
+        pub logsumexp: bool,
+        /// Bit `i`: it goes over axis `i`.
+        pub axes: u64,
+        /// A composition of softmax computes in float32 for halves. (A kernel does in any case, logsumexp never.)
+        pub precise: bool,
+    }
 }
 
 impl Softmax {

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, no_derivatives,
+        Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes, no_derivatives,
         rules::builders::move_axis,
     },
     shape::Shape,
@@ -25,9 +25,11 @@ pub(crate) fn bits_of(keys: &Array, n: usize, dtype: Dtype) -> Result<Array> {
     Array::try_of(RandomBits, &[keys], shape, dtype)
 }
 
-/// Threefry bits of the last axis' keys.
-#[derive(Clone, Debug)]
-pub(crate) struct RandomBits;
+attributes! {
+    /// Threefry bits of the last axis' keys.
+    #[derive(Clone, Debug)]
+    pub(crate) struct RandomBits;
+}
 
 impl Rules for RandomBits {
     fn name(&self) -> &'static str {

@@ -13,6 +13,7 @@ use crate::{
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        attributes,
         rules::{
             builders::{bin, flat, move_axis, without_axis},
             shapeless::{Extent, broadcast_by, reshaped},
@@ -146,13 +147,15 @@ impl Array {
     }
 }
 
-/// A reduction; the node's shape keeps reduced axes with size 1.
-#[derive(Clone, Debug)]
-pub(crate) struct Reduce {
-    /// A code of [`reduce`].
-    pub code: u32,
-    /// Bit `i`: axis `i` is reduced.
-    pub axes: u64,
+attributes! {
+    /// A reduction; the node's shape keeps reduced axes with size 1.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Reduce {
+        /// A code of [`reduce`].
+        pub code: u32,
+        /// Bit `i`: axis `i` is reduced.
+        pub axes: u64,
+    }
 }
 
 impl Reduce {

@@ -1,13 +1,17 @@
 //! Rules of operations: how each is evaluated, fused, decomposed, differentiated and batched.
 //!
-//! The other modules are for writing rules: [`builders`] makes nodes, [`batching`] moves mapped axes, [`multi_output`]
-//! is for operations with several results, [`shapeless`] for shapes that follow their operands, and [`decomposition`]
-//! for devices without a kernel.
+//! The other modules are for writing rules: [`attribute`] defines an operation's attributes, from which [`OperationKey`]
+//! identifies it; [`builders`] makes nodes, [`batching`] moves mapped axes, [`multi_output`] is for operations with several
+//! results, [`shapeless`] for shapes that follow their operands, and [`decomposition`] for devices without a kernel.
 
+pub(crate) mod attribute;
 pub(crate) mod batching;
 pub(crate) mod builders;
 pub(crate) mod decomposition;
 pub(crate) mod multi_output;
+mod operation_key;
+#[cfg(test)]
+pub(crate) mod operation_key_tests;
 pub(crate) mod shapeless;
 
 use crate::{
@@ -19,7 +23,9 @@ use crate::{
     scalar::Scalar,
     shape,
 };
+pub(crate) use attribute::{Attribute, attributes};
 pub(crate) use decomposition::{Candidates, Composite, Decompose, Offers};
+pub(crate) use operation_key::{Opaque, OperationKey};
 pub(crate) use shapeless::{Fitted, Refit};
 use smallvec::SmallVec;
 use std::fmt::Debug;
@@ -174,15 +180,19 @@ pub(crate) struct Vmap<'a> {
 /// One cotangent for each operand, `None` where none is wanted or it is zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
-/// The rules of an operation. Its evaluation is remembered by its `Debug` text, which therefore names all attributes
-/// that the evaluation depends on.
-pub(crate) trait Rules: Debug {
+/// The rules of an operation. Its [`OperationKey`] has its name, its version and its attributes.
+pub(crate) trait Rules: Attribute + Debug {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
 
     /// All attributes: operations of the same text have the same results of the same operands, shape and dtype.
     fn attributes(&self) -> String {
         format!("{self:?}")
+    }
+
+    /// Version of the attributes: raised when the same attributes begin to mean something else.
+    fn version(&self) -> u32 {
+        1
     }
 
     /// The instruction that the op is in a fused program, if it is elementwise.

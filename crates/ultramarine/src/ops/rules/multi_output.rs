@@ -11,7 +11,10 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Cotangents, Op, Refit, Rules, Vmap, rules::shapeless},
+    ops::{
+        Attribute, Call, Cotangents, Op, Refit, Rules, Vmap, attributes,
+        rules::{OperationKey, shapeless},
+    },
     placement::Place,
     scalar::Scalar,
     shape::Shape,
@@ -48,9 +51,14 @@ pub(crate) struct ManyJvp<'a> {
 }
 
 /// The rules of an operation of several results; as [`Rules`].
-pub(crate) trait ManyRules: Debug + Send + Sync {
+pub(crate) trait ManyRules: Attribute + Debug + Send + Sync {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
+
+    /// Version of the attributes, as [`Rules::version`].
+    fn version(&self) -> u32 {
+        1
+    }
 
     /// Evaluates it: the value of each result. `call.shape` and `call.dtype` are the first one's.
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>>;
@@ -246,9 +254,19 @@ impl Many {
     }
 }
 
+impl Attribute for Many {
+    fn encode(&self, key: &mut OperationKey) {
+        self.0.rules.encode(key);
+    }
+}
+
 impl Rules for Many {
     fn name(&self) -> &'static str {
         self.0.rules.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.0.rules.version()
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
@@ -256,13 +274,15 @@ impl Rules for Many {
     }
 }
 
-/// One result: the node's only operand is the node that runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    /// The index of the result.
-    pub index: usize,
-    /// Name of the operation, for errors.
-    pub of: &'static str,
+attributes! {
+    /// One result: the node's only operand is the node that runs.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Part {
+        /// The index of the result.
+        pub index: usize,
+        /// Name of the operation, for errors.
+        pub of: &'static str,
+    }
 }
 
 impl Part {

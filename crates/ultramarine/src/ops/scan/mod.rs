@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         rules::{
             builders::{bin, flat, like, un},
             shapeless::zeros_like,
@@ -56,14 +56,16 @@ scans! {
     logcumsumexp LOGADDEXP |d| d.to_inexact();
 }
 
-/// A running reduction.
-#[derive(Clone, Debug)]
-pub(crate) struct Scan {
-    /// A code of [`reduce`].
-    pub code: u32,
-    pub axis: usize,
-    pub reverse: bool,
-    pub inclusive: bool,
+attributes! {
+    /// A running reduction.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Scan {
+        /// A code of [`reduce`].
+        pub code: u32,
+        pub axis: usize,
+        pub reverse: bool,
+        pub inclusive: bool,
+    }
 }
 
 impl Scan {

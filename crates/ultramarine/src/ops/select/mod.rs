@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
         rules::{batching, shapeless::broadcast_with},
     },
     shape,
@@ -60,9 +60,11 @@ impl Array {
     }
 }
 
-/// Operands: condition (bool), x, y, all of the result's shape.
-#[derive(Clone, Debug)]
-pub(crate) struct Select;
+attributes! {
+    /// Operands: condition (bool), x, y, all of the result's shape.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Select;
+}
 
 impl Rules for Select {
     fn name(&self) -> &'static str {

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         create::fill,
         rules::{batching, shapeless::shapeless},
         shape::{reshape::out_of_bounds, view::View},
@@ -86,10 +86,12 @@ pub fn stack(arrays: &[Array], axis: isize) -> Result<Array> {
     concatenate(&parts, at)
 }
 
-/// Operands one after the other along `axis`; all of the result's dtype.
-#[derive(Clone, Debug)]
-pub(crate) struct Concatenate {
-    axis: usize,
+attributes! {
+    /// Operands one after the other along `axis`; all of the result's dtype.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Concatenate {
+        axis: usize,
+    }
 }
 
 impl Rules for Concatenate {

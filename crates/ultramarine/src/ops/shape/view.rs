@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         index::update::Update,
         rules::{
             batching,
@@ -22,23 +22,25 @@ use crate::{
 };
 use smallvec::{SmallVec, smallvec};
 
-/// A view and how it comes from its operand.
-#[derive(Clone, Debug)]
-pub(crate) enum View {
-    /// NumPy's broadcast to the node's shape.
-    Broadcast,
-    /// Row-major reinterpretation as the node's shape.
-    Reshape,
-    /// Axis `i` of the result is axis `order[i]` of the operand.
-    Transpose(SmallVec<[u8; 8]>),
-    /// Every `step[i]`-th element from `start[i]` on, of each axis.
-    Slice { start: SmallVec<[usize; 4]>, step: Strides },
-    /// The diagonal of axes `a` and `b`, as the last axis.
-    Diagonal { offset: isize, a: usize, b: usize },
-    /// Any strides over the row-major elements.
-    Strided { strides: Strides, offset: usize },
-    /// The same bytes under the node's dtype.
-    Bitcast,
+attributes! {
+    /// A view and how it comes from its operand.
+    #[derive(Clone, Debug)]
+    pub(crate) enum View {
+        /// NumPy's broadcast to the node's shape.
+        Broadcast,
+        /// Row-major reinterpretation as the node's shape.
+        Reshape,
+        /// Axis `i` of the result is axis `order[i]` of the operand.
+        Transpose(order: SmallVec<[u8; 8]>),
+        /// Every `step[i]`-th element from `start[i]` on, of each axis.
+        Slice { start: SmallVec<[usize; 4]>, step: Strides },
+        /// The diagonal of axes `a` and `b`, as the last axis.
+        Diagonal { offset: isize, a: usize, b: usize },
+        /// Any strides over the row-major elements.
+        Strided { strides: Strides, offset: usize },
+        /// The same bytes under the node's dtype.
+        Bitcast,
+    }
 }
 
 impl View {

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         rules::{
             builders::{flat, slice_axis},
             shapeless::zeros_like,
@@ -126,13 +126,15 @@ impl Array {
     }
 }
 
-/// Sorts along an axis, or gives the indices that do; with `kth` only as far as to have the
-/// element of that rank in its place.
-#[derive(Clone, Debug)]
-pub(crate) struct Sort {
-    pub arg: bool,
-    pub axis: usize,
-    pub kth: Option<usize>,
+attributes! {
+    /// Sorts along an axis, or gives the indices that do; with `kth` only as far as to have the
+    /// element of that rank in its place.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Sort {
+        pub arg: bool,
+        pub axis: usize,
+        pub kth: Option<usize>,
+    }
 }
 
 impl Sort {

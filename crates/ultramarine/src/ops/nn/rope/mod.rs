@@ -1,6 +1,6 @@
 //! Rotary position embeddings: [`crate::fast::rope`]. [`rotation`] has the operation, which takes cosines and sines.
 
-mod rotation;
+pub(crate) mod rotation;
 
 use crate::{
     array::Array,

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap,
+        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
         nn::compute_dtype,
         rules::{
             batching,
@@ -24,16 +24,18 @@ use crate::{
 use smallvec::SmallVec;
 use ultramarine_abi::schema::{RopeAttrs, binary, op, unary};
 
-/// Rotates pairs of elements of the last axis. The operands are x, and the cosines and sines of the angles, which have
-/// the shape of x but for the last axis.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rotation {
-    /// Number of pairs; elements behind them stay.
-    pub pairs: usize,
-    /// Pairs are neighbours; else the first half is paired with the second.
-    pub traditional: bool,
-    /// By the opposite angles.
-    pub inverse: bool,
+attributes! {
+    /// Rotates pairs of elements of the last axis. The operands are x, and the cosines and sines of the angles, which have
+    /// the shape of x but for the last axis.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Rotation {
+        /// Number of pairs; elements behind them stay.
+        pub pairs: usize,
+        /// Pairs are neighbours; else the first half is paired with the second.
+        pub traditional: bool,
+        /// By the opposite angles.
+        pub inverse: bool,
+    }
 }
 
 impl Rotation {

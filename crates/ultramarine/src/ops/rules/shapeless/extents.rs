@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap,
+        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes,
         create::fill::filled,
         rules::{batching, shapeless::shapeless},
         shape::view::View,
@@ -17,17 +17,19 @@ use crate::{
 };
 use smallvec::{SmallVec, smallvec};
 
-/// A size of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// Always this.
-    Fixed(usize),
-    /// The size of an axis of an operand.
-    Of(u8, u8),
-    /// The product of the first operand's axes from one to another (exclusive).
-    Product(u8, u8),
-    /// The first operand's size divided by the other sizes.
-    Rest,
+attributes! {
+    /// A size of a result.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Extent {
+        /// Always this.
+        Fixed(size: usize),
+        /// The size of an axis of an operand.
+        Of(operand: u8, axis: u8),
+        /// The product of the first operand's axes from one to another (exclusive).
+        Product(from: u8, to: u8),
+        /// The first operand's size divided by the other sizes.
+        Rest,
+    }
 }
 
 /// The sizes of a result.
@@ -45,20 +47,24 @@ impl Extent {
     }
 }
 
-/// How the shape of a view follows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
-    /// Size by size.
-    Sizes(Extents),
-    /// The shape that all operands broadcast to.
-    Common,
+attributes! {
+    /// How the shape of a view follows.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    enum Form {
+        /// Size by size.
+        Sizes(sizes: Extents),
+        /// The shape that all operands broadcast to.
+        Common,
+    }
 }
 
-/// A reshape or broadcast of the first operand, to a shape that the others lend.
-#[derive(Clone, Debug)]
-struct Shaped {
-    view: View,
-    form: Form,
+attributes! {
+    /// A reshape or broadcast of the first operand, to a shape that the others lend.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Shaped {
+        view: View,
+        form: Form,
+    }
 }
 
 impl Shaped {

@@ -7,8 +7,8 @@
 //! in traces only; fitted graphs have ordinary ones in their place. (MLX's tracing does the same with its `Broadcast`,
 //! `ExpandDims`, `Flatten` and `NumberOfElements`.)
 
-mod extents;
-mod share;
+pub(crate) mod extents;
+pub(crate) mod share;
 
 pub(crate) use extents::{
     Extent, Extents, aligned, broadcast_by, broadcast_with, filled_like, literal, reshaped,

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Fitted, Op, Refit, Rules, Vmap, no_derivatives,
+        Call, Fitted, Op, Refit, Rules, Vmap, attributes, no_derivatives,
         rules::shapeless::shapeless,
         rules::{Cotangents, Jvp, Vjp},
     },
@@ -16,13 +16,15 @@ use crate::{
 };
 use ultramarine_abi::schema::{NoAttrs, op};
 
-/// One over the number of the operand's elements over some axes, less `ddof`: a 0-d constant in fitted graphs.
-#[derive(Clone, Debug)]
-struct Share {
-    /// Bit `i`: axis `i` counts.
-    axes: u64,
-    ddof: usize,
-    dtype: Dtype,
+attributes! {
+    /// One over the number of the operand's elements over some axes, less `ddof`: a 0-d constant in fitted graphs.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Share {
+        /// Bit `i`: axis `i` counts.
+        axes: u64,
+        ddof: usize,
+        dtype: Dtype,
+    }
 }
 
 impl Share {
