@@ -12,7 +12,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Candidates, Decompose, Op, copy::contiguous},
+    ops::{Call, Candidates, Decompose, Op, Rules, copy::contiguous, rules::OperationKey},
     shape,
     stream::Scope,
     sync::lock,
@@ -20,9 +20,8 @@ use crate::{
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::fmt::Write;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Mutex;
+use std::hash::BuildHasherDefault;
+use std::sync::{Arc, Mutex};
 
 /// How deep decompositions may lead into each other.
 const MAX_DEPTH: usize = 12;
@@ -33,13 +32,12 @@ const NONE_HELPS: usize = usize::MAX;
 
 thread_local! {
     /// Keys of the operations that this thread is decomposing, the outermost first.
-    static NESTED: RefCell<Vec<u64>> =
-        const { RefCell::new(Vec::new()) };
+    static NESTED: RefCell<Vec<Key>> = const { RefCell::new(Vec::new()) };
     /// A part of a decomposition was refused.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-type Chosen = HashMap<(Device, u64), usize, BuildHasherDefault<WordHasher>>;
+type Chosen = HashMap<(Device, Key), usize, BuildHasherDefault<WordHasher>>;
 
 /// The candidate that an operation takes, by its index.
 static CHOSEN: Mutex<Option<Chosen>> = Mutex::new(None);
@@ -132,28 +130,28 @@ impl Refusal<'_> {
     }
 }
 
-/// Operation, dtypes, ranks and layouts in a number. Sizes do not count, so that few
-/// operations have to be remembered.
-fn key(node: &Node, inputs: &Inputs, values: &[Value]) -> u64 {
-    struct HashWriter(WordHasher);
-    impl Write for HashWriter {
-        fn write_str(&mut self, s: &str) -> std::fmt::Result {
-            self.0.write(s.as_bytes());
-            self.0.write_usize(s.len());
-            Ok(())
-        }
+/// Operation, dtypes, ranks and layouts. Sizes do not count, so that few operations have to be
+/// remembered.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    operation: OperationKey,
+    dtype: Dtype,
+    /// Rank and dtype of each operand, and whether it is contiguous.
+    operands: SmallVec<[(usize, Dtype, bool); 3]>,
+}
+
+impl Key {
+    /// `None` if an attribute is opaque: such operations have no decomposition, and would be kept alive.
+    fn new(rules: &dyn Rules, node: &Node, inputs: &Inputs, values: &[Value]) -> Option<Key> {
+        let operation = OperationKey::new(rules);
+        operation.serialised()?;
+        let operand = |(input, value): (&Arc<Node>, &Value)| {
+            let contiguous = shape::is_contiguous(&input.shape, &value.strides);
+            (input.shape.len(), input.dtype, contiguous)
+        };
+        let operands = inputs.iter().zip(values).map(operand).collect();
+        Some(Key { operation, dtype: node.dtype, operands })
     }
-    let mut writer = HashWriter(WordHasher::default());
-    let _ = write!(writer, "{:?}", node.op);
-    let mut hasher = writer.0;
-    hasher.write_u64(node.dtype as u64);
-    for (input, value) in inputs.iter().zip(values) {
-        let contiguous = shape::is_contiguous(&input.shape, &value.strides);
-        hasher.write_u64(
-            (input.shape.len() as u64) << 16 | (contiguous as u64) << 8 | input.dtype as u64,
-        );
-    }
-    hasher.finish()
 }
 
 /// An operation while it is being decomposed. Keeps whether a part of the surrounding decomposition was refused before.
@@ -163,12 +161,12 @@ struct Entered {
 
 impl Entered {
     /// `None` if it is being decomposed already, or decompositions are nested too deeply.
-    fn new(key: u64) -> Option<Entered> {
+    fn new(key: &Key) -> Option<Entered> {
         NESTED.with_borrow_mut(|nested| {
-            if nested.len() >= MAX_DEPTH || nested.contains(&key) {
+            if nested.len() >= MAX_DEPTH || nested.contains(key) {
                 return None;
             }
-            nested.push(key);
+            nested.push(key.clone());
             Some(Entered { refused: REFUSED.replace(false) })
         })
     }
@@ -189,14 +187,14 @@ fn decomposed(
     values: &[Value],
 ) -> Result<Option<Value>> {
     let Some(rules) = node.op.rules() else { return Ok(None) };
-    let key = key(node, inputs, values);
+    let Some(key) = Key::new(rules, node, inputs, values) else { return Ok(None) };
     let key = (exec.device.device, key);
     let chosen = lock(&CHOSEN).as_ref().and_then(|k| k.get(&key).copied());
     if chosen == Some(NONE_HELPS) {
         return Ok(None);
     }
     let nested = is_nested();
-    let Some(_entered) = Entered::new(key.1) else { return Ok(None) };
+    let Some(_entered) = Entered::new(&key.1) else { return Ok(None) };
     let _scope = Scope::new(node.stream);
     let operands = given(inputs, values);
     let request = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
@@ -228,7 +226,7 @@ fn decomposed(
     Ok(None)
 }
 
-fn remember(key: (Device, u64), index: usize) {
+fn remember(key: (Device, Key), index: usize) {
     let mut chosen = lock(&CHOSEN);
     let chosen = chosen.get_or_insert_with(Chosen::default);
     if chosen.len() >= MAX_CHOSEN {

@@ -23,7 +23,6 @@ use crate::{
     shape::Shape,
 };
 use core::ffi::c_void;
-use std::any::Any;
 use std::sync::Arc;
 use ultramarine_abi::{
     self as abi, Status,
@@ -68,6 +67,10 @@ impl ManyRules for Applied {
         self.primitive.name
     }
 
+    fn version(&self) -> u32 {
+        self.primitive.version
+    }
+
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
         evaluate::run(&self.primitive, exec, call, results)
     }
@@ -89,15 +92,6 @@ impl ManyRules for Applied {
             true => Ok(now),
             false => Err(cannot(self.primitive.name)),
         }
-    }
-
-    fn primitive(&self) -> Option<&dyn Any> {
-        Some(&*self.primitive)
-    }
-
-    fn same(&self, other: &dyn ManyRules) -> bool {
-        let other = other.primitive().and_then(|other| other.downcast_ref());
-        other.is_some_and(|other| self.primitive.same(other))
     }
 
     fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {

@@ -20,7 +20,6 @@ use core::ffi::c_void;
 use std::any::Any;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::{self, Debug, Formatter};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::{
     MAX_NDIM,
@@ -30,7 +29,7 @@ use ultramarine_abi::{
 
 /// Most outputs; more are a mistake.
 const MAX_OUTPUTS: u32 = 4096;
-/// Attribute bytes that `Debug` shows; of more it shows a hash.
+/// Attribute bytes that `Debug` shows.
 const SHOWN: usize = 64;
 
 /// A context of the extension's, ended once.
@@ -80,7 +79,6 @@ impl Drop for Primitive {
 }
 
 impl Debug for Primitive {
-    /// Says who it is: fallbacks and graphs tell primitives apart by it.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.name, self.version)?;
         let shown = self.print();
@@ -93,9 +91,7 @@ impl Debug for Primitive {
         f.write_str(" [")?;
         self.attributes.iter().take(SHOWN).try_for_each(|b| write!(f, "{b:02x}"))?;
         if self.attributes.len() > SHOWN {
-            let mut hasher = DefaultHasher::new();
-            self.attributes.hash(&mut hasher);
-            write!(f, "... {} bytes, {:016x}", self.attributes.len(), hasher.finish())?;
+            write!(f, "... {} bytes", self.attributes.len())?;
         }
         f.write_str("]")
     }
@@ -223,27 +219,6 @@ impl Primitive {
             room.resize(length.min(1 << 16), 0);
         }
         String::from_utf8_lossy(&room).into_owned()
-    }
-
-    /// Whether another one is the same operation: of the same name, version and attributes, and not different for what
-    /// it says itself.
-    pub fn same(&self, other: &Primitive) -> bool {
-        if std::ptr::eq(self, other) {
-            return true;
-        }
-        let alike = self.name == other.name
-            && self.version == other.version
-            && self.n_outputs == other.n_outputs
-            && self.attributes == other.attributes;
-        match (self.rules.equivalent, other.rules.equivalent) {
-            _ if !alike => false,
-            (None, None) => true,
-            (Some(a), Some(b)) if a as usize == b as usize => {
-                // SAFETY: both contexts belong to primitives with this function.
-                unsafe { a(self.context(), other.context()) != 0 }
-            }
-            _ => false,
-        }
     }
 
     /// Notes a language of kernels that a device does not take.

@@ -19,17 +19,6 @@ use ultramarine_abi::schema::{binary, fft};
 /// Tukey); what has a larger prime factor runs elsewhere.
 const MAX_MATRIX: usize = 256;
 
-/// True if a decomposition exists for this length.
-pub(crate) fn is_smooth(n: usize) -> bool {
-    let mut rest = n;
-    for p in 2..=MAX_MATRIX {
-        while rest > MAX_MATRIX && rest.is_multiple_of(p) {
-            rest /= p;
-        }
-    }
-    rest <= MAX_MATRIX
-}
-
 /// Real and imaginary part; none: it is zero.
 struct Parts(Array, Option<Array>);
 

@@ -13,12 +13,11 @@ use crate::{
     shape::Shape,
 };
 use smallvec::smallvec;
-use std::fmt::{self, Debug, Formatter};
 use ultramarine_abi::schema::{FftAttrs, fft, op};
 
 attributes! {
     /// A transform of complex64, or from or to float32, with a factor.
-    #[derive(Clone, Copy)]
+    #[derive(Clone, Copy, Debug)]
     pub(crate) struct Transform {
         /// A code of [`fft`].
         pub code: u32,
@@ -26,14 +25,6 @@ attributes! {
         /// The transform's length: that of its operand or, back to real numbers, of its result.
         pub n: usize,
         pub scale: f64,
-    }
-}
-
-/// Shows of the sizes only [`decompose::is_smooth`], since no other property chooses the evaluation.
-impl Debug for Transform {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let smooth = decompose::is_smooth(self.n);
-        write!(f, "Transform {{ code: {}, axis: {}, smooth: {smooth} }}", self.code, self.axis)
     }
 }
 
@@ -79,11 +70,6 @@ impl Transform {
 impl Rules for Transform {
     fn name(&self) -> &'static str {
         "fft"
-    }
-
-    fn attributes(&self) -> String {
-        let Transform { code, axis, n, scale } = self;
-        format!("Transform {code} {axis} {n} {:x}", scale.to_bits())
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {

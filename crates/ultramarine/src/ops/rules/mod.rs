@@ -185,11 +185,6 @@ pub(crate) trait Rules: Attribute + Debug {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
 
-    /// All attributes: operations of the same text have the same results of the same operands, shape and dtype.
-    fn attributes(&self) -> String {
-        format!("{self:?}")
-    }
-
     /// Version of the attributes: raised when the same attributes begin to mean something else.
     fn version(&self) -> u32 {
         1

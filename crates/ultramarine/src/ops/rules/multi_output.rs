@@ -20,7 +20,6 @@ use crate::{
     shape::Shape,
 };
 use smallvec::SmallVec;
-use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::schema::OpId;
@@ -94,16 +93,6 @@ pub(crate) trait ManyRules: Attribute + Debug + Send + Sync {
         _results: &[(Shape, Dtype)],
     ) -> Option<Result<Vec<Value>>> {
         None
-    }
-
-    /// The primitive that was registered from outside the core, if this calls one.
-    fn primitive(&self) -> Option<&dyn Any> {
-        None
-    }
-
-    /// True if `other`, whose `Debug` text is the same, is the same operation.
-    fn same(&self, other: &dyn ManyRules) -> bool {
-        other.primitive().is_none()
     }
 
     /// Batching rule: each mapped result with its mapped axis. `shape` and `dtype` of the
@@ -246,11 +235,6 @@ impl Many {
     pub fn compose(&self, exec: &Exec, operands: &[Array]) -> Option<Result<Value>> {
         let values = self.rules().compose(exec, operands, &self.0.results)?;
         Some(values.and_then(|values| self.keep(exec, values)))
-    }
-
-    /// True if `other`, whose `Debug` text is the same, is the same operation.
-    pub fn same(&self, other: &Many) -> bool {
-        self.rules().same(other.rules())
     }
 }
 

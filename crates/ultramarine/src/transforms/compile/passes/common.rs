@@ -3,17 +3,28 @@
 use super::{Graph, escaping};
 use crate::{
     dtype::Dtype,
-    ops::Op,
+    node::Node,
+    ops::{Op, rules::OperationKey},
     shape::Shape,
     stream::Stream,
     transforms::compile::graph::{Operands, Source, Step},
 };
 use std::collections::HashMap;
+use std::sync::Arc;
 
-/// The key under which two steps are the same. Attributes distinguish operations.
+/// Where equal values come from.
+#[derive(PartialEq, Eq, Hash)]
+enum Origin {
+    Input(u32),
+    /// The same array: whoever exported its memory may write to it, so equal values are not enough.
+    Constant(*const Node),
+    Operation(OperationKey),
+}
+
+/// The key under which two steps are the same.
 #[derive(PartialEq, Eq, Hash)]
 struct Same {
-    op: String,
+    origin: Origin,
     operands: Operands,
     shape: Shape,
     dtype: Dtype,
@@ -22,33 +33,21 @@ struct Same {
 }
 
 fn same(step: &Step) -> Option<Same> {
-    let op = match &step.source {
-        // The same argument, or the same array: whoever exported its memory may write to it, so equal values are
-        // not enough.
-        Source::Input(i) => format!("input {i}"),
-        Source::Constant(array) => format!("constant {:p}", std::sync::Arc::as_ptr(array.node())),
-        // A number prints the same as others do: as -nan.
-        Source::Op(Op::Fill(fill)) => format!("fill {:x}", fill.value.bits()),
+    let origin = match &step.source {
+        Source::Input(i) => Origin::Input(*i),
+        Source::Constant(array) => Origin::Constant(Arc::as_ptr(array.node())),
         // A copy is asked for.
         Source::Op(Op::Fresh(_)) => return None,
-        Source::Op(op) => format!("{} {}", op.name(), op.rules()?.attributes()),
+        Source::Op(op) => Origin::Operation(OperationKey::new(op.rules()?)),
     };
     Some(Same {
-        op,
+        origin,
         operands: step.operands.clone(),
         shape: step.shape.clone(),
         dtype: step.dtype,
         stream: step.place.stream,
         firm: step.place.firm,
     })
-}
-
-/// True if the steps call the same operation, or are no operations with several results.
-fn agree(a: &Step, b: &Step) -> bool {
-    match (a.op(), b.op()) {
-        (Some(Op::Many(a)), Some(Op::Many(b))) => a.same(b),
-        _ => true,
-    }
 }
 
 /// Merges steps that compute the same. Results keep memory of their own: one may be exported, and
@@ -62,7 +61,6 @@ pub(super) fn merge(graph: &mut Graph) {
         number += 1;
         let same = same(step)?;
         match known.get(&same) {
-            Some((earlier, _)) if !agree(&steps[*earlier as usize], step) => None,
             Some((earlier, other)) if !(escapes && *other) => Some(*earlier),
             Some(_) => None,
             None => {
