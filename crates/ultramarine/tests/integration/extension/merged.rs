@@ -46,6 +46,7 @@ fn the_same_operation_runs_once() {
     assert_eq!(runs(|i| (like(i, |t, i| t.attributes = vec![i]), |_| ())), 2);
     assert_eq!(runs(|i| (like(i, |t, i| t.version = i as u32), |_| ())), 2);
     assert_eq!(runs(|i| (like(i, |t, i| t.name = ["a", "b"][i as usize]), |_| ())), 2);
+    assert_eq!(runs(|i| (like(i, |t, i| t.print = Some(i.to_string())), |_| ())), 2);
     // Long ones differ in their last byte.
     let long = |i: usize| like(i, |t, i| t.attributes = [vec![7; 5000], vec![i]].concat());
     assert_eq!(runs(move |i| (long(i), |_| ())), 2);
