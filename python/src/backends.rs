@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ultramarine::backends::{self, BackendInfo, Code, LoadOptions, Offer, Stage};
 
-/// A backend's facts, for the constructor of `Backend`.
-fn facts<'py>(py: Python<'py>, info: BackendInfo) -> PyResult<Bound<'py, PyDict>> {
+/// A backend's properties, for the constructor of `Backend`.
+fn properties<'py>(py: Python<'py>, info: BackendInfo) -> PyResult<Bound<'py, PyDict>> {
     let devices = info.devices.into_iter().map(PyDevice);
     let out = PyDict::new(py);
     out.set_item("name", info.name)?;
@@ -30,7 +30,7 @@ fn facts<'py>(py: Python<'py>, info: BackendInfo) -> PyResult<Bound<'py, PyDict>
 fn all<'py>(py: Python<'py>, infos: Vec<BackendInfo>) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for info in infos {
-        list.append(facts(py, info)?)?;
+        list.append(properties(py, info)?)?;
     }
     Ok(list)
 }
@@ -47,9 +47,9 @@ fn offer<'py>(py: Python<'py>, offer: &Offer) -> PyResult<Bound<'py, PyDict>> {
         devices.append(out)?;
     }
     let out = PyDict::new(py);
-    out.set_item("name", &offer.facts.name)?;
-    out.set_item("variant", &offer.facts.variant)?;
-    out.set_item("version", &offer.facts.version)?;
+    out.set_item("name", &offer.properties.name)?;
+    out.set_item("variant", &offer.properties.variant)?;
+    out.set_item("version", &offer.properties.version)?;
     out.set_item("score", offer.score)?;
     out.set_item("device_type", PyDeviceType::of(offer.device_type))?;
     out.set_item("devices", devices)?;
@@ -100,7 +100,7 @@ fn _load(py: Python<'_>, path: PathBuf) -> Res<Bound<'_, PyDict>> {
     prepare(py)?;
     let file = std::path::absolute(&path).unwrap_or(path);
     let error = match py.detach(|| backends::load(&file)) {
-        Ok(info) => return Ok(facts(py, info)?),
+        Ok(info) => return Ok(properties(py, info)?),
         Err(error) => error,
     };
     // Faults of the file or the system are an OSError, as it is for Python's own.
@@ -120,7 +120,7 @@ fn _load(py: Python<'_>, path: PathBuf) -> Res<Bound<'_, PyDict>> {
 #[pyfunction]
 fn _load_best(py: Python<'_>, name: String) -> Res<Bound<'_, PyDict>> {
     prepare(py)?;
-    Ok(facts(py, py.detach(|| backends::load_best(&name))?)?)
+    Ok(properties(py, py.detach(|| backends::load_best(&name))?)?)
 }
 
 #[pyfunction]
@@ -208,13 +208,13 @@ fn _backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 #[pyfunction]
 fn _backend_of(py: Python<'_>, device: DeviceArg) -> Res<Bound<'_, PyDict>> {
-    Ok(facts(py, backends::get(device.get())?)?)
+    Ok(properties(py, backends::get(device.get())?)?)
 }
 
 #[pyfunction]
 fn _backend_named<'py>(py: Python<'py>, name: &str) -> Res<Bound<'py, PyDict>> {
     match backends::by_name(name) {
-        Some(info) => Ok(facts(py, info)?),
+        Some(info) => Ok(properties(py, info)?),
         None => {
             let names: Vec<String> = backends::backends().into_iter().map(|b| b.name).collect();
             Err(value(format!("No backend {name:?} is loaded; loaded: {}.", names.join(", "))))

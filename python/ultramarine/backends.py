@@ -96,7 +96,7 @@ class Candidate(_Record):
         code (str | None): Reason of being left out, as a word.
         reason (str | None): Reason of being left out, as text.
         remedy (str | None): Remedy.
-        facts (dict | None): Properties that it declares, as far as they are known.
+        properties (dict | None): Properties that it declares, as far as they are known.
         score (int | None): Suitability for this machine, if it is known.
         winner (bool): True for the one of its name that is loaded.
         devices (list[str]): Names of its devices.
@@ -201,12 +201,12 @@ def load_all(
     found = _core._load_all(
         _globs(allowed), _globs(blocked) or [], ask, bool(duplicates), probe, probe_timeout
     )
-    return [Backend(**facts) for facts in found]
+    return [Backend(**fields) for fields in found]
 
 
-def _offer(facts):
-    devices = [_Record(**device) for device in facts.pop("devices")]
-    return Offer(devices=devices, **facts)
+def _offer(fields):
+    devices = [_Record(**device) for device in fields.pop("devices")]
+    return Offer(devices=devices, **fields)
 
 
 def _globs(given):
@@ -219,7 +219,7 @@ def list():
     Returns:
         list[Backend]: The backends.
     """
-    return [Backend(**facts) for facts in _core._backends()]
+    return [Backend(**fields) for fields in _core._backends()]
 
 
 def get(device_or_name):

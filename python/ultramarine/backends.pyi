@@ -108,7 +108,7 @@ class Candidate:
         code (str | None): Reason of being left out, as a word.
         reason (str | None): Reason of being left out, as text.
         remedy (str | None): Remedy.
-        facts (dict | None): Properties that it declares, as far as they are known.
+        properties (dict | None): Properties that it declares, as far as they are known.
         score (int | None): Suitability for this machine, if it is known.
         winner (bool): True for the one of its name that is loaded.
         devices (list[str]): Names of its devices.
@@ -124,7 +124,7 @@ class Candidate:
     code: str | None
     reason: str | None
     remedy: str | None
-    facts: dict[str, Any] | None
+    properties: dict[str, Any] | None
     score: int | None
     found_devices: builtins.list[dict[str, Any]]
     winner: bool

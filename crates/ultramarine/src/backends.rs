@@ -21,9 +21,9 @@ pub use ultramarine_runtime::validate::{validated, validation_findings};
 
 #[cfg(feature = "loader")]
 pub use ultramarine_runtime::loader::{
-    Candidate, Code, DeviceFacts, Directory, Facts, Filter, LoadOptions, Offer, Outcome, Reason,
-    Report, Rule, SearchPath, Stage, add_search_directory, load, load_all, load_best,
-    loads_by_itself, probe_here, report, report_json, report_table, search_paths,
+    BackendProperties, Candidate, Code, DeviceProperties, Directory, Filter, LoadOptions, Offer,
+    Outcome, Reason, Report, Rule, SearchPath, Stage, add_search_directory, load, load_all,
+    load_best, loads_by_itself, probe_here, report, report_json, report_table, search_paths,
     set_probe_command, set_probe_timeout, set_search_paths,
 };
 

@@ -214,7 +214,7 @@ def test_report(tmp_path: Path) -> None:
         bad, good = sorted(report, key=lambda c: c.name)
         assert len(report) == 2 and good.outcome == "loaded" and good.reason is None
         assert good.devices == ["gpu:0"] and good.winner and good.score == 10
-        assert good.facts["version"] == "1.2.3" and good.milliseconds > 0
+        assert good.properties["version"] == "1.2.3" and good.milliseconds > 0
         assert (bad.outcome, bad.code, bad.stage) == ("rejected", "abi_version", "note")
         assert "99" in bad.reason and bad.remedy and bad.devices == []
         assert report.directories[0]["found"] == 2

@@ -64,8 +64,8 @@ const LEVELS: &[(&str, &[&str])] = &[
     ("x86-64-v4", &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]),
 ];
 
-/// Checks a list of features, separated by spaces (commas will do).
-pub(super) fn check(features: &str) -> Result<(), Reason> {
+/// Validates that this processor has each feature of a list, separated by spaces or commas.
+pub(super) fn validate(features: &str) -> Result<(), Reason> {
     let mut missing = Vec::new();
     for name in features.split([' ', ',', '\t']).filter(|n| !n.is_empty()) {
         match LEVELS.iter().position(|(level, _)| *level == name) {
@@ -102,19 +102,19 @@ mod tests {
 
     #[test]
     fn features_are_known_by_all_their_names() {
-        assert_eq!(check(""), Ok(()));
-        assert_eq!(check("  sse2 x86-64,cmov "), Ok(()));
+        assert_eq!(validate(""), Ok(()));
+        assert_eq!(validate("  sse2 x86-64,cmov "), Ok(()));
         for (ours, theirs) in [("bmi1", "bmi"), ("lzcnt", "abm"), ("pclmulqdq", "pclmul")] {
             assert_eq!(detect(ours), detect(theirs));
         }
         for (_, parts) in LEVELS {
             assert!(parts.iter().all(|p| detect(p).is_some()), "{parts:?}");
         }
-        let unknown = check("sse2 sve2").map_err(|r| r.code);
+        let unknown = validate("sse2 sve2").map_err(|r| r.code);
         assert_eq!(unknown, Err(Code::UnknownCpuFeature));
         let v4 = std::arch::is_x86_feature_detected!("avx512vl");
-        assert_eq!(check("x86-64-v4").is_ok(), v4);
+        assert_eq!(validate("x86-64-v4").is_ok(), v4);
         // Of a line of processors that ended in 2015.
-        assert_eq!(check("tbm").map_err(|r| r.code), Err(Code::CpuFeature));
+        assert_eq!(validate("tbm").map_err(|r| r.code), Err(Code::CpuFeature));
     }
 }

@@ -1,31 +1,31 @@
 //! Backends found and loaded at run time.
 //!
 //! ```text
-//! directories -> files            search.rs    either/or: environment, else the rules
-//!             -> safe files       safety.rs    who may replace them
-//!             -> headers, note    note.rs      machine, whole, ABI info: no code has run
-//!             -> facts            facts.rs     versions, name, processor features (cpu.rs)
-//!             -> globs, probe     probe.rs     (a child process tries it first)
+//! directories -> files            search.rs               either/or: environment, else the rules
+//!             -> validation       file_permissions.rs     who may replace the file
+//!                                 binary_header.rs        machine, length, note with the ABI info: no code has run
+//!                                 abi_compatibility.rs    versions, name, processor features (cpu.rs)
+//!             -> globs, probe     probe.rs                a child process tries it first (probe_cache.rs)
 //!             -> dlopen, score    library.rs
 //!             -> filter, best of each name, init, registration    here
 //! ```
 //!
 //! Whatever is left out says why (reason.rs) and stands in the report (report.rs).
 
+mod abi_compatibility;
+mod binary_header;
 mod cpu;
-mod facts;
+mod file_permissions;
 mod library;
-mod note;
 mod pipeline;
 mod probe;
+mod probe_cache;
 mod reason;
-mod remembered;
 mod report;
-mod safety;
 mod search;
 mod state;
 
-pub use facts::{DeviceFacts, Facts};
+pub use abi_compatibility::{BackendProperties, DeviceProperties};
 pub use pipeline::Offer;
 pub use probe::{probe_here, set_probe_command, set_probe_timeout};
 pub use reason::{Code, Reason};

@@ -1,12 +1,12 @@
 //! From files to registered backends: the stages of a load, in their order.
 
-use super::facts::{self, DeviceFacts, Facts};
+use super::abi_compatibility::{self, BackendProperties, DeviceProperties};
 use super::library::{self, Plugin};
 use super::reason::{Code, Reason};
 use super::report::{Candidate, Directory, Outcome, Stage};
 use super::search::{self, FileName, Rule};
 use super::state::FileId;
-use super::{Filter, LoadOptions, note, probe, safety, state};
+use super::{Filter, LoadOptions, binary_header, file_permissions, probe, state};
 use crate::backend::registration::Registration;
 use crate::backend::registry::{self, BackendInfo};
 use crate::backend::start::{self, Refusal};
@@ -23,14 +23,14 @@ use ultramarine_abi::{BackendAbiInfo, DeviceIdentity};
 pub struct Offer {
     /// Its file.
     pub path: PathBuf,
-    /// What it says of itself.
-    pub facts: Facts,
+    /// The properties that it declares.
+    pub properties: BackendProperties,
     /// What it scored.
     pub score: u32,
     /// CPU or GPU.
     pub device_type: DeviceType,
     /// What its score said of its devices; empty if nothing.
-    pub devices: Vec<DeviceFacts>,
+    pub devices: Vec<DeviceProperties>,
 }
 
 /// A file to look at.
@@ -127,7 +127,7 @@ pub(super) fn found(name: Option<&str>) -> Vec<Found> {
 
 /// The backend that was loaded from a file, whatever the file is called.
 pub(super) fn loaded_file(path: &Path) -> Option<BackendInfo> {
-    let id = safety::check(path, true).ok()?.id;
+    let id = file_permissions::validate(path, true).ok()?.id;
     let name = state::lock().loaded.iter().find(|(i, _)| *i == id)?.1.clone();
     registry::loaded(&name)
 }
@@ -215,7 +215,7 @@ impl Work {
             stage: Stage::File,
             outcome: Outcome::Skipped,
             reason: None,
-            facts: None,
+            properties: None,
             score: None,
             found_devices: Vec::new(),
             winner: false,
@@ -233,7 +233,7 @@ fn inspect(
     host: &Host,
     seen: &mut Vec<(FileId, PathBuf)>,
 ) -> Option<Checked> {
-    let (name, safe) = stage(work, Stage::File, |work| {
+    let (name, file) = stage(work, Stage::File, |work| {
         let name = match FileName::of(&work.record.path) {
             Some(Ok(name)) => name,
             Some(Err(())) | None => {
@@ -248,28 +248,28 @@ fn inspect(
         work.record.name.clone_from(&name.name);
         work.record.variant.clone_from(&name.variant);
         let explicit = work.record.rule == Rule::Explicit;
-        Ok((name, safety::check(&work.record.path, explicit)?))
+        Ok((name, file_permissions::validate(&work.record.path, explicit)?))
     })?;
-    work.id = Some(safe.id);
+    work.id = Some(file.id);
     let note = stage(work, Stage::Note, |work| {
-        let note = note::read(&safe.file)?;
+        let note = binary_header::read(&file.file)?;
         if let Some(info) = &note {
-            work.record.facts = Some(Facts::of(info, true));
-            facts::check(info, &name, host)?;
+            work.record.properties = Some(BackendProperties::of(info, true));
+            abi_compatibility::validate(info, &name, host)?;
         }
         Ok(note)
     })?;
     stage(work, Stage::Filter, |work| {
         wanted.check_globs(&name)?;
-        unloaded(&name, safe.id)?;
-        if let Some((_, twin)) = seen.iter().find(|(id, _)| *id == safe.id) {
+        unloaded(&name, file.id)?;
+        if let Some((_, twin)) = seen.iter().find(|(id, _)| *id == file.id) {
             let text = format!("it is the same file as {}", twin.display());
             return Err(Reason::new(Code::SameFile, text));
         }
-        seen.push((safe.id, work.record.path.clone()));
+        seen.push((file.id, work.record.path.clone()));
         Ok(())
     })?;
-    Some(Checked { name, real: safe.real, note })
+    Some(Checked { name, real: file.real, note })
 }
 
 /// Tries what is left in child processes. What does not come through is left out.
@@ -294,17 +294,17 @@ fn examine(work: &mut Work, checked: Checked, host: &Host) -> Option<(Plugin, Ba
     let plugin = stage(work, Stage::Open, |_| Plugin::open(&checked.real))?;
     let info = stage(work, Stage::Abi, |work| {
         let info = plugin.info()?;
-        work.record.facts.get_or_insert_with(|| Facts::of(&info, false));
+        work.record.properties.get_or_insert_with(|| BackendProperties::of(&info, false));
         match &checked.note {
-            Some(note) => facts::compare(note, &info)?,
-            None => facts::check(&info, &checked.name, host)?,
+            Some(note) => abi_compatibility::validate_note(note, &info)?,
+            None => abi_compatibility::validate(&info, &checked.name, host)?,
         }
         Ok(info)
     })?;
     let scored = stage(work, Stage::Score, |work| {
         let (score, identities) = plugin.score()?;
         work.record.score = Some(score);
-        work.record.found_devices = identities.iter().map(DeviceFacts::of).collect();
+        work.record.found_devices = identities.iter().map(DeviceProperties::of).collect();
         work.identities = identities;
         Ok(())
     });
@@ -340,11 +340,11 @@ fn unloaded(name: &FileName, id: FileId) -> Result<(), Reason> {
 
 /// Asks the caller's filter.
 fn ask(work: &mut Work, filter: &Filter<'_>) -> Result<(), Reason> {
-    let Some(facts) = work.record.facts.clone() else { return Ok(()) };
+    let Some(properties) = work.record.properties.clone() else { return Ok(()) };
     let offer = Offer {
         path: work.record.path.clone(),
-        device_type: registry::kind_of(facts.device_type),
-        facts,
+        device_type: registry::kind_of(properties.device_type),
+        properties,
         score: work.record.score.unwrap_or(0),
         devices: work.record.found_devices.clone(),
     };
@@ -430,14 +430,14 @@ fn launch(
     if started.devices == 0 {
         return Err(refused(Refusal::NoDevice));
     }
-    let facts = Facts::of(info, false);
+    let properties = BackendProperties::of(info, false);
     let backend = BackendInfo {
-        name: facts.name,
-        variant: facts.variant,
-        version: facts.version,
+        name: properties.name,
+        variant: properties.variant,
+        version: properties.version,
         score: work.record.score.unwrap_or(0),
-        device_type: registry::kind_of(facts.device_type),
-        dlpack_device_type: facts.device_type,
+        device_type: registry::kind_of(properties.device_type),
+        dlpack_device_type: properties.device_type,
         devices: Vec::new(),
         descriptions: Vec::new(),
         path: Some(work.record.path.clone()),

@@ -7,7 +7,7 @@
 use super::reason::{Code, Reason};
 use super::report::{self, Outcome, Stage};
 use super::search::{elevated, own_file};
-use super::{remembered, state};
+use super::{probe_cache, state};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -97,7 +97,7 @@ pub(super) fn all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
         }
     };
     let limit = state::lock().probe_timeout;
-    let memory = Mutex::new(remembered::Memory::open());
+    let cache = Mutex::new(probe_cache::ProbeCache::open());
     let verdicts: Vec<OnceLock<Verdict>> = files.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -106,7 +106,7 @@ pub(super) fn all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
             files.get(i).zip(verdicts.get(i))
         } {
             let start = Instant::now();
-            let result = one(&command, path, real, limit, &memory);
+            let result = one(&command, path, real, limit, &cache);
             let milliseconds = start.elapsed().as_secs_f64() * 1e3;
             let _ = place.set(Verdict { milliseconds, result });
         }
@@ -118,7 +118,7 @@ pub(super) fn all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
         }
         work();
     });
-    memory.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).save();
+    cache.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).save();
     let unasked = || {
         let reason = Reason::new(Code::ProbeFailed, "it was not probed");
         Verdict { milliseconds: 0.0, result: Err((Stage::Probe, reason)) }
@@ -131,10 +131,10 @@ fn one(
     path: &Path,
     real: &Path,
     limit: Duration,
-    memory: &Mutex<remembered::Memory>,
+    cache: &Mutex<probe_cache::ProbeCache>,
 ) -> Result<(), (Stage, Reason)> {
-    let key = remembered::key(path, real);
-    if let Some(known) = key.as_ref().and_then(|key| crate::sync::lock(memory).get(key)) {
+    let key = probe_cache::key(path, real);
+    if let Some(known) = key.as_ref().and_then(|key| crate::sync::lock(cache).get(key)) {
         return known.map_err(|reason| (Stage::Probe, reason));
     }
     let result = try_file(command, path, limit);
@@ -145,7 +145,7 @@ fn one(
         Err(_) => None,
     };
     if let Some((key, verdict)) = key.zip(own) {
-        crate::sync::lock(memory).put(key, verdict);
+        crate::sync::lock(cache).put(key, verdict);
     }
     result
 }

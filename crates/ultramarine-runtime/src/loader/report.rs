@@ -1,6 +1,6 @@
 //! The load report: what was looked at, how far it came, and why not further.
 
-use super::facts::{DeviceFacts, Facts};
+use super::abi_compatibility::{BackendProperties, DeviceProperties};
 use super::reason::Reason;
 use super::search::{Rule, full_name};
 use super::state;
@@ -88,12 +88,12 @@ pub struct Candidate {
     pub outcome: Outcome,
     /// Why it was left out.
     pub reason: Option<Reason>,
-    /// What it says of itself.
-    pub facts: Option<Facts>,
+    /// The properties that it declares.
+    pub properties: Option<BackendProperties>,
     /// What it scored.
     pub score: Option<u32>,
     /// What its score said of its devices.
-    pub found_devices: Vec<DeviceFacts>,
+    pub found_devices: Vec<DeviceProperties>,
     /// Whether it is the best of its name.
     pub winner: bool,
     /// Its devices, by their global names.
@@ -177,7 +177,7 @@ pub(super) fn candidate(c: &Candidate) -> Value {
             "text": r.text,
             "remedy": r.remedy,
         })),
-        "facts": c.facts.as_ref().map(facts),
+        "properties": c.properties.as_ref().map(properties),
         "score": c.score,
         "found_devices": found,
         "winner": c.winner,
@@ -186,7 +186,7 @@ pub(super) fn candidate(c: &Candidate) -> Value {
     })
 }
 
-fn facts(f: &Facts) -> Value {
+fn properties(f: &BackendProperties) -> Value {
     json!({
         "from_note": f.from_note,
         "name": f.name,
@@ -260,7 +260,7 @@ fn row(c: &Candidate) -> [String; 6] {
     };
     [
         full_name(&c.name, &c.variant),
-        c.facts.as_ref().map(|f| f.version.clone()).unwrap_or_default(),
+        c.properties.as_ref().map(|f| f.version.clone()).unwrap_or_default(),
         c.score.map(|s| s.to_string()).unwrap_or_default(),
         result,
         devices.join(" "),

@@ -50,7 +50,7 @@ fn filter() {
     let filter = |offer: &backends::Offer| {
         assert!(backends::load_best("wanted").is_err(), "no loads within a load");
         seen.borrow_mut().push(offer.clone());
-        match offer.facts.name.as_str() {
+        match offer.properties.name.as_str() {
             "fails" => Err(Error::Value("out of ideas".into())),
             name => Ok(name == "wanted"),
         }
@@ -61,10 +61,10 @@ fn filter() {
     assert!(why(&fails).2.contains("out of ideas"));
     let seen = seen.into_inner();
     assert_eq!(seen.len(), 3);
-    let offer = seen.iter().find(|o| o.facts.name == "wanted").expect("it was offered");
+    let offer = seen.iter().find(|o| o.properties.name == "wanted").expect("it was offered");
     assert_eq!((offer.score, offer.device_type), (7, DeviceType::Gpu));
     assert_eq!((offer.devices[0].name.as_str(), offer.devices[0].memory), ("Fan", 7));
-    assert_eq!(offer.facts.version, "1.2.3");
+    assert_eq!(offer.properties.version, "1.2.3");
 }
 
 /// The best score of a name wins; the others are closed unused.

@@ -5,20 +5,20 @@ use ultramarine::backends::{self, Rule};
 use ultramarine::{Device, DeviceType, Error};
 use ultramarine_test_support::own_process;
 
-/// What an entry says.
+/// The properties of a loaded backend.
 #[test]
-fn facts() {
+fn properties() {
     own_process!();
-    let bench = Bench::new("explicit-facts");
-    let path = bench.plugin("all", "facts-fast", &["-DSCORE=42", "-DDEVICES=2"]);
+    let bench = Bench::new("explicit-properties");
+    let path = bench.plugin("all", "proper-fast", &["-DSCORE=42", "-DDEVICES=2"]);
     let info = backends::load(&path).expect("it can run");
-    assert_eq!((info.name.as_str(), info.variant.as_str()), ("facts", "fast"));
+    assert_eq!((info.name.as_str(), info.variant.as_str()), ("proper", "fast"));
     assert_eq!((info.version.as_str(), info.score), ("1.2.3", 42));
     assert_eq!((info.device_type, info.dlpack_device_type), (DeviceType::Gpu, 2));
     assert_eq!(info.devices, [Device::gpu(0), Device::gpu(1)]);
-    assert_eq!(info.descriptions, ["facts device", "facts device"]);
+    assert_eq!(info.descriptions, ["proper device", "proper device"]);
     assert_eq!(info.path.as_deref(), Some(path.as_path()));
-    assert_eq!(backends::by_name("facts"), Some(info.clone()));
+    assert_eq!(backends::by_name("proper"), Some(info.clone()));
     assert_eq!(backends::get(Device::gpu(1)).expect("there"), info);
     assert_eq!(told(&path).rule, Rule::Explicit);
     // Again: the same entry.
@@ -35,10 +35,10 @@ fn notes_and_defaults() {
     let small = ["-s", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"];
     let stripped = bench.plugin("all", "stripped", &small);
     backends::load(&stripped).expect("it can run");
-    assert!(told(&stripped).facts.is_some_and(|f| f.from_note));
+    assert!(told(&stripped).properties.is_some_and(|f| f.from_note));
     let bare = bench.plugin("all", "bare", &["-DNO_NOTE", "-DNO_SCORE"]);
     assert_eq!(backends::load(&bare).expect("it can run").score, 1);
-    assert!(told(&bare).facts.is_some_and(|f| !f.from_note && f.version == "1.2.3"));
+    assert!(told(&bare).properties.is_some_and(|f| !f.from_note && f.version == "1.2.3"));
 }
 
 /// Errors hold the report's reason and the remedy.

@@ -4,13 +4,13 @@ mod auto;
 mod bench;
 mod choice;
 mod explicit;
+mod file_permissions;
 mod indices;
 mod probe;
 mod report;
-mod safety;
 mod search;
 
-/// Not a test: what `safety::elevated` runs under another user's rights.
+/// Not a test: what `file_permissions::elevated` runs under another user's rights.
 #[test]
 #[ignore = "run by another test"]
 fn search_paths_of_this_process() {

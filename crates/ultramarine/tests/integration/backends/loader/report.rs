@@ -35,8 +35,8 @@ fn forms() {
     assert_eq!(good["score"], 77);
     assert_eq!(good["devices"], serde_json::json!(["gpu:0", "gpu:1"]));
     assert_eq!(good["variant"], "v1");
-    assert_eq!(good["facts"]["version"], "1.2.3");
-    assert_eq!(good["facts"]["from_note"], true);
+    assert_eq!(good["properties"]["version"], "1.2.3");
+    assert_eq!(good["properties"]["from_note"], true);
     assert!(good["reason"].is_null());
     assert!(good["milliseconds"].as_f64().is_some_and(|ms| ms > 0.0));
     assert_eq!(bad["outcome"], "skipped");

@@ -1,4 +1,4 @@
-//! What probes found, remembered by the file's content: files that came through, and files that crashed or hung.
+//! The cache of probe results on disk, keyed by the file's content: files that loaded, and files that crashed or hung.
 
 use super::reason::{Code, Reason};
 use super::search::elevated;
@@ -10,12 +10,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Whoever changes what a probe does changes this: older answers are forgotten.
+/// Version of the probe. A change of the probe increments it, which invalidates older results.
 const VERSION: u64 = 1;
-/// More files than any machine has: beyond it, the memory starts afresh.
+/// Number of files at which the cache is cleared; no machine has as many.
 const MOST: usize = 4096;
 
-/// A file's content, its name and this version of the contract: all that a verdict depends on, but for the machine.
+/// The key of a file: its content, its name and this version of the contract. A verdict depends on nothing else but the
+/// machine.
 pub(super) fn key(path: &Path, real: &Path) -> Option<String> {
     let mut file = File::open(real).ok()?;
     let mut hasher = Xxh3::new();
@@ -37,23 +38,23 @@ pub(super) fn key(path: &Path, real: &Path) -> Option<String> {
     Some(format!("{:032x}-{size}-{}.{}", hasher.digest128(), abi.0, abi.1))
 }
 
-/// The remembered verdicts.
+/// The cached verdicts.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct ProbeCache {
     place: Option<PathBuf>,
     files: Map<String, Value>,
     changed: bool,
 }
 
-impl Memory {
-    /// What is in the user's cache directory. A file that cannot be read is forgotten.
-    pub fn open() -> Memory {
-        let Some(place) = place() else { return Memory::default() };
+impl ProbeCache {
+    /// Reads the cache from the user's cache directory. A file that cannot be read counts as empty.
+    pub fn open() -> ProbeCache {
+        let Some(place) = place() else { return ProbeCache::default() };
         let files = std::fs::read(&place).ok().and_then(|bytes| files(&bytes)).unwrap_or_default();
-        Memory { place: Some(place), files, changed: false }
+        ProbeCache { place: Some(place), files, changed: false }
     }
 
-    /// Whether a file came through, if it is known.
+    /// The verdict on a file, if it is known.
     pub fn get(&self, key: &str) -> Option<Result<(), Reason>> {
         let known = self.files.get(key)?;
         if known == "good" {
@@ -66,7 +67,7 @@ impl Memory {
         Some(Err(Reason::new(code, text).with_remedy(remedy)))
     }
 
-    /// Remembers that a file came through, or why not.
+    /// Stores the verdict on a file: `None` if it loaded, else the reason.
     pub fn put(&mut self, key: String, verdict: Option<&Reason>) {
         if self.files.len() >= MOST {
             self.files.clear();
@@ -79,7 +80,7 @@ impl Memory {
         self.changed = true;
     }
 
-    /// Writes it down, whole or not at all. Where that cannot be, probes are made again.
+    /// Writes the cache to disk, atomically. If that fails, the probes are repeated next time.
     pub fn save(self) {
         let Some(place) = self.place.filter(|_| self.changed) else { return };
         if let Some(directory) = place.parent() {

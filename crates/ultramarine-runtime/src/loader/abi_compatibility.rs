@@ -1,4 +1,4 @@
-//! What a plugin says of itself, checked and in words.
+//! A plugin's ABI info, validated against this process and its file, and as text for reports.
 
 use super::cpu;
 use super::reason::{Code, Reason};
@@ -6,10 +6,10 @@ use super::search::{FileName, full_name};
 use ultramarine_abi::negotiate::{self, Host, Mismatch};
 use ultramarine_abi::{BackendAbiInfo, DeviceIdentity, identity, inline_str};
 
-/// A plugin's ABI info in words.
+/// A plugin's properties: its ABI info as text and numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// Whether they stand in the file's note; else its code had to be asked.
+pub struct BackendProperties {
+    /// True if the file's note holds them; else its code had to be called.
     pub from_note: bool,
     /// Name.
     pub name: String,
@@ -35,9 +35,9 @@ pub struct Facts {
     pub sanitizers: String,
 }
 
-impl Facts {
-    pub(super) fn of(info: &BackendAbiInfo, from_note: bool) -> Facts {
-        Facts {
+impl BackendProperties {
+    pub(super) fn of(info: &BackendAbiInfo, from_note: bool) -> BackendProperties {
+        BackendProperties {
             from_note,
             name: inline_str(&info.name),
             variant: inline_str(&info.variant),
@@ -56,7 +56,7 @@ impl Facts {
 
 /// A physical device as a score describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceFacts {
+pub struct DeviceProperties {
     /// What it calls itself; may be empty.
     pub name: String,
     /// Bytes of memory; 0 if unknown.
@@ -67,10 +67,10 @@ pub struct DeviceFacts {
     pub pci: Option<String>,
 }
 
-impl DeviceFacts {
-    pub(super) fn of(device: &DeviceIdentity) -> DeviceFacts {
+impl DeviceProperties {
+    pub(super) fn of(device: &DeviceIdentity) -> DeviceProperties {
         let knows = |bit| device.known & bit != 0;
-        DeviceFacts {
+        DeviceProperties {
             name: inline_str(&device.name),
             memory: device.memory,
             uuid: knows(identity::UUID)
@@ -85,8 +85,8 @@ impl DeviceFacts {
     }
 }
 
-/// Whether this process takes a plugin that says this of itself, in a file of that name.
-pub(super) fn check(info: &BackendAbiInfo, file: &FileName, host: &Host) -> Result<(), Reason> {
+/// Validates that this process can use a plugin with this ABI info, from a file of this name.
+pub(super) fn validate(info: &BackendAbiInfo, file: &FileName, host: &Host) -> Result<(), Reason> {
     negotiate::check_for(host, info).map_err(|m| Reason::new(code_of(&m), m.to_string()))?;
     let (name, variant) = (inline_str(&info.name), inline_str(&info.variant));
     if name != file.name || variant != file.variant {
@@ -97,7 +97,7 @@ pub(super) fn check(info: &BackendAbiInfo, file: &FileName, host: &Host) -> Resu
         );
         return Err(Reason::new(Code::NameDiffers, text));
     }
-    cpu::check(&inline_str(&info.cpu_features))
+    cpu::validate(&inline_str(&info.cpu_features))
 }
 
 fn code_of(mismatch: &Mismatch) -> Code {
@@ -116,11 +116,14 @@ fn code_of(mismatch: &Mismatch) -> Code {
     }
 }
 
-/// Whether note and entry point say the same.
-pub(super) fn compare(note: &BackendAbiInfo, told: &BackendAbiInfo) -> Result<(), Reason> {
+/// Validates that note and entry point report the same ABI info.
+pub(super) fn validate_note(
+    note: &BackendAbiInfo,
+    reported: &BackendAbiInfo,
+) -> Result<(), Reason> {
     macro_rules! both {
         ($words:path: $($field:ident)*) => {
-            [$((stringify!($field), $words(&note.$field), $words(&told.$field)),)*]
+            [$((stringify!($field), $words(&note.$field), $words(&reported.$field)),)*]
         };
     }
     fn number(n: &impl ToString) -> String {

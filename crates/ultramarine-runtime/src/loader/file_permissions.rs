@@ -1,5 +1,5 @@
-//! Which files may be opened as libraries: regular ones that nobody but their owner, who is the user or
-//! root, can replace.
+//! Validation of a plugin's file before it is opened as a library: it must be a regular file that belongs to the user
+//! or to root, and that nobody else can replace.
 
 use super::reason::{Code, Reason};
 use super::state::FileId;
@@ -10,32 +10,31 @@ use std::path::{Path, PathBuf};
 /// More links than the system follows.
 const MOST_LINKS: usize = 40;
 
-/// A file that passed.
+/// A file that may be opened as a library.
 #[derive(Debug)]
-pub(super) struct Safe {
-    /// Where it really is.
+pub(super) struct ValidatedFile {
+    /// Its path without links.
     pub real: PathBuf,
     pub file: File,
     pub id: FileId,
 }
 
-/// Checks a file and opens it for reading. `explicit`: the user named it, so that it may be
-/// anybody's.
-pub(super) fn check(path: &Path, explicit: bool) -> Result<Safe, Reason> {
-    let real = path.canonicalize().map_err(|e| lost(path, &e))?;
-    let found = real.metadata().map_err(|e| lost(path, &e))?;
+/// Validates a file and opens it for reading. `explicit`: the user named it, so that any user may own it.
+pub(super) fn validate(path: &Path, explicit: bool) -> Result<ValidatedFile, Reason> {
+    let real = path.canonicalize().map_err(|e| unreadable(path, &e))?;
+    let found = real.metadata().map_err(|e| unreadable(path, &e))?;
     if !found.is_file() {
         let text = format!("it is {}, not a regular file", kind(&found));
         return Err(Reason::new(Code::NotRegular, text));
     }
-    let file = File::open(&real).map_err(|e| lost(path, &e))?;
+    let file = File::open(&real).map_err(|e| unreadable(path, &e))?;
     // What was opened, in case that the path has changed meanwhile.
-    let metadata = file.metadata().map_err(|e| lost(path, &e))?;
-    let id = rights(path, &real, &metadata, explicit)?;
-    Ok(Safe { real, file, id })
+    let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
+    let id = permissions(path, &real, &metadata, explicit)?;
+    Ok(ValidatedFile { real, file, id })
 }
 
-fn lost(path: &Path, error: &io::Error) -> Reason {
+fn unreadable(path: &Path, error: &io::Error) -> Reason {
     let is_link = path.symlink_metadata().is_ok_and(|m| m.is_symlink());
     let (code, text) = match error.kind() {
         io::ErrorKind::NotFound if is_link => (Code::Missing, "the link leads nowhere".to_owned()),
@@ -71,8 +70,8 @@ fn kind(metadata: &Metadata) -> &'static str {
 }
 
 #[cfg(not(unix))]
-fn rights(_: &Path, real: &Path, _: &Metadata, _: bool) -> Result<FileId, Reason> {
-    // Windows keeps rights in lists that std does not read; the path tells files apart.
+fn permissions(_: &Path, real: &Path, _: &Metadata, _: bool) -> Result<FileId, Reason> {
+    // Windows keeps permissions in lists that std does not read; the path tells files apart.
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     real.hash(&mut hasher);
@@ -80,7 +79,12 @@ fn rights(_: &Path, real: &Path, _: &Metadata, _: bool) -> Result<FileId, Reason
 }
 
 #[cfg(unix)]
-fn rights(path: &Path, real: &Path, metadata: &Metadata, explicit: bool) -> Result<FileId, Reason> {
+fn permissions(
+    path: &Path,
+    real: &Path,
+    metadata: &Metadata,
+    explicit: bool,
+) -> Result<FileId, Reason> {
     use std::os::unix::fs::MetadataExt;
     if metadata.mode() & OTHERS_WRITE != 0 {
         let text = format!("everybody may write to it (mode {:o})", metadata.mode() & 0o7777);

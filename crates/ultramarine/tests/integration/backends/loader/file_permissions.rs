@@ -1,4 +1,4 @@
-//! Which files are opened at all.
+//! Validation of files before they are opened: owners, permissions, kinds.
 
 use super::bench::{Bench, load_all, told, why};
 use std::fs::{Permissions, set_permissions};
@@ -25,7 +25,7 @@ fn give_away(path: &Path) {
 #[test]
 fn everybody() {
     own_process!();
-    let bench = Bench::new("safety-everybody");
+    let bench = Bench::new("permissions-everybody");
     let kill = &["-DON_LOAD=__builtin_trap()"];
     let file = bench.plugin("fine", "file", kill);
     mode(&file, 0o646);
@@ -58,7 +58,7 @@ fn everybody() {
 #[test]
 fn below_a_sticky_directory() {
     own_process!();
-    let bench = Bench::new("safety-sticky");
+    let bench = Bench::new("permissions-sticky");
     bench.plugin("tmp/mine", "safe", &[]);
     mode(&bench.dir("tmp"), 0o1777);
     bench.search(&["tmp/mine"]);
@@ -73,7 +73,7 @@ fn owner() {
         eprintln!("skipped: only root can give files away");
         return;
     }
-    let bench = Bench::new("safety-owner");
+    let bench = Bench::new("permissions-owner");
     let path = bench.plugin("all", "foreign", &[]);
     give_away(&path);
     bench.search(&["all"]);
@@ -88,7 +88,7 @@ fn owner() {
 #[test]
 fn kinds() {
     own_process!();
-    let bench = Bench::new("safety-kinds");
+    let bench = Bench::new("permissions-kinds");
     let dir = bench.dir("all");
     let path = |name: &str| dir.join(format!("libultramarine-{name}.so"));
     std::fs::create_dir(path("directory")).expect("a directory");
@@ -113,7 +113,7 @@ fn kinds() {
 #[test]
 fn one_file_under_two_names() {
     own_process!();
-    let bench = Bench::new("safety-twice");
+    let bench = Bench::new("permissions-twice");
     let real = bench.plugin("all", "twin", &[]);
     let dir = bench.dir("also");
     let soft = dir.join("libultramarine-twin.so");
@@ -139,7 +139,7 @@ fn elevated() {
         eprintln!("skipped: only root can make a program that runs as somebody else");
         return;
     }
-    let bench = Bench::new("safety-elevated");
+    let bench = Bench::new("permissions-elevated");
     let program = bench.dir("bin").join("elevated");
     std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
     give_away(&program);

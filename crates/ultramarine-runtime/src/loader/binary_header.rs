@@ -1,5 +1,5 @@
-//! What a file says of itself before it is opened as a library: for which machine it is, whether all of it is
-//! there, and its ABI info. Only headers and notes are read.
+//! Validation of a plugin's headers before it is opened as a library: its machine, its length, and the note with its ABI
+//! info. Only headers and notes are read.
 
 use super::reason::{Code, Reason};
 use object::elf::{self, Machine};
