@@ -7,10 +7,11 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::thread::LocalKey;
 
-/// The parts that have hooks, in the order in which their locks are taken: work comes to rest first, and the allocator,
-/// which all others use, is locked last. Locks are released in the reverse order.
+/// The stages of a fork, one for each part of the library that has a hook, in the order in which their locks are taken:
+/// work comes to rest first, and the allocator, which all others use, is locked last. Locks are released in the reverse
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ForkStage {
     /// The scheduler of evaluations and the threads that wait for nodes.
     Evaluator,
     /// The list of streams.
@@ -25,9 +26,9 @@ pub enum Part {
     Allocator,
 }
 
-const PARTS: usize = Part::Allocator as usize + 1;
+const STAGES: usize = ForkStage::Allocator as usize + 1;
 
-/// The work of a part at a fork. The functions do not unwind.
+/// The work of a stage. The functions do not unwind.
 pub struct Hook {
     /// Takes the locks.
     pub prepare: fn(),
@@ -37,30 +38,30 @@ pub struct Hook {
     pub child: fn(),
 }
 
-/// Keeps what a hook's `prepare` locked, for the thread that forks.
+/// Keeps the guard that a hook's `prepare` locked, for the thread that forks.
 pub fn keep<G>(held: &'static LocalKey<RefCell<Option<G>>>, guard: G) {
     let _ = held.try_with(|held| *held.borrow_mut() = Some(guard));
 }
 
-/// What [`keep`] kept. A thread that is ending has kept nothing.
+/// Returns the guard that [`keep`] kept. A thread that is ending has kept nothing.
 pub fn take<G>(held: &'static LocalKey<RefCell<Option<G>>>) -> Option<G> {
     held.try_with(|held| held.borrow_mut().take()).ok().flatten()
 }
 
-/// Null until the part registers. No `OnceLock`: a fork while one is set would block the child.
-static HOOKS: [AtomicPtr<Hook>; PARTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; PARTS];
+/// Null until the stage's part registers. No `OnceLock`: a fork while one is set would block the child.
+static HOOKS: [AtomicPtr<Hook>; STAGES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; STAGES];
 
-/// Registers a part's hook. Later calls for the same part do nothing.
+/// Registers the hook of a stage. Later calls for the same stage do nothing.
 #[inline]
-pub fn register(part: Part, hook: &'static Hook) {
-    if HOOKS[part as usize].load(Ordering::Relaxed).is_null() {
-        register_first(part, hook);
+pub fn register(stage: ForkStage, hook: &'static Hook) {
+    if HOOKS[stage as usize].load(Ordering::Relaxed).is_null() {
+        register_first(stage, hook);
     }
 }
 
 #[cold]
-fn register_first(part: Part, hook: &'static Hook) {
-    HOOKS[part as usize].store(std::ptr::from_ref(hook).cast_mut(), Ordering::Release);
+fn register_first(stage: ForkStage, hook: &'static Hook) {
+    HOOKS[stage as usize].store(std::ptr::from_ref(hook).cast_mut(), Ordering::Release);
     #[cfg(unix)]
     handlers::register();
 }
@@ -68,12 +69,12 @@ fn register_first(part: Part, hook: &'static Hook) {
 /// The process's handlers.
 #[cfg(unix)]
 mod handlers {
-    use super::{HOOKS, Hook, PARTS};
+    use super::{HOOKS, Hook, STAGES};
     use std::cell::Cell;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     thread_local! {
-        /// Bit `i`: part `i` was prepared for the fork that this thread makes. A hook that another thread registers during
+        /// Bit `i`: stage `i` was prepared for the fork that this thread makes. A hook that another thread registers during
         /// the fork is left alone.
         static PREPARED: Cell<u32> = const { Cell::new(0) };
     }
@@ -86,16 +87,16 @@ mod handlers {
         }
     }
 
-    fn hook(part: usize) -> Option<&'static Hook> {
+    fn hook(stage: usize) -> Option<&'static Hook> {
         // SAFETY: null, or a `&'static Hook`.
-        unsafe { HOOKS[part].load(Ordering::Acquire).as_ref() }
+        unsafe { HOOKS[stage].load(Ordering::Acquire).as_ref() }
     }
 
     extern "C" fn prepare() {
-        for part in 0..PARTS {
-            if let Some(hook) = hook(part) {
+        for stage in 0..STAGES {
+            if let Some(hook) = hook(stage) {
                 (hook.prepare)();
-                PREPARED.set(PREPARED.get() | 1 << part);
+                PREPARED.set(PREPARED.get() | 1 << stage);
             }
         }
     }
@@ -110,8 +111,8 @@ mod handlers {
 
     fn after(call: impl Fn(&Hook)) {
         let prepared = PREPARED.replace(0);
-        for part in (0..PARTS).rev().filter(|part| prepared >> part & 1 == 1) {
-            if let Some(hook) = hook(part) {
+        for stage in (0..STAGES).rev().filter(|stage| prepared >> stage & 1 == 1) {
+            if let Some(hook) = hook(stage) {
                 call(hook);
             }
         }

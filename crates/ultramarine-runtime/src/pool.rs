@@ -10,7 +10,7 @@
 //! description; the caller, once the indices are given out, closes the loop and waits for those who joined. So no
 //! worker reads a description after `parallel_for` returned, and a worker that wakes up late costs nothing.
 
-use crate::fork::{self, Hook, Part};
+use crate::fork::{self, ForkStage, Hook};
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -203,7 +203,7 @@ fn build() -> Option<*mut Pool> {
     {
         return None;
     }
-    fork::register(Part::Pool, &HOOK);
+    fork::register(ForkStage::Pool, &HOOK);
     let threads = threads();
     let workers = (1..threads)
         .map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));

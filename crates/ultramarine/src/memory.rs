@@ -1,6 +1,6 @@
 //! Memory: the host's caching allocator and its limits, counts and limits of devices, and what arrays take.
 
-pub(crate) use ultramarine_runtime::memory::deferred;
+pub(crate) use ultramarine_runtime::memory::deferred_deleters;
 pub use ultramarine_runtime::{
     devices::memory::{
         active_on, cached_on, clear_cache_on, memory_limit_on, peak_on, reset_peak_on,

@@ -152,7 +152,7 @@ impl DeviceState {
     pub fn reclaim(&self) {
         // Failures are raised to those who want the values.
         let _ = self.drain();
-        self.retire();
+        self.free_completed();
     }
 
     fn statistics(&self) -> Option<StatisticsInterface> {
@@ -161,7 +161,7 @@ impl DeviceState {
 
     /// Counts of the memory in use, after completed frees.
     pub fn memory(&self) -> Result<InUse> {
-        self.retire();
+        self.free_completed();
         let Some(read) = self.statistics().and_then(|s| s.read) else {
             let [active, peak] =
                 [&self.memory.active, &self.memory.peak].map(|n| n.load(Ordering::Relaxed));
@@ -182,7 +182,7 @@ impl DeviceState {
 
     /// Starts the peak afresh.
     pub fn reset_peak(&self) {
-        self.retire();
+        self.free_completed();
         self.memory.peak.store(0, Ordering::Relaxed);
         if let Some(reset) = self.statistics().and_then(|s| s.reset_peak) {
             // SAFETY: the device is open.
@@ -192,7 +192,7 @@ impl DeviceState {
 
     /// Frees what is kept for reuse.
     pub fn clear_cache(&self) {
-        self.retire();
+        self.free_completed();
         if let Some(clear) = self.statistics().and_then(|s| s.clear_cache) {
             // SAFETY: the device is open.
             unsafe { clear(self.handle) };

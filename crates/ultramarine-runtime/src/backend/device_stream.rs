@@ -181,7 +181,7 @@ impl DeviceStream {
         drop(turn);
         outcome?;
         recorded?;
-        self.retire();
+        self.free_completed();
         self.hold_back(number);
         Ok(())
     }
@@ -297,7 +297,7 @@ impl DeviceStream {
             Ok(done) => {
                 self.completed.fetch_max(done, Ordering::AcqRel);
                 self.confirmed.fetch_max(number, Ordering::AcqRel);
-                self.retire();
+                self.free_completed();
                 Ok(())
             }
             Err(error) => {
@@ -331,7 +331,7 @@ impl DeviceStream {
     pub fn drain(&self) -> Result<()> {
         let last = self.last();
         let outcome = if self.failure(last).is_err() { Ok(()) } else { self.wait(last) };
-        self.retire();
+        self.free_completed();
         outcome
     }
 

@@ -76,8 +76,8 @@ impl PendingFree {
 }
 
 impl DeviceStream {
-    /// Frees what the device has completed the last use of.
-    pub fn retire(&self) {
+    /// Frees buffers, plans and kernels whose last use the device has completed.
+    pub fn free_completed(&self) {
         if lock(&self.pending_frees).is_empty() {
             return;
         }
@@ -100,10 +100,10 @@ impl DeviceStream {
 }
 
 impl DeviceState {
-    /// Frees what the device has completed the last use of.
-    pub fn retire(&self) {
+    /// Frees buffers, plans and kernels whose last use the device has completed.
+    pub fn free_completed(&self) {
         if shutdown::ended().is_none() {
-            self.all_streams().iter().for_each(|s| s.retire());
+            self.all_streams().iter().for_each(|s| s.free_completed());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    fork::{self, Hook, Part},
+    fork::{self, ForkStage, Hook},
     sync::lock,
 };
 use std::cell::RefCell;
@@ -80,5 +80,5 @@ static HOOK: Hook = Hook {
 
 /// Has devices and the registration lock seen to at forks.
 pub fn register_fork_hook() {
-    fork::register(Part::Backends, &HOOK);
+    fork::register(ForkStage::Backends, &HOOK);
 }

@@ -221,9 +221,9 @@ fn linked(started: &start::Started) -> BackendInfo {
 #[inline]
 pub unsafe fn register(init: abi::BackendInit) -> Result<Vec<Device>> {
     let registration = Registration::begin()?;
-    let started = start::start(init, None).map_err(start::Refusal::into_error)?;
+    let started = start::start(init, None).map_err(start::StartError::into_error)?;
     let info = linked(&started);
-    Ok(add(&registration, &started, info, true).map_err(start::Refusal::into_error)?.devices)
+    Ok(add(&registration, &started, info, true).map_err(start::StartError::into_error)?.devices)
 }
 
 /// Opens the devices of a started backend and publishes them behind those that are there. One of the
@@ -234,7 +234,7 @@ pub fn add(
     started: &start::Started,
     info: BackendInfo,
     duplicates: bool,
-) -> Result<BackendInfo, start::Refusal> {
+) -> Result<BackendInfo, start::StartError> {
     let mut next = current().clone();
     let entry = if info.device_type == DeviceType::Cpu {
         kernels::overlay(started.table, &info.name, &info.variant, info.score)?;
@@ -251,11 +251,11 @@ pub fn add(
                 continue;
             }
             let index = u16::try_from(before.len() + devices.len())
-                .map_err(|_| start::Refusal::Table("there are too many devices".to_owned()))?;
+                .map_err(|_| start::StartError::Table("there are too many devices".to_owned()))?;
             devices.push(started.open(i, facts, Device::gpu(index))?);
         }
         if devices.is_empty() && started.devices > 0 {
-            return Err(start::Refusal::Served);
+            return Err(start::StartError::Served);
         }
         Entry::leak(info, devices)
     };

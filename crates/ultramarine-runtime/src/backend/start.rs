@@ -39,9 +39,9 @@ impl<T: Copy> Guarded<T> {
     }
 }
 
-/// Why a backend did not start.
+/// The reason why a backend did not start.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum StartError {
     /// Its init, or one of its functions that describe devices, failed.
     Failed(Error),
     /// Its table is not what it promised, or not what the contract asks for.
@@ -53,20 +53,20 @@ pub enum Refusal {
     Served,
 }
 
-impl Refusal {
+impl StartError {
     pub fn into_error(self) -> Error {
         match self {
-            Refusal::Failed(error) => error,
-            Refusal::Table(text) => Error::Runtime(text),
-            Refusal::NoDevice => Error::Runtime("the backend has no device".to_owned()),
-            Refusal::Served => Error::Runtime("its devices are served already".to_owned()),
+            StartError::Failed(error) => error,
+            StartError::Table(text) => Error::Runtime(text),
+            StartError::NoDevice => Error::Runtime("the backend has no device".to_owned()),
+            StartError::Served => Error::Runtime("its devices are served already".to_owned()),
         }
     }
 }
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Refusal {
-        Refusal::Failed(error)
+impl From<Error> for StartError {
+    fn from(error: Error) -> StartError {
+        StartError::Failed(error)
     }
 }
 
@@ -82,7 +82,7 @@ pub struct Started {
 pub fn start(
     init: abi::BackendInit,
     info: Option<&abi::BackendAbiInfo>,
-) -> Result<Started, Refusal> {
+) -> Result<Started, StartError> {
     let room = size_of::<abi::BackendTable>() as u32;
     // SAFETY: all-zero is a valid table: no functions, NULL pointers.
     let mut place = Guarded::<abi::BackendTable>::new(unsafe { std::mem::zeroed() });
@@ -92,30 +92,30 @@ pub fn start(
     let code = unsafe { init(host::table(), place.place(), &mut error) };
     host::check("init", code, error)?;
     if !place.is_whole() {
-        return Err(Refusal::Table(format!(
+        return Err(StartError::Table(format!(
             "init wrote beyond the table's {room} bytes that it was given"
         )));
     }
     let said = place.value.size;
     if said > room {
-        return Err(Refusal::Table(format!(
+        return Err(StartError::Table(format!(
             "init says that it wrote {said} bytes of table; there was room for {room}"
         )));
     }
     // SAFETY: the table begins with its size, which is no more than its room.
     let table = unsafe { abi::read_sized(&place.value) }
-        .ok_or_else(|| Refusal::Table("no table".to_owned()))?;
+        .ok_or_else(|| StartError::Table("no table".to_owned()))?;
     match info {
         Some(info) => {
             let promised = info.table_size.min(room);
             if said != promised {
-                return Err(Refusal::Table(format!(
+                return Err(StartError::Table(format!(
                     "its table has {said} bytes, its ABI info promised {promised}"
                 )));
             }
             // SAFETY: the table's name is NULL or a static NUL-terminated string by contract.
             unsafe { negotiate::check_table(info, &table) }
-                .map_err(|m| Refusal::Table(m.to_string()))?;
+                .map_err(|m| StartError::Table(m.to_string()))?;
         }
         None => check_linked(&table)?,
     }
@@ -128,16 +128,16 @@ pub fn start(
     // SAFETY: the backend's own function with its own pointer.
     let devices = table.device_count.map_or(0, |count| unsafe { count(table.backend) });
     if devices > MOST_DEVICES {
-        return Err(Refusal::Table(format!("it says that it has {devices} devices")));
+        return Err(StartError::Table(format!("it says that it has {devices} devices")));
     }
     Ok(Started { table: validate::accept(table), name, devices })
 }
 
 /// A backend that is linked in has no ABI info: the version and what nothing works without.
-fn check_linked(table: &abi::BackendTable) -> Result<(), Refusal> {
+fn check_linked(table: &abi::BackendTable) -> Result<(), StartError> {
     let (theirs, ours) = ((table.abi_major, table.abi_minor), negotiate::Host::here().abi);
     if !negotiate::abi_agrees(theirs, ours) {
-        return Err(Refusal::Table(negotiate::Mismatch::Abi { theirs, ours }.to_string()));
+        return Err(StartError::Table(negotiate::Mismatch::Abi { theirs, ours }.to_string()));
     }
     let needed = [
         ("device_count", table.device_count.is_some()),
@@ -148,7 +148,7 @@ fn check_linked(table: &abi::BackendTable) -> Result<(), Refusal> {
     ];
     match needed.iter().find(|(_, there)| !there) {
         Some((name, _)) => {
-            Err(Refusal::Table(negotiate::Mismatch::TableFunction { name }.to_string()))
+            Err(StartError::Table(negotiate::Mismatch::TableFunction { name }.to_string()))
         }
         None => Ok(()),
     }
@@ -156,8 +156,8 @@ fn check_linked(table: &abi::BackendTable) -> Result<(), Refusal> {
 
 impl Started {
     /// What a device says of itself.
-    pub fn info(&self, index: u32) -> Result<abi::DeviceInfo, Refusal> {
-        let missing = || Refusal::Table("its table lacks device_info".to_owned());
+    pub fn info(&self, index: u32) -> Result<abi::DeviceInfo, StartError> {
+        let missing = || StartError::Table("its table lacks device_info".to_owned());
         let describe = self.table.device_info.ok_or_else(missing)?;
         // SAFETY: all-zero is a valid DeviceInfo.
         let mut place = Guarded::<abi::DeviceInfo>::new(unsafe { std::mem::zeroed() });
@@ -167,7 +167,7 @@ impl Started {
         let code = unsafe { describe(self.table.backend, index, place.place(), &mut error) };
         host::check("device_info", code, error)?;
         if !place.is_whole() {
-            return Err(Refusal::Table(
+            return Err(StartError::Table(
                 "device_info wrote beyond the struct that it was given".to_owned(),
             ));
         }
@@ -180,8 +180,8 @@ impl Started {
         index: u32,
         info: abi::DeviceInfo,
         device: Device,
-    ) -> Result<&'static DeviceState, Refusal> {
-        let missing = || Refusal::Table("its table lacks device_open".to_owned());
+    ) -> Result<&'static DeviceState, StartError> {
+        let missing = || StartError::Table("its table lacks device_open".to_owned());
         let open = self.table.device_open.ok_or_else(missing)?;
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the places for the answers are valid, the index is below the count.

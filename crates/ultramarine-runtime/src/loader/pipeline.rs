@@ -9,7 +9,7 @@ use super::state::FileId;
 use super::{Filter, LoadOptions, binary_header, file_permissions, probe, state};
 use crate::backend::registration::Registration;
 use crate::backend::registry::{self, BackendInfo};
-use crate::backend::start::{self, Refusal};
+use crate::backend::start::{self, StartError};
 use crate::device::DeviceType;
 use crate::error::{Error, Result};
 use glob::Pattern;
@@ -420,15 +420,15 @@ fn launch(
     info: &BackendAbiInfo,
     wanted: &Wanted<'_>,
 ) -> Result<BackendInfo, Reason> {
-    let refused = |refusal: Refusal| match refusal {
-        Refusal::Failed(error) => Reason::new(Code::InitFailed, format!("init: {error}")),
-        Refusal::Table(text) => Reason::new(Code::TableDiffers, text),
-        Refusal::NoDevice => Reason::new(Code::NoDevices, "it found no device"),
-        Refusal::Served => duplicate(),
+    let refused = |refusal: StartError| match refusal {
+        StartError::Failed(error) => Reason::new(Code::InitFailed, format!("init: {error}")),
+        StartError::Table(text) => Reason::new(Code::TableDiffers, text),
+        StartError::NoDevice => Reason::new(Code::NoDevices, "it found no device"),
+        StartError::Served => duplicate(),
     };
     let started = start::start(plugin.into_init(), Some(info)).map_err(refused)?;
     if started.devices == 0 {
-        return Err(refused(Refusal::NoDevice));
+        return Err(refused(StartError::NoDevice));
     }
     let properties = BackendProperties::of(info, false);
     let backend = BackendInfo {

@@ -3,7 +3,7 @@
 
 use super::report::{Candidate, Directory};
 use super::search::SearchPath;
-use crate::fork::{self, Hook, Part};
+use crate::fork::{self, ForkStage, Hook};
 use crate::sync;
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -56,6 +56,6 @@ fn release() {
 }
 
 pub(super) fn lock() -> MutexGuard<'static, State> {
-    fork::register(Part::Loader, &HOOK);
+    fork::register(ForkStage::Loader, &HOOK);
     sync::lock(&STATE)
 }

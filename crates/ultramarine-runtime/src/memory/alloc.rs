@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::spin_lock::Lock;
 use super::system::{self, HUGE};
-use crate::fork::{self, Hook, Part};
+use crate::fork::{self, ForkStage, Hook};
 
 /// Classes below `HUGE`: multiples of 256 up to 4 KiB, then eight for each power of two.
 const CLASSES: usize = 16 + 9 * 8;
@@ -296,7 +296,7 @@ fn refill(class: usize, size: usize) -> Option<NonNull<u8>> {
 /// A block from the system.
 #[cold]
 fn fresh(bytes: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
-    fork::register(Part::Allocator, &HOOK);
+    fork::register(ForkStage::Allocator, &HOOK);
     // Settles the default, which `free` compares with.
     cache_limit();
     let (limit, (_, capacity)) = (memory_limit(), system::capacity());

@@ -1,7 +1,7 @@
 //! The host's memory: a caching allocator with limits, and releases that wait for the end of a job.
 
 pub mod alloc;
-pub mod deferred;
+pub mod deferred_deleters;
 mod spin_lock;
 mod system;
 

@@ -16,8 +16,8 @@ use crate::{
     device::Device,
     devices,
     error::Result,
-    fork::{self, Hook, Part},
-    memory::{self, deferred},
+    fork::{self, ForkStage, Hook},
+    memory::{self, deferred_deleters},
     sync::lock,
 };
 pub use scope::{
@@ -70,7 +70,7 @@ struct Registry {
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
 
 fn write<T>(f: impl FnOnce(&mut Registry) -> T) -> T {
-    fork::register(Part::Streams, &HOOK);
+    fork::register(ForkStage::Streams, &HOOK);
     let mut guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
     f(guard.get_or_insert_with(Registry::default))
 }
@@ -273,14 +273,15 @@ impl StreamState {
     fn work(self: &Arc<Self>) {
         let mut queue = lock(&self.queue);
         loop {
-            if deferred::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED } {
+            if deferred_deleters::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED }
+            {
                 // Strangers may take their time: who queues jobs meanwhile gets another worker.
                 queue.worker = false;
                 if !queue.jobs.is_empty() {
                     Self::ensure_worker(self, &mut queue);
                 }
                 drop(queue);
-                deferred::release();
+                deferred_deleters::release();
                 queue = lock(&self.queue);
                 if std::mem::replace(&mut queue.worker, true) {
                     return;

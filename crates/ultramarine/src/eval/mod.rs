@@ -21,7 +21,7 @@ use crate::{
     array::Array,
     backend, devices,
     error::{Error, Result},
-    memory::deferred,
+    memory::deferred_deleters,
     node::{self, Node, next_mark},
     ops::Op,
     stream::{self, Stream},
@@ -31,7 +31,7 @@ use plan::Task;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use ultramarine_runtime::fork::{self, Hook, Part};
+use ultramarine_runtime::fork::{self, ForkStage, Hook};
 
 static SCHEDULER: Mutex<()> = Mutex::new(());
 
@@ -112,7 +112,7 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     }
     register_fork_hook();
     // What runs already goes on during a fork; what is new waits until it is over.
-    while FORKING.load(Ordering::Relaxed) && !deferred::in_job() {
+    while FORKING.load(Ordering::Relaxed) && !deferred_deleters::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
     let guard = lock(&SCHEDULER);
@@ -120,7 +120,7 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     if tape.is_empty() {
         return Ok(());
     }
-    if deferred::in_job() {
+    if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
         run::run(plan::plan(tape, mark));
@@ -146,15 +146,15 @@ fn submit_single(
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        deferred::job(|| run::run(plan::plan(tape, mark)));
+        deferred_deleters::job(|| run::run(plan::plan(tape, mark)));
         drop(owner);
-        deferred::release();
+        deferred_deleters::release();
         return Ok(());
     }
-    state.push(Box::new(move || deferred::job(|| run::run(plan::plan(tape, mark)))));
+    state.push(Box::new(move || deferred_deleters::job(|| run::run(plan::plan(tape, mark)))));
     drop(guard);
     state.throttle();
-    deferred::release();
+    deferred_deleters::release();
     Ok(())
 }
 
@@ -170,7 +170,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
         }
         match stream::state(stream) {
             Some(state) => {
-                state.push(Box::new(move || deferred::job(|| run::run(job))));
+                state.push(Box::new(move || deferred_deleters::job(|| run::run(job))));
                 states.push(state);
             }
             None => homeless.push((job, stream)),
@@ -182,7 +182,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
         run::fail(job, &Error::Value(format!("[eval] There is no {stream:?}.")));
     });
     states.iter().for_each(|s| s.throttle());
-    deferred::release();
+    deferred_deleters::release();
     Ok(())
 }
 
@@ -293,7 +293,7 @@ fn after_fork() {
 #[inline]
 fn register_fork_hook() {
     backend::registration::register_fork_hook();
-    fork::register(Part::Evaluator, &HOOK);
+    fork::register(ForkStage::Evaluator, &HOOK);
 }
 
 /// The stream's device, for running.

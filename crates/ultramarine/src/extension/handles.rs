@@ -9,7 +9,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     eval,
-    memory::deferred,
+    memory::deferred_deleters,
     node::{Node, Value},
     ops::{
         create::fill::{Fill, filled},
@@ -156,7 +156,7 @@ pub(super) unsafe extern "C" fn array_place(
 
 /// Evaluations wait for their operands, never for new ones.
 fn may_wait(function: &str, arrays: &[Array]) -> Result<()> {
-    if deferred::in_job() && !arrays.iter().all(Array::is_evaluated) {
+    if deferred_deleters::in_job() && !arrays.iter().all(Array::is_evaluated) {
         let text = "Arrays cannot be computed inside of an evaluation: make them operands.";
         return Err(Error::runtime(function, text));
     }

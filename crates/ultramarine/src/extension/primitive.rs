@@ -9,7 +9,7 @@ use crate::{
     array::Array,
     dtype::Dtype,
     error::{Error, Result},
-    memory::deferred,
+    memory::deferred_deleters,
     ops::{
         Attribute, attributes,
         rules::{Opaque, OperationKey, multi_output::Results},
@@ -73,7 +73,7 @@ impl Drop for Primitive {
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
             // Strangers' code, which may wait for locks of its own.
-            deferred::drop_outside(release);
+            deferred_deleters::drop_outside(release);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     devices,
     dtype::Dtype,
     error::{Error, Result},
-    memory::deferred,
+    memory::deferred_deleters,
     node::Value,
     ops,
     shape::Strides,
@@ -207,7 +207,7 @@ unsafe extern "C" fn release(context: *mut c_void) {
         return;
     }
     // SAFETY: the context of an import that succeeded, released once.
-    deferred::drop_outside(unsafe { Box::from_raw(context.cast::<ManagedTensor>()) });
+    deferred_deleters::drop_outside(unsafe { Box::from_raw(context.cast::<ManagedTensor>()) });
 }
 
 /// A tensor in host memory.

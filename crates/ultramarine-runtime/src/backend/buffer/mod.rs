@@ -15,7 +15,7 @@ use crate::{
     backend::{DeviceState, DeviceStream, PendingFree, shutdown},
     device::Device,
     error::Result,
-    memory::{alloc, deferred},
+    memory::{alloc, deferred_deleters},
     sync::lock,
 };
 use core::ffi::c_void;
@@ -495,7 +495,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         match &self.owner {
             Owner::Tensor(_) | Owner::Foreign(_) => {
-                deferred::drop_outside(std::mem::replace(&mut self.owner, Owner::Host));
+                deferred_deleters::drop_outside(std::mem::replace(&mut self.owner, Owner::Host));
             }
             Owner::Host if self.bytes > 0 => {
                 if let Some(pointer) = NonNull::new(self.pointer) {

@@ -4,24 +4,23 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 
-/// What is released by being dropped.
+/// An owner of imported memory, which is released by being dropped.
 type Release = Box<dyn Any + Send>;
 
 thread_local! {
-    /// Whether this thread is inside of a job.
+    /// True while this thread runs a job.
     static IN_JOB: Cell<bool> = const { Cell::new(false) };
     /// Deleters that the jobs of this thread deferred.
     static DEFERRED: RefCell<Vec<Release>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether this thread is inside of a job: it owns a stream.
+/// Returns true while this thread runs a job: it owns a stream.
 #[inline]
 pub fn in_job() -> bool {
     IN_JOB.get()
 }
 
-/// Runs a job. Whoever ran the outermost one gives its stream free and then calls
-/// [`release`].
+/// Runs a job. The caller of the outermost job gives its stream free and then calls [`release`].
 pub fn job(f: impl FnOnce()) {
     let before = IN_JOB.replace(true);
     f();
@@ -38,13 +37,13 @@ pub fn drop_outside<T: Send + 'static>(release: T) {
 #[cold]
 fn keep(release: Release) {
     let mut release = Some(release);
-    let _ = DEFERRED.try_with(|late| late.borrow_mut().extend(release.take()));
+    let _ = DEFERRED.try_with(|deferred| deferred.borrow_mut().extend(release.take()));
 }
 
 /// Number of deleters that this thread has deferred.
 #[inline]
 pub fn waiting() -> usize {
-    DEFERRED.try_with(|late| late.borrow().len()).unwrap_or(0)
+    DEFERRED.try_with(|deferred| deferred.borrow().len()).unwrap_or(0)
 }
 
 /// Runs the deleters that this thread deferred. Call it without locks and without a stream. Inside of a job it does
@@ -52,7 +51,7 @@ pub fn waiting() -> usize {
 #[inline]
 pub fn release() {
     if waiting() > 0 && !in_job() {
-        let late = DEFERRED.try_with(RefCell::take);
-        drop(late);
+        let deferred = DEFERRED.try_with(RefCell::take);
+        drop(deferred);
     }
 }
