@@ -63,17 +63,17 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
         }
         return Ok(value);
     }
-    let refusal = Refusal { exec, node, inputs };
+    let unsupported = UnsupportedOp { exec, node, inputs };
     if is_nested() {
         // The operation that is being decomposed goes to the CPU, not its parts.
         REFUSED.set(true);
-        return Err(refusal.error());
+        return Err(unsupported.error());
     }
     if exec.device.is_host() {
-        return Err(refusal.error());
+        return Err(unsupported.error());
     }
     if !backend::may_fall_back(name) {
-        return Err(refusal.strict());
+        return Err(unsupported.strict());
     }
     let value = on_cpu(exec, node, inputs)?;
     exec.count(name, Dispatch::Cpu);
@@ -94,13 +94,13 @@ fn given(inputs: &Inputs, values: &[Value]) -> SmallVec<[Array; 3]> {
 }
 
 /// Errors of an operation that cannot run.
-struct Refusal<'a> {
+struct UnsupportedOp<'a> {
     exec: &'a Exec,
     node: &'a Node,
     inputs: &'a Inputs,
 }
 
-impl Refusal<'_> {
+impl UnsupportedOp<'_> {
     fn missing_kernel(&self) -> String {
         let names: Vec<_> = self.inputs.iter().map(|i| i.dtype.name()).collect();
         format!(

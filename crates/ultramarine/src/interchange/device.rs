@@ -1,6 +1,6 @@
 //! DLPack's devices and ours: who serves which.
 
-use super::kinds::{self, Reach, name_of};
+use super::kinds::{self, Visibility, name_of};
 use crate::{
     backend::{self, DeviceState},
     device::{Device, DeviceType},
@@ -25,17 +25,17 @@ pub(super) enum Home {
 /// [`Error::BufferDevice`] when no loaded backend serves it.
 #[inline]
 pub(super) fn home(dl: DLDevice) -> Result<Home> {
-    match kinds::reach(dl.device_type) {
-        Reach::Host if dl.device_type == device_type::CPU && dl.device_id != 0 => {
+    match kinds::visibility(dl.device_type) {
+        Visibility::Host if dl.device_type == device_type::CPU && dl.device_id != 0 => {
             Err(Error::buffer_device("from_dlpack", format!("there is no CPU {}.", dl.device_id)))
         }
-        Reach::Host => Ok(Home::Host),
-        Reach::Both(device_type) => {
+        Visibility::Host => Ok(Home::Host),
+        Visibility::Both(device_type) => {
             // It is the device's where that is served.
             let dl = DLDevice { device_type, ..dl };
             Ok(find(dl).map_or(Home::Host, |state| Home::Device(state.device)))
         }
-        Reach::Device => served("from_dlpack", dl).map(Home::Device),
+        Visibility::Device => served("from_dlpack", dl).map(Home::Device),
     }
 }
 

@@ -5,9 +5,9 @@
 use crate::error::{Error, Result};
 use ultramarine_abi::{dlpack::device_type, interface::memory::kind};
 
-/// Who sees memory of a type of device.
+/// The processors that can access memory of a type of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum Visibility {
     /// The host, as its own.
     Host,
     /// The host, and devices of this type.
@@ -16,14 +16,14 @@ pub(super) enum Reach {
     Device,
 }
 
-/// Who sees memory of a type of device.
+/// Returns the processors that can access memory of a type of device.
 #[inline]
-pub(super) fn reach(device_type: i32) -> Reach {
+pub(super) fn visibility(device_type: i32) -> Visibility {
     match device_type {
         // The host sees pinned memory as its own. Its number is that of the device that pinned it.
-        device_type::CPU | device_type::CUDA_HOST | device_type::ROCM_HOST => Reach::Host,
-        device_type::CUDA_MANAGED => Reach::Both(device_type::CUDA),
-        _ => Reach::Device,
+        device_type::CPU | device_type::CUDA_HOST | device_type::ROCM_HOST => Visibility::Host,
+        device_type::CUDA_MANAGED => Visibility::Both(device_type::CUDA),
+        _ => Visibility::Device,
     }
 }
 
