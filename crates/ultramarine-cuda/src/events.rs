@@ -3,11 +3,11 @@
 //!
 //! A stream can be told to wait for a value that nobody has recorded yet. The host waits a
 //! moment for it, since another thread is most often just about to; after that the stream waits
-//! for a word in pinned memory (a gate), which the stream that records the value writes.
+//! for a word in pinned memory (a wait value), which the stream that records the value writes.
 
 use crate::context::failure::{self, cuda};
-use crate::context::gates::Gate;
 use crate::context::submission_log::SubmissionLog;
+use crate::context::wait_values::WaitValue;
 use crate::context::{self, Context, lock};
 use crate::streams::Stream;
 use crate::sys::driver::{EventHandle, code};
@@ -53,7 +53,7 @@ struct Line {
     /// Recorded and not known to be done, the oldest first.
     marks: VecDeque<Mark>,
     /// Streams that wait for values nobody has recorded.
-    waiting: Vec<(u64, Gate)>,
+    waiting: Vec<(u64, WaitValue)>,
 }
 
 /// A timeline event.
@@ -114,12 +114,17 @@ impl Event {
         line.marks.push_back(Mark { value, signal: Arc::new(signal), log, count });
         self.pending.store(line.marks.len() as u64, Ordering::Release);
         let mut outcome = Ok(());
-        line.waiting.retain(|(wanted, gate)| {
+        line.waiting.retain(|(wanted, wait_value)| {
             let open = *wanted <= value;
             if open && outcome.is_ok() {
                 // SAFETY: a word of pinned memory that lives as long as the context.
                 outcome = unsafe {
-                    cuda!(driver.stream_write_value(stream.handle(), gate.address, gate.ticket, 0))
+                    cuda!(driver.stream_write_value(
+                        stream.handle(),
+                        wait_value.address,
+                        wait_value.ticket,
+                        0
+                    ))
                 };
             }
             !open
@@ -155,8 +160,8 @@ impl Event {
             }
             line = self.recorded.wait_timeout(line, left).unwrap_or_else(|e| e.into_inner()).0;
         }
-        match self.context.gates.wait(&self.context, stream.handle()) {
-            Ok(Some(gate)) => line.waiting.push((value, gate)),
+        match self.context.wait_values.wait(&self.context, stream.handle()) {
+            Ok(Some(wait_value)) => line.waiting.push((value, wait_value)),
             // Where streams cannot wait for words, the caller waits for the record.
             Ok(None) => loop {
                 line = self.recorded.wait(line).unwrap_or_else(|e| e.into_inner());
@@ -239,10 +244,10 @@ impl Drop for Event {
             std::mem::take(&mut line.marks).into_iter().for_each(std::mem::forget);
         }
         // Whoever waits still will wait for nothing.
-        for (_, gate) in line.waiting.drain(..) {
+        for (_, wait_value) in line.waiting.drain(..) {
             // SAFETY: a word of pinned memory that lives as long as the context; the device
             // reads it whole.
-            unsafe { gate.word.write_volatile(gate.ticket) };
+            unsafe { wait_value.word.write_volatile(wait_value.ticket) };
         }
     }
 }

@@ -2,9 +2,9 @@
 //! and what becomes of it: a fault of any kernel loses it for good.
 
 pub mod failure;
-pub(crate) mod gates;
 mod properties;
 pub mod submission_log;
+pub(crate) mod wait_values;
 
 pub use properties::DeviceProperties;
 
@@ -145,7 +145,7 @@ pub struct Context {
     state: Arc<ContextState>,
     /// Events that can be used again.
     events: Mutex<Vec<EventHandle>>,
-    pub(crate) gates: gates::Gates,
+    pub(crate) wait_values: wait_values::WaitValues,
 }
 
 // SAFETY: contexts and events may be used from any thread.
@@ -162,8 +162,8 @@ impl Context {
         // SAFETY: the place is valid; the driver was initialised.
         unsafe { cuda!(driver.context_retain(&mut handle, ordinal)) }?;
         let state = ContextState::of(handle);
-        let (events, gates) = Default::default();
-        Ok(Self { driver, handle, ordinal, state, events, gates })
+        let (events, wait_values) = Default::default();
+        Ok(Self { driver, handle, ordinal, state, events, wait_values })
     }
 
     /// The driver's handle.
@@ -246,7 +246,7 @@ impl Drop for Context {
                 // SAFETY: made once, destroyed once; nobody waits for it.
                 unsafe { (self.driver.event_destroy)(event) };
             }
-            self.gates.close(self.driver);
+            self.wait_values.close(self.driver);
         }
         if !forked() {
             // SAFETY: retained once, released once.

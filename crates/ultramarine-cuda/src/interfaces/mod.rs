@@ -1,8 +1,8 @@
 //! The optional interfaces, by their ids.
 
+mod foreign_memory;
 mod fused;
 mod library_report;
-mod memory;
 mod peer;
 mod profile;
 mod statistics;
@@ -17,7 +17,9 @@ use ultramarine_abi::interface;
 pub fn find(id: &CStr) -> Option<InterfaceRef> {
     match id {
         _ if id == ultramarine_abi::fused::INTERFACE => fused::interface(),
-        _ if id == interface::memory::INTERFACE => Some(InterfaceRef::memory(memory::table())),
+        _ if id == interface::memory::INTERFACE => {
+            Some(InterfaceRef::memory(foreign_memory::table()))
+        }
         _ if id == interface::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
         _ if id == interface::peer::INTERFACE => Some(InterfaceRef::peer(&peer::TABLE)),
         _ if id == interface::profile::INTERFACE => Some(InterfaceRef::profile(&profile::TABLE)),

@@ -19,7 +19,7 @@ pub static TABLE: PeerInterface =
 /// Lets the target's context reach the source's memory, where the devices can: copies then go
 /// from one to the other. Else the driver takes them through the host. The target's context is
 /// current.
-fn reach(target: &Device, source: &Device) {
+fn enable_peer_access(target: &Device, source: &Device) {
     /// Pairs of contexts that were seen to.
     static SEEN: Mutex<Vec<[usize; 2]>> = Mutex::new(Vec::new());
     let pair = [target.context.handle() as usize, source.context.handle() as usize];
@@ -97,7 +97,7 @@ fn copy_between(
         // SAFETY: both ranges are inside of their buffers.
         return unsafe { cuda!(driver.copy_within(target, source, bytes, stream.handle())) };
     }
-    reach(to, from);
+    enable_peer_access(to, from);
     // SAFETY: as above; the contexts are retained by the devices.
     unsafe {
         cuda!(driver.copy_peer(

@@ -10,8 +10,8 @@ pub enum Rule {
     Value,
     /// A bool.
     Test,
-    /// A part of a complex number: float32.
-    Part,
+    /// The real or imaginary part, or the magnitude, of a complex number: float32.
+    RealPart,
 }
 
 impl Rule {
@@ -20,7 +20,7 @@ impl Rule {
         match self {
             Rule::Value => dtype,
             Rule::Test => Dtype::Bool,
-            Rule::Part => Dtype::Float32,
+            Rule::RealPart => Dtype::Float32,
         }
     }
 }
@@ -53,7 +53,7 @@ fn rule(id: OpId, dtype: Dtype, code: u32) -> Option<Rule> {
     match row.output {
         Output::Main => Some(Rule::Value),
         Output::Bool => Some(Rule::Test),
-        Output::Real if dtype.is_complex() => Some(Rule::Part),
+        Output::Real if dtype.is_complex() => Some(Rule::RealPart),
         Output::Real => Some(Rule::Value),
         _ => None,
     }
@@ -107,7 +107,7 @@ mod tests {
         use Dtype::*;
         assert_eq!(unary_rule(Float16, unary::EXP), Some(Rule::Value));
         assert_eq!(unary_rule(Int8, unary::EXP), None);
-        assert_eq!(unary_rule(Complex64, unary::ABS), Some(Rule::Part));
+        assert_eq!(unary_rule(Complex64, unary::ABS), Some(Rule::RealPart));
         assert_eq!(unary_rule(Float32, unary::ABS), Some(Rule::Value));
         assert_eq!(unary_rule(Uint64, unary::ISNAN), Some(Rule::Test));
         assert_eq!(binary_rule(Bool, binary::LEFT_SHIFT), None);

@@ -79,7 +79,7 @@ impl Picks {
 
     /// True if 32-bit arithmetic reaches every index of the arrays.
     pub fn is_small(&self, job: &Job<'_>) -> bool {
-        job.inputs.iter().skip(1).take(self.arrays).all(|array| reach(array) <= MOST)
+        job.inputs.iter().skip(1).take(self.arrays).all(|array| element_span(array) <= MOST)
     }
 
     /// Number of places on the axis of array `k` where a slice can begin.
@@ -95,7 +95,7 @@ pub fn rank_of(axes: usize) -> usize {
 }
 
 /// How far the elements of a view lie apart.
-pub fn reach(view: &View<'_>) -> u64 {
+pub fn element_span(view: &View<'_>) -> u64 {
     let each = view.shape.iter().zip(view.strides);
     each.map(|(size, stride)| (*size as u64 - 1).saturating_mul(stride.unsigned_abs()))
         .fold(0, u64::saturating_add)

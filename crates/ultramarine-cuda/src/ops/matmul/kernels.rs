@@ -28,12 +28,12 @@ fn rank_of(axes: usize) -> usize {
 pub struct Products {
     dtype: Dtype,
     /// By what they do, the rank of the batch and whether indices have 64 bits.
-    kernels: Kernels<(Part, usize, bool)>,
+    kernels: Kernels<(ProductKernel, usize, bool)>,
 }
 
 /// The part of a product that a kernel computes.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum ProductKernel {
     /// A product of matrices.
     Tiles,
     /// One of a matrix and a vector, by threads along the results.
@@ -60,7 +60,7 @@ impl Products {
         Self { dtype, kernels: Kernels::default() }
     }
 
-    fn kernel(&self, job: &Job<'_>, part: Part, p: &Product) -> Result<Kernel> {
+    fn kernel(&self, job: &Job<'_>, part: ProductKernel, p: &Product) -> Result<Kernel> {
         let (rank, wide) = (rank_of(p.batch.count), !p.is_small());
         self.kernels.get(&job.device.programs, (part, rank, wide), || {
             let (d, index) = (self.dtype.tag(), index(wide));
@@ -69,14 +69,14 @@ impl Products {
                 "const {d}::T *matrix, const {d}::T *vector, {d}::T *out, const Lines s, const Walk<3, {rank}> w"
             );
             match part {
-                Part::Tiles => {
+                ProductKernel::Tiles => {
                     let parameters = format!(
                         "const {d}::T *a, const {d}::T *b, {d}::T *out, const Sides s, const Walk<3, {rank}> w"
                     );
                     Source::instance(HEADERS, "multiply_tiles", common, parameters)
                 }
-                Part::Columns => Source::instance(HEADERS, "multiply_columns", common, lines),
-                Part::Rows { team, packed } => {
+                ProductKernel::Columns => Source::instance(HEADERS, "multiply_columns", common, lines),
+                ProductKernel::Rows { team, packed } => {
                     let arguments = format!("{common}, {team}, {packed}");
                     Source::instance(HEADERS, "multiply_rows", arguments, lines)
                 }
@@ -93,7 +93,7 @@ impl Products {
             return self.vector(job, &product.transposed(), [at[1], at[0], at[2]]);
         }
         let p = product;
-        let kernel = self.kernel(job, Part::Tiles, p)?;
+        let kernel = self.kernel(job, ProductKernel::Tiles, p)?;
         let tiles = (p.m as u64).div_ceil(TILE) * (p.n as u64).div_ceil(TILE) * p.batch.len();
         let sides = [p.m, p.n, p.k, p.a[0], p.a[1], p.b[0], p.b[1], p.out[0], p.out[1]];
         let (batch, grid) = (p.batch.parameter_in(rank_of(p.batch.count)), grid(tiles));
@@ -106,12 +106,12 @@ impl Products {
         let (results, batch) =
             (p.m as u64 * p.batch.len(), p.batch.parameter_in(rank_of(p.batch.count)));
         let (part, blocks) = match how(p, self.dtype.bytes(), at) {
-            Vector::Columns => (Part::Columns, (p.m as u64).div_ceil(32) * p.batch.len()),
+            Vector::Columns => (ProductKernel::Columns, (p.m as u64).div_ceil(32) * p.batch.len()),
             Vector::Rows { packed } => {
                 let few = results * u64::from(WARP) < job.device.properties.parallelism();
                 let wide = few && p.k >= 8 * i64::from(WIDE_TEAM);
                 let team = if wide { WIDE_TEAM } else { WARP };
-                (Part::Rows { team, packed }, results.div_ceil(u64::from(BLOCK / team)))
+                (ProductKernel::Rows { team, packed }, results.div_ceil(u64::from(BLOCK / team)))
             }
         };
         let kernel = self.kernel(job, part, p)?;

@@ -21,12 +21,12 @@ struct Scan {
     axis: usize,
     instance: Instance,
     /// By what they do and the rank of their rows.
-    kernels: Kernels<(Part, usize)>,
+    kernels: Kernels<(ScanKernel, usize)>,
 }
 
 /// The part of a scan that a kernel computes.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum ScanKernel {
     /// The scan, or that of each chunk.
     Scan(Strategy),
     /// Totals of chunks of rows, which are read in packs if so.
@@ -76,21 +76,21 @@ struct Instance {
 }
 
 impl Instance {
-    fn source(self, part: Part, rank: usize) -> Source {
+    fn source(self, part: ScanKernel, rank: usize) -> Source {
         let (d, op) = (self.dtype.tag(), self.op);
         let totals =
             format!("const {d}::T *in, {d}::A *totals, const Line line, const Walk<2, {rank}> w");
         match part {
-            Part::Scan(strategy) => self.scan(strategy, rank),
-            Part::RowTotals { packed } => {
+            ScanKernel::Scan(strategy) => self.scan(strategy, rank),
+            ScanKernel::RowTotals { packed } => {
                 let e = if packed { 16 / self.dtype.bytes() } else { 1 };
                 let arguments = format!("{d}, {op}, {e}, {}, {rank}", self.reverse && e > 1);
                 Source::instance(HEADERS, "scan_row_totals", arguments, totals)
             }
-            Part::LaneTotals => {
+            ScanKernel::LaneTotals => {
                 Source::instance(HEADERS, "scan_lane_totals", format!("{d}, {op}, {rank}"), totals)
             }
-            Part::Carry => {
+            ScanKernel::Carry => {
                 let dtype = if self.dtype.is_half() { Dtype::Float32 } else { self.dtype };
                 let strategy = Strategy::Rows { packed: false, group: layout::Group::Block };
                 Self { dtype, inclusive: false, reverse: false, ..self }.scan(strategy, rank)
@@ -121,7 +121,7 @@ impl Instance {
 }
 
 impl Scan {
-    fn kernel(&self, job: &Job<'_>, part: Part, rank: usize) -> Result<Kernel> {
+    fn kernel(&self, job: &Job<'_>, part: ScanKernel, rank: usize) -> Result<Kernel> {
         let source = || self.instance.source(part, rank);
         self.kernels.get(&job.device.programs, (part, rank), source)
     }
@@ -142,22 +142,22 @@ impl Work for Scan {
             let totals = l.rows.len() * (l.chunks - 1);
             match l.strategy {
                 Strategy::Lanes => {
-                    let kernel = self.kernel(job, Part::LaneTotals, rank)?;
+                    let kernel = self.kernel(job, ScanKernel::LaneTotals, rank)?;
                     let grid = Grid::line(blocks(totals.div_ceil(u64::from(BLOCK))), BLOCK);
                     launch!(job, &kernel, grid; l.from, carries, line[..], walk[..])?;
                 }
                 Strategy::Rows { packed, .. } => {
-                    let kernel = self.kernel(job, Part::RowTotals { packed }, rank)?;
+                    let kernel = self.kernel(job, ScanKernel::RowTotals { packed }, rank)?;
                     let grid = Grid::line(blocks(totals), BLOCK);
                     launch!(job, &kernel, grid; l.from, carries, line[..], walk[..])?;
                 }
             }
             let (line, walk) = l.carry();
-            let kernel = self.kernel(job, Part::Carry, 1)?;
+            let kernel = self.kernel(job, ScanKernel::Carry, 1)?;
             let grid = Grid::line(blocks(l.rows.len()), BLOCK);
             launch!(job, &kernel, grid; carries, carries, carries, line[..], walk[..])?;
         }
-        let kernel = self.kernel(job, Part::Scan(l.strategy), rank)?;
+        let kernel = self.kernel(job, ScanKernel::Scan(l.strategy), rank)?;
         let grid = Grid::line(blocks(l.blocks()), BLOCK);
         launch!(job, &kernel, grid; l.from, l.to, carries, line[..], walk[..])
     }

@@ -1,4 +1,4 @@
-//! Gates: words in pinned memory that streams wait for.
+//! Wait values: words in pinned memory that streams wait for (`cuStreamWaitValue32`).
 
 use super::failure::{self, cuda};
 use super::{Context, lock};
@@ -9,14 +9,14 @@ use ultramarine_abi::helper::Result;
 
 /// A word that a stream waits for. Words are used again and again: each use waits for the next
 /// higher ticket.
-pub(crate) struct Gate {
+pub(crate) struct WaitValue {
     pub word: *mut u32,
     pub address: Address,
     pub ticket: u32,
 }
 
 // SAFETY: the word is written whole, by the device or when nobody else does.
-unsafe impl Send for Gate {}
+unsafe impl Send for WaitValue {}
 
 /// A word that was given out, free again when the event behind the wait is done.
 struct Spent {
@@ -26,14 +26,14 @@ struct Spent {
     passed: EventHandle,
 }
 
-/// The gates of a context.
+/// The wait values of a context.
 #[derive(Default)]
-pub(crate) struct Gates {
-    state: Mutex<GateState>,
+pub(crate) struct WaitValues {
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct GateState {
+struct State {
     pages: Vec<*mut c_void>,
     /// Words that nobody waits for, by what was last written to them.
     free: Vec<(*mut u32, Address, u32)>,
@@ -41,14 +41,14 @@ struct GateState {
 }
 
 // SAFETY: pinned memory, reached under the lock.
-unsafe impl Send for GateState {}
+unsafe impl Send for State {}
 
-/// Bytes of a page of gates.
+/// Bytes of a page of words.
 const PAGE: usize = 4096;
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
 const PORTABLE_MAPPED: u32 = 3;
 
-impl GateState {
+impl State {
     fn word(&mut self, driver: &'static Driver) -> Result<(*mut u32, Address, u32)> {
         // SAFETY: an event of this context, which was recorded behind the wait.
         let over = |s: &Spent| unsafe { (driver.event_query)(s.passed) } == code::SUCCESS;
@@ -75,10 +75,14 @@ impl GateState {
     }
 }
 
-impl Gates {
+impl WaitValues {
     /// Has the stream wait for a word, which is returned; `None` where the driver has no such
     /// waits. The context is current.
-    pub(crate) fn wait(&self, context: &Context, stream: StreamHandle) -> Result<Option<Gate>> {
+    pub(crate) fn wait(
+        &self,
+        context: &Context,
+        stream: StreamHandle,
+    ) -> Result<Option<WaitValue>> {
         let driver = context.driver();
         let mut state = lock(&self.state);
         let (word, address, last) = state.word(driver)?;
@@ -97,7 +101,7 @@ impl Gates {
         // SAFETY: both are of this context.
         unsafe { cuda!(driver.event_record(passed, stream)) }?;
         state.spent.push(Spent { word, address, ticket, passed });
-        Ok(Some(Gate { word, address, ticket }))
+        Ok(Some(WaitValue { word, address, ticket }))
     }
 
     /// Frees the words. The context is current, and its streams have drained.
