@@ -11,7 +11,7 @@
 //! dtype scalar shape                   what an element and an extent are
 //! device                               names of devices and streams
 //! fork pool memory                     fork hooks, threads, the host's allocator
-//! host validate                        the host's table of the contract, checks of what backends do with it
+//! host validation_layer                the host's table of the contract; checks of calls between host and backends
 //! backend                              open devices: buffers, device streams, plans, calls, transfers; the registry
 //! loader                               backends found on disk
 //! devices                              devices by name, loaded at the first need; their properties and memory
@@ -51,7 +51,7 @@ mod stub_cpu;
 #[doc(hidden)]
 pub mod sync;
 #[doc(hidden)]
-pub mod validate;
+pub mod validation_layer;
 
 pub use device::{Device, DeviceType, Stream};
 pub use dtype::{Category, Dtype, Element};

@@ -17,7 +17,7 @@
 
 pub use crate::backend::{BackendInfo, backends, by_name, register};
 pub use crate::devices::{backend_of as get, device_count};
-pub use ultramarine_runtime::validate::{validated, validation_findings};
+pub use ultramarine_runtime::validation_layer::{validation_findings, with_validation_layer};
 
 #[cfg(feature = "loader")]
 pub use ultramarine_runtime::loader::{

@@ -164,9 +164,9 @@ pub fn by_name(name: &str) -> Option<BackendInfo> {
     loaded(name).or_else(built_in)
 }
 
-/// What the backend of a file found on this machine, in lines, if it says.
+/// The libraries that the backend of a file found on this machine, as lines; empty if it has no such report.
 #[cfg(feature = "loader")]
-pub fn about(path: &std::path::Path) -> Vec<String> {
+pub fn library_report(path: &std::path::Path) -> Vec<String> {
     let entries = &current().entries;
     let entry = entries.iter().find(|e| e.info.path.as_deref() == Some(path));
     let Some(state) = entry.and_then(|e| e.devices.first()) else { return Vec::new() };

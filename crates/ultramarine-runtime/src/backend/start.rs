@@ -4,7 +4,7 @@ use super::DeviceState;
 use crate::{
     device::Device,
     error::{Error, Result},
-    host, validate,
+    host, validation_layer,
 };
 use std::ffi::CStr;
 use ultramarine_abi::{self as abi, negotiate};
@@ -130,7 +130,7 @@ pub fn start(
     if devices > MOST_DEVICES {
         return Err(StartError::Table(format!("it says that it has {devices} devices")));
     }
-    Ok(Started { table: validate::accept(table), name, devices })
+    Ok(Started { table: validation_layer::wrap_if_enabled(table), name, devices })
 }
 
 /// A backend that is linked in has no ABI info: the version and what nothing works without.

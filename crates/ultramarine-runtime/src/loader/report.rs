@@ -136,7 +136,7 @@ pub fn report_json() -> String {
     let told = |c: &Candidate| {
         let mut told = candidate(c);
         if c.outcome == Outcome::Loaded {
-            told["about"] = json!(registry::about(&c.path));
+            told["library_report"] = json!(registry::library_report(&c.path));
         }
         told
     };
@@ -241,7 +241,7 @@ pub fn report_table() -> String {
         out += &line(cells);
         out += &format!("    {}  ({})\n", candidate.path.display(), candidate.rule);
         if candidate.outcome == Outcome::Loaded {
-            for line in registry::about(&candidate.path) {
+            for line in registry::library_report(&candidate.path) {
                 out += &format!("    with:   {line}\n");
             }
         }

@@ -1,4 +1,4 @@
-//! The interface `ultramarine.kernel/1` of a validated backend: users' kernels live from compile to release, and
+//! The interface `ultramarine.kernel/1` of a wrapped backend: users' kernels live from compile to release, and
 //! launches use buffers as commands do.
 
 use super::{

@@ -1,11 +1,12 @@
-//! The validation layer: a table between the host and a backend's, which checks what either
-//! side does. Off, it costs nothing: it is not there.
+//! The validation layer: a table between the host and a backend's, which checks the calls of both sides. Switched off it
+//! costs nothing, since it is not there.
 //!
-//! The contract's functions get a handle of the backend's and nothing of ours, so
-//! each validated backend has functions of its own: those of a slot, by const generics. Handles
-//! stay the backend's; what is known of them is kept beside, in `state.rs`.
-//! A call that breaks the rules is not passed on; it and an answer that breaks them become errors
-//! whose text begins with `validation:`, and are counted.
+//! The contract's functions get a handle of the backend's and nothing of the host's. So each wrapped backend has
+//! functions of its own: those of a slot, by const generics. Handles stay the backend's; `state.rs` keeps their state.
+//! A call that breaks the rules is not passed on. It becomes an error whose text begins with `validation:`, and is
+//! counted; so does an answer that breaks them.
+//!
+//! (The loader validates the files of plugins: `loader/mod.rs`.)
 
 mod calls;
 mod commands;
@@ -37,10 +38,10 @@ use ultramarine_abi::{
     status,
 };
 
-/// Backends that can be validated in one process.
+/// Number of backends that the layer can wrap in one process.
 const SLOTS: usize = 16;
 
-/// One validated backend.
+/// A wrapped backend.
 struct Context {
     real: abi::BackendTable,
     name: String,
@@ -61,27 +62,27 @@ static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS]
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 static FINDINGS: AtomicU64 = AtomicU64::new(0);
 
-/// Calls and answers so far that broke the contract's rules. Backends are watched when the
-/// environment variable `ULTRAMARINE_VALIDATE` is `1` as they start.
+/// Number of calls and answers so far that broke the contract's rules. A backend gets the layer if the environment
+/// variable `ULTRAMARINE_VALIDATE` is `1` when it starts.
 pub fn validation_findings() -> u64 {
     FINDINGS.load(Ordering::Relaxed)
 }
 
-/// The table through which the host uses a backend that has started.
-pub(super) fn accept(table: abi::BackendTable) -> abi::BackendTable {
+/// Wraps the table of a backend that has started, if the environment variable asks for it.
+pub(super) fn wrap_if_enabled(table: abi::BackendTable) -> abi::BackendTable {
     if std::env::var_os("ULTRAMARINE_VALIDATE").is_some_and(|v| v == "1") {
-        validated(table)
+        with_validation_layer(table)
     } else {
         table
     }
 }
 
-/// A table that passes calls on to another one and checks them: lifetimes of handles, threads, tensors,
+/// Returns a table that passes calls on to another one and checks them: lifetimes of handles, threads, tensors,
 /// the order of events, plans and their commands, errors. Findings are errors with texts that begin
 /// with `validation:`, go to the log and are counted by [`validation_findings`].
 ///
 /// The tables of sixteen backends can be watched in one process; another one is returned as it is.
-pub fn validated(table: abi::BackendTable) -> abi::BackendTable {
+pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
     let name = if table.name.is_null() {
         "unnamed".to_owned()
     } else {
@@ -109,7 +110,7 @@ pub fn validated(table: abi::BackendTable) -> abi::BackendTable {
     calls::table(slot, &table)
 }
 
-/// What a check says: nothing, or what is wrong.
+/// The result of a check: nothing, or the violation as text.
 type Check = Result<(), String>;
 
 impl Context {
@@ -126,7 +127,7 @@ impl Context {
         std::process::id() != self.process
     }
 
-    /// Counts and logs a finding; its text.
+    /// Counts and logs a finding, and returns its text.
     fn finding(&self, call: &str, what: &str) -> String {
         FINDINGS.fetch_add(1, Ordering::Relaxed);
         let text = format!("validation: {} of {}: {what}", call, self.name);
@@ -198,7 +199,7 @@ impl Context {
         };
         match checked {
             Ok(()) if error.is_null() => {
-                // Nobody wants it.
+                // The caller does not want the error object.
                 let _ = host::check(call, code, made);
                 code
             }
@@ -217,7 +218,7 @@ impl Context {
     }
 }
 
-/// Whether a status and an error object go together.
+/// Checks that a status and an error object go together.
 fn answer(code: Status, error: *mut abi::Error) -> Check {
     match code {
         status::OK if !error.is_null() => Err("it returned OK and an error object".into()),

@@ -1,4 +1,4 @@
-//! What is known of a validated backend's handles: which are alive, who uses them, and what
+//! The state of a wrapped backend's handles: which are alive, who uses them, and what
 //! the device is known to have done.
 
 use super::{Check, signature::Signature};

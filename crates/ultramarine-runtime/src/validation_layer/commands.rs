@@ -1,4 +1,4 @@
-//! The functions of a validated table that make plans and run commands.
+//! The functions of a wrapped table that make plans and run commands.
 
 use super::{
     Context,

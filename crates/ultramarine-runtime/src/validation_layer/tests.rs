@@ -1,7 +1,7 @@
 //! Wrong calls through a watched table, and wrong answers behind it. The backend is a mock that runs
 //! ahead in name only: it keeps what is asked of it and does nothing.
 
-use super::{validated, validation_findings};
+use super::{validation_findings, with_validation_layer};
 use crate::{error::Error, host, sync::lock};
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -251,7 +251,7 @@ impl Watched {
         table.submit = Some(submit);
         table.interface = Some(foreign::interface);
         let null = std::ptr::null_mut();
-        let table = validated(table);
+        let table = with_validation_layer(table);
         let mut made = Watched { table, device: null, stream: null, _one_at_a_time: guard };
         let mut device = null;
         call!(made, device_open, null, 0, &mut device).expect("it opens");

@@ -1,4 +1,4 @@
-//! The functions of a validated table. Each looks its backend up by its slot, checks, passes
+//! The functions of a wrapped table. Each looks its backend up by its slot, checks, passes
 //! the call on with the handles as they are, and checks the answer.
 
 use super::{

@@ -1,4 +1,4 @@
-//! The interface `ultramarine.stream_memory/1` of a validated backend: what is given back in the
+//! The interface `ultramarine.stream_memory/1` of a wrapped backend: what is given back in the
 //! order of a stream is in use by no other.
 
 use super::{

@@ -1,4 +1,4 @@
-//! The interface `ultramarine.memory/1` of a validated backend: imported buffers live like others,
+//! The interface `ultramarine.memory/1` of a wrapped backend: imported buffers live like others,
 //! and their owners are told once.
 
 use super::{
