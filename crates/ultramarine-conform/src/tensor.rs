@@ -1,7 +1,7 @@
 //! Arrays of the kit, and how they are laid out in memory.
 
 use crate::dtype::{DType, Num};
-use ultramarine_abi::layout;
+use ultramarine_abi::{dlpack::element_range, layout};
 
 /// A shape and its values in row-major order.
 #[derive(Clone, Debug)]
@@ -159,14 +159,14 @@ impl Placed {
                 }
             }
         }
-        let reach: i64 =
-            strides.iter().zip(&shape).map(|(s, n)| (*s).max(0) * (n - 1)).sum::<i64>() + start;
+        let axes = shape.iter().copied().zip(strides.iter().copied());
+        let last = start + element_range(axes).map_or(0, |(_, high)| high);
         let width = array.dtype.size();
         let mut placed = Placed {
             dtype: array.dtype,
             strides,
             offset: start as u64 * width as u64,
-            bytes: vec![FILLER; (reach as usize + 2) * width],
+            bytes: vec![FILLER; (last as usize + 2) * width],
             class: layout.class(),
             shape,
         };

@@ -1,6 +1,6 @@
 //! Judging a tensor from outside: nothing of it is believed before.
 
-use crate::{DLDataType, DLTensor, device_type, flag, type_code};
+use crate::{DLDataType, DLTensor, byte_range, device_type, flag, type_code};
 use core::fmt;
 
 /// Most dimensions that a tensor may have here. (NumPy's are 64.)
@@ -179,22 +179,14 @@ unsafe fn strided(
     shape: *const i64,
     strides: *const i64,
     ndim: usize,
-    item: i64,
+    bits: i64,
 ) -> Option<(i64, i64)> {
-    // Steps from the first element to the lowest and to the highest one.
-    let (mut low, mut high) = (0i64, 0i64);
-    for axis in 0..ndim {
+    let axes = (0..ndim).map(|axis| {
         // SAFETY: the caller's promise. They may be misaligned.
-        let (size, stride) =
-            unsafe { (shape.add(axis).read_unaligned(), strides.add(axis).read_unaligned()) };
-        if size != 1 {
-            let reach = size.checked_sub(1)?.checked_mul(stride)?;
-            let end = if reach < 0 { &mut low } else { &mut high };
-            *end = end.checked_add(reach)?;
-        }
-    }
-    let below = low.checked_mul(-item)?;
-    let bytes = high.checked_add(1)?.checked_mul(item)?.checked_add(below)?;
+        unsafe { (shape.add(axis).read_unaligned(), strides.add(axis).read_unaligned()) }
+    });
+    let (first, end) = byte_range(axes, usize::try_from(bits).ok()?)?;
+    let (below, bytes) = (first.checked_neg()?, end.checked_sub(first)?);
     isize::try_from(bytes).is_ok().then_some((below, bytes))
 }
 
@@ -280,7 +272,7 @@ pub unsafe fn check(tensor: &DLTensor, flags: u64) -> Result<Checked, Invalid> {
             return Err(Invalid::PackedStrides);
         }
         // SAFETY: as above; without strides it would be contiguous.
-        let found = unsafe { strided(tensor.shape, tensor.strides, ndim, bits / 8) };
+        let found = unsafe { strided(tensor.shape, tensor.strides, ndim, bits) };
         (below, bytes) = found.ok_or(Invalid::Overflow)?;
     }
     // Whether it is an address or a handle, the offset has to lead somewhere.

@@ -4,16 +4,19 @@
 //!
 //! - [`check`] judges a tensor before anything of it is believed, and says where its elements lie.
 //! - [`ManagedTensor`] owns a tensor: one that came, or one that is made here for others.
+//! - [`byte_range`] is the memory that a strided view touches.
 //! - [`exchange`] is the C exchange API that types of tensors carry.
 //!
 //! Layouts follow `dlpack.h`; sizes and offsets are asserted at compile time.
 
 mod check;
 pub mod exchange;
+mod extent;
 mod make;
 mod managed;
 
 pub use check::{Checked, Invalid, MAX_NDIM, check};
+pub use extent::{byte_range, element_range};
 pub use make::Description;
 pub use managed::ManagedTensor;
 

@@ -3,6 +3,9 @@
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 
+#[doc(hidden)]
+pub use ultramarine_abi::dlpack::{byte_range, element_range};
+
 /// Sizes of an array's dimensions.
 pub type Shape = SmallVec<[usize; 4]>;
 /// Steps between neighbours along each dimension, in elements.
@@ -54,7 +57,14 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
     strides
 }
 
-/// Whether an array with these strides is row-major without gaps.
+/// Size and stride of each axis, as [`byte_range`] and [`element_range`] take them.
+#[doc(hidden)]
+#[inline]
+pub fn axes(shape: &[usize], strides: &[isize]) -> impl Iterator<Item = (i64, i64)> {
+    shape.iter().zip(strides).map(|(size, stride)| (*size as i64, *stride as i64))
+}
+
+/// Returns true if an array with these strides is row-major without gaps.
 pub fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
     let mut expected = 1;
     for (&n, &s) in shape.iter().zip(strides).rev() {

@@ -183,23 +183,13 @@ impl Array {
             if shape.contains(&0) {
                 return Some(offset <= buffer.bytes());
             }
-            if dtype.is_packed() {
-                let end = offset.checked_add(dtype.bytes_of(shape::size(shape)))?;
-                return Some(shape::is_contiguous(shape, strides) && end <= buffer.bytes());
+            if dtype.is_packed() && !shape::is_contiguous(shape, strides) {
+                return None;
             }
-            let (mut low, mut high) = (0isize, 0isize);
-            for (&n, &s) in shape.iter().zip(strides) {
-                let reach = s.checked_mul(n as isize - 1)?;
-                if reach < 0 {
-                    low = low.checked_add(reach)?
-                } else {
-                    high = high.checked_add(reach)?
-                }
-            }
-            let item = dtype.size() as isize;
-            let start = (offset as isize).checked_add(low.checked_mul(item)?)?;
-            let end = (offset as isize).checked_add(high.checked_mul(item)?)?.checked_add(item)?;
-            Some(start >= 0 && end as usize <= buffer.bytes())
+            let offset = i64::try_from(offset).ok()?;
+            let (first, end) = shape::byte_range(shape::axes(shape, strides), dtype.bits())?;
+            let end = usize::try_from(offset.checked_add(end)?).ok()?;
+            Some(offset.checked_add(first)? >= 0 && end <= buffer.bytes())
         };
         if fits() != Some(true) {
             return Err(Error::value(

@@ -5,7 +5,7 @@ use crate::error::{Fail, Res, type_name, value};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
-use ultramarine::{Array, Buffer, Dtype, Error};
+use ultramarine::{Array, Buffer, Dtype, Error, shape};
 
 /// Memory lent through the buffer protocol, released when dropped.
 struct View {
@@ -223,18 +223,16 @@ fn shared(
     if shape.contains(&0) || first.is_null() {
         return Array::from_bytes(&[], shape, dtype);
     }
-    let (mut below, mut above) = (0usize, dtype.size());
-    for (&n, &step) in shape.iter().zip(strides) {
-        let reach = step.unsigned_abs() * (n - 1) * dtype.size();
-        *(if step < 0 { &mut below } else { &mut above }) += reach;
-    }
+    let range = shape::byte_range(shape::axes(shape, strides), dtype.bits());
+    let (below, bytes) = range
+        .map_or((0, 0), |(first, end)| (first.unsigned_abs() as usize, (end - first) as usize));
     let read_only = view.raw.readonly != 0;
     // SAFETY: the protocol: from the lowest to the highest element all is memory of the
     // object, which keeps it where it is until the view is given back; the sums cannot overflow,
     // as that memory exists.
     let buffer = unsafe {
         let lowest = NonNull::new_unchecked(first.sub(below));
-        Buffer::from_foreign(lowest, below + above, read_only, Box::new(view))
+        Buffer::from_foreign(lowest, bytes, read_only, Box::new(view))
     };
     Array::from_buffer(buffer, below, shape, strides, dtype)
 }

@@ -317,15 +317,7 @@ impl<'a, D: Device> TensorRef<'a, D> {
     /// Offsets in bytes, from the first element, of the first and past the last byte that
     /// belong to it. `None` where they fit in no i64.
     pub fn byte_range(&self) -> Option<(i64, i64)> {
-        let unit = self.element_bytes() as i64;
-        let (mut low, mut high) = (0i64, unit);
-        for (n, stride) in self.shape().iter().zip(self.strides()) {
-            let reach = n.checked_sub(1)?.checked_mul(*stride)?.checked_mul(unit)?;
-            match reach < 0 {
-                true => low = low.checked_add(reach)?,
-                false => high = high.checked_add(reach)?,
-            }
-        }
-        Some((low, high))
+        let axes = self.shape().iter().copied().zip(self.strides().iter().copied());
+        ultramarine_dlpack::byte_range(axes, 8 * self.element_bytes())
     }
 }

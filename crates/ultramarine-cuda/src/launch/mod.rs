@@ -11,7 +11,7 @@ pub use device::Device;
 pub use dtype::Dtype;
 pub use job::Job;
 pub use plan::{Desc, OpRequest, Plan, Work};
-pub use view::{View, row_major};
+pub use view::{View, row_major, span};
 pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 
 use crate::context::failure::cuda;

@@ -1,6 +1,7 @@
 //! Tensors of commands as kernels address them.
 
 use super::{Device, Dtype};
+use ultramarine_abi::dlpack::element_range;
 use ultramarine_abi::helper::{Failure, Result, TensorRef};
 
 /// A tensor: the address of its first element, its shape and strides in elements.
@@ -66,10 +67,21 @@ impl<'a> View<'a> {
         self.shape.iter().zip(self.strides).all(|(n, stride)| *n == 1 || *stride == 0)
     }
 
+    /// Distance of its lowest from its highest element, in elements.
+    pub fn span(&self) -> u64 {
+        span(self.shape.iter().copied().zip(self.strides.iter().copied()))
+    }
+
     /// True if the first element lies at a multiple of `bytes`.
     pub fn is_aligned(&self, bytes: u64) -> bool {
         self.address.is_multiple_of(bytes)
     }
+}
+
+/// Distance of the lowest from the highest element, in elements, for size and stride of each axis; `u64::MAX` if it
+/// overflows.
+pub fn span(axes: impl IntoIterator<Item = (i64, i64)>) -> u64 {
+    element_range(axes).map_or(u64::MAX, |(low, high)| high.abs_diff(low))
 }
 
 /// Strides of a row-major tensor.

@@ -1,6 +1,6 @@
 //! How kernels walk tensors of one shape together: axes that lie together are joined.
 
-use super::View;
+use super::{View, span};
 use crate::program::index;
 
 /// Most axes, as the contract has it.
@@ -71,14 +71,10 @@ impl<const K: usize> Axes<K> {
     /// True if 32-bit signed arithmetic reaches every element of every tensor, and counts
     /// them all, with room for a grid's stride.
     pub fn is_small(&self) -> bool {
-        const MOST: i64 = 1 << 30;
-        let reach = |k: usize| -> i64 {
-            let steps = self.size[..self.count].iter().zip(&self.stride[k]);
-            steps
-                .map(|(n, s)| (n - 1).saturating_mul(s.saturating_abs()))
-                .fold(0, i64::saturating_add)
-        };
-        self.len() <= MOST as u64 && (0..K).all(|k| reach(k) <= MOST)
+        const MOST: u64 = 1 << 30;
+        let sizes = &self.size[..self.count];
+        let axes = |k: usize| sizes.iter().copied().zip(self.stride[k]);
+        self.len() <= MOST && (0..K).all(|k| span(axes(k)) <= MOST)
     }
 
     /// The kernels that walk these axes.

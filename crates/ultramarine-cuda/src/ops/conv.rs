@@ -110,19 +110,13 @@ impl Sizes {
             words.extend_from_slice(strides);
         }
         words.push(i64::from(flip));
-        let reach = |v: &View<'_>| {
-            let steps = v.shape.iter().zip(v.strides);
-            steps
-                .map(|(n, s)| (n - 1).saturating_mul(s.saturating_abs()))
-                .fold(0, i64::saturating_add)
-        };
         let place = |d: usize| {
             let taps = (ws[d + 1] - 1).saturating_mul(spread[d]);
             let last = (ys[d + 1] - 1).saturating_mul(stride[d]).saturating_add(taps);
             last.saturating_add(low[d].saturating_abs()).max(gaps[d]).max(stride[d]).max(spread[d])
         };
         let counts = [y.len() as i64, ws[1..].iter().product()];
-        let is_small = [x, weight, y].into_iter().all(|v| reach(v) <= SMALL)
+        let is_small = [x, weight, y].into_iter().all(|v| v.span() <= SMALL as u64)
             && (0..3).all(|d| place(d) <= SMALL)
             && counts.into_iter().all(|n| n <= SMALL);
         let is_pointwise = ws[1..4] == [1; 3]

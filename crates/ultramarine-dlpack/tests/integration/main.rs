@@ -3,6 +3,7 @@
 //! The sanitizers run this binary, too (`cargo xtask sanitize`); the fuzz target shares `support/`.
 
 mod cases;
+mod extent;
 mod ownership;
 mod random_headers;
 mod support;

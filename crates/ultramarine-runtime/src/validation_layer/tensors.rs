@@ -5,6 +5,7 @@ use super::{
     signature::{Desc, Signature},
     state::{Key, State, key},
 };
+use crate::shape::byte_range;
 use core::ffi::c_void;
 use ultramarine_abi::{Command, Tensor, device_flag, dlpack::type_code};
 
@@ -176,12 +177,12 @@ unsafe fn tensor(
     if align > 0 && i128::from(dl.byte_offset) % align != 0 {
         return Err(format!("its offset of {} bytes is not aligned", dl.byte_offset));
     }
+    let axes = shape.iter().copied().zip(strides.iter().copied());
+    let (first, end) = byte_range(axes, 8 * item as usize)
+        .ok_or_else(|| format!("its extent overflows: shape {shape:?}, strides {strides:?}"))?;
     let strides: Vec<i128> = strides.iter().map(|s| i128::from(*s) * item).collect();
-    let reach = |pick: fn(i128, i128) -> i128| -> i128 {
-        shape.iter().zip(&strides).map(|(n, s)| pick(0, (i128::from(*n) - 1) * s)).sum()
-    };
     let offset = i128::from(dl.byte_offset);
-    let (low, high) = (offset + reach(i128::min), offset + reach(i128::max) + item);
+    let (low, high) = (offset + i128::from(first), offset + i128::from(end));
     if low < 0 || high > i128::from(t.buffer_size) {
         return Err(format!(
             "it reaches from byte {low} to {high} of a buffer of {} bytes",

@@ -404,14 +404,6 @@ pub(super) unsafe extern "C" fn take(
     }
 }
 
-/// The lowest and the highest element that strides lead to, from the first one.
-fn reach(shape: &[usize], strides: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
-    shape.iter().zip(strides).try_fold((0i64, 0i64), |(low, high), (&n, s)| {
-        let far = s.checked_mul(n as i64 - 1)?;
-        Some((low.checked_add(far.min(0))?, high.checked_add(far.max(0))?))
-    })
-}
-
 pub(super) unsafe extern "C" fn share(
     host_call: *mut c_void,
     output: u32,
@@ -438,13 +430,16 @@ pub(super) unsafe extern "C" fn share(
             let copies = state.copies.borrow();
             let value = copies[from].as_ref().unwrap_or(&state.call.inputs[from]);
             let own = shape::contiguous_strides(shape);
-            let own: Vec<i64> = match strides.is_null() {
-                true => own.iter().map(|s| *s as i64).collect(),
-                false => list(NAME, "the strides", strides, shape.len() as u64)?.to_vec(),
+            let own: Strides = match strides.is_null() {
+                true => own,
+                false => list(NAME, "the strides", strides, shape.len() as u64)?
+                    .iter()
+                    .map(|s| *s as isize)
+                    .collect(),
             };
             let inside = || {
-                let (low, high) = reach(shape, own.iter().copied())?;
-                let (first, last) = reach(its, value.strides.iter().map(|s| *s as i64))?;
+                let (low, high) = shape::element_range(shape::axes(shape, &own))?;
+                let (first, last) = shape::element_range(shape::axes(its, &value.strides))?;
                 let inside = offset.checked_add(low)? >= first && offset.checked_add(high)? <= last;
                 Some(inside && !its.contains(&0))
             };
@@ -458,7 +453,7 @@ pub(super) unsafe extern "C" fn share(
             // Strides that lead nowhere may be anything, and later overflow.
             let mut strides = shape::contiguous_strides(shape);
             for ((to, from), n) in strides.iter_mut().zip(&own).zip(shape) {
-                *to = if *n == 1 { *to } else { *from as isize };
+                *to = if *n == 1 { *to } else { *from };
             }
             let offset = value.offset as i64 + offset * dtype.size() as i64;
             let value = Value { buffer: value.buffer.clone(), offset: offset as usize, strides };

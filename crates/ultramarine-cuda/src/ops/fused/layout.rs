@@ -1,7 +1,7 @@
 //! How a program's kernel walks tensors of any strides: rows and columns in tiles.
 
 use super::source::Variant;
-use crate::launch::{BLOCK, MAX_AXES};
+use crate::launch::{BLOCK, MAX_AXES, span};
 
 /// Bytes of parameters that every device and driver takes.
 const PARAMETERS: usize = 4096;
@@ -142,13 +142,10 @@ impl Layout {
         let shift = shift(rows as u64, in_row, most);
         let across = in_row.div_ceil(1 << shift);
         let tiles = across * (rows as u64).div_ceil(u64::from(BLOCK) >> shift);
-        let reach = |k: usize| {
-            let step = |a: &Axis| (a.size - 1).saturating_mul(a.strides[k].saturating_abs());
-            outer.iter().chain([&inner]).map(step).fold(0, i64::saturating_add)
-        };
+        let axes = |k: usize| outer.iter().chain([&inner]).map(move |a| (a.size, a.strides[k]));
         let wide = rows.saturating_mul(columns) > MOST
             || tiles > MOST as u64 >> 8
-            || (0..places.len()).any(|k| reach(k) > MOST);
+            || (0..places.len()).any(|k| span(axes(k)) > MOST as u64);
         let axes = outer.len() as u64;
         let (height, shift) = (rows as u64, u64::from(shift));
         let mut words = vec![height, columns as u64, in_row, across, tiles, shift, axes, whole];

@@ -4,7 +4,7 @@
 //! One or two index arrays are read where the slices are moved; the places of more are written to
 //! the workspace first.
 
-use super::{MOST, OffsetKernels, Picks, element_span, rank_of, widen, word};
+use super::{MOST, OffsetKernels, Picks, rank_of, widen, word};
 use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, RankVariant, View, Work, launch};
 use crate::ops::headers;
 use crate::program::{Kernels, Source, index};
@@ -162,8 +162,8 @@ impl Moved {
         let factor = widen(&mut slice, plan.bytes, &others, [source.address, out.address]);
         let words = factor as u64;
         let small = out.len() / words <= MOST
-            && element_span(source) / words <= MOST
-            && element_span(out) / words <= MOST;
+            && source.span() / words <= MOST
+            && out.span() / words <= MOST;
         Self { slice, factor, small }
     }
 
@@ -221,7 +221,7 @@ impl Work for GatherAxis {
         still[self.axis] = 0;
         let axes = Axes::join(out.shape, [&still[..], &broadcast(indices), out.strides]);
         let (size, step) = (source.shape[self.axis], source.strides[self.axis]);
-        let small = axes.is_small() && element_span(source) <= MOST;
+        let small = axes.is_small() && source.span() <= MOST;
         let (words, variant) = (axes.parameter(), RankVariant { wide: !small, ..axes.variant() });
         let kernel = self.kernels.get(&job.device.programs, variant, || {
             let (w, x) = (word(self.bytes), self.index.tag());

@@ -79,7 +79,7 @@ impl Picks {
 
     /// True if 32-bit arithmetic reaches every index of the arrays.
     pub fn is_small(&self, job: &Job<'_>) -> bool {
-        job.inputs.iter().skip(1).take(self.arrays).all(|array| element_span(array) <= MOST)
+        job.inputs.iter().skip(1).take(self.arrays).all(|array| array.span() <= MOST)
     }
 
     /// Number of places on the axis of array `k` where a slice can begin.
@@ -92,13 +92,6 @@ impl Picks {
 /// The rank of kernels that make two or three walks: fewer choices than [`crate::launch::rank_for`].
 pub fn rank_of(axes: usize) -> usize {
     [1, 2, 4].into_iter().find(|rank| *rank >= axes).unwrap_or(MAX_AXES)
-}
-
-/// How far the elements of a view lie apart.
-pub fn element_span(view: &View<'_>) -> u64 {
-    let each = view.shape.iter().zip(view.strides);
-    each.map(|(size, stride)| (*size as u64 - 1).saturating_mul(stride.unsigned_abs()))
-        .fold(0, u64::saturating_add)
 }
 
 /// Words of up to 16 bytes in place of elements: how many elements of `bytes` bytes are one. The

@@ -13,7 +13,7 @@
 //! * along an axis with many lanes, or few updates in each, a thread goes along each lane.
 
 use super::gather::broadcast;
-use super::{MOST, OffsetKernels, Picks, element_span, rank_of, widen, word};
+use super::{MOST, OffsetKernels, Picks, rank_of, widen, word};
 use crate::context::failure::cuda;
 use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, View, Work, launch, rank_for, row_major};
 use crate::ops::headers;
@@ -229,7 +229,7 @@ impl Scatter {
         let sizes = [positions.len() * slice.len(), targets.len() + 1];
         let small = sizes
             .into_iter()
-            .chain(job.inputs.iter().chain([out]).map(element_span))
+            .chain(job.inputs.iter().chain([out]).map(View::span))
             .all(|n| n <= MOST);
         let (mut workspace, width) = (WorkspaceLayout::default(), if small { 4 } else { 8 });
         let (mut at, mut winners, mut left, mut sort) = (0, 0, 0, None);

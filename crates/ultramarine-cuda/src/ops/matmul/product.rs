@@ -1,6 +1,6 @@
 //! A product of matrices with its batch: what a command asks for, apart from where it lies.
 
-use crate::launch::{Axes, View};
+use crate::launch::{Axes, View, span};
 use ultramarine_abi::helper::{Failure, Result};
 
 /// Elements of one matrix that 32-bit arithmetic reaches, with room for a tile.
@@ -109,12 +109,11 @@ impl Product {
 
     /// True if 32-bit arithmetic reaches all of each single matrix.
     pub fn is_small(&self) -> bool {
-        let reach = |([rows, cols], [row, col]): ([i64; 2], [i64; 2])| {
-            let along = |n: i64, s: i64| (n - 1).saturating_mul(s.saturating_abs());
-            along(rows, row).saturating_add(along(cols, col))
-        };
         self.m.max(self.n).max(self.k) <= SMALL
-            && self.matrices().into_iter().all(|matrix| reach(matrix) <= SMALL)
+            && self
+                .matrices()
+                .into_iter()
+                .all(|(sizes, strides)| span(sizes.into_iter().zip(strides)) <= SMALL as u64)
     }
 }
 

@@ -12,7 +12,7 @@
 //!    which does something where the reduction was cut into segments.
 
 use crate::context::DeviceProperties;
-use crate::launch::{Grid, MAX_AXES};
+use crate::launch::{Grid, MAX_AXES, span};
 
 /// `kernels/reduce.cuh`; goes behind `number.cuh`.
 pub const HEADER: &str = include_str!("../../../kernels/reduce.cuh");
@@ -398,12 +398,8 @@ fn put(words: &mut Vec<u64>, axes: &[Axis], rank: usize, none: u64, f: impl Fn(&
 fn is_small<'a>(outputs: u64, count: u64, axes: impl Iterator<Item = &'a Axis> + Clone) -> bool {
     const MOST: u64 = 1 << 30;
     let tensors = axes.clone().next().map_or(0, |axis| axis.strides.len());
-    let reach = |k: usize| {
-        let steps =
-            axes.clone().map(|a| (a.size as u64 - 1).saturating_mul(a.strides[k].unsigned_abs()));
-        steps.fold(0, u64::saturating_add)
-    };
-    outputs.saturating_mul(count) <= MOST && (0..tensors).all(|k| reach(k) <= MOST)
+    let axes = |k: usize| axes.clone().map(move |a| (a.size, a.strides[k]));
+    outputs.saturating_mul(count) <= MOST && (0..tensors).all(|k| span(axes(k)) <= MOST)
 }
 
 /// How many elements along the innermost axis are read at once. `whole`: the axis is a multiple of it.

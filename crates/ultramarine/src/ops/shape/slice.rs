@@ -88,14 +88,10 @@ impl Array {
             if shape.contains(&0) {
                 return Some(true);
             }
-            let (mut low, mut high) =
-                (isize::try_from(offset).ok()?, isize::try_from(offset).ok()?);
-            for (&n, &s) in shape.iter().zip(strides) {
-                let reach = s.checked_mul(n as isize - 1)?;
-                let end = if reach < 0 { &mut low } else { &mut high };
-                *end = end.checked_add(reach)?;
-            }
-            Some(low >= 0 && (high as usize) < self.size())
+            let offset = i64::try_from(offset).ok()?;
+            let (low, high) = shape::element_range(shape::axes(shape, strides))?;
+            let highest = usize::try_from(offset.checked_add(high)?).ok()?;
+            Some(offset.checked_add(low)? >= 0 && highest < self.size())
         };
         if inside() != Some(true) {
             return Err(Error::value(
