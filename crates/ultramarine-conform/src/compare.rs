@@ -1,11 +1,11 @@
-//! Comparison of values with what is expected.
+//! Comparison of values with the expected ones.
 
 use crate::dtype::{DType, Num};
 use crate::tensor::each_index;
 
-/// A value that is expected.
+/// An expected value, and the error that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Want {
+pub struct Expected {
     /// Before rounding to the dtype.
     pub value: Num,
     /// The allowed distance of the result, beside the rounding to the dtype that is
@@ -18,43 +18,44 @@ pub struct Want {
     pub signed_zero: bool,
 }
 
-impl Want {
+impl Expected {
     /// Exactly this, or its rounding.
     pub fn exact(value: Num) -> Self {
-        Want { value, slack: 0.0, at: 0.0, signed_zero: false }
+        Expected { value, slack: 0.0, at: 0.0, signed_zero: false }
     }
 
     /// Up to a distance.
     pub fn near(value: Num, slack: f64) -> Self {
-        Want { value, slack, at: 0.0, signed_zero: false }
+        Expected { value, slack, at: 0.0, signed_zero: false }
     }
 
     /// A value that the contract leaves open.
-    pub const ANY: Want = Want { value: Num::Int(0), slack: -1.0, at: 0.0, signed_zero: false };
+    pub const ANY: Expected =
+        Expected { value: Num::Int(0), slack: -1.0, at: 0.0, signed_zero: false };
 }
 
 /// The error of a result in units of the last place; none if it is wrong.
-pub fn error(dtype: DType, want: &Want, got: Num, flushes: bool) -> Option<f64> {
-    if want.slack < 0.0 {
+pub fn error(dtype: DType, expected: &Expected, got: Num, flushes: bool) -> Option<f64> {
+    if expected.slack < 0.0 {
         return Some(0.0);
     }
-    match (want.value, got) {
+    match (expected.value, got) {
         (Num::Int(a), Num::Int(b)) => (a == b).then_some(0.0),
         (Num::Complex(re, im), Num::Complex(x, y)) => {
             let parts = [(re, x), (im, y)];
             let mut worst = 0f64;
             for (a, b) in parts {
-                let part = Want { value: Num::Real(a), ..*want };
+                let part = Expected { value: Num::Real(a), ..*expected };
                 worst = worst.max(error(dtype, &part, Num::Real(b), flushes)?);
             }
             Some(worst)
         }
-        (wanted, Num::Real(got)) => real(dtype, wanted.real(), want, got, flushes),
+        (wanted, Num::Real(got)) => real(dtype, wanted.real(), expected, got, flushes),
         _ => None,
     }
 }
 
-fn real(dtype: DType, value: f64, want: &Want, got: f64, flushes: bool) -> Option<f64> {
+fn real(dtype: DType, value: f64, expected: &Expected, got: f64, flushes: bool) -> Option<f64> {
     if value.is_nan() || got.is_nan() {
         return (value.is_nan() && got.is_nan()).then_some(0.0);
     }
@@ -64,11 +65,11 @@ fn real(dtype: DType, value: f64, want: &Want, got: f64, flushes: bool) -> Optio
     let ulp = dtype.ulp(value);
     if got.is_infinite() {
         // Right if the value, moved by what is allowed, rounds to infinity.
-        let moved = value.abs() + want.slack;
+        let moved = value.abs() + expected.slack;
         let right = moved >= dtype.max_float() + dtype.ulp(dtype.max_float()) / 2.0;
         return (right && (got > 0.0) == (value > 0.0)).then_some(0.0);
     }
-    if want.signed_zero && value == 0.0 && got == 0.0 {
+    if expected.signed_zero && value == 0.0 && got == 0.0 {
         return (value.is_sign_negative() == got.is_sign_negative()).then_some(0.0);
     }
     if flushes && value.abs() < dtype.min_normal() && got == 0.0 {
@@ -76,46 +77,47 @@ fn real(dtype: DType, value: f64, want: &Want, got: f64, flushes: bool) -> Optio
     }
     let distance = (got - value).abs();
     // The rounding of a value to nearest is no error; the reference's own is allowed for.
-    let allowed = want.slack + ulp * (0.5 + 1e-6);
-    let unit = if want.at.is_finite() { dtype.ulp(value.abs().max(want.at)) } else { ulp };
+    let allowed = expected.slack + ulp * (0.5 + 1e-6);
+    let unit = if expected.at.is_finite() { dtype.ulp(value.abs().max(expected.at)) } else { ulp };
     (distance <= allowed).then_some(distance / unit)
 }
 
-/// Compares an output with what was expected: the largest error, or what is wrong.
+/// Compares an output with the expected values. Returns the largest error, or a description of the first wrong value.
 pub fn all(
     dtype: DType,
     shape: &[i64],
-    wants: &[Want],
+    expected: &[Expected],
     got: &[Num],
     flushes: bool,
     operands: impl Fn(&[i64]) -> String,
 ) -> Result<f64, String> {
-    if wants.len() != got.len() {
-        return Err(format!("the kit expects {} values for {shape:?}", wants.len()));
+    if expected.len() != got.len() {
+        return Err(format!("the kit expects {} values for {shape:?}", expected.len()));
     }
     let mut worst = 0f64;
     let mut wrong = 0usize;
     let mut first = None;
     let mut place = 0;
     each_index(shape, |index| {
-        let (want, value) = (&wants[place], got[place]);
+        let (expected, value) = (&expected[place], got[place]);
         place += 1;
-        match error(dtype, want, value, flushes) {
+        match error(dtype, expected, value, flushes) {
             Some(error) => worst = worst.max(error),
             None => {
                 wrong += 1;
                 if first.is_none() {
-                    first = Some((index.to_vec(), *want, value));
+                    first = Some((index.to_vec(), *expected, value));
                 }
             }
         }
     });
-    let Some((index, want, value)) = first else { return Ok(worst) };
+    let Some((index, expected, value)) = first else { return Ok(worst) };
     let from = operands(&index);
-    let near = if want.slack > 0.0 { format!(" (to {:.3e})", want.slack) } else { String::new() };
+    let near =
+        if expected.slack > 0.0 { format!(" (to {:.3e})", expected.slack) } else { String::new() };
     Err(format!(
         "element {index:?} of {shape:?}{from} is {value}, expected {}{near}; {wrong} of {} elements wrong",
-        dtype.value(want.value),
+        dtype.value(expected.value),
         got.len()
     ))
 }
@@ -124,8 +126,8 @@ pub fn all(
 mod tests {
     use super::*;
 
-    fn ok(dtype: DType, want: f64, slack: f64, got: f64) -> bool {
-        error(dtype, &Want::near(Num::Real(want), slack), Num::Real(got), false).is_some()
+    fn ok(dtype: DType, expected: f64, slack: f64, got: f64) -> bool {
+        error(dtype, &Expected::near(Num::Real(expected), slack), Num::Real(got), false).is_some()
     }
 
     #[test]
@@ -145,11 +147,11 @@ mod tests {
         assert!(ok(DType::F16, 65520.0, 0.0, f64::INFINITY));
         assert!(!ok(DType::F16, 65504.0, 0.0, f64::INFINITY));
         assert!(!ok(DType::F16, 65520.0, 0.0, f64::NEG_INFINITY));
-        let mut zero = Want::exact(Num::Real(-0.0));
+        let mut zero = Expected::exact(Num::Real(-0.0));
         assert!(error(DType::F32, &zero, Num::Real(0.0), false).is_some());
         zero.signed_zero = true;
         assert!(error(DType::F32, &zero, Num::Real(0.0), false).is_none());
-        let small = Want::exact(Num::Real(1e-40));
+        let small = Expected::exact(Num::Real(1e-40));
         assert!(error(DType::F32, &small, Num::Real(0.0), false).is_none());
         assert!(error(DType::F32, &small, Num::Real(0.0), true).is_some());
     }

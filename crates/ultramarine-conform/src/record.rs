@@ -46,7 +46,7 @@ impl Recorder {
     }
 
     /// True if a check of this name is to be run.
-    fn wants(&mut self, name: &str) -> bool {
+    fn selects(&mut self, name: &str) -> bool {
         if let Some(after) = &self.after {
             if after == name {
                 self.after = None;
@@ -58,7 +58,7 @@ impl Recorder {
 
     /// Runs a check.
     pub fn check(&mut self, name: &str, f: impl FnOnce() -> Result) {
-        if !self.wants(name) {
+        if !self.selects(name) {
             return;
         }
         self.line(&json!({ "begin": name }));

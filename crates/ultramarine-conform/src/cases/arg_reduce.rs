@@ -1,7 +1,7 @@
 //! ARG_REDUCE.
 
 use super::{
-    Scope, Subject, case,
+    OpUnderTest, Scope, case,
     lanes::{LANES, LONG_LANE, ties_and_edges, with_long},
 };
 use crate::device::words;
@@ -12,11 +12,11 @@ use crate::values::Rng;
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce, op};
 
 /// ARG_REDUCE.
-pub fn arg_reduce(scope: &Scope) -> Vec<Subject> {
+pub fn arg_reduce(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(6);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     if !DType::U32.in_mask(scope.storage) {
-        return subjects;
+        return ops;
     }
     for code in 0..arg_reduce::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::ARG_REDUCE, Some(code)) {
@@ -37,8 +37,8 @@ pub fn arg_reduce(scope: &Scope) -> Vec<Subject> {
                     ));
                 }
             }
-            subjects.push(Subject::new(scope, op::ARG_REDUCE, Some(code), dtype, cases));
+            ops.push(OpUnderTest::new(scope, op::ARG_REDUCE, Some(code), dtype, cases));
         }
     }
-    subjects
+    ops
 }

@@ -1,6 +1,6 @@
 //! CONVOLVE.
 
-use super::{Scope, Subject, case};
+use super::{OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::conv::Convolution;
@@ -72,9 +72,9 @@ const CASES: [(&str, Shapes, Convolution); 11] = [
 ];
 
 /// CONVOLVE.
-pub fn convolve(scope: &Scope) -> Vec<Subject> {
+pub fn convolve(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(20);
-    let subject = |dtype: DType| {
+    let under_test = |dtype: DType| {
         let mut cases = Vec::new();
         for (i, (what, [xs, ws, ys], how)) in CASES.into_iter().enumerate() {
             for layout in scope.layouts(i) {
@@ -104,7 +104,7 @@ pub fn convolve(scope: &Scope) -> Vec<Subject> {
                 cases.push(made);
             }
         }
-        Subject::new(scope, op::CONVOLVE, None, dtype, cases)
+        OpUnderTest::new(scope, op::CONVOLVE, None, dtype, cases)
     };
-    scope.dtypes(op::CONVOLVE, None).into_iter().map(subject).collect()
+    scope.dtypes(op::CONVOLVE, None).into_iter().map(under_test).collect()
 }

@@ -1,7 +1,7 @@
 //! COPY: within a dtype, and conversions.
 
-use super::{Case, Scope, Subject, case, case_name, none, placements, shapes};
-use crate::compare::Want;
+use super::{Case, OpUnderTest, Scope, case, case_name, none, placements, shapes};
+use crate::compare::Expected;
 use crate::dtype::{DType, Num};
 use crate::reference::copy as reference;
 use crate::tensor::{Array, Layout, Placed};
@@ -9,10 +9,10 @@ use crate::values::{Rng, edges, ordinary};
 use ultramarine_abi::schema::op;
 
 /// COPY: every pair of stored dtypes.
-pub fn copy(scope: &Scope) -> Vec<Subject> {
+pub fn copy(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(1);
     let dtypes = scope.dtypes(op::COPY, None);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for from in &dtypes {
         for (n, to) in dtypes.iter().enumerate() {
             let mut values = edges(*from, scope.subnormals);
@@ -40,10 +40,10 @@ pub fn copy(scope: &Scope) -> Vec<Subject> {
             }
             let code = if from == to { String::new() } else { format!("to {}", to.name()) };
             let need = copy_need(scope, *from, *to);
-            subjects.push(Subject { family: op::COPY, code, dtype: *from, need, cases });
+            ops.push(OpUnderTest { family: op::COPY, code, dtype: *from, need, cases });
         }
     }
-    subjects
+    ops
 }
 
 /// Moving is asked of what is stored, converting of what is computed with.
@@ -56,14 +56,14 @@ fn copy_need(scope: &Scope, from: DType, to: DType) -> &'static str {
     }
 }
 
-fn converted(from: DType, to: DType, values: &[Num]) -> Vec<Want> {
+fn converted(from: DType, to: DType, values: &[Num]) -> Vec<Expected> {
     values
         .iter()
         .map(|v| match reference::cast(from, to, *v) {
             Some(value) => {
-                Want { signed_zero: from.is_float() && to.is_float(), ..Want::exact(value) }
+                Expected { signed_zero: from.is_float() && to.is_float(), ..Expected::exact(value) }
             }
-            None => Want::ANY,
+            None => Expected::ANY,
         })
         .collect()
 }

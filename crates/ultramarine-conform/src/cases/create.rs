@@ -1,7 +1,7 @@
 //! FILL and ARANGE.
 
-use super::{Scope, Subject, case, none};
-use crate::compare::Want;
+use super::{OpUnderTest, Scope, case, none};
+use crate::compare::Expected;
 use crate::dtype::{DType, Num};
 use crate::reference::create as reference;
 use crate::tensor::size;
@@ -9,7 +9,7 @@ use crate::values::edges;
 use ultramarine_abi::schema::op;
 
 /// FILL.
-pub fn fill(scope: &Scope) -> Vec<Subject> {
+pub fn fill(scope: &Scope) -> Vec<OpUnderTest> {
     scope
         .dtypes(op::FILL, None)
         .into_iter()
@@ -19,20 +19,20 @@ pub fn fill(scope: &Scope) -> Vec<Subject> {
             let mut cases = Vec::new();
             for (n, value) in values.into_iter().enumerate() {
                 let shape = [vec![], vec![1], vec![1000], vec![7, 1, 5]][n % 4].clone();
-                let wants = vec![Want::exact(value); size(&shape)];
+                let expected = vec![Expected::exact(value); size(&shape)];
                 let what = format!("{value} in {shape:?}");
                 let mut made =
-                    case(what, (op::FILL, none()), Vec::new(), (dtype, shape), |_| wants);
+                    case(what, (op::FILL, none()), Vec::new(), (dtype, shape), |_| expected);
                 made.request.scalars = vec![dtype.scalar(value)];
                 cases.push(made);
             }
-            Subject::new(scope, op::FILL, None, dtype, cases)
+            OpUnderTest::new(scope, op::FILL, None, dtype, cases)
         })
         .collect()
 }
 
 /// ARANGE.
-pub fn arange(scope: &Scope) -> Vec<Subject> {
+pub fn arange(scope: &Scope) -> Vec<OpUnderTest> {
     scope
         .dtypes(op::ARANGE, None)
         .into_iter()
@@ -57,7 +57,7 @@ pub fn arange(scope: &Scope) -> Vec<Subject> {
                 made.request.scalars = vec![wide.scalar(start), wide.scalar(step)];
                 cases.push(made);
             }
-            Subject::new(scope, op::ARANGE, None, dtype, cases)
+            OpUnderTest::new(scope, op::ARANGE, None, dtype, cases)
         })
         .collect()
 }

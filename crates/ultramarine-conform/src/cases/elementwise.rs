@@ -1,10 +1,10 @@
 //! UNARY and BINARY.
 
-use super::{Case, Scope, Subject, case, case_name, numbers, placements};
-use crate::compare::Want;
+use super::{Case, OpUnderTest, Scope, case, case_name, numbers, placements};
+use crate::compare::Expected;
 use crate::device::words;
 use crate::dtype::{DType, Num};
-use crate::reference::{elementwise as reference, want};
+use crate::reference::{elementwise as reference, expected};
 use crate::rules;
 use crate::run::Request;
 use crate::tensor::{Array, Layout};
@@ -12,9 +12,9 @@ use crate::values::{Rng, edges, ordinary, unary_operands};
 use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs, binary, op, unary};
 
 /// UNARY: every code for every dtype.
-pub fn unary(scope: &Scope) -> Vec<Subject> {
+pub fn unary(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(2);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for code in 0..unary::NAMES.len() as u32 {
         for (n, dtype) in scope.dtypes(op::UNARY, Some(code)).into_iter().enumerate() {
             let values = unary_operands(code, dtype, scope.subnormals, rng);
@@ -29,16 +29,16 @@ pub fn unary(scope: &Scope) -> Vec<Subject> {
                     (op::UNARY, attributes.clone()),
                     vec![(input, layout)],
                     (to, shape),
-                    |arrays| unary_wants(code, dtype, &arrays[0].values),
+                    |arrays| unary_expected(code, dtype, &arrays[0].values),
                 ));
             }
             if to == dtype {
                 cases.push(donated(&cases[0]));
             }
-            subjects.push(Subject::new(scope, op::UNARY, Some(code), dtype, cases));
+            ops.push(OpUnderTest::new(scope, op::UNARY, Some(code), dtype, cases));
         }
     }
-    subjects
+    ops
 }
 
 /// The case once more, with the output in the place of its first input.
@@ -50,27 +50,31 @@ fn donated(case: &Case) -> Case {
             output: case.request.inputs[0].clone(),
             ..case.request.clone()
         },
-        wants: case.wants.clone(),
+        expected: case.expected.clone(),
         check: None,
         operands: case.operands.clone(),
         plain: case.plain,
     }
 }
 
-fn unary_wants(code: u32, dtype: DType, values: &[Num]) -> Vec<Want> {
+fn unary_expected(code: u32, dtype: DType, values: &[Num]) -> Vec<Expected> {
     let ulps = rules::ulps(op::UNARY, Some(code));
     let to = reference::unary_dtype(code, dtype);
     values
         .iter()
         .map(|x| match reference::unary(code, dtype, *x) {
             // The argument's own rounding is magnified where a function oscillates.
-            _ if is_wild(code, x.real(), dtype) => Want::ANY,
+            _ if is_wild(code, x.real(), dtype) => Expected::ANY,
             Some(value) => {
                 let at = value.complex().norm();
-                let want = want(ulps, if to == DType::BOOL { to } else { dtype }, value, at);
-                Want { signed_zero: dtype.is_float() && reference::zero_sign_counts(code), ..want }
+                let expected =
+                    expected(ulps, if to == DType::BOOL { to } else { dtype }, value, at);
+                Expected {
+                    signed_zero: dtype.is_float() && reference::zero_sign_counts(code),
+                    ..expected
+                }
             }
-            None => Want::ANY,
+            None => Expected::ANY,
         })
         .collect()
 }
@@ -89,9 +93,9 @@ fn pairs(values: &[Num]) -> (Vec<Num>, Vec<Num>) {
 }
 
 /// BINARY: every code for every dtype.
-pub fn binary(scope: &Scope) -> Vec<Subject> {
+pub fn binary(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(3);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for code in 0..binary::NAMES.len() as u32 {
         for (n, dtype) in scope.dtypes(op::BINARY, Some(code)).into_iter().enumerate() {
             let mut values = edges(dtype, scope.subnormals);
@@ -115,27 +119,27 @@ pub fn binary(scope: &Scope) -> Vec<Subject> {
                     (op::BINARY, attributes.clone()),
                     vec![(a, layout), (b, other)],
                     (to, shape),
-                    |arrays| binary_wants(code, dtype, &arrays[0].values, &arrays[1].values),
+                    |arrays| binary_expected(code, dtype, &arrays[0].values, &arrays[1].values),
                 ));
             }
             if to == dtype {
                 cases.push(donated(&cases[0]));
             }
-            subjects.push(Subject::new(scope, op::BINARY, Some(code), dtype, cases));
+            ops.push(OpUnderTest::new(scope, op::BINARY, Some(code), dtype, cases));
         }
     }
-    subjects
+    ops
 }
 
-fn binary_wants(code: u32, dtype: DType, first: &[Num], second: &[Num]) -> Vec<Want> {
+fn binary_expected(code: u32, dtype: DType, first: &[Num], second: &[Num]) -> Vec<Expected> {
     let ulps = rules::ulps(op::BINARY, Some(code));
     let to = reference::binary_dtype(code, dtype);
     let pairs = first.iter().zip(second);
     pairs
         .map(|(x, y)| {
-            let Some(value) = reference::binary(code, dtype, *x, *y) else { return Want::ANY };
+            let Some(value) = reference::binary(code, dtype, *x, *y) else { return Expected::ANY };
             if to == DType::BOOL {
-                return Want::exact(value);
+                return Expected::exact(value);
             }
             let norms = [x.complex().norm(), y.complex().norm(), value.complex().norm()];
             let at = match code {
@@ -146,31 +150,31 @@ fn binary_wants(code: u32, dtype: DType, first: &[Num], second: &[Num]) -> Vec<W
                 _ => norms[2],
             };
             if dtype.is_complex() && !value.complex().is_finite() {
-                return Want::ANY;
+                return Expected::ANY;
             }
             // A quotient near a whole number may be rounded to either side.
             if code == binary::FLOOR_DIVIDE && dtype.is_float() {
                 return quotient(dtype, x.real(), y.real(), value);
             }
             if dtype.is_complex() && code == binary::POWER {
-                return want(ulps, dtype, value, 8.0 * at);
+                return expected(ulps, dtype, value, 8.0 * at);
             }
-            want(ulps, dtype, value, at)
+            expected(ulps, dtype, value, at)
         })
         .collect()
 }
 
 /// A floor of a quotient: beyond the numbers that have fractions it is the quotient, with
 /// its error.
-fn quotient(dtype: DType, x: f64, y: f64, value: Num) -> Want {
+fn quotient(dtype: DType, x: f64, y: f64, value: Num) -> Expected {
     let exact = x / y;
     let margin = 2.5 * dtype.ulp(exact);
     if !exact.is_finite() {
-        return Want::exact(value);
+        return Expected::exact(value);
     }
     if margin >= 0.5 {
-        return Want::near(value, 2.0 * margin);
+        return Expected::near(value, 2.0 * margin);
     }
     let close = (exact - exact.round()).abs() <= margin && exact.round() != exact;
-    if close { Want::ANY } else { Want::exact(value) }
+    if close { Expected::ANY } else { Expected::exact(value) }
 }

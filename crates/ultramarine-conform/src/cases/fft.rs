@@ -1,6 +1,6 @@
 //! FFT.
 
-use super::{Case, Scope, Subject, case};
+use super::{Case, OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::fft as reference;
@@ -18,9 +18,9 @@ const SHAPES: [(&[i64], &[i64]); 4] = [
 ];
 
 /// FFT.
-pub fn fft(scope: &Scope) -> Vec<Subject> {
+pub fn fft(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(19);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     let stored = |dtype: DType| dtype.in_mask(scope.storage);
     for code in 0..fft::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::FFT, Some(code)) {
@@ -36,10 +36,10 @@ pub fn fft(scope: &Scope) -> Vec<Subject> {
                     }
                 }
             }
-            subjects.push(Subject::new(scope, op::FFT, Some(code), dtype, cases));
+            ops.push(OpUnderTest::new(scope, op::FFT, Some(code), dtype, cases));
         }
     }
-    subjects
+    ops
 }
 
 fn one(

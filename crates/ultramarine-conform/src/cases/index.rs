@@ -1,6 +1,6 @@
 //! GATHER, SCATTER, GATHER_AXIS, SCATTER_AXIS.
 
-use super::{Scope, Subject, case, numbers};
+use super::{OpUnderTest, Scope, case, numbers};
 use crate::device::words;
 use crate::dtype::{DType, Kind};
 use crate::reference::index as reference;
@@ -64,9 +64,9 @@ fn indices(dtype: DType, plan: &Plan) -> Vec<Array> {
 }
 
 /// GATHER.
-pub fn gather(scope: &Scope) -> Vec<Subject> {
+pub fn gather(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(10);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for dtype in scope.dtypes(op::GATHER, None) {
         let mut cases = Vec::new();
         for (n, index_dtype) in with_dtypes(scope, dtype, PLANS.len()) {
@@ -92,15 +92,15 @@ pub fn gather(scope: &Scope) -> Vec<Subject> {
                 ));
             }
         }
-        subjects.push(Subject::new(scope, op::GATHER, None, dtype, cases));
+        ops.push(OpUnderTest::new(scope, op::GATHER, None, dtype, cases));
     }
-    subjects
+    ops
 }
 
 /// SCATTER.
-pub fn scatter(scope: &Scope) -> Vec<Subject> {
+pub fn scatter(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(11);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for code in 0..scatter::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::SCATTER, Some(code)) {
             let mut cases = Vec::new();
@@ -138,10 +138,10 @@ pub fn scatter(scope: &Scope) -> Vec<Subject> {
                     ));
                 }
             }
-            subjects.push(Subject::new(scope, op::SCATTER, Some(code), dtype, cases));
+            ops.push(OpUnderTest::new(scope, op::SCATTER, Some(code), dtype, cases));
         }
     }
-    subjects
+    ops
 }
 
 const LANES: [(&[i64], usize, i64); 4] =
@@ -157,9 +157,9 @@ fn along(dtype: DType, shape: &[i64], axis: usize, length: i64) -> Array {
 }
 
 /// GATHER_AXIS.
-pub fn gather_axis(scope: &Scope) -> Vec<Subject> {
+pub fn gather_axis(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(12);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for dtype in scope.dtypes(op::GATHER_AXIS, None) {
         let mut cases = Vec::new();
         for (n, index_dtype) in with_dtypes(scope, dtype, LANES.len()) {
@@ -181,15 +181,15 @@ pub fn gather_axis(scope: &Scope) -> Vec<Subject> {
                 ));
             }
         }
-        subjects.push(Subject::new(scope, op::GATHER_AXIS, None, dtype, cases));
+        ops.push(OpUnderTest::new(scope, op::GATHER_AXIS, None, dtype, cases));
     }
-    subjects
+    ops
 }
 
 /// SCATTER_AXIS: SET and SUM.
-pub fn scatter_axis(scope: &Scope) -> Vec<Subject> {
+pub fn scatter_axis(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(13);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for code in [scatter::SET, scatter::SUM] {
         for dtype in scope.dtypes(op::SCATTER_AXIS, Some(code)) {
             let mut cases = Vec::new();
@@ -212,8 +212,8 @@ pub fn scatter_axis(scope: &Scope) -> Vec<Subject> {
                     ));
                 }
             }
-            subjects.push(Subject::new(scope, op::SCATTER_AXIS, Some(code), dtype, cases));
+            ops.push(OpUnderTest::new(scope, op::SCATTER_AXIS, Some(code), dtype, cases));
         }
     }
-    subjects
+    ops
 }

@@ -1,6 +1,6 @@
 //! Decompositions of matrices: operands, and the identities that results must fulfil.
 
-use super::{Case, Check, Scope, Subject, case, none};
+use super::{Case, Check, OpUnderTest, Scope, case, none};
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::linalg as reference;
@@ -20,8 +20,8 @@ const SIZES: [(i64, i64, &[i64]); 7] = [
 ];
 
 /// Subjects of every decomposition.
-pub fn all(scope: &Scope) -> Vec<Subject> {
-    let subjects = (op::CHOLESKY..=op::SOLVE_TRIANGULAR).flat_map(|family| {
+pub fn all(scope: &Scope) -> Vec<OpUnderTest> {
+    let ops = (op::CHOLESKY..=op::SOLVE_TRIANGULAR).flat_map(|family| {
         let dtypes = scope.dtypes(family, None);
         let stored = move |d: &DType| {
             let needs = match family {
@@ -31,12 +31,11 @@ pub fn all(scope: &Scope) -> Vec<Subject> {
             };
             needs.in_mask(scope.storage)
         };
-        dtypes
-            .into_iter()
-            .filter(stored)
-            .map(move |dtype| Subject::new(scope, family, None, dtype, cases(scope, family, dtype)))
+        dtypes.into_iter().filter(stored).map(move |dtype| {
+            OpUnderTest::new(scope, family, None, dtype, cases(scope, family, dtype))
+        })
     });
-    subjects.collect()
+    ops.collect()
 }
 
 fn real(dtype: DType) -> DType {

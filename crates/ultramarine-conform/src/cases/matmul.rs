@@ -1,6 +1,6 @@
 //! MATMUL.
 
-use super::{Scope, Subject, case, none};
+use super::{OpUnderTest, Scope, case, none};
 use crate::dtype::DType;
 use crate::reference::matmul as reference;
 use crate::tensor::{Array, Layout};
@@ -8,7 +8,7 @@ use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::op;
 
 /// MATMUL.
-pub fn matmul(scope: &Scope) -> Vec<Subject> {
+pub fn matmul(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(9);
     // m, k, n, batch.
     let sizes: [(i64, i64, i64, &[i64]); 8] = [
@@ -21,7 +21,7 @@ pub fn matmul(scope: &Scope) -> Vec<Subject> {
         (2, 3, 2, &[2, 2]),
         (130, 257, 70, &[]),
     ];
-    let subject = |dtype: DType| {
+    let under_test = |dtype: DType| {
         let mut cases = Vec::new();
         for (i, (m, k, n, batch)) in sizes.into_iter().enumerate() {
             for layout in scope.layouts(if i == 5 { 2 } else { i }) {
@@ -43,7 +43,7 @@ pub fn matmul(scope: &Scope) -> Vec<Subject> {
                 ));
             }
         }
-        Subject::new(scope, op::MATMUL, None, dtype, cases)
+        OpUnderTest::new(scope, op::MATMUL, None, dtype, cases)
     };
-    scope.dtypes(op::MATMUL, None).into_iter().map(subject).collect()
+    scope.dtypes(op::MATMUL, None).into_iter().map(under_test).collect()
 }

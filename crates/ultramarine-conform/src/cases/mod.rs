@@ -1,4 +1,4 @@
-//! The cases of every op: tensors, and what must come out.
+//! The cases of every op: tensors, and the expected results.
 
 pub mod arg_reduce;
 pub mod conv;
@@ -17,7 +17,7 @@ pub mod scan;
 pub mod select;
 pub mod sort;
 
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::rules;
@@ -33,8 +33,8 @@ pub struct Case {
     /// Its shapes and layouts.
     pub what: String,
     pub request: Request,
-    pub wants: Vec<Want>,
-    /// Instead of `wants`, where results are not unique.
+    pub expected: Vec<Expected>,
+    /// Instead of `expected`, where results are not unique.
     pub check: Option<Check>,
     /// Values of the inputs, to name the operands of a wrong element.
     pub operands: Vec<Array>,
@@ -42,8 +42,8 @@ pub struct Case {
     pub plain: bool,
 }
 
-/// An op of a family, for a dtype.
-pub struct Subject {
+/// An operation under test: an op of a family, or one of its codes, for a dtype.
+pub struct OpUnderTest {
     pub family: OpId,
     /// The code's name, or what else tells it from others of the family.
     pub code: String,
@@ -53,7 +53,7 @@ pub struct Subject {
     pub cases: Vec<Case>,
 }
 
-impl Subject {
+impl OpUnderTest {
     /// An op of a family, or one with a code.
     pub fn new(
         scope: &Scope,
@@ -64,7 +64,7 @@ impl Subject {
     ) -> Self {
         let name = code.and_then(|c| rules::code_row(family, c)).map_or("", |row| row.name);
         let need = rules::need(family, code, dtype, scope.arithmetic);
-        Subject { family, code: name.to_owned(), dtype, need, cases }
+        OpUnderTest { family, code: name.to_owned(), dtype, need, cases }
     }
 }
 
@@ -154,13 +154,13 @@ fn wide_shapes() -> Vec<(Layout, Vec<i64>)> {
     ]
 }
 
-/// A case; `wants` gets the operands.
+/// A case; `expected` gets the operands.
 pub fn case(
     what: String,
     (op, attributes): (OpId, Vec<u64>),
     inputs: Vec<(Array, Layout)>,
     (dtype, shape): (DType, Vec<i64>),
-    wants: impl FnOnce(&[Array]) -> Vec<Want>,
+    expected: impl FnOnce(&[Array]) -> Vec<Expected>,
 ) -> Case {
     let mut operands = Vec::new();
     let mut placed = Vec::new();
@@ -170,7 +170,7 @@ pub fn case(
         plain &= layout.class() == ultramarine_abi::layout::CONTIGUOUS;
         operands.push(array);
     }
-    let wants = wants(&operands);
+    let expected = expected(&operands);
     let output = Placed::output(dtype, &shape, Layout::Contiguous);
     Case {
         what,
@@ -183,7 +183,7 @@ pub fn case(
             scalars: Vec::new(),
             donated: None,
         },
-        wants,
+        expected,
         check: None,
         operands,
         plain,

@@ -1,14 +1,14 @@
 //! RANDOM_BITS.
 
-use super::{Scope, Subject, case, none, numbers};
-use crate::compare::Want;
+use super::{OpUnderTest, Scope, case, none, numbers};
+use crate::compare::Expected;
 use crate::dtype::DType;
 use crate::reference::random as reference;
 use crate::tensor::{Array, Layout};
 use ultramarine_abi::schema::op;
 
 /// RANDOM_BITS.
-pub fn random_bits(scope: &Scope) -> Vec<Subject> {
+pub fn random_bits(scope: &Scope) -> Vec<OpUnderTest> {
     if !DType::U32.in_mask(scope.storage) {
         return Vec::new();
     }
@@ -25,21 +25,21 @@ pub fn random_bits(scope: &Scope) -> Vec<Subject> {
                     (op::RANDOM_BITS, none()),
                     vec![(input, Layout::Contiguous)],
                     (dtype, vec![3, n]),
-                    |arrays| random_wants(dtype, n as usize, &arrays[0]),
+                    |arrays| random_expected(dtype, n as usize, &arrays[0]),
                 ));
             }
-            Subject::new(scope, op::RANDOM_BITS, None, dtype, cases)
+            OpUnderTest::new(scope, op::RANDOM_BITS, None, dtype, cases)
         })
         .collect()
 }
 
-fn random_wants(dtype: DType, n: usize, keys: &Array) -> Vec<Want> {
+fn random_expected(dtype: DType, n: usize, keys: &Array) -> Vec<Expected> {
     let width = dtype.size();
-    let mut wants = Vec::new();
+    let mut expected = Vec::new();
     for key in keys.values.chunks(2) {
         let key = [key[0].int() as u32, key[1].int() as u32];
         let bytes = reference::bytes(key, n * width);
-        wants.extend(bytes.chunks(width).map(|b| Want::exact(dtype.read(b))));
+        expected.extend(bytes.chunks(width).map(|b| Expected::exact(dtype.read(b))));
     }
-    wants
+    expected
 }

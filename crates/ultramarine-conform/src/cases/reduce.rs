@@ -1,6 +1,6 @@
 //! REDUCE.
 
-use super::{Scope, Subject, case, lanes::with_long};
+use super::{OpUnderTest, Scope, case, lanes::with_long};
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::reduce as reference;
@@ -24,9 +24,9 @@ const LONG_REDUCTIONS: [(&[i64], u64); 3] =
     [(&[100_003], 0b1), (&[300, 401], 0b01), (&[300, 401], 0b10)];
 
 /// REDUCE.
-pub fn reduce(scope: &Scope) -> Vec<Subject> {
+pub fn reduce(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(5);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for code in 0..reduce::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::REDUCE, Some(code)) {
             let mut cases = Vec::new();
@@ -61,8 +61,8 @@ pub fn reduce(scope: &Scope) -> Vec<Subject> {
                     ));
                 }
             }
-            subjects.push(Subject::new(scope, op::REDUCE, Some(code), dtype, cases));
+            ops.push(OpUnderTest::new(scope, op::REDUCE, Some(code), dtype, cases));
         }
     }
-    subjects
+    ops
 }

@@ -1,7 +1,7 @@
 //! SCAN.
 
 use super::{
-    Scope, Subject, case,
+    OpUnderTest, Scope, case,
     lanes::{LANES, with_long},
 };
 use crate::device::words;
@@ -11,9 +11,9 @@ use crate::values::{Rng, terms};
 use ultramarine_abi::schema::{ScanAttrs, op, reduce};
 
 /// SCAN.
-pub fn scan(scope: &Scope) -> Vec<Subject> {
+pub fn scan(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(7);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for code in 0..reduce::NAMES.len() as u32 {
         for dtype in scope.dtypes(op::SCAN, Some(code)) {
             let mut cases = Vec::new();
@@ -39,8 +39,8 @@ pub fn scan(scope: &Scope) -> Vec<Subject> {
                     ));
                 }
             }
-            subjects.push(Subject::new(scope, op::SCAN, Some(code), dtype, cases));
+            ops.push(OpUnderTest::new(scope, op::SCAN, Some(code), dtype, cases));
         }
     }
-    subjects
+    ops
 }

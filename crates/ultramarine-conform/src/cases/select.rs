@@ -1,16 +1,16 @@
 //! SELECT.
 
-use super::{Scope, Subject, case, case_name, none, numbers, shapes};
-use crate::compare::Want;
+use super::{OpUnderTest, Scope, case, case_name, none, numbers, shapes};
+use crate::compare::Expected;
 use crate::dtype::DType;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, edges, ordinary};
 use ultramarine_abi::schema::op;
 
 /// SELECT.
-pub fn select(scope: &Scope) -> Vec<Subject> {
+pub fn select(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(4);
-    let mut subjects = Vec::new();
+    let mut ops = Vec::new();
     for (n, dtype) in scope.dtypes(op::SELECT, None).into_iter().enumerate() {
         let mut cases = Vec::new();
         for layout in scope.layouts(n) {
@@ -30,12 +30,12 @@ pub fn select(scope: &Scope) -> Vec<Subject> {
                     |arrays| {
                         let [truth, b, c] = [0, 1, 2].map(|i| &arrays[i].values);
                         let pick = |i: usize| if truth[i].truth() { b[i] } else { c[i] };
-                        (0..truth.len()).map(|i| Want::exact(pick(i))).collect()
+                        (0..truth.len()).map(|i| Expected::exact(pick(i))).collect()
                     },
                 ));
             }
         }
-        subjects.push(Subject::new(scope, op::SELECT, None, dtype, cases));
+        ops.push(OpUnderTest::new(scope, op::SELECT, None, dtype, cases));
     }
-    subjects
+    ops
 }

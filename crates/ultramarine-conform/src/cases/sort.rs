@@ -1,7 +1,7 @@
 //! SORT, ARG_SORT, PARTITION, ARG_PARTITION.
 
 use super::{
-    Scope, Subject, case,
+    OpUnderTest, Scope, case,
     lanes::{LANES, LONG_LANE, ties_and_edges, with_long},
 };
 use crate::device::words;
@@ -12,14 +12,14 @@ use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{AxisAttrs, OpId, op};
 
 /// SORT or ARG_SORT.
-pub fn sort(scope: &Scope, family: OpId) -> Vec<Subject> {
+pub fn sort(scope: &Scope, family: OpId) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(8);
     let indices = family == op::ARG_SORT;
     if indices && !DType::U32.in_mask(scope.storage) {
         return Vec::new();
     }
     let dtypes = scope.dtypes(family, None);
-    let subject = |dtype: DType| {
+    let under_test = |dtype: DType| {
         let to = if indices { DType::U32 } else { dtype };
         let mut cases = Vec::new();
         for (n, (shape, axis)) in with_long(dtype, &LANES, &[LONG_LANE]).into_iter().enumerate() {
@@ -36,9 +36,9 @@ pub fn sort(scope: &Scope, family: OpId) -> Vec<Subject> {
                 ));
             }
         }
-        Subject::new(scope, family, None, dtype, cases)
+        OpUnderTest::new(scope, family, None, dtype, cases)
     };
-    dtypes.into_iter().map(subject).collect()
+    dtypes.into_iter().map(under_test).collect()
 }
 
 /// Lanes to partition that are longer than a backend may want to sort: for float32 all, for one dtype of
@@ -96,14 +96,14 @@ impl Operand {
 }
 
 /// PARTITION or ARG_PARTITION.
-pub fn partition(scope: &Scope, family: OpId) -> Vec<Subject> {
+pub fn partition(scope: &Scope, family: OpId) -> Vec<OpUnderTest> {
     use Operand::{Ascending, CommonDigits, Equal, Nans, TiesAndEdges, TwoValues};
     let rng = &mut Rng::new(10);
     let indices = family == op::ARG_PARTITION;
     if indices && !DType::U32.in_mask(scope.storage) {
         return Vec::new();
     }
-    let subject = |dtype: DType| {
+    let under_test = |dtype: DType| {
         let to = if indices { DType::U32 } else { dtype };
         let mut cases = Vec::new();
         let mut add = |(shape, axis): (&[i64], usize),
@@ -148,7 +148,7 @@ pub fn partition(scope: &Scope, family: OpId) -> Vec<Subject> {
                 add((shape, axis), kinds[(n + 1) % 4], other, &[last / 2]);
             }
         }
-        Subject::new(scope, family, None, dtype, cases)
+        OpUnderTest::new(scope, family, None, dtype, cases)
     };
-    scope.dtypes(family, None).into_iter().map(subject).collect()
+    scope.dtypes(family, None).into_iter().map(under_test).collect()
 }

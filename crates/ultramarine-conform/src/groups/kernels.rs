@@ -315,9 +315,9 @@ fn launched(device: &Device<'_>) -> Result {
             let three = Three::new(device, stream, n, layout)?;
             let [a, b, out] = [0, 1, 2].map(|i| three.tensor(device, i));
             kernel.launch(stream, [&a, &b, &out], 3.0, n as u32)?;
-            let want = |i: usize| 3.0 * (1.0 + i as f32) + 1000.0 + i as f32;
+            let expected = |i: usize| 3.0 * (1.0 + i as f32) + 1000.0 + i as f32;
             three
-                .expect(device, stream, 2, want)
+                .expect(device, stream, 2, expected)
                 .map_err(|e| format!("{n} elements, {layout:?}: {e}"))?;
         }
     }
@@ -336,8 +336,8 @@ fn in_order(device: &Device<'_>) -> Result {
     kernel.launch(stream, [&out, &b, &a], 1.0, 500)?;
     kernel.launch(stream, [&a, &a, &out], 1.0, 500)?;
     // a + 2b, twice.
-    let want = |i: usize| 2.0 * (2.0 * (1.0 + i as f32) + 2.0 * (1000.0 + i as f32));
-    three.expect(device, stream, 2, want)?;
+    let expected = |i: usize| 2.0 * (2.0 * (1.0 + i as f32) + 2.0 * (1000.0 + i as f32));
+    three.expect(device, stream, 2, expected)?;
     device.destroy_stream(stream);
     PASSED
 }
@@ -365,11 +365,11 @@ fn between_streams(device: &Device<'_>) -> Result {
         device.wait_stream(first, event, 2 * round)?;
     }
     device.synchronize(first)?;
-    let want = |i: usize| {
+    let expected = |i: usize| {
         let b = 1000.0 + i as f32;
         1.0 + i as f32 + 10.0 * b
     };
-    three.expect(device, second, 0, want)?;
+    three.expect(device, second, 0, expected)?;
     device.destroy_event(event);
     device.destroy_stream(first);
     device.destroy_stream(second);
@@ -390,11 +390,11 @@ fn together(device: &Device<'_>) -> Result {
             let scale = thread as f32 + 1.0;
             own.launch(stream, [&a, &b, &out], scale, n as u32)?;
             shared.launch(stream, [&out, &b, &a], scale, n as u32)?;
-            let want = |i: usize| {
+            let expected = |i: usize| {
                 let (a, b) = (1.0 + i as f32, 1000.0 + i as f32);
                 (a * scale + b) * scale + b
             };
-            three.expect(device, stream, 0, want)?;
+            three.expect(device, stream, 0, expected)?;
         }
         device.destroy_stream(stream);
         Ok(())

@@ -2,7 +2,8 @@
 
 use super::{op_name, with_device};
 use crate::cases::{
-    Case, Scope, Subject, arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul,
+    Case, OpUnderTest, Scope, arg_reduce, conv, copy, create, elementwise, fft, index, linalg,
+    matmul,
     nn::{norm, rope, softmax},
     random, reduce, scan, select, sort,
 };
@@ -15,7 +16,7 @@ use crate::tensor::Array;
 use ultramarine_abi::{device_flag, layout, schema::op};
 
 /// Makes the cases of a family.
-pub type Cases = fn(&Scope) -> Vec<Subject>;
+pub type Cases = fn(&Scope) -> Vec<OpUnderTest>;
 
 /// A group for each family.
 pub const GROUPS: [(&str, Cases); 27] = [
@@ -66,7 +67,7 @@ pub fn scope(device: &Device<'_>, full: bool) -> Scope {
 /// Runs the cases of a family.
 pub fn run(recorder: &mut Recorder, options: &Options, cases: Cases) {
     with_device(recorder, options, "ops", |recorder, device| {
-        let subjects = cases(&scope(device, options.full));
+        let ops = cases(&scope(device, options.full));
         let stream = match device.stream() {
             Ok(stream) => stream,
             Err(failure) => {
@@ -74,22 +75,23 @@ pub fn run(recorder: &mut Recorder, options: &Options, cases: Cases) {
                 return;
             }
         };
-        for subject in &subjects {
-            one(recorder, device, stream, subject);
+        for under_test in &ops {
+            one(recorder, device, stream, under_test);
         }
         device.destroy_stream(stream);
     });
 }
 
-fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, subject: &Subject) {
-    let family = op_name(subject.family);
-    let code = if subject.code.is_empty() { String::new() } else { format!("/{}", subject.code) };
-    let name = format!("{family}{code}/{}", subject.dtype.name());
+fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, under_test: &OpUnderTest) {
+    let family = op_name(under_test.family);
+    let code =
+        if under_test.code.is_empty() { String::new() } else { format!("/{}", under_test.code) };
+    let name = format!("{family}{code}/{}", under_test.dtype.name());
     let mut cell = Cell {
         family: family.to_owned(),
-        code: subject.code.clone(),
-        dtype: subject.dtype.name().to_owned(),
-        need: subject.need,
+        code: under_test.code.clone(),
+        dtype: under_test.dtype.name().to_owned(),
+        need: under_test.need,
         ..Cell::default()
     };
     let mut ran = false;
@@ -97,8 +99,8 @@ fn one(recorder: &mut Recorder, device: &Device<'_>, stream: Handle, subject: &S
         ran = true;
         let mut plans = Plans { device, all: Vec::new() };
         let mut problems = Vec::new();
-        for case in &subject.cases {
-            if let Err(text) = try_case(&mut plans, stream, subject, case, &mut cell) {
+        for case in &under_test.cases {
+            if let Err(text) = try_case(&mut plans, stream, under_test, case, &mut cell) {
                 problems.push(format!("{}: {text}", case.what));
                 if case.plain {
                     cell.plain = "wrong";
@@ -165,7 +167,7 @@ impl Drop for Plans<'_> {
 fn try_case(
     plans: &mut Plans<'_>,
     stream: Handle,
-    subject: &Subject,
+    under_test: &OpUnderTest,
     case: &Case,
     cell: &mut Cell,
 ) -> Result<(), String> {
@@ -181,11 +183,11 @@ fn try_case(
             }
             // Only copies have to reach every layout: the host makes tensors contiguous
             // with them.
-            if subject.family == op::COPY && subject.code.is_empty() {
+            if under_test.family == op::COPY && under_test.code.is_empty() {
                 return Err("a copy within a dtype that NEEDS_CONTIGUOUS".into());
             }
             *state = "contiguous";
-        } else if subject.family == op::COPY && strided_output && is_native {
+        } else if under_test.family == op::COPY && strided_output && is_native {
             return Err("a copy into strides is refused".into());
         } else {
             *state = "refused";
@@ -209,13 +211,15 @@ fn try_case(
     let got = run::submit(device, stream, plan, &case.request)?;
     let flushes = device.flag(device_flag::FLUSHES_SUBNORMALS);
     let (dtype, shape) = (case.request.output.dtype, &case.request.output.shape);
-    let worst = compare::all(dtype, shape, &case.wants, &got, flushes, |index| {
+    let worst = compare::all(dtype, shape, &case.expected, &got, flushes, |index| {
         operands(&case.operands, index)
     })?;
     cell.ulp = cell.ulp.max(worst);
     let floats = dtype.is_float() || dtype.is_complex();
-    let sums =
-        matches!(subject.family, op::REDUCE | op::SCAN | op::MATMUL | op::SCATTER | op::CONVOLVE);
+    let sums = matches!(
+        under_test.family,
+        op::REDUCE | op::SCAN | op::MATMUL | op::SCATTER | op::CONVOLVE
+    );
     if floats && sums && device.flag(device_flag::DETERMINISTIC) {
         let again = run::submit(device, stream, plan, &case.request)?;
         let bits = |values: &[crate::dtype::Num]| {

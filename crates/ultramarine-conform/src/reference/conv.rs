@@ -1,7 +1,7 @@
 //! CONVOLVE, by its definition.
 
 use super::reduce::{sum, sum_slack};
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::Num;
 use crate::tensor::{Array, each_index};
 
@@ -26,11 +26,11 @@ impl Convolution {
     }
 
     /// The outputs of shape `out`. `reduced` is an epsilon of the products, as MATMUL's.
-    pub fn of(&self, x: &Array, w: &Array, out: &[i64], reduced: f64) -> Vec<Want> {
+    pub fn of(&self, x: &Array, w: &Array, out: &[i64], reduced: f64) -> Vec<Expected> {
         let groups = x.shape[4] / w.shape[4];
         let filters = w.shape[0] / groups;
         let n = w.shape[1..].iter().product::<i64>() as usize + 1;
-        let mut wants = Vec::new();
+        let mut expected = Vec::new();
         each_index(out, |p| {
             let (mut total, mut size) = (0.0, 0.0);
             each_index(&w.shape[1..], |k| {
@@ -48,8 +48,8 @@ impl Convolution {
                 size += product.abs();
             });
             let slack = sum_slack(x.dtype, n, size) + reduced * size;
-            wants.push(sum(Num::Real(total), slack, size));
+            expected.push(sum(Num::Real(total), slack, size));
         });
-        wants
+        expected
     }
 }

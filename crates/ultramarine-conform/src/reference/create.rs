@@ -1,17 +1,19 @@
 //! ARANGE.
 
-use super::want;
-use crate::compare::Want;
+use super::expected;
+use crate::compare::Expected;
 use crate::dtype::{DType, Num};
 
 /// ARANGE.
-pub fn arange(dtype: DType, n: i64, start: Num, step: Num) -> Vec<Want> {
+pub fn arange(dtype: DType, n: i64, start: Num, step: Num) -> Vec<Expected> {
     (0..n)
         .map(|i| match (start, step) {
-            (Num::Int(a), Num::Int(b)) => Want::exact(Num::Int(dtype.wrap(a + i128::from(i) * b))),
+            (Num::Int(a), Num::Int(b)) => {
+                Expected::exact(Num::Int(dtype.wrap(a + i128::from(i) * b)))
+            }
             _ => {
                 let (a, b) = (start.real(), step.real() * i as f64);
-                want(2.0, dtype, Num::Real(a + b), a.abs().max(b.abs()).max((a + b).abs()))
+                expected(2.0, dtype, Num::Real(a + b), a.abs().max(b.abs()).max((a + b).abs()))
             }
         })
         .collect()

@@ -1,7 +1,7 @@
 //! Fourier transforms, by their definition.
 
 use super::lanes::lanes;
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::{DType, Num};
 use crate::tensor::{Array, each_index};
 use num_complex::Complex64;
@@ -10,24 +10,24 @@ use std::f64::consts::TAU;
 use ultramarine_abi::schema::fft;
 
 /// FFT of an array along an axis, for an output of the shape `to`.
-pub fn fft(code: u32, axis: usize, scale: f64, to: &[i64], array: &Array) -> Vec<Want> {
+pub fn fft(code: u32, axis: usize, scale: f64, to: &[i64], array: &Array) -> Vec<Expected> {
     let count = to[axis] as usize;
     // Lanes of the output, by their index with 0 along the axis.
-    let mut results: HashMap<Vec<i64>, Vec<Want>> = HashMap::new();
+    let mut results: HashMap<Vec<i64>, Vec<Expected>> = HashMap::new();
     lanes(array, axis, |index, values| {
         let values: Vec<Complex64> = values.iter().map(|v| v.complex()).collect();
         results.insert(index.to_vec(), lane(code, scale, count, &values));
     });
-    let mut wants = Vec::new();
+    let mut expected = Vec::new();
     each_index(to, |index| {
         let mut start = index.to_vec();
         start[axis] = 0;
-        wants.push(results[&start][index[axis] as usize]);
+        expected.push(results[&start][index[axis] as usize]);
     });
-    wants
+    expected
 }
 
-fn lane(code: u32, scale: f64, count: usize, values: &[Complex64]) -> Vec<Want> {
+fn lane(code: u32, scale: f64, count: usize, values: &[Complex64]) -> Vec<Expected> {
     let mut all = values.to_vec();
     if code == fft::REAL_BACKWARD {
         // The other half of the spectrum; what is its own mirror image is real.
@@ -54,7 +54,7 @@ fn lane(code: u32, scale: f64, count: usize, values: &[Complex64]) -> Vec<Want> 
         };
         // A factor is rounded to float32, too.
         let slack = slack + DType::F32.epsilon() * scale.abs() * sum.norm();
-        Want { at: size, ..Want::near(value, slack) }
+        Expected { at: size, ..Expected::near(value, slack) }
     };
     (0..count).map(one).collect()
 }

@@ -1,7 +1,7 @@
 //! Gathers and scatters.
 
 use super::elementwise;
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::{DType, Num};
 use crate::tensor::{Array, each_index, row_major};
 use ultramarine_abi::schema::{binary, scatter};
@@ -27,34 +27,36 @@ pub fn gather(
     indices: &[Array],
     axes: &[usize],
     slice: &[i64],
-) -> (Vec<i64>, Vec<Want>) {
+) -> (Vec<i64>, Vec<Expected>) {
     let split = indices.first().map_or(0, |i| i.shape.len());
     let mut shape = indices.first().map_or(Vec::new(), |i| i.shape.clone());
     shape.extend(slice);
-    let mut wants = Vec::new();
+    let mut expected = Vec::new();
     each_index(&shape, |at| {
         let (position, within) = at.split_at(split);
         let mut from = within.to_vec();
         for (array, axis) in indices.iter().zip(axes) {
             from[*axis] += clamped(array.at(position), source.shape[*axis], slice[*axis]);
         }
-        wants.push(Want::exact(source.at(&from)));
+        expected.push(Expected::exact(source.at(&from)));
     });
-    (shape, wants)
+    (shape, expected)
 }
 
 /// Combines an update with what is there.
-fn combine(code: u32, dtype: DType, old: Want, update: Num) -> Want {
+fn combine(code: u32, dtype: DType, old: Expected, update: Num) -> Expected {
     let op = match code {
         scatter::SUM => binary::ADD,
         scatter::PROD => binary::MULTIPLY,
         scatter::MIN => binary::MINIMUM,
         scatter::MAX => binary::MAXIMUM,
-        _ => return Want::exact(update),
+        _ => return Expected::exact(update),
     };
-    let Some(value) = elementwise::binary(op, dtype, old.value, update) else { return Want::ANY };
+    let Some(value) = elementwise::binary(op, dtype, old.value, update) else {
+        return Expected::ANY;
+    };
     if !(dtype.is_float() || dtype.is_complex()) {
-        return Want::exact(value);
+        return Expected::exact(value);
     }
     // Each step may round to the dtype, in any order of the updates.
     let size = old.value.complex().norm().max(update.complex().norm()).max(value.complex().norm());
@@ -63,7 +65,7 @@ fn combine(code: u32, dtype: DType, old: Want, update: Num) -> Want {
         _ => 0.0,
     };
     let grown = if code == scatter::PROD { update.complex().norm().max(1.0) } else { 1.0 };
-    Want { slack: old.slack * grown + step, at: size.max(old.at), ..Want::exact(value) }
+    Expected { slack: old.slack * grown + step, at: size.max(old.at), ..Expected::exact(value) }
 }
 
 /// SCATTER.
@@ -73,9 +75,9 @@ pub fn scatter(
     indices: &[Array],
     updates: &Array,
     axes: &[usize],
-) -> Vec<Want> {
+) -> Vec<Expected> {
     let split = indices.first().map_or(0, |i| i.shape.len());
-    let mut wants: Vec<Want> = source.values.iter().map(|v| Want::exact(*v)).collect();
+    let mut expected: Vec<Expected> = source.values.iter().map(|v| Expected::exact(*v)).collect();
     let strides = row_major(&source.shape);
     let slice = &updates.shape[split..];
     each_index(&updates.shape, |at| {
@@ -88,21 +90,21 @@ pub fn scatter(
             }
         }
         let offset: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
-        let want = &mut wants[offset as usize];
-        *want = combine(code, source.dtype, *want, updates.at(at));
+        let expected = &mut expected[offset as usize];
+        *expected = combine(code, source.dtype, *expected, updates.at(at));
     });
-    wants
+    expected
 }
 
 /// GATHER_AXIS.
-pub fn gather_axis(axis: usize, source: &Array, indices: &Array) -> Vec<Want> {
-    let mut wants = Vec::new();
+pub fn gather_axis(axis: usize, source: &Array, indices: &Array) -> Vec<Expected> {
+    let mut expected = Vec::new();
     each_index(&indices.shape, |at| {
         let mut from = at.to_vec();
         from[axis] = clamped(indices.at(at), source.shape[axis], 1);
-        wants.push(Want::exact(source.at(&from)));
+        expected.push(Expected::exact(source.at(&from)));
     });
-    wants
+    expected
 }
 
 /// SCATTER_AXIS.
@@ -112,16 +114,16 @@ pub fn scatter_axis(
     source: &Array,
     indices: &Array,
     updates: &Array,
-) -> Vec<Want> {
-    let mut wants: Vec<Want> = source.values.iter().map(|v| Want::exact(*v)).collect();
+) -> Vec<Expected> {
+    let mut expected: Vec<Expected> = source.values.iter().map(|v| Expected::exact(*v)).collect();
     let strides = row_major(&source.shape);
     each_index(&indices.shape, |at| {
         let mut to = at.to_vec();
         let Some(i) = normal(indices.at(at), source.shape[axis], 1) else { return };
         to[axis] = i;
         let offset: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
-        let want = &mut wants[offset as usize];
-        *want = combine(code, source.dtype, *want, updates.at(at));
+        let expected = &mut expected[offset as usize];
+        *expected = combine(code, source.dtype, *expected, updates.at(at));
     });
-    wants
+    expected
 }

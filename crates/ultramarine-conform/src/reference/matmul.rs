@@ -1,19 +1,19 @@
 //! MATMUL, by its definition.
 
 use super::reduce::{sum, sum_slack};
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::{Kind, Num};
 use crate::tensor::{Array, each_index};
 use num_complex::Complex64;
 
 /// MATMUL. `reduced` is the precision of the products: 0, or an epsilon.
-pub fn matmul(a: &Array, b: &Array, reduced: f64) -> (Vec<i64>, Vec<Want>) {
+pub fn matmul(a: &Array, b: &Array, reduced: f64) -> (Vec<i64>, Vec<Expected>) {
     let dtype = a.dtype;
     let rank = a.shape.len();
     let k = a.shape[rank - 1];
     let mut shape = a.shape.clone();
     shape[rank - 1] = b.shape[rank - 1];
-    let mut wants = Vec::new();
+    let mut expected = Vec::new();
     each_index(&shape, |index| {
         let (mut left, mut right) = (index.to_vec(), index.to_vec());
         let mut total = Complex64::new(0.0, 0.0);
@@ -31,11 +31,11 @@ pub fn matmul(a: &Array, b: &Array, reduced: f64) -> (Vec<i64>, Vec<Want>) {
             }
         }
         let slack = sum_slack(dtype, k as usize + 1, size) + reduced * size;
-        wants.push(match dtype.kind() {
+        expected.push(match dtype.kind() {
             Kind::Complex => sum(Num::Complex(total.re, total.im), slack, size),
             Kind::Float => sum(Num::Real(total.re), slack, size),
-            _ => Want::exact(Num::Int(whole)),
+            _ => Expected::exact(Num::Int(whole)),
         });
     });
-    (shape, wants)
+    (shape, expected)
 }

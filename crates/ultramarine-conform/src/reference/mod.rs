@@ -17,21 +17,21 @@ pub mod reduce;
 pub mod scan;
 pub mod sort;
 
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::{DType, Num};
 use ultramarine_abi::schema;
 
 /// An expected value with a tolerance in units of the last place, measured at `at`.
-pub fn want(ulps: f64, dtype: DType, value: Num, at: f64) -> Want {
+pub fn expected(ulps: f64, dtype: DType, value: Num, at: f64) -> Expected {
     if !(dtype.is_float() || dtype.is_complex()) {
-        return Want::exact(value);
+        return Expected::exact(value);
     }
     let at = if at.is_finite() { at } else { 0.0 };
     let allowed = schema::tolerance(ulps, dtype.0.into());
     // The nearest value is half a unit off; 16-bit floats are computed in float32 and
     // rounded again.
     let twice = if dtype.is_half() { 0.5 * DType::F32.ulp(at) } else { 0.0 };
-    Want { at, ..Want::near(value, (allowed - 0.5).max(0.0) * dtype.ulp(at) + twice) }
+    Expected { at, ..Expected::near(value, (allowed - 0.5).max(0.0) * dtype.ulp(at) + twice) }
 }
 
 /// The type that a dtype is computed in.

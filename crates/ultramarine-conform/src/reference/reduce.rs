@@ -1,7 +1,7 @@
 //! REDUCE, and the error bounds of sums.
 
 use super::{elementwise::logaddexp, sort::compare, working};
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::{DType, Kind, Num};
 use crate::tensor::{Array, each_index};
 use num_complex::Complex64;
@@ -18,18 +18,18 @@ pub(super) fn sum_slack(dtype: DType, n: usize, size: f64) -> f64 {
 }
 
 /// A floating sum whose terms have magnitudes that sum to `size`.
-pub(super) fn sum(value: Num, slack: f64, size: f64) -> Want {
-    Want { at: size, ..Want::near(value, slack) }
+pub(super) fn sum(value: Num, slack: f64, size: f64) -> Expected {
+    Expected { at: size, ..Expected::near(value, slack) }
 }
 
 /// A reduction of values.
-pub(super) fn reduced(code: u32, dtype: DType, values: &[Num]) -> Want {
+pub(super) fn reduced(code: u32, dtype: DType, values: &[Num]) -> Expected {
     let n = values.len();
     match code {
-        reduce::ALL => return Want::exact(Num::Int(values.iter().all(|v| v.truth()).into())),
-        reduce::ANY => return Want::exact(Num::Int(values.iter().any(|v| v.truth()).into())),
-        reduce::MIN => return Want::exact(extreme(values, true)),
-        reduce::MAX => return Want::exact(extreme(values, false)),
+        reduce::ALL => return Expected::exact(Num::Int(values.iter().all(|v| v.truth()).into())),
+        reduce::ANY => return Expected::exact(Num::Int(values.iter().any(|v| v.truth()).into())),
+        reduce::MIN => return Expected::exact(extreme(values, true)),
+        reduce::MAX => return Expected::exact(extreme(values, false)),
         _ => {}
     }
     let is_sum = code == reduce::SUM;
@@ -39,7 +39,7 @@ pub(super) fn reduced(code: u32, dtype: DType, values: &[Num]) -> Want {
             let size: f64 = parts.clone().map(|z| z.norm()).sum();
             let (value, slack, size) = if code == reduce::LOGADDEXP && dtype.is_complex() {
                 // The contract leaves the angle's branch open.
-                return Want::ANY;
+                return Expected::ANY;
             } else if code == reduce::LOGADDEXP {
                 let total = values.iter().fold(f64::NEG_INFINITY, |t, v| logaddexp(t, v.real()));
                 (total.into(), 8.0 * sum_slack(dtype, n, 1.0 + total.abs()), 1.0)
@@ -59,7 +59,7 @@ pub(super) fn reduced(code: u32, dtype: DType, values: &[Num]) -> Want {
             };
             sum(value, slack, size)
         }
-        _ => Want::exact(Num::Int(values.iter().fold(i128::from(!is_sum), |total, v| {
+        _ => Expected::exact(Num::Int(values.iter().fold(i128::from(!is_sum), |total, v| {
             dtype.wrap(if is_sum { total + v.int() } else { total.wrapping_mul(v.int()) })
         }))),
     }
@@ -80,20 +80,20 @@ pub(super) fn extreme(values: &[Num], smallest: bool) -> Num {
 }
 
 /// REDUCE: the output keeps reduced axes with size 1.
-pub fn reduce(code: u32, axes: u64, input: &Array) -> (Vec<i64>, Vec<Want>) {
+pub fn reduce(code: u32, axes: u64, input: &Array) -> (Vec<i64>, Vec<Expected>) {
     let reduced_axis = |a: usize| axes >> a & 1 == 1;
     let shape: Vec<i64> =
         input.shape.iter().enumerate().map(|(a, n)| if reduced_axis(a) { 1 } else { *n }).collect();
     let inner: Vec<i64> =
         input.shape.iter().enumerate().map(|(a, n)| if reduced_axis(a) { *n } else { 1 }).collect();
-    let mut wants = Vec::new();
+    let mut expected = Vec::new();
     each_index(&shape, |kept| {
         let mut values = Vec::new();
         each_index(&inner, |along| {
             let at: Vec<i64> = kept.iter().zip(along).map(|(a, b)| a + b).collect();
             values.push(input.at(&at));
         });
-        wants.push(reduced(code, input.dtype, &values));
+        expected.push(reduced(code, input.dtype, &values));
     });
-    (shape, wants)
+    (shape, expected)
 }

@@ -1,7 +1,7 @@
 //! SCAN.
 
 use super::{lanes::by_lanes, reduce::reduced};
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::{DType, Kind, Num};
 use crate::tensor::Array;
 use ultramarine_abi::schema::reduce;
@@ -22,32 +22,38 @@ fn neutral(code: u32, dtype: DType) -> Num {
 }
 
 /// SCAN along an axis.
-pub fn scan(code: u32, axis: usize, reverse: bool, inclusive: bool, input: &Array) -> Vec<Want> {
+pub fn scan(
+    code: u32,
+    axis: usize,
+    reverse: bool,
+    inclusive: bool,
+    input: &Array,
+) -> Vec<Expected> {
     let dtype = input.dtype;
-    by_lanes(input, axis, Want::ANY, |lane| {
+    by_lanes(input, axis, Expected::ANY, |lane| {
         let n = lane.len();
         (0..n)
             .map(|i| {
                 let own = usize::from(inclusive);
                 let part = if reverse { &lane[i + 1 - own..] } else { &lane[..i + own] };
                 if part.is_empty() && dtype.is_complex() && code == reduce::LOGADDEXP {
-                    return Want::ANY;
+                    return Expected::ANY;
                 }
                 if part.is_empty() {
-                    return Want::exact(neutral(code, dtype));
+                    return Expected::exact(neutral(code, dtype));
                 }
-                let mut want = reduced(code, dtype, part);
+                let mut expected = reduced(code, dtype, part);
                 if dtype.is_half() && matches!(code, reduce::SUM | reduce::PROD) {
                     // A scan may round the running value to the dtype at each element.
-                    want.slack += part.len() as f64
+                    expected.slack += part.len() as f64
                         * dtype.epsilon()
                         * part
                             .iter()
                             .map(|v| v.real().abs())
                             .sum::<f64>()
-                            .max(want.value.real().abs());
+                            .max(expected.value.real().abs());
                 }
-                want
+                expected
             })
             .collect()
     })

@@ -1,7 +1,7 @@
 //! SORT, ARG_SORT, PARTITION, ARG_PARTITION.
 
 use super::lanes::{by_lanes, lanes};
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::Num;
 use crate::tensor::Array;
 use std::cmp::Ordering;
@@ -23,13 +23,13 @@ pub(super) fn compare(a: Num, b: Num) -> Ordering {
 }
 
 /// SORT or ARG_SORT along an axis.
-pub fn sort(axis: usize, indices: bool, input: &Array) -> Vec<Want> {
-    by_lanes(input, axis, Want::ANY, |lane| {
+pub fn sort(axis: usize, indices: bool, input: &Array) -> Vec<Expected> {
+    by_lanes(input, axis, Expected::ANY, |lane| {
         let mut order: Vec<usize> = (0..lane.len()).collect();
         order.sort_by(|a, b| compare(lane[*a], lane[*b]));
         order
             .into_iter()
-            .map(|i| Want::exact(if indices { Num::Int(i as i128) } else { lane[i] }))
+            .map(|i| Expected::exact(if indices { Num::Int(i as i128) } else { lane[i] }))
             .collect()
     })
 }

@@ -1,6 +1,6 @@
 //! RMS_NORM and LAYER_NORM.
 
-use crate::cases::{Case, Scope, Subject, case};
+use crate::cases::{Case, OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::nn::norm as reference;
@@ -15,9 +15,9 @@ const NORMS: [&[i64]; 8] =
 /// Larger ones, for float32: rows of a few hundred elements, of thousands, and of more than fast memory holds.
 const LONG_NORMS: [&[i64]; 5] = [&[7, 800], &[2, 6000], &[3, 6001], &[2, 40_004], &[900, 33]];
 
-fn norm(scope: &Scope, family: OpId, parameters: usize) -> Vec<Subject> {
+fn norm(scope: &Scope, family: OpId, parameters: usize) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(33);
-    let mut subject = |dtype: DType| {
+    let mut under_test = |dtype: DType| {
         let long: &[_] = if dtype == DType::F32 { &LONG_NORMS } else { &[] };
         let mut cases: Vec<Case> = Vec::new();
         for (n, shape) in NORMS.iter().chain(long).copied().enumerate() {
@@ -50,17 +50,17 @@ fn norm(scope: &Scope, family: OpId, parameters: usize) -> Vec<Subject> {
                 cases.push(made);
             }
         }
-        Subject::new(scope, family, None, dtype, cases)
+        OpUnderTest::new(scope, family, None, dtype, cases)
     };
-    scope.dtypes(family, None).into_iter().map(&mut subject).collect()
+    scope.dtypes(family, None).into_iter().map(&mut under_test).collect()
 }
 
 /// RMS_NORM.
-pub fn rms_norm(scope: &Scope) -> Vec<Subject> {
+pub fn rms_norm(scope: &Scope) -> Vec<OpUnderTest> {
     norm(scope, op::RMS_NORM, 1)
 }
 
 /// LAYER_NORM.
-pub fn layer_norm(scope: &Scope) -> Vec<Subject> {
+pub fn layer_norm(scope: &Scope) -> Vec<OpUnderTest> {
     norm(scope, op::LAYER_NORM, 2)
 }

@@ -1,6 +1,6 @@
 //! ROPE.
 
-use crate::cases::{Case, Scope, Subject, case};
+use crate::cases::{Case, OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::{
@@ -31,9 +31,9 @@ const LONG_ROPES: [(&[i64], i64); 3] =
     [(&[8, 300, 128], 64), (&[7, 500, 40], 10), (&[6, 400, 33], 16)];
 
 /// ROPE.
-pub fn rope(scope: &Scope) -> Vec<Subject> {
+pub fn rope(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(35);
-    let mut subject = |dtype: DType| {
+    let mut under_test = |dtype: DType| {
         let long: &[_] = if dtype == DType::F32 { &LONG_ROPES } else { &[] };
         let mut cases: Vec<Case> = Vec::new();
         for (n, (shape, pairs)) in ROPES.iter().chain(long).copied().enumerate() {
@@ -47,9 +47,9 @@ pub fn rope(scope: &Scope) -> Vec<Subject> {
                 }
             }
         }
-        Subject::new(scope, op::ROPE, None, dtype, cases)
+        OpUnderTest::new(scope, op::ROPE, None, dtype, cases)
     };
-    scope.dtypes(op::ROPE, None).into_iter().map(&mut subject).collect()
+    scope.dtypes(op::ROPE, None).into_iter().map(&mut under_test).collect()
 }
 
 fn one(

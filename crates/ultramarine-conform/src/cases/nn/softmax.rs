@@ -1,7 +1,7 @@
 //! SOFTMAX and LOGSUMEXP.
 
-use crate::cases::{Case, Scope, Subject, case};
-use crate::compare::Want;
+use crate::cases::{Case, OpUnderTest, Scope, case};
+use crate::compare::Expected;
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::nn::softmax as reference;
@@ -51,10 +51,10 @@ fn values(dtype: DType, n: usize, which: usize, rng: &mut Rng) -> Vec<Num> {
 fn over_axes(
     scope: &Scope,
     family: OpId,
-    make: impl Fn(u64, &Array) -> (Vec<i64>, Vec<Want>),
-) -> Vec<Subject> {
+    make: impl Fn(u64, &Array) -> (Vec<i64>, Vec<Expected>),
+) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(31);
-    let mut subject = |dtype: DType| {
+    let mut under_test = |dtype: DType| {
         let long: &[_] = if dtype == DType::F32 { &LONG_ROWS } else { &[] };
         let mut cases: Vec<Case> = Vec::new();
         for (n, (shape, axes)) in ROWS.iter().chain(long).copied().enumerate() {
@@ -82,19 +82,19 @@ fn over_axes(
             (dtype, out),
             |arrays| make(0b10, &arrays[0]).1,
         ));
-        Subject::new(scope, family, None, dtype, cases)
+        OpUnderTest::new(scope, family, None, dtype, cases)
     };
-    scope.dtypes(family, None).into_iter().map(&mut subject).collect()
+    scope.dtypes(family, None).into_iter().map(&mut under_test).collect()
 }
 
 /// SOFTMAX.
-pub fn softmax(scope: &Scope) -> Vec<Subject> {
+pub fn softmax(scope: &Scope) -> Vec<OpUnderTest> {
     over_axes(scope, op::SOFTMAX, |axes, input| {
         (input.shape.clone(), reference::softmax(axes, input))
     })
 }
 
 /// LOGSUMEXP.
-pub fn logsumexp(scope: &Scope) -> Vec<Subject> {
+pub fn logsumexp(scope: &Scope) -> Vec<OpUnderTest> {
     over_axes(scope, op::LOGSUMEXP, reference::logsumexp)
 }

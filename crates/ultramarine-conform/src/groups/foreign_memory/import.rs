@@ -29,9 +29,9 @@ pub(super) fn whole(foreign: &Foreign<'_>) -> Result {
         // Its owner may write to it later.
         // SAFETY: the kit's own memory, which nothing uses now.
         unsafe { data.as_mut_ptr().add(7).write_volatile(99) };
-        let mut want = numbers(1 << 12);
-        want[7] = 99;
-        imported.expect(stream, &want).map_err(|e| format!("after its owner wrote: {e}"))?;
+        let mut expected = numbers(1 << 12);
+        expected[7] = 99;
+        imported.expect(stream, &expected).map_err(|e| format!("after its owner wrote: {e}"))?;
         owner.expect_never("while the buffer lived")?;
         imported.free()?;
         foreign.device.synchronize(stream)?;

@@ -189,12 +189,12 @@ impl Imported<'_> {
         Ok(words.collect())
     }
 
-    fn expect(&self, stream: Handle, want: &[u64]) -> std::result::Result<(), String> {
+    fn expect(&self, stream: Handle, expected: &[u64]) -> std::result::Result<(), String> {
         let found = self.read(stream)?;
-        match found.iter().zip(want).position(|(f, w)| f != w) {
+        match found.iter().zip(expected).position(|(f, w)| f != w) {
             Some(i) => Err(format!(
                 "the imported memory shows other bytes: word {i} is {:#x}, expected {:#x}",
-                found[i], want[i]
+                found[i], expected[i]
             )),
             None => Ok(()),
         }

@@ -1,16 +1,16 @@
 //! RMS_NORM and LAYER_NORM.
 
 use super::rows;
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::Num;
 use crate::reference::{reduce::sum_slack, working};
 use crate::tensor::Array;
 
 /// RMS_NORM of x and a weight; LAYER_NORM of x, a weight and a bias. Of their shape.
-pub fn norm(eps: f64, inputs: &[Array]) -> Vec<Want> {
+pub fn norm(eps: f64, inputs: &[Array]) -> Vec<Expected> {
     let (input, weight) = (&inputs[0], &inputs[1].values);
     let bias = inputs.get(2).map(|bias| &bias.values);
-    let mut wants = vec![Want::ANY; input.values.len()];
+    let mut expected = vec![Expected::ANY; input.values.len()];
     let epsilon = working(input.dtype).epsilon();
     rows(input, 1 << (input.shape.len() - 1), |values, positions| {
         let mean = |f: &dyn Fn(f64) -> f64| {
@@ -33,8 +33,8 @@ pub fn norm(eps: f64, inputs: &[Array]) -> Vec<Want> {
             let slack = own + moved + epsilon * (product + b).abs();
             let slack = if slack.is_finite() { slack } else { 0.0 };
             let at = product.abs().max(b.abs());
-            wants[*position] = Want { at, ..Want::near(Num::Real(product + b), slack) };
+            expected[*position] = Expected { at, ..Expected::near(Num::Real(product + b), slack) };
         }
     });
-    wants
+    expected
 }

@@ -1,6 +1,6 @@
 //! ROPE.
 
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::Num;
 use crate::reference::working;
 use crate::tensor::Array;
@@ -14,11 +14,11 @@ pub struct Rotation {
 }
 
 /// ROPE of x, cosines and sines: of the shape of x.
-pub fn rope(how: Rotation, inputs: &[Array]) -> Vec<Want> {
+pub fn rope(how: Rotation, inputs: &[Array]) -> Vec<Expected> {
     let (x, cos, sin) = (&inputs[0], &inputs[1], &inputs[2]);
     let working = working(x.dtype);
     let (pairs, last) = (how.pairs as usize, x.shape[x.shape.len() - 1] as usize);
-    let mut wants: Vec<Want> = x.values.iter().map(|x| Want::exact(*x)).collect();
+    let mut expected: Vec<Expected> = x.values.iter().map(|x| Expected::exact(*x)).collect();
     // Products of float32 are exact in float64, and so are their sums but for what rounding to float32 forgets.
     let product = |a: f64, b: f64| working.round(a * b);
     for row in 0..x.values.len() / last {
@@ -31,9 +31,9 @@ pub fn rope(how: Rotation, inputs: &[Array]) -> Vec<Want> {
             let rotated =
                 [product(left, c) - product(right, s), product(left, s) + product(right, c)];
             for (position, value) in [a, b].into_iter().zip(rotated) {
-                wants[position] = Want::exact(Num::Real(working.round(value)));
+                expected[position] = Expected::exact(Num::Real(working.round(value)));
             }
         }
     }
-    wants
+    expected
 }

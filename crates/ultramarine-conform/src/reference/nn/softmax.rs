@@ -1,7 +1,7 @@
 //! SOFTMAX and LOGSUMEXP.
 
 use super::{part, rows};
-use crate::compare::Want;
+use crate::compare::Expected;
 use crate::dtype::{DType, Num};
 use crate::reference::{reduce::sum_slack, working};
 use crate::tensor::Array;
@@ -23,8 +23,8 @@ fn exponentials(dtype: DType, values: &[f64], top: f64) -> (f64, f64) {
 }
 
 /// SOFTMAX: one value for each of the input.
-pub fn softmax(axes: u64, input: &Array) -> Vec<Want> {
-    let mut wants = vec![Want::ANY; input.values.len()];
+pub fn softmax(axes: u64, input: &Array) -> Vec<Expected> {
+    let mut expected = vec![Expected::ANY; input.values.len()];
     let dtype = input.dtype;
     rows(input, axes, |values, positions| {
         let top = top(values);
@@ -35,26 +35,29 @@ pub fn softmax(axes: u64, input: &Array) -> Vec<Want> {
             // Below the normal numbers what is small is rounded away.
             let slack = value * (error + own) + working(dtype).ulp(0.0) * 2.0;
             let slack = if slack.is_finite() { slack } else { 0.0 };
-            wants[*position] = Want { at: value, ..Want::near(Num::Real(value), slack) };
+            expected[*position] = Expected { at: value, ..Expected::near(Num::Real(value), slack) };
         }
     });
-    wants
+    expected
 }
 
 /// LOGSUMEXP: the output's shape, and one value for each row.
-pub fn logsumexp(axes: u64, input: &Array) -> (Vec<i64>, Vec<Want>) {
-    let mut wants = Vec::new();
+pub fn logsumexp(axes: u64, input: &Array) -> (Vec<i64>, Vec<Expected>) {
+    let mut expected = Vec::new();
     let dtype = input.dtype;
     rows(input, axes, |values, _| {
         let top = top(values);
         if !top.is_finite() {
-            return wants.push(Want::exact(Num::Real(top)));
+            return expected.push(Expected::exact(Num::Real(top)));
         }
         let (total, error) = exponentials(dtype, values, top);
         let value = top + total.ln();
         let epsilon = working(dtype).epsilon();
         let slack = error + epsilon * (4.0 * total.ln() + top.abs() + value.abs());
-        wants.push(Want { at: top.abs().max(value.abs()), ..Want::near(Num::Real(value), slack) });
+        expected.push(Expected {
+            at: top.abs().max(value.abs()),
+            ..Expected::near(Num::Real(value), slack)
+        });
     });
-    (part(&input.shape, axes, true), wants)
+    (part(&input.shape, axes, true), expected)
 }
