@@ -53,7 +53,7 @@ macro_rules! dtypes {
     };
 }
 
-/// What sort of number a dtype is.
+/// The sort of number that a dtype holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `bool`.
@@ -272,7 +272,7 @@ impl Dtype {
         if self.is_inexact() || self.is_storage() { self } else { Dtype::Float32 }
     }
 
-    /// Whether the dtype belongs to a category.
+    /// Returns true if the dtype belongs to a category.
     pub const fn is_subtype(self, category: Category) -> bool {
         let kind = self.kind();
         match category {
@@ -310,7 +310,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Whether every dtype of `self` is in `other`.
+    /// Returns true if every dtype of `self` is in `other`.
     pub const fn is_subcategory(self, other: Category) -> bool {
         use Category::*;
         match other {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// Result of a fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong. The variant is the kind (each has its exception in Python);
+/// An error. The variant is its kind (each has its exception in Python);
 /// the text names the operation and the offending shapes, dtypes or values.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -43,7 +43,7 @@ pub enum Error {
         /// The system's reason.
         source: Arc<std::io::Error>,
     },
-    /// What a function that was handed to a transform failed with, as it is: see [`Error::other`].
+    /// The error of a function that was handed to a transform, unchanged: see [`Error::other`].
     #[error("{0}")]
     Other(Arc<dyn std::error::Error + Send + Sync>),
     /// The array depends on an operation that failed earlier.

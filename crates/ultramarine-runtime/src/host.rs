@@ -26,7 +26,7 @@ pub fn table() -> &'static HostTable {
     &TABLE
 }
 
-/// What an [`abi::Error`] really is.
+/// The object behind an [`abi::Error`].
 struct ErrorObject {
     code: Status,
     text: String,

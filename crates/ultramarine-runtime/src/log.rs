@@ -1,4 +1,4 @@
-//! What the library says on standard error: warnings and errors, unless `ULTRAMARINE_LOG` asks for more
+//! The log on standard error: warnings and errors, unless `ULTRAMARINE_LOG` asks for more
 //! (`info`, `debug`) or less (`error`, `off`).
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What the boundary costs by itself, for the bench.
+//! Measures the cost of a call across the backend boundary, for the bench.
 
 use crate::{
     backend::{Exec, Operand, value::Value},

@@ -41,21 +41,21 @@ type Body = dyn Fn(usize) + Sync + 'static;
 type Payload = Box<dyn Any + Send>;
 
 thread_local! {
-    /// Whether this thread is inside a parallel loop (always, for a worker).
+    /// True while this thread is inside a parallel loop; always true for a worker.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The pool in use: null before the first loop and in a forked child, `building()` while somebody makes it.
+/// The pool in use: null before the first loop and in a forked child, `building()` while a thread makes it.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
-/// Counts forks: what was begun under another number has lost its workers.
+/// Number of forks. A loop that began under another number has lost its workers.
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
-/// What [`threads`] answers, 0 before it was asked. No `OnceLock`: a fork in its midst would block the child for good.
+/// The result of [`threads`], 0 before its first call. No `OnceLock`: a fork while it is set would block the child.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// What a loop does: written by the caller while it is closed, read by workers that joined.
+/// The work of a loop, written by the caller while the loop is closed, and read by workers that joined.
 struct Job {
     body: *const Body,
     count: usize,

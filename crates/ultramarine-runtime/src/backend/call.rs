@@ -181,8 +181,8 @@ impl Exec {
         operand.clone()
     }
 
-    /// Whether the last error was a refusal: another way may be tried, with the same
-    /// operands.
+    /// Returns true if the last error was a refusal, after which another candidate may be tried with the same operands,
+    /// and forgets it.
     #[inline]
     pub fn take_refusal(&self) -> bool {
         self.refused.take()

@@ -143,7 +143,7 @@ impl DeviceState {
         true
     }
 
-    /// Whether buffers can be given back in the order of a stream.
+    /// Returns true if buffers can be freed in the order of a stream.
     pub(super) fn has_stream_memory(&self) -> bool {
         self.stream_memory.is_some()
     }

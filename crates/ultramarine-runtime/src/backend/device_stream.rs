@@ -1,7 +1,7 @@
 //! Streams of devices, most of which run ahead of the host.
 //!
-//! What is submitted to a stream gets the next number, and the stream's timeline event
-//! takes that number once the device has completed it. Memory remembers its last uses as
+//! Each submission to a stream gets the next number, and the stream's timeline event takes that number once the device
+//! has completed the submission. Memory remembers its last uses as
 //! stream and number, so that
 //! - work on another stream waits for what wrote its operands, and an output that takes
 //!   over memory waits for those who still read it;
@@ -113,7 +113,7 @@ impl DeviceStream {
         })
     }
 
-    /// Whether the stream's work may be under way when a submit has returned.
+    /// Returns true if the stream's work may be under way when a submit has returned.
     #[inline]
     pub fn runs_ahead(&self) -> bool {
         self.device.info.synchronous == 0

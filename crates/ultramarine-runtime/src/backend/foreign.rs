@@ -26,7 +26,7 @@ fn kind_name(kind: u32) -> &'static str {
 }
 
 impl DeviceState {
-    /// What the backend offers for memory of others, while it may be called.
+    /// The backend's interface for memory of other libraries, while it may be called.
     pub fn memory_interface(&self) -> Option<MemoryInterface> {
         shutdown::ended().is_none().then(|| self.interface(memory::INTERFACE))?
     }
@@ -81,7 +81,7 @@ impl DeviceState {
         Error::buffer_device(op, format!("backend {backend} ({device}) cannot {what} {kind}."))
     }
 
-    /// What the backend says of memory is about its device, unless memory ran out.
+    /// Turns the backend's errors about memory into errors of the device, unless memory ran out.
     fn explain(&self, op: &str, code: Status, outcome: Result<()>) -> Result<()> {
         outcome.map_err(|e| match (code, e) {
             (status::OUT_OF_MEMORY | status::FORKED, e) => e,

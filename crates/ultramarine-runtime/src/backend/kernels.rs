@@ -24,7 +24,7 @@ pub struct Kernels {
     pub fused: Option<FusedInterface>,
     /// Most instructions and inputs of a fused program.
     pub fused_limits: (u32, u32),
-    /// What it ran.
+    /// Counts of the operations that it ran.
     pub counts: OpCounters,
 }
 
@@ -65,7 +65,7 @@ impl Kernels {
         }))
     }
 
-    /// Whether a program of that size may be offered.
+    /// Returns true if the table takes fused programs of this size.
     pub fn takes_programs(&self, instructions: u32, inputs: u32) -> bool {
         self.fused.is_some() && instructions <= self.fused_limits.0 && inputs <= self.fused_limits.1
     }

@@ -59,9 +59,9 @@ pub struct DeviceState {
     /// Bytes of dropped buffers that commands still use.
     pending_bytes: AtomicUsize,
     info: abi::DeviceInfo,
-    /// What makes plans and runs commands.
+    /// The tables that make plans and run commands.
     kernels: KernelList,
-    /// Whether fused programs are taken.
+    /// True if fused programs are taken.
     fused: bool,
     plans: PlanCache,
     /// Kernels that users gave, in source form.
@@ -110,7 +110,7 @@ impl DeviceState {
         }))
     }
 
-    /// Whether its memory is the host's own.
+    /// Returns true if its memory is the host's own.
     #[inline]
     pub fn is_host(&self) -> bool {
         matches!(self.device.kind, DeviceType::Cpu)
@@ -128,8 +128,7 @@ impl DeviceState {
         (self.description(), self.info.memory, self.info.max_buffer)
     }
 
-    /// Whether arrays of a dtype can lie in its memory. (A backend that does not say takes
-    /// all.)
+    /// Returns true if arrays of a dtype can lie in its memory. A backend that does not declare its dtypes takes all.
     #[inline]
     pub fn stores(&self, dtype: crate::Dtype) -> bool {
         // Numbers that are only stored are bytes there.
@@ -149,7 +148,7 @@ impl DeviceState {
         self.info.fused_max_inputs as usize
     }
 
-    /// Whether commands carry the events that their inputs wait for.
+    /// Returns true if commands carry the events that their inputs wait for.
     #[inline]
     pub fn waits_in_commands(&self) -> bool {
         self.info.flags & abi::device_flag::WAITS_IN_COMMANDS != 0
@@ -164,7 +163,7 @@ impl DeviceState {
     }
 }
 
-/// Whether a status means "try another way".
+/// Returns true for a status after which another candidate may be tried.
 fn is_refusal(code: Status) -> bool {
     matches!(code, status::UNSUPPORTED | status::NEEDS_CONTIGUOUS)
 }

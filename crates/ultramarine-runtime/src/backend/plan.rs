@@ -15,7 +15,7 @@ use ultramarine_abi::{
     status,
 };
 
-/// What a plan depends on, as words. Never sizes or values.
+/// The properties that a plan depends on, as words. Sizes and values are never among them.
 pub type PlanKey = SmallVec<[u64; 16]>;
 
 /// Plans kept per device before the cache starts afresh.
@@ -211,7 +211,7 @@ impl DeviceState {
         unsafe { self.asked(op, attributes, key, &descs, inputs.len()) }
     }
 
-    /// Whether one of the device's tables has a kernel for contiguous tensors of these dtypes and ranks.
+    /// Returns true if one of the device's tables has a kernel for contiguous tensors of these dtypes and ranks.
     pub fn offers<A: Copy>(
         &'static self,
         op: OpId,

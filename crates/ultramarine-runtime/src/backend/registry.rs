@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use ultramarine_abi::interface::about::{self, AboutInterface};
 use ultramarine_abi::{self as abi, dlpack::device_type};
 
-/// What is known of one loaded backend.
+/// Properties of a loaded backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendInfo {
     /// Name, such as `cpu`.
     pub name: String,
     /// Variant, or empty.
     pub variant: String,
-    /// The backend's own version; empty if it does not say.
+    /// The backend's own version; empty if it declares none.
     pub version: String,
-    /// What it scored; that of a backend that is linked in counts as 1.
+    /// Its score, which is 1 for a backend that is linked in.
     pub score: u32,
     /// CPU (its kernels stand before the built-in ones on cpu:0) or GPU.
     pub device_type: DeviceType,
@@ -34,7 +34,7 @@ pub struct BackendInfo {
     pub dlpack_device_type: i32,
     /// The devices it serves.
     pub devices: Vec<Device>,
-    /// What each device calls itself.
+    /// The description of each device.
     pub descriptions: Vec<String>,
     /// The file that it was loaded from; `None` if it is linked in.
     pub path: Option<PathBuf>,
@@ -194,7 +194,7 @@ pub fn kind_of(device_type: i32) -> DeviceType {
     if device_type == device_type::CPU { DeviceType::Cpu } else { DeviceType::Gpu }
 }
 
-/// What is known of a backend without ABI info.
+/// Properties of a backend without ABI info.
 fn linked(started: &start::Started) -> BackendInfo {
     BackendInfo {
         name: started.name.clone(),
@@ -238,21 +238,20 @@ pub fn add(
     let mut next = current().clone();
     let entry = if info.device_type == DeviceType::Cpu {
         kernels::overlay(started.table, &info.name, &info.variant, info.score)?;
-        let facts = started.info(0)?;
-        let descriptions = vec![abi::inline_str(&facts.name)];
+        let descriptions = vec![abi::inline_str(&started.info(0)?.name)];
         let info = BackendInfo { devices: vec![Device::CPU], descriptions, ..info };
         &*Box::leak(Box::new(Entry { info, devices: Vec::new() }))
     } else {
         let before = &current().gpus;
         let mut devices = Vec::new();
         for i in 0..started.devices {
-            let facts = started.info(i)?;
-            if !duplicates && before.iter().any(|d| same(&d.info.identity, &facts.identity)) {
+            let properties = started.info(i)?;
+            if !duplicates && before.iter().any(|d| same(&d.info.identity, &properties.identity)) {
                 continue;
             }
             let index = u16::try_from(before.len() + devices.len())
                 .map_err(|_| start::StartError::Table("there are too many devices".to_owned()))?;
-            devices.push(started.open(i, facts, Device::gpu(index))?);
+            devices.push(started.open(i, properties, Device::gpu(index))?);
         }
         if devices.is_empty() && started.devices > 0 {
             return Err(start::StartError::Served);
@@ -265,7 +264,7 @@ pub fn add(
     Ok(entry.info.clone())
 }
 
-/// Whether two backends show the same physical device.
+/// Returns true if both identities are those of one physical device.
 fn same(a: &abi::DeviceIdentity, b: &abi::DeviceIdentity) -> bool {
     let both = a.known & b.known;
     if both & abi::identity::UUID != 0 {
@@ -275,7 +274,7 @@ fn same(a: &abi::DeviceIdentity, b: &abi::DeviceIdentity) -> bool {
     both & abi::identity::PCI != 0 && pci(a) == pci(b)
 }
 
-/// Whether a registered backend serves the device.
+/// Returns true if a registered backend serves the device.
 #[cfg(feature = "loader")]
 #[inline]
 pub fn serves(identity: &abi::DeviceIdentity) -> bool {

@@ -9,11 +9,11 @@ use crate::{
 use std::ffi::CStr;
 use ultramarine_abi::{self as abi, negotiate};
 
-/// More devices than this is taken for garbage.
+/// Limit for the number of devices; more are taken for garbage.
 pub const MOST_DEVICES: u32 = 1024;
 
-/// A struct that a backend fills, with a guard behind it: one that takes its own, longer struct
-/// for ours writes there, which is seen, instead of into what happens to come next.
+/// A struct that a backend fills, with a guard behind it. A backend that assumes a longer struct writes to the guard,
+/// which is detected, instead of to other memory.
 #[repr(C)]
 pub struct Guarded<T> {
     pub value: T,
@@ -27,13 +27,13 @@ impl<T: Copy> Guarded<T> {
         Box::new(Self { value, guard: [PATTERN; 4096] })
     }
 
-    /// Where the backend writes. The pointer is to the whole, so that writing too much is
-    /// seen, not undefined.
+    /// Returns the place that the backend writes to. The pointer has the guard's provenance, too, so that writing too much
+    /// is seen, and not undefined.
     pub fn place(&mut self) -> *mut T {
         (&raw mut *self).cast()
     }
 
-    /// Whether only the struct was written.
+    /// Returns true if nothing but the struct was written.
     pub fn is_whole(&self) -> bool {
         self.guard.iter().all(|b| *b == PATTERN)
     }
@@ -155,7 +155,7 @@ fn check_linked(table: &abi::BackendTable) -> Result<(), StartError> {
 }
 
 impl Started {
-    /// What a device says of itself.
+    /// The properties that a device declares.
     pub fn info(&self, index: u32) -> Result<abi::DeviceInfo, StartError> {
         let missing = || StartError::Table("its table lacks device_info".to_owned());
         let describe = self.table.device_info.ok_or_else(missing)?;

@@ -8,9 +8,9 @@ use std::sync::{PoisonError, RwLock};
 static STRICT: AtomicU8 = AtomicU8::new(0);
 static ALLOWED: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
-/// Whether an operation that its device cannot run, not even by simpler ones, is an error
-/// instead of running on the CPU. Off, unless the environment variable
-/// `ULTRAMARINE_STRICT` is `1` or [`set_strict`] said otherwise.
+/// Returns true in strict mode: an operation that its device cannot run, and that has no decomposition, is an error
+/// instead of falling back to the CPU. The mode is off unless the environment variable `ULTRAMARINE_STRICT` is `1` or
+/// [`set_strict`] switched it on.
 pub fn strict() -> bool {
     match STRICT.load(Ordering::Relaxed) {
         0 => {
@@ -30,7 +30,7 @@ pub fn set_strict(on: bool, allow: &[&str]) {
     STRICT.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// Whether an operation may go from its device to the CPU.
+/// Returns true if an operation may fall back from its device to the CPU.
 pub fn may_fall_back(op: &str) -> bool {
     !strict() || ALLOWED.read().unwrap_or_else(PoisonError::into_inner).contains(op)
 }

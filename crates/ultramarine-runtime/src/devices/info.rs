@@ -1,4 +1,4 @@
-//! What devices are.
+//! Descriptions of devices.
 
 use crate::{
     device::{Device, DeviceType},
@@ -10,7 +10,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// What the device calls itself: the processor's model, or what the backend says.
+    /// Name: the processor's model, or the name that the backend reports.
     pub name: String,
     /// The processor's architecture as Rust names it (`x86_64`, `aarch64`); of an accelerator, the
     /// name of its backend.
@@ -25,7 +25,7 @@ pub struct DeviceInfo {
     pub threads: Option<usize>,
 }
 
-/// What a device is.
+/// Returns the description of a device.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.

@@ -7,7 +7,7 @@
 use super::{Dtype, FloatInfo};
 use ultramarine_abi::dlpack::{DLDataType, flag, type_code as code};
 
-/// Which values a format has besides finite numbers.
+/// The values that a format has besides finite numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
     /// Infinities and NaNs under the highest exponent, as IEEE 754 has them.
@@ -92,7 +92,7 @@ const TABLE: [Storage; Dtype::STORAGE.len()] = [
 ];
 
 impl Dtype {
-    /// What a storage dtype is; `None` for one that has arithmetic.
+    /// The format of a storage dtype; `None` for a dtype with arithmetic.
     #[inline]
     pub const fn storage(self) -> Option<&'static Storage> {
         match (self as usize).checked_sub(Dtype::ALL.len()) {
@@ -101,7 +101,7 @@ impl Dtype {
         }
     }
 
-    /// Whether the dtype only stores numbers: 8 bits or less each, converted by
+    /// Returns true if the dtype only stores numbers: 8 bits or less each, converted by
     /// `Array::astype`, without arithmetic.
     #[inline]
     pub const fn is_storage(self) -> bool {
@@ -114,7 +114,7 @@ impl Dtype {
         if self.is_storage() { Dtype::Float32 } else { self }
     }
 
-    /// Whether elements lie without gaps, some of them across bytes: they have no addresses.
+    /// Returns true if elements lie without gaps, some of them across bytes. Such elements have no addresses.
     #[inline]
     pub const fn is_packed(self) -> bool {
         matches!(

@@ -54,10 +54,10 @@ impl BackendProperties {
     }
 }
 
-/// A physical device as a score describes it.
+/// Properties of a physical device, as the score function reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceProperties {
-    /// What it calls itself; may be empty.
+    /// Its name; may be empty.
     pub name: String,
     /// Bytes of memory; 0 if unknown.
     pub memory: u64,

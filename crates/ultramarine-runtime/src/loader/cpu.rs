@@ -1,8 +1,8 @@
-//! What the processor can do, by the names that compilers use.
+//! Features of the processor, by the names that compilers use.
 
 use super::reason::{Code, Reason};
 
-/// Makes a function from names to whether the processor has what they say.
+/// Makes the function that looks up whether the processor has a feature.
 macro_rules! detect {
     ($test:ident: $($names:literal)|* ; $($feature:tt $(= $($also:literal)*)? ,)*) => {
         fn detect(name: &str) -> Option<bool> {

@@ -39,7 +39,7 @@ impl Plugin {
         }
     }
 
-    /// What the entry point says of the plugin.
+    /// Calls the entry point that returns the ABI info.
     pub fn info(&self) -> Result<BackendAbiInfo, Reason> {
         let room = size_of::<BackendAbiInfo>() as u32;
         // SAFETY: all-zero is a valid BackendAbiInfo.
@@ -62,7 +62,7 @@ impl Plugin {
         unsafe { abi::read_sized(&place.value) }.ok_or_else(|| garbage("no ABI info".to_owned()))
     }
 
-    /// How well it can run here, and on what.
+    /// Calls the score function: the plugin's suitability for this machine, and the devices that it found.
     pub fn score(&self) -> Result<(u32, Vec<DeviceIdentity>), Reason> {
         let Some(score) = self.score else { return Ok((abi::DEFAULT_SCORE, Vec::new())) };
         // SAFETY: all-zero is a valid DeviceIdentity.
@@ -166,7 +166,7 @@ fn refused(real: &Path, words: &str) -> Reason {
     }
 }
 
-/// What a plugin must agree with: this build, and the sanitizers whose runtimes are in the process.
+/// The host that a plugin must be compatible with: this build, and the sanitizers whose runtimes are in the process.
 pub(super) fn host() -> negotiate::Host {
     let mut host = negotiate::Host::here();
     #[cfg(unix)]

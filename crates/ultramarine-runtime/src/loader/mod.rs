@@ -10,7 +10,7 @@
 //!             -> filter, best of each name, init, registration    here
 //! ```
 //!
-//! Whatever is left out says why (reason.rs) and stands in the report (report.rs).
+//! A candidate that is left out has a reason (reason.rs), and is in the report (report.rs).
 
 mod abi_compatibility;
 mod binary_header;
@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A filter of [`LoadOptions`].
 pub type Filter<'a> = dyn Fn(&Offer) -> Result<bool> + 'a;
 
-/// What [`load_all`] shall load.
+/// Options of [`load_all`].
 #[derive(Clone, Copy, Default)]
 pub struct LoadOptions<'a> {
     /// Globs, of which one must match `name` or `name-variant`; `None` allows all.
@@ -52,10 +52,10 @@ pub struct LoadOptions<'a> {
     /// Asked for each backend that can run, before the best of each name is chosen and before any is
     /// initialised. It must not load backends.
     pub filter: Option<&'a Filter<'a>>,
-    /// Whether devices that several backends show are listed under each.
+    /// True lists a device that several backends serve under each of them.
     pub duplicates: bool,
-    /// Whether each candidate is tried in a child process first; `None`: as the environment variable
-    /// `ULTRAMARINE_BACKEND_PROBE` says.
+    /// True tries each candidate in a child process first; `None` leaves it to the environment variable
+    /// `ULTRAMARINE_BACKEND_PROBE`.
     pub probe: Option<bool>,
 }
 
@@ -71,7 +71,7 @@ impl std::fmt::Debug for LoadOptions<'_> {
     }
 }
 
-/// Whether everything that can be found has been loaded, or the program sees to it itself.
+/// True if everything that can be found has been loaded, or the program loads backends itself.
 static DONE: AtomicBool = AtomicBool::new(false);
 
 /// Loads the best backend of each name in the [`search_paths`]. Their devices follow those that are there, by
@@ -155,7 +155,7 @@ pub fn autoload() {
     }
 }
 
-/// Whether the next need of a GPU loads backends.
+/// Returns true if the next need of a GPU loads backends.
 pub fn loads_by_itself() -> bool {
     !DONE.load(Ordering::Acquire) && !off()
 }
@@ -177,7 +177,7 @@ fn autoload_slowly() {
     }
 }
 
-/// What to do where a device is missing.
+/// A remedy for a missing device, as text for errors.
 pub fn hint() -> String {
     if off() {
         return " ULTRAMARINE_BACKEND_AUTOLOAD is 0: load a backend first.".to_owned();

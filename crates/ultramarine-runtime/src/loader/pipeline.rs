@@ -18,18 +18,18 @@ use std::time::Instant;
 use ultramarine_abi::negotiate::Host;
 use ultramarine_abi::{BackendAbiInfo, DeviceIdentity};
 
-/// What a filter sees of a backend before it is initialised.
+/// A backend before it is initialised, as a filter sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Its file.
     pub path: PathBuf,
     /// The properties that it declares.
     pub properties: BackendProperties,
-    /// What it scored.
+    /// Its score.
     pub score: u32,
     /// CPU or GPU.
     pub device_type: DeviceType,
-    /// What its score said of its devices; empty if nothing.
+    /// The devices that its score function reported; may be empty.
     pub devices: Vec<DeviceProperties>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Found {
     pub rule: Rule,
 }
 
-/// What is wanted of a load.
+/// The options of a load, checked.
 #[derive(Default)]
 pub(super) struct Wanted<'a> {
     allowed: Option<Vec<Pattern>>,
@@ -136,7 +136,7 @@ pub(super) fn loaded_file(path: &Path) -> Option<BackendInfo> {
 struct Work {
     record: Candidate,
     id: Option<FileId>,
-    /// What passed all that can be told without running any of its code.
+    /// Set once it has passed the validation that runs none of its code.
     checked: Option<Checked>,
     /// Open, checked and scored.
     plugin: Option<(Plugin, BackendAbiInfo)>,
@@ -226,7 +226,7 @@ impl Work {
     }
 }
 
-/// The stages in which none of its code runs. `None` where the candidate fell out.
+/// The stages that run none of the candidate's code. `None` if it was left out.
 fn inspect(
     work: &mut Work,
     wanted: &Wanted<'_>,
@@ -272,7 +272,7 @@ fn inspect(
     Some(Checked { name, real: file.real, note })
 }
 
-/// Tries what is left in child processes. What does not come through is left out.
+/// Tries the remaining candidates in child processes, and leaves out those that fail.
 fn try_all(works: &mut [Work]) {
     let mut left: Vec<&mut Work> = works.iter_mut().filter(|w| w.checked.is_some()).collect();
     let files = left.iter().filter_map(|w| w.checked.as_ref().map(|c| c.real.clone()));
@@ -319,7 +319,7 @@ fn examine(work: &mut Work, checked: Checked, host: &Host) -> Option<(Plugin, Ba
     None
 }
 
-/// Whether neither the file nor another of its name is in use.
+/// Checks that neither the file nor another backend of its name is in use.
 fn unloaded(name: &FileName, id: FileId) -> Result<(), Reason> {
     if let Some((_, loaded)) = state::lock().loaded.iter().find(|(i, _)| *i == id) {
         let text = format!("the file is loaded already, as backend {loaded}");
@@ -402,7 +402,7 @@ fn outscored(work: &Work, best: &BackendInfo) -> Reason {
     Reason::new(Code::Outscored, text)
 }
 
-/// Whether all its devices are known to be served: then it need not even start.
+/// Checks that some of its devices may be unserved; else it need not start.
 fn served(work: &Work, wanted: &Wanted<'_>) -> Result<(), Reason> {
     let all = !work.identities.is_empty() && work.identities.iter().all(registry::serves);
     if all && !wanted.duplicates { Err(duplicate()) } else { Ok(()) }

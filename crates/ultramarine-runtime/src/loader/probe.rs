@@ -25,19 +25,19 @@ const AT_ONCE: usize = 8;
 /// This process is a child that tells its progress.
 static CHILD: AtomicBool = AtomicBool::new(false);
 
-/// What tries a file in a child process: a program and its first arguments, to which the file's path is
+/// Sets the command that tries a file in a child process: a program and its first arguments, to which the file's path is
 /// added. `None`: `ultramarine-probe`, as `ULTRAMARINE_PROBE` says or beside the library (or the program that
 /// it is linked into).
 pub fn set_probe_command(command: Option<Vec<OsString>>) {
     state::lock().probe_command = command.filter(|c| !c.is_empty());
 }
 
-/// How long one child may take; ten seconds, unless told otherwise.
+/// Sets the time that one child may take, which is ten seconds by default.
 pub fn set_probe_timeout(limit: Duration) {
     state::lock().probe_timeout = limit;
 }
 
-/// Whether the environment asks for probes.
+/// Returns true if the environment asks for probes.
 pub(super) fn asked() -> bool {
     std::env::var_os("ULTRAMARINE_BACKEND_PROBE").is_some_and(|v| v == "1")
 }
@@ -79,10 +79,10 @@ fn say(words: &str) {
     let _ = writeln!(out, "{MARK}{words}").and_then(|()| out.flush());
 }
 
-/// What a probe found.
+/// The result of a probe.
 pub(super) struct Verdict {
     pub milliseconds: f64,
-    /// Where it fell out, and why.
+    /// The stage at which the candidate was left out, and the reason.
     pub result: Result<(), (Stage, Reason)>,
 }
 

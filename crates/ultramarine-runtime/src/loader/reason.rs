@@ -1,4 +1,4 @@
-//! Why a candidate was left out: one row per reason, with how much it matters and what to do.
+//! The reasons why candidates are left out: one row per reason, with its log level and remedy.
 
 use crate::log::Level;
 use std::fmt;
@@ -130,14 +130,14 @@ codes! {
     ProbeFailed "probe_failed" Warning "set ULTRAMARINE_PROBE to the path of the program ultramarine-probe";
 }
 
-/// Why a candidate was left out, and what to do about it.
+/// The reason why a candidate was left out, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// Its kind.
     pub code: Code,
-    /// What is the matter, with the values.
+    /// The problem, with the values.
     pub text: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 

@@ -1,4 +1,4 @@
-//! The load report: what was looked at, how far it came, and why not further.
+//! The load report: the candidates, the stages that they reached, and the reasons.
 
 use super::abi_compatibility::{BackendProperties, DeviceProperties};
 use super::reason::Reason;
@@ -61,7 +61,7 @@ words! {
 }
 
 words! {
-    /// What became of a candidate.
+    /// The outcome of a candidate.
     Outcome:
     /// In use.
     Loaded "loaded",
@@ -71,7 +71,7 @@ words! {
     Rejected "rejected",
 }
 
-/// One file, and what became of it.
+/// A file that was examined, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The file.
@@ -84,17 +84,17 @@ pub struct Candidate {
     pub rule: Rule,
     /// The last stage that it reached.
     pub stage: Stage,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Why it was left out.
     pub reason: Option<Reason>,
     /// The properties that it declares.
     pub properties: Option<BackendProperties>,
-    /// What it scored.
+    /// Its score.
     pub score: Option<u32>,
-    /// What its score said of its devices.
+    /// The devices that its score function reported.
     pub found_devices: Vec<DeviceProperties>,
-    /// Whether it is the best of its name.
+    /// True if it is the best of its name.
     pub winner: bool,
     /// Its devices, by their global names.
     pub devices: Vec<Device>,
@@ -113,7 +113,7 @@ pub struct Directory {
     pub found: Result<usize, String>,
 }
 
-/// All that was looked at since the program started.
+/// All directories and candidates since the program started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// The directories.
@@ -123,7 +123,7 @@ pub struct Report {
     pub candidates: Vec<Candidate>,
 }
 
-/// What became of all candidates so far. Loads nothing.
+/// Returns the outcomes of all candidates so far. Loads nothing.
 pub fn report() -> Report {
     let state = state::lock();
     Report { directories: state.directories.clone(), candidates: state.candidates.clone() }

@@ -1,4 +1,4 @@
-//! Where backends are looked for, and how their files are named.
+//! The directories that are searched for backends, and the names of their files.
 
 use super::state;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use ultramarine_abi::negotiate;
 
 /// Directories in which to look, and nowhere else.
 const PATH_VARIABLE: &str = "ULTRAMARINE_BACKEND_PATH";
-/// The directory that whoever built the library chose.
+/// The directory that was chosen when the library was built.
 const BUILT_IN: Option<&str> = option_env!("ULTRAMARINE_BACKEND_DIR");
 
 /// Why a directory is searched, or how a file was found.
@@ -65,7 +65,7 @@ pub fn search_paths() -> Vec<SearchPath> {
     rules(BUILT_IN, beside(), &state.added)
 }
 
-/// Where to look when nobody says otherwise.
+/// The default directories.
 fn rules(built_in: Option<&str>, beside: Option<PathBuf>, added: &[SearchPath]) -> Vec<SearchPath> {
     let mut all = with_rule(built_in.map(PathBuf::from).into_iter(), &Rule::BuiltIn);
     all.extend(with_rule(beside.into_iter(), &Rule::Beside));
@@ -95,7 +95,7 @@ pub fn add_search_directory(path: impl Into<PathBuf>, why: &str) {
     }
 }
 
-/// Whether the process has rights that whoever set its environment may lack.
+/// Returns true if the process has privileges that the user who set its environment may lack.
 pub(super) fn elevated() -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     // SAFETY: no preconditions.

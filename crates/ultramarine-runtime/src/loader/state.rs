@@ -1,4 +1,4 @@
-//! What the loader remembers: the directories it was told of, what it loaded, and its report. The lock is
+//! The loader's state: the directories that were added, the files that it loaded, and its report. The lock is
 //! held for moments only, never while code of a plugin runs, and over a fork.
 
 use super::report::{Candidate, Directory};
@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) loaded: Vec<(FileId, String)>,
     pub(super) directories: Vec<Directory>,
     pub(super) candidates: Vec<Candidate>,
-    /// What tries a file in a child process: a program and its first arguments.
+    /// The command that tries a file in a child process: a program and its first arguments.
     pub(super) probe_command: Option<Vec<OsString>>,
     pub(super) probe_timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! What the operating system gives: how much memory there is, and blocks of it.
+//! Memory of the operating system: its amount, and blocks of it.
 
 use std::alloc::{Layout, alloc as heap_alloc, dealloc as heap_free};
 use std::ptr::NonNull;

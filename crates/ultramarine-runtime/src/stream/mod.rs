@@ -137,8 +137,8 @@ pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
 /// Waits until all work given to the stream is done.
 ///
 /// # Errors
-/// That of work which a device did after its submission had been taken, and which nobody
-/// has waited for yet.
+/// The error of work that failed on the device after its submission had been taken, and that no caller has waited for
+/// yet.
 #[inline]
 pub fn synchronize(stream: Stream) -> Result<()> {
     if let Some(state) = state(stream) {
@@ -159,7 +159,7 @@ pub fn synchronize_all() {
     }
 }
 
-/// Whether nothing runs or waits on any stream.
+/// Returns true if nothing runs or waits on any stream.
 #[inline]
 pub fn all_idle() -> bool {
     let idle = |state: &StreamState| {
@@ -169,7 +169,7 @@ pub fn all_idle() -> bool {
     read(|r| Some(r.streams.iter().all(|s| idle(&s.1)))).unwrap_or(true)
 }
 
-/// Whether there is such a stream.
+/// Returns true if the stream exists.
 #[inline]
 pub fn exists(stream: Stream) -> bool {
     read(|r| r.streams.get(stream.index as usize).map(|s| s.0 == stream)).unwrap_or(false)

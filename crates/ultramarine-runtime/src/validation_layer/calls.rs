@@ -110,7 +110,7 @@ fallible! {
     }
 }
 
-/// Whether a copy stays inside its buffer.
+/// Checks that a copy stays inside its buffer.
 fn copies(s: &State, device: Handle, buffer: Handle, (offset, bytes): (u64, u64)) -> Check {
     s.device(device)?;
     let room = s.buffers.get(key(device, buffer))?.bytes;

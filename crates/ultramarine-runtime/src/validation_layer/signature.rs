@@ -1,4 +1,4 @@
-//! What a plan was made for, and whether a command fits it.
+//! The signature of a plan, and the check that a command fits it.
 
 use super::Check;
 use ultramarine_abi::{
@@ -50,8 +50,8 @@ impl Signature {
         schema::find(op).map_or(0, |row| row.scalars.len() as u32)
     }
 
-    /// Whether an op may write over an input: those that read an element no later than they
-    /// write it, and those that update in place.
+    /// Returns true for an op that may write over an input: it reads each element no later than it writes it, or updates
+    /// in place.
     pub fn donates_of(op: u32) -> bool {
         let own = [op::COPY, op::UNARY, op::BINARY, op::SELECT, op::SCATTER, op::SCATTER_AXIS];
         own.contains(&op)
@@ -69,7 +69,7 @@ impl Signature {
         self.inputs.iter().all(|d| d.contiguous)
     }
 
-    /// Whether a command's counts are the plan's.
+    /// Checks that a command's counts are the plan's.
     pub fn counts(&self, inputs: u32, outputs: u32, scalars: u32) -> Check {
         let own = (self.inputs.len() as u32, self.outputs.len() as u32, self.scalars);
         if (inputs, outputs, scalars) == own {

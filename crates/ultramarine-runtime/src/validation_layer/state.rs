@@ -346,7 +346,7 @@ impl State {
         self.idle("buffer", key, &buffer.uses)
     }
 
-    /// Whether work that the stream is given now comes after that work of another.
+    /// Returns true if new work of `stream` comes after work `number` of stream `other`.
     fn waits_for(&self, stream: Key, other: Key, number: u64) -> bool {
         let (mut seen, mut next) = (HashSet::new(), vec![stream]);
         while let Some(stream) = next.pop() {

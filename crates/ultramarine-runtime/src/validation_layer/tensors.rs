@@ -225,7 +225,7 @@ fn waits(state: &State, device: *mut c_void, t: &Tensor) -> Check {
 }
 
 impl Seen {
-    /// Whether both are the very same elements in the same order.
+    /// Returns true if both are the same elements in the same order.
     fn lies_as(&self, other: &Seen) -> bool {
         (self.buffer, self.at, self.item, &self.shape)
             == (other.buffer, other.at, other.item, &other.shape)
@@ -237,8 +237,7 @@ impl Seen {
                 .all(|((n, a), b)| *n == 1 || a == b)
     }
 
-    /// Whether they share a byte; tensors too large to be compared that lie
-    /// among each other count as apart.
+    /// Returns true if both share a byte. Interleaved tensors that are too large to be compared count as apart.
     fn overlaps(&self, other: &Seen) -> bool {
         let apart = self.buffer != other.buffer
             || self.bytes.1 <= other.bytes.0

@@ -16,7 +16,7 @@ use ultramarine_abi::{
 
 type Handle = *mut c_void;
 
-/// What the mock does wrong.
+/// The rule that the mock breaks.
 static WRONG: AtomicU32 = AtomicU32::new(0);
 const OK_WITH_ERROR: u32 = 1;
 const FAILS_SILENTLY: u32 = 2;

@@ -35,9 +35,9 @@ const HOLDER: u64 = 1;
 const EXPORT: u64 = 1 << 32;
 /// The buffer has, or had, mirrors.
 const MIRRORED: u64 = 1 << 63;
-/// The buffer is, or was, exported: somebody else may have written to it.
+/// Mark of a buffer that is or was exported: a consumer may have written to it.
 const EXPORTED: u64 = 1 << 62;
-/// What is not a count.
+/// The marks, which are no part of a count.
 const MARKS: u64 = MIRRORED | EXPORTED;
 
 /// Holds a buffer, which lives as long as anybody does.
@@ -314,13 +314,13 @@ impl Buffer {
         self.pointer
     }
 
-    /// Whether the block begins where others want tensors to begin: at a multiple of 256 bytes.
+    /// Returns true if the block begins at a multiple of 256 bytes, where other libraries expect tensors to begin.
     #[inline]
     pub fn is_aligned_base(&self) -> bool {
         (self.pointer as usize).is_multiple_of(256)
     }
 
-    /// Whether the byte at an offset has an address that is a multiple of `to`.
+    /// Returns true if the byte at an offset has an address that is a multiple of `to`.
     pub fn is_aligned(&self, offset: usize, to: usize) -> bool {
         let base = match &self.owner {
             Owner::Imported(_, _, address) => *address as usize,
@@ -358,39 +358,39 @@ impl Buffer {
         self.device
     }
 
-    /// Whether the owner forbids writing.
+    /// Returns true if the owner forbids writing.
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// Memory that we did not allocate or that has left us: never donated,
-    /// mirrored, merged or recycled while somebody else may see it.
+    /// Returns true for memory that was imported or is exported. It is never donated, mirrored, merged or recycled while
+    /// another library may see it.
     #[inline]
     pub fn is_escaped(&self) -> bool {
         self.is_foreign() || self.exports() > 0
     }
 
-    /// Whether somebody else may write to the memory for as long as it lives.
+    /// Returns true if another library may write to the memory for as long as it lives.
     #[inline]
     fn is_foreign(&self) -> bool {
         !matches!(self.owner, Owner::Host | Owner::Device(..)) && !self.given
     }
 
-    /// Exports that are alive.
+    /// Number of exports that are alive.
     #[inline]
     fn exports(&self) -> u64 {
         (self.counts.load(Ordering::Acquire) & !MARKS) / EXPORT
     }
 
-    /// Whether the memory was ever given to somebody who may have written to it.
+    /// Returns true if the memory was ever exported to a consumer, which may have written to it.
     #[inline]
     pub fn was_exported(&self) -> bool {
         self.counts.load(Ordering::Acquire) & EXPORTED != 0
     }
 
-    /// Whether the memory may be written over by whoever knows of that many holders: there
-    /// are no others, inside or outside.
+    /// Returns true if a caller that knows of `holders` holders may write over the memory: there are no other holders,
+    /// inside or outside.
     #[inline]
     pub fn is_ours_alone(&self, holders: usize) -> bool {
         self.counts.load(Ordering::Acquire) & !MARKS == holders as u64
@@ -442,7 +442,7 @@ impl Buffer {
     /// Waits until the content is there.
     ///
     /// # Errors
-    /// That of the command that should have produced it.
+    /// The error of the command that should have produced it.
     #[inline]
     pub fn ready(&self) -> Result<()> {
         match &self.owner {

@@ -17,7 +17,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
         Bounded { map: HashMap::default(), most, clock: 0 }
     }
 
-    /// What is known of `key`.
+    /// Returns the value of `key`, if it is cached.
     pub fn get<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,

@@ -34,14 +34,14 @@ const MOST_BYTES: usize = 4096;
 /// A kernel's text. What is compiled is `head`, `source` and `tail`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelSource<'a> {
-    /// Whose operation it is, for errors.
+    /// Name of the operation, for errors.
     pub op: &'a str,
     pub language: &'a str,
-    /// What stands before the user's text: the prelude, a signature.
+    /// The source before the user's: prelude and signature.
     pub head: &'a str,
-    /// The user's text: errors count its lines from one, and show them.
+    /// The user's source. Errors count its lines from one, and show them.
     pub source: &'a str,
-    /// What stands behind it.
+    /// The source behind the user's.
     pub tail: &'a str,
     pub entry: &'a str,
     pub template_arguments: &'a [String],
@@ -54,7 +54,7 @@ impl KernelSource<'_> {
         Text::new(self).whole
     }
 
-    /// What makes two kernels the same.
+    /// The key of the kernel: equal keys mean equal kernels.
     fn key(&self, text: &str) -> Box<str> {
         let mut key = String::with_capacity(text.len() + self.entry.len() + 32);
         key.push_str(text);
@@ -69,7 +69,7 @@ impl KernelSource<'_> {
     }
 }
 
-/// What a device says of a kernel; 0 is unknown.
+/// Properties of a kernel on a device; 0 is unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelProperties {
     /// Most threads of a group.
@@ -115,12 +115,12 @@ impl Compiled {
 pub struct UserKernel {
     /// Taken when it is dropped.
     compiled: Option<Compiled>,
-    facts: OnceLock<KernelProperties>,
+    properties: OnceLock<KernelProperties>,
 }
 
 impl std::fmt::Debug for UserKernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UserKernel").field("facts", &self.facts).finish_non_exhaustive()
+        f.debug_struct("UserKernel").field("properties", &self.properties).finish_non_exhaustive()
     }
 }
 
@@ -138,7 +138,7 @@ type Uploaded = SmallVec<[(Value, [usize; 1]); 8]>;
 /// A kernel that is compiled by whoever comes first; others wait. Empty after a failure.
 type Slot = Arc<Mutex<Option<Arc<UserKernel>>>>;
 
-/// What a device keeps for users' kernels.
+/// The state that a device keeps for users' kernels.
 pub(super) struct UserKernels {
     interface: OnceLock<Option<KernelInterface>>,
     languages: OnceLock<Vec<String>>,
@@ -238,14 +238,14 @@ fn compile(
         }
     })?;
     let compiled = Some(Compiled { device, interface, raw });
-    Ok(Arc::new(UserKernel { compiled, facts: OnceLock::new() }))
+    Ok(Arc::new(UserKernel { compiled, properties: OnceLock::new() }))
 }
 
-/// Whether a group is one for the kernel.
+/// Checks that the kernel can run with groups of this size.
 fn check_group(
     op: &str,
     device: &DeviceState,
-    facts: &KernelProperties,
+    properties: &KernelProperties,
     group: [u32; 3],
     shared: u32,
 ) -> Result<()> {
@@ -254,24 +254,24 @@ fn check_group(
         return Err(Error::value(op, format!("a group of ({x}, {y}, {z}) threads has none.")));
     }
     let threads = group.iter().fold(1u64, |n, g| n.saturating_mul(*g as u64));
-    if facts.max_group > 0 && threads > facts.max_group as u64 {
+    if properties.max_group > 0 && threads > properties.max_group as u64 {
         let text = format!(
             "a group of ({x}, {y}, {z}) has {threads} threads, but {} (backend {}) takes at most {} for this kernel.",
-            device.device, device.backend, facts.max_group
+            device.device, device.backend, properties.max_group
         );
         return Err(Error::value(op, text));
     }
-    if facts.max_shared > 0 && shared > facts.max_shared {
+    if properties.max_shared > 0 && shared > properties.max_shared {
         let text = format!(
             "{shared} bytes of shared memory were asked for, but {} (backend {}) has {} for a group.",
-            device.device, device.backend, facts.max_shared
+            device.device, device.backend, properties.max_shared
         );
         return Err(Error::value(op, text));
     }
     Ok(())
 }
 
-/// What errors say that a device takes.
+/// The kernel languages that a device takes, as text for errors.
 pub fn show_languages<S: AsRef<str>>(languages: &[S]) -> String {
     match languages {
         [] => "none".to_owned(),
@@ -338,9 +338,9 @@ impl Exec {
         }
     }
 
-    /// What the device says of a kernel; zeros if it says nothing.
+    /// Properties of a kernel on the device; zeros if the backend does not report them.
     pub fn kernel_properties(&self, kernel: &UserKernel) -> Result<KernelProperties> {
-        if let Some(known) = kernel.facts.get() {
+        if let Some(known) = kernel.properties.get() {
             return Ok(*known);
         }
         let Some(compiled) = &kernel.compiled else { return Ok(KernelProperties::default()) };
@@ -355,12 +355,12 @@ impl Exec {
             let code = unsafe { info(compiled.device.handle, compiled.raw, &mut told, &mut error) };
             host::check("info", code, error)?;
         }
-        let facts = KernelProperties {
+        let properties = KernelProperties {
             max_group: told.max_threads,
             group_multiple: told.thread_multiple,
             max_shared: told.max_shared,
         };
-        Ok(*kernel.facts.get_or_init(|| facts))
+        Ok(*kernel.properties.get_or_init(|| properties))
     }
 
     /// An input as kernels can reach it: a row-major copy where some of its elements lie before the
@@ -384,8 +384,8 @@ impl Exec {
         group: [u32; 3],
         shared: u32,
     ) -> Result<()> {
-        let facts = self.kernel_properties(kernel)?;
-        check_group(self.op.get(), self.device, &facts, group, shared)?;
+        let properties = self.kernel_properties(kernel)?;
+        check_group(self.op.get(), self.device, &properties, group, shared)?;
         let Some(Compiled { interface: KernelInterface { launch: Some(launch), .. }, raw, .. }) =
             kernel.compiled
         else {

@@ -11,13 +11,13 @@ const AROUND: usize = 4;
 /// The whole text of a kernel.
 pub(super) struct Text {
     pub whole: String,
-    /// What compilers call the user's part of it.
+    /// Name of the user's part in messages of compilers.
     label: String,
     /// Lines before the user's, where the language cannot be told to count from one.
     before: usize,
 }
 
-/// Whether the language has C's preprocessor.
+/// Returns true if the language has C's preprocessor.
 fn has_lines(language: &str) -> bool {
     language != "wgsl"
 }
