@@ -47,6 +47,7 @@ pub mod scalar;
 pub mod shape;
 pub mod stream;
 #[cfg(test)]
+#[path = "../tests/integration/support/stub_cpu.rs"]
 mod stub_cpu;
 #[doc(hidden)]
 pub mod sync;
@@ -73,3 +74,6 @@ macro_rules! built_in_backend {
         }
     };
 }
+
+#[cfg(test)]
+built_in_backend!(stub_cpu::init);

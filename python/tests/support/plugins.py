@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support.paths import ROOT
 
-SOURCE = ROOT / "crates/ultramarine/tests/misbehaving/plugin.c"
+SOURCE = ROOT / "crates/ultramarine-runtime/tests/misbehaving/plugin.c"
 HEADERS = ROOT / "crates/ultramarine-abi/include"
 EXAMPLES = ROOT / "examples/backends"
 BUILT = ROOT / "target/tmp/python-backends"

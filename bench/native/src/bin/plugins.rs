@@ -8,7 +8,7 @@
 #[path = "../../../../crates/ultramarine/tests/integration/support/bad_plugins.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
 mod bad_plugins;
-#[path = "../../../../crates/ultramarine/tests/integration/support/workshop.rs"]
+#[path = "../../../../crates/ultramarine-runtime/tests/integration/support/workshop.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
 mod workshop;
 

@@ -16,8 +16,6 @@ mod signature;
 mod state;
 mod stream_memory;
 mod tensors;
-#[cfg(test)]
-mod tests;
 
 use crate::{
     host,

@@ -1,34 +1,7 @@
-//! The loader, with real plugins made by the C compiler.
+//! The loader as programs with arrays meet it; the runtime's tests have the rest.
 
 mod auto;
-mod bench;
-mod choice;
-mod explicit;
-mod file_permissions;
 mod indices;
 mod probe;
-mod report;
-mod search;
 
-/// Not a test: what `file_permissions::elevated` runs under another user's rights.
-#[test]
-#[ignore = "run by another test"]
-fn search_paths_of_this_process() {
-    // SAFETY: no preconditions.
-    if unsafe { libc::geteuid() == libc::getuid() }
-        && std::env::current_exe().is_ok_and(|p| p.ends_with("elevated"))
-    {
-        eprintln!("not elevated");
-    }
-    for place in ultramarine::backends::search_paths() {
-        eprintln!("searched: {}", place.path.display());
-    }
-}
-
-/// Not a test: what `report::logged_by_default` runs.
-#[test]
-#[ignore = "run by another test"]
-fn load_what_is_there() {
-    ultramarine::backends::load_all(&ultramarine::backends::LoadOptions::default())
-        .expect("no globs");
-}
+use crate::support::bench;

@@ -1,4 +1,4 @@
-//! Plugins that misbehave on purpose (their sources are in `tests/misbehaving`): while they are loaded, when
+//! Plugins that misbehave on purpose (their sources are in the runtime's `tests/misbehaving`): while they are loaded, when
 //! their code crashes or hangs, and once they run.
 
 mod crashing;

@@ -1,8 +1,8 @@
 //! Loading one file.
 
+use super::backends::{self, Rule};
 use super::bench::{Bench, told};
-use ultramarine::backends::{self, Rule};
-use ultramarine::{Device, DeviceType, Error};
+use ultramarine_runtime::{Device, DeviceType, Error};
 use ultramarine_test_support::own_process;
 
 /// The properties of a loaded backend.

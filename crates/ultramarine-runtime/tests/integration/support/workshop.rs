@@ -74,9 +74,9 @@ impl Workshop {
 
 /// The directory `tests` of the crate.
 fn tests() -> PathBuf {
-    // The bench shares this file: it belongs to another crate.
+    // The core's tests and the bench share this file, in crates of their own.
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let mut all = above.map(|path| path.join("crates/ultramarine/tests"));
+    let mut all = above.map(|path| path.join("crates/ultramarine-runtime/tests"));
     all.find(|path| path.is_dir()).expect("the repository has the tests")
 }
 

@@ -1,8 +1,8 @@
-//! Plugins for one test, and the report of what became of them.
+//! Plugins for one test, and the report of their load. The core's tests share this file and `workshop.rs`.
 
-use crate::support::workshop::{Scratch, Workshop};
+use super::backends::{self, BackendInfo, Candidate, LoadOptions};
+use super::workshop::{Scratch, Workshop};
 use std::path::PathBuf;
-use ultramarine::backends::{self, Candidate, LoadOptions};
 
 /// Makes plugins and knows the case's directory.
 pub struct Bench {
@@ -34,14 +34,14 @@ impl Bench {
     }
 }
 
-/// What the report says of a file.
+/// The report's candidate for a file.
 pub fn told(path: impl Into<PathBuf>) -> Candidate {
     let path = path.into();
     let found = backends::report().candidates.into_iter().find(|c| c.path == path);
     found.unwrap_or_else(|| panic!("{} is not in {}", path.display(), backends::report_json()))
 }
 
-/// Why the report says that a file was left out: stage, kind, words.
+/// The reason why a file was left out: stage, kind, text.
 pub fn why(path: impl Into<PathBuf>) -> (String, String, String) {
     let told = told(path);
     let reason = told.reason.expect("it was left out");
@@ -51,7 +51,7 @@ pub fn why(path: impl Into<PathBuf>) -> (String, String, String) {
 /// Loads all; the names of what was loaded.
 pub fn load_all(options: LoadOptions<'_>) -> Vec<String> {
     let loaded = backends::load_all(&options).expect("the globs are good");
-    let full = |b: &backends::BackendInfo| match b.variant.as_str() {
+    let full = |b: &BackendInfo| match b.variant.as_str() {
         "" => b.name.clone(),
         variant => format!("{}-{variant}", b.name),
     };

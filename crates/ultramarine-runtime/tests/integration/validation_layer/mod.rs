@@ -1,8 +1,6 @@
 //! Wrong calls through a watched table, and wrong answers behind it. The backend is a mock that runs
 //! ahead in name only: it keeps what is asked of it and does nothing.
 
-use super::{validation_findings, with_validation_layer};
-use crate::{error::Error, host, sync::lock};
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard};
@@ -12,6 +10,12 @@ use ultramarine_abi::{
     layout,
     schema::{self, DTYPES, op},
     status,
+};
+use ultramarine_runtime::{
+    error::Error,
+    host,
+    sync::lock,
+    validation_layer::{validation_findings, with_validation_layer},
 };
 
 type Handle = *mut c_void;
@@ -217,8 +221,8 @@ macro_rules! end {
 }
 
 // Below the macros that it uses.
-mod foreign;
-mod kernels;
+mod foreign_memory;
+mod user_kernels;
 
 impl Watched {
     fn new() -> Watched {
@@ -249,7 +253,7 @@ impl Watched {
         table.prepare = Some(prepare);
         table.plan_release = Some(end);
         table.submit = Some(submit);
-        table.interface = Some(foreign::interface);
+        table.interface = Some(foreign_memory::interface);
         let null = std::ptr::null_mut();
         let table = with_validation_layer(table);
         let mut made = Watched { table, device: null, stream: null, _one_at_a_time: guard };
@@ -261,7 +265,7 @@ impl Watched {
     }
 
     /// A plan of an op on contiguous float32 matrices.
-    fn plan(&self, op: u32, inputs: usize) -> crate::Result<Handle> {
+    fn plan(&self, op: u32, inputs: usize) -> ultramarine_runtime::Result<Handle> {
         let desc = TensorDesc {
             size: size_of::<TensorDesc>() as u32,
             ndim: 2,
@@ -277,7 +281,7 @@ impl Watched {
         Ok(plan)
     }
 
-    fn submit(&self, plan: Handle, tensors: &[Tensor]) -> crate::Result<()> {
+    fn submit(&self, plan: Handle, tensors: &[Tensor]) -> ultramarine_runtime::Result<()> {
         let n_inputs = tensors.len() - 1;
         let command = Command {
             size: size_of::<Command>() as u32,
@@ -318,7 +322,7 @@ fn tensor(buffer: Handle, bytes: u64, shape: &mut [i64; 2], strides: &mut [i64; 
 }
 
 /// Asserts that a call was found to be wrong, in these words.
-fn assert_found<T: std::fmt::Debug>(result: crate::Result<T>, words: &str) {
+fn assert_found<T: std::fmt::Debug>(result: ultramarine_runtime::Result<T>, words: &str) {
     match result {
         Err(Error::Runtime(text)) => {
             assert!(text.starts_with("validation: ") && text.contains(words), "{text}");

@@ -1,8 +1,8 @@
 //! Where is looked, either/or; how files are named.
 
+use super::backends::{self, LoadOptions, Rule};
 use super::bench::{Bench, load_all, told, why};
 use std::path::PathBuf;
-use ultramarine::backends::{self, LoadOptions, Rule};
 use ultramarine_test_support::own_process;
 
 /// Runs `body` in another process whose ULTRAMARINE_BACKEND_PATH is made of directories of the case's: the variable

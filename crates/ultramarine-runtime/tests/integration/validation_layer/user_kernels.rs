@@ -1,7 +1,6 @@
 //! Users' kernels through a watched table.
 
 use super::*;
-use crate::host;
 pub(super) use ultramarine_abi::interface::kernel::INTERFACE;
 use ultramarine_abi::interface::kernel::{
     KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,

@@ -1,9 +1,9 @@
 //! What is chosen: globs, the filter, the best of each name, and who stands in when it fails.
 
+use super::backends::{self, LoadOptions, Outcome};
 use super::bench::{Bench, load_all, told, why};
 use std::cell::RefCell;
-use ultramarine::backends::{self, LoadOptions, Outcome};
-use ultramarine::{DeviceType, Error};
+use ultramarine_runtime::{DeviceType, Error};
 use ultramarine_test_support::own_process;
 
 /// Globs look at `name` and at `name-variant`; who is ruled out is never opened.

@@ -1,8 +1,8 @@
 //! The report in its three forms, and the log.
 
+use super::backends::{self, LoadOptions};
 use super::bench::{Bench, load_all};
 use serde_json::Value;
-use ultramarine::backends::{self, LoadOptions};
 use ultramarine_test_support::own_process;
 
 /// All of it, for machines and for people.
@@ -88,7 +88,7 @@ fn log_of(level: Option<&str>) -> String {
         &["-DON_INIT=return complain(error, UM_ERROR, \"the fan is off\")"],
     );
     let mut command = std::process::Command::new(std::env::current_exe().expect("this program"));
-    command.args(["backends::loader::load_what_is_there", "--ignored", "--exact", "--nocapture"]);
+    command.args(["loader::load_what_is_there", "--ignored", "--exact", "--nocapture"]);
     command.env("ULTRAMARINE_BACKEND_PATH", bench.dir("all")).env_remove("ULTRAMARINE_LOG");
     if let Some(level) = level {
         command.env("ULTRAMARINE_LOG", level);

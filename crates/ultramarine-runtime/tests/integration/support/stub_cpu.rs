@@ -3,11 +3,13 @@
 use core::ffi::{CStr, c_void};
 use ultramarine_abi as abi;
 
-crate::built_in_backend!(init);
-
 const NAME: &CStr = c"stub";
 
-unsafe extern "C" fn init(
+/// Fills in the table.
+///
+/// # Safety
+/// The host's place for a table.
+pub unsafe extern "C" fn init(
     _host: *const abi::HostTable,
     table: *mut abi::BackendTable,
     _error: *mut *mut abi::Error,
@@ -81,23 +83,4 @@ unsafe extern "C" fn submit(
     _error: *mut *mut abi::Error,
 ) -> abi::Status {
     abi::status::UNSUPPORTED
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::{Device, DeviceType, Dtype, backend, devices};
-
-    #[test]
-    fn the_built_in_backend_is_opened_at_the_first_need() {
-        let info = devices::backend_of(Device::CPU).expect("a CPU");
-        assert_eq!((info.name.as_str(), info.device_type), ("stub", DeviceType::Cpu));
-        assert!(backend::host().is_host());
-        assert!(devices::get(Device { kind: DeviceType::Cpu, index: 1 }).is_err());
-    }
-
-    #[test]
-    fn memory_of_the_host_needs_no_kernels() {
-        let buffer = backend::buffer::Buffer::new(Dtype::Float32.bytes_of(5), backend::host());
-        assert_eq!(buffer.expect("memory").bytes(), 20);
-    }
 }

@@ -1,7 +1,6 @@
 //! Memory of others through a watched table.
 
 use super::*;
-use crate::host;
 use core::ffi::{CStr, c_char};
 use ultramarine_abi::interface::memory::{ForeignMemory, INTERFACE, MemoryInterface, kind};
 
@@ -99,7 +98,7 @@ pub(super) unsafe extern "C" fn interface(_: Handle, id: *const c_char) -> *cons
     let id = unsafe { CStr::from_ptr(id) };
     match () {
         () if id == INTERFACE => (&raw const TABLE).cast(),
-        () if id == kernels::INTERFACE => (&raw const kernels::TABLE).cast(),
+        () if id == user_kernels::INTERFACE => (&raw const user_kernels::TABLE).cast(),
         () => std::ptr::null(),
     }
 }

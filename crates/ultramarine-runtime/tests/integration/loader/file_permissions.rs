@@ -1,10 +1,10 @@
 //! Validation of files before they are opened: owners, permissions, kinds.
 
+use super::backends::{self, LoadOptions, Outcome};
 use super::bench::{Bench, load_all, told, why};
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use ultramarine::backends::{self, LoadOptions, Outcome};
 use ultramarine_test_support::own_process;
 
 fn mode(path: &Path, mode: u32) {
@@ -146,7 +146,7 @@ fn elevated() {
     mode(&program, 0o4755);
     let run = |program: &Path| {
         let out = std::process::Command::new(program)
-            .args(["backends::loader::search_paths_of_this_process", "--ignored", "--exact"])
+            .args(["loader::search_paths_of_this_process", "--ignored", "--exact"])
             .arg("--nocapture")
             .arg("--test-threads=1")
             .env("ULTRAMARINE_BACKEND_PATH", "/chosen/by/the/environment")
