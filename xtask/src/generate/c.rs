@@ -42,6 +42,11 @@ pub fn header(schema: &Schema) -> String {
         line(format_args!("#define UM_OP_{name} {id}u /* {doc} */"));
     }
     line(format_args!("#define UM_OP_COUNT {}u\n", schema.op.len()));
+    line(format_args!("/* `X(NAME, family)` for each operation. */\n#define UM_EACH_OP(X) \\"));
+    for (i, op) in schema.op.iter().enumerate() {
+        let end = if i + 1 < schema.op.len() { " \\" } else { "\n" };
+        line(format_args!("  X({}, {}){end}", op.name.to_uppercase(), op.family));
+    }
     for (module, table) in &schema.tables {
         let module = module.to_uppercase();
         line(format_args!("/* {} */", table.c));

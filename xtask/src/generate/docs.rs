@@ -73,7 +73,13 @@ fn operation(out: &mut String, schema: &Schema, op: &Op) {
         .collect();
     let _ =
         writeln!(out, "* revision {}, attributes `{}`", op.revision, struct_name(&op.attributes));
-    let _ = writeln!(out, "* grade: {}; shapes: {}", op.grade, op.shape.replace('_', " "));
+    let _ = writeln!(
+        out,
+        "* family: {}; grade: {}; shapes: {}",
+        op.family,
+        op.grade,
+        op.shape.replace('_', " ")
+    );
     let _ = writeln!(out, "* inputs: {inputs}");
     if !op.scalars.is_empty() {
         let _ = writeln!(out, "* scalars: {}", op.scalars.join(", ").replace('_', " "));

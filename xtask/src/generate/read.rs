@@ -85,6 +85,7 @@ pub struct Field {
 pub struct Op {
     pub id: u32,
     pub name: String,
+    pub family: String,
     #[serde(default = "one")]
     pub revision: u32,
     pub doc: String,
@@ -151,6 +152,17 @@ impl Field {
 }
 
 impl Schema {
+    /// The families, in the order of their first operations.
+    pub fn families(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for op in &self.op {
+            if !all.contains(&op.family.as_str()) {
+                all.push(&op.family);
+            }
+        }
+        all
+    }
+
     /// The attribute struct of an op.
     pub fn attributes_of(&self, op: &Op) -> Option<&Attributes> {
         self.attributes.iter().find(|a| a.name == op.attributes)

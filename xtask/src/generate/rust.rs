@@ -43,7 +43,7 @@ fn constants<'a>(
 
 /// `src/schema/codes.rs`.
 pub fn codes(schema: &Schema) -> String {
-    let mut out = format!("{MARK}\nuse super::{{attrs, code_module, dtype}};\n");
+    let mut out = format!("{MARK}\nuse super::{{attrs, code_module, dtype, families}};\n");
     out.push_str("use ultramarine_dlpack::{DLDataType, type_code};\n");
     let ops = schema.op.iter().map(|op| {
         let doc = format!("{} [`super::{}`].", op.doc, op.attributes);
@@ -55,7 +55,16 @@ pub fn codes(schema: &Schema) -> String {
         let codes = table.list.iter().map(|c| (c.name.as_str(), c.id, c.doc.clone()));
         constants(&mut out, module, "u32", &table.rust, codes);
     }
-    out.push_str("\nattrs! {\n");
+    out.push_str("\n/// Names of the constants of each module above.\n");
+    out.push_str("pub const NAMES: &[(&str, &[&str])] = &[\n    (\"op\", op::NAMES),\n");
+    for (module, _) in &schema.tables {
+        let _ = writeln!(out, "    ({module:?}, {module}::NAMES),");
+    }
+    out.push_str("];\n\nfamilies! {\n");
+    for family in schema.families() {
+        let _ = writeln!(out, "    {} {family:?},", variant(family));
+    }
+    out.push_str("}\n\nattrs! {\n");
     for attributes in &schema.attributes {
         comment(&mut out, "    ", &attributes.doc);
         let _ = writeln!(out, "    {} {{", attributes.name);
@@ -131,7 +140,7 @@ fn op_row(out: &mut String, schema: &Schema, op: &Op) {
         op.scalars.iter().map(|s| format!("Scalar::{}", variant(s))).collect();
     let _ = writeln!(
         out,
-        "    {:?} {} {} {} {} {} {{
+        "    {:?} {} {} {} {} {} {} {{
         inputs: {};
         scalars: [{}];
         dtypes: [{}];
@@ -144,6 +153,7 @@ fn op_row(out: &mut String, schema: &Schema, op: &Op) {
     }}",
         op.name,
         op.id,
+        variant(&op.family),
         op.revision,
         variant(&op.grade),
         variant(&op.shape),
@@ -190,7 +200,8 @@ pub fn table(schema: &Schema) -> String {
 
     out.push_str("\nattribute_rows! {\n");
     for attributes in &schema.attributes {
-        let _ = writeln!(out, "    {} {{", attributes.name);
+        let name = &attributes.name;
+        let _ = writeln!(out, "    {name} {:?} {{", super::c::struct_name(name));
         for field in &attributes.fields {
             let codes = match &field.code {
                 Some(name) => format!("Some({name:?})"),

@@ -44,6 +44,45 @@
 #define UM_OP_ROPE 35u /* Turns pairs (a, b) of elements of the last axis into (a * cos - b * sin, a * sin + b * cos). cos and sin have the output's shape, but pairs as the last size; mostly by zero strides. RopeAttrs. */
 #define UM_OP_COUNT 36u
 
+/* `X(NAME, family)` for each operation. */
+#define UM_EACH_OP(X) \
+  X(COPY, copy) \
+  X(FILL, create) \
+  X(ARANGE, create) \
+  X(UNARY, elementwise) \
+  X(BINARY, elementwise) \
+  X(SELECT, select) \
+  X(REDUCE, reduce) \
+  X(ARG_REDUCE, arg_reduce) \
+  X(SCAN, scan) \
+  X(MATMUL, matmul) \
+  X(GATHER, index) \
+  X(SCATTER, index) \
+  X(GATHER_AXIS, index) \
+  X(SCATTER_AXIS, index) \
+  X(SORT, sort) \
+  X(ARG_SORT, sort) \
+  X(RANDOM_BITS, random) \
+  X(PARTITION, sort) \
+  X(ARG_PARTITION, sort) \
+  X(FFT, fft) \
+  X(CONVOLVE, conv) \
+  X(CHOLESKY, linalg) \
+  X(LU, linalg) \
+  X(QR, linalg) \
+  X(SVD, linalg) \
+  X(SINGULAR_VALUES, linalg) \
+  X(EIGH, linalg) \
+  X(EIGVALSH, linalg) \
+  X(EIG, linalg) \
+  X(EIGVALS, linalg) \
+  X(SOLVE_TRIANGULAR, linalg) \
+  X(SOFTMAX, nn) \
+  X(LOGSUMEXP, nn) \
+  X(RMS_NORM, nn) \
+  X(LAYER_NORM, nn) \
+  X(ROPE, nn)
+
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
 #define UM_UNARY_NEGATIVE 1u /* -x; wraps for integers. */

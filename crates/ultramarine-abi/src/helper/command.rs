@@ -13,17 +13,6 @@ use ultramarine_dlpack::DLDataType;
 /// Both hold.
 pub unsafe trait Plain: Copy {}
 
-macro_rules! plain {
-    ($($t:ident)*) => {$(
-        // SAFETY: plain integers, the size first.
-        unsafe impl Plain for schema::$t {}
-    )*};
-}
-plain! {
-    NoAttrs UnaryAttrs BinaryAttrs ReduceAttrs ArgReduceAttrs ScanAttrs GatherAttrs ScatterAttrs
-    AxisAttrs ScatterAxisAttrs
-    ConvolveAttrs AxesAttrs RopeAttrs
-}
 // SAFETY: integers and pointers, the size first.
 unsafe impl Plain for Command {}
 // SAFETY: as above.

@@ -1,6 +1,6 @@
 //! Generated from `schema.toml` by `cargo xtask generate`; do not edit.
 
-use super::{attrs, code_module, dtype};
+use super::{attrs, code_module, dtype, families};
 use ultramarine_dlpack::{DLDataType, type_code};
 
 code_module! {
@@ -318,6 +318,35 @@ code_module! {
         /// imaginary parts of element 0 and, for an even n, of the last are ignored.
         REAL_BACKWARD = 3 "real_backward",
     }
+}
+
+/// Names of the constants of each module above.
+pub const NAMES: &[(&str, &[&str])] = &[
+    ("op", op::NAMES),
+    ("unary", unary::NAMES),
+    ("binary", binary::NAMES),
+    ("reduce", reduce::NAMES),
+    ("arg_reduce", arg_reduce::NAMES),
+    ("scatter", scatter::NAMES),
+    ("fft", fft::NAMES),
+];
+
+families! {
+    Copy "copy",
+    Create "create",
+    Elementwise "elementwise",
+    Select "select",
+    Reduce "reduce",
+    ArgReduce "arg_reduce",
+    Scan "scan",
+    Matmul "matmul",
+    Index "index",
+    Sort "sort",
+    Random "random",
+    Fft "fft",
+    Conv "conv",
+    Linalg "linalg",
+    Nn "nn",
 }
 
 attrs! {

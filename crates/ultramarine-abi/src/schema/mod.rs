@@ -30,6 +30,17 @@ macro_rules! code_module {
     };
 }
 
+/// The families of operations.
+macro_rules! families {
+    ($($name:ident $text:literal,)*) => {
+        /// A family of operations: the file or folder of that name in every layer.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Family {
+            $(#[doc = concat!("`", $text, "`")] $name,)*
+        }
+    };
+}
+
 /// Attribute structs, each beginning with its size.
 macro_rules! attrs {
     ($($(#[$m:meta])* $name:ident { $($(#[$d:meta])* $field:ident: $t:ty,)* })*) => {$(
@@ -47,10 +58,12 @@ macro_rules! attrs {
                 Self { size: size_of::<Self>() as u32, $($field),* }
             }
         }
+        // SAFETY: plain integers, the size first.
+        unsafe impl crate::helper::Plain for $name {}
     )*};
 }
 
-use {attrs, code_module};
+use {attrs, code_module, families};
 
 const fn dtype(code: u8, bits: u8) -> DLDataType {
     DLDataType { code, bits, lanes: 1 }
@@ -88,15 +101,7 @@ mod tests {
 
     /// Names of the codes that a module of that name has.
     fn names(module: &str) -> &'static [&'static str] {
-        match module {
-            "unary" => unary::NAMES,
-            "binary" => binary::NAMES,
-            "reduce" => reduce::NAMES,
-            "arg_reduce" => arg_reduce::NAMES,
-            "scatter" => scatter::NAMES,
-            "fft" => fft::NAMES,
-            _ => &[],
-        }
+        NAMES.iter().find(|(name, _)| *name == module).map_or(&[], |(_, names)| names)
     }
 
     #[test]
@@ -138,23 +143,9 @@ mod tests {
             let mut end = 4;
             for field in row.fields {
                 assert_eq!(field.offset, end, "{}.{}", row.name, field.name);
-                end += match field.kind {
-                    "u32" => 4,
-                    "u64" => 8,
-                    other => other
-                        .strip_prefix("u8[")
-                        .and_then(|n| n.strip_suffix(']')?.parse::<usize>().ok())
-                        .unwrap_or_else(|| panic!("{other}")),
-                };
+                end += field.bytes();
             }
-            assert_eq!(
-                row.size,
-                end.next_multiple_of(if row.fields.iter().any(|f| f.kind == "u64") {
-                    8
-                } else {
-                    4
-                })
-            );
+            assert_eq!(row.size, end.next_multiple_of(row.align));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the table of operations says of each: types, and the macros that its rows go through.
 
-use super::{DTYPES, OpId};
+use super::{DTYPES, Family, OpId};
 
 /// Which grade of the conformance kit needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,13 +165,30 @@ pub struct FieldSchema {
     pub doc: &'static str,
 }
 
+impl FieldSchema {
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        match self.kind {
+            "u64" => 8,
+            array => array
+                .strip_prefix("u8[")
+                .and_then(|n| n.strip_suffix(']')?.parse().ok())
+                .unwrap_or(4),
+        }
+    }
+}
+
 /// An attribute struct. Its first field, not listed, is `size: u32`.
 #[derive(Clone, Copy, Debug)]
 pub struct AttributesSchema {
     /// Name of the Rust struct.
     pub name: &'static str,
+    /// Name of the C struct.
+    pub c_name: &'static str,
     /// Bytes.
     pub size: usize,
+    /// Alignment in bytes.
+    pub align: usize,
     /// Fields after `size`.
     pub fields: &'static [FieldSchema],
 }
@@ -194,6 +211,8 @@ pub struct OpSchema {
     pub name: &'static str,
     /// Id; its place in [`super::OPS`].
     pub id: OpId,
+    /// Family.
+    pub family: Family,
     /// Revision of its attributes.
     pub revision: u32,
     /// Grade that needs it.
@@ -299,7 +318,7 @@ macro_rules! code_rows {
 
 /// The attribute structs: one static in the module `attributes` for each, and the list.
 macro_rules! attribute_rows {
-    ($($name:ident { $($field:ident $kind:literal [$codes:expr] $doc:literal;)* })*) => {
+    ($($name:ident $c_name:literal { $($field:ident $kind:literal [$codes:expr] $doc:literal;)* })*) => {
         /// Descriptions of the attribute structs, under the structs' names.
         #[allow(non_upper_case_globals, reason = "named as the structs are")]
         pub mod attributes {
@@ -308,7 +327,9 @@ macro_rules! attribute_rows {
                 #[doc = concat!("Of [`super::", stringify!($name), "`].")]
                 pub static $name: AttributesSchema = AttributesSchema {
                     name: stringify!($name),
+                    c_name: $c_name,
                     size: size_of::<super::$name>(),
+                    align: align_of::<super::$name>(),
                     fields: &[$(FieldSchema {
                         name: stringify!($field),
                         kind: $kind,
@@ -326,7 +347,7 @@ macro_rules! attribute_rows {
 
 /// The table of operations.
 macro_rules! op_rows {
-    ($($name:literal $id:literal $revision:literal $grade:ident $shape:ident $attributes:ident {
+    ($($name:literal $id:literal $family:ident $revision:literal $grade:ident $shape:ident $attributes:ident {
         inputs: $($input:literal [$dtype:expr] $many:literal),*;
         scalars: [$($scalar:expr),*];
         dtypes: [$dtypes:expr];
@@ -341,6 +362,7 @@ macro_rules! op_rows {
         pub static OPS: &[OpSchema] = &[$(OpSchema {
             name: $name,
             id: $id,
+            family: Family::$family,
             revision: $revision,
             grade: Grade::$grade,
             shape: ShapeRule::$shape,

@@ -145,61 +145,61 @@ code_rows! { FFT_CODES
 }
 
 attribute_rows! {
-    NoAttrs {
+    NoAttrs "um_no_attrs" {
     }
-    UnaryAttrs {
+    UnaryAttrs "um_unary_attrs" {
         op "u32" [Some("unary")] "A unary code.";
     }
-    BinaryAttrs {
+    BinaryAttrs "um_binary_attrs" {
         op "u32" [Some("binary")] "A binary code.";
     }
-    ReduceAttrs {
+    ReduceAttrs "um_reduce_attrs" {
         op "u32" [Some("reduce")] "A reduce code.";
         axes "u64" [None] "Bit i: axis i is reduced.";
     }
-    ArgReduceAttrs {
+    ArgReduceAttrs "um_arg_reduce_attrs" {
         op "u32" [Some("arg_reduce")] "An arg_reduce code.";
         axis "u32" [None] "The axis.";
     }
-    ScanAttrs {
+    ScanAttrs "um_scan_attrs" {
         op "u32" [Some("reduce")] "A reduce code.";
         axis "u32" [None] "The axis.";
         reverse "u32" [None] "1: from the end.";
         inclusive "u32" [None] "1: an element includes itself.";
     }
-    GatherAttrs {
+    GatherAttrs "um_gather_attrs" {
         n_indices "u32" [None] "Index arrays.";
         index_ndim "u32" [None] "Dimensions of each index array.";
         axes "u8[32]" [None] "The source axis that each index array addresses; ascending or not, all different.";
     }
-    ScatterAttrs {
+    ScatterAttrs "um_scatter_attrs" {
         op "u32" [Some("scatter")] "A scatter code.";
         n_indices "u32" [None] "Index arrays.";
         index_ndim "u32" [None] "Dimensions of each index array.";
         axes "u8[32]" [None] "The axis that each index array addresses.";
     }
-    AxisAttrs {
+    AxisAttrs "um_axis_attrs" {
         axis "u32" [None] "The axis.";
     }
-    ScatterAxisAttrs {
+    ScatterAxisAttrs "um_scatter_axis_attrs" {
         op "u32" [Some("scatter")] "A scatter code; SET or SUM.";
         axis "u32" [None] "The axis.";
     }
-    FftAttrs {
+    FftAttrs "um_fft_attrs" {
         op "u32" [Some("fft")] "A fft code.";
         axis "u32" [None] "The axis.";
     }
-    ConvolveAttrs {
+    ConvolveAttrs "um_convolve_attrs" {
         flip "u32" [None] "1: the kernel is reversed along its spatial axes.";
     }
-    AxesAttrs {
+    AxesAttrs "um_axes_attrs" {
         reserved "u32" [None] "0.";
         axes "u64" [None] "Bit i: the sum goes over axis i.";
     }
-    TriangleAttrs {
+    TriangleAttrs "um_triangle_attrs" {
         upper "u32" [None] "1: the upper triangle, else the lower one.";
     }
-    RopeAttrs {
+    RopeAttrs "um_rope_attrs" {
         pairs "u32" [None] "Pairs that are turned, at least one; what is behind them in the last axis is copied.";
         traditional "u32" [None] "1: pairs are neighbours, 2 i and 2 i + 1, else i and pairs + i.";
         inverse "u32" [None] "1: by the opposite angles: of -sin.";
@@ -207,7 +207,7 @@ attribute_rows! {
 }
 
 op_rows! {
-    "copy" 0 1 Basic Elementwise NoAttrs {
+    "copy" 0 Copy 1 Basic Elementwise NoAttrs {
         inputs: "source" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -218,7 +218,7 @@ op_rows! {
         numbers: ["Conversions follow the rule of rounding above."];
         doc: "Element copy between any strides, converting the dtype.";
     }
-    "fill" 1 1 Basic Free NoAttrs {
+    "fill" 1 Create 1 Basic Free NoAttrs {
         inputs: ;
         scalars: [Scalar::Main];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -229,7 +229,7 @@ op_rows! {
         numbers: [];
         doc: "Fills the output with scalar 0.";
     }
-    "arange" 2 1 Complete Line NoAttrs {
+    "arange" 2 Create 1 Complete Line NoAttrs {
         inputs: ;
         scalars: [Scalar::Float64OrInt64, Scalar::Float64OrInt64];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -240,7 +240,7 @@ op_rows! {
         numbers: ["Computed in float64 or int64 without contraction, then converted as COPY does; a device without float64 may use float32 for outputs of float32 and below (`ulps` then counts in units of the largest element)."];
         doc: "`scalar0 + i * scalar1` along a 1-d output (both float64 for floating outputs, else int64).";
     }
-    "unary" 3 1 Basic Elementwise UnaryAttrs {
+    "unary" 3 Elementwise 1 Basic Elementwise UnaryAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -251,7 +251,7 @@ op_rows! {
         numbers: [];
         doc: "";
     }
-    "binary" 4 1 Basic Elementwise BinaryAttrs {
+    "binary" 4 Elementwise 1 Basic Elementwise BinaryAttrs {
         inputs: "x" [InputDtype::Main] false, "y" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -262,7 +262,7 @@ op_rows! {
         numbers: [];
         doc: "Both inputs of one dtype, broadcast by strides.";
     }
-    "select" 5 1 Complete Elementwise NoAttrs {
+    "select" 5 Select 1 Complete Elementwise NoAttrs {
         inputs: "condition" [InputDtype::Of(dtypes::BOOL)] false, "x" [InputDtype::Main] false, "y" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -273,7 +273,7 @@ op_rows! {
         numbers: [];
         doc: "`condition ? x : y`.";
     }
-    "reduce" 6 1 Basic Reduced ReduceAttrs {
+    "reduce" 6 Reduce 1 Basic Reduced ReduceAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -284,7 +284,7 @@ op_rows! {
         numbers: ["Sums and products may be taken in any order; the tolerance is relative to the sum (product) of the absolute values."];
         doc: "The output keeps reduced axes with size 1.";
     }
-    "arg_reduce" 7 1 Complete AxisReduced ArgReduceAttrs {
+    "arg_reduce" 7 ArgReduce 1 Complete AxisReduced ArgReduceAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -295,7 +295,7 @@ op_rows! {
         numbers: [];
         doc: "Index (uint32) of the extreme along an axis, the first of equals; the output keeps the axis with size 1.";
     }
-    "scan" 8 1 Complete Same ScanAttrs {
+    "scan" 8 Scan 1 Complete Same ScanAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -306,7 +306,7 @@ op_rows! {
         numbers: ["Any order of adding, as in REDUCE. An exclusive scan begins with the neutral element: 0, 1, the largest value (infinity), the smallest, -infinity for logaddexp.", "The imaginary part of a complex logaddexp is what the order of adding makes it: it may be off by multiples of 2 pi."];
         doc: "Running reduction along an axis.";
     }
-    "matmul" 9 1 Basic Matmul NoAttrs {
+    "matmul" 9 Matmul 1 Basic Matmul NoAttrs {
         inputs: "a" [InputDtype::Main] false, "b" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -317,7 +317,7 @@ op_rows! {
         numbers: ["Sums in any order, with or without contraction; a device may say that it shortens the mantissa (REDUCED_PRECISION)."];
         doc: "`(..., m, k) x (..., k, n) -> (..., m, n)`, equal batch dimensions (broadcast by strides). float16 and bfloat16 accumulate in float32.";
     }
-    "gather" 10 1 Complete Gather GatherAttrs {
+    "gather" 10 Index 1 Complete Gather GatherAttrs {
         inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] true;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -328,7 +328,7 @@ op_rows! {
         numbers: [];
         doc: "Inputs: source, then `n_indices` index arrays of one shape and dtype. Output: index shape followed by a slice of `source.ndim` dimensions (1 along indexed axes). Negative indices count from the end; an index outside is clamped, never read past the buffer.";
     }
-    "scatter" 11 1 Complete Scatter ScatterAttrs {
+    "scatter" 11 Index 1 Complete Scatter ScatterAttrs {
         inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] true, "updates" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -339,7 +339,7 @@ op_rows! {
         numbers: ["Sums and products of updates to one element may be taken in any order."];
         doc: "Inputs: source, indices, updates (shaped as GATHER's output). The output is the source with the updates combined in; out-of-range indices are skipped.";
     }
-    "gather_axis" 12 1 Complete GatherAxis AxisAttrs {
+    "gather_axis" 12 Index 1 Complete GatherAxis AxisAttrs {
         inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -350,7 +350,7 @@ op_rows! {
         numbers: [];
         doc: "`out[.., i, ..] = source[.., index[.., i, ..], ..]`.";
     }
-    "scatter_axis" 13 1 Complete ScatterAxis ScatterAxisAttrs {
+    "scatter_axis" 13 Index 1 Complete ScatterAxis ScatterAxisAttrs {
         inputs: "source" [InputDtype::Main] false, "indices" [InputDtype::Of(dtypes::INT)] false, "updates" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -361,7 +361,7 @@ op_rows! {
         numbers: [];
         doc: "Source, indices, updates; the converse of GATHER_AXIS.";
     }
-    "sort" 14 1 Complete Same AxisAttrs {
+    "sort" 14 Sort 1 Complete Same AxisAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -372,7 +372,7 @@ op_rows! {
         numbers: [];
         doc: "Ascending, stable, NaN last.";
     }
-    "arg_sort" 15 1 Complete Same AxisAttrs {
+    "arg_sort" 15 Sort 1 Complete Same AxisAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -383,7 +383,7 @@ op_rows! {
         numbers: [];
         doc: "Indices (uint32) that sort.";
     }
-    "random_bits" 16 1 Complete Keys NoAttrs {
+    "random_bits" 16 Random 1 Complete Keys NoAttrs {
         inputs: "keys" [InputDtype::Of(dtypes::KEY)] false;
         scalars: [];
         dtypes: [dtypes::WORDS];
@@ -394,7 +394,7 @@ op_rows! {
         numbers: ["The outputs of a key are the bytes of W words (rounded up), least significant byte first. With h = ceil(W / 2): for i < floor(W / 2) the block of counters (i, i + h) gives the words i and i + h; if W is odd, word h - 1 is the first word of the block of counters (h - 1, 0). The same bits on every backend."];
         doc: "Threefry-2x32 bits. Input: keys (..., 2) uint32; output (keys..., n) uint8, uint16 or uint32.";
     }
-    "partition" 17 1 Extra Same AxisAttrs {
+    "partition" 17 Sort 1 Extra Same AxisAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [Scalar::Int64];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -405,7 +405,7 @@ op_rows! {
         numbers: [];
         doc: "The elements along an axis in an order in which number k (scalar 0) is as SORT has it, none before it is larger and none behind it is smaller.";
     }
-    "arg_partition" 18 1 Extra Same AxisAttrs {
+    "arg_partition" 18 Sort 1 Extra Same AxisAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [Scalar::Int64];
         dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
@@ -416,7 +416,7 @@ op_rows! {
         numbers: [];
         doc: "Indices (uint32) that partition, as PARTITION.";
     }
-    "fft" 19 1 Extra Own FftAttrs {
+    "fft" 19 Fft 1 Extra Own FftAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [Scalar::Float64];
         dtypes: [dtypes::SINGLE | dtypes::COMPLEX];
@@ -427,7 +427,7 @@ op_rows! {
         numbers: ["The error is relative to the sum of the absolute values of the transformed elements: a few units in the last place times log2 n."];
         doc: "Discrete Fourier transforms along an axis, times scalar 0. The length n is the axis' size, for REAL the input's, for REAL_BACKWARD the output's.";
     }
-    "convolve" 20 1 Extra Own ConvolveAttrs {
+    "convolve" 20 Conv 1 Extra Own ConvolveAttrs {
         inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false;
         scalars: [Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64, Scalar::Int64];
         dtypes: [dtypes::FLOAT];
@@ -438,7 +438,7 @@ op_rows! {
         numbers: ["Sums in any order, as MATMUL's; float16 and bfloat16 accumulate in float32."];
         doc: "Cross-correlation (or convolution, see `flip`) over three spatial axes: input `(n, d, h, w, c)`, weight `(o, kd, kh, kw, c / groups)`, output `(n, od, oh, ow, o)`. Scalars, three each: strides, zeros before the first element (may be negative), kernel dilation, input dilation. What is read outside of the input, and between its dilated elements, is 0. Group g of the outputs reads group g of the channels.";
     }
-    "cholesky" 21 1 Extra Own TriangleAttrs {
+    "cholesky" 21 Linalg 1 Extra Own TriangleAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -449,7 +449,7 @@ op_rows! {
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "The triangular factor L of `a = L L^H` of matrices `(..., n, n)`, or U of `a = U^H U`; zeros in the other triangle. Only the named triangle of `a` is read. Not positive definite: NaN.";
     }
-    "lu" 22 1 Extra Own NoAttrs {
+    "lu" 22 Linalg 1 Extra Own NoAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -460,7 +460,7 @@ op_rows! {
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "LU factors with partial pivoting of `(..., m, n)`, L (unit diagonal) and U in one matrix; pivots `(..., k)`, k = min(m, n): row i was swapped with the row that element i names; rows `(..., m)`: row i of L U is the row of `a` that element i names.";
     }
-    "qr" 23 1 Extra Own NoAttrs {
+    "qr" 23 Linalg 1 Extra Own NoAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -471,7 +471,7 @@ op_rows! {
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "`a = q r` of `(..., m, n)`: q `(..., m, k)` with orthonormal columns, r `(..., k, n)` upper triangular, k = min(m, n).";
     }
-    "svd" 24 1 Extra Own NoAttrs {
+    "svd" 24 Linalg 1 Extra Own NoAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -482,7 +482,7 @@ op_rows! {
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "`a = u diag(s) vt` of `(..., m, n)`: u `(..., m, m)` or `(..., m, k)`, s `(..., k)` descending, vt `(..., n, n)` or `(..., k, n)`, k = min(m, n), as the outputs' shapes say.";
     }
-    "singular_values" 25 1 Extra Own NoAttrs {
+    "singular_values" 25 Linalg 1 Extra Own NoAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -493,7 +493,7 @@ op_rows! {
         numbers: [];
         doc: "s of SVD.";
     }
-    "eigh" 26 1 Extra Own TriangleAttrs {
+    "eigh" 26 Linalg 1 Extra Own TriangleAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -504,7 +504,7 @@ op_rows! {
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "Eigenvalues w `(..., n)`, ascending, and eigenvectors, the columns of v `(..., n, n)`, of Hermitian matrices, of which one triangle is read.";
     }
-    "eigvalsh" 27 1 Extra Own TriangleAttrs {
+    "eigvalsh" 27 Linalg 1 Extra Own TriangleAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -515,7 +515,7 @@ op_rows! {
         numbers: [];
         doc: "w of EIGH.";
     }
-    "eig" 28 1 Extra Own NoAttrs {
+    "eig" 28 Linalg 1 Extra Own NoAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -526,7 +526,7 @@ op_rows! {
         numbers: ["The error is measured backwards: what the factors multiply to, relative to the norm of the matrix."];
         doc: "Eigenvalues w `(..., n)` and eigenvectors, the columns of norm 1 of v `(..., n, n)`, of square matrices, in any order.";
     }
-    "eigvals" 29 1 Extra Own NoAttrs {
+    "eigvals" 29 Linalg 1 Extra Own NoAttrs {
         inputs: "a" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -537,7 +537,7 @@ op_rows! {
         numbers: [];
         doc: "w of EIG.";
     }
-    "solve_triangular" 30 1 Extra Own TriangleAttrs {
+    "solve_triangular" 30 Linalg 1 Extra Own TriangleAttrs {
         inputs: "a" [InputDtype::Main] false, "b" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::SOLVED];
@@ -548,7 +548,7 @@ op_rows! {
         numbers: ["The error is that of a x, relative to the norms of a and x."];
         doc: "x of `a x = b` for triangular `a` `(..., n, n)`, of which one triangle is read, and b and x `(..., n, k)`; equal batch dimensions (broadcast by strides).";
     }
-    "softmax" 31 1 Extra Same AxesAttrs {
+    "softmax" 31 Nn 1 Extra Same AxesAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::FLOAT];
@@ -559,7 +559,7 @@ op_rows! {
         numbers: ["Sums in any order, as REDUCE's. Where the largest element is infinite (or NaN), the quotients of what that gives: NaN for all of NaN, and for all if there are only negative infinities."];
         doc: "`e^(x - m)` over its sum over the axes of `axes`, m being the largest element over them.";
     }
-    "logsumexp" 32 1 Extra Reduced AxesAttrs {
+    "logsumexp" 32 Nn 1 Extra Reduced AxesAttrs {
         inputs: "x" [InputDtype::Main] false;
         scalars: [];
         dtypes: [dtypes::FLOAT];
@@ -570,7 +570,7 @@ op_rows! {
         numbers: ["Sums in any order, as REDUCE's; the error of the logarithm is that of the sum relative to it."];
         doc: "`ln` of the sum of `e^x` over the axes of `axes`, which keep size 1, without overflow on the way: infinity if there is one, -infinity of nothing else.";
     }
-    "rms_norm" 33 1 Extra Elementwise NoAttrs {
+    "rms_norm" 33 Nn 1 Extra Elementwise NoAttrs {
         inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false;
         scalars: [Scalar::Float64];
         dtypes: [dtypes::FLOAT];
@@ -581,7 +581,7 @@ op_rows! {
         numbers: ["The sum of the squares in any order, as REDUCE's. The weight has the output's shape by zero strides, mostly."];
         doc: "`x / sqrt(mean(x^2) + scalar 0) * weight`, the mean being that of the last axis, of which there is at least one.";
     }
-    "layer_norm" 34 1 Extra Elementwise NoAttrs {
+    "layer_norm" 34 Nn 1 Extra Elementwise NoAttrs {
         inputs: "x" [InputDtype::Main] false, "weight" [InputDtype::Main] false, "bias" [InputDtype::Main] false;
         scalars: [Scalar::Float64];
         dtypes: [dtypes::FLOAT];
@@ -592,7 +592,7 @@ op_rows! {
         numbers: ["Sums in any order, as REDUCE's; the error is relative to the larger of the product and the bias. Weight and bias have the output's shape by zero strides, mostly."];
         doc: "`(x - m) / sqrt(v + scalar 0) * weight + bias`, m being the mean of the last axis, of which there is at least one, and v that of `(x - m)^2`.";
     }
-    "rope" 35 1 Extra Own RopeAttrs {
+    "rope" 35 Nn 1 Extra Own RopeAttrs {
         inputs: "x" [InputDtype::Main] false, "cos" [InputDtype::Of(dtypes::ANGLES)] false, "sin" [InputDtype::Of(dtypes::ANGLES)] false;
         scalars: [];
         dtypes: [dtypes::FLOAT];

@@ -159,13 +159,9 @@ pub fn all() -> Vec<(String, Value)> {
     all.push(("UM_PYTHON_CAPSULE".into(), text(extension::PYTHON_CAPSULE)));
     let owner = String::from_utf8(note::OWNER.to_vec()).unwrap();
     all.push(("UM_NOTE_OWNER".into(), Value::Text(owner.trim_end_matches('\0').to_owned())));
-    all.extend(codes("OP", schema::op::NAMES));
-    all.extend(codes("UNARY", schema::unary::NAMES));
-    all.extend(codes("BINARY", schema::binary::NAMES));
-    all.extend(codes("REDUCE", schema::reduce::NAMES));
-    all.extend(codes("ARG_REDUCE", schema::arg_reduce::NAMES));
-    all.extend(codes("SCATTER", schema::scatter::NAMES));
-    all.extend(codes("FFT", schema::fft::NAMES));
+    for (module, names) in schema::NAMES {
+        all.extend(codes(&module.to_uppercase(), names));
+    }
     all.extend(codes("DTYPE", &schema::DTYPES.map(|(name, _)| name)));
     all
 }
@@ -177,8 +173,8 @@ pub fn defined(folder: &Path) -> BTreeSet<String> {
         for line in std::fs::read_to_string(folder.join(file)).unwrap().lines() {
             let Some(rest) = line.strip_prefix("#define UM_") else { continue };
             let Some((name, value)) = rest.split_once(' ') else { continue };
-            // How functions are exported is no number.
-            if name != "EXPORT" && !value.is_empty() {
+            // How functions are exported is no number, nor is a macro with parameters.
+            if name != "EXPORT" && !name.contains('(') && !value.is_empty() {
                 names.insert(format!("UM_{name}"));
             }
         }

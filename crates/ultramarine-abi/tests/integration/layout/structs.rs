@@ -109,20 +109,6 @@ rows! {
     stream_memory::StreamMemoryInterface um_stream_memory_interface: size, flags, alloc,
         free as free_;
     about::AboutInterface um_about_interface: size, flags, describe;
-    schema::NoAttrs um_no_attrs: size;
-    schema::UnaryAttrs um_unary_attrs: size, op;
-    schema::BinaryAttrs um_binary_attrs: size, op;
-    schema::ReduceAttrs um_reduce_attrs: size, op, axes;
-    schema::ArgReduceAttrs um_arg_reduce_attrs: size, op, axis;
-    schema::ScanAttrs um_scan_attrs: size, op, axis, reverse, inclusive;
-    schema::GatherAttrs um_gather_attrs: size, n_indices, index_ndim, axes;
-    schema::ScatterAttrs um_scatter_attrs: size, op, n_indices, index_ndim, axes;
-    schema::AxisAttrs um_axis_attrs: size, axis;
-    schema::ScatterAxisAttrs um_scatter_axis_attrs: size, op, axis;
-    schema::FftAttrs um_fft_attrs: size, op, axis;
-    schema::ConvolveAttrs um_convolve_attrs: size, flip;
-    schema::TriangleAttrs um_triangle_attrs: size, upper;
-    schema::RopeAttrs um_rope_attrs: size, pairs, traditional, inverse;
     extension::PlaceCode um_place: size, kind, device_type, device_index, stream_index, reserved;
     extension::TensorType um_tensor_type: size, ndim, dtype, reserved, shape;
     extension::View um_view: size, flags, data, shape, strides, elements, ndim, dtype;
@@ -159,10 +145,20 @@ rows! {
         dltensor_from_py_object_no_sync, current_work_stream;
 }
 
+/// The structs above, and the attribute structs of the schema.
+fn all_rows() -> Vec<Row> {
+    let attributes = schema::ATTRIBUTES.iter().map(|row| {
+        let fields = row.fields.iter().map(|f| (f.name, f.offset, f.bytes()));
+        let fields = std::iter::once(("size", 0, 4)).chain(fields).collect();
+        Row { name: row.c_name, size: row.size, align: row.align, fields }
+    });
+    rows().into_iter().chain(attributes).collect()
+}
+
 /// What Rust says.
 pub fn rust() -> String {
     let mut out = String::new();
-    for row in rows() {
+    for row in all_rows() {
         writeln!(out, "{} size {} align {}", row.name, row.size, row.align).unwrap();
         for (field, offset, size) in row.fields {
             writeln!(out, "  {field} {offset} {size}").unwrap();
@@ -185,7 +181,7 @@ pub fn c() -> String {
   printf(\"  \" #field \" %u %u\\n\", (unsigned)offsetof(type, field), (unsigned)sizeof(((type *)0)->field))
 int main(void) {\n",
     );
-    for row in rows() {
+    for row in all_rows() {
         let name = row.name;
         writeln!(
             out,
