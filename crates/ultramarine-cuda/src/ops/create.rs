@@ -5,6 +5,7 @@ use crate::context::failure::cuda;
 use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, RankVariant, Work, launch};
 use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::op;
 
 const HEADERS: &[&str] =
     &[headers::NUMBER, headers::WALK, elementwise::MAP, include_str!("../../kernels/create.cuh")];
@@ -14,8 +15,17 @@ struct Arange {
     kernels: Kernels,
 }
 
+/// Makes the work of an operation of the family.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    match request.op {
+        op::FILL => prepare_fill(request),
+        op::ARANGE => prepare_arange(request),
+        _ => Err(super::unknown(request)),
+    }
+}
+
 /// ARANGE: computed in float64 or int64, converted as COPY does.
-pub fn prepare_arange(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+fn prepare_arange(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(0)?;
     let output = request.output(0)?;
     if output.ndim != 1 {
@@ -61,7 +71,7 @@ enum FillVariant {
 }
 
 /// FILL.
-pub fn prepare_fill(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+fn prepare_fill(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(0)?;
     let dtype = request.output(0)?.dtype.word();
     Ok(Box::new(Fill { dtype, kernels: Kernels::default() }))

@@ -17,7 +17,7 @@ pub mod sort;
 
 use crate::launch::{Device, OpRequest, Plan, Work};
 use ultramarine_abi::helper::{Failure, Request, Result};
-use ultramarine_abi::schema::{self, op};
+use ultramarine_abi::schema::{self, Family};
 
 /// Most instructions of a fused program.
 pub const FUSED_INSTRUCTIONS: u32 = fused::INSTRUCTIONS as u32;
@@ -46,34 +46,28 @@ pub fn plan(device: &Device, request: &Request<'_>) -> Result<Plan> {
     Ok(Plan::new(format!("{op} of {dtype}"), work))
 }
 
-/// The work of an op's plan.
+/// The work of an op's plan, which the module of its family makes.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
-    match request.op {
-        op::COPY => copy::prepare_copy(request),
-        op::FILL => create::prepare_fill(request),
-        op::MATMUL => matmul::prepare(request),
-        op::CONVOLVE => conv::prepare(request),
-        op::RANDOM_BITS => random::prepare(request),
-        op::GATHER => index::gather::prepare_gather(request),
-        op::SCATTER => index::scatter::prepare_scatter(request),
-        op::SCATTER_AXIS => index::scatter::prepare_scatter_axis(request),
-        op::GATHER_AXIS => index::gather::prepare_gather_axis(request),
-        op::REDUCE => reduce::prepare(request),
-        op::ARG_REDUCE => arg_reduce::prepare(request),
-        op::SOFTMAX => nn::softmax::prepare_softmax(request),
-        op::LOGSUMEXP => nn::softmax::prepare_logsumexp(request),
-        op::RMS_NORM => nn::norm::prepare_rms_norm(request),
-        op::LAYER_NORM => nn::norm::prepare_layer_norm(request),
-        op::ROPE => nn::rope::prepare(request),
-        op::ARANGE => create::prepare_arange(request),
-        op::UNARY => elementwise::prepare_unary(request),
-        op::BINARY => elementwise::prepare_binary(request),
-        op::SELECT => select::prepare(request),
-        op::SCAN => scan::prepare(request),
-        op::SORT | op::ARG_SORT | op::PARTITION | op::ARG_PARTITION => sort::prepare(request),
-        other => {
-            let name = schema::find(other).map_or("", |row| row.name);
-            Err(Failure::unsupported(format!("op {other} {name} is unknown here")))
-        }
+    match schema::find(request.op).map(|row| row.family) {
+        Some(Family::Copy) => copy::prepare(request),
+        Some(Family::Create) => create::prepare(request),
+        Some(Family::Elementwise) => elementwise::prepare(request),
+        Some(Family::Select) => select::prepare(request),
+        Some(Family::Reduce) => reduce::prepare(request),
+        Some(Family::ArgReduce) => arg_reduce::prepare(request),
+        Some(Family::Scan) => scan::prepare(request),
+        Some(Family::Sort) => sort::prepare(request),
+        Some(Family::Index) => index::prepare(request),
+        Some(Family::Matmul) => matmul::prepare(request),
+        Some(Family::Conv) => conv::prepare(request),
+        Some(Family::Random) => random::prepare(request),
+        Some(Family::Nn) => nn::prepare(request),
+        Some(Family::Fft | Family::Linalg) | None => Err(unknown(request)),
     }
+}
+
+/// The refusal of an operation without a kernel.
+pub fn unknown(request: &OpRequest<'_>) -> Failure {
+    let name = schema::find(request.op).map_or("", |row| row.name);
+    Failure::unsupported(format!("op {} {name} is unknown here", request.op))
 }

@@ -17,7 +17,7 @@ struct Copy {
 }
 
 /// COPY: any strides, any dtypes.
-pub fn prepare_copy(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(1)?;
     let (mut from, mut to) = (request.input(0)?.dtype, request.output(0)?.dtype);
     let same = from == to;

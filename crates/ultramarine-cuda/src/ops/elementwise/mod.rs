@@ -9,7 +9,7 @@ use crate::launch::{Dtype, Job, OpRequest, Work};
 use crate::ops::headers;
 use rule::{Rule, Weight};
 use ultramarine_abi::helper::{Failure, Result};
-use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs};
+use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs, op};
 
 /// Headers of the functions of all codes. A code called NAME in the schema is `un_NAME` or `bi_NAME`.
 pub const FUNCTIONS: &[&str] = &[headers::NUMBER, REAL, INTEGER, COMPLEX, CODES];
@@ -55,8 +55,17 @@ fn of_code(request: &OpRequest<'_>, rule: Option<Rule>, code: u32) -> Result<Dty
     }
 }
 
+/// Makes the work of an operation of the family.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    match request.op {
+        op::UNARY => prepare_unary(request),
+        op::BINARY => prepare_binary(request),
+        _ => Err(super::unknown(request)),
+    }
+}
+
 /// UNARY.
-pub fn prepare_unary(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+fn prepare_unary(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(1)?;
     let (code, dtype) = (request.attributes::<UnaryAttrs>()?.op, request.input(0)?.dtype);
     let output = of_code(request, rule::unary_rule(dtype, code), code)?;
@@ -71,7 +80,7 @@ pub fn prepare_unary(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
 }
 
 /// BINARY.
-pub fn prepare_binary(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+fn prepare_binary(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
     request.elementwise(2)?;
     let (code, dtype) = (request.attributes::<BinaryAttrs>()?.op, request.input(0)?.dtype);
     if request.input(1)?.dtype != dtype {

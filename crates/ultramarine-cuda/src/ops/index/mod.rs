@@ -4,10 +4,22 @@
 pub mod gather;
 pub mod scatter;
 
-use crate::launch::{Axes, Desc, Dtype, Grid, Job, MAX_AXES, OpRequest, View, launch};
+use crate::launch::{Axes, Desc, Dtype, Grid, Job, MAX_AXES, OpRequest, View, Work, launch};
 use crate::ops::headers;
 use crate::program::{Kernels, Source, index};
 use ultramarine_abi::helper::{Failure, Result};
+use ultramarine_abi::schema::op;
+
+/// Makes the work of an operation of the family.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    match request.op {
+        op::GATHER => gather::prepare_gather(request),
+        op::SCATTER => scatter::prepare_scatter(request),
+        op::GATHER_AXIS => gather::prepare_gather_axis(request),
+        op::SCATTER_AXIS => scatter::prepare_scatter_axis(request),
+        _ => Err(super::unknown(request)),
+    }
+}
 
 /// Headers of the kernels that look at index arrays.
 pub const HEADERS: &[&str] =

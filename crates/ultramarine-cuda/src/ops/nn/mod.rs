@@ -1,6 +1,22 @@
 //! Softmax, norms and rotary position embeddings.
 
-pub mod norm;
-pub mod rope;
+mod norm;
+mod rope;
 mod row_kernels;
-pub mod softmax;
+mod softmax;
+
+use crate::launch::{OpRequest, Work};
+use ultramarine_abi::helper::Result;
+use ultramarine_abi::schema::op;
+
+/// Makes the work of an operation of the family.
+pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    match request.op {
+        op::SOFTMAX => softmax::prepare_softmax(request),
+        op::LOGSUMEXP => softmax::prepare_logsumexp(request),
+        op::RMS_NORM => norm::prepare_rms_norm(request),
+        op::LAYER_NORM => norm::prepare_layer_norm(request),
+        op::ROPE => rope::prepare(request),
+        _ => Err(super::unknown(request)),
+    }
+}
