@@ -5,10 +5,11 @@ use crate::{
     dtype::DType,
     elementwise::{self, TileFn, TileOp},
     fused::{self, Source},
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
+    kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature},
     level::Level,
     par::Shared,
 };
+use ultramarine_abi::schema::op;
 
 /// Elements of a tile.
 const TILE: usize = 512;
@@ -20,6 +21,15 @@ struct Arange {
     size: usize,
     cast: Option<TileFn>,
     level: Level,
+}
+
+/// Prepares FILL or ARANGE.
+pub fn prepare(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    match op.id {
+        op::FILL => prepare_fill(signature, level),
+        op::ARANGE => prepare_arange(signature, level),
+        _ => Err(Refusal::Unsupported),
+    }
 }
 
 /// Prepares FILL.

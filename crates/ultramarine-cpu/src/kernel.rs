@@ -2,7 +2,7 @@
 //! attributes once, run with tensors often.
 
 use crate::{dtype::DType, level::Level, par::Par};
-use ultramarine_abi::{self as abi, TensorDesc, layout, schema};
+use ultramarine_abi::{self as abi, TensorDesc, helper::Plain, layout, schema};
 
 /// A tensor of a command: first element, shape and strides in elements.
 #[derive(Clone, Copy)]
@@ -152,36 +152,44 @@ impl Desc {
     }
 }
 
-/// Reads the attribute struct `A`.
-///
-/// # Safety
-/// `attributes` points at an attribute struct that starts with its size.
-pub unsafe fn read_attrs<A: Copy>(attributes: *const core::ffi::c_void) -> Result<A, Refusal> {
-    if attributes.is_null() {
-        return Err(Refusal::Invalid("attributes are NULL".into()));
+/// The operation of a request, with its attributes.
+pub struct Op {
+    /// A constant of [`schema::op`].
+    pub id: schema::OpId,
+    attributes: *const core::ffi::c_void,
+}
+
+impl Op {
+    /// # Safety
+    /// `attributes` is NULL or points at an attribute struct, which starts with its size, for as
+    /// long as this lives.
+    pub unsafe fn new(id: schema::OpId, attributes: *const core::ffi::c_void) -> Self {
+        Op { id, attributes }
     }
-    // SAFETY: every attribute struct starts with a u32 size.
-    let size = unsafe { *(attributes as *const u32) } as usize;
-    if size < size_of::<A>() {
-        return Err(Refusal::Invalid(format!(
-            "attributes of {size} bytes, expected {}",
-            size_of::<A>()
-        )));
+
+    /// The attributes, as struct `A`.
+    pub fn attributes<A: Plain>(&self) -> Result<A, Refusal> {
+        if self.attributes.is_null() {
+            return Err(Refusal::Invalid("attributes are NULL".into()));
+        }
+        // SAFETY: every attribute struct starts with a u32 size.
+        let size = unsafe { *self.attributes.cast::<u32>() } as usize;
+        if size < size_of::<A>() {
+            return Err(Refusal::Invalid(format!(
+                "attributes of {size} bytes, expected {}",
+                size_of::<A>()
+            )));
+        }
+        // SAFETY: `size` bytes are readable by the writer's promise.
+        if !unsafe { abi::tail_is_zero(self.attributes.cast::<A>()) } {
+            return Err(Refusal::Unsupported);
+        }
+        // SAFETY: large enough, and `Plain` structs are plain integers.
+        Ok(unsafe { *self.attributes.cast::<A>() })
     }
-    // SAFETY: `size` bytes are readable by the writer's promise.
-    if !unsafe { abi::tail_is_zero(attributes.cast::<A>()) } {
-        return Err(Refusal::Unsupported);
-    }
-    // SAFETY: large enough, and attribute structs are plain integers.
-    Ok(unsafe { *(attributes as *const A) })
 }
 
 /// `code`, if the family has it.
 pub fn known(code: u32, names: &[&str]) -> Result<u32, Refusal> {
     if (code as usize) < names.len() { Ok(code) } else { Err(Refusal::Unsupported) }
-}
-
-/// Ids are checked against the schema's table in one place.
-pub fn op_name(op: schema::OpId) -> &'static str {
-    schema::op::NAMES.get(op as usize).copied().unwrap_or("unknown")
 }

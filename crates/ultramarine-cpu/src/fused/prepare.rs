@@ -7,13 +7,12 @@ use super::{
 };
 use crate::{
     elementwise::{self, TileOp},
-    kernel::{Prepared, Refusal, Signature, known, read_attrs},
+    kernel::{Op, Prepared, Refusal, Signature, known},
     level::Level,
 };
-use core::ffi::c_void;
 use ultramarine_abi::{
     fused,
-    schema::{self, op},
+    schema::{self, op as id},
 };
 
 /// Checks a program and makes a kernel of it.
@@ -35,50 +34,36 @@ pub unsafe fn prepare_program(
 }
 
 /// Prepares COPY, UNARY, BINARY, SELECT or REDUCE.
-///
-/// # Safety
-/// `attributes` points at the op's attribute struct (or, for ops without, is NULL).
-pub unsafe fn prepare_op(
-    id: u32,
-    attributes: *const c_void,
-    signature: &Signature<'_>,
-    level: Level,
-) -> Prepared {
-    let expected = match id {
-        op::BINARY => 2,
-        op::SELECT => 3,
-        op::COPY | op::UNARY | op::REDUCE => 1,
+pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    let expected = match op.id {
+        id::BINARY => 2,
+        id::SELECT => 3,
+        id::COPY | id::UNARY | id::REDUCE => 1,
         _ => return Err(Refusal::Unsupported),
     };
     signature.expect(expected, 1)?;
     let to = signature.outputs[0].dtype;
-    // SAFETY: by this function's contract.
-    let step = unsafe {
-        match id {
-            op::REDUCE => {
-                let attrs = read_attrs::<schema::ReduceAttrs>(attributes)?;
-                let code = known(attrs.op, schema::reduce::NAMES)?;
-                let source = Source {
-                    outputs: vec![0],
-                    reduce: Some((code, attrs.axes)),
-                    ..Source::default()
-                };
-                return build(source, signature, level);
-            }
-            op::COPY if signature.inputs[0].dtype == to => {
-                return build(Source { outputs: vec![0], ..Source::default() }, signature, level);
-            }
-            op::COPY => TileOp::Cast(to),
-            op::UNARY => {
-                let attrs = read_attrs::<schema::UnaryAttrs>(attributes)?;
-                TileOp::Unary(known(attrs.op, schema::unary::NAMES)?)
-            }
-            op::BINARY => {
-                let attrs = read_attrs::<schema::BinaryAttrs>(attributes)?;
-                TileOp::Binary(known(attrs.op, schema::binary::NAMES)?)
-            }
-            _ => TileOp::Select,
+    let step = match op.id {
+        id::REDUCE => {
+            let attrs: schema::ReduceAttrs = op.attributes()?;
+            let code = known(attrs.op, schema::reduce::NAMES)?;
+            let source =
+                Source { outputs: vec![0], reduce: Some((code, attrs.axes)), ..Source::default() };
+            return build(source, signature, level);
         }
+        id::COPY if signature.inputs[0].dtype == to => {
+            return build(Source { outputs: vec![0], ..Source::default() }, signature, level);
+        }
+        id::COPY => TileOp::Cast(to),
+        id::UNARY => {
+            let attrs: schema::UnaryAttrs = op.attributes()?;
+            TileOp::Unary(known(attrs.op, schema::unary::NAMES)?)
+        }
+        id::BINARY => {
+            let attrs: schema::BinaryAttrs = op.attributes()?;
+            TileOp::Binary(known(attrs.op, schema::binary::NAMES)?)
+        }
+        _ => TileOp::Select,
     };
     let main = signature.inputs[if step == TileOp::Select { 1 } else { 0 }].dtype;
     let instruction =

@@ -10,5 +10,22 @@ mod update;
 #[cfg(test)]
 mod tests;
 
+use crate::{
+    kernel::{Op, Prepared, Refusal, Signature},
+    level::Level,
+};
+use ultramarine_abi::schema::op;
+
+/// Prepares an operation of the family.
+pub fn prepare(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    match op.id {
+        op::GATHER => gather::prepare(op.attributes()?, signature, level),
+        op::SCATTER => scatter::prepare(op.attributes()?, signature, level),
+        op::GATHER_AXIS => gather_axis::prepare(op.attributes()?, signature, level),
+        op::SCATTER_AXIS => scatter_axis::prepare(op.attributes()?, signature, level),
+        _ => Err(Refusal::Unsupported),
+    }
+}
+
 /// Index positions that are worked on at a time; their offsets stay in the L1 cache.
 const BLOCK: usize = 256;

@@ -8,14 +8,14 @@ mod tests;
 
 use crate::{
     dtype::DType,
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
+    kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View},
     par::Shared,
     strided::{Nest, TASK, ranges},
 };
 use matrix::{Plane, Scratch};
 use std::marker::PhantomData;
 use std::sync::Mutex;
-use ultramarine_abi::schema::op;
+use ultramarine_abi::schema::{TriangleAttrs, op};
 use ultramarine_linalg::{Scalar, c32};
 
 /// Most tensors that a decomposition has.
@@ -94,6 +94,17 @@ impl Operation {
             Operation::EigvalsH | Operation::Eigvals => square && outputs == [[n]],
         }
     }
+}
+
+/// Prepares an operation of the family.
+pub fn prepare_op(op: &Op, signature: &Signature<'_>) -> Prepared {
+    let upper = match op.id {
+        op::CHOLESKY | op::EIGH | op::EIGVALSH | op::SOLVE_TRIANGULAR => {
+            op.attributes::<TriangleAttrs>()?.upper != 0
+        }
+        _ => false,
+    };
+    prepare(op.id, upper, signature)
 }
 
 /// Prepares a decomposition; `upper` is its attribute, if it has one.

@@ -11,13 +11,13 @@ mod vector;
 
 use crate::{
     dtype::DType,
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
+    kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature},
     level::Level,
     par::Shared,
     strided::{Nest, TASK, for_size, move_run, ranges},
 };
 use lane::{Functions, Job};
-use ultramarine_abi::schema::AxisAttrs;
+use ultramarine_abi::schema::{AxisAttrs, op};
 
 struct Sort {
     axis: usize,
@@ -39,6 +39,18 @@ pub enum SortOutput {
 const MANY: usize = 16;
 /// From this length on, lanes of which there are few are each sorted on several threads.
 const LONG: usize = 1 << 18;
+
+/// Prepares an operation of the family.
+pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    let (result, partition) = match op.id {
+        op::SORT => (SortOutput::Values, false),
+        op::ARG_SORT => (SortOutput::Indices, false),
+        op::PARTITION => (SortOutput::Values, true),
+        op::ARG_PARTITION => (SortOutput::Indices, true),
+        _ => return Err(Refusal::Unsupported),
+    };
+    prepare(op.attributes()?, signature, result, partition, level)
+}
 
 /// Prepares SORT or ARG_SORT, with `partition` PARTITION or ARG_PARTITION.
 pub fn prepare(

@@ -2,62 +2,36 @@
 
 use super::{Plan, no_device, state};
 use crate::{
-    arg_reduce, conv, create, fft, fused as fused_kernels,
-    index::{gather, gather_axis, scatter, scatter_axis},
-    kernel::{Desc, Prepared, Refusal, Signature, read_attrs},
+    arg_reduce, conv, create, fft, fused as fused_kernels, index,
+    kernel::{Desc, Op, Prepared, Refusal, Signature},
     level::Level,
-    linalg, matmul, random, scan,
-    sort::{self, SortOutput},
+    linalg, matmul, random, scan, sort,
 };
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_abi::{
     self as abi, Status, fused,
     helper::{Failure, guard},
-    schema::{TriangleAttrs, op},
+    schema::Family,
 };
 
-fn prepare_op(
-    id: u32,
-    attributes: *const c_void,
-    signature: &Signature<'_>,
-    level: Level,
-) -> Prepared {
-    macro_rules! attrs {
-        () => {
-            // SAFETY: the host passes the op's attribute struct.
-            unsafe { read_attrs(attributes) }?
-        };
-    }
-    match id {
-        op::FILL => create::prepare_fill(signature, level),
-        op::ARANGE => create::prepare_arange(signature, level),
-        op::COPY | op::UNARY | op::BINARY | op::SELECT | op::REDUCE => {
-            // SAFETY: the host's attributes are the op's struct.
-            unsafe { fused_kernels::prepare_op(id, attributes, signature, level) }
+/// Prepares an operation in the module of its family.
+fn prepare_op(family: Family, op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
+    match family {
+        Family::Copy | Family::Elementwise | Family::Select | Family::Reduce => {
+            fused_kernels::prepare_op(op, signature, level)
         }
-        op::MATMUL => matmul::prepare(signature, level),
-        op::GATHER => gather::prepare(attrs!(), signature, level),
-        op::SCATTER => scatter::prepare(attrs!(), signature, level),
-        op::GATHER_AXIS => gather_axis::prepare(attrs!(), signature, level),
-        op::SCATTER_AXIS => scatter_axis::prepare(attrs!(), signature, level),
-        op::SORT => sort::prepare(attrs!(), signature, SortOutput::Values, false, level),
-        op::ARG_SORT => sort::prepare(attrs!(), signature, SortOutput::Indices, false, level),
-        op::PARTITION => sort::prepare(attrs!(), signature, SortOutput::Values, true, level),
-        op::ARG_PARTITION => sort::prepare(attrs!(), signature, SortOutput::Indices, true, level),
-        op::SCAN => scan::prepare(attrs!(), signature, level),
-        op::ARG_REDUCE => arg_reduce::prepare(attrs!(), signature, level),
-        op::CONVOLVE => conv::prepare(attrs!(), signature, level),
-        op::FFT => fft::prepare(attrs!(), signature, level),
-        op::RANDOM_BITS => random::prepare(signature, level),
-        op::CHOLESKY | op::EIGH | op::EIGVALSH | op::SOLVE_TRIANGULAR => {
-            let attrs: TriangleAttrs = attrs!();
-            linalg::prepare(id, attrs.upper != 0, signature)
-        }
-        op::LU..=op::SINGULAR_VALUES | op::EIG | op::EIGVALS => {
-            linalg::prepare(id, false, signature)
-        }
-        _ => Err(Refusal::Unsupported),
+        Family::Create => create::prepare(op, signature, level),
+        Family::ArgReduce => arg_reduce::prepare(op.attributes()?, signature, level),
+        Family::Scan => scan::prepare(op.attributes()?, signature, level),
+        Family::Sort => sort::prepare_op(op, signature, level),
+        Family::Index => index::prepare(op, signature, level),
+        Family::Matmul => matmul::prepare(signature, level),
+        Family::Conv => conv::prepare(op.attributes()?, signature, level),
+        Family::Fft => fft::prepare(op.attributes()?, signature, level),
+        Family::Linalg => linalg::prepare_op(op, signature),
+        Family::Random => random::prepare(signature, level),
+        Family::Nn => Err(Refusal::Unsupported),
     }
 }
 
@@ -150,10 +124,12 @@ pub(super) unsafe extern "C" fn prepare(
     plan: *mut *mut c_void,
     error: *mut *mut abi::Error,
 ) -> Status {
-    let known = abi::schema::find(id).is_some_and(|op| (1..=op.revision).contains(&revision));
+    let known = abi::schema::find(id).filter(|op| (1..=op.revision).contains(&revision));
+    // SAFETY: the host passes the op's attribute struct, or NULL.
+    let op = unsafe { Op::new(id, attributes) };
     let work = |signature: &Signature<'_>, level| match known {
-        true => prepare_op(id, attributes, signature, level),
-        false => Err(Refusal::Unsupported),
+        Some(row) => prepare_op(row.family, &op, signature, level),
+        None => Err(Refusal::Unsupported),
     };
     // SAFETY: the contract's arguments.
     unsafe { prepare_with(device, (inputs, n_inputs), (outputs, n_outputs), plan, error, work) }
