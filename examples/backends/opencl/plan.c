@@ -9,25 +9,22 @@
 
 typedef um_status (*prepare_function)(const struct request *request, struct plan *plan, um_error **error);
 
-static const prepare_function families[UM_OP_COUNT] = {
-    [UM_OP_COPY] = prepare_copy,
-    [UM_OP_FILL] = prepare_copy,
-    [UM_OP_ARANGE] = prepare_copy,
-    [UM_OP_UNARY] = prepare_elementwise,
-    [UM_OP_BINARY] = prepare_elementwise,
-    [UM_OP_SELECT] = prepare_copy,
-    [UM_OP_REDUCE] = prepare_reduce,
-    [UM_OP_ARG_REDUCE] = prepare_reduce,
-    [UM_OP_SCAN] = prepare_scan,
-    [UM_OP_MATMUL] = prepare_matmul,
-    [UM_OP_GATHER] = prepare_gather,
-    [UM_OP_SCATTER] = prepare_scatter,
-    [UM_OP_GATHER_AXIS] = prepare_gather,
-    [UM_OP_SCATTER_AXIS] = prepare_scatter,
-    [UM_OP_SORT] = prepare_sort,
-    [UM_OP_ARG_SORT] = prepare_sort,
-    [UM_OP_RANDOM_BITS] = prepare_random,
-};
+static um_status prepare_index(const struct request *request, struct plan *plan, um_error **error) {
+  bool scatters = request->op == UM_OP_SCATTER || request->op == UM_OP_SCATTER_AXIS;
+  return scatters ? prepare_scatter(request, plan, error) : prepare_gather(request, plan, error);
+}
+
+/* Families of which another's function makes the plans, and those that have no kernels here. */
+#define prepare_create prepare_copy
+#define prepare_select prepare_copy
+#define prepare_arg_reduce prepare_reduce
+#define prepare_conv NULL
+#define prepare_fft NULL
+#define prepare_linalg NULL
+#define prepare_nn NULL
+#define ROW(NAME, FAMILY) [UM_OP_##NAME] = prepare_##FAMILY,
+
+static const prepare_function families[UM_OP_COUNT] = {UM_EACH_OP(ROW)};
 
 um_status attributes_read(const struct request *request, void *to, size_t size, um_error **error) {
   uint32_t given = 0;

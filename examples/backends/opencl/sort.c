@@ -96,6 +96,9 @@ static um_status run(struct job *job) {
 }
 
 um_status prepare_sort(const struct request *request, struct plan *plan, um_error **error) {
+  if (request->op != UM_OP_SORT && request->op != UM_OP_ARG_SORT) {
+    return fail(error, UM_UNSUPPORTED, "op %u is unknown", request->op);
+  }
   um_axis_attrs *attributes = &plan->attributes.axis;
   um_status status = attributes_read(request, attributes, sizeof *attributes, error);
   if (status != UM_OK) return status;
