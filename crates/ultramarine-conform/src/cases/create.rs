@@ -6,10 +6,19 @@ use crate::dtype::{DType, Num};
 use crate::reference::create as reference;
 use crate::tensor::size;
 use crate::values::edges;
-use ultramarine_abi::schema::op;
+use ultramarine_abi::schema::{OpId, op};
+
+/// The ops of an operation of the family.
+pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
+    Some(match op {
+        op::FILL => fill(scope),
+        op::ARANGE => arange(scope),
+        _ => return None,
+    })
+}
 
 /// FILL.
-pub fn fill(scope: &Scope) -> Vec<OpUnderTest> {
+fn fill(scope: &Scope) -> Vec<OpUnderTest> {
     scope
         .dtypes(op::FILL, None)
         .into_iter()
@@ -32,7 +41,7 @@ pub fn fill(scope: &Scope) -> Vec<OpUnderTest> {
 }
 
 /// ARANGE.
-pub fn arange(scope: &Scope) -> Vec<OpUnderTest> {
+fn arange(scope: &Scope) -> Vec<OpUnderTest> {
     scope
         .dtypes(op::ARANGE, None)
         .into_iter()

@@ -9,10 +9,19 @@ use crate::rules;
 use crate::run::Request;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, edges, ordinary, unary_operands};
-use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs, binary, op, unary};
+use ultramarine_abi::schema::{BinaryAttrs, OpId, UnaryAttrs, binary, op, unary};
+
+/// The ops of an operation of the family.
+pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
+    Some(match op {
+        op::UNARY => unary(scope),
+        op::BINARY => binary(scope),
+        _ => return None,
+    })
+}
 
 /// UNARY: every code for every dtype.
-pub fn unary(scope: &Scope) -> Vec<OpUnderTest> {
+fn unary(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(2);
     let mut ops = Vec::new();
     for code in 0..unary::NAMES.len() as u32 {
@@ -93,7 +102,7 @@ fn pairs(values: &[Num]) -> (Vec<Num>, Vec<Num>) {
 }
 
 /// BINARY: every code for every dtype.
-pub fn binary(scope: &Scope) -> Vec<OpUnderTest> {
+fn binary(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(3);
     let mut ops = Vec::new();
     for code in 0..binary::NAMES.len() as u32 {

@@ -7,7 +7,7 @@ use crate::reference::index as reference;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{
-    AxisAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, op, scatter,
+    AxisAttrs, GatherAttrs, OpId, ScatterAttrs, ScatterAxisAttrs, op, scatter,
 };
 
 /// A way to index: source, index shape, indexed axes, shape of a slice.
@@ -63,8 +63,19 @@ fn indices(dtype: DType, plan: &Plan) -> Vec<Array> {
         .collect()
 }
 
+/// The ops of an operation of the family.
+pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
+    Some(match op {
+        op::GATHER => gather(scope),
+        op::SCATTER => scatter(scope),
+        op::GATHER_AXIS => gather_axis(scope),
+        op::SCATTER_AXIS => scatter_axis(scope),
+        _ => return None,
+    })
+}
+
 /// GATHER.
-pub fn gather(scope: &Scope) -> Vec<OpUnderTest> {
+fn gather(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(10);
     let mut ops = Vec::new();
     for dtype in scope.dtypes(op::GATHER, None) {
@@ -98,7 +109,7 @@ pub fn gather(scope: &Scope) -> Vec<OpUnderTest> {
 }
 
 /// SCATTER.
-pub fn scatter(scope: &Scope) -> Vec<OpUnderTest> {
+fn scatter(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(11);
     let mut ops = Vec::new();
     for code in 0..scatter::NAMES.len() as u32 {
@@ -157,7 +168,7 @@ fn along(dtype: DType, shape: &[i64], axis: usize, length: i64) -> Array {
 }
 
 /// GATHER_AXIS.
-pub fn gather_axis(scope: &Scope) -> Vec<OpUnderTest> {
+fn gather_axis(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(12);
     let mut ops = Vec::new();
     for dtype in scope.dtypes(op::GATHER_AXIS, None) {
@@ -187,7 +198,7 @@ pub fn gather_axis(scope: &Scope) -> Vec<OpUnderTest> {
 }
 
 /// SCATTER_AXIS: SET and SUM.
-pub fn scatter_axis(scope: &Scope) -> Vec<OpUnderTest> {
+fn scatter_axis(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(13);
     let mut ops = Vec::new();
     for code in [scatter::SET, scatter::SUM] {

@@ -19,23 +19,20 @@ const SIZES: [(i64, i64, &[i64]); 7] = [
     (70, 20, &[]),
 ];
 
-/// Subjects of every decomposition.
-pub fn all(scope: &Scope) -> Vec<OpUnderTest> {
-    let ops = (op::CHOLESKY..=op::SOLVE_TRIANGULAR).flat_map(|family| {
-        let dtypes = scope.dtypes(family, None);
-        let stored = move |d: &DType| {
-            let needs = match family {
-                op::LU => DType::U32,
-                op::EIG | op::EIGVALS => DType::C64,
-                _ => real(*d),
-            };
-            needs.in_mask(scope.storage)
+/// Subjects of a decomposition.
+pub fn decomposition(family: OpId, scope: &Scope) -> Vec<OpUnderTest> {
+    let stored = |d: &DType| {
+        let needs = match family {
+            op::LU => DType::U32,
+            op::EIG | op::EIGVALS => DType::C64,
+            _ => real(*d),
         };
-        dtypes.into_iter().filter(stored).map(move |dtype| {
-            OpUnderTest::new(scope, family, None, dtype, cases(scope, family, dtype))
-        })
-    });
-    ops.collect()
+        needs.in_mask(scope.storage)
+    };
+    let dtypes = scope.dtypes(family, None).into_iter().filter(stored);
+    dtypes
+        .map(|dtype| OpUnderTest::new(scope, family, None, dtype, cases(scope, family, dtype)))
+        .collect()
 }
 
 fn real(dtype: DType) -> DType {

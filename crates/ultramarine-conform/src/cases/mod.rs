@@ -1,21 +1,21 @@
 //! The cases of every op: tensors, and the expected results.
 
-pub mod arg_reduce;
-pub mod conv;
-pub mod copy;
-pub mod create;
-pub mod elementwise;
-pub mod fft;
-pub mod index;
+mod arg_reduce;
+mod conv;
+mod copy;
+mod create;
+mod elementwise;
+mod fft;
+mod index;
 mod lanes;
-pub mod linalg;
-pub mod matmul;
-pub mod nn;
-pub mod random;
-pub mod reduce;
-pub mod scan;
-pub mod select;
-pub mod sort;
+mod linalg;
+mod matmul;
+mod nn;
+mod random;
+mod reduce;
+mod scan;
+mod select;
+mod sort;
 
 use crate::compare::Expected;
 use crate::device::words;
@@ -23,10 +23,31 @@ use crate::dtype::{DType, Num};
 use crate::rules;
 use crate::run::Request;
 use crate::tensor::{Array, Layout, Placed};
-use ultramarine_abi::schema::{NoAttrs, OpId};
+use ultramarine_abi::schema::{Family, NoAttrs, OpId, OpSchema};
 
 /// Checks the outputs for the given inputs. Returns the largest error in units of the last place, or what is wrong.
 pub type Check = Box<dyn Fn(&[Array], &[Array]) -> Result<f64, String>>;
+
+/// The ops of an operation, from the module of its family; `None` if that has no cases of it.
+pub fn of(op: &OpSchema, scope: &Scope) -> Option<Vec<OpUnderTest>> {
+    match op.family {
+        Family::Copy => Some(copy::copy(scope)),
+        Family::Create => create::of(op.id, scope),
+        Family::Elementwise => elementwise::of(op.id, scope),
+        Family::Select => Some(select::select(scope)),
+        Family::Reduce => Some(reduce::reduce(scope)),
+        Family::ArgReduce => Some(arg_reduce::arg_reduce(scope)),
+        Family::Scan => Some(scan::scan(scope)),
+        Family::Sort => sort::of(op.id, scope),
+        Family::Index => index::of(op.id, scope),
+        Family::Matmul => Some(matmul::matmul(scope)),
+        Family::Conv => Some(conv::convolve(scope)),
+        Family::Fft => Some(fft::fft(scope)),
+        Family::Linalg => Some(linalg::decomposition(op.id, scope)),
+        Family::Random => Some(random::random_bits(scope)),
+        Family::Nn => nn::of(op.id, scope),
+    }
+}
 
 /// A request, and its result.
 pub struct Case {

@@ -11,8 +11,17 @@ use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{AxisAttrs, OpId, op};
 
+/// The ops of an operation of the family.
+pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
+    Some(match op {
+        op::SORT | op::ARG_SORT => sort(scope, op),
+        op::PARTITION | op::ARG_PARTITION => partition(scope, op),
+        _ => return None,
+    })
+}
+
 /// SORT or ARG_SORT.
-pub fn sort(scope: &Scope, family: OpId) -> Vec<OpUnderTest> {
+fn sort(scope: &Scope, family: OpId) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(8);
     let indices = family == op::ARG_SORT;
     if indices && !DType::U32.in_mask(scope.storage) {
@@ -96,7 +105,7 @@ impl Operand {
 }
 
 /// PARTITION or ARG_PARTITION.
-pub fn partition(scope: &Scope, family: OpId) -> Vec<OpUnderTest> {
+fn partition(scope: &Scope, family: OpId) -> Vec<OpUnderTest> {
     use Operand::{Ascending, CommonDigits, Equal, Nans, TiesAndEdges, TwoValues};
     let rng = &mut Rng::new(10);
     let indices = family == op::ARG_PARTITION;

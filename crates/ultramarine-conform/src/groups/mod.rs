@@ -40,7 +40,7 @@ const GROUPS: [(&str, Run); 9] = [
 pub fn names() -> Vec<&'static str> {
     let mut all = vec!["file"];
     all.extend(GROUPS.iter().map(|g| g.0).filter(|n| *n != "large"));
-    all.extend(ops::GROUPS.iter().map(|g| g.0));
+    all.extend(ops::names().iter().map(String::as_str));
     all.push("large");
     all
 }
@@ -49,8 +49,8 @@ pub fn names() -> Vec<&'static str> {
 pub fn run(name: &str, recorder: &mut Recorder, options: &Options) -> bool {
     if let Some(group) = GROUPS.iter().find(|g| g.0 == name) {
         (group.1)(recorder, options, &options.source);
-    } else if let Some(group) = ops::GROUPS.iter().find(|g| g.0 == name) {
-        ops::run(recorder, options, group.1);
+    } else if let Some(op) = name.strip_prefix("ops.").and_then(schema::find_name) {
+        ops::run(recorder, options, op);
     } else {
         return false;
     }

@@ -1,53 +1,25 @@
 //! Every op against the kit's reference.
 
 use super::{op_name, with_device};
-use crate::cases::{
-    Case, OpUnderTest, Scope, arg_reduce, conv, copy, create, elementwise, fft, index, linalg,
-    matmul,
-    nn::{norm, rope, softmax},
-    random, reduce, scan, select, sort,
-};
+use crate::cases::{self, Case, OpUnderTest, Scope};
 use crate::compare;
 use crate::device::{Device, Handle, Prepared};
 use crate::options::Options;
 use crate::record::{Cell, Outcome, Recorder, skip};
 use crate::run::{self, Request};
 use crate::tensor::Array;
-use ultramarine_abi::{device_flag, layout, schema::op};
+use std::sync::LazyLock;
+use ultramarine_abi::{
+    device_flag, layout,
+    schema::{self, OpSchema, op},
+};
 
-/// Makes the cases of a family.
-pub type Cases = fn(&Scope) -> Vec<OpUnderTest>;
-
-/// A group for each family.
-pub const GROUPS: [(&str, Cases); 27] = [
-    ("ops.copy", copy::copy),
-    ("ops.fill", create::fill),
-    ("ops.arange", create::arange),
-    ("ops.unary", elementwise::unary),
-    ("ops.binary", elementwise::binary),
-    ("ops.select", select::select),
-    ("ops.reduce", reduce::reduce),
-    ("ops.arg_reduce", arg_reduce::arg_reduce),
-    ("ops.scan", scan::scan),
-    ("ops.matmul", matmul::matmul),
-    ("ops.gather", index::gather),
-    ("ops.scatter", index::scatter),
-    ("ops.gather_axis", index::gather_axis),
-    ("ops.scatter_axis", index::scatter_axis),
-    ("ops.sort", |scope| sort::sort(scope, op::SORT)),
-    ("ops.arg_sort", |scope| sort::sort(scope, op::ARG_SORT)),
-    ("ops.partition", |scope| sort::partition(scope, op::PARTITION)),
-    ("ops.arg_partition", |scope| sort::partition(scope, op::ARG_PARTITION)),
-    ("ops.random_bits", random::random_bits),
-    ("ops.fft", fft::fft),
-    ("ops.convolve", conv::convolve),
-    ("ops.linalg", linalg::all),
-    ("ops.softmax", softmax::softmax),
-    ("ops.logsumexp", softmax::logsumexp),
-    ("ops.rms_norm", norm::rms_norm),
-    ("ops.layer_norm", norm::layer_norm),
-    ("ops.rope", rope::rope),
-];
+/// A group for each operation of the schema, named after it.
+pub fn names() -> &'static [String] {
+    static NAMES: LazyLock<Vec<String>> =
+        LazyLock::new(|| schema::op::NAMES.iter().map(|name| format!("ops.{name}")).collect());
+    &NAMES
+}
 
 /// The epsilon of a product with TF32's mantissa.
 const REDUCED: f64 = 1.0 / 1024.0;
@@ -64,10 +36,13 @@ pub fn scope(device: &Device<'_>, full: bool) -> Scope {
     }
 }
 
-/// Runs the cases of a family.
-pub fn run(recorder: &mut Recorder, options: &Options, cases: Cases) {
+/// Runs the cases of an operation.
+pub fn run(recorder: &mut Recorder, options: &Options, op: &OpSchema) {
     with_device(recorder, options, "ops", |recorder, device| {
-        let ops = cases(&scope(device, options.full));
+        let Some(ops) = cases::of(op, &scope(device, options.full)) else {
+            recorder.check("ops/cases", || Err(format!("the kit has no cases of {}", op.name)));
+            return;
+        };
         let stream = match device.stream() {
             Ok(stream) => stream,
             Err(failure) => {

@@ -1,5 +1,20 @@
 //! Layers of neural networks.
 
-pub mod norm;
-pub mod rope;
-pub mod softmax;
+mod norm;
+mod rope;
+mod softmax;
+
+use super::{OpUnderTest, Scope};
+use ultramarine_abi::schema::{OpId, op};
+
+/// The ops of an operation of the family.
+pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
+    Some(match op {
+        op::SOFTMAX => softmax::softmax(scope),
+        op::LOGSUMEXP => softmax::logsumexp(scope),
+        op::RMS_NORM => norm::rms_norm(scope),
+        op::LAYER_NORM => norm::layer_norm(scope),
+        op::ROPE => rope::rope(scope),
+        _ => return None,
+    })
+}
