@@ -42,7 +42,8 @@
 #define UM_OP_RMS_NORM 33u /* x / sqrt(mean(x^2) + scalar 0) * weight, the mean being that of the last axis, of which there is at least one. NoAttrs. */
 #define UM_OP_LAYER_NORM 34u /* (x - m) / sqrt(v + scalar 0) * weight + bias, m being the mean of the last axis, of which there is at least one, and v that of (x - m)^2. NoAttrs. */
 #define UM_OP_ROPE 35u /* Turns pairs (a, b) of elements of the last axis into (a * cos - b * sin, a * sin + b * cos). cos and sin have the output's shape, but pairs as the last size; mostly by zero strides. RopeAttrs. */
-#define UM_OP_COUNT 36u
+#define UM_OP_SEARCHSORTED 36u /* How many elements of a row come before each value: rows (b..., n) in the order of SORT, values (b..., v...); the output has the values' shape. SearchAttrs. */
+#define UM_OP_COUNT 37u
 
 /* `X(NAME, family)` for each operation. */
 #define UM_EACH_OP(X) \
@@ -81,7 +82,8 @@
   X(LOGSUMEXP, nn) \
   X(RMS_NORM, nn) \
   X(LAYER_NORM, nn) \
-  X(ROPE, nn)
+  X(ROPE, nn) \
+  X(SEARCHSORTED, sort)
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -287,6 +289,12 @@ typedef struct um_rope_attrs {
   uint32_t traditional; /* 1: pairs are neighbours, 2 i and 2 i + 1, else i and pairs + i. */
   uint32_t inverse; /* 1: by the opposite angles: of -sin. */
 } um_rope_attrs;
+
+/* Attributes of SEARCHSORTED. */
+typedef struct um_search_attrs {
+  uint32_t size;
+  uint32_t right; /* 1: values go behind the elements that equal them, else before them. */
+} um_search_attrs;
 
 /* Dtypes, in the order of the device masks' bits. */
 #define UM_DTYPE_BOOL 0u

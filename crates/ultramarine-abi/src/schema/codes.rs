@@ -110,6 +110,9 @@ code_module! {
         /// cos)`. cos and sin have the output's shape, but `pairs` as the last size; mostly by zero
         /// strides. [`super::RopeAttrs`].
         ROPE = 35 "rope",
+        /// How many elements of a row come before each value: rows `(b..., n)` in the order of
+        /// SORT, values `(b..., v...)`; the output has the values' shape. [`super::SearchAttrs`].
+        SEARCHSORTED = 36 "searchsorted",
     }
 }
 
@@ -452,6 +455,11 @@ attrs! {
         traditional: u32,
         /// 1: by the opposite angles: of -sin.
         inverse: u32,
+    }
+    /// Attributes of SEARCHSORTED.
+    SearchAttrs {
+        /// 1: values go behind the elements that equal them, else before them.
+        right: u32,
     }
 }
 

@@ -204,6 +204,9 @@ attribute_rows! {
         traditional "u32" [None] "1: pairs are neighbours, 2 i and 2 i + 1, else i and pairs + i.";
         inverse "u32" [None] "1: by the opposite angles: of -sin.";
     }
+    SearchAttrs "um_search_attrs" {
+        right "u32" [None] "1: values go behind the elements that equal them, else before them.";
+    }
 }
 
 op_rows! {
@@ -602,5 +605,16 @@ op_rows! {
         codes: None, &[];
         numbers: ["cos and sin are float64 for float64, else float32. Every product, and then the sum or difference, is rounded in that dtype: nothing is contracted."];
         doc: "Turns pairs (a, b) of elements of the last axis into `(a * cos - b * sin, a * sin + b * cos)`. cos and sin have the output's shape, but `pairs` as the last size; mostly by zero strides.";
+    }
+    "searchsorted" 36 Sort 1 Extra Own SearchAttrs {
+        inputs: "rows" [InputDtype::Main] false, "values" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT];
+        output: [Output::Uint32];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: ["The zeros are equal, and so are NaNs, which come behind all other numbers. In a row that is not in order any place is right."];
+        doc: "How many elements of a row come before each value: rows `(b..., n)` in the order of SORT, values `(b..., v...)`; the output has the values' shape.";
     }
 }

@@ -1,4 +1,4 @@
-//! SORT, ARG_SORT, PARTITION, ARG_PARTITION.
+//! SORT, ARG_SORT, PARTITION, ARG_PARTITION, SEARCHSORTED.
 
 use super::{
     OpUnderTest, Scope, case,
@@ -9,13 +9,14 @@ use crate::dtype::{DType, Num};
 use crate::reference::sort as reference;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
-use ultramarine_abi::schema::{AxisAttrs, OpId, op};
+use ultramarine_abi::schema::{AxisAttrs, OpId, SearchAttrs, op};
 
 /// The ops of an operation of the family.
 pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     Some(match op {
         op::SORT | op::ARG_SORT => sort(scope, op),
         op::PARTITION | op::ARG_PARTITION => partition(scope, op),
+        op::SEARCHSORTED => searchsorted(scope),
         _ => return None,
     })
 }
@@ -160,4 +161,56 @@ fn partition(scope: &Scope, family: OpId) -> Vec<OpUnderTest> {
         OpUnderTest::new(scope, family, None, dtype, cases)
     };
     scope.dtypes(family, None).into_iter().map(under_test).collect()
+}
+
+/// Shapes of sorted rows and of values.
+const SEARCHES: [(&[i64], &[i64]); 7] = [
+    (&[300], &[40]),
+    (&[1], &[3, 2]),
+    (&[7], &[]),
+    (&[3, 50], &[3, 20]),
+    (&[2, 3, 16], &[2, 3, 4, 5]),
+    (&[5, 9], &[5]),
+    (&[31], &[6, 7, 4]),
+];
+
+/// Larger ones, for float32.
+const LONG_SEARCHES: [(&[i64], &[i64]); 2] = [(&[70_001], &[30_000]), (&[4, 20_000], &[4, 500])];
+
+/// SEARCHSORTED.
+fn searchsorted(scope: &Scope) -> Vec<Subject> {
+    let rng = &mut Rng::new(36);
+    if !DType::U32.in_mask(scope.storage) {
+        return Vec::new();
+    }
+    let subject = |dtype: DType| {
+        let mut cases = Vec::new();
+        let shapes = with_long(dtype, &SEARCHES, &LONG_SEARCHES);
+        for (n, (row_shape, shape)) in shapes.into_iter().enumerate() {
+            for (k, layout) in scope.layouts(n).into_iter().enumerate() {
+                let mut array = |shape: &[i64], sorted: bool| {
+                    let size = shape.iter().product::<i64>() as usize;
+                    let mut values = ties_and_edges(dtype, size, scope, rng);
+                    if sorted {
+                        let length = shape[shape.len() - 1] as usize;
+                        values
+                            .chunks_mut(length)
+                            .for_each(|row| row.sort_by(|a, b| reference::compare(*a, *b)));
+                    }
+                    Array::cycle(dtype, shape, &values)
+                };
+                let (rows, values) = (array(row_shape, true), array(shape, false));
+                let right = (n + k) % 2 == 1;
+                cases.push(case(
+                    format!("{shape:?} in {row_shape:?}, right: {right}, {}", layout.name()),
+                    (op::SEARCHSORTED, words(&SearchAttrs::new(right.into()))),
+                    vec![(rows, layout), (values, layout)],
+                    (DType::U32, shape.to_vec()),
+                    |arrays| reference::searchsorted(right, &arrays[0], &arrays[1]),
+                ));
+            }
+        }
+        Subject::new(scope, op::SEARCHSORTED, None, dtype, cases)
+    };
+    scope.dtypes(op::SEARCHSORTED, None).into_iter().map(subject).collect()
 }

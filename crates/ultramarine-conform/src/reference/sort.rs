@@ -1,4 +1,4 @@
-//! SORT, ARG_SORT, PARTITION, ARG_PARTITION.
+//! SORT, ARG_SORT, PARTITION, ARG_PARTITION, SEARCHSORTED.
 
 use super::lanes::{by_lanes, lanes};
 use crate::compare::Expected;
@@ -7,7 +7,7 @@ use crate::tensor::Array;
 use std::cmp::Ordering;
 
 /// The order of sorts: NaN last.
-pub(super) fn compare(a: Num, b: Num) -> Ordering {
+pub fn compare(a: Num, b: Num) -> Ordering {
     if let (Num::Int(a), Num::Int(b)) = (a, b) {
         return a.cmp(&b);
     }
@@ -89,4 +89,20 @@ fn taken(lane: &[Num], indices: &[Num]) -> Result<Vec<Num>, String> {
         Ok(lane[place])
     };
     indices.iter().map(take).collect()
+}
+
+/// SEARCHSORTED: the number of elements of a value's row, which is in order, that come before it.
+pub fn searchsorted(right: bool, rows: &Array, values: &Array) -> Vec<Want> {
+    let length = rows.shape[rows.shape.len() - 1] as usize;
+    let each = values.values.len() * length / rows.values.len();
+    let count = |(i, value): (usize, &Num)| {
+        let row = &rows.values[i / each * length..][..length];
+        let before = |element: &Num| match compare(*element, *value) {
+            Ordering::Less => true,
+            Ordering::Equal => right,
+            Ordering::Greater => false,
+        };
+        Want::exact(Num::Int(row.partition_point(before) as i128))
+    };
+    values.values.iter().enumerate().map(count).collect()
 }
