@@ -4,6 +4,7 @@
 mod keys;
 mod lane;
 mod radix;
+mod search;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
@@ -47,6 +48,7 @@ pub fn prepare_op(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared 
         op::ARG_SORT => (SortOutput::Indices, false),
         op::PARTITION => (SortOutput::Values, true),
         op::ARG_PARTITION => (SortOutput::Indices, true),
+        op::SEARCHSORTED => return search::prepare(op.attributes()?, signature),
         _ => return Err(Refusal::Unsupported),
     };
     prepare(op.attributes()?, signature, result, partition, level)

@@ -1,0 +1,193 @@
+//! SEARCHSORTED: a bisection of a sorted row for each value.
+
+use super::keys::Sortable;
+use crate::{
+    dtype::DType,
+    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
+    level::{Body, Isa, Level, at},
+    par::Shared,
+    strided::{Nest, TASK, ranges},
+};
+use ultramarine_abi::schema::SearchAttrs;
+
+/// Values whose bisections go on together, so that their reads overlap.
+const TOGETHER: usize = 16;
+
+type Function = unsafe fn(Level, &Run);
+
+struct Search {
+    right: bool,
+    function: Function,
+}
+
+/// Prepares SEARCHSORTED.
+pub fn prepare(attrs: SearchAttrs, signature: &Signature<'_>) -> Prepared {
+    let ([rows, values], [output]) = (signature.inputs, signature.outputs) else {
+        return Err(Refusal::Invalid("searchsorted takes rows and values".into()));
+    };
+    if rows.dtype != values.dtype
+        || output.dtype != DType::U32
+        || !(1..=values.ndim + 1).contains(&rows.ndim)
+        || output.ndim != values.ndim
+    {
+        return Err(Refusal::Invalid("searchsorted: ranks or dtypes do not fit".into()));
+    }
+    if rows.dtype == DType::C64 {
+        return Err(Refusal::Unsupported);
+    }
+    let function: Function = for_dtype!(rows.dtype, T => search::<T>);
+    Ok(Box::new(Search { right: attrs.right != 0, function }))
+}
+
+impl Kernel for Search {
+    unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
+        let (rows, values, output) = (&args.inputs[0], &args.inputs[1], &args.outputs[0]);
+        let batch = rows.shape.len() - 1;
+        if values.shape != output.shape || rows.shape[..batch] != values.shape[..batch] {
+            return Err("searchsorted: shapes do not fit".into());
+        }
+        let nest = Nest::new((0..values.shape.len()).map(|a| {
+            let across = if a < batch { rows.strides[a] } else { 0 };
+            (values.shape[a], [across, values.strides[a], output.strides[a]])
+        }));
+        let (steps, bytes) = (nest.inner().1, rows.dtype.size() as isize);
+        let (length, along) = (rows.shape[batch] as usize, rows.strides[batch] as isize);
+        let (from, by, to) = (Shared(rows.data), Shared(values.data), Shared(output.data));
+        let task = TASK / 4 / (length.ilog2() as usize + 1);
+        ranges(cx.par, nest.size(), task, |range| {
+            nest.rows(range, |_, at, count| {
+                let run = Run {
+                    row: from.get().wrapping_offset(at[0] * bytes),
+                    values: by.get().wrapping_offset(at[1] * bytes),
+                    output: to.get().cast::<u32>().wrapping_offset(at[2]),
+                    steps,
+                    count,
+                    length,
+                    along,
+                    right: self.right,
+                };
+                // SAFETY: the run is the tensors', of the dtype that the function was chosen
+                // for; tasks have values of their own.
+                unsafe { (self.function)(cx.level, &run) };
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Values along an axis, and the row of the first. Steps count elements.
+struct Run {
+    row: *const u8,
+    values: *const u8,
+    output: *mut u32,
+    /// From a value to the next: of rows, values and output.
+    steps: [isize; 3],
+    count: usize,
+    /// Elements of a row, and from one to the next.
+    length: usize,
+    along: isize,
+    right: bool,
+}
+
+/// # Safety
+/// The run is valid, of values of type `T`.
+unsafe fn search<T: Sortable>(level: Level, run: &Run) {
+    match run.right {
+        false => at(level, Bisection::<T, false>(run, core::marker::PhantomData)),
+        true => at(level, Bisection::<T, true>(run, core::marker::PhantomData)),
+    }
+}
+
+struct Bisection<'a, T, const RIGHT: bool>(&'a Run, core::marker::PhantomData<T>);
+
+impl<T: Sortable, const RIGHT: bool> Body for Bisection<'_, T, RIGHT> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _isa: I) {
+        let run = self.0;
+        let (row, values) = (run.row.cast::<T>(), run.values.cast::<T>());
+        // SAFETY: made by `search`, whose run is valid; elements may lie anywhere.
+        let read = |from: *const T, i: isize| unsafe { from.wrapping_offset(i).read_unaligned() };
+        for first in (0..run.count).step_by(TOGETHER) {
+            let count = TOGETHER.min(run.count - first);
+            let mut rows = [row; TOGETHER];
+            let mut keys = [T::default().key(); TOGETHER];
+            for i in 0..count {
+                let value = (first + i) as isize;
+                rows[i] = row.wrapping_offset(value * run.steps[0]);
+                keys[i] = read(values, value * run.steps[1]).key();
+            }
+            // Elements that are known to come before each value.
+            let mut passed = [0usize; TOGETHER];
+            let mut step = 1 << run.length.ilog2();
+            while step > 0 {
+                for i in 0..TOGETHER {
+                    let next = passed[i] + step;
+                    let last = next.min(run.length) - 1;
+                    let key = read(rows[i], last as isize * run.along).key();
+                    let before = if RIGHT { key <= keys[i] } else { key < keys[i] };
+                    let passes = before & (next <= run.length);
+                    passed[i] = std::hint::select_unpredictable(passes, next, passed[i]);
+                }
+                step /= 2;
+            }
+            for (i, passed) in passed[..count].iter().enumerate() {
+                let to = run.output.wrapping_offset((first + i) as isize * run.steps[2]);
+                // SAFETY: as above; the output has an element for each value.
+                unsafe { to.write_unaligned(*passed as u32) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{
+        Array, dtypes,
+        lanes::{Value, sampled},
+        run, shape,
+    };
+    use ultramarine_test_support::Rng;
+
+    #[test]
+    fn searches() {
+        fn check<T: Value + Sortable>(rng: &mut Rng, level: Level) {
+            for round in 0..30 {
+                let (n, batch) = (1 + rng.below(40), shape(round % 3, 4, rng));
+                let sizes = [&batch[..], &shape(round % 4, 9, rng)].concat();
+                let wide = [&batch[..], &[n as i64]].concat();
+                let mut rows = sampled::<T>(&wide, true, true, rng).values();
+                rows.chunks_mut(n).for_each(|row| row.sort_by_key(|v| v.key()));
+                let values = sampled::<T>(&sizes, true, round % 2 == 0, rng);
+                let sorted = Array::new(&wide, &rows, round % 3 == 0, rng);
+                let size = sizes.iter().product::<i64>() as usize;
+                let found = Array::new(&sizes, &vec![0u32; size], round % 5 == 0, rng);
+                let of_row = size * n / rows.len();
+                for right in [false, true] {
+                    let prepare =
+                        |s: &Signature<'_>, _: Level| prepare(SearchAttrs::new(right.into()), s);
+                    let inputs = [sorted.view(), values.view()];
+                    run(prepare, &inputs, &found.view(), level, round % 2 == 1).unwrap();
+                    let expected: Vec<u32> = (values.values().iter().enumerate())
+                        .map(|(i, value)| {
+                            let row = &rows[i / of_row * n..][..n];
+                            let before = |v: &T| match right {
+                                false => v.key() < value.key(),
+                                true => v.key() <= value.key(),
+                            };
+                            row.partition_point(before) as u32
+                        })
+                        .collect();
+                    assert_eq!(found.values(), expected, "{:?} {wide:?} {sizes:?}", T::DTYPE);
+                }
+            }
+        }
+        let rng = &mut Rng::new(36);
+        for level in Level::available() {
+            for dtype in dtypes().into_iter().filter(|d| *d != DType::C64) {
+                for_dtype!(dtype, T => check::<T>(rng, *level));
+            }
+        }
+    }
+}
