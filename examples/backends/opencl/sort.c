@@ -1,4 +1,4 @@
-/* SORT and ARG_SORT; the scatters sort the places that they write to. */
+/* SORT, ARG_SORT and SEARCHSORTED; the scatters sort the places that they write to. */
 
 #include "sort.h"
 
@@ -95,7 +95,51 @@ static um_status run(struct job *job) {
   return launch_1d(job->queue, kernels[VALUES], sort.lanes * sort.length, arguments + skip, 5 - skip, job->error);
 }
 
+static um_status run_search(struct job *job) {
+  const struct view *rows = &job->inputs[0], *values = &job->inputs[1], *out = job->outputs;
+  struct axis axes[UM_MAX_NDIM];
+  struct layout layout;
+  int batch = rows->ndim - 1;
+  bool fits = true;
+  for (int i = 0; i < values->ndim; i++) {
+    fits &= values->shape[i] == out->shape[i] && (i >= batch || values->shape[i] == rows->shape[i]);
+    axes[i] = (struct axis){(uint64_t)values->shape[i],
+                            {i < batch ? rows->strides[i] : 0, values->strides[i], out->strides[i]}};
+  }
+  if (!fits) return fail(job->error, UM_INVALID, "the shapes of searchsorted do not fit");
+  if (!layout_of(&layout, axes, values->ndim, 3)) return fail_axes(job->error);
+  layout.op = job->plan->code;
+  layout.offset[0] = rows->offset;
+  layout.offset[1] = values->offset;
+  layout.offset[2] = out->offset;
+  cl_ulong length = (cl_ulong)rows->shape[batch];
+  cl_long along = rows->strides[batch];
+  struct argument arguments[] = {ARG(rows->memory), ARG(values->memory), ARG(out->memory),
+                                 ARG(length),       ARG(along),          ARG(layout)};
+  return launch_1d(job->queue, job->plan->kernels[0], layout.n, arguments, 6, job->error);
+}
+
+static um_status prepare_search(const struct request *request, struct plan *plan, um_error **error) {
+  um_search_attrs attributes;
+  um_status status = attributes_read(request, &attributes, sizeof attributes, error);
+  if (status != UM_OK) return status;
+  const struct desc *rows = &request->inputs[0], *values = &request->inputs[1], *out = &request->outputs[0];
+  if (request->n_inputs != 2 || rows->dtype != values->dtype || out->dtype != UM_DTYPE_UINT32 ||
+      out->ndim != values->ndim || rows->ndim < 1 || rows->ndim > values->ndim + 1) {
+    return fail(error, UM_INVALID, "the ranks or dtypes of searchsorted do not fit");
+  }
+  if (rows->dtype == UM_DTYPE_COMPLEX64) return fail(error, UM_UNSUPPORTED, "searchsorted of complex numbers");
+  status = check_axes(request);
+  if (status == UM_OK) {
+    status = kernel_get(request->device, SOURCE_SORT, rows->dtype, 4, "searchsorted", &plan->kernels[0], error);
+  }
+  plan->code = attributes.right != 0;
+  plan->run = run_search;
+  return status;
+}
+
 um_status prepare_sort(const struct request *request, struct plan *plan, um_error **error) {
+  if (request->op == UM_OP_SEARCHSORTED) return prepare_search(request, plan, error);
   if (request->op != UM_OP_SORT && request->op != UM_OP_ARG_SORT) {
     return fail(error, UM_UNSUPPORTED, "op %u is unknown", request->op);
   }

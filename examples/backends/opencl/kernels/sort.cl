@@ -123,3 +123,22 @@ KERNEL void sort_indices(__global uint *out, __global const uchar *work, const S
   locate(&l, lane, 2, at);
   out[at[1] + (long)j * s.out_step] = (uint)((__global const Index *)(work + s.indices_from))[i];
 }
+
+/* SEARCHSORTED: a bisection of a row for each value. The layout walks rows (which stand still along the axes that are
+ * the values' own), values and output; its op is 1 for the right side. */
+KERNEL void searchsorted(__global const T *rows, __global const T *values, __global uint *out, ulong length,
+                         long along, const Layout l) {
+  ulong i = get_global_id(0);
+  if (i >= l.n) return;
+  long at[3];
+  locate(&l, i, 3, at);
+  Key key = key_of(values[at[1]]);
+  ulong passed = 0;
+  for (ulong step = (ulong)1 << (63 - clz(length)); step > 0; step /= 2) {
+    ulong next = passed + step;
+    if (next > length) continue;
+    Key other = key_of(rows[at[0] + (long)(next - 1) * along]);
+    if (l.op ? other <= key : other < key) passed = next;
+  }
+  out[at[2]] = (uint)passed;
+}
