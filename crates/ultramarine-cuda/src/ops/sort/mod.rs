@@ -1,8 +1,9 @@
-//! SORT, ARG_SORT, PARTITION and ARG_PARTITION.
+//! SORT, ARG_SORT, PARTITION and ARG_PARTITION; SEARCHSORTED in `search`.
 
 pub mod keys;
 mod partition;
 mod radix;
+mod search;
 
 use crate::launch::{Axes, BLOCK, Dtype, Grid, Job, MAX_AXES, OpRequest, View, Work, launch};
 use crate::ops::headers;
@@ -51,8 +52,11 @@ pub fn result(dtype: Dtype, indexed: bool) -> String {
     if indexed { "u32".to_owned() } else { format!("{}::T", dtype.tag()) }
 }
 
-/// One of the four.
+/// Makes the work of an operation of the family.
 pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
+    if request.op == op::SEARCHSORTED {
+        return search::prepare(request);
+    }
     request.elementwise(1)?;
     let axis = request.attributes::<AxisAttrs>()?.axis as usize;
     let (input, output) = (request.input(0)?, request.output(0)?);
