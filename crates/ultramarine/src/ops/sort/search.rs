@@ -2,11 +2,20 @@
 
 use crate::{
     array::Array,
+    backend::Exec,
     dtype::Dtype,
     error::{Error, Result},
-    ops::{rules::builders::flat, select::where_},
+    node::Value,
+    ops::{
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        no_derivatives,
+        rules::{batching::all_batched, builders::flat},
+        select::where_,
+    },
     placement::follow,
+    shape::{self, Shape, Show},
 };
+use ultramarine_abi::schema::{SearchAttrs, op};
 
 /// On which side of elements that equal it a value goes; see [`Array::searchsorted`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,22 +44,10 @@ impl Side {
     }
 }
 
-/// True if sorting puts `a` before `b`: NaN comes last.
-fn before(a: &Array, b: &Array) -> Result<Array> {
-    let less = a.less(b)?;
-    if !a.dtype().is_inexact() {
-        return Ok(less);
-    }
-    less.logical_or(&b.isnan()?.logical_and(&a.isnan()?.logical_not()?)?)
-}
-
 impl Array {
     /// The indices (uint32) at which `values` go into this array of one dimension, which is
     /// sorted in ascending order, NaN last, so that it stays sorted; the shape is that of the
     /// values. Both are compared in their promoted dtype. No derivative flows through it.
-    ///
-    /// A binary search of all values at once, as ordinary operations: a gather and a
-    /// comparison for each bit of the length.
     ///
     /// ```
     /// use ultramarine::{Array, Side};
@@ -73,28 +70,10 @@ impl Array {
         values.computable(OP)?;
         let _home = follow(&[self, values]);
         let dtype = self.dtype().promote(values.dtype());
-        let sorted = self.astype(dtype).stop_gradient();
-        let values = values.astype(dtype).stop_gradient();
-        let n = self.size();
-        // Twice the length must fit.
-        let index = if n < 1 << 31 { Dtype::Uint32 } else { Dtype::Int64 };
-        let number = |v: usize| Array::scalar(v as i64).astype(index);
-        // How many elements are known to come before each value.
-        let mut passed = Array::zeros(values.shape(), index)?;
-        let mut step = n.checked_ilog2().map_or(0, |bits| 1usize << bits);
-        while step > 0 {
-            let next = passed.add(&number(step))?;
-            let last = next.minimum(&number(n))?.subtract(&number(1))?;
-            let element = sorted.take(&last, Some(0))?;
-            let passes = match side {
-                Side::Left => before(&element, &values)?,
-                Side::Right => before(&values, &element)?.logical_not()?,
-            };
-            let passes = passes.logical_and(&next.less_equal(&number(n))?)?;
-            passed = where_(&passes, &next, &passed)?;
-            step /= 2;
+        if self.size() == 0 {
+            return Array::zeros(values.shape(), Dtype::Uint32);
         }
-        Ok(passed.astype(Dtype::Uint32))
+        SearchSorted { side }.of(&self.astype(dtype), &values.astype(dtype))
     }
 
     /// Where the elements are not zero: an array of indices (int32; int64 for more elements than
@@ -139,6 +118,96 @@ impl Array {
     }
 }
 
+/// Positions of values in sorted rows. Operands of one dtype: rows `(b..., n)`, and values, whose
+/// first axes are `b...`.
+#[derive(Clone, Debug)]
+struct SearchSorted {
+    side: Side,
+}
+
+impl SearchSorted {
+    fn of(&self, rows: &Array, values: &Array) -> Result<Array> {
+        let shape = Shape::from_slice(values.shape());
+        Array::open(self.clone(), &[rows, values], shape, Dtype::Uint32)
+    }
+
+    /// A binary search of all values at once, as ordinary operations: a gather and a comparison
+    /// for each bit of the length.
+    fn bisected(&self, rows: &Array, values: &Array) -> Result<Array> {
+        let axis = rows.ndim() - 1;
+        let n = rows.shape()[axis];
+        let mut line = Shape::from_slice(&values.shape()[..axis]);
+        line.push(shape::size(&values.shape()[axis..]));
+        let flat = values.reshape(&line)?;
+        // Twice the length must fit.
+        let index = if n < 1 << 31 { Dtype::Uint32 } else { Dtype::Int64 };
+        let number = |v: usize| Array::scalar(v as i64).astype(index);
+        // How many elements are known to come before each value.
+        let mut passed = Array::zeros(&line, index)?;
+        let mut step = n.checked_ilog2().map_or(0, |bits| 1usize << bits);
+        while step > 0 {
+            let next = passed.add(&number(step))?;
+            let last = next.minimum(&number(n))?.subtract(&number(1))?;
+            let element = rows.gather_axis(&last, axis);
+            let passes = match self.side {
+                Side::Left => before(&element, &flat)?,
+                Side::Right => before(&flat, &element)?.logical_not()?,
+            };
+            let passes = passes.logical_and(&next.less_equal(&number(n))?)?;
+            passed = where_(&passes, &next, &passed)?;
+            step /= 2;
+        }
+        passed.astype(Dtype::Uint32).reshape(values.shape())
+    }
+}
+
+/// True if sorting puts `a` before `b`: NaN comes last.
+fn before(a: &Array, b: &Array) -> Result<Array> {
+    let less = a.less(b)?;
+    if !a.dtype().is_inexact() {
+        return Ok(less);
+    }
+    less.logical_or(&b.isnan()?.logical_and(&a.isnan()?.logical_not()?)?)
+}
+
+impl Rules for SearchSorted {
+    fn name(&self) -> &'static str {
+        "searchsorted"
+    }
+
+    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        let attrs = SearchAttrs::new((self.side == Side::Right).into());
+        call.run(exec, op::SEARCHSORTED, &attrs, &[])
+    }
+
+    fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
+        candidates.add(self.bisected(&d.inputs[0], &d.inputs[1]));
+    }
+
+    fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
+        let (rows, values) = (r.inputs[0], r.inputs[1]);
+        let fits = rows.split_last().is_some_and(|(n, b)| *n > 0 && values.starts_with(b));
+        if !fits {
+            let text = format!("Cannot search {} in {}.", Show(values), Show(rows));
+            return Err(Error::value(self.name(), text));
+        }
+        r.same(Shape::from_slice(values))
+    }
+
+    no_derivatives!();
+
+    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
+        let (None, Some(at)) = (v.axes[0], v.axes[1]) else {
+            let operands = all_batched(v)?;
+            return Ok((self.of(&operands[0], &operands[1])?, Some(0)));
+        };
+        // Rows of all: the mapped axis is one of the values' own.
+        let to = at.max(v.inputs[0].ndim() - 1);
+        let values = v.inputs[1].moveaxis(at as isize, to as isize)?;
+        Ok((self.of(&v.inputs[0], &values)?, Some(to)))
+    }
+}
+
 /// The positions of the `true` ones among `hit`, whose running count is `rank`, in order; then `n`
 /// until there are as many as elements.
 pub(crate) fn packed(hit: &Array, rank: &Array, n: usize, dtype: Dtype) -> Result<Array> {
@@ -151,4 +220,27 @@ pub(crate) fn packed(hit: &Array, rank: &Array, n: usize, dtype: Dtype) -> Resul
     let from = Array::arange(0.0, n as f64, 1.0, dtype)?;
     let none = number(n).broadcast_to(&[n + 1])?;
     none.put_along_axis(&place, &from, Some(0))?.along(0, 0, n, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_finds_as_the_bisection_does() -> Result<()> {
+        let n = f32::NAN;
+        let rows = [-1.0f32, -0.0, 0.0, 2.5, 7.0, n, 1.0, 1.0, 1.0, 1.0, n, n];
+        let rows = Array::from_slice(&rows, &[2, 6])?;
+        let values = [0.0f32, n, 9.0, -3.0, 2.5, 1.0, 1.0, n, 0.5, 2.0, -0.0, 1.0];
+        let values = Array::from_slice(&values, &[2, 3, 2])?;
+        for dtype in [Dtype::Float32, Dtype::Float16, Dtype::Int8, Dtype::Bool, Dtype::Complex64] {
+            let (rows, values) = (rows.astype(dtype).sort(Some(1))?, values.astype(dtype));
+            for side in [Side::Left, Side::Right] {
+                let search = SearchSorted { side };
+                let found = search.of(&rows, &values)?.to_vec::<u32>()?;
+                assert_eq!(found, search.bisected(&rows, &values)?.to_vec::<u32>()?, "{dtype:?}");
+            }
+        }
+        Ok(())
+    }
 }

@@ -65,6 +65,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Scan", Here(&["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"])),
     ("Scatter", Here(&["index_update", "index_update, add", "index_update, multiply"])),
     ("ScatterAxis", Python(&["put_along_axis", "put_along_axis, mapped indices"])),
+    ("SearchSorted", Python(&["searchsorted"])),
     ("Select", Here(&["where"])),
     ("Shaped", Not("only in shapeless traces: compile/shapeless.rs")),
     ("Share", Not("only in shapeless traces: compile/shapeless.rs")),
