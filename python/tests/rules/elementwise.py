@@ -10,6 +10,7 @@ UNARY = {
     "tan": (-1, 1), "arcsin": (-0.8, 0.8), "arccos": (-0.8, 0.8), "arctan": (-2, 2),
     "sinh": (-1, 1), "cosh": (-1, 1), "tanh": (-1, 1), "arcsinh": (-2, 2), "arccosh": (1.3, 3),
     "arctanh": (-0.8, 0.8), "erf": (-1, 1), "erfinv": (-0.8, 0.8), "sigmoid": (-2, 2),
+    "softplus": (-2, 2),
     "degrees": (-2, 2), "radians": (-2, 2), "nan_to_num": (-1, 1), "real": (-1, 1),
     "conjugate": (-1, 1), "conj": (-1, 1),
 }  # fmt: skip

@@ -248,6 +248,10 @@ unary! {
         ///
         /// Integers and bools give float32; complex numbers raise a ValueError.
         sigmoid = Array::sigmoid;
+        /// Computes `log(1 + exp(a))`, a smooth maximum of each element and zero, without overflow.
+        ///
+        /// Integers and bools give float32.
+        softplus = Array::softplus;
         /// Tests which elements are NaN: bools. Of complex numbers either part counts.
         isnan = Array::isnan;
         /// Tests which elements are infinite: bools. Of complex numbers either part counts.

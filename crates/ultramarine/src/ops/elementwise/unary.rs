@@ -163,6 +163,20 @@ impl Array {
         node(unary::NEGATIVE, self).placed()
     }
 
+    /// `log(1 + e^x)` without overflow. Integers and bool give float32.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let y = Array::from_slice(&[-200.0f32, 0.0, 200.0], &[3])?.softplus()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 2.0f32.ln(), 200.0]);
+    /// # Ok::<(), ultramarine::Error>(())
+    /// ```
+    pub fn softplus(&self) -> Result<Array> {
+        self.computable("softplus")?;
+        let x = self.astype(self.dtype().to_inexact());
+        x.logaddexp(&x.constant_beside(Scalar::from_f64(x.dtype(), 0.0)))
+    }
+
     /// True where an element is zero: bool.
     pub fn logical_not(&self) -> Result<Array> {
         self.computable("logical_not")?;
