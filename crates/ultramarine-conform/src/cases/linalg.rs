@@ -19,7 +19,7 @@ const SIZES: [(i64, i64, &[i64]); 7] = [
     (70, 20, &[]),
 ];
 
-/// Subjects of a decomposition.
+/// Operations under test of a decomposition.
 pub fn decomposition(family: OpId, scope: &Scope) -> Vec<OpUnderTest> {
     let stored = |d: &DType| {
         let needs = match family {

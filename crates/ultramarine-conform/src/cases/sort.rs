@@ -178,7 +178,7 @@ const SEARCHES: [(&[i64], &[i64]); 7] = [
 const LONG_SEARCHES: [(&[i64], &[i64]); 2] = [(&[70_001], &[30_000]), (&[4, 20_000], &[4, 500])];
 
 /// SEARCHSORTED.
-fn searchsorted(scope: &Scope) -> Vec<Subject> {
+fn searchsorted(scope: &Scope) -> Vec<OpUnderTest> {
     let rng = &mut Rng::new(36);
     if !DType::U32.in_mask(scope.storage) {
         return Vec::new();
@@ -210,7 +210,7 @@ fn searchsorted(scope: &Scope) -> Vec<Subject> {
                 ));
             }
         }
-        Subject::new(scope, op::SEARCHSORTED, None, dtype, cases)
+        OpUnderTest::new(scope, op::SEARCHSORTED, None, dtype, cases)
     };
     scope.dtypes(op::SEARCHSORTED, None).into_iter().map(subject).collect()
 }

@@ -92,7 +92,7 @@ fn taken(lane: &[Num], indices: &[Num]) -> Result<Vec<Num>, String> {
 }
 
 /// SEARCHSORTED: the number of elements of a value's row, which is in order, that come before it.
-pub fn searchsorted(right: bool, rows: &Array, values: &Array) -> Vec<Want> {
+pub fn searchsorted(right: bool, rows: &Array, values: &Array) -> Vec<Expected> {
     let length = rows.shape[rows.shape.len() - 1] as usize;
     let each = values.values.len() * length / rows.values.len();
     let count = |(i, value): (usize, &Num)| {
@@ -102,7 +102,7 @@ pub fn searchsorted(right: bool, rows: &Array, values: &Array) -> Vec<Want> {
             Ordering::Equal => right,
             Ordering::Greater => false,
         };
-        Want::exact(Num::Int(row.partition_point(before) as i128))
+        Expected::exact(Num::Int(row.partition_point(before) as i128))
     };
     values.values.iter().enumerate().map(count).collect()
 }

@@ -93,11 +93,11 @@ macro_rules! attributes {
 
             #[cfg(test)]
             fn sample(choices: &mut $crate::ops::rules::operation_key_tests::Choices) -> Self {
-                use $crate::ops::rules::{Attribute, operation_key_tests::Choices};
+                use $crate::ops::rules::operation_key_tests::Choices;
                 let variants = [
                     $((|_choices| $name::$variant
-                        $({ $($field: <$type as Attribute>::sample(_choices)),* })?
-                        $(($(<$part_type as Attribute>::sample(_choices)),*))?
+                        $({ $($field: <$type as $crate::ops::rules::Attribute>::sample(_choices)),* })?
+                        $(($(<$part_type as $crate::ops::rules::Attribute>::sample(_choices)),*))?
                     ) as fn(&mut Choices) -> $name),*
                 ];
                 choices.pick(&variants)(choices)

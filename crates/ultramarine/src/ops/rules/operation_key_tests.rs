@@ -121,6 +121,7 @@ operations! {
         shape::concatenate::Concatenate,
         shape::view::View,
         sort::Sort,
+        sort::search::SearchSorted,
     }
     ManyRules {
         linalg::eig::Eig,

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         no_derivatives,
         rules::{batching::all_batched, builders::flat},
         select::where_,
@@ -17,14 +17,16 @@ use crate::{
 };
 use ultramarine_abi::schema::{SearchAttrs, op};
 
-/// On which side of elements that equal it a value goes; see [`Array::searchsorted`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Side {
-    /// Before them: the number of elements that are less than the value.
-    #[default]
-    Left,
-    /// Behind them: the number of elements that are less than the value or equal to it.
-    Right,
+attributes! {
+    /// On which side of elements that equal it a value goes; see [`Array::searchsorted`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Side {
+        /// Before them: the number of elements that are less than the value.
+        #[default]
+        Left,
+        /// Behind them: the number of elements that are less than the value or equal to it.
+        Right,
+    }
 }
 
 impl Side {
@@ -118,11 +120,13 @@ impl Array {
     }
 }
 
-/// Positions of values in sorted rows. Operands of one dtype: rows `(b..., n)`, and values, whose
-/// first axes are `b...`.
-#[derive(Clone, Debug)]
-struct SearchSorted {
-    side: Side,
+attributes! {
+    /// Positions of values in sorted rows. Operands of one dtype: rows `(b..., n)`, and values, whose
+    /// first axes are `b...`.
+    #[derive(Clone, Debug)]
+    pub(crate) struct SearchSorted {
+        side: Side,
+    }
 }
 
 impl SearchSorted {
