@@ -8,7 +8,7 @@
 pub use crate::backend::value::Value;
 use crate::{
     backend::buffer::BufferRef,
-    device::{Device, DeviceType},
+    device::Device,
     dtype::Dtype,
     error::Error,
     once::SetOnce,
@@ -47,6 +47,8 @@ pub(crate) struct Node {
     pub stream: Stream,
     /// The result is at home on the stream's device, see [`crate::placement`].
     pub firm: bool,
+    /// The stream was named.
+    named: bool,
     pub shape: Shape,
     pub op: Op,
     inputs: Mutex<Inputs>,
@@ -127,6 +129,7 @@ impl Node {
             mark: AtomicU64::new(0),
             stream: place.stream,
             firm: place.firm,
+            named: place.named,
             shape,
             op,
             inputs: Mutex::new(inputs),
@@ -151,6 +154,7 @@ impl Node {
             mark: AtomicU64::new(0),
             stream: place.stream,
             firm: place.firm,
+            named: place.named,
             shape,
             op: Op::Given,
             inputs: Mutex::new(Inputs::new()),
@@ -179,6 +183,7 @@ impl Node {
                 mark: _,
                 stream: _,
                 firm: _,
+                named: _,
                 shape: _,
                 op: _,
                 inputs: _,
@@ -199,6 +204,7 @@ impl Node {
             (&raw mut (*at).mark).write(AtomicU64::new(0));
             (&raw mut (*at).stream).write(place.stream);
             (&raw mut (*at).firm).write(place.firm);
+            (&raw mut (*at).named).write(place.named);
             (&raw mut (*at).op).write(Op::Given);
             (&raw mut (*at).inputs).write(Mutex::new(Inputs::new()));
             (&raw mut (*at).shape).write(Shape::new());
@@ -210,14 +216,13 @@ impl Node {
 
     /// Where it runs, as another node may.
     pub fn place(&self) -> Place {
-        Place { stream: self.stream, firm: self.firm }
+        Place { stream: self.stream, firm: self.firm, named: self.named }
     }
 
     /// The accelerator that it is at home on.
     #[inline]
     pub fn home(&self) -> Option<Device> {
-        let device = self.stream.device;
-        (self.firm && device.kind == DeviceType::Gpu).then_some(device)
+        self.place().home()
     }
 
     pub fn size(&self) -> usize {

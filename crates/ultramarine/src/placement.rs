@@ -19,11 +19,24 @@ use crate::{
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A stream, and whether the result is at home on its device.
+/// Where an operation runs, and why.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub stream: Stream,
+    /// The result is at home on the stream's device.
     pub firm: bool,
+    /// The stream was named, by a scope or an argument. Else it follows from the operands, and the same operation of
+    /// operands elsewhere runs there.
+    pub named: bool,
+}
+
+impl Place {
+    /// The accelerator that a result is at home on.
+    #[inline]
+    pub fn home(&self) -> Option<Device> {
+        let device = self.stream.device;
+        (self.firm && device.kind == DeviceType::Gpu).then_some(device)
+    }
 }
 
 /// What happens when arrays of two accelerators meet in an operation.
@@ -43,6 +56,8 @@ thread_local! {
     static SCOPED: Cell<Option<TransferPolicy>> = const { Cell::new(None) };
     /// The accelerator that creation inside of a composed operation goes to.
     static FOLLOWED: Cell<Option<Device>> = const { Cell::new(None) };
+    /// The stream of the scope, if that is the place of a node and nobody named it.
+    static INHERITED: Cell<Option<Stream>> = const { Cell::new(None) };
 }
 
 /// What happens when arrays of two accelerators meet.
@@ -116,6 +131,28 @@ impl Drop for Follow {
     }
 }
 
+/// While it lives, operations of this thread run where a node does, as the rules of its derivative should.
+pub(crate) struct Beside {
+    _scope: stream::Scope,
+    before: Option<Stream>,
+}
+
+/// Enters the place of a node. What is built there is as little named as the node's own place.
+pub(crate) fn beside(place: Place) -> Beside {
+    let before = INHERITED.replace((!place.named).then_some(place.stream));
+    Beside { _scope: stream::Scope::new(place.stream), before }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        INHERITED.set(self.before);
+    }
+}
+
+fn scoped_place(stream: Stream) -> Place {
+    Place { stream, firm: true, named: INHERITED.get() != Some(stream) }
+}
+
 /// Where an operation of `inputs` runs.
 #[inline]
 pub(crate) fn place(op: &Op, inputs: &[&Array]) -> Result<Place> {
@@ -123,11 +160,22 @@ pub(crate) fn place(op: &Op, inputs: &[&Array]) -> Result<Place> {
         return place_among_devices(op, inputs);
     }
     let (stream, scoped) = stream::current();
-    Ok(Place { stream, firm: scoped || !inputs.is_empty() })
+    Ok(match scoped {
+        true => scoped_place(stream),
+        false => Place { stream, firm: !inputs.is_empty(), named: false },
+    })
 }
 
 fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {
-    let mut homes = inputs.iter().filter_map(|a| a.node().home());
+    place_among(op, inputs.is_empty(), inputs.iter().filter_map(|a| a.node().home()))
+}
+
+/// As [`place`], for operands with these homes.
+pub(crate) fn place_among(
+    op: &Op,
+    creates: bool,
+    mut homes: impl Iterator<Item = Device>,
+) -> Result<Place> {
     if let Some(stream) = stream::scoped() {
         let to = stream.device;
         if to.kind == DeviceType::Gpu
@@ -135,17 +183,17 @@ fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {
         {
             allow(op, other, to, "an array on", "a stream on")?;
         }
-        return Ok(Place { stream, firm: true });
+        return Ok(scoped_place(stream));
     }
     // What only shows its operand otherwise is no more at home than that.
     let shows = matches!(op, Op::View(_) | Op::Cast(_) | Op::Contiguous(_) | Op::Fresh(_));
     let default = default_device();
     let Some(mut home) = homes.next() else {
         if let Some(device) = FOLLOWED.get() {
-            return Ok(Place { stream: stream::default_of(device), firm: true });
+            return Ok(Place { stream: stream::default_of(device), firm: true, named: false });
         }
-        let firm = !inputs.is_empty() && !shows;
-        return Ok(Place { stream: stream::default_of(default), firm });
+        let firm = !creates && !shows;
+        return Ok(Place { stream: stream::default_of(default), firm, named: false });
     };
     for other in homes {
         if other != home {
@@ -156,7 +204,7 @@ fn place_among_devices(op: &Op, inputs: &[&Array]) -> Result<Place> {
             }
         }
     }
-    Ok(Place { stream: stream::default_of(home), firm: true })
+    Ok(Place { stream: stream::default_of(home), firm: true, named: false })
 }
 
 #[cold]
@@ -182,8 +230,9 @@ fn allow(op: &Op, a: Device, b: Device, which: &str, other: &str) -> Result<()> 
 pub(crate) fn place_value(device: Device) -> Place {
     if device.kind == DeviceType::Gpu {
         let stream = stream::scoped().filter(|s| s.device == device);
-        return Place { stream: stream.unwrap_or_else(|| stream::default_of(device)), firm: true };
+        let stream = stream.unwrap_or_else(|| stream::default_of(device));
+        return Place { stream, firm: true, named: false };
     }
     let (stream, firm) = stream::current();
-    Place { stream, firm }
+    Place { stream, firm, named: false }
 }

@@ -13,7 +13,7 @@ use crate::{
         copy::identity::Identity,
         rules::{Composite, Offers},
     },
-    stream::Scope,
+    placement,
 };
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -135,7 +135,7 @@ fn is_offered(composite: &dyn Composite, node: &Node, device: &'static DeviceSta
 }
 
 fn composed(composite: &dyn Composite, node: &Arc<Node>) -> Result<Arc<Node>> {
-    let _scope = Scope::new(node.stream);
+    let _place = placement::beside(node.place());
     let operands: SmallVec<[Array; 4]> =
         node.with_inputs(|all| all.iter().map(|i| Array::from_node(i.clone())).collect());
     let root = composite.compose(&operands, node.dtype)?;

@@ -7,6 +7,7 @@ use crate::{
     error::{Error, Result},
     node::Tracing,
     ops::{Jvp, Op, rules::multi_output::ManyJvp},
+    placement,
     shape::Show,
 };
 use std::sync::Arc;
@@ -79,7 +80,7 @@ pub(super) fn push_forward(
         if tangents.iter().all(Option::is_none) {
             continue;
         }
-        let _stream = crate::Scope::new(node.stream);
+        let _place = placement::beside(node.place());
         if let Op::Many(many) = &node.op {
             let found = many.jvp(&ManyJvp {
                 primals: &primals,

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     node::Tracing,
     ops::{Op, Vjp, rules::multi_output::ManyVjp},
+    placement,
     scalar::Scalar,
     shape::Show,
 };
@@ -89,7 +90,7 @@ pub(super) fn pull_back(
             continue;
         };
         let primals = operands(node);
-        let _stream = crate::Scope::new(node.stream);
+        let _place = placement::beside(node.place());
         if let (Op::Part(part), Some(cotangent)) = (&node.op, &cotangent) {
             let bundle = primals[0].node();
             let Op::Many(many) = &bundle.op else { continue };
@@ -130,7 +131,7 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
     let sum = match pending.remove(&id) {
         Some(before) => {
             // Where the primal is at home; else beside the operation that is reversed.
-            let _scope = to.node().home().map(|_| crate::Scope::new(to.stream()));
+            let _place = to.node().home().map(|_| placement::beside(to.node().place()));
             before.add(&cotangent)?
         }
         None => cotangent,

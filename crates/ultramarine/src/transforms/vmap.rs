@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     node::{Inputs, Node, Tracing},
     ops::{Op, Vmap, rules::builders::move_axis},
+    placement,
     shape::{self, Shape},
 };
 use std::sync::Arc;
@@ -123,7 +124,7 @@ pub(crate) fn batch(
             .iter()
             .map(|x| known.get(&Arc::as_ptr(x.node())).cloned().unwrap_or((x.clone(), None)))
             .unzip();
-        let _stream = crate::Scope::new(node.stream);
+        let _place = placement::beside(node.place());
         let (inputs, axes) = (&inputs[..], &axes[..]);
         let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
         if let Op::Many(many) = &node.op {

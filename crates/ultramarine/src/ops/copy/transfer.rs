@@ -22,8 +22,8 @@ impl Array {
     /// [`Error::Value`](crate::Error::Value) when no loaded backend has the device.
     pub fn copy_to(&self, device: Device) -> Result<Array> {
         let stream = stream::default_stream(device)?;
-        let op = Transfer { from: self.node().home().unwrap_or(Device::CPU) };
-        let place = Place { stream, firm: true };
+        let op = Transfer::out_of(self.node().home());
+        let place = Place { stream, firm: true, named: true };
         let inputs = std::iter::once(self.node().clone()).collect();
         let shape = Shape::from_slice(self.shape());
         Ok(Array::from_node(Node::new(op.into(), inputs, shape, self.dtype(), place)))
@@ -36,6 +36,13 @@ attributes! {
     pub(crate) struct Transfer {
         /// Where the operand is at home, or the CPU.
         from: Device,
+    }
+}
+
+impl Transfer {
+    /// A transfer of an operand with this home.
+    pub fn out_of(home: Option<Device>) -> Transfer {
+        Transfer { from: home.unwrap_or(Device::CPU) }
     }
 }
 

@@ -4,8 +4,8 @@ use crate::{array::Array, device::DeviceType, stream};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// The key of a trace: the scope's stream, what the caller says, and of each argument dtype,
-/// home and shape (or only the number of its dimensions).
+/// The key of a trace: the scope's stream, what the caller says, and of each argument dtype
+/// and shape (or only the number of its dimensions).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key(SmallVec<[u64; 24]>);
 
@@ -24,15 +24,23 @@ impl Key {
         key.push((stream.index as u64) << 2 | (scoped as u64) << 1 | shapeless as u64);
         key.extend_from_slice(words);
         for input in inputs {
-            let home = input.node().home().map_or(0, |d| {
-                debug_assert!(d.kind == DeviceType::Gpu);
-                1 + d.index as u64
-            });
-            key.push(home << 32 | (input.ndim() as u64) << 16 | input.dtype() as u64);
+            key.push((input.ndim() as u64) << 16 | input.dtype() as u64);
             if !shapeless {
                 key.extend(input.shape().iter().map(|n| *n as u64));
             }
         }
         Key(key)
+    }
+
+    /// The key of a variant of a trace: shapes and homes.
+    pub fn of_variant(inputs: &[Array]) -> Key {
+        let mut key = Key::new(&[], inputs, false);
+        key.0.extend(inputs.iter().map(|input| {
+            input.node().home().map_or(0, |d| {
+                debug_assert!(d.kind == DeviceType::Gpu);
+                1 + d.index as u64
+            })
+        }));
+        key
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! call -> key of the arguments -> graph, recorded at the first call     record.rs
+//!      -> placed again for arguments at home elsewhere               placed.rs
 //!      -> as it was recorded, where a transform traces the arguments    graph.rs
 //!      -> else after the passes, which are functions over the graph     passes/
 //! ```
@@ -12,6 +13,7 @@
 mod graph;
 mod key;
 mod passes;
+mod placed;
 mod record;
 mod shapeless;
 
@@ -25,6 +27,7 @@ use crate::{
     sync::lock,
 };
 use graph::Graph;
+use placed::Homes;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::BuildHasherDefault;
@@ -58,6 +61,9 @@ pub fn set_compile(on: bool) {
     ENABLED.store(1 + on as u8, Ordering::Relaxed);
 }
 
+/// Variants that a trace keeps; with more, it starts again.
+const MOST_VARIANTS: usize = 256;
+
 /// A function that was traced, for one key.
 pub struct Traced {
     /// As it was recorded: what transforms see.
@@ -66,8 +72,10 @@ pub struct Traced {
     merged: OnceLock<Graph>,
     /// Shapes in it follow those of the arguments.
     shapeless: bool,
-    /// Of a shapeless trace: the same for the sizes that were asked for.
-    fitted: Mutex<KeyMap<Arc<Traced>>>,
+    /// The arguments' homes when it was traced.
+    homes: Homes,
+    /// The same for arguments elsewhere and, of a shapeless trace, for the sizes that were asked for.
+    variants: Mutex<KeyMap<Arc<Traced>>>,
 }
 
 impl fmt::Debug for Traced {
@@ -91,11 +99,11 @@ impl Traced {
     ) -> Result<(Traced, bool), E> {
         let _shapes = Shapeless::begin(shapeless);
         let recorded = record::record(f, inputs)?;
-        Ok((Traced::of(recorded.graph, shapeless), !recorded.once))
+        Ok((Traced::of(recorded.graph, placed::homes(inputs), shapeless), !recorded.once))
     }
 
-    fn of(recorded: Graph, shapeless: bool) -> Traced {
-        Traced { recorded, shapeless, merged: OnceLock::new(), fitted: Mutex::default() }
+    fn of(recorded: Graph, homes: Homes, shapeless: bool) -> Traced {
+        Traced { recorded, homes, shapeless, merged: OnceLock::new(), variants: Mutex::default() }
     }
 
     /// Runs the passes, which the first call would else do (that of a shapeless trace: with each set of sizes). They may
@@ -120,13 +128,37 @@ impl Traced {
     /// The results for other arguments with the same key: lazy arrays.
     ///
     /// # Errors
-    /// [`Error::Value`] of a shapeless trace, when an operation cannot tell the shape of its result from those of its operands,
-    /// or these do not fit each other.
+    /// [`Error::Value`] when arguments are on accelerators that do not mix, and of a shapeless trace, when an operation cannot
+    /// tell the shape of its result from those of its operands, or these do not fit each other.
     pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
-        match self.shapeless {
-            true => self.call_reshaped(inputs),
-            false => Ok(self.graph(inputs).replay(inputs)),
+        match !self.shapeless && placed::are_at(&self.homes, inputs) {
+            true => Ok(self.graph(inputs).replay(inputs)),
+            false => self.variant(inputs)?.call(inputs),
         }
+    }
+
+    /// The trace for arguments with these sizes and homes.
+    fn variant(&self, inputs: &[Array]) -> Result<Arc<Traced>> {
+        let key = Key::of_variant(inputs);
+        if let Some(known) = lock(&self.variants).get(&key) {
+            return Ok(known.clone());
+        }
+        let mut graph = self.recorded.clone();
+        if self.shapeless {
+            let shapes: Vec<&[usize]> = inputs.iter().map(Array::shape).collect();
+            graph = shapeless::fitted(&graph, &shapes)?;
+        }
+        if !placed::are_at(&self.homes, inputs) {
+            graph = graph.placed(inputs)?;
+        }
+        let variant = Arc::new(Traced::of(graph, placed::homes(inputs), false));
+        let mut all = lock(&self.variants);
+        let before = (all.len() >= MOST_VARIANTS).then(|| std::mem::take(&mut *all));
+        all.insert(key, variant.clone());
+        drop(all);
+        // Arrays that these keep are let go without the lock.
+        drop(before);
+        Ok(variant)
     }
 }
 
@@ -197,8 +229,8 @@ impl fmt::Debug for Compiled {
 
 /// Compiles a function of arrays.
 ///
-/// The function is called once for each set of shapes and dtypes (and, where there are accelerators, homes) of
-/// its arguments, and each default stream, on arrays that have no values. Later calls build the graph that it built
+/// The function is called once for each set of shapes and dtypes of its arguments, and each default stream, on arrays that
+/// have no values. The graph is the same wherever arguments are: what no scope or argument placed follows them. Later calls build the graph that it built
 /// without calling it, with equal operations merged and what leads to no result left out. So it should be pure: what it closes
 /// over is constant, and what else it does is done once.
 ///

@@ -1,52 +1,20 @@
 //! Fitting a graph that was traced shapeless to arguments of other sizes.
 
-use super::{
-    Traced,
-    graph::{Graph, Source, Step},
-    key::Key,
-};
+use super::graph::{Graph, Source, Step};
 use crate::{
-    array::Array,
     error::Result,
     ops::{Fitted, Op, Refit},
     scalar::Scalar,
     shape::Shape,
-    sync::lock,
 };
 use smallvec::SmallVec;
-use std::sync::Arc;
-
-/// Sizes that a trace keeps fitted graphs for; with more, it starts again.
-const MOST_FITTED: usize = 256;
-
-impl Traced {
-    /// The results for arguments of other sizes: lazy arrays. The trace was made shapeless.
-    ///
-    /// # Errors
-    /// [`Error::Value`](crate::Error::Value) when an operation cannot tell the shape of its result from those of its
-    /// operands, or these do not fit each other.
-    pub(super) fn call_reshaped(&self, inputs: &[Array]) -> Result<Vec<Array>> {
-        // What else is in a key was the same when the trace was found.
-        let key = Key::new(&[], inputs, false);
-        let known = lock(&self.fitted).get(&key).cloned();
-        if let Some(fitted) = known {
-            return fitted.call(inputs);
-        }
-        let shapes: Vec<&[usize]> = inputs.iter().map(Array::shape).collect();
-        let fitted = Arc::new(Traced::of(fitted(&self.recorded, &shapes)?, false));
-        let outputs = fitted.call(inputs)?;
-        let mut all = lock(&self.fitted);
-        let before = (all.len() >= MOST_FITTED).then(|| std::mem::take(&mut *all));
-        all.insert(key, fitted);
-        drop(all);
-        // Arrays that these keep are let go without the lock.
-        drop(before);
-        Ok(outputs)
-    }
-}
 
 /// The graph for arguments of these shapes. Its steps have the numbers that they had.
-fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
+///
+/// # Errors
+/// [`Error::Value`](crate::Error::Value) when an operation cannot tell the shape of its result from those of its
+/// operands, or these do not fit each other.
+pub(super) fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
     let mut steps: Vec<Step> = Vec::with_capacity(graph.steps.len());
     for step in &graph.steps {
         let mut now = step.clone();

@@ -1,0 +1,91 @@
+//! Placing a graph for arguments that are at home elsewhere than those of its trace.
+
+use super::graph::{Graph, Source};
+use crate::{
+    array::Array,
+    device::Device,
+    error::Result,
+    ops::{
+        Op,
+        copy::{identity::Identity, transfer::Transfer},
+    },
+    placement::{Place, place_among},
+};
+use smallvec::SmallVec;
+
+/// The home of each argument.
+pub(super) type Homes = SmallVec<[Option<Device>; 8]>;
+
+pub(super) fn homes(inputs: &[Array]) -> Homes {
+    inputs.iter().map(|i| i.node().home()).collect()
+}
+
+/// True if arguments have these homes.
+#[inline]
+pub(super) fn are_at(homes: &Homes, inputs: &[Array]) -> bool {
+    homes.len() == inputs.len()
+        && inputs.iter().zip(homes).all(|(i, home)| i.node().home() == *home)
+}
+
+impl Graph {
+    /// The graph for arguments like these. Operations whose place nobody named follow their operands, as if the function
+    /// were called with these arguments.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::Error::Value) when operands are on accelerators that do not mix.
+    pub fn placed(mut self, inputs: &[Array]) -> Result<Graph> {
+        for i in 0..self.steps.len() {
+            let (before, rest) = self.steps.split_at_mut(i);
+            let step = &mut rest[0];
+            let operand = |k: usize| &before[step.operands[k] as usize];
+            let op = match &step.source {
+                Source::Input(n) => {
+                    step.place = inputs[*n as usize].node().place();
+                    continue;
+                }
+                Source::Constant(_) => continue,
+                Source::Op(op) => op,
+            };
+            if let Op::Transfer(_) = op {
+                let from = operand(0).place.home();
+                step.source = Source::Op(Transfer::out_of(from).into());
+            } else if !step.place.named {
+                let n = step.operands.len();
+                step.place = match op {
+                    // These do nothing that a device would be chosen for.
+                    Op::Identity(Identity::Traced | Identity::StopGradient | Identity::After) => {
+                        operand(0).place
+                    }
+                    Op::Many(many) if many.rules().hands_on() => operand(n - many.len()).place,
+                    Op::Part(part) => match operand(0).op() {
+                        Some(Op::Many(many)) if many.rules().hands_on() => {
+                            let handed = &operand(0).operands;
+                            let first = handed.len() - many.len();
+                            before[handed[first + part.index] as usize].place
+                        }
+                        _ => operand(0).place,
+                    },
+                    _ => place_among(op, n == 0, (0..n).filter_map(|k| operand(k).place.home()))?,
+                };
+            }
+        }
+        self.place_creation();
+        Ok(self)
+    }
+
+    /// Has arrays without a home made where they are first read.
+    fn place_creation(&mut self) {
+        for i in (0..self.steps.len()).rev() {
+            if self.steps[i].op().is_none() || self.steps[i].place.home().is_none() {
+                continue;
+            }
+            let place = Place { named: false, ..self.steps[i].place };
+            for k in self.steps[i].operands.clone() {
+                let operand = &mut self.steps[k as usize];
+                if operand.op().is_some() && !operand.place.named && !operand.place.firm {
+                    operand.place = place;
+                }
+            }
+        }
+    }
+}
