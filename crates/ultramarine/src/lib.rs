@@ -5,25 +5,24 @@
 #[cfg(test)]
 extern crate self as ultramarine;
 
-mod array;
 pub mod backends;
 mod eval;
 pub mod extension;
 pub mod fast;
 pub mod fft;
+mod graph;
 pub mod interchange;
 pub mod io;
 pub mod linalg;
 pub mod memory;
-mod node;
 mod ops;
-mod placement;
 pub mod print;
 pub mod random;
 #[cfg(test)]
 mod testing;
 pub mod transforms;
 
+use graph::{array, node, placement};
 pub use ultramarine_runtime::shape;
 use ultramarine_runtime::{backend, device, devices, dtype, error, once, scalar, stream, sync};
 #[doc(hidden)]

@@ -11,7 +11,7 @@ use crate::{
     node::{Inputs, Node},
     ops::{
         copy::identity::Identity,
-        rules::{Composite, Offers},
+        Composite, Offers,
     },
     placement,
 };

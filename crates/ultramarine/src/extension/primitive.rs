@@ -12,7 +12,7 @@ use crate::{
     memory::deferred_deleters,
     ops::{
         Attribute, attributes,
-        rules::{Opaque, OperationKey, multi_output::Results},
+        Opaque, OperationKey, rules::multi_output::Results,
     },
     sync::lock,
 };

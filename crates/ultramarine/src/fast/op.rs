@@ -225,7 +225,7 @@ impl ManyRules for Launched {
 #[cfg(test)]
 mod tests {
     use super::KernelCall;
-    use crate::ops::rules::operation_key_tests::check_samples;
+    use crate::graph::tests::check_samples;
 
     #[test]
     fn calls_are_one_operation_where_kernels_and_arguments_are_equal() {

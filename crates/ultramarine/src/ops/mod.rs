@@ -20,16 +20,30 @@ pub(crate) mod matmul;
 pub(crate) mod nn;
 pub(crate) mod random;
 pub(crate) mod reduce;
-pub(crate) mod rules;
+/// Parts that the rules of all families use: [`rules::builders`] makes nodes, [`rules::batching`] moves mapped axes,
+/// [`rules::multi_output`] is for operations with several results, [`rules::shapeless`] for shapes that follow their
+/// operands, and [`rules::decomposition`] for devices without a kernel.
+pub(crate) mod rules {
+    pub(crate) mod batching;
+    pub(crate) mod builders;
+    pub(crate) mod decomposition;
+    pub(crate) mod multi_output;
+    pub(crate) mod shapeless;
+}
 pub(crate) mod scan;
 pub(crate) mod select;
 pub(crate) mod shape;
 pub(crate) mod sort;
 
+pub(crate) use crate::graph::attribute::{Attribute, attributes};
+pub(crate) use crate::graph::operation_key::{Opaque, OperationKey};
+pub(crate) use crate::graph::rules::{
+    Call, Cotangents, Elementwise, Epilogue, Jvp, Rules, Vjp, Vmap, no_derivatives,
+};
 use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
 pub(crate) use rules::{
-    Attribute, Call, Candidates, Composite, Cotangents, Decompose, Elementwise, Epilogue, Fitted,
-    Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes, no_derivatives,
+    decomposition::{Candidates, Composite, Decompose, Offers},
+    shapeless::{Fitted, Refit},
 };
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;

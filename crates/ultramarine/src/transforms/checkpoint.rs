@@ -11,10 +11,8 @@ use crate::{
     error::{Error, Result},
     ops::{
         Cotangents, Vmap,
-        rules::{
-            Opaque,
-            multi_output::{ManyJvp, ManyVjp},
-        },
+        Opaque,
+        rules::multi_output::{ManyJvp, ManyVjp},
     },
     shape::Shape,
     sync::lock,

@@ -13,10 +13,8 @@ use crate::{
     node::{Inside, Node, Tracing, Value},
     ops::{
         Attribute, Call, Cotangents, Vmap, attributes,
-        rules::{
-            Opaque, OperationKey,
-            multi_output::{ManyJvp, ManyRules, ManyVjp},
-        },
+        Opaque, OperationKey,
+        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
     },
     shape::Shape,
 };

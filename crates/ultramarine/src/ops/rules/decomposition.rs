@@ -1,5 +1,5 @@
 //! Decompositions: operations out of simpler ones, for devices that have no kernel for them. A family has its own in
-//! `decompose.rs`, which [`super::Rules::decompose`] calls; this file has what they share.
+//! `decompose.rs`, which [`crate::ops::Rules::decompose`] calls; this file has what they share.
 //!
 //! The number rules are those of the operation: NaN, signed zeros, wrapping integers and
 //! rounding stay as they are. Only sums in another order, and transcendental functions by

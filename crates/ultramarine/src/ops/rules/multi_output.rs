@@ -13,7 +13,7 @@ use crate::{
     node::{Inputs, Node, Value},
     ops::{
         Attribute, Call, Cotangents, Op, Refit, Rules, Vmap, attributes,
-        rules::{OperationKey, shapeless},
+        OperationKey, rules::shapeless,
     },
     placement::Place,
     scalar::Scalar,

@@ -7,9 +7,8 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Fitted, Op, Refit, Rules, Vmap, attributes, no_derivatives,
+        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes, no_derivatives,
         rules::shapeless::shapeless,
-        rules::{Cotangents, Jvp, Vjp},
     },
     scalar::Scalar,
     shape::Shape,

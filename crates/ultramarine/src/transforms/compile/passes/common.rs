@@ -4,7 +4,7 @@ use super::{Graph, escaping};
 use crate::{
     dtype::Dtype,
     node::Node,
-    ops::{Op, rules::OperationKey},
+    ops::{Op, OperationKey},
     shape::Shape,
     stream::Stream,
     transforms::compile::graph::{Operands, Source, Step},

@@ -1,18 +1,4 @@
 //! Rules of operations: how each is evaluated, fused, decomposed, differentiated and batched.
-//!
-//! The other modules are for writing rules: [`attribute`] defines an operation's attributes, from which [`OperationKey`]
-//! identifies it; [`builders`] makes nodes, [`batching`] moves mapped axes, [`multi_output`] is for operations with several
-//! results, [`shapeless`] for shapes that follow their operands, and [`decomposition`] for devices without a kernel.
-
-pub(crate) mod attribute;
-pub(crate) mod batching;
-pub(crate) mod builders;
-pub(crate) mod decomposition;
-pub(crate) mod multi_output;
-mod operation_key;
-#[cfg(test)]
-pub(crate) mod operation_key_tests;
-pub(crate) mod shapeless;
 
 use crate::{
     array::Array,
@@ -20,13 +6,13 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
+    ops::rules::{
+        decomposition::{Candidates, Decompose},
+        shapeless::{self, Fitted, Refit},
+    },
     scalar::Scalar,
     shape,
 };
-pub(crate) use attribute::{Attribute, attributes};
-pub(crate) use decomposition::{Candidates, Composite, Decompose, Offers};
-pub(crate) use operation_key::{Opaque, OperationKey};
-pub(crate) use shapeless::{Fitted, Refit};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use ultramarine_abi::schema::OpId;

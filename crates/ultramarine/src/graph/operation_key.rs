@@ -1,6 +1,6 @@
 //! The identity of an operation, by which evaluation and compiled functions tell operations apart.
 
-use super::{Attribute, Rules};
+use super::{attribute::Attribute, rules::Rules};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::hash::{Hash, Hasher};

@@ -2,7 +2,7 @@
 
 use super::operation_key::OperationKey;
 #[cfg(test)]
-use super::operation_key_tests::Choices;
+use super::tests::Choices;
 use crate::{device::Device, dtype::Dtype, scalar::Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ macro_rules! attributes {
         $(#[$meta])*
         $vis struct $name;
 
-        $crate::ops::rules::attribute::attributes!(@struct $name);
+        $crate::graph::attribute::attributes!(@struct $name);
     };
     (
         $(#[$meta:meta])*
@@ -44,7 +44,7 @@ macro_rules! attributes {
         $(#[$meta])*
         $vis struct $name($field_vis $type);
 
-        $crate::ops::rules::attribute::attributes!(@struct $name 0 $field);
+        $crate::graph::attribute::attributes!(@struct $name 0 $field);
     };
     (
         $(#[$meta:meta])*
@@ -57,7 +57,7 @@ macro_rules! attributes {
             $($(#[$field_meta])* $field_vis $field: $type),*
         }
 
-        $crate::ops::rules::attribute::attributes!(@struct $name $($field $field)*);
+        $crate::graph::attribute::attributes!(@struct $name $($field $field)*);
     };
     (
         $(#[$meta:meta])*
@@ -78,8 +78,8 @@ macro_rules! attributes {
             ),*
         }
 
-        impl $crate::ops::rules::Attribute for $name {
-            fn encode(&self, key: &mut $crate::ops::rules::OperationKey) {
+        impl $crate::graph::attribute::Attribute for $name {
+            fn encode(&self, key: &mut $crate::graph::operation_key::OperationKey) {
                 match self {
                     $($name::$variant $({ $($field),* })? $(($($part),*))? => key.record(
                         concat!(stringify!($name), "::", stringify!($variant)),
@@ -92,12 +92,12 @@ macro_rules! attributes {
             }
 
             #[cfg(test)]
-            fn sample(choices: &mut $crate::ops::rules::operation_key_tests::Choices) -> Self {
-                use $crate::ops::rules::operation_key_tests::Choices;
+            fn sample(choices: &mut $crate::graph::tests::Choices) -> Self {
+                use $crate::graph::tests::Choices;
                 let variants = [
                     $((|_choices| $name::$variant
-                        $({ $($field: <$type as $crate::ops::rules::Attribute>::sample(_choices)),* })?
-                        $(($(<$part_type as $crate::ops::rules::Attribute>::sample(_choices)),*))?
+                        $({ $($field: <$type as $crate::graph::attribute::Attribute>::sample(_choices)),* })?
+                        $(($(<$part_type as $crate::graph::attribute::Attribute>::sample(_choices)),*))?
                     ) as fn(&mut Choices) -> $name),*
                 ];
                 choices.pick(&variants)(choices)
@@ -105,14 +105,14 @@ macro_rules! attributes {
         }
     };
     (@struct $name:ident $($at:tt $field:ident)*) => {
-        impl $crate::ops::rules::Attribute for $name {
-            fn encode(&self, key: &mut $crate::ops::rules::OperationKey) {
+        impl $crate::graph::attribute::Attribute for $name {
+            fn encode(&self, key: &mut $crate::graph::operation_key::OperationKey) {
                 key.record(stringify!($name), &[$((stringify!($field), &self.$at)),*]);
             }
 
             #[cfg(test)]
-            fn sample(_choices: &mut $crate::ops::rules::operation_key_tests::Choices) -> Self {
-                $name { $($at: $crate::ops::rules::Attribute::sample(_choices)),* }
+            fn sample(_choices: &mut $crate::graph::tests::Choices) -> Self {
+                $name { $($at: $crate::graph::attribute::Attribute::sample(_choices)),* }
             }
         }
     };

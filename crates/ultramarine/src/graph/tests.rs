@@ -1,11 +1,11 @@
 //! Keys of operations tell apart what their attributes tell apart, by random attributes of every operation.
 
-use super::{Attribute, OperationKey, Rules, multi_output::ManyRules};
+use super::{attribute::Attribute, operation_key::OperationKey, rules::Rules};
 use crate::{
     dtype::Dtype,
     ops::{
         arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul, nn, random,
-        reduce, rules, scan, select, shape, sort,
+        reduce, rules, rules::multi_output::ManyRules, scan, select, shape, sort,
     },
     scalar::Scalar,
 };

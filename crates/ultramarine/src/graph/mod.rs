@@ -1,0 +1,12 @@
+//! The lazy graph: arrays, their nodes, the rules that operations follow, and where each runs.
+//!
+//! The lowest floor of the crate. It knows no operation: families are in `ops`, and what computes values is in `eval`.
+
+pub(crate) mod array;
+pub(crate) mod attribute;
+pub(crate) mod node;
+pub(crate) mod operation_key;
+pub(crate) mod placement;
+pub(crate) mod rules;
+#[cfg(test)]
+pub(crate) mod tests;
