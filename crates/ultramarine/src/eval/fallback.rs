@@ -12,7 +12,7 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Candidates, Decompose, Op, Rules, copy::contiguous, OperationKey},
+    ops::{Call, Candidates, Decompose, Op, OperationKey, Rules, copy::contiguous},
     shape,
     stream::Scope,
     sync::lock,

@@ -9,10 +9,7 @@ use crate::{
     backend::{DeviceState, Dispatch},
     error::{Error, Result},
     node::{Inputs, Node},
-    ops::{
-        copy::identity::Identity,
-        Composite, Offers,
-    },
+    ops::{Composite, Offers, copy::identity::Identity},
     placement,
 };
 use smallvec::SmallVec;

@@ -16,6 +16,7 @@ mod lower;
 mod plan;
 mod program;
 mod run;
+pub(crate) mod values;
 
 use crate::{
     array::Array,

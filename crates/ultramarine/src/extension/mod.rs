@@ -27,7 +27,6 @@ pub use handles::{borrow_handle, own_handle, take_handle};
 pub use native::{connect_here, from_library, library_place, to_library};
 pub use operations::operations;
 pub use poison::{poison, set_poison};
-pub(crate) use primitive::interned;
 pub use table::host_table;
 pub use types::{place_of, stream_of};
 pub use ultramarine_extension::*;

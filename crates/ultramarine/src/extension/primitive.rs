@@ -9,16 +9,14 @@ use crate::{
     array::Array,
     dtype::Dtype,
     error::{Error, Result},
+    graph::names::interned,
     memory::deferred_deleters,
-    ops::{
-        Attribute, attributes,
-        Opaque, OperationKey, rules::multi_output::Results,
-    },
+    ops::{Attribute, Opaque, OperationKey, attributes, rules::multi_output::Results},
     sync::lock,
 };
 use core::ffi::c_void;
 use std::any::Any;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Mutex};
 use ultramarine_abi::{
@@ -94,21 +92,6 @@ impl Debug for Primitive {
             write!(f, "... {} bytes", self.attributes.len())?;
         }
         f.write_str("]")
-    }
-}
-
-/// The name as one that lives for ever: errors keep names of operations. There are as many as there are operations.
-pub(crate) fn interned(name: &str) -> &'static str {
-    static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-    let mut names = lock(&NAMES);
-    let names = names.get_or_insert_default();
-    match names.get(name) {
-        Some(known) => known,
-        None => {
-            let name: &'static str = Box::leak(name.into());
-            names.insert(name);
-            name
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     backend, devices,
     dtype::Dtype,
     error::{Error, Result},
-    extension::interned,
+    graph::names::interned,
     ops::{Op, attributes},
     placement,
     shape::Shape,

@@ -6,11 +6,9 @@ use crate::{
     device::Device,
     dtype::{Dtype, Element},
     error::{Error, Result},
-    eval, interchange,
-    node::{Inputs, Node, Value},
-    ops::{self, Op},
+    node::{Node, Value},
+    ops::Op,
     placement,
-    scalar::Scalar,
     shape::{self, Shape, Show},
     stream::Stream,
 };
@@ -61,24 +59,6 @@ impl Array {
     #[inline]
     pub(crate) fn node(&self) -> &Arc<Node> {
         &self.node
-    }
-
-    /// A lazy array: `op` of `inputs`, placed as [`crate::placement`] says. The caller
-    /// has inferred shape and dtype. Here, and only here, operations are kept from storage
-    /// dtypes.
-    pub(crate) fn lazy(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Result<Array> {
-        if dtype.is_storage() || inputs.iter().any(|a| a.dtype().is_storage()) {
-            ops::copy::storage::admit(&op, inputs, dtype)?;
-        }
-        let place = placement::place(&op, inputs)?;
-        let inputs: Inputs = inputs.iter().map(|a| a.node.clone()).collect();
-        Ok(Array::from_node(Node::new(op, inputs, shape, dtype, place)))
-    }
-
-    /// A lazy array whose error, if it cannot be placed, is raised by whoever needs it.
-    pub(crate) fn lazy_or_failed(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
-        Array::lazy(op, inputs, shape.clone(), dtype)
-            .unwrap_or_else(|error| Array::failed(error, shape, dtype))
     }
 
     /// An array that is nothing but an error, for whoever needs it.
@@ -201,7 +181,7 @@ impl Array {
                 ),
             ));
         }
-        if !(buffer.as_ptr() as usize + offset).is_multiple_of(interchange::alignment(dtype)) {
+        if !(buffer.as_ptr() as usize + offset).is_multiple_of(alignment(dtype)) {
             return Err(Error::value("array", format!("The memory is not aligned for {dtype}.")));
         }
         // Strides that lead nowhere may be anything, and later overflow.
@@ -213,11 +193,6 @@ impl Array {
         }
         let value = Value { buffer, offset, strides: own };
         Ok(Array::given(value, Shape::from_slice(shape), dtype))
-    }
-
-    /// A 0-d array of one value.
-    pub fn scalar(value: impl Into<Scalar>) -> Array {
-        ops::create::fill::filled(Shape::new(), value.into())
     }
 
     /// Sizes of the dimensions.
@@ -272,141 +247,9 @@ impl Array {
     pub fn is_available(&self) -> bool {
         self.node.value().is_some_and(|v| v.buffer.written().is_none())
     }
-
-    /// Computes it, if that has not happened yet.
-    ///
-    /// # Errors
-    /// Whatever fails on the way: [`Error::Memory`], [`Error::Runtime`] ...
-    pub fn eval(&self) -> Result<()> {
-        match self.node.value() {
-            Some(value) => value.buffer.ready(),
-            None => eval::eval(std::slice::from_ref(self)),
-        }
-    }
-
-    /// The evaluated value.
-    ///
-    /// # Errors
-    /// As [`Array::eval`].
-    pub fn value(&self) -> Result<&Value> {
-        self.eval()?;
-        self.node.value().ok_or_else(|| Error::runtime("eval", "the array has no value"))
-    }
-
-    /// The evaluated value in memory that the host can address: its own, if it is that, else a
-    /// copy that others share, which must not be written to. The second part says whether
-    /// it is the array's own.
-    ///
-    /// # Errors
-    /// As [`Array::eval`].
-    pub fn host_value(&self) -> Result<(Value, bool)> {
-        let value = self.value()?;
-        if !value.buffer.as_ptr().is_null() || value.buffer.bytes() == 0 {
-            return Ok((value.clone(), true));
-        }
-        Ok((crate::array::host_value(self)?, false))
-    }
-
-    /// Evaluates and returns a row-major array with the same elements (itself when
-    /// it is one already), in host memory.
-    ///
-    /// # Errors
-    /// As [`Array::eval`].
-    pub fn to_contiguous(&self) -> Result<Array> {
-        let value = self.value()?;
-        if shape::is_contiguous(self.shape(), &value.strides) {
-            return Ok(self.clone());
-        }
-        // Where the memory is, whatever device is the default one: nothing travels for this.
-        let here = crate::default_stream(value.buffer.device())?;
-        let copy = crate::with_stream(here, || ops::copy::contiguous(self));
-        copy.eval()?;
-        Ok(copy)
-    }
-
-    /// Calls `f` with the elements' bytes in row-major order (bool: 0 or 1 each).
-    ///
-    /// # Errors
-    /// As [`Array::eval`].
-    pub fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        let array = self.to_contiguous()?;
-        let value = crate::array::host_value(&array)?;
-        // SAFETY: evaluated values are immutable, contiguous and kept by `value`.
-        Ok(f(unsafe { std::slice::from_raw_parts(value.data(), array.nbytes()) }))
-    }
-
-    /// The elements in row-major order.
-    ///
-    /// # Errors
-    /// [`Error::Type`] when `T` is not the array's type; else as [`Array::eval`].
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if T::DTYPE != self.dtype() {
-            return Err(Error::type_(
-                "to_vec",
-                format!(
-                    "asked for {} of an array of {}; use astype first.",
-                    T::DTYPE,
-                    self.dtype()
-                ),
-            ));
-        }
-        self.with_bytes(|bytes| {
-            let n = self.size();
-            let mut out = Vec::<T>::with_capacity(n);
-            // SAFETY: `bytes` are n elements of T, and `out` has room for them. Memory
-            // from outside may hold any bytes, of which a bool can be but two.
-            unsafe {
-                let target = out.as_mut_ptr() as *mut u8;
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
-                if T::DTYPE == Dtype::Bool {
-                    let target = std::slice::from_raw_parts_mut(target, n);
-                    target.iter_mut().for_each(|b| *b = (*b != 0) as u8);
-                }
-                out.set_len(n);
-            }
-            out
-        })
-    }
-
-    /// The only element of an array of size 1.
-    ///
-    /// # Errors
-    /// [`Error::Value`] for another size, [`Error::Type`] for another type.
-    pub fn item<T: Element>(&self) -> Result<T> {
-        if self.size() != 1 {
-            return Err(Error::value(
-                "item",
-                format!("Array of shape {} has not one element.", Show(self.shape())),
-            ));
-        }
-        Ok(self.to_vec::<T>()?[0])
-    }
-
-    /// The only element of an array of size 1, as a [`Scalar`].
-    ///
-    /// # Errors
-    /// [`Error::Value`] for another size; else as [`Array::eval`].
-    pub fn item_scalar(&self) -> Result<Scalar> {
-        if self.size() != 1 {
-            return Err(Error::value("item", "item can only be called on arrays of size 1."));
-        }
-        if self.dtype() == Dtype::Float4E2m1fnX2 {
-            let text =
-                "an element of float4_e2m1fn_x2 is two numbers: convert with astype(float32).";
-            return Err(Error::value("item", text));
-        }
-        self.with_bytes(|bytes| {
-            let mut bits = [0u8; 8];
-            bits[..bytes.len()].copy_from_slice(bytes);
-            Scalar::from_bits(self.dtype(), u64::from_le_bytes(bits))
-        })
-    }
 }
 
-/// The array's value in host memory: its own, or a mirror.
-///
-/// # Errors
-/// When the copy from the device fails.
-pub(crate) fn host_value(array: &Array) -> Result<Value> {
-    backend::on_device(array.value()?, backend::host(), None)
+/// The address of an element is a multiple of this.
+pub(crate) fn alignment(dtype: Dtype) -> usize {
+    if dtype.is_complex() { dtype.size() / 2 } else { dtype.size() }
 }

@@ -4,9 +4,12 @@
 
 pub(crate) mod array;
 pub(crate) mod attribute;
+pub(crate) mod composite;
+pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod operation_key;
 pub(crate) mod placement;
+pub(crate) mod refit;
 pub(crate) mod rules;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,15 +1,16 @@
 //! Rules of operations: how each is evaluated, fused, decomposed, differentiated and batched.
 
+use super::{
+    attribute::Attribute,
+    composite::Composite,
+    refit::{Fitted, Refit, cannot},
+};
 use crate::{
     array::Array,
     backend::{Exec, Operand},
     dtype::Dtype,
     error::{Error, Result},
     node::Value,
-    ops::rules::{
-        decomposition::{Candidates, Decompose},
-        shapeless::{self, Fitted, Refit},
-    },
     scalar::Scalar,
     shape,
 };
@@ -163,6 +164,27 @@ pub(crate) struct Vmap<'a> {
     pub dtype: Dtype,
 }
 
+/// An operation that is to be decomposed.
+pub(crate) struct Decompose<'a> {
+    /// Evaluated operands, on the op's device.
+    pub inputs: &'a [Array],
+    /// Shape of the result.
+    pub shape: &'a [usize],
+    /// Dtype of the result.
+    pub dtype: Dtype,
+}
+
+/// Candidates for the result of an operation, in the order of preference.
+#[derive(Default)]
+pub(crate) struct Candidates(pub Vec<Array>);
+
+impl Candidates {
+    /// Adds a candidate. One that cannot be built, because of its size for example, is left out.
+    pub fn add(&mut self, candidate: Result<Array>) {
+        self.0.extend(candidate.ok());
+    }
+}
+
 /// One cotangent for each operand, `None` where none is wanted or it is zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
@@ -212,7 +234,7 @@ pub(crate) trait Rules: Attribute + Debug {
         match self.elementwise() {
             Some(_) => r.elementwise(),
             None if r.inputs.is_empty() => r.first(),
-            None => Err(shapeless::cannot(self.name())),
+            None => Err(cannot(self.name())),
         }
     }
 

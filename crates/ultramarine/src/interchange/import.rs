@@ -7,7 +7,7 @@ use super::{
     names,
 };
 use crate::{
-    array::Array,
+    array::{Array, alignment},
     backend::buffer::Buffer,
     device::Device,
     dtype::Dtype,
@@ -260,11 +260,6 @@ impl Import {
             (None, _) => Ok(array),
         }
     }
-}
-
-/// What an address of an element is a multiple of.
-pub(crate) fn alignment(dtype: Dtype) -> usize {
-    if dtype.is_complex() { dtype.size() / 2 } else { dtype.size() }
 }
 
 /// The address of a tensor's first element, if it is one of the host's.

@@ -62,8 +62,6 @@ mod kinds;
 mod lend;
 mod names;
 
-pub(crate) use import::alignment;
-
 pub use device_memory::{consumer_stream, current_work_stream, join_current_stream};
 pub use export::{ExportOptions, Kind};
 pub use import::{Import, ImportOptions, Plain, refusal};

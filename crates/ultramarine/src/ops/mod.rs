@@ -35,15 +35,23 @@ pub(crate) mod select;
 pub(crate) mod shape;
 pub(crate) mod sort;
 
-pub(crate) use crate::graph::attribute::{Attribute, attributes};
-pub(crate) use crate::graph::operation_key::{Opaque, OperationKey};
-pub(crate) use crate::graph::rules::{
-    Call, Cotangents, Elementwise, Epilogue, Jvp, Rules, Vjp, Vmap, no_derivatives,
+pub(crate) use crate::graph::{
+    attribute::{Attribute, attributes},
+    composite::{Composite, Offers},
+    operation_key::{Opaque, OperationKey},
+    refit::{Fitted, Refit},
+    rules::{
+        Call, Candidates, Cotangents, Decompose, Elementwise, Epilogue, Jvp, Rules, Vjp, Vmap,
+        no_derivatives,
+    },
 };
-use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
-pub(crate) use rules::{
-    decomposition::{Candidates, Composite, Decompose, Offers},
-    shapeless::{Fitted, Refit},
+use crate::{
+    array::Array,
+    dtype::Dtype,
+    error::Result,
+    node::{Inputs, Node},
+    placement,
+    shape::Shape,
 };
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -148,6 +156,24 @@ impl Op {
 }
 
 impl Array {
+    /// A lazy array: `op` of `inputs`, placed as [`crate::placement`] says. The caller
+    /// has inferred shape and dtype. Here, and only here, operations are kept from storage
+    /// dtypes.
+    pub(crate) fn lazy(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Result<Array> {
+        if dtype.is_storage() || inputs.iter().any(|a| a.dtype().is_storage()) {
+            copy::storage::admit(&op, inputs, dtype)?;
+        }
+        let place = placement::place(&op, inputs)?;
+        let inputs: Inputs = inputs.iter().map(|a| a.node().clone()).collect();
+        Ok(Array::from_node(Node::new(op, inputs, shape, dtype, place)))
+    }
+
+    /// A lazy array whose error, if it cannot be placed, is raised by whoever needs it.
+    pub(crate) fn lazy_or_failed(op: Op, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {
+        Array::lazy(op, inputs, shape.clone(), dtype)
+            .unwrap_or_else(|error| Array::failed(error, shape, dtype))
+    }
+
     /// A lazy array of an op's attribute struct. An operand on another accelerator than
     /// the scope's is an error for whoever needs the result.
     pub(crate) fn of(op: impl Into<Op>, inputs: &[&Array], shape: Shape, dtype: Dtype) -> Array {

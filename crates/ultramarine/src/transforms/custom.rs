@@ -10,8 +10,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     ops::{
-        Cotangents, Vmap,
-        Opaque,
+        Cotangents, Opaque, Vmap,
         rules::multi_output::{ManyJvp, ManyVjp},
     },
     shape::{self, Shape, Show},

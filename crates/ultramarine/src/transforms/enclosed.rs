@@ -12,8 +12,7 @@ use crate::{
     error::{Error, Result},
     node::{Inside, Node, Tracing, Value},
     ops::{
-        Attribute, Call, Cotangents, Vmap, attributes,
-        Opaque, OperationKey,
+        Attribute, Call, Cotangents, Opaque, OperationKey, Vmap, attributes,
         rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
     },
     shape::Shape,

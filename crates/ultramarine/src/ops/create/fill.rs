@@ -28,6 +28,11 @@ pub(crate) fn filled(shape: Shape, value: Scalar) -> Array {
 }
 
 impl Array {
+    /// A 0-d array of one value.
+    pub fn scalar(value: impl Into<Scalar>) -> Array {
+        filled(Shape::new(), value.into())
+    }
+
     /// An array filled with `value`, in the dtype of the value.
     ///
     /// # Errors

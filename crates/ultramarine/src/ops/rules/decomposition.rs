@@ -6,9 +6,10 @@
 //! their identities, may differ in the last bits; where an identity would lose more, there
 //! is none, and the operation runs on the CPU.
 
+pub(crate) use crate::graph::rules::{Candidates, Decompose};
+
 use crate::{
     array::Array,
-    backend::DeviceState,
     dtype::{Dtype, Kind},
     error::Result,
     ops::{
@@ -18,55 +19,6 @@ use crate::{
     scalar::Scalar,
     shape::Shape,
 };
-use ultramarine_abi::schema::OpId;
-
-/// An operation that some devices have a kernel for, and that is made of ordinary operations elsewhere. To transforms,
-/// traces and files it is one operation on every device; the evaluator's lowering pass decides where it runs.
-pub(crate) trait Composite {
-    /// Asks for the kernel that the operation needs.
-    fn is_offered(&self, offers: &Offers<'_>) -> bool;
-
-    /// The same by ordinary operations, in `dtype`. Derivatives and mapped axes are the operation's own: none flow
-    /// through the composition.
-    fn compose(&self, operands: &[Array], dtype: Dtype) -> Result<Array>;
-}
-
-/// The kernels of the device where an operation will run.
-pub(crate) struct Offers<'a> {
-    pub device: &'static DeviceState,
-    /// Dtype and rank of each operand.
-    pub inputs: &'a [(Dtype, usize)],
-    /// Dtype and rank of the result.
-    pub output: (Dtype, usize),
-}
-
-impl Offers<'_> {
-    /// True if there is a kernel for contiguous tensors of these dtypes and ranks.
-    pub fn kernel<A: Copy>(&self, op: OpId, attributes: &A, inputs: &[(Dtype, usize)]) -> bool {
-        self.device.offers(op, attributes, inputs, &[self.output]).unwrap_or(false)
-    }
-}
-
-/// An operation that is to be decomposed.
-pub(crate) struct Decompose<'a> {
-    /// Evaluated operands, on the op's device.
-    pub inputs: &'a [Array],
-    /// Shape of the result.
-    pub shape: &'a [usize],
-    /// Dtype of the result.
-    pub dtype: Dtype,
-}
-
-/// Candidates for the result of an operation, in the order of preference.
-#[derive(Default)]
-pub(crate) struct Candidates(pub Vec<Array>);
-
-impl Candidates {
-    /// Adds a candidate. One that cannot be built, because of its size for example, is left out.
-    pub fn add(&mut self, candidate: Result<Array>) {
-        self.0.extend(candidate.ok());
-    }
-}
 
 /// The dtype that computes for a narrower one without any difference: float16 and bfloat16
 /// are computed in float32 and rounded once anyway, and what wraps in 32 bits wraps in

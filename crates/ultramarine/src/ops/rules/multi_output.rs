@@ -12,8 +12,8 @@ use crate::{
     error::{Error, Result},
     node::{Inputs, Node, Value},
     ops::{
-        Attribute, Call, Cotangents, Op, Refit, Rules, Vmap, attributes,
-        OperationKey, rules::shapeless,
+        Attribute, Call, Cotangents, Op, OperationKey, Refit, Rules, Vmap, attributes,
+        rules::shapeless,
     },
     placement::Place,
     scalar::Scalar,

@@ -1,0 +1,151 @@
+//! Values of arrays: what evaluates one, and reads its elements.
+
+use crate::{
+    array::Array,
+    backend,
+    dtype::{Dtype, Element},
+    error::{Error, Result},
+    node::Value,
+    ops,
+    scalar::Scalar,
+    shape::{self, Show},
+};
+
+impl Array {
+    /// Computes it, if that has not happened yet.
+    ///
+    /// # Errors
+    /// Whatever fails on the way: [`Error::Memory`], [`Error::Runtime`] ...
+    pub fn eval(&self) -> Result<()> {
+        match self.node().value() {
+            Some(value) => value.buffer.ready(),
+            None => super::eval(std::slice::from_ref(self)),
+        }
+    }
+
+    /// The evaluated value.
+    ///
+    /// # Errors
+    /// As [`Array::eval`].
+    pub fn value(&self) -> Result<&Value> {
+        self.eval()?;
+        self.node().value().ok_or_else(|| Error::runtime("eval", "the array has no value"))
+    }
+
+    /// The evaluated value in memory that the host can address: its own, if it is that, else a
+    /// copy that others share, which must not be written to. The second part says whether
+    /// it is the array's own.
+    ///
+    /// # Errors
+    /// As [`Array::eval`].
+    pub fn host_value(&self) -> Result<(Value, bool)> {
+        let value = self.value()?;
+        if !value.buffer.as_ptr().is_null() || value.buffer.bytes() == 0 {
+            return Ok((value.clone(), true));
+        }
+        Ok((host_value(self)?, false))
+    }
+
+    /// Evaluates and returns a row-major array with the same elements (itself when
+    /// it is one already), in host memory.
+    ///
+    /// # Errors
+    /// As [`Array::eval`].
+    pub fn to_contiguous(&self) -> Result<Array> {
+        let value = self.value()?;
+        if shape::is_contiguous(self.shape(), &value.strides) {
+            return Ok(self.clone());
+        }
+        // Where the memory is, whatever device is the default one: nothing travels for this.
+        let here = crate::default_stream(value.buffer.device())?;
+        let copy = crate::with_stream(here, || ops::copy::contiguous(self));
+        copy.eval()?;
+        Ok(copy)
+    }
+
+    /// Calls `f` with the elements' bytes in row-major order (bool: 0 or 1 each).
+    ///
+    /// # Errors
+    /// As [`Array::eval`].
+    pub fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let array = self.to_contiguous()?;
+        let value = host_value(&array)?;
+        // SAFETY: evaluated values are immutable, contiguous and kept by `value`.
+        Ok(f(unsafe { std::slice::from_raw_parts(value.data(), array.nbytes()) }))
+    }
+
+    /// The elements in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::Type`] when `T` is not the array's type; else as [`Array::eval`].
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype() {
+            return Err(Error::type_(
+                "to_vec",
+                format!(
+                    "asked for {} of an array of {}; use astype first.",
+                    T::DTYPE,
+                    self.dtype()
+                ),
+            ));
+        }
+        self.with_bytes(|bytes| {
+            let n = self.size();
+            let mut out = Vec::<T>::with_capacity(n);
+            // SAFETY: `bytes` are n elements of T, and `out` has room for them. Memory
+            // from outside may hold any bytes, of which a bool can be but two.
+            unsafe {
+                let target = out.as_mut_ptr() as *mut u8;
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
+                if T::DTYPE == Dtype::Bool {
+                    let target = std::slice::from_raw_parts_mut(target, n);
+                    target.iter_mut().for_each(|b| *b = (*b != 0) as u8);
+                }
+                out.set_len(n);
+            }
+            out
+        })
+    }
+
+    /// The only element of an array of size 1.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for another size, [`Error::Type`] for another type.
+    pub fn item<T: Element>(&self) -> Result<T> {
+        if self.size() != 1 {
+            return Err(Error::value(
+                "item",
+                format!("Array of shape {} has not one element.", Show(self.shape())),
+            ));
+        }
+        Ok(self.to_vec::<T>()?[0])
+    }
+
+    /// The only element of an array of size 1, as a [`Scalar`].
+    ///
+    /// # Errors
+    /// [`Error::Value`] for another size; else as [`Array::eval`].
+    pub fn item_scalar(&self) -> Result<Scalar> {
+        if self.size() != 1 {
+            return Err(Error::value("item", "item can only be called on arrays of size 1."));
+        }
+        if self.dtype() == Dtype::Float4E2m1fnX2 {
+            let text =
+                "an element of float4_e2m1fn_x2 is two numbers: convert with astype(float32).";
+            return Err(Error::value("item", text));
+        }
+        self.with_bytes(|bytes| {
+            let mut bits = [0u8; 8];
+            bits[..bytes.len()].copy_from_slice(bytes);
+            Scalar::from_bits(self.dtype(), u64::from_le_bytes(bits))
+        })
+    }
+}
+
+/// The array's value in host memory: its own, or a mirror.
+///
+/// # Errors
+/// When the copy from the device fails.
+pub(crate) fn host_value(array: &Array) -> Result<Value> {
+    backend::on_device(array.value()?, backend::host(), None)
+}
