@@ -12,7 +12,10 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Candidates, Decompose, Op, OperationKey, Rules, copy::contiguous},
+    ops::{
+        Call, Candidates, Decompose, OperationKey, Rules, copy::contiguous,
+        rules::multi_output::Many,
+    },
     shape,
     stream::Scope,
     sync::lock,
@@ -82,7 +85,7 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
 
 /// The result of a primitive from outside by its composition of ordinary operations, each of which falls back by itself.
 fn composed(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -> Option<Result<Value>> {
-    let Op::Many(many) = &node.op else { return None };
+    let many: &Many = node.op.get()?;
     let _scope = Scope::new(node.stream);
     many.compose(exec, &given(inputs, values))
 }
@@ -260,7 +263,7 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
         dtype: node.dtype,
         donatable: 0,
     };
-    if let Op::Many(many) = &node.op {
+    if let Some(many) = node.op.get::<Many>() {
         return many.run(&host, exec, &call);
     }
     let value = rules.eval(&host, &call)?;

@@ -24,7 +24,6 @@ use crate::{
     error::{Error, Result},
     memory::deferred_deleters,
     node::{self, Node, next_mark},
-    ops::Op,
     stream::{self, Stream},
     sync::lock,
 };
@@ -235,7 +234,7 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
         if node.is_done() {
             continue;
         }
-        if matches!(node.op, Op::Given) {
+        if node.op.is_given() {
             tape.iter().for_each(|n| n.release_claim());
             stack.iter().filter(|(_, e)| *e).for_each(|(n, _)| n.release_claim());
             return Err(without_value());

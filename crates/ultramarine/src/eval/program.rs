@@ -1,7 +1,7 @@
 //! From a task to a fused program: operands numbered, constants pulled out.
 
 use super::plan::Task;
-use crate::{backend::PlanKey, dtype::Dtype, node::Node, ops::Op, scalar::Scalar};
+use crate::{backend::PlanKey, dtype::Dtype, node::Node, scalar::Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use ultramarine_abi::{
@@ -101,9 +101,9 @@ impl Build {
         if let Some(i) = self.inputs.iter().position(|(n, _)| Arc::ptr_eq(n, input)) {
             return u16::try_from(i).ok();
         }
-        let Op::Fill(fill) = &input.op else { return None };
+        let value = input.op.constant()?;
         // Noted as a constant, even if it was exported since.
-        let i = self.constants.iter().position(|c| *c == fill.value)?;
+        let i = self.constants.iter().position(|c| *c == value)?;
         u16::try_from(self.inputs.len() + i).ok()
     }
 

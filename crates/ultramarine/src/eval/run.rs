@@ -8,7 +8,11 @@ use crate::{
     dtype::Dtype,
     error::{Error, Result},
     node::{Inputs, Node, Value},
-    ops::{Call, Op, create::fill::broadcast_constant},
+    ops::{
+        Call,
+        create::fill::broadcast_constant,
+        rules::multi_output::{Many, Part},
+    },
     scalar::Scalar,
     shape,
     stream::Stream,
@@ -104,9 +108,9 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
         if work.op.leaves_operands() {
             return check(node, node.dtype);
         }
-        match &work.op {
-            Op::Many(many) => many.results().iter().try_for_each(|r| check(node, r.1))?,
-            _ => check(node, node.dtype)?,
+        match work.op.get::<Many>() {
+            Some(many) => many.results().iter().try_for_each(|r| check(node, r.1))?,
+            None => check(node, node.dtype)?,
         }
         work.with_inputs(|inputs| inputs.iter().try_for_each(|i| check(node, i.dtype)))
     })
@@ -150,11 +154,12 @@ fn is_ours_alone(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
 fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let (node, work) = (&entry.node, entry.work());
     let inputs: Inputs = work.inputs();
-    let here = |i| match &work.op {
+    let part = work.op.get::<Part>();
+    let here = |i| match part {
         // Its error is the operation's, not one of something that needed it.
-        Op::Part(_) => outcome(i)?.clone().map_err(|e| Error::clone(&e)),
-        op if op.leaves_operands() => value_of(i).cloned(),
-        _ => operand(exec, i),
+        Some(_) => outcome(i)?.clone().map_err(|e| Error::clone(&e)),
+        None if work.op.leaves_operands() => value_of(i).cloned(),
+        None => operand(exec, i),
     };
     let values: SmallVec<[Value; 3]> = inputs.iter().map(here).collect::<Result<_>>()?;
     // Given up before the references are counted: what only this op needed is ours.
@@ -172,7 +177,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let value = match work.op.rules() {
-        _ if let Op::Part(part) = &work.op => exec.local(&part.value(&inputs[0])?)?,
+        _ if let Some(part) = part => exec.local(&part.value(&inputs[0])?)?,
         Some(rules) => match rules.eval(exec, &call) {
             Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values)?,
             outcome => outcome?,
@@ -190,7 +195,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
 
 /// Counts an operation that ran by itself, under the name that the graph has for it.
 fn count(exec: &Exec, entry: &Entry) {
-    if fallback::is_nested() || matches!(entry.work().op, Op::Part(_)) {
+    if fallback::is_nested() || entry.work().op.is::<Part>() {
         return;
     }
     match entry.dispatch() {

@@ -259,7 +259,7 @@ impl Kernel {
     ) -> Result<&'static backend::DeviceState> {
         let place = match outputs.first() {
             Some(output) => output.node().place(),
-            None => placement::place(&Op::Given, inputs)?,
+            None => placement::place(&Op::GIVEN, inputs)?,
         };
         devices::get(place.stream.device)
     }

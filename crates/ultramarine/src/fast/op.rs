@@ -9,11 +9,8 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Attribute, Call, Cotangents, Vmap, attributes,
-        rules::{
-            OperationKey,
-            multi_output::{ManyJvp, ManyRules, ManyVjp},
-        },
+        Attribute, Call, Cotangents, OperationKey, Vmap, attributes,
+        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
     },
     scalar::Scalar,
     shape::Shape,

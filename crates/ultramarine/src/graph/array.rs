@@ -7,7 +7,6 @@ use crate::{
     dtype::{Dtype, Element},
     error::{Error, Result},
     node::{Node, Value},
-    ops::Op,
     placement,
     shape::{self, Shape, Show},
     stream::Stream,
@@ -71,7 +70,7 @@ impl Array {
     /// The error if the array could not be placed.
     pub(crate) fn placed(self) -> Result<Array> {
         match self.node.outcome() {
-            Some(Err(error)) if matches!(self.node.op, Op::Given) => Err(Error::clone(error)),
+            Some(Err(error)) if self.node.op.is_given() => Err(Error::clone(error)),
             _ => Ok(self),
         }
     }

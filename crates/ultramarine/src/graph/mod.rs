@@ -7,6 +7,7 @@ pub(crate) mod attribute;
 pub(crate) mod composite;
 pub(crate) mod names;
 pub(crate) mod node;
+pub(crate) mod op;
 pub(crate) mod operation_key;
 pub(crate) mod placement;
 pub(crate) mod refit;

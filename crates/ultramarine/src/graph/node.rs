@@ -11,8 +11,8 @@ use crate::{
     device::Device,
     dtype::Dtype,
     error::Error,
+    graph::op::Op,
     once::SetOnce,
-    ops::Op,
     placement::Place,
     scalar::Scalar,
     shape::{self, Shape, Strides},
@@ -156,7 +156,7 @@ impl Node {
             firm: place.firm,
             named: place.named,
             shape,
-            op: Op::Given,
+            op: Op::GIVEN,
             inputs: Mutex::new(Inputs::new()),
             value: SetOnce::full(outcome),
         })
@@ -205,7 +205,7 @@ impl Node {
             (&raw mut (*at).stream).write(place.stream);
             (&raw mut (*at).firm).write(place.firm);
             (&raw mut (*at).named).write(place.named);
-            (&raw mut (*at).op).write(Op::Given);
+            (&raw mut (*at).op).write(Op::GIVEN);
             (&raw mut (*at).inputs).write(Mutex::new(Inputs::new()));
             (&raw mut (*at).shape).write(Shape::new());
             lay(&mut (*at).shape, &mut strides);
@@ -247,12 +247,8 @@ impl Node {
     /// The value of each element of a constant. One whose memory was exported is none any more:
     /// others may have written to it.
     pub fn constant(&self) -> Option<Scalar> {
-        match &self.op {
-            Op::Fill(fill) if !self.value().is_some_and(|v| v.buffer.was_exported()) => {
-                Some(fill.value)
-            }
-            _ => None,
-        }
+        let value = self.op.constant()?;
+        (!self.value().is_some_and(|v| v.buffer.was_exported())).then_some(value)
     }
 
     pub fn is_done(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::{
     device::{Device, DeviceType},
     devices,
     error::{Error, Result},
-    ops::Op,
+    graph::op::Op,
     stream::default_device,
     stream::{self, Stream},
 };
@@ -185,14 +185,12 @@ pub(crate) fn place_among(
         }
         return Ok(scoped_place(stream));
     }
-    // What only shows its operand otherwise is no more at home than that.
-    let shows = matches!(op, Op::View(_) | Op::Cast(_) | Op::Contiguous(_) | Op::Fresh(_));
     let default = default_device();
     let Some(mut home) = homes.next() else {
         if let Some(device) = FOLLOWED.get() {
             return Ok(Place { stream: stream::default_of(device), firm: true, named: false });
         }
-        let firm = !creates && !shows;
+        let firm = !creates && !op.rules().is_some_and(|r| r.inherits_home());
         return Ok(Place { stream: stream::default_of(default), firm, named: false });
     };
     for other in homes {

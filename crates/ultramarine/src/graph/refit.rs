@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    ops::Op,
+    graph::op::Op,
     scalar::Scalar,
     shape::{self, Shape, Show},
 };

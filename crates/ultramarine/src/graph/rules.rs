@@ -188,8 +188,9 @@ impl Candidates {
 /// One cotangent for each operand, `None` where none is wanted or it is zero.
 pub(crate) type Cotangents = SmallVec<[Option<Array>; 2]>;
 
-/// The rules of an operation. Its [`OperationKey`] has its name, its version and its attributes.
-pub(crate) trait Rules: Attribute + Debug {
+/// The rules of an operation. Its [`OperationKey`](super::operation_key::OperationKey) has its name, its version and its
+/// attributes.
+pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
 
@@ -206,6 +207,21 @@ pub(crate) trait Rules: Attribute + Debug {
     /// The epilogue that the op can be in a fused program, if it is a reduction.
     fn epilogue(&self) -> Option<Epilogue> {
         None
+    }
+
+    /// The value of each element, if the operation makes a constant.
+    fn constant(&self) -> Option<Scalar> {
+        None
+    }
+
+    /// True if operands may stay on whatever device they are, because the operation only hands one on.
+    fn leaves_operands(&self) -> bool {
+        false
+    }
+
+    /// True for views and casts, whose home device is their operand's.
+    fn inherits_home(&self) -> bool {
+        false
     }
 
     /// Evaluates the op by itself. By default no device has a kernel for it: the result comes

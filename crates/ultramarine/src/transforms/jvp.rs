@@ -6,7 +6,10 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::Tracing,
-    ops::{Jvp, Op, rules::multi_output::ManyJvp},
+    ops::{
+        Jvp,
+        rules::multi_output::{Many, ManyJvp, Part},
+    },
     placement,
     shape::Show,
 };
@@ -68,7 +71,7 @@ pub(super) fn push_forward(
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
         let primals = operands(node);
-        if let Op::Part(part) = &node.op {
+        if let Some(part) = node.op.get::<Part>() {
             let all = bundles.get(&Arc::as_ptr(primals[0].node()));
             if let Some(tangent) = all.and_then(|a| a.get(part.index).cloned().flatten()) {
                 known.insert(Arc::as_ptr(node), tangent);
@@ -81,7 +84,7 @@ pub(super) fn push_forward(
             continue;
         }
         let _place = placement::beside(node.place());
-        if let Op::Many(many) = &node.op {
+        if let Some(many) = node.op.get::<Many>() {
             let found = many.jvp(&ManyJvp {
                 primals: &primals,
                 outputs: &many.parts(node),

@@ -11,7 +11,7 @@ use crate::{
     memory,
     node::{Tracing, Value},
     ops::{
-        Call, Cotangents, Op, Rules, Vmap, attributes,
+        Call, Cotangents, Rules, Vmap, attributes,
         rules::multi_output::{Many, ManyJvp, ManyRules, ManyVjp},
     },
     shape::Shape,
@@ -354,11 +354,8 @@ fn rules_that_give_too_little_are_told() -> Result<()> {
     // The node that runs is no array of anybody's.
     let _tracing = Tracing::new();
     let node = parts[0].node().inputs();
-    assert!(matches!(node.first().map(|n| &n.op), Some(Op::Many(m)) if m.len() == 2));
-    let many: Option<&Many> = node.first().and_then(|n| match &n.op {
-        Op::Many(many) => Some(many),
-        _ => None,
-    });
+    let many = node.first().and_then(|n| n.op.get::<Many>());
+    assert_eq!(many.map(Many::len), Some(2));
     assert_eq!(many.map(Rules::name), Some("bad"));
     Ok(())
 }

@@ -5,7 +5,10 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::Tracing,
-    ops::{Op, Vjp, rules::multi_output::ManyVjp},
+    ops::{
+        Vjp,
+        rules::multi_output::{Many, ManyVjp, Part},
+    },
     placement,
     scalar::Scalar,
     shape::Show,
@@ -91,9 +94,9 @@ pub(super) fn pull_back(
         };
         let primals = operands(node);
         let _place = placement::beside(node.place());
-        if let (Op::Part(part), Some(cotangent)) = (&node.op, &cotangent) {
+        if let (Some(part), Some(cotangent)) = (node.op.get::<Part>(), &cotangent) {
             let bundle = primals[0].node();
-            let Op::Many(many) = &bundle.op else { continue };
+            let Some(many) = bundle.op.get::<Many>() else { continue };
             let all = bundles.entry(Arc::as_ptr(bundle)).or_insert_with(|| vec![None; many.len()]);
             all[part.index] = Some(match all[part.index].take() {
                 Some(before) => before.add(cotangent)?,
@@ -103,8 +106,8 @@ pub(super) fn pull_back(
         }
         let wanted: Vec<bool> = primals.iter().map(|p| trace.depends(p.node())).collect();
         let (primals, wanted) = (&primals[..], &wanted[..]);
-        let found = match (&node.op, &all, &cotangent) {
-            (Op::Many(many), Some(cotangents), _) => {
+        let found = match (node.op.get::<Many>(), &all, &cotangent) {
+            (Some(many), Some(cotangents), _) => {
                 let outputs = &many.parts(node);
                 many.vjp(&ManyVjp { primals, outputs, cotangents, wanted })?
             }

@@ -5,7 +5,13 @@ use crate::{
     array::Array,
     error::{Error, Result},
     node::{Inputs, Node, Tracing},
-    ops::{Op, Vmap, rules::builders::move_axis},
+    ops::{
+        Op, Vmap,
+        rules::{
+            builders::move_axis,
+            multi_output::{Many, Part},
+        },
+    },
     placement,
     shape::{self, Shape},
 };
@@ -81,7 +87,7 @@ pub(crate) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
-    let node = Node::new(Op::Given, Inputs::new(), shape, input.dtype(), input.node().place());
+    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place());
     node.set_traced(true);
     Array::from_node(node)
 }
@@ -112,7 +118,7 @@ pub(crate) fn batch(
     let mut bundles: NodeMap<Vec<(Array, Option<usize>)>> = NodeMap::default();
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
-        if let Op::Part(part) = &node.op {
+        if let Some(part) = node.op.get::<Part>() {
             let bundle = node.with_inputs(|inputs| Arc::as_ptr(&inputs[0]));
             if let Some(mapped) = bundles.get(&bundle).and_then(|all| all.get(part.index)) {
                 known.insert(Arc::as_ptr(node), mapped.clone());
@@ -127,7 +133,7 @@ pub(crate) fn batch(
         let _place = placement::beside(node.place());
         let (inputs, axes) = (&inputs[..], &axes[..]);
         let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
-        if let Op::Many(many) = &node.op {
+        if let Some(many) = node.op.get::<Many>() {
             bundles.insert(Arc::as_ptr(node), many.vmap(&what)?);
             continue;
         }

@@ -71,7 +71,7 @@ impl Convolve {
         if shape.contains(&0) || x.size() == 0 || w.size() == 0 {
             return Array::zeros(&shape, x.dtype());
         }
-        Array::open(self.clone(), &[x, w], shape, x.dtype())
+        Array::try_of(self.clone(), &[x, w], shape, x.dtype())
     }
 
     /// The cotangent of an input of the shape of `x`.

@@ -81,4 +81,8 @@ impl Rules for Cast {
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         Ok((v.inputs[0].astype(v.dtype), v.axes[0]))
     }
+
+    fn inherits_home(&self) -> bool {
+        true
+    }
 }

@@ -83,6 +83,13 @@ attributes! {
     }
 }
 
+impl Identity {
+    /// True if it does nothing that a device would be chosen for.
+    pub fn is_where_its_operand_is(self) -> bool {
+        !matches!(self, Identity::Enough { .. })
+    }
+}
+
 impl Rules for Identity {
     fn name(&self) -> &'static str {
         match self {
@@ -142,5 +149,9 @@ impl Rules for Identity {
             return Ok((v.inputs[0].after(&v.inputs[1..]), v.axes[0]));
         }
         Ok((v.inputs[0].itself(*self), v.axes[0]))
+    }
+
+    fn leaves_operands(&self) -> bool {
+        *self == Identity::After
     }
 }

@@ -87,6 +87,10 @@ impl Rules for Contiguous {
     }
 
     identity!(contiguous);
+
+    fn inherits_home(&self) -> bool {
+        true
+    }
 }
 
 attributes! {
@@ -107,4 +111,8 @@ impl Rules for Fresh {
     }
 
     identity!(fresh);
+
+    fn inherits_home(&self) -> bool {
+        true
+    }
 }

@@ -12,7 +12,10 @@ use crate::{
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes,
-        create::fill, rules::batching, shape::view::View,
+        copy::{Contiguous, Fresh},
+        create::fill,
+        rules::batching,
+        shape::view::View,
     },
     pool,
     shape::{self, Shape},
@@ -29,19 +32,18 @@ use std::sync::{Mutex, OnceLock};
 #[cold]
 pub(crate) fn admit(op: &Op, inputs: &[&Array], dtype: Dtype) -> Result<()> {
     let packed = inputs.iter().map(|a| a.dtype()).chain([dtype]).find(|d| d.is_packed());
-    let allowed = match op {
-        Op::Given | Op::Recode(_) | Op::Contiguous(_) | Op::Fresh(_) => true,
-        Op::View(View::Reshape) => true,
+    let allowed = match op.get::<View>() {
+        Some(View::Reshape) => true,
         // Bytes, wherever they lie.
-        Op::View(_) => packed.is_none(),
-        _ => false,
+        Some(_) => packed.is_none(),
+        None => op.is_given() || op.is::<Recode>() || op.is::<Contiguous>() || op.is::<Fresh>(),
     };
     if allowed {
         return Ok(());
     }
     let stored = inputs.iter().map(|a| a.dtype()).find(|d| d.is_storage());
     let text = match (packed, stored) {
-        (Some(packed), _) if matches!(op, Op::View(_)) => {
+        (Some(packed), _) if op.is::<View>() => {
             let byte = packed.name().trim_end_matches("_packed");
             format!(
                 "elements of {packed} have no addresses of their own: convert with astype({byte}) \

@@ -101,7 +101,7 @@ impl Array {
             zeros.eval()?;
             return Ok(zeros);
         }
-        let device = devices::get(placement::place(&Op::Given, &[])?.stream.device)?;
+        let device = devices::get(placement::place(&Op::GIVEN, &[])?.stream.device)?;
         let buffer = Buffer::new(dtype.bytes_of(shape::size(shape)), device)?;
         let value = Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) };
         Ok(Array::given(value, Shape::from_slice(shape), dtype))
@@ -291,6 +291,10 @@ impl Rules for Fill {
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         Ok((filled(Shape::from_slice(v.shape), self.value), None))
+    }
+
+    fn constant(&self) -> Option<Scalar> {
+        Some(self.value)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     error::{Error, Result},
     ops::{
-        Candidates, Cotangents, Decompose, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes,
+        Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         rules::{
             batching,
             builders::{bin, like, plus, un},
@@ -43,7 +43,7 @@ impl Array {
         let shape = shape::broadcast_shapes(self.shape(), other.shape())?;
         let (x, y) = (self.promoted(dtype), other.promoted(dtype));
         let (x, y) = (broadcast_with(&x, &shape, &[&y])?, broadcast_with(&y, &shape, &[&x])?);
-        Array::open(Xlogy, &[&x, &y], shape, dtype)
+        Array::try_of(Xlogy, &[&x, &y], shape, dtype)
     }
 }
 
@@ -99,6 +99,6 @@ impl Rules for Xlogy {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        batching::elementwise(Op::open(Xlogy), v)
+        batching::elementwise(Xlogy, v)
     }
 }

@@ -40,7 +40,7 @@ impl Transform {
         shape[self.axis] = if self.code == fft::REAL { half(self.n) } else { self.n };
         let real = self.code == fft::REAL_BACKWARD;
         let dtype = if real { Dtype::Float32 } else { Dtype::Complex64 };
-        Array::open(self, &[a], shape, dtype)
+        Array::try_of(self, &[a], shape, dtype)
     }
 
     /// The same kind and factor in the other direction.

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     node::Value,
     ops::{
-        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes,
+        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         create::fill,
         rules::{batching, shapeless::cannot},
         shape::{concatenate::broadcast_constant, reshape::view, slice::slice_view, view::View},
@@ -100,8 +100,8 @@ impl Rules for Update {
         if fitted.shape[..] != *r.inputs[1] {
             return Err(cannot(self.name()));
         }
-        let Op::View(view) = fitted.op else { return Err(cannot(self.name())) };
-        Ok(Fitted { op: Update(view).into(), ..r.first()? })
+        let Some(view) = fitted.op.get::<View>() else { return Err(cannot(self.name())) };
+        Ok(Fitted { op: Update(view.clone()).into(), ..r.first()? })
     }
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {

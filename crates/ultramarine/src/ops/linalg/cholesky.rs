@@ -50,7 +50,7 @@ attributes! {
 impl Cholesky {
     /// The factor of square matrices.
     pub fn of(self, a: &Array) -> Result<Array> {
-        Array::open(self, &[a], Shape::from_slice(a.shape()), a.dtype())
+        Array::try_of(self, &[a], Shape::from_slice(a.shape()), a.dtype())
     }
 }
 

@@ -88,7 +88,7 @@ impl Eigvals {
     /// Those of square matrices.
     pub fn of(self, a: &Array) -> Result<Array> {
         let shape = matrices::with_last(a, &[matrices::sizes(a).0]);
-        Array::open(self, &[a], shape, Dtype::Complex64)
+        Array::try_of(self, &[a], shape, Dtype::Complex64)
     }
 }
 

@@ -90,7 +90,7 @@ impl EigvalsH {
     /// Those of square matrices.
     pub fn of(self, a: &Array) -> Result<Array> {
         let shape = matrices::with_last(a, &[matrices::sizes(a).0]);
-        Array::open(self, &[a], shape, matrices::real_of(a.dtype()))
+        Array::try_of(self, &[a], shape, matrices::real_of(a.dtype()))
     }
 }
 

@@ -109,7 +109,7 @@ impl SingularValues {
     pub fn of(self, a: &Array) -> Result<Array> {
         let (m, n) = matrices::sizes(a);
         let shape = matrices::with_last(a, &[m.min(n)]);
-        Array::open(self, &[a], shape, matrices::real_of(a.dtype()))
+        Array::try_of(self, &[a], shape, matrices::real_of(a.dtype()))
     }
 }
 

@@ -112,7 +112,7 @@ impl SolveTriangular {
         shape[axes + 1] = k;
         shape::check("linalg::solve_triangular", &shape)?;
         let b = b.broadcast_to(&shape)?;
-        Array::open(self, &[&a, &b], shape, b.dtype())
+        Array::try_of(self, &[&a, &b], shape, b.dtype())
     }
 }
 

@@ -127,7 +127,7 @@ impl LayerNorm {
 
     fn node(self, operands: &[Array], shape: Shape, dtype: Dtype) -> Result<Array> {
         let operands: SmallVec<[&Array; 3]> = operands.iter().collect();
-        Array::open(self, &operands, shape, dtype)
+        Array::try_of(self, &operands, shape, dtype)
     }
 
     fn id(self) -> u32 {

@@ -88,7 +88,7 @@ impl Softmax {
     }
 
     pub fn of(self, a: &Array) -> Result<Array> {
-        Array::open(self, &[a], self.shape(a.shape()), a.dtype())
+        Array::try_of(self, &[a], self.shape(a.shape()), a.dtype())
     }
 
     fn id(self) -> u32 {

@@ -244,6 +244,13 @@ impl Attribute for Many {
     }
 }
 
+impl Op {
+    /// The operation for another node: the results' values belong to one.
+    pub fn for_new_node(&self) -> Op {
+        self.get::<Many>().map_or_else(|| self.clone(), |many| many.for_new_node().into())
+    }
+}
+
 impl Rules for Many {
     fn name(&self) -> &'static str {
         self.0.rules.name()
@@ -255,6 +262,10 @@ impl Rules for Many {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         self.run(exec, exec, call)
+    }
+
+    fn leaves_operands(&self) -> bool {
+        self.rules().hands_on()
     }
 }
 
@@ -272,16 +283,13 @@ attributes! {
 impl Part {
     /// The value, of the evaluated node that ran.
     pub fn value(&self, of: &Node) -> Result<Value> {
-        let values = match &of.op {
-            Op::Many(many) => many.0.values.get(),
-            _ => None,
-        };
+        let values = of.op.get::<Many>().and_then(|many| many.0.values.get());
         let value = values.and_then(|v| v.get(self.index)).cloned();
         value.ok_or_else(|| Error::runtime("eval", "a result without the operation that makes it"))
     }
 }
 
-/// The evaluator and the transforms know parts themselves; see [`Op::Part`].
+/// The evaluator and the transforms know parts themselves.
 impl Rules for Part {
     fn name(&self) -> &'static str {
         self.of
@@ -289,6 +297,10 @@ impl Rules for Part {
 
     fn eval(&self, _: &Exec, _: &Call<'_>) -> Result<Value> {
         Err(Error::runtime("eval", "a result without the operation that makes it"))
+    }
+
+    fn leaves_operands(&self) -> bool {
+        true
     }
 }
 
@@ -306,7 +318,7 @@ impl Array {
             return Err(Error::runtime(rules.name(), "no results"));
         };
         let many = Many::new(rules, results, SmallVec::new());
-        let bundle = Array::lazy(many.clone().into(), inputs, shape, dtype)?;
+        let bundle = Array::try_of(many.clone(), inputs, shape, dtype)?;
         Ok(many.parts(bundle.node()))
     }
 

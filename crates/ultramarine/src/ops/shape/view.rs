@@ -266,6 +266,10 @@ impl Rules for View {
         };
         Ok((out, Some(0)))
     }
+
+    fn inherits_home(&self) -> bool {
+        true
+    }
 }
 
 /// A slice of an operand of other sizes. Whole axes follow (in either direction), and one element is that element

@@ -132,7 +132,7 @@ attributes! {
 impl SearchSorted {
     fn of(&self, rows: &Array, values: &Array) -> Result<Array> {
         let shape = Shape::from_slice(values.shape());
-        Array::open(self.clone(), &[rows, values], shape, Dtype::Uint32)
+        Array::try_of(self.clone(), &[rows, values], shape, Dtype::Uint32)
     }
 
     /// A binary search of all values at once, as ordinary operations: a gather and a comparison

@@ -4,8 +4,9 @@ use crate::{
     array::Array,
     dtype::Dtype,
     node::{Inputs, Node},
-    ops::Op,
+    ops::{Op, Rules},
     placement::Place,
+    scalar::Scalar,
     shape::Shape,
 };
 use smallvec::SmallVec;
@@ -44,6 +45,16 @@ impl Step {
             Source::Op(op) => Some(op),
             _ => None,
         }
+    }
+
+    /// The operation's attributes, if they are a `T`.
+    pub fn get<T: Rules>(&self) -> Option<&T> {
+        self.op()?.get()
+    }
+
+    /// The value of each element, of a constant.
+    pub fn constant(&self) -> Option<Scalar> {
+        self.op()?.constant()
     }
 
     /// The node of an operation, for such operands.

@@ -1,13 +1,13 @@
 //! Placing a graph for arguments that are at home elsewhere than those of its trace.
 
-use super::graph::{Graph, Source};
+use super::graph::{Graph, Source, Step};
 use crate::{
     array::Array,
     device::Device,
     error::Result,
     ops::{
-        Op,
         copy::{identity::Identity, transfer::Transfer},
+        rules::multi_output::{Many, Part},
     },
     placement::{Place, place_among},
 };
@@ -25,6 +25,11 @@ pub(super) fn homes(inputs: &[Array]) -> Homes {
 pub(super) fn are_at(homes: &Homes, inputs: &[Array]) -> bool {
     homes.len() == inputs.len()
         && inputs.iter().zip(homes).all(|(i, home)| i.node().home() == *home)
+}
+
+/// The operation, if it hands on its last operands, wherever those are.
+fn hands_on(step: &Step) -> Option<&Many> {
+    step.get::<Many>().filter(|many| many.rules().hands_on())
 }
 
 impl Graph {
@@ -46,26 +51,26 @@ impl Graph {
                 Source::Constant(_) => continue,
                 Source::Op(op) => op,
             };
-            if let Op::Transfer(_) = op {
+            if op.is::<Transfer>() {
                 let from = operand(0).place.home();
                 step.source = Source::Op(Transfer::out_of(from).into());
             } else if !step.place.named {
                 let n = step.operands.len();
-                step.place = match op {
-                    // These do nothing that a device would be chosen for.
-                    Op::Identity(Identity::Traced | Identity::StopGradient | Identity::After) => {
-                        operand(0).place
-                    }
-                    Op::Many(many) if many.rules().hands_on() => operand(n - many.len()).place,
-                    Op::Part(part) => match operand(0).op() {
-                        Some(Op::Many(many)) if many.rules().hands_on() => {
-                            let handed = &operand(0).operands;
-                            let first = handed.len() - many.len();
-                            before[handed[first + part.index] as usize].place
+                step.place = if op.get::<Identity>().is_some_and(|i| i.is_where_its_operand_is()) {
+                    operand(0).place
+                } else if let Some(many) = hands_on(step) {
+                    operand(n - many.len()).place
+                } else if let Some(part) = op.get::<Part>() {
+                    let bundle = operand(0);
+                    match hands_on(bundle) {
+                        Some(many) => {
+                            let first = bundle.operands.len() - many.len();
+                            before[bundle.operands[first + part.index] as usize].place
                         }
-                        _ => operand(0).place,
-                    },
-                    _ => place_among(op, n == 0, (0..n).filter_map(|k| operand(k).place.home()))?,
+                        None => bundle.place,
+                    }
+                } else {
+                    place_among(op, n == 0, (0..n).filter_map(|k| operand(k).place.home()))?
                 };
             }
         }

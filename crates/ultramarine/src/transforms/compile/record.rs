@@ -34,7 +34,7 @@ pub(super) fn record<E: From<Error>>(
 /// The stand-in of an argument, which the function gets.
 fn stand_in(input: &Array) -> Array {
     let shape = Shape::from_slice(input.shape());
-    let node = Node::new(Op::Given, Inputs::new(), shape, input.dtype(), input.node().place());
+    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place());
     node.set_traced(true);
     Array::from_node(node)
 }
@@ -80,7 +80,7 @@ fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>)
             None => {
                 let operands = node.inputs();
                 // Looked at after the operands, which whoever evaluates it takes away.
-                let there = node.is_done() || node.is_claimed() || matches!(node.op, Op::Given);
+                let there = node.is_done() || node.is_claimed() || node.op.is_given();
                 if !there || node.constant().is_some() {
                     let below: Vec<_> = operands.iter().rev().map(|x| (x.clone(), None)).collect();
                     stack.push((node, Some(operands)));
@@ -152,7 +152,7 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Reco
 /// True if an array belongs to another transform (that is under way `outside`).
 fn is_foreign(node: &Node, outside: bool) -> Result<bool> {
     let has_value = node.is_done();
-    if matches!(node.op, Op::Given) && !has_value && !outside {
+    if node.op.is_given() && !has_value && !outside {
         let text = "Attempting to compile a function with uncaptured inputs is not allowed.";
         return Err(Error::value("compile", text));
     }

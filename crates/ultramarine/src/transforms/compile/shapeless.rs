@@ -3,7 +3,10 @@
 use super::graph::{Graph, Source, Step};
 use crate::{
     error::Result,
-    ops::{Fitted, Op, Refit},
+    ops::{
+        Fitted, Op, Refit,
+        rules::multi_output::{Many, Part},
+    },
     scalar::Scalar,
     shape::Shape,
 };
@@ -31,18 +34,19 @@ pub(super) fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
 /// Fits one operation; `steps` are those before it, fitted.
 fn refit(op: &Op, step: &Step, graph: &Graph, steps: &[Step], now: &mut Step) -> Result<()> {
     let operands = || step.operands.iter().map(|i| *i as usize);
-    if let Op::Part(part) = op {
-        if let Some(Op::Many(many)) = steps[step.operands[0] as usize].op() {
+    if let Some(part) = op.get::<Part>() {
+        if let Some(many) = steps[step.operands[0] as usize].get::<Many>() {
             now.shape = many.results()[part.index].0.clone();
         }
         return Ok(());
     }
     let traced: SmallVec<[&[usize]; 4]> = operands().map(|i| &graph.steps[i].shape[..]).collect();
     let inputs: SmallVec<[&[usize]; 4]> = operands().map(|i| &steps[i].shape[..]).collect();
-    let constants: SmallVec<[Option<Scalar>; 4]> = operands().map(|i| value(&steps[i])).collect();
+    let constants: SmallVec<[Option<Scalar>; 4]> =
+        operands().map(|i| steps[i].constant()).collect();
     let r =
         Refit { op, traced: &traced, inputs: &inputs, constants: &constants, shape: &step.shape };
-    if let Op::Many(many) = op {
+    if let Some(many) = op.get::<Many>() {
         let many = many.refit(&r)?;
         now.shape = many.results().first().map(|r| r.0.clone()).unwrap_or_default();
         now.source = Source::Op(many.into());
@@ -54,12 +58,4 @@ fn refit(op: &Op, step: &Step, graph: &Graph, steps: &[Step], now: &mut Step) ->
         now.operands = kept.iter().map(|i| step.operands[*i]).collect();
     }
     Ok(())
-}
-
-/// The value of each element, of a constant.
-fn value(step: &Step) -> Option<Scalar> {
-    match step.op() {
-        Some(Op::Fill(fill)) => Some(fill.value),
-        _ => None,
-    }
 }

@@ -49,7 +49,7 @@ impl Rotation {
     }
 
     fn node(self, a: &Array, cos: &Array, sin: &Array) -> Result<Array> {
-        Array::open(self, &[a, cos, sin], Shape::from_slice(a.shape()), a.dtype())
+        Array::try_of(self, &[a, cos, sin], Shape::from_slice(a.shape()), a.dtype())
     }
 
     /// Cosines or sines for all of `a`, which stay what they are in memory.

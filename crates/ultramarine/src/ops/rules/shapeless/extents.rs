@@ -106,7 +106,7 @@ impl Shaped {
         let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|a| a.shape()).collect();
         let shape = self.shape(&shapes)?;
         shape::check(self.name(), &shape)?;
-        Array::open(self.clone(), &inputs, shape, a.dtype())
+        Array::try_of(self.clone(), &inputs, shape, a.dtype())
     }
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn filled_like(x: &Array, value: Scalar) -> Array {
     let sizes = (0..x.ndim()).map(Extent::partner).collect();
     let form = Form::Sizes(sizes);
     let one = filled(Shape::new(), value);
-    let op = Op::open(Shaped { view: View::Broadcast, form });
+    let op = Op::new(Shaped { view: View::Broadcast, form });
     Array::of(op, &[&one, x], shape, value.dtype())
 }
 

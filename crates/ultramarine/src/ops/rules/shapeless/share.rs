@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     node::Value,
     ops::{
-        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes, no_derivatives,
+        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, no_derivatives,
         rules::shapeless::shapeless,
     },
     scalar::Scalar,
@@ -41,7 +41,7 @@ pub(crate) fn share(a: &Array, axes: &[usize], ddof: usize, dtype: Dtype) -> Arr
     if !shapeless() {
         return Array::scalar(share.value(a.shape()));
     }
-    Array::of(Op::open(share), &[a], Shape::new(), dtype)
+    Array::of(share, &[a], Shape::new(), dtype)
 }
 
 impl Rules for Share {
@@ -62,14 +62,11 @@ impl Rules for Share {
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
         let Some(at) = v.axes[0] else {
-            return Ok((
-                Array::of(Op::open(self.clone()), &[&v.inputs[0]], Shape::new(), v.dtype),
-                None,
-            ));
+            return Ok((Array::of(self.clone(), &[&v.inputs[0]], Shape::new(), v.dtype), None));
         };
         let low = self.axes & ((1u64 << at) - 1);
         let axes = low | (self.axes - low) << 1;
         let share = Share { axes, ..self.clone() };
-        Ok((Array::of(Op::open(share), &[&v.inputs[0]], Shape::new(), v.dtype), None))
+        Ok((Array::of(share, &[&v.inputs[0]], Shape::new(), v.dtype), None))
     }
 }

@@ -4,7 +4,7 @@ use super::{Graph, escaping};
 use crate::{
     dtype::Dtype,
     node::Node,
-    ops::{Op, OperationKey},
+    ops::{OperationKey, copy::Fresh},
     shape::Shape,
     stream::Stream,
     transforms::compile::graph::{Operands, Source, Step},
@@ -37,7 +37,7 @@ fn same(step: &Step) -> Option<Same> {
         Source::Input(i) => Origin::Input(*i),
         Source::Constant(array) => Origin::Constant(Arc::as_ptr(array.node())),
         // A copy is asked for.
-        Source::Op(Op::Fresh(_)) => return None,
+        Source::Op(op) if op.is::<Fresh>() => return None,
         Source::Op(op) => Origin::Operation(OperationKey::new(op.rules()?)),
     };
     Some(Same {

@@ -7,8 +7,9 @@ use crate::{
     node::{Inputs, Node},
     ops::{
         Op,
-        copy::identity::Identity,
+        copy::{identity::Identity, transfer::Transfer},
         create::fill::{Fill, filled},
+        rules::multi_output::Many,
         shape::view::View,
     },
     placement,
@@ -23,13 +24,6 @@ use std::sync::Arc;
 /// Bytes of the largest array that is kept instead of computed at each call.
 const MOST_KEPT: usize = 1 << 20;
 
-fn filled_with(step: &Step) -> Option<Scalar> {
-    match step.op() {
-        Some(Op::Fill(fill)) => Some(fill.value),
-        _ => None,
-    }
-}
-
 /// Has elementwise operations of constants, and views of one, be constants: they travel with a fused
 /// program.
 pub(super) fn fold(graph: &mut Graph) {
@@ -39,15 +33,15 @@ pub(super) fn fold(graph: &mut Graph) {
             return None;
         }
         let values: Option<Vec<Scalar>> =
-            step.operands.iter().map(|i| filled_with(&steps[*i as usize])).collect();
+            step.operands.iter().map(|i| steps[*i as usize].constant()).collect();
         let values = values?;
-        let value = match op {
-            Op::View(View::Bitcast | View::Strided { .. }) => return None,
-            Op::View(_) => values[0],
-            op if op.rules().is_some_and(|r| r.elementwise().is_some()) => {
+        let value = match op.get::<View>() {
+            Some(View::Bitcast | View::Strided { .. }) => return None,
+            Some(_) => values[0],
+            None if op.rules().is_some_and(|r| r.elementwise().is_some()) => {
                 computed(op, &values, step)?
             }
-            _ => return None,
+            None => return None,
         };
         if value.dtype() == step.dtype {
             step.source = Source::Op(Fill { value }.into());
@@ -70,6 +64,12 @@ fn computed(op: &Op, values: &[Scalar], step: &Step) -> Option<Scalar> {
     Array::from_node(node).item_scalar().ok()
 }
 
+/// True for operations that do something besides computing a value: they check, wait or copy.
+fn does_more(op: &Op) -> bool {
+    let does = matches!(op.get(), Some(Identity::Enough { .. } | Identity::After));
+    does || op.is::<Transfer>()
+}
+
 /// Keeps small arrays that do not depend on the arguments: they are computed by the first call.
 pub(super) fn keep(graph: &mut Graph) {
     let escapes = escaping(graph);
@@ -79,9 +79,7 @@ pub(super) fn keep(graph: &mut Graph) {
             step.operands.iter().map(|i| fixed[*i as usize].clone()).collect();
         fixed.push(match (&step.source, operands) {
             (Source::Constant(array), _) => Some(array.node().clone()),
-            // These do something besides.
-            (Source::Op(Op::Identity(Identity::Enough { .. } | Identity::After)), _) => None,
-            (Source::Op(Op::Transfer(_)), _) => None,
+            (Source::Op(op), _) if does_more(op) => None,
             (Source::Op(op), Some(operands)) => {
                 Some(step.node(op.for_new_node(), operands, step.shape.clone()))
             }
@@ -93,8 +91,9 @@ pub(super) fn keep(graph: &mut Graph) {
     for i in (0..graph.steps.len()).rev() {
         let step = &mut graph.steps[i];
         let kept = match step.op() {
+            None => false,
             // Lighter than any array.
-            None | Some(Op::Fill(_) | Op::Many(_)) => false,
+            Some(op) if op.is::<Fill>() || op.is::<Many>() => false,
             Some(_) => step.dtype.bytes_of(shape::size(&step.shape)) <= MOST_KEPT,
         };
         if let (true, true, false, Some(node)) = (wanted[i], kept, escapes[i], &fixed[i]) {

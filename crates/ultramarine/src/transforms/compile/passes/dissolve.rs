@@ -2,7 +2,10 @@
 
 use super::Graph;
 use crate::{
-    ops::{Op, copy::identity::Identity},
+    ops::{
+        copy::identity::Identity,
+        rules::multi_output::{Many, Part},
+    },
     transforms::compile::graph::Step,
 };
 
@@ -11,16 +14,14 @@ use crate::{
 pub(super) fn dissolve(graph: &mut Graph) {
     graph.rewrite(|steps, step| {
         step.hidden = false;
-        match step.op()? {
-            Op::Identity(Identity::Traced | Identity::StopGradient) => Some(step.operands[0]),
-            Op::Part(part) => {
-                let bundle: &Step = &steps[step.operands[0] as usize];
-                let Some(Op::Many(many)) = bundle.op() else { return None };
-                // The results themselves are the last operands.
-                let first = bundle.operands.len().checked_sub(many.len())?;
-                many.rules().hands_on().then(|| bundle.operands[first + part.index])
-            }
-            _ => None,
+        if let Some(Identity::Traced | Identity::StopGradient) = step.get() {
+            return Some(step.operands[0]);
         }
+        let part: &Part = step.get()?;
+        let bundle: &Step = &steps[step.operands[0] as usize];
+        let many: &Many = bundle.get()?;
+        // The results themselves are the last operands.
+        let first = bundle.operands.len().checked_sub(many.len())?;
+        many.rules().hands_on().then(|| bundle.operands[first + part.index])
     });
 }

@@ -6,9 +6,13 @@
 use super::{Graph, escaping};
 use crate::{
     dtype::{Dtype, Kind},
-    ops::{Op, create::fill::Fill},
+    ops::{
+        copy::cast::Cast,
+        elementwise::{binary::Binary, unary::Unary},
+        select::Select,
+    },
     scalar::Scalar,
-    transforms::compile::graph::{Source, Step},
+    transforms::compile::graph::Step,
 };
 use ultramarine_abi::schema::{binary, unary};
 
@@ -20,11 +24,14 @@ pub(super) fn merge(graph: &mut Graph) {
         let escapes = escapes[number];
         number += 1;
         let op = step.op()?;
-        let same = match op {
-            Op::Cast(_) => cast(steps, step),
-            Op::Unary(u) => inverse(steps, step, u.code),
-            Op::Binary(b) => neutral(steps, step, b.code),
-            Op::Select(_) if step.operands[1] == step.operands[2] => Some(step.operands[1]),
+        let (unary, binary) = (op.get::<Unary>(), op.get::<Binary>());
+        let same = match (unary.map(|u| u.code), binary.map(|b| b.code)) {
+            (Some(code), _) => inverse(steps, step, code),
+            (_, Some(code)) => neutral(steps, step, code),
+            _ if op.is::<Cast>() => cast(steps, step),
+            _ if op.is::<Select>() && step.operands[1] == step.operands[2] => {
+                Some(step.operands[1])
+            }
             _ => None,
         };
         same.filter(|_| !escapes)
@@ -74,7 +81,7 @@ pub(super) fn widens(from: Dtype, to: Dtype) -> bool {
 /// A conversion of a conversion that lost nothing is one from the first dtype.
 fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
     let inner = &steps[step.operands[0] as usize];
-    if !matches!(inner.op(), Some(Op::Cast(_))) || !on_one_stream(inner, step) {
+    if inner.get::<Cast>().is_none() || !on_one_stream(inner, step) {
         return None;
     }
     let source = inner.operands[0];
@@ -106,7 +113,7 @@ fn cast(steps: &[Step], step: &mut Step) -> Option<u32> {
 /// Operations that undo themselves: two negations, two times not.
 fn inverse(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
     let inner = &steps[step.operands[0] as usize];
-    let Some(Op::Unary(before)) = inner.op() else { return None };
+    let before: &Unary = inner.get()?;
     if before.code != code || !on_one_stream(inner, step) || inner.dtype != step.dtype {
         return None;
     }
@@ -122,19 +129,12 @@ fn inverse(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
     }
 }
 
-fn value(step: &Step) -> Option<Scalar> {
-    match &step.source {
-        Source::Op(Op::Fill(Fill { value })) => Some(*value),
-        _ => None,
-    }
-}
-
 /// Integers beside what leaves them as they are.
 fn neutral(steps: &[Step], step: &Step, code: u32) -> Option<u32> {
     let [a, b] = step.operands[..] else { return None };
     integer_bits(step.dtype)?;
     let is = |i: u32, n: i64| {
-        value(&steps[i as usize]).is_some_and(|v| v == Scalar::from_i64(step.dtype, n))
+        steps[i as usize].constant().is_some_and(|v| v == Scalar::from_i64(step.dtype, n))
     };
     let left = match code {
         _ if step.dtype == Dtype::Bool => false,

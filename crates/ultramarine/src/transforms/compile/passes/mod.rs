@@ -9,7 +9,25 @@ mod rematerialise;
 mod views;
 
 use super::graph::Graph;
-use crate::ops::Op;
+use crate::ops::{
+    Op,
+    arg_reduce::ArgReduce,
+    copy::{Fresh, storage::Recode},
+    create::fill::{Arange, Fill},
+    elementwise::{binary::Binary, unary::Unary},
+    index::{
+        gather::{Gather, GatherAxis},
+        scatter::{Scatter, ScatterAxis},
+        update::Update,
+    },
+    matmul::Matmul,
+    random::RandomBits,
+    reduce::Reduce,
+    scan::Scan,
+    select::Select,
+    shape::concatenate::Concatenate,
+    sort::Sort,
+};
 
 /// In the order in which they run.
 const PASSES: &[fn(&mut Graph)] = &[
@@ -41,22 +59,38 @@ fn escaping(graph: &Graph) -> Vec<bool> {
     graph.outputs.iter().for_each(|o| escapes[*o as usize] = true);
     for i in (0..graph.steps.len()).rev() {
         let step = &graph.steps[i];
-        let hands_on = step.op().is_some_and(|op| {
-            matches!(
-                op,
-                Op::View(_)
-                    | Op::Identity(_)
-                    | Op::Contiguous(_)
-                    | Op::Transfer(_)
-                    | Op::Cast(_)
-                    | Op::Many(_)
-                    | Op::Part(_)
-                    | Op::Open(_)
-            )
-        });
+        let hands_on = step.op().is_some_and(|op| !makes_memory(op));
         if escapes[i] && hands_on {
             step.operands.iter().for_each(|x| escapes[*x as usize] = true);
         }
     }
     escapes
+}
+
+/// True if the result lies in memory of its own, row-major. Of operations that are not listed nothing is known.
+fn makes_memory(op: &Op) -> bool {
+    macro_rules! is_one_of {
+        ($($attributes:ty),* $(,)?) => { $(op.is::<$attributes>())||* };
+    }
+    is_one_of!(
+        Binary,
+        Unary,
+        Recode,
+        Fill,
+        Arange,
+        Reduce,
+        ArgReduce,
+        Scan,
+        Matmul,
+        Sort,
+        RandomBits,
+        Gather,
+        GatherAxis,
+        Scatter,
+        ScatterAxis,
+        Select,
+        Update,
+        Concatenate,
+        Fresh,
+    )
 }

@@ -7,7 +7,7 @@
 
 use super::{
     Graph,
-    views::{constant, is_cheap, is_elementwise},
+    views::{is_cheap, is_elementwise},
 };
 use crate::{
     ops::{Op, shape::view::View},
@@ -112,7 +112,7 @@ fn groups(graph: &Graph) -> Option<Vec<Groups>> {
             group.members += 1;
             group.inputs.retain(|x| *x != i as u32);
             for x in &step.operands {
-                if constant(&steps[*x as usize]).is_none() && !group.inputs.contains(x) {
+                if steps[*x as usize].constant().is_none() && !group.inputs.contains(x) {
                     group.inputs.push(*x);
                 }
                 let seen = &mut readers[*x as usize];
@@ -129,8 +129,8 @@ fn groups(graph: &Graph) -> Option<Vec<Groups>> {
 /// Bytes that reading a step takes.
 fn bytes(steps: &[Step], i: u32) -> usize {
     let step = &steps[i as usize];
-    match step.op() {
-        Some(Op::View(View::Broadcast)) => bytes(steps, step.operands[0]),
+    match step.get() {
+        Some(View::Broadcast) => bytes(steps, step.operands[0]),
         _ => step.dtype.bytes_of(shape::size(&step.shape)),
     }
 }
@@ -144,7 +144,7 @@ fn pays(steps: &[Step], i: usize, groups: &[u32], all: &[Group]) -> bool {
     let own = bytes(steps, i as u32);
     let operands: SmallVec<[u32; 3]> = {
         let mut operands: SmallVec<[u32; 3]> = SmallVec::from_slice(&step.operands);
-        operands.retain(|x| constant(&steps[*x as usize]).is_none());
+        operands.retain(|x| steps[*x as usize].constant().is_none());
         operands.sort_unstable();
         operands.dedup();
         operands

@@ -4,10 +4,15 @@
 //! Done for transposes, for reshapes of what has no gaps, for slices that pick no more than there was, and for broadcasts
 //! so small that a command less is worth more than the elements that are computed again.
 
-use super::Graph;
+use super::{Graph, makes_memory};
 use crate::{
-    ops::{Op, create::fill::Fill, shape::view::View},
-    scalar::Scalar,
+    ops::{
+        Op,
+        copy::{Contiguous, cast::Cast},
+        elementwise::{binary::Binary, unary::Unary},
+        select::Select,
+        shape::view::View,
+    },
     shape::{self, Shape},
     transforms::compile::graph::{Operands, Source, Step},
 };
@@ -28,8 +33,8 @@ pub(super) fn raise(graph: &mut Graph) {
         number += 1;
         // What was made on the way stands before this one; nobody moves it again.
         mover.movable.resize(steps.len(), false);
-        let raised = match step.op() {
-            Some(Op::View(view)) if facts.fuses[i] => {
+        let raised = match step.get::<View>() {
+            Some(view) if facts.fuses[i] => {
                 let view = view.clone();
                 mover.raised(steps, step.operands[0], &view, step, 0)
             }
@@ -61,10 +66,7 @@ impl Facts {
             step.operands.iter().for_each(|x| users[*x as usize].push(i as u32));
         }
         let result = |i: usize| graph.outputs.contains(&(i as u32));
-        let view = |i: usize| match graph.steps[i].op() {
-            Some(Op::View(view)) => Some(view),
-            _ => None,
-        };
+        let view = |i: usize| graph.steps[i].get::<View>();
         let mut fuses = vec![false; n];
         for i in (0..n).rev() {
             let fused =
@@ -110,9 +112,9 @@ pub(super) fn is_elementwise(step: &Step) -> bool {
 /// True if computing an element again costs no more than reading it.
 pub(super) fn is_cheap(step: &Step) -> bool {
     use ultramarine_abi::schema::{binary, unary};
-    match step.op() {
-        Some(Op::Cast(_) | Op::Select(_)) => true,
-        Some(Op::Unary(u)) => matches!(
+    let Some(op) = step.op() else { return false };
+    if let Some(u) = op.get::<Unary>() {
+        return matches!(
             u.code,
             unary::ABS
                 | unary::NEGATIVE
@@ -123,8 +125,10 @@ pub(super) fn is_cheap(step: &Step) -> bool {
                 | unary::REAL
                 | unary::IMAG
                 | unary::CONJUGATE
-        ),
-        Some(Op::Binary(b)) => !matches!(
+        );
+    }
+    if let Some(b) = op.get::<Binary>() {
+        return !matches!(
             b.code,
             binary::POWER
                 | binary::LOGADDEXP
@@ -132,17 +136,9 @@ pub(super) fn is_cheap(step: &Step) -> bool {
                 | binary::REMAINDER
                 | binary::FLOOR_DIVIDE
                 | binary::DIVIDE
-        ),
-        _ => false,
+        );
     }
-}
-
-/// The value of each element, of a constant.
-pub(super) fn constant(step: &Step) -> Option<Scalar> {
-    match step.op() {
-        Some(Op::Fill(Fill { value })) => Some(*value),
-        _ => None,
-    }
+    op.is::<Cast>() || op.is::<Select>()
 }
 
 struct Mover {
@@ -165,7 +161,7 @@ impl Mover {
         if !self.movable[of as usize] || step.place.stream != like.place.stream || depth > 32 {
             return None;
         }
-        let full = step.operands.iter().filter(|i| constant(&steps[**i as usize]).is_none());
+        let full = step.operands.iter().filter(|i| steps[**i as usize].constant().is_none());
         if full.count() > MOST_OPERANDS {
             return None;
         }
@@ -193,7 +189,7 @@ impl Mover {
         let step = &steps[of as usize];
         let shape = like.shape.clone();
         let (dtype, place, hidden) = (step.dtype, by.place, step.hidden);
-        if constant(step).is_some() {
+        if step.constant().is_some() {
             let (source, operands) = (step.source.clone(), Operands::new());
             return push(steps, Step { source, operands, shape, dtype, place, hidden });
         }
@@ -210,7 +206,7 @@ impl Mover {
         };
         let step = &steps[of as usize];
         // A reshape goes before a broadcast, which has gaps.
-        if let (View::Reshape, Some(Op::View(View::Broadcast))) = (view, step.op())
+        if let (View::Reshape, Some(View::Broadcast)) = (view, step.get())
             && let Some(narrow) =
                 narrowed(&steps[step.operands[0] as usize].shape, &by.shape, &shape)
         {
@@ -236,23 +232,20 @@ fn push(steps: &mut Vec<Step>, step: Step) -> u32 {
 /// True if the view of an operand costs nothing.
 fn viewable(steps: &[Step], of: u32, view: &View, from: &[usize], to: &[usize]) -> bool {
     let step = &steps[of as usize];
-    if constant(step).is_some() {
+    if step.constant().is_some() {
         return true;
     }
     match view {
         View::Transpose(_) | View::Slice { .. } | View::Diagonal { .. } | View::Broadcast => true,
-        View::Reshape => match step.op() {
-            Some(Op::View(View::Broadcast)) => {
+        View::Reshape => match (step.op(), step.get()) {
+            (_, Some(View::Broadcast)) => {
                 narrowed(&steps[step.operands[0] as usize].shape, from, to).is_some()
             }
+            (Some(op), _) if makes_memory(op) || op.is::<Cast>() || op.is::<Contiguous>() => true,
             // Axes of size 1 come and go in any memory.
-            Some(Op::View(_)) => without_ones(from).eq(without_ones(to)),
-            Some(Op::Open(_) | Op::Many(_) | Op::Part(_) | Op::Identity(_) | Op::Transfer(_)) => {
-                without_ones(from).eq(without_ones(to))
-            }
-            Some(_) => true,
+            (Some(_), _) => without_ones(from).eq(without_ones(to)),
             // Arguments mostly lie without gaps; if not, they are copied, as the result would have been.
-            None => true,
+            (None, _) => true,
         },
         View::Strided { .. } | View::Bitcast => false,
     }

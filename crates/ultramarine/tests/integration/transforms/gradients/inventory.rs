@@ -22,6 +22,7 @@ use Where::{Here, Not, Python};
 
 /// By the type that implements `Rules` or `ManyRules`.
 const OPERATIONS: &[(&str, Where)] = &[
+    ("Aligned", Not("of tests")),
     (
         "Applied",
         Not(
@@ -37,6 +38,7 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Concatenate", Here(&["concatenate"])),
     ("Contiguous", Here(&["contiguous"])),
     ("Convolve", Here(&["conv2d", "conv_general", "depthwise", "conv_transpose1d", "convolve"])),
+    ("Counted", Not("of tests")),
     ("Eig", Python(&["linalg.eig"])),
     ("Eigh", Python(&["linalg.eigh"])),
     ("Eigvals", Python(&["linalg.eigvals"])),

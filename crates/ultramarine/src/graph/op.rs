@@ -1,0 +1,323 @@
+//! An operation as a value: its attributes, with their [`Rules`], inside of its node.
+//!
+//! The attributes of any type fit into one [`Op`]: small ones lie in it, so that a node is one allocation; larger ones
+//! are shared.
+
+use super::rules::Rules;
+use crate::scalar::Scalar;
+use std::any::TypeId;
+use std::fmt::{self, Debug, Formatter};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+/// Memory for attributes, or for the [`Arc`] of such as do not fit. The largest that fit are a view's.
+type Room = MaybeUninit<[usize; 11]>;
+
+/// The functions for attributes of one type. Each takes a room that holds such attributes, as [`store`] left them.
+struct Table {
+    type_id: TypeId,
+    rules: for<'a> unsafe fn(&'a Room) -> &'a dyn Rules,
+    /// By itself, because planning asks it of each operand.
+    constant: unsafe fn(&Room) -> Option<Scalar>,
+    /// Into an empty room.
+    clone: unsafe fn(&Room, &mut Room),
+    /// `None` if there is nothing to drop.
+    drop: Option<unsafe fn(&mut Room)>,
+}
+
+impl Table {
+    const fn of<T: Rules + Clone>() -> &'static Table {
+        const {
+            &Table {
+                type_id: TypeId::of::<T>(),
+                rules: rules_in::<T>,
+                constant: constant_in::<T>,
+                clone: clone_in::<T>,
+                drop: if is_inline::<T>() && !std::mem::needs_drop::<T>() {
+                    None
+                } else {
+                    Some(drop_in::<T>)
+                },
+            }
+        }
+    }
+}
+
+/// True if a room holds a `T` itself, false if it holds an `Arc<T>`.
+const fn is_inline<T>() -> bool {
+    size_of::<T>() <= size_of::<Room>() && align_of::<T>() <= align_of::<Room>()
+}
+
+/// Writes `value` itself into an empty room.
+#[inline]
+fn put<V>(value: V, room: &mut Room) {
+    assert!(is_inline::<V>());
+    // SAFETY: the room is as large and as aligned as a `V` needs, as was just asserted.
+    unsafe { room.as_mut_ptr().cast::<V>().write(value) };
+}
+
+/// Writes attributes into an empty room.
+#[inline]
+fn store<T>(attributes: T, room: &mut Room) {
+    if is_inline::<T>() { put(attributes, room) } else { put(Arc::new(attributes), room) }
+}
+
+/// The attributes in a room.
+///
+/// # Safety
+/// `store::<T>` wrote to the room, or `clone_in::<T>` did, and it was not dropped.
+unsafe fn stored<T>(room: &Room) -> &T {
+    let at = room.as_ptr();
+    if is_inline::<T>() {
+        // SAFETY: by contract there is a `T`, where `put` wrote it, as long as the room is borrowed.
+        unsafe { &*at.cast::<T>() }
+    } else {
+        // SAFETY: as above, for an `Arc<T>`.
+        unsafe { &**at.cast::<Arc<T>>() }
+    }
+}
+
+/// # Safety
+/// As [`stored`].
+unsafe fn rules_in<T: Rules>(room: &Room) -> &dyn Rules {
+    // SAFETY: by the same contract.
+    unsafe { stored::<T>(room) }
+}
+
+/// # Safety
+/// As [`stored`].
+unsafe fn constant_in<T: Rules>(room: &Room) -> Option<Scalar> {
+    // SAFETY: by the same contract.
+    unsafe { stored::<T>(room) }.constant()
+}
+
+/// # Safety
+/// As [`stored`].
+unsafe fn clone_in<T: Clone>(room: &Room, to: &mut Room) {
+    if is_inline::<T>() {
+        // SAFETY: by the same contract.
+        put(unsafe { stored::<T>(room) }.clone(), to)
+    } else {
+        // SAFETY: by the same contract there is an `Arc<T>` where `put` wrote it.
+        put(unsafe { &*room.as_ptr().cast::<Arc<T>>() }.clone(), to)
+    }
+}
+
+/// # Safety
+/// As [`stored`]; the room is not used again.
+unsafe fn drop_in<T>(room: &mut Room) {
+    let at = room.as_mut_ptr();
+    if is_inline::<T>() {
+        // SAFETY: by the same contract, and nobody sees the attributes again.
+        unsafe { at.cast::<T>().drop_in_place() }
+    } else {
+        // SAFETY: as above, for an `Arc<T>`.
+        unsafe { at.cast::<Arc<T>>().drop_in_place() }
+    }
+}
+
+/// An operation with its attributes, or none.
+pub(crate) struct Op {
+    /// The functions for the attributes in the room; `None`: the room holds nothing.
+    table: Option<&'static Table>,
+    room: Room,
+}
+
+impl Op {
+    /// No operation: the node was made with its value, or is a stand-in of a transform, which never gets one.
+    pub const GIVEN: Op = Op { table: None, room: Room::uninit() };
+
+    /// The operation with these attributes.
+    #[inline]
+    pub fn new<T: Rules + Clone>(attributes: T) -> Op {
+        // Attributes may be sent and shared as nodes are: `Rules` asks for it. They are written where they stay.
+        let mut op = Op::GIVEN;
+        store(attributes, &mut op.room);
+        op.table = Some(Table::of::<T>());
+        op
+    }
+
+    /// True if attributes of this type cost no allocation.
+    pub const fn is_inline<T>() -> bool {
+        is_inline::<T>()
+    }
+
+    /// True for [`Op::GIVEN`].
+    #[inline]
+    pub fn is_given(&self) -> bool {
+        self.table.is_none()
+    }
+
+    /// The rules of the operation; `None` for [`Op::GIVEN`].
+    #[inline]
+    pub fn rules(&self) -> Option<&dyn Rules> {
+        let table = self.table?;
+        // SAFETY: the room holds attributes of the table's type from `new` or `clone` to `drop`.
+        Some(unsafe { (table.rules)(&self.room) })
+    }
+
+    /// The attributes, if they are a `T`.
+    #[inline]
+    pub fn get<T: Rules>(&self) -> Option<&T> {
+        // SAFETY: as for `rules`; the table's type is `T`.
+        self.is::<T>().then(|| unsafe { stored::<T>(&self.room) })
+    }
+
+    /// True if the attributes are a `T`.
+    #[inline]
+    pub fn is<T: Rules>(&self) -> bool {
+        self.table.is_some_and(|table| table.type_id == TypeId::of::<T>())
+    }
+
+    /// MLX's name of the operation.
+    pub fn name(&self) -> &'static str {
+        self.rules().map_or("array", |r| r.name())
+    }
+
+    /// See [`Rules::constant`].
+    #[inline]
+    pub fn constant(&self) -> Option<Scalar> {
+        let table = self.table?;
+        // SAFETY: as for `rules`.
+        unsafe { (table.constant)(&self.room) }
+    }
+
+    /// See [`Rules::leaves_operands`].
+    #[inline]
+    pub fn leaves_operands(&self) -> bool {
+        self.rules().is_some_and(|r| r.leaves_operands())
+    }
+}
+
+impl<T: Rules + Clone> From<T> for Op {
+    #[inline]
+    fn from(attributes: T) -> Op {
+        Op::new(attributes)
+    }
+}
+
+impl Clone for Op {
+    fn clone(&self) -> Op {
+        let mut op = Op::GIVEN;
+        if let Some(table) = self.table {
+            // SAFETY: the room holds attributes of the table's type.
+            unsafe { (table.clone)(&self.room, &mut op.room) };
+            op.table = Some(table);
+        }
+        op
+    }
+}
+
+impl Drop for Op {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(Table { drop: Some(drop), .. }) = self.table {
+            // SAFETY: the room holds attributes of the table's type, and ends here.
+            unsafe { drop(&mut self.room) }
+        }
+    }
+}
+
+impl Debug for Op {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.rules() {
+            Some(rules) => rules.fmt(f),
+            None => f.write_str("Given"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{attribute::Attribute, operation_key::OperationKey};
+
+    /// Attributes that count their owners, with a payload.
+    #[derive(Clone, Debug)]
+    struct Counted<P>(Arc<()>, P);
+
+    impl<P> Attribute for Counted<P> {
+        fn encode(&self, _: &mut OperationKey) {}
+    }
+
+    impl<P: Clone + Debug + Send + Sync + 'static> Rules for Counted<P> {
+        fn name(&self) -> &'static str {
+            "counted"
+        }
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[repr(align(64))]
+    struct Aligned(u8);
+
+    impl Attribute for Aligned {
+        fn encode(&self, _: &mut OperationKey) {}
+    }
+
+    impl Rules for Aligned {
+        fn name(&self) -> &'static str {
+            "aligned"
+        }
+    }
+
+    fn lies_in<T>(op: &Op, value: &T) -> bool {
+        let at = std::ptr::from_ref(value).addr();
+        let start = std::ptr::from_ref(op).addr();
+        (start..start + size_of::<Op>()).contains(&at)
+    }
+
+    /// Owners of the count after each step, for a payload that is cloned with the operation or shared.
+    fn counts<P: Clone + Debug + Send + Sync + PartialEq + 'static>(payload: P) -> [usize; 4] {
+        let owner = Arc::new(());
+        let op = Op::new(Counted(owner.clone(), payload.clone()));
+        let made = Arc::strong_count(&owner);
+        let clone = op.clone();
+        let cloned = Arc::strong_count(&owner);
+        drop(op);
+        let dropped = Arc::strong_count(&owner);
+        // The clone is moved, too.
+        let boxed = Box::new(clone);
+        let found = boxed.get::<Counted<P>>().map(|c| (Arc::strong_count(&c.0), &c.1));
+        assert_eq!(found, Some((dropped, &payload)));
+        assert_eq!(boxed.name(), "counted");
+        drop(boxed);
+        [made, cloned, dropped, Arc::strong_count(&owner)]
+    }
+
+    #[test]
+    fn attributes_are_cloned_and_dropped_once() {
+        assert_eq!(counts([7u8; 3]), [2, 3, 2, 1]);
+        assert_eq!(counts([7usize; 10]), [2, 3, 2, 1]);
+        // Shared by the clones.
+        assert_eq!(counts([7usize; 11]), [2, 2, 2, 1]);
+        assert_eq!(counts(vec![7usize; 11]), [2, 3, 2, 1]);
+    }
+
+    #[test]
+    fn small_attributes_lie_in_the_operation() {
+        let small = Op::new(Counted(Arc::new(()), [1usize; 10]));
+        assert!(small.get::<Counted<[usize; 10]>>().is_some_and(|c| lies_in(&small, c)));
+        let large = Op::new(Counted(Arc::new(()), [1usize; 11]));
+        assert!(large.get::<Counted<[usize; 11]>>().is_some_and(|c| !lies_in(&large, c)));
+    }
+
+    #[test]
+    fn attributes_are_aligned() {
+        for op in [Op::new(Aligned(3)), Op::new(Aligned(3)).clone()] {
+            let found = op.get::<Aligned>();
+            assert_eq!(found, Some(&Aligned(3)));
+            assert!(found.is_some_and(|a| std::ptr::from_ref(a).addr().is_multiple_of(64)));
+        }
+    }
+
+    #[test]
+    fn types_are_told_apart() {
+        let op = Op::new(Aligned(3));
+        assert!(op.is::<Aligned>() && !op.is::<Counted<()>>() && op.get::<Counted<()>>().is_none());
+        assert!(!op.is_given() && format!("{op:?}") == "Aligned(3)");
+        for given in [Op::GIVEN, Op::GIVEN.clone()] {
+            assert!(given.is_given() && !given.is::<Aligned>() && given.rules().is_none());
+            assert_eq!((given.name(), format!("{given:?}").as_str()), ("array", "Given"));
+        }
+    }
+}
