@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The crates whose modules stand on floors.
-const CRATES: &[&str] = &["ultramarine-cpu", "ultramarine-cuda", "ultramarine-runtime"];
+const CRATES: &[&str] =
+    &["ultramarine", "ultramarine-cpu", "ultramarine-cuda", "ultramarine-runtime"];
 
 /// One import: the module that has it, the module it names, and where it stands.
 struct Import {
@@ -54,10 +55,13 @@ fn imports_of(folder: &Path) -> Result<Vec<Import>> {
         }
     }
     let tops: BTreeSet<String> = files.iter().filter_map(|(_, m, _)| m.first().cloned()).collect();
+    let root = files.iter().find(|(_, modules, _)| modules.is_empty());
+    let lent = root.map(|(_, _, text)| reexported(text, &tops)).unwrap_or_default();
     let mut imports = Vec::new();
     for (file, modules, text) in &files {
         let Some(from) = modules.first() else { continue };
-        for (line, to) in named(text, modules.len()) {
+        for (line, name) in named(text, modules.len()) {
+            let to = lent.get(&name).cloned().unwrap_or(name);
             if to != *from && tops.contains(&to) {
                 let place = format!("{file}:{line}");
                 imports.push(Import { from: from.clone(), to, place });
@@ -67,17 +71,16 @@ fn imports_of(folder: &Path) -> Result<Vec<Import>> {
     Ok(imports)
 }
 
+/// The lines without comments, and without what stands behind a `mod tests`.
+fn code(text: &str) -> String {
+    let lines = text.lines().take_while(|line| !line.starts_with("mod tests {"));
+    lines.map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
 /// The names that follow `crate::`, or as many `super::` as lead to the crate from a module of that depth; with their
-/// lines. Comments, and what stands behind a `mod tests`, are left out.
+/// lines.
 fn named(text: &str, depth: usize) -> Vec<(usize, String)> {
-    let mut code: Vec<&str> = Vec::new();
-    for line in text.lines() {
-        if line.starts_with("mod tests {") {
-            break;
-        }
-        code.push(line.split("//").next().unwrap_or_default());
-    }
-    let text = code.join("\n");
+    let text = code(text);
     let up = "super::".repeat(depth);
     let mut found = Vec::new();
     for root in ["crate::", up.as_str()] {
@@ -92,6 +95,26 @@ fn named(text: &str, depth: usize) -> Vec<(usize, String)> {
             for name in leading(&text[at + root.len()..]) {
                 found.push((line, name));
             }
+        }
+    }
+    found
+}
+
+/// The names that the crate's root takes from its modules, each with its module: `crate::name` is an import of that.
+fn reexported(text: &str, tops: &BTreeSet<String>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for import in
+        code(text).split(';').filter_map(|item| item.split_once("use ").map(|(_, path)| path))
+    {
+        let module = leading(import).remove(0);
+        if let Some(names) = import.strip_prefix(module.as_str())
+            && tops.contains(&module)
+        {
+            // A path ends in the name, and the paths of a group in one each.
+            let ends =
+                names.split([',', '}']).filter_map(|path| path.rsplit([':', '{', ' ']).next());
+            let ends = ends.map(str::trim).filter(|name| !name.is_empty() && !tops.contains(*name));
+            found.extend(ends.map(|name| (name.to_owned(), module.clone())));
         }
     }
     found
@@ -148,7 +171,8 @@ fn circular(imports: &[Import]) -> Vec<&Import> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Import, circular, named};
+    use super::{Import, circular, named, reexported};
+    use std::collections::BTreeSet;
 
     fn names(text: &str, depth: usize) -> Vec<String> {
         named(text, depth).into_iter().map(|(_, name)| name).collect()
@@ -161,6 +185,15 @@ mod tests {
         assert_eq!(names(text, 1), ["a", "b", "e", "f"]);
         assert_eq!(names("use super::x; use super::super::y;", 2), ["y"]);
         assert_eq!(named("\nuse crate::a;", 1), [(2, "a".to_owned())]);
+    }
+
+    #[test]
+    fn names_of_the_root_are_those_of_a_module() {
+        let text = "mod a;\nuse a::{b,\n c::{D, e::F}};\npub use a::G;\nuse other::h;\npub use eval::{eval, i};";
+        let tops = BTreeSet::from(["a", "eval"].map(str::to_owned));
+        let lent = reexported(text, &tops);
+        let lent: Vec<(&str, &str)> = lent.iter().map(|(n, m)| (n.as_str(), m.as_str())).collect();
+        assert_eq!(lent, [("D", "a"), ("F", "a"), ("G", "a"), ("b", "a"), ("i", "eval")]);
     }
 
     #[test]
