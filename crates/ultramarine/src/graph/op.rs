@@ -73,7 +73,7 @@ unsafe fn stored<T>(room: &Room) -> &T {
         unsafe { &*at.cast::<T>() }
     } else {
         // SAFETY: as above, for an `Arc<T>`.
-        unsafe { &**at.cast::<Arc<T>>() }
+        unsafe { &*at.cast::<Arc<T>>() }
     }
 }
 
