@@ -5070,6 +5070,20 @@ def softmax(
         array([0.5, 0.5], dtype=float32)
     """
 
+def softplus(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
+    """Computes `log(1 + exp(a))`, a smooth maximum of each element and zero, without overflow.
+
+    Integers and bools give float32.
+
+    Args:
+        a (ArrayLike): Array or number of any shape.
+        stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            else the default device.
+
+    Returns:
+        array: Results in the shape of `a`.
+    """
+
 def sort(a: array, /, axis: int | None = ..., *, stream: StreamOrDevice = None) -> array:
     """Sorts elements in ascending order along an axis; NaN comes last.
 

@@ -17,16 +17,14 @@ use crate::{
 };
 use ultramarine_abi::schema::{SearchAttrs, op};
 
-attributes! {
-    /// On which side of elements that equal it a value goes; see [`Array::searchsorted`].
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub enum Side {
-        /// Before them: the number of elements that are less than the value.
-        #[default]
-        Left,
-        /// Behind them: the number of elements that are less than the value or equal to it.
-        Right,
-    }
+/// On which side of elements that equal it a value goes; see [`Array::searchsorted`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// Before them: the number of elements that are less than the value.
+    #[default]
+    Left,
+    /// Behind them: the number of elements that are less than the value or equal to it.
+    Right,
 }
 
 impl Side {
@@ -75,7 +73,7 @@ impl Array {
         if self.size() == 0 {
             return Array::zeros(values.shape(), Dtype::Uint32);
         }
-        SearchSorted { side }.of(&self.astype(dtype), &values.astype(dtype))
+        SearchSorted { right: side == Side::Right }.of(&self.astype(dtype), &values.astype(dtype))
     }
 
     /// Where the elements are not zero: an array of indices (int32; int64 for more elements than
@@ -125,7 +123,8 @@ attributes! {
     /// first axes are `b...`.
     #[derive(Clone, Debug)]
     pub(crate) struct SearchSorted {
-        side: Side,
+        /// Values go behind the elements that equal them.
+        right: bool,
     }
 }
 
@@ -153,9 +152,9 @@ impl SearchSorted {
             let next = passed.add(&number(step))?;
             let last = next.minimum(&number(n))?.subtract(&number(1))?;
             let element = rows.gather_axis(&last, axis);
-            let passes = match self.side {
-                Side::Left => before(&element, &flat)?,
-                Side::Right => before(&flat, &element)?.logical_not()?,
+            let passes = match self.right {
+                false => before(&element, &flat)?,
+                true => before(&flat, &element)?.logical_not()?,
             };
             let passes = passes.logical_and(&next.less_equal(&number(n))?)?;
             passed = where_(&passes, &next, &passed)?;
@@ -180,8 +179,7 @@ impl Rules for SearchSorted {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let attrs = SearchAttrs::new((self.side == Side::Right).into());
-        call.run(exec, op::SEARCHSORTED, &attrs, &[])
+        call.run(exec, op::SEARCHSORTED, &SearchAttrs::new(self.right.into()), &[])
     }
 
     fn decompose(&self, d: &Decompose<'_>, candidates: &mut Candidates) {
@@ -239,8 +237,8 @@ mod tests {
         let values = Array::from_slice(&values, &[2, 3, 2])?;
         for dtype in [Dtype::Float32, Dtype::Float16, Dtype::Int8, Dtype::Bool, Dtype::Complex64] {
             let (rows, values) = (rows.astype(dtype).sort(Some(1))?, values.astype(dtype));
-            for side in [Side::Left, Side::Right] {
-                let search = SearchSorted { side };
+            for right in [false, true] {
+                let search = SearchSorted { right };
                 let found = search.of(&rows, &values)?.to_vec::<u32>()?;
                 assert_eq!(found, search.bisected(&rows, &values)?.to_vec::<u32>()?, "{dtype:?}");
             }
