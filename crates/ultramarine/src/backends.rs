@@ -29,7 +29,7 @@ pub use ultramarine_runtime::loader::{
 
 use crate::device::DeviceType;
 
-/// Whether there is a device of a type.
+/// Returns true if there is a device of a type.
 pub fn is_available(kind: DeviceType) -> bool {
     device_count(kind) > 0
 }

@@ -148,8 +148,8 @@ fn pci(text: &str) -> Option<[u32; 4]> {
     parts.next().is_none().then_some(numbers)
 }
 
-/// Which of `seen` `CUDA_VISIBLE_DEVICES` leaves: numbers or UUIDs (or their beginnings), up to
-/// the first that is neither.
+/// The devices of `seen` that `CUDA_VISIBLE_DEVICES` leaves: numbers or UUIDs (or their beginnings), up to the first
+/// that is neither.
 fn visible(seen: &[Seen], list: Option<&str>) -> Vec<usize> {
     let Some(list) = list else { return (0..seen.len()).collect() };
     let place = |item: &str| {

@@ -315,8 +315,8 @@ impl Pool {
         addresses
     }
 
-    /// What is free for all in blocks that are partly in use counts as kept no longer: it cannot
-    /// be given up, and clearing what is kept leaves nothing.
+    /// Stops counting free pieces of blocks that are partly in use as kept. They cannot be returned to the
+    /// driver, and the count is 0 after the kept memory was cleared.
     pub fn forget_kept(&mut self) {
         for piece in &mut self.pieces {
             if let State::Free(free) = &mut piece.state

@@ -131,7 +131,7 @@ functions! {
 /// `cuDriverGetVersion` counts: 1000 times the CUDA version's major, 10 times its minor.
 pub const OLDEST: c_int = 12000;
 
-/// What people read of a version as the driver counts it.
+/// Text of a version number of the driver.
 pub fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }

@@ -21,8 +21,8 @@ pub enum Kind {
     Nvtx,
 }
 
-/// What is known of a library: names of its file, newest first; directories below
-/// `site-packages` that hold it; what to install where it is missing.
+/// A library to find: names of its file, newest first; directories below `site-packages` that hold it; the package to
+/// install where it is missing.
 struct Row {
     kind: Kind,
     what: &'static str,
@@ -161,7 +161,7 @@ fn file_at(address: usize) -> Option<PathBuf> {
     }
 }
 
-/// What the system says of a file that cannot be opened, which names it.
+/// The system's message for a file that cannot be opened. It names the file.
 fn words(why: &libloading::Error) -> String {
     match std::error::Error::source(why) {
         Some(source) => source.to_string(),

@@ -38,7 +38,7 @@ macro_rules! functions {
 }
 pub(crate) use functions;
 
-/// What is said of a library without one of its functions.
+/// The error for a library that lacks one of its functions.
 pub(crate) fn lacks(symbol: &str) -> String {
     format!("it has no {symbol}: its version is too old")
 }

@@ -50,7 +50,7 @@ fn refused(parts: &[&str]) {
     }
 }
 
-/// Whether the driver is found somewhere else.
+/// Returns true if the machine has a driver of its own, or could have one.
 fn has_driver() -> bool {
     !cfg!(target_os = "linux") || Path::new("/proc/driver/nvidia").exists()
 }

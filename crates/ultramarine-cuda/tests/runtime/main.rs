@@ -102,7 +102,7 @@ fn a_blocking_run_names_the_very_operation() {
     });
 }
 
-/// What is kept is given up before an allocation fails, and a failure says what there is.
+/// Kept memory is returned to the driver before an allocation fails, and the error says how much memory there is.
 #[test]
 fn memory_that_is_short_is_told_in_parts() {
     let variables = [("EMULATED_CUDA_MEMORY", "67108864")];

@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What the host calls from several threads.
+/// Shares a value between the threads that call the backend.
 struct Shared<T>(T);
 // SAFETY: the backend's functions and handles may be used from any thread.
 unsafe impl<T> Sync for Shared<T> {}

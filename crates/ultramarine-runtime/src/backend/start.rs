@@ -27,8 +27,8 @@ impl<T: Copy> Guarded<T> {
         Box::new(Self { value, guard: [PATTERN; 4096] })
     }
 
-    /// Returns the place that the backend writes to. The pointer has the guard's provenance, too, so that writing too much
-    /// is seen, and not undefined.
+    /// Returns the place that the backend writes to. The pointer's provenance is the whole, so that writing too
+    /// much is seen, and not undefined.
     pub fn place(&mut self) -> *mut T {
         (&raw mut *self).cast()
     }

@@ -30,8 +30,8 @@ impl Fake {
         gone.iter().map(|address| self.blocks.remove(address).unwrap()).sum()
     }
 
-    /// That the pieces of every block are all of it, neighbours know each other, no two that
-    /// could be joined are apart, the sets hold what is free, and the counts are what they count.
+    /// Checks that the pieces of every block are all of it, that neighbours know each other, that no two
+    /// pieces could be joined, that the sets hold the free pieces, and that the counts are right.
     fn check(&self) {
         let pool = &self.pool;
         let (mut held, mut active, mut kept, mut free, mut stamped) = (0, 0, 0, 0, 0);

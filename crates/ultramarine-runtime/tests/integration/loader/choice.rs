@@ -1,4 +1,4 @@
-//! What is chosen: globs, the filter, the best of each name, and who stands in when it fails.
+//! The choice of backends: globs, the filter, the best of each name, and the next best if its init fails.
 
 use super::backends::{self, LoadOptions, Outcome};
 use super::bench::{Bench, load_all, told, why};

@@ -84,7 +84,7 @@ fn owner() {
     assert_eq!(told(&path).outcome, Outcome::Loaded);
 }
 
-/// What is no regular file.
+/// Candidates that are no regular files.
 #[test]
 fn kinds() {
     own_process!();

@@ -1,6 +1,5 @@
-//! What backends are asked for where tensors cross: kinds of memory and numbers of streams, by DLPack's type
-//! of the device. Mocks of a CUDA and a Metal backend, which note what they are asked; their devices'
-//! memory is really the host's. (Real memory and queues: `backends::opencl::dlpack`.)
+//! Requests to backends when tensors cross: kinds of memory and numbers of streams, by DLPack's type of the device.
+//! The backends are mocks of CUDA and Metal, which record the requests. Their devices' memory is really the host's. (Real memory and queues: `backends::opencl::dlpack`.)
 
 use crate::support::mock_device::{self, LIVE};
 use std::collections::HashMap;
@@ -18,7 +17,7 @@ use ultramarine_abi::interface::memory::{ForeignMemory, INTERFACE, MemoryInterfa
 use ultramarine_abi::{BackendTable, Error as AbiError, HostTable, Status, status};
 use ultramarine_test_support::own_process;
 
-/// What the mocks were asked for.
+/// The requests that the mocks got.
 #[derive(Default)]
 struct Asked {
     /// Kind, offset and bytes of imports.
@@ -31,7 +30,7 @@ struct Asked {
 
 static ASKED: Mutex<Asked> =
     Mutex::new(Asked { imports: Vec::new(), waits: Vec::new(), signals: Vec::new() });
-/// What imported buffers stand on.
+/// The memory behind imported buffers.
 static LENT: Mutex<Option<HashMap<usize, Lent>>> = Mutex::new(None);
 
 struct Lent(ForeignMemory);
@@ -100,7 +99,7 @@ unsafe extern "C" fn free(device: *mut c_void, buffer: *mut c_void) {
     }
 }
 
-/// Whether the others' streams are at work: who waits for them waits.
+/// True while the other library's streams are at work: waits for them block.
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" fn wait_foreign(

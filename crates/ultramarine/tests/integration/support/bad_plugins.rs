@@ -20,13 +20,13 @@ pub enum Make {
 
 /// One kind of bad candidate.
 pub struct Bad {
-    /// What it is called: its file's name, and the plugin's own.
+    /// Its name: that of the file, and the plugin's own.
     pub name: &'static str,
     /// How it is made.
     pub make: Make,
     /// The kind of reason for which it must be left out, as the report spells it.
     pub code: &'static str,
-    /// What its reason must hold, each of these.
+    /// Texts that its reason must hold.
     pub reason: &'static [&'static str],
 }
 

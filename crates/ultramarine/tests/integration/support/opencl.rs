@@ -79,7 +79,7 @@ fn entry(name: &CStr) -> Result<*mut c_void, String> {
     Ok(found)
 }
 
-/// What the backend says it is worth here.
+/// The score that the backend gives itself here.
 pub fn score() -> Result<BackendScore, String> {
     // SAFETY: the symbol has this type by the header.
     let ask = unsafe { std::mem::transmute::<*mut c_void, BackendScoreFn>(entry(symbol::SCORE)?) };

@@ -10,7 +10,7 @@ use ultramarine_abi::fused::{FusedInterface, Program, family};
 use ultramarine_abi::schema::{self, op};
 use ultramarine_abi::*;
 
-/// What the host asked to have prepared.
+/// An operation that the host asked to prepare.
 pub struct Request {
     /// The op's id.
     pub op: u32,
@@ -22,7 +22,7 @@ pub struct Request {
     pub strided: bool,
 }
 
-/// What a refusal says.
+/// Decides on the status of a request.
 pub type Filter = Box<dyn Fn(&Request) -> Status + Send + Sync>;
 
 struct Config {
@@ -51,7 +51,7 @@ impl Partial {
     }
 }
 
-/// What a partial backend is like, besides its filter.
+/// Properties of a partial backend, besides its filter.
 #[derive(Clone, Copy)]
 pub struct Like {
     /// It takes fused programs.
@@ -60,7 +60,7 @@ pub struct Like {
     pub overlay: bool,
     /// So many questions for programs are answered NOT_YET first.
     pub not_yet: u64,
-    /// What `submit` answers without working; OK: it works.
+    /// The status that `submit` returns without running commands; OK runs them.
     pub submit: Status,
     /// Its name.
     pub name: &'static std::ffi::CStr,

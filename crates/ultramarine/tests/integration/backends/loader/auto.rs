@@ -8,7 +8,7 @@ use ultramarine::{
 };
 use ultramarine_test_support::own_process;
 
-/// Whether a directory was looked into.
+/// Returns true if a directory was searched.
 fn searched() -> bool {
     !backends::report().directories.is_empty()
 }

@@ -47,7 +47,7 @@ fn by_score_then_stable() {
     assert_eq!(told(&later).devices, [Device::gpu(4), Device::gpu(5)]);
 }
 
-/// What is loaded computes.
+/// Loaded devices compute.
 #[test]
 fn computing() {
     own_process!();

@@ -1,6 +1,5 @@
-//! What becomes of operations that a device lacks: partial backends, made of the CPU's own
-//! table by taking kernels away, give the results that the CPU gives, by simpler operations
-//! or by way of the host, and the counts say which.
+//! Operations that a device lacks. Partial backends, made of the CPU's own table by taking kernels away, give the CPU's
+//! results by decomposition or by fallback to the CPU, and the counts say which.
 
 mod cases;
 mod matrices;

@@ -24,7 +24,7 @@ pub static BUFFERS: AtomicUsize = AtomicUsize::new(0);
 /// Copies between the mock and the host.
 pub static COPIES: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether uploads on streams are enqueued there; set before the devices are registered.
+/// True enqueues uploads on streams; set before the devices are registered.
 pub static UPLOADS_IN_ORDER: AtomicBool = AtomicBool::new(false);
 /// Such uploads that were enqueued and have not begun; and most of them at one time.
 pub static UPLOADS: AtomicUsize = AtomicUsize::new(0);
@@ -72,7 +72,7 @@ impl Event {
         self.changed.notify_all();
     }
 
-    /// Whether the value was reached without a failure.
+    /// Returns true once the value was reached without a failure.
     fn wait(&self, value: u64) -> bool {
         let mut state = self.state.lock().unwrap();
         while state.0 < value {
@@ -428,11 +428,11 @@ unsafe extern "C" fn submit(
     }
 }
 
-/// Whether the backend copies between its devices by itself.
+/// True makes the backend copy between its devices by itself.
 pub static PEER: AtomicBool = AtomicBool::new(false);
 /// Such copies.
 pub static PEER_COPIES: AtomicUsize = AtomicUsize::new(0);
-/// Whether the backend keeps counts and limits of memory of its own.
+/// True makes the backend keep counts and limits of memory of its own.
 pub static STATISTICS: AtomicBool = AtomicBool::new(false);
 /// Those limits.
 pub static LIMITS: [AtomicU64; 3] = [const { AtomicU64::new(7) }; 3];

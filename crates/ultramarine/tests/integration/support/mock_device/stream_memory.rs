@@ -6,7 +6,7 @@ use super::*;
 use std::collections::HashMap;
 use ultramarine_abi::interface::stream_memory::StreamMemoryInterface;
 
-/// Whether the mock says that it has this.
+/// True makes the mock offer the interface.
 pub static OFFERED: AtomicBool = AtomicBool::new(false);
 /// Requests that took what was given back.
 pub static TAKEN_AGAIN: AtomicUsize = AtomicUsize::new(0);
