@@ -1,6 +1,6 @@
 //! Mirrors: copies of a buffer on other devices, made when work there reads it, and dropped when memory runs out.
 
-use super::{Buffer, BufferRef, MIRRORED};
+use super::{Buffer, BufferRef, holders::MIRRORED};
 use crate::{device::Device, error::Result, sync::lock};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};

@@ -9,7 +9,10 @@
 //! For a device that runs ahead the buffer remembers its last uses by commands, and
 //! goes back only when the device has completed them all.
 
+mod holders;
 mod mirrors;
+
+pub use holders::{BufferRef, Export};
 
 use crate::{
     backend::{DeviceState, DeviceStream, PendingFree, shutdown},
@@ -19,125 +22,14 @@ use crate::{
     sync::lock,
 };
 use core::ffi::c_void;
+use holders::{EXPORT, EXPORTED, HOLDER, MARKS};
 use mirrors::{Mirrors, drop_all_mirrors};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::mem::ManuallyDrop;
-use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::dlpack::{ManagedTensor, flag};
-
-/// One holder.
-const HOLDER: u64 = 1;
-/// One export, in the same word; it is a holder too.
-const EXPORT: u64 = 1 << 32;
-/// The buffer has, or had, mirrors.
-const MIRRORED: u64 = 1 << 63;
-/// Mark of a buffer that is or was exported: a consumer may have written to it.
-const EXPORTED: u64 = 1 << 62;
-/// The marks, which are no part of a count.
-const MARKS: u64 = MIRRORED | EXPORTED;
-
-/// Holds a buffer, which lives as long as anybody does.
-pub struct BufferRef(NonNull<Buffer>);
-
-// SAFETY: holders share the buffer, which is `Sync`, and any may be the last.
-unsafe impl Send for BufferRef {}
-// SAFETY: as above.
-unsafe impl Sync for BufferRef {}
-
-impl Deref for BufferRef {
-    type Target = Buffer;
-    #[inline]
-    fn deref(&self) -> &Buffer {
-        // SAFETY: alive while it has a holder.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Clone for BufferRef {
-    #[inline]
-    fn clone(&self) -> Self {
-        self.add(HOLDER);
-        BufferRef(self.0)
-    }
-}
-
-impl Drop for BufferRef {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: this holder was counted, and is not used again.
-        unsafe { let_go(self.0, HOLDER) }
-    }
-}
-
-/// Memory that somebody else sees, until this is dropped.
-pub struct Export(ManuallyDrop<BufferRef>);
-
-impl Export {
-    /// The buffer.
-    #[inline]
-    pub fn buffer(&self) -> &Buffer {
-        &self.0
-    }
-}
-
-impl Drop for Export {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: counted when it was made, and not used again.
-        unsafe { let_go(self.0.0, EXPORT + HOLDER) }
-    }
-}
-
-/// Counts a holder (or an export) out; the last one frees the buffer.
-///
-/// # Safety
-/// It was counted, and the caller does not use the buffer again.
-#[inline]
-unsafe fn let_go(buffer: NonNull<Buffer>, who: u64) {
-    // SAFETY: alive as long as it is counted.
-    let counts = unsafe { &buffer.as_ref().counts };
-    // Where nobody else is counted nobody can come: holders come from holders.
-    if counts.load(Ordering::Acquire) & !MARKS != who {
-        if counts.fetch_sub(who, Ordering::Release) as u32 != 1 {
-            return;
-        }
-        fence(Ordering::Acquire);
-    }
-    // SAFETY: a box that `owned_by` made, and this was the last holder.
-    drop(unsafe { Box::from_raw(buffer.as_ptr()) });
-}
-
-impl BufferRef {
-    /// Counts somebody in, and tells what was counted before.
-    #[inline]
-    fn add(&self, who: u64) -> u64 {
-        let before = self.counts.fetch_add(who, Ordering::AcqRel);
-        if before as u32 > u32::MAX / 2 {
-            // As for `Arc`: only leaks without end lead here.
-            std::process::abort();
-        }
-        before
-    }
-
-    /// Keeps the memory for somebody else, who may write to it: while the guard lives, it
-    /// counts as escaped.
-    #[inline]
-    pub fn export(&self) -> Export {
-        // In the common case it was exported before and has no mirrors.
-        let marks = self.add(EXPORT + HOLDER) & MARKS;
-        if marks != EXPORTED {
-            self.counts.fetch_or(EXPORTED, Ordering::AcqRel);
-            if marks & MIRRORED != 0 {
-                self.drop_mirrors();
-            }
-        }
-        Export(ManuallyDrop::new(BufferRef(self.0)))
-    }
-}
 
 enum Owner {
     /// Host memory of our allocator.

@@ -1,5 +1,6 @@
 //! Requests to backends when tensors cross: kinds of memory and numbers of streams, by DLPack's type of the device.
-//! The backends are mocks of CUDA and Metal, which record the requests. Their devices' memory is really the host's. (Real memory and queues: `backends::opencl::dlpack`.)
+//! The backends are mocks of CUDA and Metal, which record the requests. Their devices' memory is really the
+//! host's. (Real memory and queues: `backends::opencl::dlpack`.)
 
 use crate::support::mock_device::{self, LIVE};
 use std::collections::HashMap;
