@@ -1,11 +1,14 @@
 //! Wrong calls through a watched table, and wrong answers behind it. The backend is a mock that runs
 //! ahead in name only: it keeps what is asked of it and does nothing.
 
+mod mock;
+
 use core::ffi::c_void;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Barrier, Mutex, MutexGuard};
+use mock::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use ultramarine_abi::{
-    self as abi, BackendTable, Command, DeviceInfo, Status, Tensor, TensorDesc,
+    self as abi, BackendTable, Command, Status, Tensor, TensorDesc,
     dlpack::{DLDevice, DLTensor, device_type},
     layout,
     schema::{self, DTYPES, op},
@@ -17,171 +20,6 @@ use ultramarine_runtime::{
     sync::lock,
     validation_layer::{validation_findings, with_validation_layer},
 };
-
-type Handle = *mut c_void;
-
-/// The rule that the mock breaks.
-static WRONG: AtomicU32 = AtomicU32::new(0);
-const OK_WITH_ERROR: u32 = 1;
-const FAILS_SILENTLY: u32 = 2;
-const NO_STATUS: u32 = 3;
-const REFUSES_CONTIGUOUS: u32 = 4;
-const EVENT_RUNS_AHEAD: u32 = 5;
-const REFUSES_ITS_PLAN: u32 = 6;
-const SAME_BUFFER: u32 = 7;
-/// Submits meet here twice.
-const MEETS: u32 = 8;
-
-static FREED: AtomicUsize = AtomicUsize::new(0);
-static MEETING: Barrier = Barrier::new(2);
-
-fn wrong(what: u32) -> bool {
-    WRONG.load(Ordering::SeqCst) == what
-}
-
-fn new_handle() -> Handle {
-    static NEXT: AtomicUsize = AtomicUsize::new(0x1000);
-    NEXT.fetch_add(0x1000, Ordering::SeqCst) as Handle
-}
-
-/// # Safety
-/// `place` is writable.
-unsafe fn give(place: *mut Handle) -> Status {
-    // SAFETY: by this function's contract.
-    unsafe { *place = if wrong(SAME_BUFFER) { 0x77 as Handle } else { new_handle() } };
-    status::OK
-}
-
-unsafe extern "C" fn count(_: Handle) -> u32 {
-    1
-}
-
-unsafe extern "C" fn info(
-    _: Handle,
-    _: u32,
-    told: *mut DeviceInfo,
-    _: *mut *mut abi::Error,
-) -> Status {
-    // SAFETY: the caller's struct.
-    let told = unsafe { &mut *told };
-    told.flags = abi::device_flag::UPLOADS_IN_ORDER;
-    let languages = &mut told.kernel_languages;
-    for (to, from) in languages.iter_mut().zip(b"mock-c") {
-        *to = *from as core::ffi::c_char;
-    }
-    status::OK
-}
-
-unsafe extern "C" fn open(_: Handle, _: u32, d: *mut Handle, _: *mut *mut abi::Error) -> Status {
-    // SAFETY: the caller's place.
-    unsafe { give(d) }
-}
-
-unsafe extern "C" fn close(_: Handle) {}
-
-unsafe extern "C" fn alloc(_: Handle, _: u64, b: *mut Handle, e: *mut *mut abi::Error) -> Status {
-    if wrong(OK_WITH_ERROR) {
-        // SAFETY: the caller's place.
-        unsafe { *e = host::new_error(status::ERROR, "never mind".into()) };
-    }
-    match () {
-        () if wrong(FAILS_SILENTLY) => status::ERROR,
-        () if wrong(NO_STATUS) => -7,
-        // SAFETY: the caller's place.
-        () => unsafe { give(b) },
-    }
-}
-
-unsafe extern "C" fn free(_: Handle, _: Handle) {
-    FREED.fetch_add(1, Ordering::SeqCst);
-}
-
-unsafe extern "C" fn copy_in(
-    _: Handle,
-    _: Handle,
-    _: Handle,
-    _: u64,
-    _: *const c_void,
-    _: u64,
-    _: *mut *mut abi::Error,
-) -> Status {
-    status::OK
-}
-
-unsafe extern "C" fn copy_out(
-    _: Handle,
-    _: Handle,
-    _: Handle,
-    _: u64,
-    _: *mut c_void,
-    _: u64,
-    _: *mut *mut abi::Error,
-) -> Status {
-    status::OK
-}
-
-unsafe extern "C" fn make(_: Handle, h: *mut Handle, _: *mut *mut abi::Error) -> Status {
-    // SAFETY: the caller's place.
-    unsafe { give(h) }
-}
-
-unsafe extern "C" fn end(_: Handle, _: Handle) {}
-
-unsafe extern "C" fn synchronize(_: Handle, _: Handle, _: *mut *mut abi::Error) -> Status {
-    status::OK
-}
-
-unsafe extern "C" fn on_stream(
-    _: Handle,
-    _: Handle,
-    _: Handle,
-    _: u64,
-    _: *mut *mut abi::Error,
-) -> Status {
-    status::OK
-}
-
-unsafe extern "C" fn wait_host(_: Handle, _: Handle, _: u64, _: *mut *mut abi::Error) -> Status {
-    status::OK
-}
-
-unsafe extern "C" fn query(_: Handle, _: Handle) -> u64 {
-    if wrong(EVENT_RUNS_AHEAD) { 99 } else { 0 }
-}
-
-#[allow(clippy::too_many_arguments, reason = "the contract has it so")]
-unsafe extern "C" fn prepare(
-    _: Handle,
-    _: u32,
-    _: u32,
-    _: *const c_void,
-    _: *const TensorDesc,
-    _: u32,
-    _: *const TensorDesc,
-    _: u32,
-    plan: *mut Handle,
-    _: *mut *mut abi::Error,
-) -> Status {
-    if wrong(REFUSES_CONTIGUOUS) {
-        return status::NEEDS_CONTIGUOUS;
-    }
-    // SAFETY: the caller's place.
-    unsafe { give(plan) }
-}
-
-unsafe extern "C" fn submit(
-    _: Handle,
-    _: Handle,
-    _: *const Command,
-    _: u32,
-    _: *mut *mut abi::Error,
-) -> Status {
-    if wrong(MEETS) {
-        MEETING.wait();
-        MEETING.wait();
-    }
-    if wrong(REFUSES_ITS_PLAN) { status::UNSUPPORTED } else { status::OK }
-}
 
 /// A watched mock with a device and a stream.
 struct Watched {
