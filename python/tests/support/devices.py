@@ -44,6 +44,7 @@ def configure(config: pytest.Config) -> None:
     """Loads and chooses what the options ask for."""
     config.addinivalue_line("markers", "ops: the suite of operations, which runs on any device")
     config.addinivalue_line("markers", "host(reason): only makes sense on the CPU")
+    config.addinivalue_line("markers", "always: taken whatever `--each` leaves out")
     for path in config.getoption("--backend"):
         um.backends.load(Path(path).resolve())
     um.set_default_device(device_of(config))
@@ -97,13 +98,16 @@ def outside(config: pytest.Config, path: Path) -> bool:
 
 
 def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What `--each` leaves: for devices that take minutes for what others do in a second."""
+    """Leaves what `--each` asks for, and tests marked `always`: for devices that take minutes for what others do in a
+    second."""
     each = config.getoption("--each")
     if each > 1:
         # The suite's folder first: which of its tests are taken does not depend on the others.
         items.sort(key=lambda item: item.path.parent != SUITE)
-        config.hook.pytest_deselected(items=[t for i, t in enumerate(items) if i % each])
-        items[:] = items[::each]
+        always = [item.get_closest_marker("always") is not None for item in items]
+        taken = [not i % each or always[i] for i in range(len(items))]
+        config.hook.pytest_deselected(items=[t for t, take in zip(items, taken) if not take])
+        items[:] = [t for t, take in zip(items, taken) if take]
 
 
 def finish(session: pytest.Session) -> None:

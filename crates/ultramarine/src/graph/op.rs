@@ -128,7 +128,7 @@ impl Op {
     pub const GIVEN: Op = Op { table: None, room: Room::uninit() };
 
     /// The operation with these attributes.
-    #[inline]
+    #[inline(always)]
     pub fn new<T: Rules + Clone>(attributes: T) -> Op {
         // Attributes may be sent and shared as nodes are: `Rules` asks for it. They are written where they stay.
         let mut op = Op::GIVEN;
@@ -190,7 +190,7 @@ impl Op {
 }
 
 impl<T: Rules + Clone> From<T> for Op {
-    #[inline]
+    #[inline(always)]
     fn from(attributes: T) -> Op {
         Op::new(attributes)
     }
