@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -279,6 +280,10 @@ def test_deleters_run_where_the_last_holder_is() -> None:
     total = later.sum().item()
     del later
     gc.collect()
+    # A worker frees its stream before it runs the deleter, for which it takes the interpreter's lock.
+    deadline = time.monotonic() + 60
+    while alive() is not None and time.monotonic() < deadline:
+        time.sleep(0.001)
     assert alive() is None
     assert total == float(np.arange(1 << 16).sum() * 2 + (1 << 16))
 

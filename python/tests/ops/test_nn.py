@@ -57,6 +57,8 @@ def test_one_trace_for_all_devices() -> None:
         assert len(traced) == 1
         for a, b in zip(here, there):
             assert (um.copy(a, um.cpu).device, b.device) == (um.cpu, device)
-            np.testing.assert_allclose(np.array(um.copy(b, um.cpu)), np.array(a), rtol=2e-5, atol=2e-6)
+            np.testing.assert_allclose(
+                np.array(um.copy(b, um.cpu)), np.array(a), rtol=2e-5, atol=2e-6
+            )
     finally:
         um.set_default_device(device)
