@@ -28,6 +28,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// A node that runs as it is.
+    #[inline]
+    pub fn new(node: Arc<Node>) -> Entry {
+        Entry { node, composed: None, part: false }
+    }
+
     /// The node whose operation runs, on its operands.
     #[inline]
     pub fn work(&self) -> &Node {
@@ -61,9 +67,12 @@ impl Entry {
 }
 
 /// The tape with compositions in place of what devices lack. A node whose composition cannot be built fails.
-pub(super) fn lower(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Entry> {
-    let mut lowering = Lowering { entries: Vec::with_capacity(tape.len()), mark };
-    tape.into_iter().for_each(|node| lowering.push(node, false));
+pub(super) fn lower(tape: Vec<Entry>, mark: u64) -> Vec<Entry> {
+    if !tape.iter().any(|entry| entry.node.op.is_composite()) {
+        return tape;
+    }
+    let mut lowering = Lowering { entries: Vec::with_capacity(2 * tape.len()), mark };
+    tape.into_iter().for_each(|entry| lowering.push(entry.node, false));
     lowering.entries
 }
 

@@ -27,6 +27,7 @@ use crate::{
     stream::{self, Stream},
     sync::lock,
 };
+use lower::Entry;
 use plan::Task;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -136,12 +137,12 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
 fn submit_single(
     guard: MutexGuard<'_, ()>,
     stream: Stream,
-    tape: Vec<Arc<Node>>,
+    tape: Vec<Entry>,
     mark: u64,
     sync: bool,
 ) -> Result<()> {
     let Some(state) = stream::state(stream) else {
-        tape.iter().for_each(|n| n.release_claim());
+        tape.iter().for_each(|e| e.node.release_claim());
         return Err(Error::Value(format!("[eval] There is no {stream:?}.")));
     };
     if sync && let Some(owner) = state.try_own() {
@@ -205,7 +206,7 @@ fn without_value() -> Error {
 
 struct Claimed {
     /// Claimed nodes, operands before what uses them.
-    tape: Vec<Arc<Node>>,
+    tape: Vec<Entry>,
     mark: u64,
     /// The stream, if all nodes are on one.
     single: Option<Stream>,
@@ -214,7 +215,7 @@ struct Claimed {
 /// Claims every lazy node that the arrays need. Call it with the scheduler's lock.
 fn claim(arrays: &[Array]) -> Result<Claimed> {
     let mark = next_mark();
-    let mut tape: Vec<Arc<Node>> = Vec::new();
+    let mut tape: Vec<Entry> = Vec::new();
     let mut stack: Vec<(Arc<Node>, bool)> = Vec::new();
     let mut single: Option<Stream> = None;
     let mut mixed = false;
@@ -228,14 +229,14 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
                 Some(s) => mixed |= s != node.stream,
             }
             node.slot.store(tape.len() as u32, Ordering::Relaxed);
-            tape.push(node);
+            tape.push(Entry::new(node));
             continue;
         }
         if node.is_done() {
             continue;
         }
         if node.op.is_given() {
-            tape.iter().for_each(|n| n.release_claim());
+            tape.iter().for_each(|e| e.node.release_claim());
             stack.iter().filter(|(_, e)| *e).for_each(|(n, _)| n.release_claim());
             return Err(without_value());
         }

@@ -85,7 +85,7 @@ struct Planner<'a> {
 }
 
 /// Cuts a tape into tasks, in an order in which they can run.
-pub(super) fn plan(tape: Vec<Arc<Node>>, mark: u64) -> Vec<Task> {
+pub(super) fn plan(tape: Vec<Entry>, mark: u64) -> Vec<Task> {
     let tape = lower(tape, mark);
     let n = tape.len();
     let mut planner = Planner {
@@ -159,8 +159,7 @@ impl Planner<'_> {
             return;
         }
         let limits = super::device_of(node.stream).ok();
-        let rules = work.op.rules();
-        let elementwise = rules.is_some_and(|r| r.elementwise().is_some());
+        let elementwise = work.op.elementwise().is_some();
         let runs = node.size() > 0 && limits.is_some_and(|d| d.fused_limit() > 0);
         let fusable = fusion && runs;
         if fusable && elementwise {
@@ -181,7 +180,7 @@ impl Planner<'_> {
                 }
             }
         }
-        let epilogue = if fusable { rules.and_then(|r| r.epilogue()) } else { None };
+        let epilogue = if fusable { work.op.rules().and_then(|r| r.epilogue()) } else { None };
         let epilogue =
             epilogue.filter(|_| work.with_inputs(|ins| ins.iter().all(|x| x.size() > 0)));
         let g = self.groups.len() as u32;

@@ -49,7 +49,7 @@ impl Build {
         }
         let bodies = task.bodies();
         for (i, member) in task.members[..bodies].iter().enumerate() {
-            let kind = member.entry.work().op.rules()?.elementwise()?;
+            let kind = member.entry.work().op.elementwise()?;
             let operands: SmallVec<[u16; 3]> = member.entry.work().with_inputs(|inputs| {
                 inputs.iter().map(|x| build.operand(task, i, x)).collect::<Option<_>>()
             })?;

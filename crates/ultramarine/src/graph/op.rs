@@ -3,7 +3,7 @@
 //! The attributes of any type fit into one [`Op`]: small ones lie in it, so that a node is one allocation; larger ones
 //! are shared.
 
-use super::rules::Rules;
+use super::rules::{Elementwise, Rules};
 use crate::scalar::Scalar;
 use std::any::TypeId;
 use std::fmt::{self, Debug, Formatter};
@@ -17,7 +17,6 @@ type Room = MaybeUninit<[usize; 11]>;
 struct Table {
     type_id: TypeId,
     rules: for<'a> unsafe fn(&'a Room) -> &'a dyn Rules,
-    /// By itself, because planning asks it of each operand.
     constant: unsafe fn(&Room) -> Option<Scalar>,
     /// Into an empty room.
     clone: unsafe fn(&Room, &mut Room),
@@ -116,22 +115,48 @@ unsafe fn drop_in<T>(room: &mut Room) {
     }
 }
 
+/// Answers of the rules that planning asks of each node and operand: kept, since a call through two tables costs more
+/// than all else that it does with a small node.
+#[derive(Clone, Copy)]
+struct Answers {
+    elementwise: Option<Elementwise>,
+    is_constant: bool,
+    is_composite: bool,
+    leaves_operands: bool,
+}
+
 /// An operation with its attributes, or none.
 pub(crate) struct Op {
     /// The functions for the attributes in the room; `None`: the room holds nothing.
     table: Option<&'static Table>,
+    answers: Answers,
     room: Room,
 }
 
 impl Op {
     /// No operation: the node was made with its value, or is a stand-in of a transform, which never gets one.
-    pub const GIVEN: Op = Op { table: None, room: Room::uninit() };
+    pub const GIVEN: Op = Op {
+        table: None,
+        answers: Answers {
+            elementwise: None,
+            is_constant: false,
+            is_composite: false,
+            leaves_operands: false,
+        },
+        room: Room::uninit(),
+    };
 
     /// The operation with these attributes.
     #[inline(always)]
     pub fn new<T: Rules + Clone>(attributes: T) -> Op {
         // Attributes may be sent and shared as nodes are: `Rules` asks for it. They are written where they stay.
         let mut op = Op::GIVEN;
+        op.answers = Answers {
+            elementwise: attributes.elementwise(),
+            is_constant: attributes.constant().is_some(),
+            is_composite: attributes.composite().is_some(),
+            leaves_operands: attributes.leaves_operands(),
+        };
         store(attributes, &mut op.room);
         op.table = Some(Table::of::<T>());
         op
@@ -177,7 +202,7 @@ impl Op {
     /// See [`Rules::constant`].
     #[inline]
     pub fn constant(&self) -> Option<Scalar> {
-        let table = self.table?;
+        let table = self.table.filter(|_| self.answers.is_constant)?;
         // SAFETY: as for `rules`.
         unsafe { (table.constant)(&self.room) }
     }
@@ -185,7 +210,19 @@ impl Op {
     /// See [`Rules::leaves_operands`].
     #[inline]
     pub fn leaves_operands(&self) -> bool {
-        self.rules().is_some_and(|r| r.leaves_operands())
+        self.answers.leaves_operands
+    }
+
+    /// See [`Rules::elementwise`].
+    #[inline]
+    pub fn elementwise(&self) -> Option<Elementwise> {
+        self.answers.elementwise
+    }
+
+    /// True if there is a [`Rules::composite`].
+    #[inline]
+    pub fn is_composite(&self) -> bool {
+        self.answers.is_composite
     }
 }
 
@@ -202,7 +239,7 @@ impl Clone for Op {
         if let Some(table) = self.table {
             // SAFETY: the room holds attributes of the table's type.
             unsafe { (table.clone)(&self.room, &mut op.room) };
-            op.table = Some(table);
+            (op.table, op.answers) = (Some(table), self.answers);
         }
         op
     }

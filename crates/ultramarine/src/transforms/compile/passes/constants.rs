@@ -38,9 +38,7 @@ pub(super) fn fold(graph: &mut Graph) {
         let value = match op.get::<View>() {
             Some(View::Bitcast | View::Strided { .. }) => return None,
             Some(_) => values[0],
-            None if op.rules().is_some_and(|r| r.elementwise().is_some()) => {
-                computed(op, &values, step)?
-            }
+            None if op.elementwise().is_some() => computed(op, &values, step)?,
             None => return None,
         };
         if value.dtype() == step.dtype {

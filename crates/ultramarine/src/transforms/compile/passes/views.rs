@@ -106,7 +106,7 @@ fn closes_or_computes(step: &Step) -> bool {
 
 /// True if the step is elementwise.
 pub(super) fn is_elementwise(step: &Step) -> bool {
-    step.op().and_then(Op::rules).is_some_and(|r| r.elementwise().is_some())
+    step.op().is_some_and(|op| op.elementwise().is_some())
 }
 
 /// True if computing an element again costs no more than reading it.
