@@ -1,6 +1,11 @@
-//! Fallbacks of an operation for which its device has no kernel: a decomposition into simpler
-//! operations on the same device, else the CPU through the host. The result is on the
-//! operation's device in both cases.
+//! The fallback of an operation whose kernel its device refused.
+//!
+//! The whole order, for each operation:
+//! 1. Lowering composes softmax and its likes before the plan is made, if the device has no kernel ([`super::lower`]).
+//! 2. A fused program that is refused runs as its single operations ([`super::run`]).
+//! 3. The device's own kernel, if it asks for that on contiguous copies ([`Exec::run`]).
+//! 4. Here, when the kernel is refused: a decomposition into simpler operations on the same device.
+//! 5. The CPU, by way of the host's copies of the operands. The result is brought to the operation's device.
 //!
 //! A decomposition is taken whole or not at all: when one of its parts would have to go to
 //! the CPU, the operation itself goes there, in one transfer and bitwise identical to the CPU's result.
@@ -53,7 +58,7 @@ pub(super) fn is_nested() -> bool {
 /// Runs an operation that was refused. `values` are its operands on the device.
 pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -> Result<Value> {
     let name = node.op.name();
-    if let Some(value) = composed(exec, node, inputs, values) {
+    if let Some(value) = primitive_composition(exec, node, inputs, values) {
         let value = value?;
         if !is_nested() {
             exec.count(name, Dispatch::Decomposed);
@@ -83,8 +88,13 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     Ok(value)
 }
 
-/// The result of a primitive from outside by its composition of ordinary operations, each of which falls back by itself.
-fn composed(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -> Option<Result<Value>> {
+/// The result of an extension's primitive by its composition of ordinary operations, each of which falls back by itself.
+fn primitive_composition(
+    exec: &Exec,
+    node: &Node,
+    inputs: &Inputs,
+    values: &[Value],
+) -> Option<Result<Value>> {
     let many: &Many = node.op.get()?;
     let _scope = Scope::new(node.stream);
     many.compose(exec, &given(inputs, values))

@@ -1,4 +1,4 @@
-//! Softmax and logsumexp.
+//! Softmax and logsumexp, with their gradients.
 
 use super::compute_dtype;
 use crate::{

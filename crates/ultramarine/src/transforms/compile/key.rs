@@ -1,4 +1,5 @@
-//! The key of a trace, as words.
+//! The key of a trace, as words. Python's half, the structure and constants of the arguments, is made in
+//! `python/src/compile/key.rs` and comes as the caller's words.
 
 use crate::{array::Array, device::DeviceType, stream};
 use smallvec::SmallVec;
