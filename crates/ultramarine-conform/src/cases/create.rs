@@ -8,7 +8,7 @@ use crate::tensor::size;
 use crate::values::edges;
 use ultramarine_abi::schema::{OpId, op};
 
-/// The ops of an operation of the family.
+/// The cases of an operation of the family, for each dtype.
 pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     Some(match op {
         op::FILL => fill(scope),

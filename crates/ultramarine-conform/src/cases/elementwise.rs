@@ -11,7 +11,7 @@ use crate::tensor::{Array, Layout};
 use crate::values::{Rng, edges, ordinary, unary_operands};
 use ultramarine_abi::schema::{BinaryAttrs, OpId, UnaryAttrs, binary, op, unary};
 
-/// The ops of an operation of the family.
+/// The cases of an operation of the family, for each dtype.
 pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     Some(match op {
         op::UNARY => unary(scope),

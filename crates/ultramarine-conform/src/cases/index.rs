@@ -63,7 +63,7 @@ fn indices(dtype: DType, plan: &Plan) -> Vec<Array> {
         .collect()
 }
 
-/// The ops of an operation of the family.
+/// The cases of an operation of the family, for each dtype.
 pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     Some(match op {
         op::GATHER => gather(scope),

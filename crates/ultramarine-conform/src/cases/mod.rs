@@ -28,7 +28,7 @@ use ultramarine_abi::schema::{Family, NoAttrs, OpId, OpSchema};
 /// Checks the outputs for the given inputs. Returns the largest error in units of the last place, or what is wrong.
 pub type Check = Box<dyn Fn(&[Array], &[Array]) -> Result<f64, String>>;
 
-/// The ops of an operation, from the module of its family; `None` if that has no cases of it.
+/// The cases of an operation, for each dtype, from the module of its family; `None` if that has no cases of it.
 pub fn of(op: &OpSchema, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     match op.family {
         Family::Copy => Some(copy::copy(scope)),

@@ -11,7 +11,7 @@ use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{AxisAttrs, OpId, SearchAttrs, op};
 
-/// The ops of an operation of the family.
+/// The cases of an operation of the family, for each dtype.
 pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     Some(match op {
         op::SORT | op::ARG_SORT => sort(scope, op),
@@ -183,7 +183,7 @@ fn searchsorted(scope: &Scope) -> Vec<OpUnderTest> {
     if !DType::U32.in_mask(scope.storage) {
         return Vec::new();
     }
-    let subject = |dtype: DType| {
+    let under_test = |dtype: DType| {
         let mut cases = Vec::new();
         let shapes = with_long(dtype, &SEARCHES, &LONG_SEARCHES);
         for (n, (row_shape, shape)) in shapes.into_iter().enumerate() {
@@ -212,5 +212,5 @@ fn searchsorted(scope: &Scope) -> Vec<OpUnderTest> {
         }
         OpUnderTest::new(scope, op::SEARCHSORTED, None, dtype, cases)
     };
-    scope.dtypes(op::SEARCHSORTED, None).into_iter().map(subject).collect()
+    scope.dtypes(op::SEARCHSORTED, None).into_iter().map(under_test).collect()
 }

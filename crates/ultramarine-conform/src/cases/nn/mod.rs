@@ -7,7 +7,7 @@ mod softmax;
 use super::{OpUnderTest, Scope};
 use ultramarine_abi::schema::{OpId, op};
 
-/// The ops of an operation of the family.
+/// The cases of an operation of the family, for each dtype.
 pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
     Some(match op {
         op::SOFTMAX => softmax::softmax(scope),
