@@ -4,6 +4,7 @@
 //! an evaluation is planned, is a device asked what it offers. The parts of a composition are planned like any other
 //! nodes, so they fuse with each other and with the operations around them.
 
+use super::run::panicked;
 use crate::{
     array::Array,
     backend::{DeviceState, Dispatch},
@@ -100,8 +101,8 @@ impl Lowering {
         self.entries.push(Entry { node, composed, part });
     }
 
-    /// Claims what a new node needs and puts it on the tape, operands first. Nobody else knows the nodes of a
-    /// composition, so they are claimed without the scheduler's lock; its `operands` were seen to before.
+    /// Claims the operands of a new node and puts them on the tape, lowest first. The nodes of a composition are known
+    /// here alone, so claiming them takes no lock of the scheduler. Its `operands` are on the tape already, or done.
     fn push_parts(&mut self, of: &Node, operands: &Inputs) {
         of.set_traced(false);
         for input in of.inputs() {
@@ -125,9 +126,7 @@ fn composition(node: &Arc<Node>) -> Option<Result<Arc<Node>>> {
         return None;
     }
     let composed = catch_unwind(AssertUnwindSafe(|| composed(composite, node)));
-    Some(composed.unwrap_or_else(|_| {
-        Err(Error::runtime(node.op.name(), "its composition could not be built: it panicked"))
-    }))
+    Some(composed.unwrap_or_else(|panic| Err(panicked(node, &*panic))))
 }
 
 fn is_offered(composite: &dyn Composite, node: &Node, device: &'static DeviceState) -> bool {
@@ -141,7 +140,7 @@ fn is_offered(composite: &dyn Composite, node: &Node, device: &'static DeviceSta
 }
 
 fn composed(composite: &dyn Composite, node: &Arc<Node>) -> Result<Arc<Node>> {
-    let _place = placement::beside(node.place());
+    let _place = placement::enter(node.place());
     let operands: SmallVec<[Array; 4]> =
         node.with_inputs(|all| all.iter().map(|i| Array::from_node(i.clone())).collect());
     let root = composite.compose(&operands, node.dtype)?;

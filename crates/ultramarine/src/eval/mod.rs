@@ -29,6 +29,7 @@ use crate::{
 };
 use lower::Entry;
 use plan::Task;
+pub(crate) use run::panic_text;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

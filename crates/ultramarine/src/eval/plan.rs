@@ -44,8 +44,17 @@ pub(super) struct Member {
 }
 
 impl Task {
+    fn root_entry(&self) -> &Entry {
+        &self.members[self.members.len() - 1].entry
+    }
+
     pub fn root(&self) -> &Arc<Node> {
-        &self.members[self.members.len() - 1].entry.node
+        &self.root_entry().node
+    }
+
+    /// The operand of an epilogue reduction.
+    pub fn reduced(&self) -> Option<Arc<Node>> {
+        self.root_entry().work().with_inputs(|inputs| inputs.first().cloned())
     }
 
     pub fn stream(&self) -> Stream {

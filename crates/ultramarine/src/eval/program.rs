@@ -64,7 +64,7 @@ impl Build {
             });
         }
         if task.epilogue.is_some() {
-            let source = task.members[bodies].entry.work().with_inputs(|i| i.first().cloned())?;
+            let source = task.reduced()?;
             build.outputs.push(build.operand(task, bodies, &source)?);
         }
         for i in task.written() {

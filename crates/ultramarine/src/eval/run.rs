@@ -18,6 +18,7 @@ use crate::{
     stream::Stream,
 };
 use smallvec::SmallVec;
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,16 +75,20 @@ fn run_task(exec: &Exec, task: Task) {
     let error = match outcome {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error,
-        Err(panic) => {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("unknown panic");
-            Error::runtime(task.root().op.name(), format!("panicked: {text}"))
-        }
+        Err(panic) => panicked(task.root(), &*panic),
     };
     fail(vec![task], &error);
+}
+
+/// The text of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown panic")
+}
+
+/// The error of a node whose evaluation panicked.
+pub(super) fn panicked(node: &Node, panic: &(dyn Any + Send)) -> Error {
+    Error::runtime(node.op.name(), format!("panicked: {}", panic_text(panic)))
 }
 
 /// Whether the device's memory can hold all dtypes of a task.
@@ -209,11 +214,8 @@ fn count(exec: &Exec, entry: &Entry) {
 fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     let Some(mut build) = Build::new(task) else { return Ok(false) };
     let root = task.root();
-    let root_work = task.members[task.members.len() - 1].entry.work();
     let space: SmallVec<[usize; 4]> = match task.epilogue {
-        Some(_) => {
-            root_work.with_inputs(|i| i.first().map(|x| x.shape.clone())).unwrap_or_default()
-        }
+        Some(_) => task.reduced().map(|x| x.shape.clone()).unwrap_or_default(),
         None => root.shape.clone(),
     };
     let mut values: SmallVec<[Value; 8]> =

@@ -1,7 +1,10 @@
 //! What functions of the table have in common: nothing unwinds, and what comes in is judged before it is used.
 
 use super::errors::give_error;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    eval::panic_text,
+};
 use core::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_abi::{self as abi, Status, status};
@@ -18,12 +21,6 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         Failure::Error(error)
     }
-}
-
-/// The text of a panic.
-pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown panic").to_owned()
 }
 
 /// Runs a function of the table; what goes wrong goes into `error`, if there is room.

@@ -56,7 +56,7 @@ thread_local! {
     static SCOPED: Cell<Option<TransferPolicy>> = const { Cell::new(None) };
     /// The accelerator that creation inside of a composed operation goes to.
     static FOLLOWED: Cell<Option<Device>> = const { Cell::new(None) };
-    /// The stream of the scope, if that is the place of a node and nobody named it.
+    /// The stream of the scope, if that is the place of a node whose stream was not named.
     static INHERITED: Cell<Option<Stream>> = const { Cell::new(None) };
 }
 
@@ -132,18 +132,18 @@ impl Drop for Follow {
 }
 
 /// While it lives, operations of this thread run where a node does, as the rules of its derivative should.
-pub(crate) struct Beside {
+pub(crate) struct PlaceScope {
     _scope: stream::Scope,
     before: Option<Stream>,
 }
 
 /// Enters the place of a node. What is built there is as little named as the node's own place.
-pub(crate) fn beside(place: Place) -> Beside {
+pub(crate) fn enter(place: Place) -> PlaceScope {
     let before = INHERITED.replace((!place.named).then_some(place.stream));
-    Beside { _scope: stream::Scope::new(place.stream), before }
+    PlaceScope { _scope: stream::Scope::new(place.stream), before }
 }
 
-impl Drop for Beside {
+impl Drop for PlaceScope {
     fn drop(&mut self) {
         INHERITED.set(self.before);
     }

@@ -130,7 +130,7 @@ pub(crate) fn batch(
             .iter()
             .map(|x| known.get(&Arc::as_ptr(x.node())).cloned().unwrap_or((x.clone(), None)))
             .unzip();
-        let _place = placement::beside(node.place());
+        let _place = placement::enter(node.place());
         let (inputs, axes) = (&inputs[..], &axes[..]);
         let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
         if let Some(many) = node.op.get::<Many>() {

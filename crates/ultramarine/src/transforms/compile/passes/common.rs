@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(PartialEq, Eq, Hash)]
 enum Origin {
     Input(u32),
-    /// The same array: whoever exported its memory may write to it, so equal values are not enough.
+    /// The same array. Equal values are not enough: a library that imported its memory may write to it.
     Constant(*const Node),
     Operation(OperationKey),
 }
