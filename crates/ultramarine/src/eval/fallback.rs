@@ -96,7 +96,7 @@ fn primitive_composition(
     values: &[Value],
 ) -> Option<Result<Value>> {
     let many: &Many = node.op.get()?;
-    let _scope = Scope::new(node.stream);
+    let _scope = Scope::new(node.place.stream);
     many.compose(exec, &given(inputs, values))
 }
 
@@ -208,7 +208,7 @@ fn decomposed(
     }
     let nested = is_nested();
     let Some(_entered) = Entered::new(&key.1) else { return Ok(None) };
-    let _scope = Scope::new(node.stream);
+    let _scope = Scope::new(node.place.stream);
     let operands = given(inputs, values);
     let request = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
     let mut memory = true;
@@ -256,7 +256,7 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
     };
     // What the device still writes is read below.
     exec.settle()?;
-    let host = Exec::new(backend::host(), node.stream)?;
+    let host = Exec::new(backend::host(), node.place.stream)?;
     let values: SmallVec<[Value; 3]> = inputs
         .iter()
         .map(|i| match i.outcome() {

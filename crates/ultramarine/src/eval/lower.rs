@@ -121,7 +121,7 @@ impl Lowering {
 fn composition(node: &Arc<Node>) -> Option<Result<Arc<Node>>> {
     let composite = node.op.rules()?.composite()?;
     // Without a device the run fails, and says so.
-    let device = super::device_of(node.stream).ok()?;
+    let device = super::device_of(node.place.stream).ok()?;
     if node.size() > 0 && is_offered(composite, node, device) {
         return None;
     }
@@ -140,7 +140,7 @@ fn is_offered(composite: &dyn Composite, node: &Node, device: &'static DeviceSta
 }
 
 fn composed(composite: &dyn Composite, node: &Arc<Node>) -> Result<Arc<Node>> {
-    let _place = placement::enter(node.place());
+    let _place = placement::enter(node.place);
     let operands: SmallVec<[Array; 4]> =
         node.with_inputs(|all| all.iter().map(|i| Array::from_node(i.clone())).collect());
     let root = composite.compose(&operands, node.dtype)?;
@@ -156,6 +156,6 @@ fn composed(composite: &dyn Composite, node: &Arc<Node>) -> Result<Arc<Node>> {
     }
     // An array that was there before stays what it is.
     let inputs = Inputs::from_elem(root.node().clone(), 1);
-    let (shape, place) = (node.shape.clone(), node.place());
+    let (shape, place) = (node.shape.clone(), node.place);
     Ok(Node::new(Identity::Traced.into(), inputs, shape, node.dtype, place))
 }

@@ -30,6 +30,7 @@ use crate::{
 use lower::Entry;
 use plan::Task;
 pub(crate) use run::panic_text;
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -217,7 +218,7 @@ struct Claimed {
 fn claim(arrays: &[Array]) -> Result<Claimed> {
     let mark = next_mark();
     let mut tape: Vec<Entry> = Vec::new();
-    let mut stack: Vec<(Arc<Node>, bool)> = Vec::new();
+    let mut stack: SmallVec<[(Arc<Node>, bool); 8]> = SmallVec::new();
     let mut single: Option<Stream> = None;
     let mut mixed = false;
     for array in arrays.iter().rev() {
@@ -226,8 +227,8 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
     while let Some((node, expanded)) = stack.pop() {
         if expanded {
             match single {
-                None => single = Some(node.stream),
-                Some(s) => mixed |= s != node.stream,
+                None => single = Some(node.place.stream),
+                Some(s) => mixed |= s != node.place.stream,
             }
             node.slot.store(tape.len() as u32, Ordering::Relaxed);
             tape.push(Entry::new(node));

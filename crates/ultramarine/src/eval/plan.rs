@@ -58,7 +58,7 @@ impl Task {
     }
 
     pub fn stream(&self) -> Stream {
-        self.root().stream
+        self.root().place.stream
     }
 }
 
@@ -77,20 +77,31 @@ pub(super) fn is_constant(node: &Node) -> bool {
     node.constant().is_some()
 }
 
+/// The uses of a node of the tape, as far as the pass has seen them.
+#[derive(Clone, Copy)]
+struct Uses {
+    /// References from nodes of the tape.
+    references: u32,
+    /// The group of all consumers, `NONE` or `SEVERAL`.
+    consumers: u32,
+    /// The consumers' group that runs first: groups are made from the last to the
+    /// first, so the one with the highest number.
+    first_consumer: u32,
+    /// The group whose root is a reduction of the node, or `NONE`. Of a constant: `SEVERAL`
+    /// if a consumer needs it as an array.
+    reduced_by: u32,
+}
+
+impl Uses {
+    const NONE: Uses = Uses { references: 0, consumers: NONE, first_consumer: 0, reduced_by: NONE };
+}
+
 struct Planner<'a> {
     tape: &'a [Entry],
     mark: u64,
     groups: Vec<Group>,
-    /// Group of all consumers, NONE or SEVERAL, per tape node.
-    consumers: Vec<u32>,
-    /// Group whose root is a reduction of the node, or NONE. Of a constant: SEVERAL
-    /// if a consumer needs it as an array.
-    reduced_by: Vec<u32>,
-    /// The consumers' group that runs first: groups are made from the last to the
-    /// first, so the one with the highest number.
-    first_consumer: Vec<u32>,
-    /// Uses by nodes of the tape.
-    uses: Vec<u32>,
+    /// In the order of the tape. A few lie on the stack: allocations cost a small evaluation most.
+    uses: SmallVec<[Uses; 4]>,
 }
 
 /// Cuts a tape into tasks, in an order in which they can run.
@@ -101,10 +112,7 @@ pub(super) fn plan(tape: Vec<Entry>, mark: u64) -> Vec<Task> {
         tape: &tape,
         mark,
         groups: Vec::with_capacity(n.min(64)),
-        consumers: vec![NONE; n],
-        reduced_by: vec![NONE; n],
-        first_consumer: vec![0; n],
-        uses: vec![0; n],
+        uses: SmallVec::from_elem(Uses::NONE, n),
     };
     planner.count_uses();
     let fusion = super::fusion();
@@ -146,7 +154,7 @@ impl Planner<'_> {
         for entry in self.tape {
             entry.each_reference(|input| {
                 if let Some(s) = self.slot(input) {
-                    self.uses[s] += 1;
+                    self.uses[s].references += 1;
                 }
             });
         }
@@ -157,17 +165,17 @@ impl Planner<'_> {
         let node = &self.tape[i].node;
         node.handles.load(Ordering::Acquire) > 0
             // One reference is the tape's own.
-            || Arc::strong_count(node) > self.uses[i] as usize + 1
+            || Arc::strong_count(node) > self.uses[i].references as usize + 1
     }
 
     fn place(&mut self, i: usize, fusion: bool) {
         let tape = self.tape;
         let (node, work) = (&tape[i].node, tape[i].work());
-        let consumers = self.consumers[i];
+        let consumers = self.uses[i].consumers;
         if is_constant(node) && consumers != NONE && !self.is_requested(i) {
             return;
         }
-        let limits = super::device_of(node.stream).ok();
+        let limits = super::device_of(node.place.stream).ok();
         let elementwise = work.op.elementwise().is_some();
         let runs = node.size() > 0 && limits.is_some_and(|d| d.fused_limit() > 0);
         let fusable = fusion && runs;
@@ -175,8 +183,8 @@ impl Planner<'_> {
             let target = match consumers {
                 NONE => None,
                 // Only into the group that runs first: the others read what it writes.
-                SEVERAL => Some(self.reduced_by[i]).filter(|g| {
-                    *g == self.first_consumer[i] && self.groups[*g as usize].members.len() == 1
+                SEVERAL => Some(self.uses[i].reduced_by).filter(|g| {
+                    *g == self.uses[i].first_consumer && self.groups[*g as usize].members.len() == 1
                 }),
                 group => Some(group),
             };
@@ -206,7 +214,7 @@ impl Planner<'_> {
         if epilogue.is_some() {
             work.with_inputs(|inputs| {
                 if let Some(s) = inputs.first().and_then(|x| self.slot(x)) {
-                    self.reduced_by[s] = g;
+                    self.uses[s].reduced_by = g;
                 }
             });
         }
@@ -215,10 +223,10 @@ impl Planner<'_> {
     /// A constant must have a value if an evaluation asked for it, or if something
     /// that is no fused program reads it.
     fn is_requested(&self, i: usize) -> bool {
-        match self.consumers[i] {
+        match self.uses[i].consumers {
             NONE => true,
             // Marked by `note_inputs` when a consumer cannot carry constants.
-            _ => self.reduced_by[i] == SEVERAL,
+            _ => self.uses[i].reduced_by == SEVERAL,
         }
     }
 
@@ -236,11 +244,12 @@ impl Planner<'_> {
                     group.inputs.push(Arc::as_ptr(input));
                 }
                 if let Some(s) = self.slot(input) {
-                    let seen = &mut self.consumers[s];
-                    *seen = if *seen == NONE || *seen == g { g } else { SEVERAL };
-                    self.first_consumer[s] = self.first_consumer[s].max(g);
+                    let uses = &mut self.uses[s];
+                    let only = uses.consumers == NONE || uses.consumers == g;
+                    uses.consumers = if only { g } else { SEVERAL };
+                    uses.first_consumer = uses.first_consumer.max(g);
                     if !carried && is_constant(input) {
-                        self.reduced_by[s] = SEVERAL;
+                        uses.reduced_by = SEVERAL;
                     }
                 }
             }
@@ -264,7 +273,7 @@ impl Planner<'_> {
         } else {
             root.node.shape == node.shape
         };
-        if !group.fusable || !same_shape || root.node.stream != node.stream {
+        if !group.fusable || !same_shape || root.node.place.stream != node.place.stream {
             return false;
         }
         let (mut inputs, mut constants) = (0, 0);

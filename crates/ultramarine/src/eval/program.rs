@@ -9,13 +9,14 @@ use ultramarine_abi::{
     fused::{Instruction, NO_REDUCTION, Program},
 };
 
-/// A program with what it needs to run.
+/// A program with what it needs to run. The vectors hold a small program's inline; larger ones would cost a small
+/// program more to move than a large one to allocate.
 pub(super) struct Build {
     /// Distinct operands from outside, and how many members' edges lead to each.
-    pub inputs: SmallVec<[(Arc<Node>, usize); 8]>,
-    pub constants: SmallVec<[Scalar; 8]>,
-    instructions: SmallVec<[Instruction; 16]>,
-    constant_types: SmallVec<[DLDataType; 8]>,
+    pub inputs: SmallVec<[(Arc<Node>, usize); 4]>,
+    pub constants: SmallVec<[Scalar; 4]>,
+    instructions: SmallVec<[Instruction; 8]>,
+    constant_types: SmallVec<[DLDataType; 4]>,
     outputs: SmallVec<[u16; 4]>,
     reduce: u32,
     axes: u64,

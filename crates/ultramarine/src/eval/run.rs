@@ -218,9 +218,9 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         Some(_) => task.reduced().map(|x| x.shape.clone()).unwrap_or_default(),
         None => root.shape.clone(),
     };
-    let mut values: SmallVec<[Value; 8]> =
+    let mut values: SmallVec<[Value; 4]> =
         build.inputs.iter().map(|(n, _)| operand(exec, n)).collect::<Result<_>>()?;
-    let mut dtypes: SmallVec<[_; 8]> = build.input_dtypes().collect();
+    let mut dtypes: SmallVec<[_; 4]> = build.input_dtypes().collect();
     if task.epilogue.is_some() && values.is_empty() {
         // Nothing has the iteration shape: a dummy operand lends it.
         values.push(broadcast_constant(exec, Scalar::from_i64(Dtype::Uint8, 0), &space)?);
@@ -228,12 +228,12 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         build.shift_constants();
     }
     // Outputs: the epilogue reduction's first, then the written instructions.
-    let mut nodes: SmallVec<[&Arc<Node>; 4]> = SmallVec::new();
+    let mut nodes: SmallVec<[&Arc<Node>; 2]> = SmallVec::new();
     if task.epilogue.is_some() {
         nodes.push(root);
     }
     nodes.extend(task.written().map(|i| &task.members[i].entry.node));
-    let mut outputs: SmallVec<[Value; 4]> = SmallVec::new();
+    let mut outputs: SmallVec<[Value; 2]> = SmallVec::new();
     for (k, node) in nodes.iter().enumerate() {
         let last = k + 1 == nodes.len() && task.epilogue.is_none();
         let taken = if last { donated(&build, &values, node, task) } else { None };
@@ -242,12 +242,12 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
             None => outputs.push(exec.alloc(&node.shape, node.dtype)?),
         }
     }
-    let ins: SmallVec<[Operand<'_>; 8]> = values
+    let ins: SmallVec<[Operand<'_>; 4]> = values
         .iter()
         .zip(&dtypes)
         .map(|(value, dtype)| Operand { value, shape: &space, dtype: *dtype })
         .collect();
-    let outs: SmallVec<[Operand<'_>; 4]> = outputs
+    let outs: SmallVec<[Operand<'_>; 2]> = outputs
         .iter()
         .zip(&nodes)
         .map(|(value, n)| Operand { value, shape: &n.shape, dtype: n.dtype })

@@ -258,7 +258,7 @@ impl Kernel {
         inputs: &[&Array],
     ) -> Result<&'static backend::DeviceState> {
         let place = match outputs.first() {
-            Some(output) => output.node().place(),
+            Some(output) => output.node().place,
             None => placement::place(&Op::GIVEN, inputs)?,
         };
         devices::get(place.stream.device)

@@ -229,12 +229,12 @@ impl Array {
 
     /// The stream that computes it.
     pub fn stream(&self) -> Stream {
-        self.node.stream
+        self.node.place.stream
     }
 
     /// The device that computes it.
     pub fn device(&self) -> Device {
-        self.node.stream.device
+        self.node.place.stream.device
     }
 
     /// Whether it has its values (or an error) already; a device may still be at work on them.

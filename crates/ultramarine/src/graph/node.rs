@@ -16,7 +16,6 @@ use crate::{
     placement::Place,
     scalar::Scalar,
     shape::{self, Shape, Strides},
-    stream::Stream,
     sync::lock,
 };
 use smallvec::SmallVec;
@@ -44,11 +43,7 @@ pub(crate) struct Node {
     pub slot: AtomicU32,
     /// Scratch of traversals: the last one that saw the node.
     pub mark: AtomicU64,
-    pub stream: Stream,
-    /// The result is at home on the stream's device, see [`crate::placement`].
-    pub firm: bool,
-    /// The stream was named.
-    named: bool,
+    pub place: Place,
     pub shape: Shape,
     pub op: Op,
     inputs: Mutex<Inputs>,
@@ -127,9 +122,7 @@ impl Node {
             tracer: AtomicU8::new(if tracer { 1 + INSIDE.get() } else { 0 }),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
-            stream: place.stream,
-            firm: place.firm,
-            named: place.named,
+            place,
             shape,
             op,
             inputs: Mutex::new(inputs),
@@ -152,9 +145,7 @@ impl Node {
             tracer: AtomicU8::new(0),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
-            stream: place.stream,
-            firm: place.firm,
-            named: place.named,
+            place,
             shape,
             op: Op::GIVEN,
             inputs: Mutex::new(Inputs::new()),
@@ -181,9 +172,7 @@ impl Node {
                 tracer: _,
                 slot: _,
                 mark: _,
-                stream: _,
-                firm: _,
-                named: _,
+                place: _,
                 shape: _,
                 op: _,
                 inputs: _,
@@ -202,9 +191,7 @@ impl Node {
             (&raw mut (*at).tracer).write(AtomicU8::new(0));
             (&raw mut (*at).slot).write(AtomicU32::new(0));
             (&raw mut (*at).mark).write(AtomicU64::new(0));
-            (&raw mut (*at).stream).write(place.stream);
-            (&raw mut (*at).firm).write(place.firm);
-            (&raw mut (*at).named).write(place.named);
+            (&raw mut (*at).place).write(place);
             (&raw mut (*at).op).write(Op::GIVEN);
             (&raw mut (*at).inputs).write(Mutex::new(Inputs::new()));
             (&raw mut (*at).shape).write(Shape::new());
@@ -214,15 +201,10 @@ impl Node {
         }
     }
 
-    /// Where it runs, as another node may.
-    pub fn place(&self) -> Place {
-        Place { stream: self.stream, firm: self.firm, named: self.named }
-    }
-
     /// The accelerator that it is at home on.
     #[inline]
     pub fn home(&self) -> Option<Device> {
-        self.place().home()
+        self.place.home()
     }
 
     pub fn size(&self) -> usize {

@@ -83,7 +83,7 @@ pub(super) fn push_forward(
         if tangents.iter().all(Option::is_none) {
             continue;
         }
-        let _place = placement::enter(node.place());
+        let _place = placement::enter(node.place);
         if let Some(many) = node.op.get::<Many>() {
             let found = many.jvp(&ManyJvp {
                 primals: &primals,

@@ -93,7 +93,7 @@ pub(super) fn pull_back(
             continue;
         };
         let primals = operands(node);
-        let _place = placement::enter(node.place());
+        let _place = placement::enter(node.place);
         if let (Some(part), Some(cotangent)) = (node.op.get::<Part>(), &cotangent) {
             let bundle = primals[0].node();
             let Some(many) = bundle.op.get::<Many>() else { continue };
@@ -134,7 +134,7 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
     let sum = match pending.remove(&id) {
         Some(before) => {
             // Where the primal is at home; else beside the operation that is reversed.
-            let _place = to.node().home().map(|_| placement::enter(to.node().place()));
+            let _place = to.node().home().map(|_| placement::enter(to.node().place));
             before.add(&cotangent)?
         }
         None => cotangent,

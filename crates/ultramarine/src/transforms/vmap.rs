@@ -87,7 +87,7 @@ pub(crate) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
-    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place());
+    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place);
     node.set_traced(true);
     Array::from_node(node)
 }
@@ -130,7 +130,7 @@ pub(crate) fn batch(
             .iter()
             .map(|x| known.get(&Arc::as_ptr(x.node())).cloned().unwrap_or((x.clone(), None)))
             .unzip();
-        let _place = placement::enter(node.place());
+        let _place = placement::enter(node.place);
         let (inputs, axes) = (&inputs[..], &axes[..]);
         let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
         if let Some(many) = node.op.get::<Many>() {

@@ -17,7 +17,7 @@ impl Array {
     fn itself(&self, kind: Identity) -> Array {
         let inputs = std::iter::once(self.node().clone()).collect();
         let shape = Shape::from_slice(self.shape());
-        let place = self.node().place();
+        let place = self.node().place;
         Array::from_node(Node::new(kind.into(), inputs, shape, self.dtype(), place))
     }
 
@@ -53,7 +53,7 @@ impl Array {
     pub(crate) fn after(&self, others: &[Array]) -> Array {
         let inputs = std::iter::once(self).chain(others).map(|a| a.node().clone()).collect();
         let shape = Shape::from_slice(self.shape());
-        let place = self.node().place();
+        let place = self.node().place;
         Array::from_node(Node::new(Identity::After.into(), inputs, shape, self.dtype(), place))
     }
 }

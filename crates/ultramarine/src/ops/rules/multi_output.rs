@@ -173,7 +173,7 @@ impl Many {
         let of = self.0.rules.name();
         let part = |(index, (shape, dtype)): (usize, &(Shape, Dtype))| {
             let inputs: Inputs = std::iter::once(node.clone()).collect();
-            let place = self.0.places.get(index).copied().unwrap_or_else(|| node.place());
+            let place = self.0.places.get(index).copied().unwrap_or_else(|| node.place);
             let op = Part { index, of }.into();
             Array::from_node(Node::new(op, inputs, shape.clone(), *dtype, place))
         };
@@ -330,13 +330,13 @@ impl Array {
         results: &[Array],
     ) -> Vec<Array> {
         let Some(first) = results.first() else { return Vec::new() };
-        let places = results.iter().map(|r| r.node().place()).collect();
+        let places = results.iter().map(|r| r.node().place).collect();
         let kinds = results.iter().map(|r| (Shape::from_slice(r.shape()), r.dtype())).collect();
         let many = Many::new(rules, kinds, places);
         let inputs = inputs.iter().copied().chain(results).map(|a| a.node().clone()).collect();
         let shape = Shape::from_slice(first.shape());
         let bundle =
-            Node::new(many.clone().into(), inputs, shape, first.dtype(), first.node().place());
+            Node::new(many.clone().into(), inputs, shape, first.dtype(), first.node().place);
         many.parts(&bundle)
     }
 }

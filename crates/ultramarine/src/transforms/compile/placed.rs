@@ -45,7 +45,7 @@ impl Graph {
             let operand = |k: usize| &before[step.operands[k] as usize];
             let op = match &step.source {
                 Source::Input(n) => {
-                    step.place = inputs[*n as usize].node().place();
+                    step.place = inputs[*n as usize].node().place;
                     continue;
                 }
                 Source::Constant(_) => continue,

@@ -34,7 +34,7 @@ pub(super) fn record<E: From<Error>>(
 /// The stand-in of an argument, which the function gets.
 fn stand_in(input: &Array) -> Array {
     let shape = Shape::from_slice(input.shape());
-    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place());
+    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place);
     node.set_traced(true);
     Array::from_node(node)
 }
@@ -141,7 +141,7 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Reco
             operands: operands.iter().map(|x| now[of(x)]).collect(),
             shape: node.shape.clone(),
             dtype: node.dtype,
-            place: node.place(),
+            place: node.place,
             hidden: *role == Role::Op(true) && !node.is_traced(),
         });
     }
