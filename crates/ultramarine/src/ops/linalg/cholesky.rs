@@ -2,11 +2,9 @@
 
 use crate::{
     array::Array,
-    backend::Exec,
     error::Result,
-    node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
+        Cotangents, Jvp, Rules, Vjp, attributes,
         linalg::{
             derivatives::{below, divided, hermitian, one, solved},
             matrices,
@@ -55,13 +53,7 @@ impl Cholesky {
 }
 
 impl Rules for Cholesky {
-    fn name(&self) -> &'static str {
-        "cholesky"
-    }
-
-    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        call.run(exec, op::CHOLESKY, &TriangleAttrs::new(self.upper as u32), &[])
-    }
+    matrices::kernel!("cholesky": CHOLESKY, |by| TriangleAttrs::new(by.upper as u32));
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         // `a' = L^-H half_lower(L^H L') L^-1`, made Hermitian.
@@ -79,10 +71,6 @@ impl Rules for Cholesky {
         let inner = divided(&solved(&l, &hermitian(t)?, false)?, &adjoint(&l)?, true)?;
         let d = l.matmul(&half_lower(&inner)?)?;
         Ok(Some(if self.upper { adjoint(&d)? } else { d }))
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Ok((self.of(&matrices::mapped(v)?)?, Some(0)))
     }
 }
 

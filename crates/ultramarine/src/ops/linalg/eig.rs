@@ -2,12 +2,10 @@
 
 use crate::{
     array::Array,
-    backend::Exec,
     dtype::Dtype,
     error::Result,
-    node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
+        Cotangents, Jvp, Rules, Vjp, attributes,
         linalg::{
             derivatives::{diagonal, gaps, minus, of_columns, one, real, with_diagonal},
             inverse::solve,
@@ -93,13 +91,7 @@ impl Eigvals {
 }
 
 impl Rules for Eigvals {
-    fn name(&self) -> &'static str {
-        "eigvals"
-    }
-
-    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        call.run(exec, op::EIGVALS, &NoAttrs::new(), &[])
-    }
+    matrices::kernel!("eigvals": EIGVALS, |_| NoAttrs::new());
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         // As [`eig_vjp`], of eigenvalues alone; the vectors are computed for it.
@@ -116,10 +108,6 @@ impl Rules for Eigvals {
         let [_, v] = Eig.of(&j.primals[0])?;
         let inner = solve(&v, &t.astype(v.dtype()).matmul(&v)?)?;
         Ok(Some(diagonal(&inner)?))
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Ok((self.of(&matrices::mapped(v)?)?, Some(0)))
     }
 }
 

@@ -2,11 +2,9 @@
 
 use crate::{
     array::Array,
-    backend::Exec,
     error::Result,
-    node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
+        Cotangents, Jvp, Rules, Vjp, attributes,
         linalg::{
             derivatives::{gaps, hermitian, of_columns, one, real_diagonal, with_diagonal},
             matrices,
@@ -95,13 +93,7 @@ impl EigvalsH {
 }
 
 impl Rules for EigvalsH {
-    fn name(&self) -> &'static str {
-        "eigvalsh"
-    }
-
-    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        call.run(exec, op::EIGVALSH, &TriangleAttrs::new(self.upper as u32), &[])
-    }
+    matrices::kernel!("eigvalsh": EIGVALSH, |by| TriangleAttrs::new(by.upper as u32));
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         // As [`eigh_vjp`], of eigenvalues alone; the vectors are computed for it.
@@ -115,10 +107,6 @@ impl Rules for EigvalsH {
         let Some(t) = &j.tangents[0] else { return Ok(None) };
         let [_, v] = Eigh { upper: self.upper }.of(&j.primals[0])?;
         Ok(Some(real_diagonal(&adjoint(&v)?.matmul(&hermitian(t)?)?.matmul(&v)?)?))
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Ok((self.of(&matrices::mapped(v)?)?, Some(0)))
     }
 }
 

@@ -101,6 +101,30 @@ pub(crate) fn exactly<const N: usize>(op: &str, results: Vec<Array>) -> Result<[
     <[Array; N]>::try_from(results).map_err(|_| Error::runtime(op, "other results than expected"))
 }
 
+/// Name, kernel with these attributes and batching rule of a decomposition of one result: a mapped axis is one more of
+/// the batch.
+macro_rules! kernel {
+    ($name:literal: $op:ident, $attributes:expr) => {
+        fn name(&self) -> &'static str {
+            $name
+        }
+
+        fn eval(
+            &self,
+            exec: &crate::backend::Exec,
+            call: &crate::ops::Call<'_>,
+        ) -> Result<crate::node::Value> {
+            let attributes: fn(&Self) -> _ = $attributes;
+            call.run(exec, op::$op, &attributes(self), &[])
+        }
+
+        fn vmap(&self, v: &crate::ops::Vmap<'_>) -> Result<(Array, Option<usize>)> {
+            Ok((self.of(&matrices::mapped(v)?)?, Some(0)))
+        }
+    };
+}
+pub(crate) use kernel;
+
 /// The rules of a decomposition of several results: its kernel with these attributes, its
 /// derivatives by these functions, and a mapped axis as one more of the batch.
 macro_rules! decomposition {

@@ -2,11 +2,9 @@
 
 use crate::{
     array::Array,
-    backend::Exec,
     error::Result,
-    node::Value,
     ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
+        Cotangents, Jvp, Rules, Vjp, attributes,
         linalg::{
             derivatives::{
                 columns, diagonal, gaps, imaginary, minus, negated, of_columns, one, real_diagonal,
@@ -114,13 +112,7 @@ impl SingularValues {
 }
 
 impl Rules for SingularValues {
-    fn name(&self) -> &'static str {
-        "singular_values"
-    }
-
-    fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        call.run(exec, op::SINGULAR_VALUES, &NoAttrs::new(), &[])
-    }
+    matrices::kernel!("singular_values": SINGULAR_VALUES, |_| NoAttrs::new());
 
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         // `a' = U diag(s') V^H`; the vectors are computed for it.
@@ -134,10 +126,6 @@ impl Rules for SingularValues {
         let [u, _, vt] = Svd { full: false }.of(&j.primals[0])?;
         let inner = adjoint(&u)?.matmul(t)?.matmul(&adjoint(&vt)?)?;
         Ok(Some(real_diagonal(&inner)?.astype(real_of(t.dtype()))))
-    }
-
-    fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Ok((self.of(&matrices::mapped(v)?)?, Some(0)))
     }
 }
 
