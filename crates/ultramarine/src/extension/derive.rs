@@ -14,7 +14,7 @@ use crate::{
         rules::multi_output::{ManyJvp, ManyVjp},
     },
     shape::{Shape, Show},
-    transforms::{Function, batch, forward, reverse, stand_in, zeros_like},
+    transforms::{Function, all_cotangents, batch, forward, reverse, stand_in},
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -170,9 +170,7 @@ pub(super) fn vjp(own: &Applied, v: &ManyVjp<'_>) -> Result<Cotangents> {
         }
     }
     let _deeper = own.deeper("vjp")?;
-    let given = v.cotangents.iter().zip(v.outputs);
-    let cotangents = given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect();
-    reverse(&own.function("vjp"), v.primals, &[], cotangents)
+    reverse(&own.function("vjp"), v.primals, &[], all_cotangents(v))
 }
 
 /// Tangents of the outputs.

@@ -4,7 +4,7 @@ use super::{
     Tree,
     custom::{Captured, forward, reverse},
     enclosed::{self, Enclosing, Function, Operands},
-    vjp::zeros_like,
+    vjp::all_cotangents,
 };
 use crate::{
     array::Array,
@@ -93,9 +93,7 @@ impl Enclosing for Checkpoint {
     }
 
     fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents> {
-        let given = v.cotangents.iter().zip(v.outputs);
-        let cotangents: Vec<Array> =
-            given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect();
+        let cotangents = all_cotangents(v);
         // Nothing is computed again before it is needed.
         let arguments: Vec<Array> =
             operands.arguments(v.primals).iter().map(|a| a.after(&cotangents)).collect();

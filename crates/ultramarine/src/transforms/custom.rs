@@ -3,12 +3,12 @@
 use super::{
     enclosed::{self, Enclosing, Function, Operands},
     jvp::push_forward,
-    vjp::{pull_back, zeros_like},
+    vjp::{all_cotangents, pull_back},
     vmap::{batch, stand_in},
 };
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     ops::{
         Cotangents, Opaque, Vmap,
         rules::multi_output::{ManyJvp, ManyVjp},
@@ -162,9 +162,7 @@ impl Enclosing for CustomFunction {
         if !operands.arguments(v.wanted).contains(&true) {
             return Ok(Cotangents::new());
         }
-        let given = v.cotangents.iter().zip(v.outputs);
-        let cotangents: Vec<Array> =
-            given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect();
+        let cotangents = all_cotangents(v);
         let Some(rule) = &self.vjp else {
             return reverse(&self.f, arguments, &[], cotangents);
         };

@@ -24,7 +24,7 @@ pub(crate) use enclosed::Function;
 pub use grad::{grad, value_and_grad};
 pub use jvp::jvp;
 pub use tree::Tree;
-pub(crate) use vjp::zeros_like;
+pub(crate) use vjp::all_cotangents;
 pub use vjp::{vjp, vjp_with};
 pub use vmap::vmap;
 pub(crate) use vmap::{batch, stand_in};

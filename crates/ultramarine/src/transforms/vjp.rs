@@ -143,8 +143,14 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
     Ok(())
 }
 
+/// The cotangents of all outputs: zeros where there is none.
+pub(crate) fn all_cotangents(v: &ManyVjp<'_>) -> Vec<Array> {
+    let given = v.cotangents.iter().zip(v.outputs);
+    given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect()
+}
+
 /// A lazy zero of an array's shape, in the dtype of its derivatives.
-pub(crate) fn zeros_like(a: &Array) -> Array {
+pub(super) fn zeros_like(a: &Array) -> Array {
     let zero = Scalar::from_i64(a.dtype().derivative(), 0);
     crate::ops::rules::shapeless::filled_like(a, zero)
 }
