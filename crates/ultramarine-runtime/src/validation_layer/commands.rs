@@ -10,7 +10,7 @@ use super::{
 use core::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use ultramarine_abi::{
-    self as abi, Command, Status, TensorDesc,
+    Command, Status, TensorDesc,
     fused::{self, FusedInterface, Program},
     interface::{kernel, memory, stream_memory},
     status,
@@ -214,14 +214,10 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
     if found.is_null() || id != fused::INTERFACE {
         return found;
     }
-    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
-    let Some(real) = (unsafe { abi::read_sized(found.cast::<FusedInterface>()) }) else {
-        return found;
+    let ours = |real: FusedInterface| FusedInterface {
+        prepare: real.prepare.map(|_| prepare_fused::<S> as _),
+        ..real
     };
-    let (_, ours) = cx.fused.get_or_init(|| {
-        let ours =
-            FusedInterface { prepare: real.prepare.map(|_| prepare_fused::<S> as _), ..real };
-        (real, ours)
-    });
-    (&raw const *ours).cast()
+    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
+    unsafe { super::replaced(&cx.fused, found, ours) }
 }

@@ -4,6 +4,7 @@
 use super::{
     Context,
     calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    replaced,
     state::{State, key},
     tensors,
 };
@@ -145,19 +146,13 @@ pub(super) unsafe fn watched<const S: usize>(
     cx: &'static Context,
     found: *const c_void,
 ) -> *const c_void {
-    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
-    let Some(real) = (unsafe { abi::read_sized(found.cast::<KernelInterface>()) }) else {
-        return found;
+    let ours = |real: KernelInterface| KernelInterface {
+        compile: real.compile.map(|_| compile::<S> as _),
+        launch: real.launch.map(|_| launch::<S> as _),
+        release: real.release.map(|_| release::<S> as _),
+        info: real.info.map(|_| info::<S> as _),
+        ..real
     };
-    let (_, ours) = cx.kernel.get_or_init(|| {
-        let ours = KernelInterface {
-            compile: real.compile.map(|_| compile::<S> as _),
-            launch: real.launch.map(|_| launch::<S> as _),
-            release: real.release.map(|_| release::<S> as _),
-            info: real.info.map(|_| info::<S> as _),
-            ..real
-        };
-        (real, ours)
-    });
-    (&raw const *ours).cast()
+    // SAFETY: by this function's contract.
+    unsafe { replaced(&cx.kernel, found, ours) }
 }

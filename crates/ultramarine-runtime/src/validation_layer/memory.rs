@@ -4,6 +4,7 @@
 use super::{
     Context,
     calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    replaced,
     state::{BufferState, State, key},
 };
 use core::ffi::c_void;
@@ -194,21 +195,15 @@ pub(super) unsafe fn watched<const S: usize>(
     cx: &'static Context,
     found: *const c_void,
 ) -> *const c_void {
-    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
-    let Some(real) = (unsafe { abi::read_sized(found.cast::<MemoryInterface>()) }) else {
-        return found;
+    let ours = |real: MemoryInterface| MemoryInterface {
+        size: size_of::<MemoryInterface>() as u32,
+        import: real.import.map(|_| import::<S> as _),
+        export: real.export.map(|_| export::<S> as _),
+        wait_foreign: real.wait_foreign.map(|_| wait_foreign::<S> as _),
+        native_stream: real.native_stream.map(|_| native_stream::<S> as _),
+        signal_foreign: real.signal_foreign.map(|_| signal_foreign::<S> as _),
+        ..real
     };
-    let (_, ours) = cx.memory.get_or_init(|| {
-        let ours = MemoryInterface {
-            size: size_of::<MemoryInterface>() as u32,
-            import: real.import.map(|_| import::<S> as _),
-            export: real.export.map(|_| export::<S> as _),
-            wait_foreign: real.wait_foreign.map(|_| wait_foreign::<S> as _),
-            native_stream: real.native_stream.map(|_| native_stream::<S> as _),
-            signal_foreign: real.signal_foreign.map(|_| signal_foreign::<S> as _),
-            ..real
-        };
-        (real, ours)
-    });
-    (&raw const *ours).cast()
+    // SAFETY: by this function's contract.
+    unsafe { replaced(&cx.memory, found, ours) }
 }

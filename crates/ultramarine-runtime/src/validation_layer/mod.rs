@@ -23,7 +23,7 @@ use crate::{
     sync::lock,
 };
 use state::State;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::{
@@ -214,6 +214,21 @@ impl Context {
             }
         }
     }
+}
+
+/// An interface of a wrapped backend, in place of the one `found`; `ours` wraps its functions. `kept` holds both.
+///
+/// # Safety
+/// `found` is NULL or a static interface that begins with its size; an all-zero `T` is valid.
+unsafe fn replaced<T: Copy>(
+    kept: &'static OnceLock<(T, T)>,
+    found: *const c_void,
+    ours: impl FnOnce(T) -> T,
+) -> *const c_void {
+    // SAFETY: by this function's contract.
+    let Some(real) = (unsafe { abi::read_sized(found.cast::<T>()) }) else { return found };
+    let (_, ours) = kept.get_or_init(|| (real, ours(real)));
+    (&raw const *ours).cast()
 }
 
 /// Checks that a status and an error object go together.

@@ -4,12 +4,11 @@
 use super::{
     Context,
     calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    replaced,
     state::{BufferState, State, key},
 };
 use core::ffi::c_void;
-use ultramarine_abi::{
-    self as abi, Status, interface::stream_memory::StreamMemoryInterface, status,
-};
+use ultramarine_abi::{Status, interface::stream_memory::StreamMemoryInterface, status};
 
 fn interface(cx: &Context) -> Option<&StreamMemoryInterface> {
     cx.stream_memory.get().map(|(real, _)| real)
@@ -62,18 +61,12 @@ pub(super) unsafe fn watched<const S: usize>(
     cx: &'static Context,
     found: *const c_void,
 ) -> *const c_void {
-    // SAFETY: a static struct that begins with its size; all-zero is a valid one.
-    let Some(real) = (unsafe { abi::read_sized(found.cast::<StreamMemoryInterface>()) }) else {
-        return found;
+    let ours = |real: StreamMemoryInterface| StreamMemoryInterface {
+        size: size_of::<StreamMemoryInterface>() as u32,
+        alloc: real.alloc.map(|_| alloc::<S> as _),
+        free: real.free.map(|_| free::<S> as _),
+        ..real
     };
-    let (_, ours) = cx.stream_memory.get_or_init(|| {
-        let ours = StreamMemoryInterface {
-            size: size_of::<StreamMemoryInterface>() as u32,
-            alloc: real.alloc.map(|_| alloc::<S> as _),
-            free: real.free.map(|_| free::<S> as _),
-            ..real
-        };
-        (real, ours)
-    });
-    (&raw const *ours).cast()
+    // SAFETY: by this function's contract.
+    unsafe { replaced(&cx.stream_memory, found, ours) }
 }
