@@ -48,9 +48,7 @@ fn nothing(_: &Context) -> impl FnOnce(&mut State) -> Check {
 /// # Safety
 /// The place is NULL or holds a handle.
 pub(super) unsafe fn made(place: Place, what: &str) -> Result<Handle, String> {
-    if place.is_null() {
-        return Err(format!("no place for the {what}"));
-    }
+    require!(!place.is_null(), "no place for the {what}");
     // SAFETY: by this function's contract.
     Ok(unsafe { *place })
 }
@@ -103,9 +101,7 @@ fallible! {
     after: |_| |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
         let buffer = unsafe { made(buffer, "buffer") }?;
-        if buffer.is_null() {
-            return Err("it returned OK and no buffer".into());
-        }
+        require!(!buffer.is_null(), "it returned OK and no buffer");
         s.buffers.add(key(device, buffer), BufferState::new(bytes))
     }
 }
@@ -124,9 +120,7 @@ fallible! {
     copy_to_device(device: Handle, stream: Handle, buffer: Handle, offset: u64, source: *const c_void, bytes: u64),
     stream: stream_key(device, stream),
     before: |s| {
-        if source.is_null() && bytes > 0 {
-            return Err("the source is NULL".into());
-        }
+        require!(!source.is_null() || bytes == 0, "the source is NULL");
         copies(s, device, buffer, (offset, bytes))
     },
     after: |_| move |s: &mut State| {
@@ -144,9 +138,7 @@ fallible! {
     copy_to_host(device: Handle, stream: Handle, buffer: Handle, offset: u64, target: *mut c_void, bytes: u64),
     stream: stream_key(device, stream),
     before: |s| {
-        if target.is_null() && bytes > 0 {
-            return Err("the target is NULL".into());
-        }
+        require!(!target.is_null() || bytes == 0, "the target is NULL");
         copies(s, device, buffer, (offset, bytes))
     },
     after: |_| move |s: &mut State| {

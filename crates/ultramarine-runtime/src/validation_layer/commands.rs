@@ -137,9 +137,7 @@ pub(super) unsafe extern "C" fn submit<const S: usize>(
     let mut refused = false;
     let before = |s: &mut State| {
         s.device(device)?;
-        if n_commands > 0 && commands.is_null() {
-            return Err("no commands".into());
-        }
+        require!(n_commands == 0 || !commands.is_null(), "no commands");
         let mut buffers = Vec::new();
         for i in 0..n_commands as usize {
             // SAFETY: the caller's commands lie `size` bytes apart; `tensors::command` reads what they

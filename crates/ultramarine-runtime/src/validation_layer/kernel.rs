@@ -48,9 +48,7 @@ unsafe extern "C" fn compile<const S: usize>(
     let after = |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
         let kernel = unsafe { made(kernel, "kernel") }?;
-        if kernel.is_null() {
-            return Err("it gave no kernel".into());
-        }
+        require!(!kernel.is_null(), "it gave no kernel");
         s.kernels.add(key(device, kernel), Vec::new())
     };
     // SAFETY: the caller's place for the error.

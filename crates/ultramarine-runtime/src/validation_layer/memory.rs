@@ -99,9 +99,7 @@ unsafe extern "C" fn import<const S: usize>(
     let after = |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
         let buffer = unsafe { made(buffer, "buffer") }?;
-        if buffer.is_null() {
-            return Err("it returned OK and no buffer".into());
-        }
+        require!(!buffer.is_null(), "it returned OK and no buffer");
         let bytes = block.map_or(0, |b| b.bytes);
         s.buffers.add(key(device, buffer), BufferState::imported(bytes))
     };

@@ -89,9 +89,7 @@ impl Signature {
 /// # Safety
 /// The pointer is readable for so many descriptions.
 unsafe fn descs((first, n): (*const TensorDesc, u32), what: &str) -> Result<Vec<Desc>, String> {
-    if n > 0 && first.is_null() {
-        return Err(format!("no {what} descriptions"));
-    }
+    require!(n == 0 || !first.is_null(), "no {what} descriptions");
     let mut out = Vec::with_capacity(n as usize);
     for i in 0..n as usize {
         // SAFETY: by this function's contract.
@@ -99,9 +97,7 @@ unsafe fn descs((first, n): (*const TensorDesc, u32), what: &str) -> Result<Vec<
         if (d.size as usize) < size_of::<TensorDesc>() {
             return Err(format!("{what} {i}: its description says {} bytes", d.size));
         }
-        if !(0..=MAX_NDIM as i32).contains(&d.ndim) {
-            return Err(format!("{what} {i} has {} dimensions", d.ndim));
-        }
+        require!((0..=MAX_NDIM as i32).contains(&d.ndim), "{what} {i} has {} dimensions", d.ndim);
         if d.layout != layout::CONTIGUOUS && d.layout != layout::STRIDED {
             return Err(format!("{what} {i} has layout {}", d.layout));
         }

@@ -187,9 +187,7 @@ impl State {
 
     pub fn stream_gone(&mut self, key: Key) -> Check {
         let stream = self.streams.get_mut(key)?;
-        if stream.user.is_some() && stream.alive == 1 {
-            return Err("a call is using the stream".into());
-        }
+        require!(stream.user.is_none() || stream.alive != 1, "a call is using the stream");
         stream.alive -= 1;
         if stream.alive == 0 { self.streams.remove(key).map(|_| ()) } else { Ok(()) }
     }
@@ -265,9 +263,7 @@ impl State {
 
     pub fn may_record(&self, event: Key, value: u64) -> Check {
         let recorded = self.events.get(event)?.recorded;
-        if value <= recorded {
-            return Err(format!("value {value} is recorded after {recorded}: it may only grow"));
-        }
+        require!(value > recorded, "value {value} is recorded after {recorded}: it may only grow");
         Ok(())
     }
 
@@ -293,9 +289,7 @@ impl State {
 
     pub fn may_wait(&self, event: Key, value: u64) -> Check {
         let recorded = self.events.get(event)?.recorded;
-        if value > recorded {
-            return Err(format!("waits for {value}, but no more than {recorded} was recorded"));
-        }
+        require!(value <= recorded, "waits for {value}, but no more than {recorded} was recorded");
         Ok(())
     }
 
@@ -308,11 +302,10 @@ impl State {
         for (_, stream, number) in passed {
             self.passed(stream, number);
         }
-        if value > recorded {
-            return Err(format!(
-                "the event says {value}, but no more than {recorded} was recorded"
-            ));
-        }
+        require!(
+            value <= recorded,
+            "the event says {value}, but no more than {recorded} was recorded"
+        );
         Ok(())
     }
 
@@ -366,9 +359,7 @@ impl State {
     pub fn buffer_gone_in_order(&mut self, key: Key, stream: Key) -> Check {
         self.streams.get(stream)?;
         let mut buffer = self.buffers.remove(key)?;
-        if buffer.foreign {
-            return Err(format!("buffer {:#x} is over memory of somebody else", key.1));
-        }
+        require!(!buffer.foreign, "buffer {:#x} is over memory of somebody else", key.1);
         buffer.uses.retain(|(by, number)| *by != stream && !self.waits_for(stream, *by, *number));
         self.idle("buffer", key, &buffer.uses)
     }

@@ -32,9 +32,7 @@ unsafe extern "C" fn alloc<const S: usize>(
     let after = |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
         let buffer = unsafe { made(buffer, "buffer") }?;
-        if buffer.is_null() {
-            return Err("it returned OK and no buffer".into());
-        }
+        require!(!buffer.is_null(), "it returned OK and no buffer");
         s.buffers.add(key(device, buffer), BufferState::new(bytes))
     };
     // SAFETY: the caller's place for the error.

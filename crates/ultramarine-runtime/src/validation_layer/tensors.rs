@@ -35,9 +35,11 @@ pub(super) unsafe fn command(
     device: *mut c_void,
     command: &Command,
 ) -> Result<Vec<Key>, String> {
-    if (command.size as usize) < size_of::<Command>() {
-        return Err(format!("a command of {} bytes", command.size));
-    }
+    require!(
+        (command.size as usize) >= size_of::<Command>(),
+        "a command of {} bytes",
+        command.size
+    );
     let plans = state.plans.get(key(device, command.plan))?;
     let counts = (command.n_inputs, command.n_outputs, command.n_scalars);
     let mut fits = Err("a plan without signature".to_owned());
@@ -51,9 +53,7 @@ pub(super) unsafe fn command(
         }
     }
     let mut buffers = fits?;
-    if command.n_scalars > 0 && command.scalars.is_null() {
-        return Err("its scalars are NULL".into());
-    }
+    require!(command.n_scalars == 0 || !command.scalars.is_null(), "its scalars are NULL");
     if let Some(ask) = cx.real.plan_workspace {
         // SAFETY: the plan is alive; the command is the caller's.
         let wanted = unsafe { ask(device, command.plan, command) };
@@ -78,9 +78,7 @@ unsafe fn tensors(
         [("input", &plan.inputs, command.inputs), ("output", &plan.outputs, command.outputs)];
     let mut seen: [Vec<Seen>; 2] = [Vec::new(), Vec::new()];
     for (seen, (what, descs, first)) in seen.iter_mut().zip(lists) {
-        if !descs.is_empty() && first.is_null() {
-            return Err(format!("no {what}s"));
-        }
+        require!(descs.is_empty() || !first.is_null(), "no {what}s");
         for (i, desc) in descs.iter().enumerate() {
             // SAFETY: by this function's contract they lie `tensor_stride` bytes apart.
             let t = unsafe {
@@ -142,12 +140,8 @@ unsafe fn tensor(
     desc: &Desc,
 ) -> Result<Seen, String> {
     let dl = &t.dl;
-    if (t.size as usize) < size_of::<Tensor>() {
-        return Err(format!("it says that it has {} bytes", t.size));
-    }
-    if (dl.ndim, dl.dtype) != (desc.ndim, desc.dtype) {
-        return Err("its rank or dtype is not the plan's".into());
-    }
+    require!((t.size as usize) >= size_of::<Tensor>(), "it says that it has {} bytes", t.size);
+    require!((dl.ndim, dl.dtype) == (desc.ndim, desc.dtype), "its rank or dtype is not the plan's");
     if dl.device.device_type != cx.real.device_type {
         return Err(format!("it is on a device of type {}", dl.device.device_type));
     }
@@ -183,12 +177,11 @@ unsafe fn tensor(
     let strides: Vec<i128> = strides.iter().map(|s| i128::from(*s) * item).collect();
     let offset = i128::from(dl.byte_offset);
     let (low, high) = (offset + i128::from(first), offset + i128::from(end));
-    if low < 0 || high > i128::from(t.buffer_size) {
-        return Err(format!(
-            "it reaches from byte {low} to {high} of a buffer of {} bytes",
-            t.buffer_size
-        ));
-    }
+    require!(
+        low >= 0 && high <= i128::from(t.buffer_size),
+        "it reaches from byte {low} to {high} of a buffer of {} bytes",
+        t.buffer_size
+    );
     let base = dl.data as usize as i128;
     waits(state, device, t)?;
     if !cx.is_cpu() && cx.real.buffer_alloc.is_some() {
