@@ -100,3 +100,25 @@ impl Error {
         }
     }
 }
+
+/// Returns an [`Error::Value`] about an operation: `bail!(op, "text {}", values)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! bail {
+    ($op:expr, $($text:tt)+) => {
+        return Err($crate::Error::value($op, format_args!($($text)+)).into())
+    };
+}
+
+/// Returns as [`bail!`] does unless a condition holds: `ensure!(condition, op, "text {}", values)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $op:expr, $($text:tt)+) => {
+        if !$condition {
+            $crate::bail!($op, $($text)+);
+        }
+    };
+}
+#[doc(hidden)]
+pub use {bail, ensure};

@@ -17,21 +17,20 @@ pub use ultramarine_runtime::memory::{AllocError, alloc, free, size_class};
 
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Result, bail},
 };
 
 /// Bytes of the blocks that hold evaluated arrays, as they were taken from the allocator, so
 /// somewhat more than the arrays' own. A block that several share is counted once.
 ///
 /// # Errors
-/// [`Error::Value`] for an array that was not evaluated.
+/// [`crate::Error::Value`] for an array that was not evaluated.
 pub fn buffer_bytes(arrays: &[Array]) -> Result<usize> {
     let mut seen = std::collections::HashSet::new();
     let mut bytes = 0;
     for array in arrays {
         let Some(value) = array.node().value() else {
-            let text = "Arrays must be evaluated before querying buffer size.";
-            return Err(Error::value("get_array_buffer_size", text));
+            bail!("get_array_buffer_size", "Arrays must be evaluated before querying buffer size.");
         };
         if seen.insert(std::ptr::from_ref(&*value.buffer)) {
             bytes += value.buffer.allocated();

@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     backend,
     dtype::{Dtype, Element},
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     node::Value,
     ops,
     scalar::Scalar,
@@ -126,13 +126,12 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] for another size; else as [`Array::eval`].
     pub fn item_scalar(&self) -> Result<Scalar> {
-        if self.size() != 1 {
-            return Err(Error::value("item", "item can only be called on arrays of size 1."));
-        }
+        ensure!(self.size() == 1, "item", "item can only be called on arrays of size 1.");
         if self.dtype() == Dtype::Float4E2m1fnX2 {
-            let text =
-                "an element of float4_e2m1fn_x2 is two numbers: convert with astype(float32).";
-            return Err(Error::value("item", text));
+            bail!(
+                "item",
+                "an element of float4_e2m1fn_x2 is two numbers: convert with astype(float32)."
+            );
         }
         self.with_bytes(|bytes| {
             let mut bits = [0u8; 8];

@@ -2,7 +2,7 @@
 
 use super::errors::give_error;
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     eval::panic_text,
 };
 use core::ffi::{CStr, c_char};
@@ -103,17 +103,12 @@ sized! {
 /// # Safety
 /// `at` is NULL or points at a struct whose size is what it says.
 unsafe fn judged<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
-    if at.is_null() {
-        return Err(Error::value(function, format!("NULL for {}.", T::NAME)));
-    }
-    if !at.is_aligned() {
-        return Err(Error::value(function, format!("{} is misaligned.", T::NAME)));
-    }
+    ensure!(!at.is_null(), function, "NULL for {}.", T::NAME);
+    ensure!(at.is_aligned(), function, "{} is misaligned.", T::NAME);
     // SAFETY: not NULL; begins with its size.
     let size = unsafe { at.cast::<u32>().read() };
     if (size as usize) < T::FIRST {
-        let text = format!("{} says it has {size} bytes; it has {}.", T::NAME, T::FIRST);
-        return Err(Error::value(function, text));
+        bail!(function, "{} says it has {size} bytes; it has {}.", T::NAME, T::FIRST);
     }
     Ok(size)
 }
@@ -215,9 +210,7 @@ pub(super) unsafe fn list<'a, T: Copy>(
 /// # Safety
 /// `at` is NULL or NUL-terminated, and lives as long as `'a`.
 pub(super) unsafe fn text<'a>(function: &str, what: &str, at: *const c_char) -> Result<&'a str> {
-    if at.is_null() {
-        return Err(Error::value(function, format!("NULL for {what}.")));
-    }
+    ensure!(!at.is_null(), function, "NULL for {what}.");
     // SAFETY: not NULL; NUL-terminated by this function's contract.
     let text = unsafe { CStr::from_ptr(at) };
     text.to_str().map_err(|_| Error::value(function, format!("{what} is not UTF-8.")))

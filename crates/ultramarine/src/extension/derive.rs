@@ -8,7 +8,7 @@ use super::{
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     ops::{
         Cotangents, Vmap,
         rules::multi_output::{ManyJvp, ManyVjp},
@@ -76,13 +76,13 @@ impl Applied {
             if array.shape() == &shape[..] && array.dtype() == *dtype {
                 return Ok(array);
             }
-            let text = format!(
+            bail!(
+                name,
                 "compose returned {} of shape {} for output {i}, which infer says is {dtype} of shape {}.",
                 array.dtype(),
                 Show(array.shape()),
                 Show(shape)
-            );
-            Err(Error::value(name, text))
+            )
         };
         let each = found.into_iter().zip(results).enumerate();
         each.map(fit).collect::<Result<_>>().map(Some)
@@ -129,12 +129,12 @@ fn checked(
     if given.shape() == of.shape() {
         return given.try_astype(of.dtype().derivative()).map(Some);
     }
-    let text = format!(
+    bail!(
+        name,
         "{rule} returned an array of shape {} for {what} {i}, whose shape is {}.",
         Show(given.shape()),
         Show(of.shape())
-    );
-    Err(Error::value(name, text))
+    )
 }
 
 /// Cotangents of the inputs.
@@ -264,11 +264,11 @@ fn mapped(
         axis => match usize::try_from(axis).ok().filter(|a| *a < array.ndim()) {
             Some(axis) => Some(axis),
             None => {
-                let text = format!(
+                bail!(
+                    name,
                     "vmap returned an array of shape {} for output {i}, which has no axis {axis}.",
                     Show(array.shape())
                 );
-                return Err(Error::value(name, text));
             }
         },
     };
@@ -278,12 +278,12 @@ fn mapped(
         return Ok((array, axis));
     }
     let axis = axis.map_or("none".to_owned(), |a| a.to_string());
-    let text = format!(
+    bail!(
+        name,
         "vmap returned {} of shape {} with mapped axis {axis} for output {i}, which is {dtype} of shape {} in a batch \
          of {size}.",
         array.dtype(),
         Show(array.shape()),
         Show(wanted)
-    );
-    Err(Error::value(name, text))
+    )
 }

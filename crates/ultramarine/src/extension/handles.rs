@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     eval,
     memory::deferred_deleters,
     node::{Node, Value},
@@ -93,9 +93,7 @@ pub(super) unsafe fn hand_out(
     arrays: Vec<Array>,
     to: *mut *mut ArrayHandle,
 ) -> Result<()> {
-    if to.is_null() || !to.is_aligned() {
-        return Err(Error::value(function, "NULL for the results."));
-    }
+    ensure!(!to.is_null() && to.is_aligned(), function, "NULL for the results.");
     for (i, array) in arrays.into_iter().enumerate() {
         // SAFETY: by this function's contract.
         unsafe { to.add(i).write(own_handle(array)) };

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     backend::{Argument, KernelSource, Operand, UserKernel},
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     fast,
     node::Value,
     scalar::Scalar,
@@ -272,8 +272,7 @@ fn writable<'a>(name: &str, i: usize, output: Option<&'a Output>) -> Result<&'a 
     match output {
         Some(output) if output.own => Ok(&output.value),
         Some(_) => {
-            let text = format!("launch: output {i} is a view of an input and may not be written.");
-            Err(Error::value(name, text))
+            bail!(name, "launch: output {i} is a view of an input and may not be written.")
         }
         None => Err(Error::value(name, format!("launch: output {i} has no memory yet."))),
     }

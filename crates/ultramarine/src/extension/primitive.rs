@@ -8,7 +8,7 @@ use super::{
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     graph::names::interned,
     memory::deferred_deleters,
     ops::{Attribute, Opaque, OperationKey, attributes, rules::multi_output::Results},
@@ -174,13 +174,9 @@ impl Primitive {
                 rule(self.context(), types.as_ptr(), n, outputs.as_mut_ptr(), &raw mut error);
             answer(self.name, "infer", code, error)?
         };
-        if !found {
-            return Err(Error::value(self.name, "infer says that it is unsupported."));
-        }
+        ensure!(found, self.name, "infer says that it is unsupported.");
         let judge = |(i, of): (usize, &TensorType)| {
-            if of.ndim == UNSET {
-                return Err(Error::value(self.name, format!("infer left output {i} unset.")));
-            }
+            ensure!(of.ndim != UNSET, self.name, "infer left output {i} unset.");
             judged(self.name, &format!("infer's output {i}"), of)
         };
         outputs.iter().enumerate().map(judge).collect()

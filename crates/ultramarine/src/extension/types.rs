@@ -4,7 +4,7 @@ use super::boundary::{fill, guard, read, read_all, text};
 use crate::{
     device::{Device, DeviceType},
     dtype::{Category, Dtype},
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     shape::{self, Shape},
     stream::Scope,
     stream::{self, Stream},
@@ -46,13 +46,11 @@ pub(super) fn dtype(function: &str, dl: DLDataType) -> Result<Dtype> {
 pub(super) fn judged(function: &str, what: &str, of: &TensorType) -> Result<(Shape, Dtype)> {
     let ndim = usize::try_from(of.ndim).ok().filter(|n| *n <= MAX_NDIM);
     let Some(ndim) = ndim else {
-        let text = format!("{what} has {} dimensions; 0 to {MAX_NDIM} are possible.", of.ndim);
-        return Err(Error::value(function, text));
+        bail!(function, "{what} has {} dimensions; 0 to {MAX_NDIM} are possible.", of.ndim);
     };
     let sizes = of.shape[..ndim].iter().map(|n| usize::try_from(*n).ok());
     let Some(sizes) = sizes.collect::<Option<Shape>>() else {
-        let text = format!("{what} has a negative size: {:?}.", &of.shape[..ndim]);
-        return Err(Error::value(function, text));
+        bail!(function, "{what} has a negative size: {:?}.", &of.shape[..ndim]);
     };
     let in_words = |error: Error| match error {
         Error::Value(t) => Error::Value(t.replacen("] ", &format!("] {what}: "), 1)),
@@ -83,9 +81,7 @@ pub fn stream_of(code: &PlaceCode) -> Result<Option<Stream>> {
         place::DEVICE => stream::default_stream(device).map(Some),
         place::STREAM => {
             let found = Stream { index: code.stream_index, device };
-            if !stream::exists(found) {
-                return Err(Error::value(OP, format!("There is no {found:?}.")));
-            }
+            ensure!(stream::exists(found), OP, "There is no {found:?}.");
             Ok(Some(found))
         }
         other => Err(Error::value(OP, format!("There is no kind {other} of places."))),

@@ -6,7 +6,7 @@ use crate::{
     array::Array,
     backend, devices,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     graph::names::interned,
     ops::{Op, attributes},
     placement,
@@ -124,9 +124,7 @@ impl Kernel {
     /// As [`Kernel::new`]; `of` is what errors say that was called.
     #[doc(hidden)]
     pub fn named(of: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> Result<Kernel> {
-        if outputs.is_empty() {
-            return Err(Error::value(of, "Must specify at least one output."));
-        }
+        ensure!(!outputs.is_empty(), of, "Must specify at least one output.");
         let mut seen = HashSet::new();
         for name in inputs.iter().chain(outputs) {
             if !is_name(name) || name.starts_with("um_") {
@@ -136,13 +134,9 @@ impl Kernel {
                     format!("Names of arrays must {why}; `{name}` came."),
                 ));
             }
-            if !seen.insert(*name) {
-                return Err(Error::value(of, format!("The name `{name}` came twice.")));
-            }
+            ensure!(seen.insert(*name), of, "The name `{name}` came twice.");
         }
-        if name.is_empty() {
-            return Err(Error::value(of, "A kernel must have a name."));
-        }
+        ensure!(!name.is_empty(), of, "A kernel must have a name.");
         let all = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
         Ok(Kernel(Arc::new(Definition {
             name: interned(name),
@@ -288,11 +282,11 @@ impl Kernel {
         let made = Launched::new(self.0.clone(), launch.clone(), inputs);
         let found = Language::of(language).filter(|_| self.0.body(language).is_some());
         let Some(language) = found else {
-            let text = format!(
+            bail!(
+                self.0.name,
                 "there is no source in {language}; there is one in {}.",
                 self.0.languages()
             );
-            return Err(Error::value(self.0.name, text));
         };
         made.whole(language)
     }
@@ -300,26 +294,24 @@ impl Kernel {
     fn validate(&self, inputs: &[&Array], launch: &Launch) -> Result<()> {
         let d = &self.0;
         let op = d.name;
-        let refuse = |text: String| Err(Error::value(op, text));
         if inputs.len() != d.input_names.len() {
             let (want, got) = (d.input_names.len(), inputs.len());
-            return refuse(format!("Expected `inputs` to have size {want} but got size {got}."));
+            bail!(op, "Expected `inputs` to have size {want} but got size {got}.");
         }
         if launch.outputs.len() != d.output_names.len() {
             let (want, got) = (d.output_names.len(), launch.outputs.len());
-            return refuse(format!(
+            bail!(
+                op,
                 "Expected `output_shapes` and `output_dtypes` to have size {want} but got size {got}."
-            ));
+            );
         }
         let mut seen = HashSet::new();
         for (name, _) in &launch.template {
-            if !is_name(name) || name.starts_with("um_") {
-                return refuse(format!("`{name}` cannot be the name of a template argument."));
-            }
+            let allowed = is_name(name) && !name.starts_with("um_");
+            ensure!(allowed, op, "`{name}` cannot be the name of a template argument.");
             let taken = d.input_names.iter().chain(&d.output_names).any(|n| n == name);
-            if taken || !seen.insert(name) {
-                return refuse(format!("The name `{name}` of a template argument came twice."));
-            }
+            let first = !taken && seen.insert(name);
+            ensure!(first, op, "The name `{name}` of a template argument came twice.");
         }
         let types = launch.template.iter().filter_map(|(_, t)| match t {
             Template::Dtype(dtype) => Some(*dtype),
@@ -331,10 +323,9 @@ impl Kernel {
                 format!("kernels have no type for {dtype}; give them its bytes, by view(uint8).");
             return Err(Error::type_(op, text));
         }
-        if launch.group.contains(&0) {
-            let [x, y, z] = launch.group;
-            return refuse(format!("a threadgroup of ({x}, {y}, {z}) has no threads."));
-        }
+        let [x, y, z] = launch.group;
+        let threads = !launch.group.contains(&0);
+        ensure!(threads, op, "a threadgroup of ({x}, {y}, {z}) has no threads.");
         Ok(())
     }
 }

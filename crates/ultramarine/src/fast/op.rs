@@ -6,7 +6,7 @@ use crate::{
     array::Array,
     backend::{Argument, DeviceState, Exec, KernelSource, Operand},
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     node::Value,
     ops::{
         Attribute, Call, Cotangents, OperationKey, Vmap, attributes,
@@ -146,11 +146,11 @@ impl Launched {
     }
 
     fn refuse<T>(&self, rule: &str) -> Result<T> {
-        let text = format!(
+        bail!(
+            rule,
             "the kernel {} has no {rule} rule; wrap its call in custom_function and give it one.",
             self.0.call.definition.name
-        );
-        Err(Error::value(rule, text))
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, ensure},
     ops::{rules::builders::like, shape::concatenate::concatenate},
     shape::normalize_axis,
 };
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// Moves elements so that the zero frequency comes to the middle, along `axes` (`None`: all).
 ///
 /// # Errors
-/// [`Error::Index`] for an axis out of range.
+/// [`crate::Error::Index`] for an axis out of range.
 pub fn fftshift(a: &Array, axes: Option<&[isize]>) -> Result<Array> {
     shifted("fftshift", a, axes, |n| n / 2)
 }
@@ -20,7 +20,7 @@ pub fn fftshift(a: &Array, axes: Option<&[isize]>) -> Result<Array> {
 /// The inverse of [`fftshift`], from which it differs for axes of odd length.
 ///
 /// # Errors
-/// [`Error::Index`] for an axis out of range.
+/// [`crate::Error::Index`] for an axis out of range.
 pub fn ifftshift(a: &Array, axes: Option<&[isize]>) -> Result<Array> {
     shifted("ifftshift", a, axes, |n| -(n / 2))
 }
@@ -43,12 +43,8 @@ fn shifted(
 
 /// Checks arguments; the step between frequencies.
 fn step(op: &str, n: usize, d: f64) -> Result<f64> {
-    if n == 0 {
-        return Err(Error::value(op, "`n` must be greater than 0."));
-    }
-    if d == 0.0 {
-        return Err(Error::value(op, "`d` must be non-zero."));
-    }
+    ensure!(n != 0, op, "`n` must be greater than 0.");
+    ensure!(d != 0.0, op, "`d` must be non-zero.");
     Ok(1.0 / (n as f64 * d))
 }
 
@@ -61,7 +57,7 @@ fn numbers(from: f64, to: f64, step: f64) -> Result<Array> {
 /// 0 on, then the negative ones.
 ///
 /// # Errors
-/// [`Error::Value`] for no samples, or a distance of 0.
+/// [`crate::Error::Value`] for no samples, or a distance of 0.
 pub fn fftfreq(n: usize, d: f64) -> Result<Array> {
     let step = step("fftfreq", n, d)?;
     let negative = numbers(-((n / 2) as f64), 0.0, step)?;

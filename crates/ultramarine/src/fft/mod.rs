@@ -42,7 +42,7 @@ pub use short_time::{IstftOptions, StftOptions, istft, stft};
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     ops::{
         fft::{Transform, half},
         rules::builders::{like, slice_axis},
@@ -125,9 +125,7 @@ impl Family {
                 .iter()
                 .try_for_each(|axis| place(*axis).map(drop).ok_or_else(|| out_of_range(*axis)))?;
         }
-        if ndim == 0 {
-            return Err(Error::value(op, "Requires array with at least one dimension."));
-        }
+        ensure!(ndim != 0, op, "Requires array with at least one dimension.");
         let all: SmallVec<[isize; 4]> = (0..ndim as isize).collect();
         let axes = axes.unwrap_or(&all);
         if s.is_some_and(|s| s.len() != axes.len()) {

@@ -4,7 +4,7 @@ use super::{Norm, fft, ifft, irfft, rfft};
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     ops::{
         rules::builders::{like, plus, slice_axis},
         shape::pad::PadMode,
@@ -90,9 +90,7 @@ const LEAST: f64 = 1e-8;
 
 /// Checks the sizes of frames; the samples from one to the next.
 fn hop(op: &str, n_fft: usize, hop: Option<usize>) -> Result<usize> {
-    if n_fft == 0 {
-        return Err(Error::value(op, "n_fft must be positive."));
-    }
+    ensure!(n_fft != 0, op, "n_fft must be positive.");
     match hop.unwrap_or(n_fft / 4) {
         0 => Err(Error::value(op, "hop_length must be positive.")),
         hop => Ok(hop),
@@ -104,9 +102,7 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
     let window = match given {
         Some(window) => {
             window.computable(op)?;
-            if window.ndim() != 1 {
-                return Err(Error::value(op, "window must be a one-dimensional array."));
-            }
+            ensure!(window.ndim() == 1, op, "window must be a one-dimensional array.");
             window.clone()
         }
         None => {
@@ -115,9 +111,7 @@ fn window(op: &str, given: Option<&Array>, length: Option<usize>, n_fft: usize) 
         }
     };
     let n = window.size();
-    if n > n_fft {
-        return Err(Error::value(op, "window length must not exceed n_fft."));
-    }
+    ensure!(n <= n_fft, op, "window length must not exceed n_fft.");
     let left = (n_fft - n) / 2;
     window.pad(&[(left, n_fft - n - left)], PadMode::Constant, &like(&window, 0.0))
 }
@@ -158,9 +152,7 @@ pub fn stft(x: &Array, options: &StftOptions) -> Result<Array> {
         x = x.pad(&widths, options.pad_mode, &like(&x, 0.0))?;
     }
     let length = x.shape()[last];
-    if length < n_fft {
-        return Err(Error::value("stft", "Input is too short for the given n_fft."));
-    }
+    ensure!(length >= n_fft, "stft", "Input is too short for the given n_fft.");
     let mut shape = Shape::from_slice(x.shape());
     let mut strides = contiguous_strides(&shape);
     shape[last] = (length - n_fft) / hop + 1;
@@ -182,8 +174,7 @@ pub fn istft(spectra: &Array, options: &IstftOptions) -> Result<Array> {
     spectra.computable("istft")?;
     let _home = follow(&[spectra]);
     let Some(last) = spectra.ndim().checked_sub(1).filter(|last| *last > 0) else {
-        let text = "Input must have at least two dimensions (freq, frames).";
-        return Err(Error::value("istft", text));
+        bail!("istft", "Input must have at least two dimensions (freq, frames).");
     };
     let (rows, frames) = (spectra.shape()[last - 1], spectra.shape()[last]);
     let onesided = options.onesided.unwrap_or(true);
@@ -191,9 +182,7 @@ pub fn istft(spectra: &Array, options: &IstftOptions) -> Result<Array> {
     let n_fft = options.n_fft.unwrap_or(own);
     let hop = hop("istft", n_fft, options.hop_length)?;
     let window = window("istft", options.window.as_ref(), options.win_length, n_fft)?;
-    if rows == 0 || frames == 0 {
-        return Err(Error::value("istft", "there are no spectra."));
-    }
+    ensure!(rows != 0 && frames != 0, "istft", "there are no spectra.");
     let parts = spectra.swapaxes(-1, -2)?;
     let parts = match onesided {
         true => irfft(&parts, Some(n_fft), -1, options.norm)?,

@@ -5,7 +5,7 @@ use crate::{
     backend::buffer::{Buffer, BufferRef},
     device::Device,
     dtype::{Dtype, Element},
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     node::{Node, Value},
     placement,
     shape::{self, Shape, Show},
@@ -121,16 +121,13 @@ impl Array {
     pub fn from_bytes(bytes: &[u8], shape: &[usize], dtype: Dtype) -> Result<Array> {
         shape::check("array", shape)?;
         let wanted = dtype.bytes_of(shape::size(shape));
-        if bytes.len() != wanted {
-            return Err(Error::value(
-                "array",
-                format!(
-                    "{} bytes for shape {} of {dtype}, which takes {wanted}.",
-                    bytes.len(),
-                    Show(shape)
-                ),
-            ));
-        }
+        ensure!(
+            bytes.len() == wanted,
+            "array",
+            "{} bytes for shape {} of {dtype}, which takes {wanted}.",
+            bytes.len(),
+            Show(shape)
+        );
         let buffer = Buffer::new(wanted, backend::host())?;
         // SAFETY: the buffer is new, so nobody else sees it, and has `wanted` bytes.
         let target = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), wanted) };
@@ -170,16 +167,13 @@ impl Array {
             let end = usize::try_from(offset.checked_add(end)?).ok()?;
             Some(offset.checked_add(first)? >= 0 && end <= buffer.bytes())
         };
-        if fits() != Some(true) {
-            return Err(Error::value(
-                "array",
-                format!(
-                    "Shape {} with strides {strides:?} and offset {offset} leaves a buffer of {} bytes.",
-                    Show(shape),
-                    buffer.bytes()
-                ),
-            ));
-        }
+        ensure!(
+            fits() == Some(true),
+            "array",
+            "Shape {} with strides {strides:?} and offset {offset} leaves a buffer of {} bytes.",
+            Show(shape),
+            buffer.bytes()
+        );
         if !(buffer.as_ptr() as usize + offset).is_multiple_of(alignment(dtype)) {
             return Err(Error::value("array", format!("The memory is not aligned for {dtype}.")));
         }

@@ -7,7 +7,7 @@ use super::{Arrays, At, Layout, Metadata, ReadSeek, Source, eval_all, with_exten
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
 };
 use safetensors::tensor::{Dtype as FileDtype, Metadata as Header, TensorInfo};
 use std::io::{BufReader, BufWriter, Write};
@@ -113,8 +113,7 @@ fn write_to(
         let dtype = to_file(a.dtype()).ok_or_else(|| unknown(at, a))?;
         let (shape, begin) = (a.shape().to_vec(), end);
         if a.dtype().bits() * a.size() % 8 != 0 {
-            let text = format!("{} numbers of {} do not fill whole bytes.", a.size(), a.dtype());
-            return Err(Error::value(at.op, text));
+            bail!(at.op, "{} numbers of {} do not fill whole bytes.", a.size(), a.dtype());
         }
         end += a.nbytes();
         entries.push(entry(name, &TensorInfo { dtype, shape, data_offsets: (begin, end) }));

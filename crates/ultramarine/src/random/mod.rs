@@ -8,7 +8,7 @@ mod state;
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     ops::{
         random::bits_of,
         rules::builders::{bin, like, un},
@@ -66,8 +66,7 @@ pub fn uniform(
     key: Option<&Array>,
 ) -> Result<Array> {
     if !dtype.is_floating() {
-        let text = "Can only generate uniform numbers with real floating point type.";
-        return Err(Error::value("uniform", text));
+        bail!("uniform", "Can only generate uniform numbers with real floating point type.");
     }
     if dtype == Dtype::Float64 {
         return Err(Error::runtime("uniform", "Unsupported type."));
@@ -76,14 +75,13 @@ pub fn uniform(
     let _home = follow(&[low, high]);
     let (low, high) = (low.astype(dtype), high.astype(dtype));
     let bounds = shape::broadcast_shapes(low.shape(), high.shape())?;
-    if shape::broadcast_shapes(shape, &bounds)?[..] != *shape {
-        let text = format!(
-            "Cannot generate random values of shape {} from broadcasted shape {}.",
-            Show(shape),
-            Show(&bounds)
-        );
-        return Err(Error::value("uniform", text));
-    }
+    ensure!(
+        shape::broadcast_shapes(shape, &bounds)?[..] == *shape,
+        "uniform",
+        "Cannot generate random values of shape {} from broadcasted shape {}.",
+        Show(shape),
+        Show(&bounds)
+    );
     let bits = bits(shape, 4, key)?.astype(Dtype::Float32);
     let unit = bits.multiply(&like(&bits, 1.0 / 4294967296.0))?.astype(dtype);
     let unit = bin(binary::MINIMUM, &unit, &like(&unit, below_one(dtype)))?;
@@ -116,10 +114,7 @@ pub fn randint(
     dtype: Dtype,
     key: Option<&Array>,
 ) -> Result<Array> {
-    if dtype.is_inexact() {
-        let text = "randint only accepts integer dtypes and bool.";
-        return Err(Error::value("randint", text));
-    }
+    ensure!(!dtype.is_inexact(), "randint", "randint only accepts integer dtypes and bool.");
     let real = uniform(low, high, shape, Dtype::Float32, key)?;
     let out = un(unary::FLOOR, &real).astype(dtype);
     if dtype == Dtype::Bool {
@@ -146,10 +141,7 @@ pub fn normal(
     scale: Option<&Array>,
     key: Option<&Array>,
 ) -> Result<Array> {
-    if !dtype.is_inexact() {
-        let text = "Only floating point and complex64 types are supported.";
-        return Err(Error::value("normal", text));
-    }
+    ensure!(dtype.is_inexact(), "normal", "Only floating point and complex64 types are supported.");
     let given: SmallVec<[&Array; 2]> = loc.into_iter().chain(scale).collect();
     given.iter().try_for_each(|a| a.computable("normal"))?;
     let _home = follow(&given);
@@ -184,14 +176,12 @@ pub fn normal(
 /// [`Error::Value`] when `p` is no float or cannot be broadcast, or `key` is no key.
 pub fn bernoulli(p: &Array, shape: Option<&[usize]>, key: Option<&Array>) -> Result<Array> {
     if !p.dtype().is_floating() {
-        let text = "bernoulli probability `p` must be a float type.";
-        return Err(Error::value("bernoulli", text));
+        bail!("bernoulli", "bernoulli probability `p` must be a float type.");
     }
     let shape = Shape::from_slice(shape.unwrap_or(p.shape()));
     let out = shape::broadcast_shapes(&shape, p.shape())?;
     if out != shape {
-        let text = format!("shape {} cannot be broadcast to {}.", Show(p.shape()), Show(&shape));
-        return Err(Error::value("bernoulli", text));
+        bail!("bernoulli", "shape {} cannot be broadcast to {}.", Show(p.shape()), Show(&shape));
     }
     let _home = follow(&[p]);
     bin(binary::LESS, &unit_interval(0.0, &shape, Dtype::Float32, key)?, p)
@@ -241,14 +231,13 @@ pub fn categorical(
         Samples::One => {}
         Samples::Count(count) => out.push(count),
         Samples::Shape(shape) => {
-            if shape::broadcast_shapes(shape, &rest)?[..] != *shape {
-                let text = format!(
-                    "Requested shape {} is not compatible with logits of shape {}.",
-                    Show(shape),
-                    Show(logits.shape())
-                );
-                return Err(Error::value("categorical", text));
-            }
+            ensure!(
+                shape::broadcast_shapes(shape, &rest)?[..] == *shape,
+                "categorical",
+                "Requested shape {} is not compatible with logits of shape {}.",
+                Show(shape),
+                Show(logits.shape())
+            );
             out = Shape::from_slice(shape);
         }
     }
@@ -308,10 +297,7 @@ pub fn laplace(
     scale: f64,
     key: Option<&Array>,
 ) -> Result<Array> {
-    if !dtype.is_floating() {
-        let text = "Only real floating point types are supported.";
-        return Err(Error::value("laplace", text));
-    }
+    ensure!(dtype.is_floating(), "laplace", "Only real floating point types are supported.");
     let u = unit_interval(ABOVE_MINUS_ONE, shape, Dtype::Float32, key)?;
     let size = un(unary::NEGATIVE, &un(unary::ABS, &u));
     let mut out = un(unary::SIGN, &u).multiply(&un(unary::LOG1P, &size))?.astype(dtype);
@@ -334,8 +320,7 @@ pub fn truncated_normal(
     key: Option<&Array>,
 ) -> Result<Array> {
     if !dtype.is_floating() {
-        let text = "trunc_normal only accepts floating point dtypes.";
-        return Err(Error::value("trunc_normal", text));
+        bail!("trunc_normal", "trunc_normal only accepts floating point dtypes.");
     }
     [lower, upper].into_iter().try_for_each(|a| a.computable("trunc_normal"))?;
     let _home = follow(&[lower, upper]);
@@ -383,22 +368,15 @@ pub fn multivariate_normal(
     key: Option<&Array>,
 ) -> Result<Array> {
     const OP: &str = "multivariate_normal";
-    let refuse = |text: &str| Err(Error::value(OP, text));
-    if dtype != Dtype::Float32 {
-        return refuse("dtype must be float32.");
-    }
+    ensure!(dtype == Dtype::Float32, OP, "dtype must be float32.");
     let Some((n, batch)) = mean.shape().split_last() else {
-        return refuse("mean must have at least one dimension.");
+        bail!(OP, "mean must have at least one dimension.");
     };
     let [others @ .., rows, columns] = covariance.shape() else {
-        return refuse("cov must have at least two dimensions.");
+        bail!(OP, "cov must have at least two dimensions.");
     };
-    if rows != columns {
-        return refuse("last two dimensions of cov must be equal.");
-    }
-    if n != columns {
-        return refuse("mean and cov must have compatible shapes.");
-    }
+    ensure!(rows == columns, OP, "last two dimensions of cov must be equal.");
+    ensure!(n == columns, OP, "mean and cov must have compatible shapes.");
     [mean, covariance].into_iter().try_for_each(|a| a.computable(OP))?;
     let _home = follow(&[mean, covariance]);
     let mut out = shape::broadcast_shapes(shape, &shape::broadcast_shapes(batch, others)?)?;

@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     device::Device,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, bail},
     ops::rules::builders::slice_axis,
     shape::Show,
     stream,
@@ -25,7 +25,7 @@ thread_local! {
 /// The key of a seed: its upper and its lower half.
 ///
 /// # Errors
-/// [`Error::Memory`] when there is no memory.
+/// [`crate::Error::Memory`] when there is no memory.
 pub fn key(seed: u64) -> Result<Array> {
     Array::from_slice(&[(seed >> 32) as u32, seed as u32], &[2])
 }
@@ -52,7 +52,7 @@ pub fn state() -> Result<Array> {
 /// Sets the global state.
 ///
 /// # Errors
-/// [`Error::Value`] when it is no key.
+/// [`crate::Error::Value`] when it is no key.
 pub fn set_state(state: &Array) -> Result<()> {
     check_key(state)?;
     if scoped().is_some() {
@@ -80,7 +80,7 @@ impl StateScope {
     /// Enters a scope whose state begins as `state`.
     ///
     /// # Errors
-    /// [`Error::Value`] when it is no key.
+    /// [`crate::Error::Value`] when it is no key.
     pub fn new(state: &Array) -> Result<StateScope> {
         check_key(state)?;
         let before = SCOPED.replace(Some(state.clone()));
@@ -129,12 +129,10 @@ pub(super) fn key_or_next(key: Option<&Array>) -> Result<Array> {
 
 pub(super) fn check_key(key: &Array) -> Result<()> {
     if key.dtype() != Dtype::Uint32 {
-        let text = format!("Expected key type uint32 but received {}.", key.dtype());
-        return Err(Error::value("bits", text));
+        bail!("bits", "Expected key type uint32 but received {}.", key.dtype());
     }
     if key.shape() != [2] {
-        let text = format!("Expected key shape (2) but received {}.", Show(key.shape()));
-        return Err(Error::value("bits", text));
+        bail!("bits", "Expected key shape (2) but received {}.", Show(key.shape()));
     }
     Ok(())
 }
@@ -142,7 +140,7 @@ pub(super) fn check_key(key: &Array) -> Result<()> {
 /// `n` keys made of one, as an array of shape `(n, 2)`.
 ///
 /// # Errors
-/// [`Error::Value`] when `key` is no key.
+/// [`crate::Error::Value`] when `key` is no key.
 pub fn split(key: &Array, n: usize) -> Result<Array> {
     super::bits(&[n, 2], 4, Some(key))
 }

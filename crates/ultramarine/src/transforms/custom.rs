@@ -124,8 +124,7 @@ fn count(rule: &str, given: usize, wanted: usize, of: &str) -> Result<()> {
     if given == wanted {
         return Ok(());
     }
-    let text = format!("The {rule} rule returned {given} arrays for {wanted} {of}.");
-    Err(Error::value(NAME, text))
+    bail!(NAME, "The {rule} rule returned {given} arrays for {wanted} {of}.")
 }
 
 /// A derivative that a rule returned, in the dtype that it has to have.
@@ -197,9 +196,11 @@ impl Enclosing for CustomFunction {
             return captured.batched(&self.f, arguments, axes, v.size);
         };
         if operands.captured(v.axes).iter().any(Option::is_some) {
-            let text = "The function closes over an array that is mapped over, of which its vmap rule \
-                        knows nothing; make it an argument.";
-            return Err(Error::value(NAME, text));
+            bail!(
+                NAME,
+                "The function closes over an array that is mapped over, of which its vmap rule \
+                 knows nothing; make it an argument."
+            );
         }
         let found = rule(operands.arguments(v.inputs), operands.arguments(v.axes))?;
         count("vmap", found.len(), shapes.len(), "outputs")?;
@@ -210,14 +211,14 @@ impl Enclosing for CustomFunction {
             if own == *wanted && size == v.size {
                 return Ok((array, axis));
             }
-            let text = format!(
+            bail!(
+                NAME,
                 "The vmap rule returned an array of shape {} with mapped axis {axis:?} for output {i}, whose \
                  shape is {} in a batch of {}.",
                 Show(array.shape()),
                 Show(wanted),
                 v.size
-            );
-            Err(Error::value(NAME, text))
+            )
         };
         found.into_iter().zip(shapes).enumerate().map(fit).collect()
     }

@@ -3,7 +3,7 @@
 use super::{Tree, vjp::vjp_with};
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     scalar::Scalar,
     shape::{Shape, Show},
 };
@@ -62,14 +62,11 @@ fn rebuild<P: Tree>(like: &P, leaves: Vec<Array>) -> Result<P> {
 
 /// The cotangent of a scalar result.
 fn one(output: &Array) -> Result<Array> {
-    if output.size() != 1 || output.ndim() != 0 {
-        return Err(Error::value(
-            "grad",
-            format!(
-                "The function must return a scalar, not an array of shape {}.",
-                Show(output.shape())
-            ),
-        ));
-    }
+    ensure!(
+        output.size() == 1 && output.ndim() == 0,
+        "grad",
+        "The function must return a scalar, not an array of shape {}.",
+        Show(output.shape())
+    );
     Ok(crate::ops::create::fill::filled(Shape::new(), Scalar::from_i64(output.dtype(), 1)))
 }

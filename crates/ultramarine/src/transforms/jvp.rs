@@ -4,7 +4,7 @@ use super::trace::{NodeMap, Trace, operands};
 use super::vjp::zeros_like;
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     node::Tracing,
     ops::{
         Jvp,
@@ -26,27 +26,21 @@ pub fn jvp<E: From<Error>>(
     primals: &[Array],
     tangents: &[Array],
 ) -> Result<(Vec<Array>, Vec<Array>), E> {
-    if primals.len() != tangents.len() {
-        return Err(E::from(Error::value(
-            "jvp",
-            format!(
-                "Number of inputs ({}) does not match number of tangents ({}).",
-                primals.len(),
-                tangents.len()
-            ),
-        )));
-    }
+    ensure!(
+        primals.len() == tangents.len(),
+        "jvp",
+        "Number of inputs ({}) does not match number of tangents ({}).",
+        primals.len(),
+        tangents.len()
+    );
     for (p, t) in primals.iter().zip(tangents) {
-        if p.shape() != t.shape() {
-            return Err(E::from(Error::value(
-                "jvp",
-                format!(
-                    "Input of shape {} and tangent of shape {} do not match.",
-                    Show(p.shape()),
-                    Show(t.shape())
-                ),
-            )));
-        }
+        let (primal, tangent) = (Show(p.shape()), Show(t.shape()));
+        let fits = p.shape() == t.shape();
+        ensure!(
+            fits,
+            "jvp",
+            "Input of shape {primal} and tangent of shape {tangent} do not match."
+        );
     }
     let _tracing = Tracing::new();
     let arguments: Vec<Array> = primals.iter().map(Array::traced).collect();

@@ -7,7 +7,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     memory,
     node::{Tracing, Value},
     ops::{
@@ -53,9 +53,7 @@ impl ManyRules for Pair {
             return Err(exec.refuse(ManyRules::name(self)));
         }
         RUNS.fetch_add(1, Ordering::Relaxed);
-        if self.fails {
-            return Err(Error::value("pair", "fails."));
-        }
+        ensure!(!self.fails, "pair", "fails.");
         let given = |i: usize| {
             let (shape, dtype) = call.descs[i];
             Array::given(call.inputs[i].clone(), Shape::from_slice(shape), dtype)

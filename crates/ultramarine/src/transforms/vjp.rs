@@ -3,7 +3,7 @@
 use super::trace::{NodeMap, Trace, operands};
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     node::Tracing,
     ops::{
         Vjp,
@@ -29,16 +29,13 @@ pub fn vjp<E: From<Error>>(
     let mut given = Some(cotangents.to_vec());
     vjp_with(f, primals, |outputs| {
         let cotangents = given.take().unwrap_or_default();
-        if cotangents.len() != outputs.len() {
-            return Err(E::from(Error::value(
-                "vjp",
-                format!(
-                    "Number of outputs ({}) does not match number of cotangents ({}).",
-                    outputs.len(),
-                    cotangents.len()
-                ),
-            )));
-        }
+        ensure!(
+            cotangents.len() == outputs.len(),
+            "vjp",
+            "Number of outputs ({}) does not match number of cotangents ({}).",
+            outputs.len(),
+            cotangents.len()
+        );
         Ok(cotangents)
     })
 }
@@ -69,16 +66,13 @@ pub(super) fn pull_back(
     let trace = Trace::new(arguments, outputs);
     let mut pending: NodeMap<Array> = NodeMap::default();
     for (output, cotangent) in outputs.iter().zip(cotangents) {
-        if cotangent.shape() != output.shape() {
-            return Err(Error::value(
-                "vjp",
-                format!(
-                    "Output of shape {} and cotangent of shape {} do not match.",
-                    Show(output.shape()),
-                    Show(cotangent.shape())
-                ),
-            ));
-        }
+        ensure!(
+            cotangent.shape() == output.shape(),
+            "vjp",
+            "Output of shape {} and cotangent of shape {} do not match.",
+            Show(output.shape()),
+            Show(cotangent.shape())
+        );
         if trace.depends(output.node()) {
             add(&mut pending, output, cotangent.astype(output.dtype().derivative()))?;
         }

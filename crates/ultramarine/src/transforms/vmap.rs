@@ -3,7 +3,7 @@
 use super::trace::{NodeMap, Trace, operands};
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     node::{Inputs, Node, Tracing},
     ops::{
         Op, Vmap,
@@ -49,16 +49,13 @@ pub fn vmap<E: From<Error>>(
 }
 
 fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Option<usize>>, usize)> {
-    if in_axes.len() != inputs.len() {
-        return Err(Error::value(
-            "vmap",
-            format!(
-                "The number of in axes ({}) must match the number of inputs ({}).",
-                in_axes.len(),
-                inputs.len()
-            ),
-        ));
-    }
+    ensure!(
+        in_axes.len() == inputs.len(),
+        "vmap",
+        "The number of in axes ({}) must match the number of inputs ({}).",
+        in_axes.len(),
+        inputs.len()
+    );
     let mut size = None;
     let mut axes = Vec::with_capacity(inputs.len());
     for (input, axis) in inputs.iter().zip(in_axes) {

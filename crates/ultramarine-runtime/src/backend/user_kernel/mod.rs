@@ -8,7 +8,7 @@ use crate::{
     backend::buffer::BufferRef,
     backend::value::Value,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     host,
     scalar::Scalar,
     shape::Strides,
@@ -255,18 +255,22 @@ fn check_group(
     }
     let threads = group.iter().fold(1u64, |n, g| n.saturating_mul(*g as u64));
     if properties.max_group > 0 && threads > properties.max_group as u64 {
-        let text = format!(
+        bail!(
+            op,
             "a group of ({x}, {y}, {z}) has {threads} threads, but {} (backend {}) takes at most {} for this kernel.",
-            device.device, device.backend, properties.max_group
+            device.device,
+            device.backend,
+            properties.max_group
         );
-        return Err(Error::value(op, text));
     }
     if properties.max_shared > 0 && shared > properties.max_shared {
-        let text = format!(
+        bail!(
+            op,
             "{shared} bytes of shared memory were asked for, but {} (backend {}) has {} for a group.",
-            device.device, device.backend, properties.max_shared
+            device.device,
+            device.backend,
+            properties.max_shared
         );
-        return Err(Error::value(op, text));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     ops::{
         matmul::{addmm, einsum::einsum},
         select::where_,
@@ -141,14 +141,13 @@ fn pad(x: &[Array], v: &Values<'_>) -> Result<Array> {
         [both] => vec![(both, both); x[0].ndim()],
         _ => all.chunks(2).map(|w| (w[0], w.get(1).copied().unwrap_or(w[0]))).collect(),
     };
-    if widths.len() != x[0].ndim() {
-        let text = format!(
-            "pad_width has {} numbers for {} dimensions; one is wanted, or two for each.",
-            all.len(),
-            x[0].ndim()
-        );
-        return Err(Error::value("pad", text));
-    }
+    ensure!(
+        widths.len() == x[0].ndim(),
+        "pad",
+        "pad_width has {} numbers for {} dimensions; one is wanted, or two for each.",
+        all.len(),
+        x[0].ndim()
+    );
     let mode = PadMode::from_name(v.text("mode").unwrap_or("constant"))?;
     let value = match x.get(1) {
         Some(value) => value.clone(),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, bail},
 };
 use core::ffi::{c_char, c_void};
 use std::fmt::Write;
@@ -51,8 +51,7 @@ impl Operation {
     fn run(&self, inputs: &[Array], attributes: &[Attribute]) -> Result<Vec<Array>> {
         let (fewest, most) = self.operands;
         if inputs.len() < fewest || inputs.len() > most {
-            let text = format!("{} operands are wanted, {} came.", self.count(), inputs.len());
-            return Err(Error::value(self.name, text));
+            bail!(self.name, "{} operands are wanted, {} came.", self.count(), inputs.len());
         }
         (self.run)(inputs, &Values::new(self, attributes)?)
     }

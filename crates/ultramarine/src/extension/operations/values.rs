@@ -3,7 +3,7 @@
 use super::Operation;
 use crate::{
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     extension::{
         boundary::{list, text},
         types,
@@ -218,8 +218,7 @@ unsafe fn taken<'a>(of: &str, a: &'a Attribute) -> Result<(&'a str, Value<'a>)> 
             attribute::DTYPE => Value::Dtype(types::dtype(of, a.dtype)?),
             attribute::TEXT => Value::Text(text(of, name, a.text)?),
             other => {
-                let text = format!("Attribute {name} is of a kind {other}, which there is not.");
-                return Err(Error::value(of, text));
+                bail!(of, "Attribute {name} is of a kind {other}, which there is not.");
             }
         };
         Ok((name, value))

@@ -6,7 +6,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, ensure},
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -23,9 +23,7 @@ impl Array {
         let name = arg_reduce::NAMES[code as usize];
         self.computable(name)?;
         let axes = axis.map(|a| axes_of(self, Some(&[a]))).transpose()?;
-        if self.size() == 0 {
-            return Err(Error::value(name, format!("Cannot {name} reduce zero size array.")));
-        }
+        ensure!(self.size() != 0, name, "Cannot {name} reduce zero size array.");
         match axes {
             Some(axes) => dropped(&ArgReduce { code, axis: axes[0] }.of(self), axes[0], keepdims),
             None => {
@@ -39,7 +37,7 @@ impl Array {
     /// array for `None`; the first of equals, a NaN before all.
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for an empty array.
+    /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for an empty array.
     pub fn argmin(&self, axis: Option<isize>, keepdims: bool) -> Result<Array> {
         self.extreme_at(arg_reduce::ARGMIN, axis, keepdims)
     }
@@ -84,10 +82,7 @@ impl Rules for ArgReduce {
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         let mut shape = Shape::from_slice(r.inputs[0]);
-        if shape.contains(&0) {
-            let text = format!("Cannot {} reduce zero size array.", self.name());
-            return Err(Error::value(self.name(), text));
-        }
+        ensure!(!shape.contains(&0), self.name(), "Cannot {} reduce zero size array.", self.name());
         shape[self.axis] = 1;
         r.same(shape)
     }

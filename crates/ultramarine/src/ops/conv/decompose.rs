@@ -2,7 +2,7 @@
 
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Result, ensure},
     ops::{
         conv::convolve::Convolve,
         matmul::Matmul,
@@ -75,9 +75,7 @@ fn product(of: &Convolve, x: &Array, w: &Array, output: [usize; 3]) -> Result<Ar
     let taps = ws[1] * ws[2] * ws[3];
     let pixels = x.shape()[0] * output.iter().product::<usize>();
     let all = pixels.checked_mul(taps).and_then(|n| n.checked_mul(groups * channels));
-    if all.is_none_or(|n| n > MAX_WINDOWS) {
-        return Err(Error::value("conv", "too many windows to write them out"));
-    }
+    ensure!(all.is_some_and(|n| n <= MAX_WINDOWS), "conv", "too many windows to write them out");
     let _home = crate::placement::follow(&[x, w]);
     let mut x = x.clone();
     for i in 0..3 {

@@ -7,7 +7,7 @@ mod decompose;
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, ensure},
     ops::rules::builders::flat,
     placement::follow,
     shape::{self, Shape, Show},
@@ -88,58 +88,54 @@ fn spread(list: &[i64], default: i64, n: usize) -> SmallVec<[i64; 3]> {
 
 /// Checks ranks, dtype and channels; gives the number of spatial axes.
 fn check(x: &Array, w: &Array, groups: i64) -> Result<usize> {
-    let wrong = |text: String| Err(Error::value("conv", text));
     [x, w].into_iter().try_for_each(|a| a.computable("conv"))?;
-    if !(3..=5).contains(&x.ndim()) {
-        return wrong(
-            "Only works for inputs with 1-3 spatial dimensions. The inputs must be in the format [N, ..., C_in]"
-                .into(),
-        );
-    }
+    ensure!(
+        (3..=5).contains(&x.ndim()),
+        "conv",
+        "Only works for inputs with 1-3 spatial dimensions. The inputs must be in the format [N, ..., C_in]"
+    );
     let n = x.ndim() - 2;
-    if !x.dtype().is_inexact() || x.dtype().is_complex() {
-        return wrong(format!(
-            "Invalid input array with type {}. Convolution currently only supports floating point types",
-            x.dtype()
-        ));
-    }
-    if w.ndim() != x.ndim() {
-        return wrong(format!(
-            "Invalid weight array with {} dimensions for {n}D convolution. Expected an array with {} dimensions following the format [C_out, ..., C_in].",
-            w.ndim(),
-            n + 2
-        ));
-    }
-    if groups < 1 {
-        return wrong(format!("The number of groups must be positive. Got {groups} groups."));
-    }
+    ensure!(
+        x.dtype().is_inexact() && !x.dtype().is_complex(),
+        "conv",
+        "Invalid input array with type {}. Convolution currently only supports floating point types",
+        x.dtype()
+    );
+    ensure!(
+        w.ndim() == x.ndim(),
+        "conv",
+        "Invalid weight array with {} dimensions for {n}D convolution. Expected an array with {} dimensions following the format [C_out, ..., C_in].",
+        w.ndim(),
+        n + 2
+    );
+    ensure!(groups >= 1, "conv", "The number of groups must be positive. Got {groups} groups.");
     let (channels, filters) = (x.shape()[n + 1], w.shape()[0]);
     let (own, groups) = (w.shape()[n + 1], groups as usize);
-    if groups == 1 && channels != own {
-        return wrong(format!(
-            "Expect the input channels in the input and weight array to match but got shapes - input: {} and weight: {}",
-            Show(x.shape()),
-            Show(w.shape())
-        ));
-    }
-    if channels % groups != 0 {
-        return wrong(format!(
-            "The input channels must be divisible by the number of groups. Got input with shape {} and {groups} groups.",
-            Show(x.shape())
-        ));
-    }
-    if filters % groups != 0 {
-        return wrong(format!(
-            "If groups > 1, the output channels must be divisible by the number of groups. Got {filters} output channels and {groups} groups."
-        ));
-    }
-    if own.checked_mul(groups) != Some(channels) {
-        return wrong(format!(
-            "Given groups={groups} and weights of shape {}, expected to have {} input channels but got {channels} input channels instead.",
-            Show(w.shape()),
-            own.saturating_mul(groups)
-        ));
-    }
+    ensure!(
+        groups != 1 || channels == own,
+        "conv",
+        "Expect the input channels in the input and weight array to match but got shapes - input: {} and weight: {}",
+        Show(x.shape()),
+        Show(w.shape())
+    );
+    ensure!(
+        channels % groups == 0,
+        "conv",
+        "The input channels must be divisible by the number of groups. Got input with shape {} and {groups} groups.",
+        Show(x.shape())
+    );
+    ensure!(
+        filters % groups == 0,
+        "conv",
+        "If groups > 1, the output channels must be divisible by the number of groups. Got {filters} output channels and {groups} groups."
+    );
+    ensure!(
+        own.checked_mul(groups) == Some(channels),
+        "conv",
+        "Given groups={groups} and weights of shape {}, expected to have {} input channels but got {channels} input channels instead.",
+        Show(w.shape()),
+        own.saturating_mul(groups)
+    );
     Ok(n)
 }
 
@@ -156,7 +152,7 @@ fn check(x: &Array, w: &Array, groups: i64) -> Result<usize> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Value`] for an input that is not floating point, for shapes, groups or lists that do
+/// [`crate::Error::Value`] for an input that is not floating point, for shapes, groups or lists that do
 /// not fit, and where the kernel is larger than the padded input.
 pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
     let n = check(x, w, how.groups)?;
@@ -165,28 +161,24 @@ pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
     let high = spread(&how.padding_high, 0, n);
     let kernel_dilation = spread(&how.kernel_dilation, 1, n);
     let input_dilation = spread(&how.input_dilation, 1, n);
-    let wrong = |text: String| Err(Error::value("conv", text));
-    if low.len() != n || high.len() != n {
-        return wrong(format!(
-            "Invalid padding {} | {} for {n}D convolution.",
-            List(&low),
-            List(&high)
-        ));
-    }
+    ensure!(
+        low.len() == n && high.len() == n,
+        "conv",
+        "Invalid padding {} | {} for {n}D convolution.",
+        List(&low),
+        List(&high)
+    );
     let lists = [
         ("strides", "Stride sizes", "strides", &stride),
         ("kernel dilation", "Kernel dilation sizes", "kernel dilation", &kernel_dilation),
         ("input dilation", "Input dilation sizes", "input dilation", &input_dilation),
     ];
     for (name, _, _, list) in lists {
-        if list.len() != n {
-            return wrong(format!("Invalid {name} {} for {n}D convolution.", List(list)));
-        }
+        ensure!(list.len() == n, "conv", "Invalid {name} {} for {n}D convolution.", List(list));
     }
     for (_, sizes, name, list) in lists {
-        if list.iter().any(|v| *v < 1) {
-            return wrong(format!("{sizes} must be positive. Got {name} {}.", List(list)));
-        }
+        let positive = list.iter().all(|v| *v >= 1);
+        ensure!(positive, "conv", "{sizes} must be positive. Got {name} {}.", List(list));
     }
     let mut made = Convolve {
         stride: [1; 3],
@@ -206,16 +198,16 @@ pub fn conv_general(x: &Array, w: &Array, how: &Convolution) -> Result<Array> {
         let seen = |n: i128, by: i64| 1 + by as i128 * (n - 1);
         let room = seen(input, input_dilation[i]) + low[i] as i128 + high[i] as i128;
         let room = room - seen(kernel, kernel_dilation[i]);
-        if room < 0 {
-            return wrong(format!(
-                "Spatial dimensions of input after padding cannot be smaller than weight spatial dimensions. Got error at axis {} for input with shape {}, padding low {}, padding high {}, and weight of shape {}.",
-                i + 1,
-                Show(x.shape()),
-                List(&low),
-                List(&high),
-                Show(w.shape())
-            ));
-        }
+        ensure!(
+            room >= 0,
+            "conv",
+            "Spatial dimensions of input after padding cannot be smaller than weight spatial dimensions. Got error at axis {} for input with shape {}, padding low {}, padding high {}, and weight of shape {}.",
+            i + 1,
+            Show(x.shape()),
+            List(&low),
+            List(&high),
+            Show(w.shape())
+        );
         let size = room / stride[i] as i128 + 1;
         output[at] = usize::try_from(size).unwrap_or(usize::MAX);
     }
@@ -387,10 +379,7 @@ fn transposed(x: &Array, w: &Array, lists: [&[i64]; 4], groups: i64) -> Result<A
         ("output padding", &more),
     ];
     for (name, list) in named {
-        if list.len() != n {
-            let text = format!("Invalid {name} {} for {n}D convolution.", List(list));
-            return Err(Error::value("conv", text));
-        }
+        ensure!(list.len() == n, "conv", "Invalid {name} {} for {n}D convolution.", List(list));
     }
     let low: Vec<i64> = (0..n)
         .map(|i| {
@@ -420,14 +409,10 @@ fn transposed(x: &Array, w: &Array, lists: [&[i64]; 4], groups: i64) -> Result<A
 /// ```
 ///
 /// # Errors
-/// [`Error::Value`] for empty operands, of another rank than 1, or not floating point.
+/// [`crate::Error::Value`] for empty operands, of another rank than 1, or not floating point.
 pub fn convolve(a: &Array, v: &Array, mode: ConvolveMode) -> Result<Array> {
-    if a.ndim() != 1 || v.ndim() != 1 {
-        return Err(Error::value("convolve", "Inputs must be 1D."));
-    }
-    if a.size() == 0 || v.size() == 0 {
-        return Err(Error::value("convolve", "Inputs cannot be empty."));
-    }
+    ensure!(a.ndim() == 1 && v.ndim() == 1, "convolve", "Inputs must be 1D.");
+    ensure!(a.size() != 0 && v.size() != 0, "convolve", "Inputs cannot be empty.");
     let (long, short) = if v.size() > a.size() { (v, a) } else { (a, v) };
     let m = short.size() as i64;
     let (low, high) = match mode {

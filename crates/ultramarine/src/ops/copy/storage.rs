@@ -8,7 +8,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::{Dtype, Format, Packing, Storage},
-    error::{Error, Result},
+    error::{Error, Result, bail},
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes,
@@ -120,11 +120,11 @@ fn encode(a: &Array, to: Dtype, storage: &Storage) -> Result<Array> {
             Some(last) if last.is_multiple_of(2) => *last /= 2,
             _ => {
                 let shown = shape::Show(a.shape());
-                let text = format!(
+                bail!(
+                    "astype",
                     "{to} holds two numbers in each element, so the last axis must be even; the \
                      shape is {shown}."
                 );
-                return Err(Error::value("astype", text));
             }
         }
     }

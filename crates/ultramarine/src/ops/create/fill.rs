@@ -5,7 +5,7 @@ use crate::{
     backend::{Exec, Operand, buffer::Buffer},
     devices,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes,
@@ -162,9 +162,7 @@ impl Array {
     }
 
     fn below(&self, op: &str, k: isize) -> Result<Array> {
-        let [.., n, m] = self.shape() else {
-            return Err(Error::value(op, "array must be at least 2-D"));
-        };
+        let [.., n, m] = self.shape() else { bail!(op, "array must be at least 2-D") };
         Array::tri(*n, *m, k, Dtype::Bool)
     }
 
@@ -203,13 +201,9 @@ impl Array {
         if ![start, stop, step].iter().all(|v| v.is_finite()) {
             return Err(Error::value("arange", "Cannot compute length."));
         }
-        if step == 0.0 {
-            return Err(Error::value("arange", "step must be nonzero."));
-        }
+        ensure!(step != 0.0, "arange", "step must be nonzero.");
         let n = ((stop - start) / step).ceil().max(0.0);
-        if n > i32::MAX as f64 {
-            return Err(Error::value("arange", "Maximum size exceeded."));
-        }
+        ensure!(n <= i32::MAX as f64, "arange", "Maximum size exceeded.");
         // Integers: the distance of the first two, each truncated by itself.
         let (start, step) = if dtype.is_inexact() {
             (start, step)
@@ -241,12 +235,11 @@ fn plane(op: &str, n: usize, m: usize, k: isize) -> Result<(Array, Array)> {
 /// # Errors
 /// [`Error::Value`] for another `indexing` than "xy" and "ij".
 pub fn meshgrid(arrays: &[Array], sparse: bool, indexing: &str) -> Result<Vec<Array>> {
-    if !matches!(indexing, "xy" | "ij") {
-        return Err(Error::value(
-            "meshgrid",
-            "Invalid indexing value. Valid values are 'xy' and 'ij'.",
-        ));
-    }
+    ensure!(
+        matches!(indexing, "xy" | "ij"),
+        "meshgrid",
+        "Invalid indexing value. Valid values are 'xy' and 'ij'."
+    );
     let n = arrays.len();
     let place = |i: usize| if indexing == "xy" && n > 1 && i < 2 { 1 - i } else { i };
     let grids: Vec<Array> = arrays

@@ -2,7 +2,7 @@
 
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Result, ensure},
     ops::{
         Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
         rules::{
@@ -33,12 +33,10 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] for complex64, and when the shapes cannot be broadcast.
+    /// [`crate::Error::Value`] for complex64, and when the shapes cannot be broadcast.
     pub fn xlogy(&self, other: &Array) -> Result<Array> {
         let promoted = self.dtype().promote(other.dtype());
-        if promoted.is_complex() {
-            return Err(Error::value("xlogy", "Not supported for complex64."));
-        }
+        ensure!(!promoted.is_complex(), "xlogy", "Not supported for complex64.");
         let dtype = promoted.to_inexact();
         let shape = shape::broadcast_shapes(self.shape(), other.shape())?;
         let (x, y) = (self.promoted(dtype), other.promoted(dtype));

@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     ops::index::{gather::gather, scatter::scatter},
     shape::{self, Shape, Show},
 };
@@ -32,22 +32,17 @@ fn window(
             format!("Start indices must be integers, got type {}.", start.dtype()),
         ));
     }
-    if start.size() != axes.len() || start.ndim() > 1 {
-        return Err(Error::value(
-            op,
-            format!(
-                "Number of starting indices {} does not match number of axes {}.",
-                start.size(),
-                axes.len()
-            ),
-        ));
-    }
+    ensure!(
+        start.size() == axes.len() && start.ndim() <= 1,
+        op,
+        "Number of starting indices {} does not match number of axes {}.",
+        start.size(),
+        axes.len()
+    );
     let mut given: SmallVec<[Option<usize>; 8]> = smallvec![None; from.len()];
     for (i, axis) in axes.iter().enumerate() {
         let at = shape::normalize_axis(op, *axis, from.len())?;
-        if given[at].replace(i).is_some() {
-            return Err(Error::value(op, "Repeat axes not allowed."));
-        }
+        ensure!(given[at].replace(i).is_none(), op, "Repeat axes not allowed.");
     }
     let cut: SmallVec<[usize; 8]> = (0..from.len()).filter(|i| size[*i] != from[*i]).collect();
     let start = start.reshape(&[axes.len()])?.astype(Dtype::Int64);
@@ -103,16 +98,13 @@ impl Array {
                 format!("Invalid slice size for array with {} dimensions.", self.ndim()),
             ));
         }
-        if size.iter().zip(self.shape()).any(|(s, n)| s > n) {
-            return Err(Error::value(
-                "slice",
-                format!(
-                    "Invalid slice size {} for array with shape {}.",
-                    Show(size),
-                    Show(self.shape())
-                ),
-            ));
-        }
+        ensure!(
+            !size.iter().zip(self.shape()).any(|(s, n)| s > n),
+            "slice",
+            "Invalid slice size {} for array with shape {}.",
+            Show(size),
+            Show(self.shape())
+        );
         let _home = crate::placement::follow(&[self]);
         let window = window("slice", self.shape(), start, axes, size)?;
         if window.axes.is_empty() {
@@ -140,16 +132,13 @@ impl Array {
         let ndim = self.ndim();
         let mut size = Shape::from_elem(1, ndim.saturating_sub(update.ndim()));
         size.extend_from_slice(update.shape());
-        if size.len() != ndim || size.iter().zip(self.shape()).any(|(s, n)| s > n) {
-            return Err(Error::value(
-                OP,
-                format!(
-                    "An update of shape {} does not fit an array of shape {}.",
-                    Show(update.shape()),
-                    Show(self.shape())
-                ),
-            ));
-        }
+        ensure!(
+            size.len() == ndim && !size.iter().zip(self.shape()).any(|(s, n)| s > n),
+            OP,
+            "An update of shape {} does not fit an array of shape {}.",
+            Show(update.shape()),
+            Show(self.shape())
+        );
         let _home = crate::placement::follow(&[self, update]);
         let window = window(OP, self.shape(), start, axes, &size)?;
         let update = update.astype(self.dtype()).reshape(&size)?;

@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -30,12 +30,11 @@ pub(crate) fn common(op: &str, indices: &[Array]) -> Result<Vec<Array>> {
     let mut shape = Shape::new();
     let mut dtype = None;
     for i in indices {
-        if !i.dtype().is_integer() {
-            return Err(Error::value(
-                op,
-                "Got indices with invalid dtype. Indices must be integral.",
-            ));
-        }
+        ensure!(
+            i.dtype().is_integer(),
+            op,
+            "Got indices with invalid dtype. Indices must be integral."
+        );
         shape = shape::broadcast_shapes(&shape, i.shape())?;
         dtype = Some(dtype.map_or(i.dtype(), |d: Dtype| d.promote(i.dtype())));
     }
@@ -160,14 +159,13 @@ impl Array {
     ) -> Result<(Array, Array, usize)> {
         self.computable(name)?;
         let at = axis_of(name, axis, self)?;
-        if indices.ndim() != self.ndim() {
-            let text = format!(
-                "Indices of dimension {} does not match array of dimension {}.",
-                indices.ndim(),
-                self.ndim()
-            );
-            return Err(Error::value(name, text));
-        }
+        ensure!(
+            indices.ndim() == self.ndim(),
+            name,
+            "Indices of dimension {} does not match array of dimension {}.",
+            indices.ndim(),
+            self.ndim()
+        );
         if !indices.dtype().is_integer() {
             return Err(Error::runtime(name, "Indices must be integral."));
         }

@@ -7,7 +7,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     ops::{
         index::{gather::gather, resolve::Resolved},
         rules::{
@@ -262,12 +262,12 @@ impl Array {
         if self.shape().get(..mask.ndim()) == Some(mask.shape()) {
             return Ok(());
         }
-        let text = format!(
+        bail!(
+            op,
             "The boolean mask should have the same shape as the beginning of the indexed array but the mask has shape {} and the array has shape {}",
             Show(mask.shape()),
             Show(self.shape())
-        );
-        Err(Error::value(op, text))
+        )
     }
 
     fn masked(&self, mask: &Array) -> Result<Array> {

@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     ops::{
         index::{
             gather::{common, gathered, spread},
@@ -120,8 +120,7 @@ impl Resolved {
                     axis += 1;
                 }
                 Index::Mask(_) => {
-                    let text = "Boolean masks beside other indices are not supported.";
-                    return Err(Error::value("index", text));
+                    bail!("index", "Boolean masks beside other indices are not supported.");
                 }
             }
         }

@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     concatenate,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     ops::rules::builders::{bin, slice_axis},
     shape,
 };
@@ -33,9 +33,7 @@ pub fn cross(a: &Array, b: &Array, axis: isize) -> Result<Array> {
             return Err(Error::index(OP, text));
         };
         let size = x.shape()[at];
-        if size != 2 && size != 3 {
-            return Err(Error::value(OP, "The specified axis must have size 2 or 3."));
-        }
+        ensure!(size == 2 || size == 3, OP, "The specified axis must have size 2 or 3.");
         x.computable(OP)?;
         let x = x.promoted(dtype);
         let parts = (0..size).map(|i| slice_axis(&x, at, i, 1)).collect::<Result<_>>()?;
@@ -44,8 +42,7 @@ pub fn cross(a: &Array, b: &Array, axis: isize) -> Result<Array> {
     let ((from_end, a), (same, b)) = (parts(a)?, parts(b)?);
     if from_end != same {
         // An axis counted from the start may be another one in each.
-        let text = format!("Axis {axis} is not the same axis of both operands.");
-        return Err(Error::value(OP, text));
+        bail!(OP, "Axis {axis} is not the same axis of both operands.");
     }
     // `a_i b_j - a_j b_i`, where elements that are not there are zero.
     let minor = |i: usize, j: usize| -> Result<Option<Array>> {

@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, ensure},
     ops::{
         linalg::{
             derivatives::{diagonal, safe_inverse},
@@ -19,21 +19,19 @@ use ultramarine_abi::schema::{binary, unary};
 
 /// The diagonal of U, and the sign of the permutation, in the dtype in which they are computed.
 fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
-    if a.ndim() < 2 {
-        let text = format!(
-            "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
-            a.ndim()
-        );
-        return Err(Error::value(op, text));
-    }
+    ensure!(
+        a.ndim() >= 2,
+        op,
+        "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
+        a.ndim()
+    );
     let (m, n) = sizes(a);
-    if m != n {
-        let text = format!(
-            "Only defined for square matrices. Received array with shape {}.",
-            Show(a.shape())
-        );
-        return Err(Error::value(op, text));
-    }
+    ensure!(
+        m == n,
+        op,
+        "Only defined for square matrices. Received array with shape {}.",
+        Show(a.shape())
+    );
     a.computable(op)?;
     let _home = follow(&[a]);
     let dtype = match a.dtype() {
@@ -60,7 +58,7 @@ fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Value`] for fewer than two dimensions, or matrices that are not square.
+/// [`crate::Error::Value`] for fewer than two dimensions, or matrices that are not square.
 pub fn det(a: &Array) -> Result<Array> {
     let (diagonal, sign) = factors("linalg::det", a)?;
     Ok(diagonal.prod(Some(&[-1]), false)?.multiply(&sign)?.astype(a.dtype().to_inexact()))

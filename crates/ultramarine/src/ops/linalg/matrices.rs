@@ -6,7 +6,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     ops::{Vmap, rules::batching::batched},
     placement::follow,
     scalar::Scalar,
@@ -15,24 +15,18 @@ use crate::{
 
 /// Refuses what is no stack of matrices of a dtype that decompositions take.
 pub(crate) fn check(op: &str, a: &Array) -> Result<()> {
-    if a.ndim() < 2 {
-        return Err(Error::value(
-            op,
-            format!(
-                "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
-                a.ndim()
-            ),
-        ));
-    }
-    if !solved(a.dtype()) {
-        return Err(Error::value(
-            op,
-            format!(
-                "Arrays must have type float32, float64 or complex64. Received array with type {}.",
-                a.dtype()
-            ),
-        ));
-    }
+    ensure!(
+        a.ndim() >= 2,
+        op,
+        "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
+        a.ndim()
+    );
+    ensure!(
+        solved(a.dtype()),
+        op,
+        "Arrays must have type float32, float64 or complex64. Received array with type {}.",
+        a.dtype()
+    );
     Ok(())
 }
 
@@ -40,15 +34,12 @@ pub(crate) fn check(op: &str, a: &Array) -> Result<()> {
 pub(crate) fn check_square(op: &str, a: &Array) -> Result<()> {
     check(op, a)?;
     let (m, n) = sizes(a);
-    if m != n {
-        return Err(Error::value(
-            op,
-            format!(
-                "Only defined for square matrices. Received array with shape {}.",
-                Show(a.shape())
-            ),
-        ));
-    }
+    ensure!(
+        m == n,
+        op,
+        "Only defined for square matrices. Received array with shape {}.",
+        Show(a.shape())
+    );
     Ok(())
 }
 

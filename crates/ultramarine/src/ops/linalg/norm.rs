@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     ops::{
         linalg::{matrices::check, svd::SingularValues},
         reduce::axes_of,
@@ -183,11 +183,11 @@ pub fn norm(
         (NormOrder::Number(_), _) => Err(many()),
         (_, _) => {
             let name = if ord == NormOrder::Nuclear { "nuc" } else { "fro" };
-            let text = format!(
+            bail!(
+                OP,
                 "Norm '{name}' only supported for matrices, but received {} axis/axes.",
                 axes.len()
-            );
-            Err(Error::value(OP, text))
+            )
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     backend::Exec,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     node::Value,
     ops::{
         Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
@@ -67,29 +67,26 @@ pub(crate) fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
         return Err(few("Second", 1, b));
     }
     let (m, n) = matrices::sizes(a);
-    if m != n {
-        let text = format!(
-            "First input must be a square matrix. Received array with shape {}.",
-            Show(a.shape())
-        );
-        return Err(Error::value(op, text));
-    }
-    if b.shape()[b.ndim().saturating_sub(2)] != n {
-        let text = format!(
-            "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
-            Show(a.shape()),
-            Show(b.shape())
-        );
-        return Err(Error::value(op, text));
-    }
-    if !matrices::solved(a.dtype().promote(b.dtype())) {
-        let text = format!(
-            "Input arrays must promote to float32, float64 or complex64. Received arrays with type {} and {}.",
-            a.dtype(),
-            b.dtype()
-        );
-        return Err(Error::value(op, text));
-    }
+    ensure!(
+        m == n,
+        op,
+        "First input must be a square matrix. Received array with shape {}.",
+        Show(a.shape())
+    );
+    ensure!(
+        b.shape()[b.ndim().saturating_sub(2)] == n,
+        op,
+        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+        Show(a.shape()),
+        Show(b.shape())
+    );
+    ensure!(
+        matrices::solved(a.dtype().promote(b.dtype())),
+        op,
+        "Input arrays must promote to float32, float64 or complex64. Received arrays with type {} and {}.",
+        a.dtype(),
+        b.dtype()
+    );
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Result, bail},
     ops::{
         matmul::einsum_path::{Label, Parsed, parse, set},
         rules::builders::without_axis,
@@ -175,8 +175,7 @@ fn product(a: Term, b: Term, keep: u128, elementwise: bool) -> Result<Term> {
     let dtype = a.array.dtype().promote(b.array.dtype());
     let exact = !dtype.is_inexact();
     if exact && !elementwise && a.named & b.named & !keep != 0 {
-        let text = format!("Only inexact types are contracted, not {dtype}.");
-        return Err(Error::value("einsum", text));
+        bail!("einsum", "Only inexact types are contracted, not {dtype}.");
     }
     let (a, b) = {
         let (of_a, of_b) = (set(&a.labels), set(&b.labels));

@@ -5,7 +5,7 @@
 
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     shape::Show,
 };
 
@@ -57,12 +57,11 @@ fn term(op: &str, text: &str) -> Result<Vec<Option<Label>>> {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix("...") {
-            if out.contains(&None) {
-                let text = format!(
-                    "Only one ellipsis per subscript is allowed but found more in '{text}'."
-                );
-                return Err(Error::value(op, text));
-            }
+            ensure!(
+                !out.contains(&None),
+                op,
+                "Only one ellipsis per subscript is allowed but found more in '{text}'."
+            );
             out.push(None);
             rest = after;
             continue;
@@ -71,8 +70,7 @@ fn term(op: &str, text: &str) -> Result<Vec<Option<Label>>> {
             'A'..='Z' => c as u8 - b'A',
             'a'..='z' => c as u8 - b'a' + 26,
             _ => {
-                let text = format!("Subscripts must be letters, but got '{c}'.");
-                return Err(Error::value(op, text));
+                bail!(op, "Subscripts must be letters, but got '{c}'.");
             }
         }));
         rest = &rest[1..];
@@ -99,23 +97,20 @@ fn implied(inputs: &[Vec<Option<Label>>]) -> Vec<Option<Label>> {
 
 /// Reads subscripts and holds them against the operands.
 pub(crate) fn parse(op: &str, subscripts: &str, operands: &[Array]) -> Result<Parsed> {
-    if operands.is_empty() {
-        return Err(Error::value(op, "At least one operand is required."));
-    }
+    ensure!(!operands.is_empty(), op, "At least one operand is required.");
     let text: String = subscripts.chars().filter(|c| *c != ' ').collect();
     let (left, right) = match text.split_once("->") {
         Some((left, right)) => (left, Some(right)),
         None => (&text[..], None),
     };
     let named: Vec<&str> = left.split(',').collect();
-    if named.len() != operands.len() {
-        let text = format!(
-            "Number of operands, {}, does not match number of input subscripts, {}",
-            operands.len(),
-            named.len()
-        );
-        return Err(Error::value(op, text));
-    }
+    ensure!(
+        named.len() == operands.len(),
+        op,
+        "Number of operands, {}, does not match number of input subscripts, {}",
+        operands.len(),
+        named.len()
+    );
     let terms = named.iter().map(|t| term(op, t)).collect::<Result<Vec<_>>>()?;
     let result = right.map_or_else(|| Ok(implied(&terms)), |t| term(op, t))?;
 
@@ -124,13 +119,12 @@ pub(crate) fn parse(op: &str, subscripts: &str, operands: &[Array]) -> Result<Pa
     for (i, (term, a)) in terms.iter().zip(operands).enumerate() {
         let letters = term.iter().flatten().count();
         let dots = term.contains(&None);
-        if a.ndim() < letters || (!dots && a.ndim() != letters) {
-            let text = format!(
-                "Invalid number of subscripts {letters} for input {i} with {} dimensions.",
-                a.ndim()
-            );
-            return Err(Error::value(op, text));
-        }
+        ensure!(
+            a.ndim() >= letters && (dots || a.ndim() == letters),
+            op,
+            "Invalid number of subscripts {letters} for input {i} with {} dimensions.",
+            a.ndim()
+        );
         let n = if dots { a.ndim() - letters } else { 0 };
         longest = longest.max(n);
         inputs.push(expanded(term, n));
@@ -140,9 +134,7 @@ pub(crate) fn parse(op: &str, subscripts: &str, operands: &[Array]) -> Result<Pa
     if set(&output).count_ones() as usize != output.len() {
         return Err(Error::value(op, "Repeat indices not allowed in output."));
     }
-    if set(&output) & !all != 0 {
-        return Err(Error::value(op, "All indices of the output must be of an input."));
-    }
+    ensure!(set(&output) & !all == 0, op, "All indices of the output must be of an input.");
     let sizes = sizes(op, &inputs, operands)?;
     Ok(Parsed { inputs, output, sizes })
 }
@@ -155,10 +147,10 @@ fn sizes(op: &str, inputs: &[Vec<Label>], operands: &[Array]) -> Result<[usize; 
         let mut own = [None; 128];
         for (l, &n) in labels.iter().map(|l| *l as usize).zip(a.shape()) {
             if let Some(before) = own[l].filter(|m| *m != n) {
-                let text = format!(
+                bail!(
+                    op,
                     "Dimensions of repeated subscripts do not have the same size ({before} != {n})."
                 );
-                return Err(Error::value(op, text));
             }
             own[l] = Some(n);
         }
@@ -167,11 +159,11 @@ fn sizes(op: &str, inputs: &[Vec<Label>], operands: &[Array]) -> Result<[usize; 
             if known >> l & 1 == 0 || *size == 1 {
                 *size = n;
             } else if n != 1 && *size != n {
-                let text = format!(
+                bail!(
+                    op,
                     "Cannot broadcast dimension {axis} of input {i} with shape {} to size {size}.",
                     Show(a.shape())
                 );
-                return Err(Error::value(op, text));
             }
             known |= 1 << l;
         }

@@ -8,7 +8,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -64,24 +64,20 @@ fn leading(shape: &[usize], a: &Array, b: &Array) -> Extents {
 
 /// Matrix product with MLX's rules for the operands' ranks; errors name `op`.
 fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Array> {
-    if a.ndim() == 0 || b.ndim() == 0 {
-        return Err(Error::value(
-            op,
-            "Got 0 dimension input. Inputs must have at least one dimension.",
-        ));
-    }
+    ensure!(
+        a.ndim() != 0 && b.ndim() != 0,
+        op,
+        "Got 0 dimension input. Inputs must have at least one dimension."
+    );
     let left = if a.ndim() == 1 { with_axis(a, 0)? } else { a.clone() };
     let right = if b.ndim() == 1 { with_axis(b, 1)? } else { b.clone() };
-    if left.shape()[left.ndim() - 1] != right.shape()[right.ndim() - 2] {
-        return Err(Error::value(
-            op,
-            format!(
-                "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
-                Show(left.shape()),
-                Show(right.shape())
-            ),
-        ));
-    }
+    ensure!(
+        left.shape()[left.ndim() - 1] == right.shape()[right.ndim() - 2],
+        op,
+        "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+        Show(left.shape()),
+        Show(right.shape())
+    );
     let mut out = product(&left.promoted(dtype), &right.promoted(dtype))?;
     if a.ndim() == 1 {
         out = without_axis(&out, out.ndim() - 2)?;
@@ -99,22 +95,17 @@ fn multiply_matrices(op: &str, a: &Array, b: &Array, dtype: Dtype) -> Result<Arr
 pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<Array> {
     let dtype = c.dtype().promote(a.dtype()).promote(b.dtype());
     [c, a, b].into_iter().try_for_each(|x| x.computable("addmm"))?;
-    if !dtype.is_inexact() && a.ndim() > 0 && b.ndim() > 0 {
-        return Err(Error::value(
-            "addmm",
-            format!(
-                "Only real floating point types are supported but {}, {} and {} were provided which results in {dtype}, which is not a real floating point type.",
-                c.dtype(),
-                a.dtype(),
-                b.dtype()
-            ),
-        ));
-    }
+    ensure!(
+        dtype.is_inexact() || a.ndim() == 0 || b.ndim() == 0,
+        "addmm",
+        "Only real floating point types are supported but {}, {} and {} were provided which results in {dtype}, which is not a real floating point type.",
+        c.dtype(),
+        a.dtype(),
+        b.dtype()
+    );
     let product = multiply_matrices("addmm", a, b, dtype)?;
     let shape = shape::broadcast_shapes(c.shape(), product.shape())?;
-    if shape[..] != *product.shape() {
-        return Err(Error::value("addmm", "input c must broadcast to the output shape"));
-    }
+    ensure!(shape[..] == *product.shape(), "addmm", "input c must broadcast to the output shape");
     let scaled = |x: &Array, by: f64| -> Result<Array> {
         if by == 1.0 {
             return Ok(x.clone());
@@ -133,16 +124,13 @@ impl Array {
     pub fn matmul(&self, other: &Array) -> Result<Array> {
         let dtype = self.dtype().promote(other.dtype());
         [self, other].into_iter().try_for_each(|x| x.computable("matmul"))?;
-        if !dtype.is_inexact() && self.ndim() > 0 && other.ndim() > 0 {
-            return Err(Error::value(
-                "matmul",
-                format!(
-                    "Only inexact types are supported but {} and {} were provided which results in {dtype}, which is not a floating point type.",
-                    self.dtype(),
-                    other.dtype()
-                ),
-            ));
-        }
+        ensure!(
+            dtype.is_inexact() || self.ndim() == 0 || other.ndim() == 0,
+            "matmul",
+            "Only inexact types are supported but {} and {} were provided which results in {dtype}, which is not a floating point type.",
+            self.dtype(),
+            other.dtype()
+        );
         multiply_matrices("matmul", self, other, dtype)
     }
 
@@ -195,15 +183,12 @@ impl Array {
     /// # Errors
     /// [`Error::Value`] when there are not that many axes, or their sizes differ.
     pub fn tensordot(&self, other: &Array, axes: isize) -> Result<Array> {
-        if axes < 0 {
-            return Err(Error::value("tensordot", "axis must be greater or equal to 0."));
-        }
-        if axes as usize > self.ndim().min(other.ndim()) {
-            return Err(Error::value(
-                "tensordot",
-                "axis must be less than the number of dimensions of a and b.",
-            ));
-        }
+        ensure!(axes >= 0, "tensordot", "axis must be greater or equal to 0.");
+        ensure!(
+            (axes as usize) <= self.ndim().min(other.ndim()),
+            "tensordot",
+            "axis must be less than the number of dimensions of a and b."
+        );
         let left: Vec<isize> = (self.ndim() as isize - axes..self.ndim() as isize).collect();
         let right: Vec<isize> = (0..axes).collect();
         self.tensordot_axes(other, &left, &right)
@@ -215,20 +200,17 @@ impl Array {
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] when sizes or the
     /// numbers of axes differ, or an axis is named twice.
     pub fn tensordot_axes(&self, other: &Array, left: &[isize], right: &[isize]) -> Result<Array> {
-        if left.len() != right.len() {
-            return Err(Error::value("tensordot", "axes must have the same size."));
-        }
+        ensure!(left.len() == right.len(), "tensordot", "axes must have the same size.");
         let normal = |a: &Array, axes: &[isize]| -> Result<Vec<usize>> {
             axes_of(a, Some(axes))?;
             axes.iter().map(|x| shape::normalize_axis("tensordot", *x, a.ndim())).collect()
         };
         let (l, r) = (normal(self, left)?, normal(other, right)?);
-        if l.iter().zip(&r).any(|(i, j)| self.shape()[*i] != other.shape()[*j]) {
-            return Err(Error::value(
-                "tensordot",
-                "a and b must have the same shape on the contracted axes.",
-            ));
-        }
+        ensure!(
+            !l.iter().zip(&r).any(|(i, j)| self.shape()[*i] != other.shape()[*j]),
+            "tensordot",
+            "a and b must have the same shape on the contracted axes."
+        );
         let free = |a: &Array, axes: &[usize]| -> Vec<usize> {
             (0..a.ndim()).filter(|i| !axes.contains(i)).collect()
         };
@@ -254,21 +236,16 @@ impl Array {
     /// for an axis out of range.
     pub fn vecdot(&self, other: &Array, axis: isize) -> Result<Array> {
         let (n, least) = (self.ndim().max(other.ndim()), self.ndim().min(other.ndim()));
-        if least == 0 {
-            return Err(Error::value("vecdot", "inputs must be at least 1D."));
-        }
+        ensure!(least != 0, "vecdot", "inputs must be at least 1D.");
         let Some(at) = shape::from_start(axis, n) else {
             return Err(Error::index("vecdot", "axis is out of bounds."));
         };
-        if at >= least {
-            return Err(Error::value("vecdot", "axis is out of bounds."));
-        }
+        ensure!(at < least, "vecdot", "axis is out of bounds.");
         // Counted from the end, where shapes are aligned.
         let along = |x: &Array| x.shape().get((x.ndim() + at).wrapping_sub(n)).copied();
         if along(self) != along(other) {
             let (a, b) = (Show(self.shape()), Show(other.shape()));
-            let text = format!("axis {axis} must have one size in both, got shapes {a} and {b}.");
-            return Err(Error::value("vecdot", text));
+            bail!("vecdot", "axis {axis} must have one size in both, got shapes {a} and {b}.");
         }
         let a = if self.dtype().is_complex() { un(unary::CONJUGATE, self) } else { self.clone() };
         a.multiply(other)?.sum(Some(&[at as isize]), false)
@@ -305,16 +282,13 @@ impl Rules for Matmul {
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         let (a, b, n) = (r.inputs[0], r.inputs[1], r.shape.len());
-        if a[n - 1] != b[n - 2] || a[..n - 2] != b[..n - 2] {
-            return Err(Error::value(
-                "matmul",
-                format!(
-                    "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
-                    Show(a),
-                    Show(b)
-                ),
-            ));
-        }
+        ensure!(
+            a[n - 1] == b[n - 2] && a[..n - 2] == b[..n - 2],
+            "matmul",
+            "Last dimension of first input with shape {} must match second to last dimension of second input with shape {}.",
+            Show(a),
+            Show(b)
+        );
         let mut shape = Shape::from_slice(a);
         shape[n - 1] = b[n - 1];
         r.same(shape)

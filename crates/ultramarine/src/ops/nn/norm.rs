@@ -5,7 +5,7 @@ use crate::{
     array::Array,
     backend::{Exec, Operand},
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     node::Value,
     ops::{
         Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
@@ -27,23 +27,18 @@ use ultramarine_abi::schema::{NoAttrs, binary, op, unary};
 fn checked(of: &'static str, x: &Array, parameters: [(&str, Option<&Array>); 2]) -> Result<Dtype> {
     x.computable(of)?;
     let Some(last) = x.shape().last() else {
-        let text = "Input must have at least 1 dimension but got input with 0 dimensions.";
-        return Err(Error::value(of, text));
+        bail!(of, "Input must have at least 1 dimension but got input with 0 dimensions.");
     };
     for (name, parameter) in parameters {
         let Some(p) = parameter else { continue };
         p.computable(of)?;
-        if p.ndim() != 1 {
-            let text = format!("{name} must have 1 dimension but has {} dimensions.", p.ndim());
-            return Err(Error::value(of, text));
-        }
-        if p.size() != *last {
-            let text = format!(
-                "{name} must have the same size as the last dimension of x, {last}, but has {} elements.",
-                p.size()
-            );
-            return Err(Error::value(of, text));
-        }
+        ensure!(p.ndim() == 1, of, "{name} must have 1 dimension but has {} dimensions.", p.ndim());
+        ensure!(
+            p.size() == *last,
+            of,
+            "{name} must have the same size as the last dimension of x, {last}, but has {} elements.",
+            p.size()
+        );
     }
     // A bias without a weight does not count.
     let [(_, weight), (_, bias)] = parameters;

@@ -5,7 +5,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, bail, ensure},
     node::Value,
     ops::{
         Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
@@ -22,14 +22,11 @@ impl Array {
     /// without overflow; float32 for integers.
     ///
     /// # Errors
-    /// As [`Array::sum`]; [`Error::Value`] for an empty array, and for axes of a 0-d one.
+    /// As [`Array::sum`]; [`crate::Error::Value`] for an empty array, and for axes of a 0-d one.
     pub fn logsumexp(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
-        if self.size() == 0 {
-            return Err(Error::value("logsumexp", "Received empty array."));
-        }
+        ensure!(self.size() != 0, "logsumexp", "Received empty array.");
         if self.ndim() == 0 && axes.is_some_and(|a| !a.is_empty()) {
-            let text = "Received non-empty axes for array with 0 dimensions.";
-            return Err(Error::value("logsumexp", text));
+            bail!("logsumexp", "Received non-empty axes for array with 0 dimensions.");
         }
         let named = axes_of(self, axes)?;
         let a = self.astype(self.dtype().to_inexact());
@@ -41,11 +38,10 @@ impl Array {
     /// integers. `precise`: 16-bit floats are computed in float32.
     ///
     /// # Errors
-    /// As [`Array::sum`]; [`Error::Value`] for axes of a 0-d array.
+    /// As [`Array::sum`]; [`crate::Error::Value`] for axes of a 0-d array.
     pub fn softmax(&self, axes: Option<&[isize]>, precise: bool) -> Result<Array> {
         if self.ndim() == 0 && axes.is_some_and(|a| !a.is_empty()) {
-            let text = "Received non-empty axes for array with 0 dimensions.";
-            return Err(Error::value("softmax", text));
+            bail!("softmax", "Received non-empty axes for array with 0 dimensions.");
         }
         self.computable("softmax")?;
         let named = axes_of(self, axes)?;

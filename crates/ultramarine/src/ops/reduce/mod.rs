@@ -9,7 +9,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::{Dtype, Kind},
-    error::{Error, Result},
+    error::{Error, Result, bail},
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
@@ -79,8 +79,7 @@ impl Array {
         let named = axes_of(self, axes)?;
         if let Some(axis) = named.iter().find(|a| self.shape()[**a] == 0) {
             let name = reduce::NAMES[code as usize];
-            let text = format!("Cannot {name} reduce over axis {axis} with size 0.");
-            return Err(Error::value(name, text));
+            bail!(name, "Cannot {name} reduce over axis {axis} with size 0.");
         }
         if named.is_empty() {
             return Ok(self.clone());

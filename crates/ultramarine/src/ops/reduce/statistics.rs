@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     ops::{
         elementwise::unary::Unary,
         reduce::{axes_of, joined, kept, signed},
@@ -89,9 +89,7 @@ impl Array {
             return Err(Error::value("median", "No axes to take the median over."));
         }
         let n = count(self, &named);
-        if n == 0 {
-            return Err(Error::value("median", "Cannot take median along empty axis."));
-        }
+        ensure!(n != 0, "median", "Cannot take median along empty axis.");
         let a = self.astype(self.dtype().to_inexact());
         let sorted = joined(&a, &named)?.sort(Some(-1))?;
         let axis = sorted.ndim() - 1;

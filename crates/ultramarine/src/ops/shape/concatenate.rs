@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     backend::{Exec, Operand},
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     node::Value,
     ops::{
         Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -23,9 +23,7 @@ use smallvec::SmallVec;
 /// the axis.
 pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
     const OP: &str = "concatenate";
-    let Some(first) = arrays.first() else {
-        return Err(Error::value(OP, "No arrays provided for concatenation"));
-    };
+    let Some(first) = arrays.first() else { bail!(OP, "No arrays provided for concatenation") };
     if arrays.len() == 1 {
         return Ok(first.clone());
     }
@@ -33,17 +31,14 @@ pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
     let mut shape = Shape::from_slice(first.shape());
     let mut dtype = first.dtype();
     for a in &arrays[1..] {
-        if a.ndim() != first.ndim() {
-            return Err(Error::value(
-                OP,
-                format!(
-                    "All the input arrays must have the same number of dimensions. However, got \
-                     arrays with dimensions {} and {}.",
-                    first.ndim(),
-                    a.ndim()
-                ),
-            ));
-        }
+        ensure!(
+            a.ndim() == first.ndim(),
+            OP,
+            "All the input arrays must have the same number of dimensions. However, got \
+             arrays with dimensions {} and {}.",
+            first.ndim(),
+            a.ndim()
+        );
         if (0..shape.len()).any(|i| i != at && shape[i] != a.shape()[i]) {
             let shapes: Vec<String> = arrays.iter().map(|a| Show(a.shape()).to_string()).collect();
             return Err(Error::value(
@@ -75,9 +70,7 @@ fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
 /// # Errors
 /// [`Error::Value`] for no array, or shapes that differ; [`Error::Index`] for the axis.
 pub fn stack(arrays: &[Array], axis: isize) -> Result<Array> {
-    let Some(first) = arrays.first() else {
-        return Err(Error::value("stack", "No arrays provided for stacking"));
-    };
+    let Some(first) = arrays.first() else { bail!("stack", "No arrays provided for stacking") };
     if arrays.iter().any(|a| a.shape() != first.shape()) {
         return Err(Error::value("stack", "All arrays must have the same shape"));
     }

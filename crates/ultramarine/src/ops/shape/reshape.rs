@@ -3,7 +3,7 @@
 
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     ops::{
         create::fill,
         rules::shapeless::{
@@ -73,9 +73,7 @@ fn infer<D: Dim>(
     }
     let known = out.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
     if let (Some(i), Some(known)) = (unknown, known) {
-        if known == 0 {
-            return Err(Error::value(op, "Cannot infer the shape of an empty array"));
-        }
+        ensure!(known != 0, op, "Cannot infer the shape of an empty array");
         out[i] = size / known;
     }
     if out.iter().try_fold(1usize, |n, d| n.checked_mul(*d)) != Some(size) {
@@ -148,12 +146,7 @@ impl Array {
         }
         let wrap = |a: isize| if a < 0 { a + n } else { a };
         let (start, end) = (wrap(start).max(0), wrap(end).min(n - 1));
-        if start > end {
-            return Err(Error::value(
-                "flatten",
-                "start_axis must be less than or equal to end_axis",
-            ));
-        }
+        ensure!(start <= end, "flatten", "start_axis must be less than or equal to end_axis");
         let (start, end) = (start as usize, end as usize);
         let merged = Extent::Product(start as u8, end as u8 + 1);
         let axes = |axes: std::ops::Range<usize>| axes.map(Extent::own);
@@ -166,9 +159,7 @@ impl Array {
     /// # Errors
     /// [`Error::Index`] for the axis; [`Error::Value`] when the sizes differ.
     pub fn unflatten<D: Dim>(&self, axis: isize, shape: &[D]) -> Result<Array> {
-        if shape.is_empty() {
-            return Err(Error::value("unflatten", "Shape to unflatten to cannot be empty."));
-        }
+        ensure!(!shape.is_empty(), "unflatten", "Shape to unflatten to cannot be empty.");
         let at = shape::normalize_axis("unflatten", axis, self.ndim())?;
         let size = self.shape()[at];
         let cut = infer("unflatten", size, shape, |shape| {
@@ -209,9 +200,7 @@ impl Array {
         let mut order = SmallVec::<[u8; 8]>::new();
         for a in axes {
             let a = shape::normalize_axis("transpose", *a, self.ndim())? as u8;
-            if order.contains(&a) {
-                return Err(Error::value("transpose", "Repeat axes not allowed."));
-            }
+            ensure!(!order.contains(&a), "transpose", "Repeat axes not allowed.");
             order.push(a);
         }
         if order.iter().enumerate().all(|(i, a)| i == *a as usize) {

@@ -4,7 +4,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, ensure},
     ops::shape::{
         reshape::{out_of_bounds, view},
         view::View,
@@ -93,16 +93,13 @@ impl Array {
             let highest = usize::try_from(offset.checked_add(high)?).ok()?;
             Some(offset.checked_add(low)? >= 0 && highest < self.size())
         };
-        if inside() != Some(true) {
-            return Err(Error::value(
-                "as_strided",
-                format!(
-                    "Shape {} with strides {strides:?} and offset {offset} leaves an array of {} elements.",
-                    Show(shape),
-                    self.size()
-                ),
-            ));
-        }
+        ensure!(
+            inside() == Some(true),
+            "as_strided",
+            "Shape {} with strides {strides:?} and offset {offset} leaves an array of {} elements.",
+            Show(shape),
+            self.size()
+        );
         // Strides that lead nowhere may be anything, and later overflow.
         let idle = shape.contains(&0);
         let strides: Strides =
@@ -118,17 +115,14 @@ impl Array {
     /// axis out of range.
     pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Array> {
         let ndim = self.ndim();
-        if ndim < 2 {
-            return Err(Error::value(
-                "diagonal",
-                format!("Array must have at least two dimensions, but got {ndim} dimensions."),
-            ));
-        }
+        ensure!(
+            ndim >= 2,
+            "diagonal",
+            "Array must have at least two dimensions, but got {ndim} dimensions."
+        );
         let a = shape::normalize_axis("diagonal", axis1, ndim)?;
         let b = shape::normalize_axis("diagonal", axis2, ndim)?;
-        if a == b {
-            return Err(Error::value("diagonal", "axis1 and axis2 cannot be the same axis"));
-        }
+        ensure!(a != b, "diagonal", "axis1 and axis2 cannot be the same axis");
         let own = self.shape();
         // Beyond the plane all diagonals are empty.
         let offset = offset.clamp(-(own[a] as isize), own[b] as isize);
@@ -159,13 +153,12 @@ impl Array {
                 ));
             };
             let bytes = *last * from;
-            if bytes % to != 0 {
-                return Err(Error::value(
-                    "view",
-                    "When viewing as a larger dtype, the size in bytes of the last axis must be a \
-                     multiple of the requested type size.",
-                ));
-            }
+            ensure!(
+                bytes % to == 0,
+                "view",
+                "When viewing as a larger dtype, the size in bytes of the last axis must be a \
+                 multiple of the requested type size."
+            );
             *last = bytes / to;
             shape::check("view", &shape)?;
         }
@@ -190,12 +183,7 @@ impl Array {
     /// cut evenly.
     pub fn split(&self, sections: usize, axis: isize) -> Result<Vec<Array>> {
         let at = out_of_bounds("split", axis, self.ndim())?;
-        if sections == 0 {
-            return Err(Error::value(
-                "split",
-                "num_splits must be positive and non-zero but got 0.",
-            ));
-        }
+        ensure!(sections != 0, "split", "num_splits must be positive and non-zero but got 0.");
         let n = self.shape()[at];
         if !n.is_multiple_of(sections) {
             return Err(Error::Value(format!(
@@ -244,22 +232,17 @@ pub(crate) fn slice_view(
     stop: &[isize],
     step: &[isize],
 ) -> Result<(View, Shape)> {
-    if [start.len(), stop.len(), step.len()] != [from.len(); 3] {
-        return Err(Error::value(
-            op,
-            format!(
-                "Invalid number of indices or strides for array with dimension {}.",
-                from.len()
-            ),
-        ));
-    }
+    ensure!(
+        [start.len(), stop.len(), step.len()] == [from.len(); 3],
+        op,
+        "Invalid number of indices or strides for array with dimension {}.",
+        from.len()
+    );
     let (mut first, mut steps) = (SmallVec::<[usize; 4]>::new(), Strides::new());
     let mut shape = Shape::new();
     for (i, &n) in from.iter().enumerate() {
         let (n, step) = (n as isize, step[i]);
-        if step == 0 {
-            return Err(Error::value(op, "The step of a slice must not be zero."));
-        }
+        ensure!(step != 0, op, "The step of a slice must not be zero.");
         let wrap = |p: isize| if p < 0 { p.saturating_add(n) } else { p };
         let (a, length) = if step > 0 {
             let (a, b) = (wrap(start[i]).clamp(0, n), wrap(stop[i]).clamp(0, n));

@@ -2,7 +2,7 @@
 
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Result, ensure},
     ops::shape::{concatenate::concatenate, reshape::out_of_bounds},
     shape::{self, Shape},
 };
@@ -11,7 +11,7 @@ impl Array {
     /// Each element `repeats` times in a row along an axis (`None`: of the flat array).
     ///
     /// # Errors
-    /// [`Error::Index`] for the axis; [`Error::Value`] when the result is too large.
+    /// [`crate::Error::Index`] for the axis; [`crate::Error::Value`] when the result is too large.
     pub fn repeat(&self, repeats: usize, axis: Option<isize>) -> Result<Array> {
         let Some(axis) = axis else { return self.flatten(0, -1)?.repeat(repeats, Some(0)) };
         let at = out_of_bounds("repeat", axis, self.ndim())?;
@@ -30,7 +30,7 @@ impl Array {
     /// front are 1.
     ///
     /// # Errors
-    /// [`Error::Value`] when the result is too large.
+    /// [`crate::Error::Value`] when the result is too large.
     pub fn tile(&self, reps: &[usize]) -> Result<Array> {
         let ndim = self.ndim().max(reps.len());
         let (lead, missing) = (ndim - self.ndim(), ndim - reps.len());
@@ -54,23 +54,20 @@ impl Array {
     /// end to the front. Without axes: of the flat array, by the sum of the shifts.
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis; [`Error::Value`] for fewer shifts than axes.
+    /// [`crate::Error::Index`] for an axis; [`crate::Error::Value`] for fewer shifts than axes.
     pub fn roll(&self, shifts: &[isize], axes: Option<&[isize]>) -> Result<Array> {
         let Some(axes) = axes else {
             let shift = shifts.iter().fold(0isize, |a, b| a.wrapping_add(*b));
             let flat = self.flatten(0, -1)?;
             return flat.roll(&[shift], Some(&[0]))?.reshape(self.shape());
         };
-        if shifts.len() < axes.len() {
-            return Err(Error::value(
-                "roll",
-                format!(
-                    "At least one shift value per axis is required, {} provided for {} axes.",
-                    shifts.len(),
-                    axes.len()
-                ),
-            ));
-        }
+        ensure!(
+            shifts.len() >= axes.len(),
+            "roll",
+            "At least one shift value per axis is required, {} provided for {} axes.",
+            shifts.len(),
+            axes.len()
+        );
         let mut a = self.clone();
         for (shift, axis) in shifts.iter().zip(axes) {
             let at = shape::normalize_axis("roll", *axis, self.ndim())?;

@@ -5,7 +5,7 @@ use crate::{
     array::Array,
     backend::{Exec, Operand},
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     node::Value,
     ops::{
         Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -167,8 +167,7 @@ impl Rules for View {
                 };
                 if !fits {
                     let (from, to) = (shape::Show(now), shape::Show(r.shape));
-                    let text = format!("An array of shape {from} does not fit shape {to}.");
-                    return Err(Error::value(self.name(), text));
+                    bail!(self.name(), "An array of shape {from} does not fit shape {to}.");
                 }
                 shape
             }
@@ -238,9 +237,7 @@ impl Rules for View {
     }
 
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
-        if matches!(self, View::Bitcast) {
-            return Err(Error::value("jvp", "view has no jvp rule."));
-        }
+        ensure!(!matches!(self, View::Bitcast), "jvp", "view has no jvp rule.");
         let shape = || Shape::from_slice(j.output.shape());
         j.tangents[0].as_ref().map(|t| view(self.clone(), t, shape())).transpose()
     }

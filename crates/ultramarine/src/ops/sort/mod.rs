@@ -8,7 +8,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, bail, ensure},
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -47,7 +47,7 @@ impl Array {
     /// complex numbers by real, then imaginary part.
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis out of range.
+    /// [`crate::Error::Index`] for an axis out of range.
     pub fn sort(&self, axis: Option<isize>) -> Result<Array> {
         self.sorted("sort", axis, false, None)
     }
@@ -55,7 +55,7 @@ impl Array {
     /// Indices (uint32) that sort; see [`Array::sort`].
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis out of range.
+    /// [`crate::Error::Index`] for an axis out of range.
     pub fn argsort(&self, axis: Option<isize>) -> Result<Array> {
         self.sorted("argsort", axis, true, None)
     }
@@ -69,19 +69,19 @@ impl Array {
         if (-n..n).contains(&kth) {
             return Ok(());
         }
-        let text = format!(
+        bail!(
+            name,
             "Received invalid kth {kth} along axis {} for array with shape: {}",
             axis.unwrap_or(0),
             Show(&shape)
-        );
-        Err(Error::value(name, text))
+        )
     }
 
     /// The element at `kth` as sorting would put it, none before it larger and none
     /// behind it smaller.
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for `kth` out of range.
+    /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for `kth` out of range.
     pub fn partition(&self, kth: isize, axis: Option<isize>) -> Result<Array> {
         self.check_kth("partition", kth, axis)?;
         self.sorted("partition", axis, false, Some(kth))
@@ -100,21 +100,20 @@ impl Array {
     /// ascending order.
     ///
     /// # Errors
-    /// [`Error::Index`] for an axis out of range, [`Error::Value`] for a `k` that is
+    /// [`crate::Error::Index`] for an axis out of range, [`crate::Error::Value`] for a `k` that is
     /// negative or above the axis' size.
     pub fn topk(&self, k: isize, axis: Option<isize>) -> Result<Array> {
         self.computable("topk")?;
         let a = if axis.is_none() { flat(self)? } else { self.clone() };
         let at = axis_of("topk", axis.unwrap_or(0), &a)?;
         let n = a.shape()[at];
-        if k < 0 || k as usize > n {
-            let text = format!(
-                "Received invalid k={k} along axis {} for array with shape: {}",
-                axis.unwrap_or(0),
-                Show(a.shape())
-            );
-            return Err(Error::value("topk", text));
-        }
+        ensure!(
+            k >= 0 && (k as usize) <= n,
+            "topk",
+            "Received invalid k={k} along axis {} for array with shape: {}",
+            axis.unwrap_or(0),
+            Show(a.shape())
+        );
         let (first, k) = (n - k as usize, k as usize);
         let sort = Sort { arg: false, axis: at, kth: None };
         // The largest are parted from the others, and sorted alone, where they are few.

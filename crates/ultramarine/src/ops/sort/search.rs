@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, bail, ensure},
     node::Value,
     ops::{
         Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -31,14 +31,13 @@ impl Side {
     /// The side of a name.
     ///
     /// # Errors
-    /// [`Error::Value`] for a name other than `left` and `right`.
+    /// [`crate::Error::Value`] for a name other than `left` and `right`.
     pub fn from_name(name: &str) -> Result<Side> {
         match name {
             "left" => Ok(Side::Left),
             "right" => Ok(Side::Right),
             _ => {
-                let text = format!("Invalid side '{name}'. Expected 'left' or 'right'.");
-                Err(Error::value("searchsorted", text))
+                bail!("searchsorted", "Invalid side '{name}'. Expected 'left' or 'right'.")
             }
         }
     }
@@ -58,13 +57,12 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] when the array has another number of dimensions than one.
+    /// [`crate::Error::Value`] when the array has another number of dimensions than one.
     pub fn searchsorted(&self, values: &Array, side: Side) -> Result<Array> {
         const OP: &str = "searchsorted";
         if self.ndim() != 1 {
             let n = self.ndim();
-            let text = format!("The sorted sequence must be 1-D but has {n} dimensions.");
-            return Err(Error::value(OP, text));
+            bail!(OP, "The sorted sequence must be 1-D but has {n} dimensions.");
         }
         self.computable(OP)?;
         values.computable(OP)?;
@@ -90,12 +88,10 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] for an array without dimensions, and while the array is traced.
+    /// [`crate::Error::Value`] for an array without dimensions, and while the array is traced.
     pub fn nonzero(&self) -> Result<Vec<Array>> {
         const OP: &str = "nonzero";
-        if self.ndim() == 0 {
-            return Err(Error::value(OP, "An array without dimensions has no indices."));
-        }
+        ensure!(self.ndim() != 0, OP, "An array without dimensions has no indices.");
         self.computable(OP)?;
         let _home = follow(&[self]);
         let dtype = if self.size() < 1 << 31 { Dtype::Int32 } else { Dtype::Int64 };
@@ -189,10 +185,7 @@ impl Rules for SearchSorted {
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         let (rows, values) = (r.inputs[0], r.inputs[1]);
         let fits = rows.split_last().is_some_and(|(n, b)| *n > 0 && values.starts_with(b));
-        if !fits {
-            let text = format!("Cannot search {} in {}.", Show(values), Show(rows));
-            return Err(Error::value(self.name(), text));
-        }
+        ensure!(fits, self.name(), "Cannot search {} in {}.", Show(values), Show(rows));
         r.same(Shape::from_slice(values))
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     array::Array,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Result, bail},
     ops::{rules::builders::flat, select::where_, sort::search::packed},
     placement::follow,
 };
@@ -109,19 +109,17 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] for a `fill` of more or less than one element, or none where the array is
+    /// [`crate::Error::Value`] for a `fill` of more or less than one element, or none where the array is
     /// empty and `size` is not 0.
     pub fn unique(&self, size: usize, fill: Option<&Array>) -> Result<Unique> {
         const OP: &str = "unique";
         self.computable(OP)?;
         if let Some(fill) = fill.filter(|f| f.size() != 1) {
             let shape = crate::shape::Show(fill.shape());
-            let text = format!("Fill value must have one element, but got shape {shape}.");
-            return Err(Error::value(OP, text));
+            bail!(OP, "Fill value must have one element, but got shape {shape}.");
         }
         if fill.is_none() && self.size() == 0 && size > 0 {
-            let text = "A fill value is required for an empty input with a non-zero size.";
-            return Err(Error::value(OP, text));
+            bail!(OP, "A fill value is required for an empty input with a non-zero size.");
         }
         let _home = follow(&[self]);
         let fill = fill.map(|f| f.reshape(&[0usize; 0])).transpose()?;
@@ -132,7 +130,7 @@ impl Array {
     /// depends on the values, so this array is evaluated.
     ///
     /// # Errors
-    /// [`Error::Value`] while the array is traced.
+    /// [`crate::Error::Value`] while the array is traced.
     pub fn unique_all(&self) -> Result<Unique> {
         self.computable("unique_all")?;
         let _home = follow(&[self]);

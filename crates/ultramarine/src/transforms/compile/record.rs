@@ -4,7 +4,7 @@
 use super::graph::{Graph, Source, Step};
 use crate::{
     array::Array,
-    error::{Error, Result},
+    error::{Error, Result, bail},
     node::{Inputs, Node, Tracing},
     ops::Op,
     shape::Shape,
@@ -153,8 +153,7 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Reco
 fn is_foreign(node: &Node, outside: bool) -> Result<bool> {
     let has_value = node.is_done();
     if node.op.is_given() && !has_value && !outside {
-        let text = "Attempting to compile a function with uncaptured inputs is not allowed.";
-        return Err(Error::value("compile", text));
+        bail!("compile", "Attempting to compile a function with uncaptured inputs is not allowed.");
     }
     let alone = has_value && node.with_inputs(|inputs| inputs.is_empty());
     Ok(outside && node.is_traced() && !alone)

@@ -4,7 +4,7 @@ use crate::{
     array::Array,
     backend::Exec,
     dtype::Dtype,
-    error::{Error, Result},
+    error::{Error, Result, bail, ensure},
     node::Value,
     ops::{
         Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes,
@@ -88,10 +88,7 @@ impl Shaped {
                 }
                 if let Some(i) = rest {
                     let known = shape::size(&out);
-                    if known == 0 {
-                        let text = "Cannot infer the shape of an empty array";
-                        return Err(Error::value("reshape", text));
-                    }
+                    ensure!(known != 0, "reshape", "Cannot infer the shape of an empty array");
                     out[i] = shape::size(inputs[0]) / known;
                 }
                 Ok(out)
@@ -133,8 +130,7 @@ impl Rules for Shaped {
             }
         } else if shape::size(from) != shape::size(&shape) {
             let size = shape::size(from);
-            let text = format!("Cannot reshape array of size {size} into shape {}.", Show(&shape));
-            return Err(Error::value("reshape", text));
+            bail!("reshape", "Cannot reshape array of size {size} into shape {}.", Show(&shape));
         }
         r.view(self.view.clone(), shape)
     }
