@@ -91,9 +91,7 @@ pub fn all(
     flushes: bool,
     operands: impl Fn(&[i64]) -> String,
 ) -> Result<f64, String> {
-    if expected.len() != got.len() {
-        return Err(format!("the kit expects {} values for {shape:?}", expected.len()));
-    }
+    ensure!(expected.len() == got.len(), "the kit expects {} values for {shape:?}", expected.len());
     let mut worst = 0f64;
     let mut wrong = 0usize;
     let mut first = None;

@@ -70,9 +70,7 @@ fn machine(file: &Elf<'_>) -> Checked {
     let endian = file.endian();
     let expected = if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 };
     let machine = header.e_machine(endian);
-    if header.e_type(endian) != elf::ET_DYN {
-        return Err("not a shared library".into());
-    }
+    ensure!(header.e_type(endian) == elf::ET_DYN, "not a shared library");
     if machine == expected {
         Ok(())
     } else {
@@ -170,9 +168,7 @@ fn exports(file: &Elf<'_>) -> Checked {
     // What linkers put there themselves.
     foreign.retain(|name| !matches!(*name, "_init" | "_fini" | "_edata" | "_end" | "__bss_start"));
     for required in [&entries[0], &entries[2]] {
-        if !own.iter().any(|name| *name == required.as_ref()) {
-            return Err(format!("{required} is not exported"));
-        }
+        ensure!(own.iter().any(|name| *name == required.as_ref()), "{required} is not exported");
     }
     let n = foreign.len();
     foreign.truncate(6);

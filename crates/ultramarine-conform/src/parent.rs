@@ -106,9 +106,7 @@ pub fn run(options: &Options, groups: &[&str]) -> Result<Findings, String> {
         let done = threads.into_iter().map(|t| t.join().unwrap_or_default());
         done.flatten().collect::<Vec<_>>()
     });
-    if all.len() != groups.len() {
-        return Err("a thread of the kit panicked".into());
-    }
+    ensure!(all.len() == groups.len(), "a thread of the kit panicked");
     all.sort_by_key(|group| group.0);
     let mut findings = Findings::default();
     for (_, part) in all {

@@ -152,9 +152,7 @@ impl Entry {
         info.size = size_of::<BackendAbiInfo>() as u32;
         // SAFETY: the struct is writable and says its size.
         let code = unsafe { ask(&mut info) };
-        if code != status::OK {
-            return Err(format!("abi_info returned {}", status_name(code)));
-        }
+        ensure!(code == status::OK, "abi_info returned {}", status_name(code));
         Ok(Some(info))
     }
 

@@ -184,9 +184,7 @@ pub fn submit_all(
     for (output, target) in request.outputs().zip(targets) {
         let mut bytes = vec![0; output.bytes.len()];
         device.read(stream, target, 0, &mut bytes)?;
-        if output.is_spilled(&bytes) {
-            return Err("bytes outside the output were written".into());
-        }
+        ensure!(!output.is_spilled(&bytes), "bytes outside the output were written");
         values.push(output.load(&bytes));
     }
     for (i, (input, buffer)) in request.inputs.iter().zip(&given).enumerate() {
@@ -195,9 +193,7 @@ pub fn submit_all(
         }
         let mut after = vec![0; input.bytes.len()];
         device.read(stream, *buffer, 0, &mut after)?;
-        if after != input.bytes {
-            return Err(format!("input {i} was written to"));
-        }
+        ensure!(after == input.bytes, "input {i} was written to");
     }
     Ok(values)
 }

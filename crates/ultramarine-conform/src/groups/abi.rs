@@ -115,9 +115,7 @@ fn info_sizes(entry: &Entry) -> Result {
         let mut room = Room::<2048>::new(size);
         // SAFETY: the place says how many bytes of it may be written.
         let code = unsafe { ask(room.0.as_mut_ptr().cast()) };
-        if code != status::OK {
-            return Err(format!("abi_info given {size} bytes returned {}", status_name(code)));
-        }
+        ensure!(code == status::OK, "abi_info given {size} bytes returned {}", status_name(code));
         room.validate(size, "abi_info")?;
     }
     PASSED
@@ -153,19 +151,11 @@ fn score(entry: &Entry, room: Option<(u32, usize)>) -> Result {
     score.devices = if capacity == 0 { std::ptr::null_mut() } else { devices.as_mut_ptr().cast() };
     // SAFETY: the struct is writable, says its size and the room for devices.
     let code = unsafe { ask(&mut score) };
-    if code != status::OK {
-        return Err(format!("score returned {}", status_name(code)));
-    }
+    ensure!(code == status::OK, "score returned {}", status_name(code));
     let reason = abi::inline_str(&score.reason);
-    if score.score > abi::MAX_SCORE {
-        return Err(format!("score {} is above {}", score.score, abi::MAX_SCORE));
-    }
-    if score.score == 0 {
-        return Err(format!("the backend cannot run here, so it cannot be tested: {reason}"));
-    }
-    if score.device_count == 0 {
-        return Err(format!("score {} for no devices", score.score));
-    }
+    ensure!(score.score <= abi::MAX_SCORE, "score {} is above {}", score.score, abi::MAX_SCORE);
+    ensure!(score.score != 0, "the backend cannot run here, so it cannot be tested: {reason}");
+    ensure!(score.device_count != 0, "score {} for no devices", score.score);
     let written = capacity.min(score.device_count) as usize;
     if devices[stride * capacity as usize..].iter().any(|b| *b != PATTERN) {
         return Err("score wrote behind the devices".into());
@@ -223,9 +213,7 @@ fn init_twice(entry: &Entry) -> Result {
     let [first, second] = tables.map(|t| {
         (t.prepare.map(|f| f as usize), t.submit.map(|f| f as usize), t.device_type, t.size)
     });
-    if first != second {
-        return Err("two calls of init give different tables".into());
-    }
+    ensure!(first == second, "two calls of init give different tables");
     PASSED
 }
 
@@ -257,16 +245,12 @@ fn table(backend: &Backend) -> Result {
     if (table.size as usize) < size_of::<BackendTable>() {
         return Err(format!("the table has {} bytes", table.size));
     }
-    if table.name.is_null() {
-        return Err("the table has no name".into());
-    }
+    ensure!(!table.name.is_null(), "the table has no name");
     // SAFETY: the name is static and ends with NUL, by contract.
     let name = unsafe { std::ffi::CStr::from_ptr(table.name) }.to_string_lossy().into_owned();
     if let Some(info) = &backend.info {
         let declared = abi::inline_str(&info.name);
-        if declared != name {
-            return Err(format!("the table's name is {name:?}, the ABI info's {declared:?}"));
-        }
+        ensure!(declared == name, "the table's name is {name:?}, the ABI info's {declared:?}");
         if info.device_type != table.device_type {
             return Err(format!(
                 "the table's device type is {}, the ABI info's {}",
@@ -289,9 +273,7 @@ fn functions(backend: &Backend) -> Result {
         stream_create stream_destroy stream_synchronize event_create event_record event_wait_stream
         event_wait_host event_query event_destroy);
     let overlay = t.device_type == device_type::CPU && t.buffer_alloc.is_none();
-    if core > 0 || !overlay && !missing.is_empty() {
-        return Err(format!("the table lacks {}", missing.join(", ")));
-    }
+    ensure!(core == 0 && (overlay || missing.is_empty()), "the table lacks {}", missing.join(", "));
     PASSED
 }
 
@@ -312,9 +294,7 @@ fn devices(backend: &Backend) -> Result {
     let Some(count) = backend.table.device_count else { return skip("no device_count") };
     // SAFETY: the backend's function with the backend's pointer.
     let n = unsafe { count(backend.table.backend) };
-    if n == 0 {
-        return Err("init succeeded, but there are no devices".into());
-    }
+    ensure!(n != 0, "init succeeded, but there are no devices");
     for index in 0..n {
         let device = Device::open(backend, index)?;
         let known = (1u32 << schema::DTYPES.len()) - 1;
@@ -325,9 +305,7 @@ fn devices(backend: &Backend) -> Result {
         if device.info.dtypes_arithmetic & !device.info.dtypes_storage != 0 {
             return Err(format!("device {index} computes with dtypes that it does not store"));
         }
-        if abi::inline_str(&device.info.name).is_empty() {
-            return Err(format!("device {index} has no name"));
-        }
+        ensure!(!abi::inline_str(&device.info.name).is_empty(), "device {index} has no name");
         device.close();
     }
     PASSED

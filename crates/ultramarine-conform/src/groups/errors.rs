@@ -198,9 +198,7 @@ fn no_place(device: &Device<'_>) -> Result {
             ),
         ]
     };
-    if codes.contains(&status::OK) {
-        return Err(format!("OK where there was nothing to do: {codes:?}"));
-    }
+    ensure!(!codes.contains(&status::OK), "OK where there was nothing to do: {codes:?}");
     PASSED
 }
 

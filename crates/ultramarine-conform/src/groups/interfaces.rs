@@ -66,9 +66,7 @@ fn tables(device: &Device<'_>, offered: &mut Vec<String>) -> Result {
             continue;
         }
         let name = id.to_string_lossy().into_owned();
-        if first != second {
-            return Err(format!("{name} is another table at each call"));
-        }
+        ensure!(first == second, "{name} is another table at each call");
         // SAFETY: every interface begins with its size.
         let size = unsafe { first.cast::<u32>().read_unaligned() };
         if !(16..=4096).contains(&size) || size % 4 != 0 {
@@ -120,17 +118,13 @@ fn counts(device: &Device<'_>) -> Result {
         // SAFETY: an open device.
         unsafe { reset(device.handle) };
         let peak = read(device, &i)?.peak;
-        if peak > after.active {
-            return Err(format!("a peak of {peak} after the reset"));
-        }
+        ensure!(peak <= after.active, "a peak of {peak} after the reset");
     }
     if let Some(clear) = i.clear_cache {
         // SAFETY: an open device.
         unsafe { clear(device.handle) };
         let cache = read(device, &i)?.cache;
-        if cache != 0 {
-            return Err(format!("{cache} bytes in the cache after clear_cache"));
-        }
+        ensure!(cache == 0, "{cache} bytes in the cache after clear_cache");
     }
     PASSED
 }
@@ -229,9 +223,7 @@ fn languages(device: &Device<'_>) -> Result {
             Err(format!("the device takes {named}, but there is no {:?}", kernel::INTERFACE))
         };
     };
-    if named.is_empty() {
-        return Err("kernels are offered, but the device names no language".into());
-    }
+    ensure!(!named.is_empty(), "kernels are offered, but the device names no language");
     let (Some(compile), Some(_), Some(release)) = (i.compile, i.launch, i.release) else {
         return Err("one of compile, launch and release is missing".into());
     };

@@ -240,9 +240,7 @@ impl<'a> Three<'a> {
         for i in 0..n {
             let at = first + 4 * i;
             let got = f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-            if got != f(i) {
-                return Err(format!("element {i} of {n} is {got}, expected {}", f(i)));
-            }
+            ensure!(got == f(i), "element {i} of {n} is {got}, expected {}", f(i));
         }
         let around = |at: usize| at < first || at >= first + 4 * n;
         match (0..bytes.len()).find(|at| around(*at) && bytes[*at] != placed.bytes[*at]) {
@@ -260,9 +258,7 @@ fn bad_source(device: &Device<'_>) -> Result {
         Ok(_) => return Err("a source with an undeclared name compiles".into()),
         Err(f) => {
             let log = f.text.clone().unwrap_or_default();
-            if !log.contains("nowhere_declared") {
-                return Err(format!("the compiler's log is missing: {f}"));
-            }
+            ensure!(log.contains("nowhere_declared"), "the compiler's log is missing: {f}");
         }
     }
     kernels.ready()?;
@@ -299,9 +295,7 @@ fn info(device: &Device<'_>, facts: &mut serde_json::Value) -> Result {
     let mut short = KernelInfo { size: 8, thread_multiple: 77, ..KernelInfo::default() };
     // SAFETY: as above: it says that it has room for one number.
     call("info", |e| unsafe { ask(device.handle, kernel.handle.0, &mut short, e) })?;
-    if short.thread_multiple != 77 {
-        return Err("it wrote behind the end of a shorter struct".into());
-    }
+    ensure!(short.thread_multiple == 77, "it wrote behind the end of a shorter struct");
     PASSED
 }
 

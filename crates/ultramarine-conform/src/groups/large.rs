@@ -63,9 +63,7 @@ fn fill_and_copy(device: &Device<'_>) -> Result {
     {
         let mut back = vec![0; expected.len()];
         device.read(stream, to, offset, &mut back)?;
-        if back != expected {
-            return Err(format!("{back:?} at {offset} of {n} bytes, expected {expected:?}"));
-        }
+        ensure!(back == expected, "{back:?} at {offset} of {n} bytes, expected {expected:?}");
     }
     device.destroy_stream(stream);
     PASSED

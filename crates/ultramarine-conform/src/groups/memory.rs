@@ -109,9 +109,7 @@ fn sizes(device: &Device<'_>) -> Result {
         device.write(stream, buffer, 0, &data)?;
         let mut back = vec![0; data.len()];
         device.read(stream, buffer, 0, &mut back)?;
-        if data != back {
-            return Err(format!("a buffer of {bytes} bytes gives back other bytes"));
-        }
+        ensure!(data == back, "a buffer of {bytes} bytes gives back other bytes");
     }
     // Nothing to store; a status either way.
     if let Ok(empty) = device.alloc(0) {
@@ -133,9 +131,7 @@ fn offsets(device: &Device<'_>) -> Result {
         device.write(stream, buffer, offset as u64, &part)?;
         let mut back = vec![0; n];
         device.read(stream, buffer, offset as u64, &mut back)?;
-        if back != part {
-            return Err(format!("{n} bytes at offset {offset} come back changed"));
-        }
+        ensure!(back == part, "{n} bytes at offset {offset} come back changed");
     }
     let mut back = vec![0; 5000];
     device.read(stream, buffer, 0, &mut back)?;
@@ -168,9 +164,7 @@ fn apart(device: &Device<'_>) -> Result {
     for (i, buffer) in (0u8..).zip(all) {
         let mut back = vec![0; 777];
         device.read(stream, buffer, 0, &mut back)?;
-        if back.iter().any(|b| *b != i) {
-            return Err(format!("buffer {i} of 64 was overwritten by another"));
-        }
+        ensure!(back.iter().all(|b| *b == i), "buffer {i} of 64 was overwritten by another");
     }
     drop(buffers);
     device.destroy_stream(stream);
@@ -213,20 +207,17 @@ fn alignment(device: &Device<'_>) -> Result {
     if said == 0 {
         return skip("the device names no alignment");
     }
-    if !said.is_power_of_two() {
-        return Err(format!("an alignment of {said}"));
-    }
+    ensure!(said.is_power_of_two(), "an alignment of {said}");
     let mut buffers = Buffers::new(device);
     for bytes in [1, 3, 100, 5000, 1 << 20] {
         let address = device.host_pointer(buffers.alloc(bytes)?) as usize;
         if address == 0 {
             return skip("buffers have no address for the host");
         }
-        if !address.is_multiple_of(said as usize) {
-            return Err(format!(
-                "a buffer of {bytes} bytes lies at {address:#x}, not a multiple of {said}"
-            ));
-        }
+        ensure!(
+            address.is_multiple_of(said as usize),
+            "a buffer of {bytes} bytes lies at {address:#x}, not a multiple of {said}"
+        );
     }
     PASSED
 }

@@ -153,9 +153,7 @@ fn try_case(
     let state = if case.plain { &mut cell.plain } else { &mut cell.strided };
     let Some(plan) = plan else {
         if needs_contiguous {
-            if case.plain {
-                return Err("NEEDS_CONTIGUOUS for inputs that are contiguous".into());
-            }
+            ensure!(!case.plain, "NEEDS_CONTIGUOUS for inputs that are contiguous");
             // Only copies have to reach every layout: the host makes tensors contiguous
             // with them.
             if under_test.family == op::COPY && under_test.code.is_empty() {
@@ -202,11 +200,10 @@ fn try_case(
             values.iter().for_each(|v| dtype.write(*v, &mut bytes));
             bytes
         };
-        if bits(&got) != bits(&again) {
-            return Err(
-                "the device says DETERMINISTIC, but a second run is not bitwise identical".into()
-            );
-        }
+        ensure!(
+            bits(&got) == bits(&again),
+            "the device says DETERMINISTIC, but a second run is not bitwise identical"
+        );
     }
     Ok(())
 }

@@ -53,9 +53,7 @@ impl Memory<'_> {
             alloc(self.device.handle, stream.0, self.bytes, &mut handle, e)
         });
         made?;
-        if handle.is_null() {
-            return Err("alloc returned OK and no buffer".into());
-        }
+        ensure!(!handle.is_null(), "alloc returned OK and no buffer");
         Ok(Buffer { handle: Handle(handle), bytes: self.bytes })
     }
 

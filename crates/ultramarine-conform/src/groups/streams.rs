@@ -116,9 +116,7 @@ impl<'a> Mover<'a> {
         let n = self.shape.shape[0] as usize;
         for (i, element) in bytes.chunks(4).take(n).enumerate() {
             let got = DType::F32.read(element).real();
-            if got != value {
-                return Err(format!("element {i} of {n} is {got}, expected {value}"));
-            }
+            ensure!(got == value, "element {i} of {n} is {got}, expected {value}");
         }
         Ok(())
     }
@@ -209,9 +207,7 @@ fn growing(device: &Device<'_>) -> Result {
             let mut last = 0;
             while !stop.load(Ordering::Relaxed) {
                 let now = device.query(event)?;
-                if now < last {
-                    return Err(format!("the event went from {last} back to {now}"));
-                }
+                ensure!(now >= last, "the event went from {last} back to {now}");
                 last = now;
             }
             Ok(())

@@ -74,11 +74,10 @@ fn shared_plan(device: &Device<'_>) -> Result {
             let got = run::submit(device, stream, plan, &sum(n, a, b))?;
             for (i, value) in got.iter().enumerate() {
                 let expected = a + b + 2.0 * (i % 100) as f64;
-                if value.real() != expected {
-                    return Err(format!(
-                        "thread {thread}, round {round}: element {i} of {n} is {value}, expected {expected}"
-                    ));
-                }
+                ensure!(
+                    value.real() == expected,
+                    "thread {thread}, round {round}: element {i} of {n} is {value}, expected {expected}"
+                );
             }
         }
         device.destroy_stream(stream);
@@ -125,9 +124,7 @@ fn buffers(device: &Device<'_>) -> Result {
             let mut back = [0; 32];
             device.read(stream, buffer, bytes - 32, &mut back)?;
             device.free(buffer);
-            if back != mark {
-                return Err(format!("thread {thread}: a buffer holds another thread's bytes"));
-            }
+            ensure!(back == mark, "thread {thread}: a buffer holds another thread's bytes");
         }
         device.destroy_stream(stream);
         Ok(())

@@ -154,9 +154,7 @@ pub fn lu(inputs: &[Array], outputs: &[Array]) -> Result<f64, String> {
         let rows = (0..a.m).map(|i| index(&outputs[2], i)).collect::<Result<Vec<_>, _>>()?;
         let mut swapped: Vec<usize> = (0..a.m).collect();
         pivots.iter().enumerate().for_each(|(i, p)| swapped.swap(i, *p));
-        if swapped != rows {
-            return Err(format!("the pivots lead to rows {swapped:?}, not {rows:?}"));
-        }
+        ensure!(swapped == rows, "the pivots lead to rows {swapped:?}, not {rows:?}");
         let l = Matrix::new(a.m, k, |i, j| match i.cmp(&j) {
             std::cmp::Ordering::Less => ZERO,
             std::cmp::Ordering::Equal => ONE,
@@ -195,9 +193,7 @@ pub fn svd(inputs: &[Array], outputs: &[Array]) -> Result<f64, String> {
         let v = vt.adjoint();
         errors.orthonormal("v", &v)?;
         ordered("singular values", &s, true)?;
-        if s.data.iter().any(|s| s.re < 0.0) {
-            return Err("a singular value is negative".into());
-        }
+        ensure!(!s.data.iter().any(|s| s.re < 0.0), "a singular value is negative");
         let scaled = Matrix::new(a.m, s.m, |i, j| u.at(i, j) * s.at(j, 0));
         let product = scaled.times(&v.columns(s.m).adjoint());
         errors.near("the product", &product, a, a.norm())

@@ -51,9 +51,7 @@ pub(super) fn export(foreign: &Foreign<'_>) -> Result {
             let address = (block.handle + block.offset) as *const u8;
             // SAFETY: an export as host memory is an address of at least `buffer.bytes` bytes.
             let seen = unsafe { std::slice::from_raw_parts(address, buffer.bytes as usize) };
-            if seen.iter().any(|b| *b != 5) {
-                return Err("the exported memory shows other bytes".into());
-            }
+            ensure!(seen.iter().all(|b| *b == 5), "the exported memory shows other bytes");
         }
         if let Some(release) = block.release {
             // SAFETY: the export is no longer used.
