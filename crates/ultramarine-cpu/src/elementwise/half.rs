@@ -218,11 +218,11 @@ macro_rules! at_level {
 }
 
 macro_rules! at_code {
-    ($level:expr, $dtype:expr, $code:expr, $entry:ident, $($op:expr),* $(,)?) => {
+    ($level:expr, $dtype:expr, $code:expr, $entry:ident, $codes:ident: $($op:ident)*) => {
         match ($code, $dtype) {
             $(
-                (c, DType::F16) if c == $op => at_level!($level, $entry, $op, F16),
-                (c, _) if c == $op => at_level!($level, $entry, $op, BF16),
+                ($codes::$op, DType::F16) => at_level!($level, $entry, $codes::$op, F16),
+                ($codes::$op, _) => at_level!($level, $entry, $codes::$op, BF16),
             )*
             _ => return None,
         }
@@ -231,81 +231,18 @@ macro_rules! at_code {
 
 pub(super) fn unary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
     lookup(level, TileOp::Unary(code), DType::F32)?;
-    Some(at_code!(
-        level,
-        dtype,
-        code,
-        unary_entry,
-        u::ABS,
-        u::NEGATIVE,
-        u::SIGN,
-        u::SQUARE,
-        u::SQRT,
-        u::RSQRT,
-        u::RECIPROCAL,
-        u::EXP,
-        u::EXPM1,
-        u::LOG,
-        u::LOG2,
-        u::LOG10,
-        u::LOG1P,
-        u::SIN,
-        u::COS,
-        u::TAN,
-        u::ARCSIN,
-        u::ARCCOS,
-        u::ARCTAN,
-        u::SINH,
-        u::COSH,
-        u::TANH,
-        u::ARCSINH,
-        u::ARCCOSH,
-        u::ARCTANH,
-        u::ERF,
-        u::ERFINV,
-        u::SIGMOID,
-        u::FLOOR,
-        u::CEIL,
-        u::ROUND,
-        u::TRUNC,
-        u::LOGICAL_NOT,
-        u::ISNAN,
-        u::ISINF,
-        u::ISFINITE,
-        u::CONJUGATE,
-        u::REAL,
-        u::IMAG,
-    ))
+    Some(at_code!(level, dtype, code, unary_entry, u:
+        ABS NEGATIVE SIGN SQUARE SQRT RSQRT RECIPROCAL EXP EXPM1 LOG LOG2 LOG10 LOG1P SIN COS
+        TAN ARCSIN ARCCOS ARCTAN SINH COSH TANH ARCSINH ARCCOSH ARCTANH ERF ERFINV SIGMOID FLOOR
+        CEIL ROUND TRUNC LOGICAL_NOT ISNAN ISINF ISFINITE CONJUGATE REAL IMAG))
 }
 
 pub(super) fn binary(level: Level, code: u32, dtype: DType) -> Option<TileFn> {
     lookup(level, TileOp::Binary(code), DType::F32)?;
-    Some(at_code!(
-        level,
-        dtype,
-        code,
-        binary_entry,
-        b::ADD,
-        b::SUBTRACT,
-        b::MULTIPLY,
-        b::DIVIDE,
-        b::FLOOR_DIVIDE,
-        b::REMAINDER,
-        b::POWER,
-        b::MAXIMUM,
-        b::MINIMUM,
-        b::LOGADDEXP,
-        b::ARCTAN2,
-        b::EQUAL,
-        b::NOT_EQUAL,
-        b::LESS,
-        b::LESS_EQUAL,
-        b::GREATER,
-        b::GREATER_EQUAL,
-        b::LOGICAL_AND,
-        b::LOGICAL_OR,
-        b::EQUAL_NAN,
-    ))
+    Some(at_code!(level, dtype, code, binary_entry, b:
+        ADD SUBTRACT MULTIPLY DIVIDE FLOOR_DIVIDE REMAINDER POWER MAXIMUM MINIMUM LOGADDEXP
+        ARCTAN2 EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL LOGICAL_AND LOGICAL_OR
+        EQUAL_NAN))
 }
 
 macro_rules! at_dtype {
