@@ -26,13 +26,37 @@ pub trait Accumulator: Copy + Send + Sync + 'static {
     /// Less; complex by real part, then imaginary part. False with NaNs.
     fn lt(self, other: Self) -> bool;
     /// NaN; of complex numbers the real part only.
-    fn is_nan(self) -> bool;
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        false
+    }
     /// Running extremes keep a NaN (complex ones, as in MLX, do not).
     const NAN_STAYS: bool = true;
     /// ln(e^self + e^other); for integers meaningless (larger of both).
     fn logaddexp(self, other: Self) -> Self {
         if self.lt(other) { other } else { self }
     }
+}
+
+/// The arithmetic of an [`Accumulator`]: sum, product, less.
+macro_rules! arithmetic {
+    (|$a:ident, $b:ident| $sum:expr, $product:expr, $less:expr) => {
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            let ($a, $b) = (self, other);
+            $sum
+        }
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            let ($a, $b) = (self, other);
+            $product
+        }
+        #[inline(always)]
+        fn lt(self, other: Self) -> bool {
+            let ($a, $b) = (self, other);
+            $less
+        }
+    };
 }
 
 macro_rules! integers {
@@ -42,22 +66,7 @@ macro_rules! integers {
             const ONE: Self = 1;
             const LOWEST: Self = <$t>::MIN;
             const HIGHEST: Self = <$t>::MAX;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                self.wrapping_mul(other)
-            }
-            #[inline(always)]
-            fn lt(self, other: Self) -> bool {
-                self < other
-            }
-            #[inline(always)]
-            fn is_nan(self) -> bool {
-                false
-            }
+            arithmetic! { |a, b| a.wrapping_add(b), a.wrapping_mul(b), a < b }
         }
     )*};
 }
@@ -68,22 +77,7 @@ impl Accumulator for Bool {
     const ONE: Self = Bool(1);
     const LOWEST: Self = Bool(0);
     const HIGHEST: Self = Bool(1);
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        Bool(self.0 | other.0)
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        Bool(self.0 & other.0)
-    }
-    #[inline(always)]
-    fn lt(self, other: Self) -> bool {
-        self.0 < other.0
-    }
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        false
-    }
+    arithmetic! { |a, b| Bool(a.0 | b.0), Bool(a.0 & b.0), a.0 < b.0 }
 }
 
 macro_rules! floats {
@@ -93,18 +87,7 @@ macro_rules! floats {
             const ONE: Self = 1.0;
             const LOWEST: Self = <$t>::NEG_INFINITY;
             const HIGHEST: Self = <$t>::INFINITY;
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                self + other
-            }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                self * other
-            }
-            #[inline(always)]
-            fn lt(self, other: Self) -> bool {
-                self < other
-            }
+            arithmetic! { |a, b| a + b, a * b, a < b }
             #[inline(always)]
             fn is_nan(self) -> bool {
                 self != self
@@ -132,20 +115,10 @@ impl Accumulator for c64 {
     const HIGHEST: Self = c64 { re: f32::INFINITY, im: f32::INFINITY };
     const LOG_ZERO: Self = c64 { re: f32::NEG_INFINITY, im: 0.0 };
     const NAN_STAYS: bool = false;
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        c64 { re: self.re + other.re, im: self.im + other.im }
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        c64 {
-            re: self.re * other.re - self.im * other.im,
-            im: self.re * other.im + self.im * other.re,
-        }
-    }
-    #[inline(always)]
-    fn lt(self, other: Self) -> bool {
-        self.re < other.re || (self.re == other.re && self.im < other.im)
+    arithmetic! {
+        |a, b| c64 { re: a.re + b.re, im: a.im + b.im },
+        c64 { re: a.re * b.re - a.im * b.im, im: a.re * b.im + a.im * b.re },
+        a.re < b.re || (a.re == b.re && a.im < b.im)
     }
     #[inline(always)]
     fn is_nan(self) -> bool {
