@@ -57,10 +57,7 @@ pub unsafe fn run(
         data: &data,
         scalars: args.scalars,
         room: if cut.direct { 64 } else { (cut.rows * cut.columns).next_multiple_of(64) },
-        streamed: flags.streamed,
-        staged: flags.staged,
-        copied: flags.copied,
-        splat: flags.splat,
+        flags,
         ahead: false,
     };
     let groups = &layout.groups;
@@ -105,15 +102,11 @@ pub unsafe fn run(
                 }
             }
         });
-        if frame.streamed != 0 {
+        if frame.flags.streamed != 0 {
             strided::fence();
         }
     };
-    if tasks == 1 {
-        body(0);
-    } else {
-        cx.par.run(tasks, body);
-    }
+    cx.par.run(tasks, body);
     if cut.segments > 1 {
         let work = Work { frame: &frame, fold: &epilogue.fold, cut: &cut, segment: 0 };
         // SAFETY: all tasks are done; partials hold segments * kept accumulators.

@@ -136,11 +136,16 @@ pub fn tile_elements(p: &Program) -> usize {
     (n / 64 * 64).max(64)
 }
 
-/// Bits for the tensors that are handled specially; see the fields of [`Frame`].
+/// Bits for the tensors that are handled specially.
 pub struct TensorFlags {
+    /// Bit per output of the program: write past the caches.
     pub streamed: u32,
+    /// Bit per output: make it in a slot first, for an input that is still read
+    /// may be its memory.
     pub staged: u32,
+    /// Bit per input: load it into its slot, even where it could be read in place.
     pub copied: u32,
+    /// Bit per input: one element, broadcast to all.
     pub splat: u32,
 }
 
@@ -253,10 +258,7 @@ unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Arg
         data: &data,
         scalars: args.scalars,
         room: (rows * columns).next_multiple_of(64),
-        streamed: flags.streamed,
-        staged: flags.staged,
-        copied: flags.copied,
-        splat: flags.splat,
+        flags,
         ahead: total >= AHEAD && p.steps.len() > 1,
     };
     let tiles_b = frame.b().len.div_ceil(columns);
@@ -289,13 +291,9 @@ unsafe fn elementwise(cx: &Context, p: &Program, layout: &mut Layout, args: &Arg
                 }
             }
         });
-        if frame.streamed != 0 {
+        if frame.flags.streamed != 0 {
             strided::fence();
         }
     };
-    if tasks == 1 {
-        body(0);
-    } else {
-        cx.par.run(tasks, body);
-    }
+    cx.par.run(tasks, body);
 }

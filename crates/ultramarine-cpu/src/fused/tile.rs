@@ -3,6 +3,7 @@
 use super::{
     layout::{Group, Layout, MAX_TENSORS, NOT_LINEAR},
     program::{MAX_VALUES, Program},
+    run::TensorFlags,
 };
 use crate::copy::strided::{self, Rect};
 use core::mem::MaybeUninit;
@@ -44,15 +45,8 @@ pub struct Frame<'a> {
     pub scalars: &'a [[u64; 2]],
     /// Elements that a slot has room for; a multiple of 64.
     pub room: usize,
-    /// Bit per output of the program: write past the caches.
-    pub streamed: u32,
-    /// Bit per output: make it in a slot first, for an input that is still read
-    /// may be its memory.
-    pub staged: u32,
-    /// Bit per input: load it into its slot, even where it could be read in place.
-    pub copied: u32,
-    /// Bit per input: one element, broadcast to all.
-    pub splat: u32,
+    /// The tensors that are handled specially.
+    pub flags: TensorFlags,
     /// Fetch the next tile's inputs while the steps of this one run in the L1 cache:
     /// otherwise memory idles meanwhile.
     pub ahead: bool,
@@ -130,7 +124,7 @@ impl Frame<'_> {
             unsafe { strided::copy(p.level, Rect::dense(to, n, size), from, 1, n, size) };
         };
         for (i, data) in self.data[..p.n_inputs].iter().enumerate() {
-            if self.splat >> i & 1 == 1 {
+            if self.flags.splat >> i & 1 == 1 {
                 splat(i, *data);
             }
         }
@@ -231,7 +225,7 @@ impl Frame<'_> {
         let linear = |t: usize| {
             self.b().linear[t] != NOT_LINEAR && (self.a().linear[t] != NOT_LINEAR || tile.rows == 1)
         };
-        if (self.copied | self.splat) >> from & 1 == 1 || !linear(to) {
+        if (self.flags.copied | self.flags.splat) >> from & 1 == 1 || !linear(to) {
             return false;
         }
         if linear(from) {
@@ -240,7 +234,7 @@ impl Frame<'_> {
                 rows: if tile.rows == 1 { 0 } else { self.a().linear[t] },
                 columns: self.b().linear[t],
             };
-            let (level, past) = (self.program.level, self.streamed & 1 == 1);
+            let (level, past) = (self.program.level, self.flags.streamed & 1 == 1);
             // SAFETY: both tensors are valid for the tile.
             unsafe {
                 strided::copy_or_stream(
@@ -255,7 +249,7 @@ impl Frame<'_> {
             };
             return true;
         }
-        if self.streamed & 1 == 1 || !self.dense(to, size, tile) {
+        if self.flags.streamed & 1 == 1 || !self.dense(to, size, tile) {
             return false;
         }
         // SAFETY: the output's tile is dense.
@@ -281,11 +275,11 @@ impl Frame<'_> {
         }
         let slot = |value: usize| p.place(scratch, self.room, value);
         for (t, value) in values.iter_mut().enumerate().take(p.n_inputs) {
-            if self.splat >> t & 1 == 1 {
+            if self.flags.splat >> t & 1 == 1 {
                 continue;
             }
             let size = usize::from(p.sizes[t]);
-            let place = if self.copied >> t & 1 == 0 && self.dense(t, size, tile) {
+            let place = if self.flags.copied >> t & 1 == 0 && self.dense(t, size, tile) {
                 self.address(t, tile)
             } else {
                 // SAFETY: the slot has room for the tile.
@@ -303,11 +297,11 @@ impl Frame<'_> {
             if !output.direct {
                 continue;
             }
-            let waits =
-                self.staged >> i & 1 == 1 || (self.streamed >> i & 1 == 1 && !output.streams);
+            let waits = self.flags.staged >> i & 1 == 1
+                || (self.flags.streamed >> i & 1 == 1 && !output.streams);
             let place = if !waits && self.dense(t, size, tile) {
                 stored |= 1 << i;
-                if self.streamed >> i & 1 == 1 {
+                if self.flags.streamed >> i & 1 == 1 {
                     streaming = Some(output.value);
                 }
                 self.address(t, tile)
@@ -320,7 +314,9 @@ impl Frame<'_> {
         let mut ranges: Ahead = [(core::ptr::null(), core::ptr::null()); MAX_AHEAD];
         let (mut count, mut lines) = (0, 0);
         if self.ahead {
-            for t in (0..p.n_inputs).filter(|t| (self.splat | self.copied) >> t & 1 == 0) {
+            for t in
+                (0..p.n_inputs).filter(|t| (self.flags.splat | self.flags.copied) >> t & 1 == 0)
+            {
                 let bytes = n * usize::from(p.sizes[t]);
                 if count < MAX_AHEAD && self.dense(t, usize::from(p.sizes[t]), tile) {
                     let next = self.address(t, tile).wrapping_add(bytes);
@@ -349,7 +345,7 @@ impl Frame<'_> {
             // SAFETY: every value has been made by now; the output is writable.
             unsafe {
                 let from = values[usize::from(output.value)].assume_init();
-                let past = self.streamed >> i & 1 == 1;
+                let past = self.flags.streamed >> i & 1 == 1;
                 if !self.dense(t, size, tile) {
                     let direction = if past { Direction::Stream } else { Direction::Store };
                     self.transfer(t, size, tile, from, direction);
