@@ -43,9 +43,7 @@ pub fn prepare_fill(signature: &Signature<'_>, level: Level) -> Prepared {
 pub fn prepare_arange(signature: &Signature<'_>, level: Level) -> Prepared {
     signature.expect(0, 1)?;
     let out = signature.outputs[0];
-    if out.ndim != 1 {
-        return Err(Refusal::Invalid("arange makes one dimension".into()));
-    }
+    ensure!(out.ndim == 1, "arange makes one dimension");
     let float = out.dtype.is_float() || out.dtype == DType::C64;
     let from = if float { DType::F64 } else { DType::I64 };
     let cast = if from == out.dtype {
@@ -59,9 +57,7 @@ pub fn prepare_arange(signature: &Signature<'_>, level: Level) -> Prepared {
 
 impl Kernel for Arange {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
-        let [start, step] = *args.scalars else {
-            return Err("arange takes two scalars".into());
-        };
+        let [start, step] = *args.scalars else { bail!("arange takes two scalars") };
         let (out, n) = (args.outputs[0], args.outputs[0].size());
         let stride = out.strides[0] as isize * self.size as isize;
         let (start, step, data) = (start[0], step[0], Shared(out.data));

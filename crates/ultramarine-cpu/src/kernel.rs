@@ -107,6 +107,12 @@ pub enum Refusal {
     Invalid(String),
 }
 
+impl From<String> for Refusal {
+    fn from(text: String) -> Refusal {
+        Refusal::Invalid(text)
+    }
+}
+
 /// Result of preparing.
 pub type Prepared = Result<Box<dyn Kernel>, Refusal>;
 
@@ -169,17 +175,10 @@ impl Op {
 
     /// The attributes, as struct `A`.
     pub fn attributes<A: Plain>(&self) -> Result<A, Refusal> {
-        if self.attributes.is_null() {
-            return Err(Refusal::Invalid("attributes are NULL".into()));
-        }
+        ensure!(!self.attributes.is_null(), "attributes are NULL");
         // SAFETY: every attribute struct starts with a u32 size.
         let size = unsafe { *self.attributes.cast::<u32>() } as usize;
-        if size < size_of::<A>() {
-            return Err(Refusal::Invalid(format!(
-                "attributes of {size} bytes, expected {}",
-                size_of::<A>()
-            )));
-        }
+        ensure!(size >= size_of::<A>(), "attributes of {size} bytes, expected {}", size_of::<A>());
         // SAFETY: `size` bytes are readable by the writer's promise.
         if !unsafe { abi::tail_is_zero(self.attributes.cast::<A>()) } {
             return Err(Refusal::Unsupported);

@@ -45,12 +45,12 @@ pub fn prepare(attrs: ArgReduceAttrs, signature: &Signature<'_>, _level: Level) 
     let ([source], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("arg_reduce takes one input".into()));
     };
-    if source.ndim != output.ndim
-        || output.dtype != DType::U32
-        || attrs.axis as usize >= source.ndim
-    {
-        return Err(Refusal::Invalid("arg_reduce: rank, dtype or axis does not fit".into()));
-    }
+    ensure!(
+        source.ndim == output.ndim
+            && output.dtype == DType::U32
+            && (attrs.axis as usize) < source.ndim,
+        "arg_reduce: rank, dtype or axis does not fit"
+    );
     let functions = for_dtype!(source.dtype, T => match attrs.op {
         arg_reduce::ARGMIN => functions::<T, false>(),
         arg_reduce::ARGMAX => functions::<T, true>(),
@@ -68,9 +68,7 @@ impl Kernel for ArgReduce {
             return Err("arg_reduce: indices of the axis do not fit in uint32".into());
         }
         let fits = |a: usize| output.shape[a] == if a == axis { 1 } else { source.shape[a] };
-        if !(0..source.shape.len()).all(fits) {
-            return Err("arg_reduce: the output's shape does not fit".into());
-        }
+        ensure!((0..source.shape.len()).all(fits), "arg_reduce: the output's shape does not fit");
         let lanes = Nest::new(
             (0..source.shape.len())
                 .filter(|a| *a != axis)

@@ -34,12 +34,8 @@ pub fn prepare(attrs: ConvolveAttrs, signature: &Signature<'_>, level: Level) ->
     let ([x, w], [y]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("convolve has two inputs and one output".into()));
     };
-    if x.dtype != w.dtype || x.dtype != y.dtype {
-        return Err(Refusal::Invalid("convolve of different dtypes".into()));
-    }
-    if [x, w, y].iter().any(|d| d.ndim != 5) {
-        return Err(Refusal::Invalid("convolve takes tensors of five dimensions".into()));
-    }
+    ensure!(x.dtype == w.dtype && x.dtype == y.dtype, "convolve of different dtypes");
+    ensure!([x, w, y].iter().all(|d| d.ndim == 5), "convolve takes tensors of five dimensions");
     if attrs.flip > 1 || !matches!(x.dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
         return Err(Refusal::Unsupported);
     }
@@ -171,9 +167,7 @@ impl Convolve {
         let ([x, w], [y], scalars) = (args.inputs, args.outputs, args.scalars) else {
             return Err("convolve has two inputs and one output".into());
         };
-        if scalars.len() != 12 {
-            return Err(format!("convolve with {} scalars", scalars.len()));
-        }
+        ensure!(scalars.len() == 12, "convolve with {} scalars", scalars.len());
         let scalar = |i: usize| scalars[i][0] as i64;
         let axes = [0, 1, 2].map(|i| Axis {
             input: x.shape[1 + i],

@@ -69,9 +69,7 @@ impl Kernel for Fft {
         if sizes != expected || others().any(|a| source.shape[a] != output.shape[a]) {
             return Err("fft's output does not have the shape that its input asks for".into());
         }
-        let Some(scale) = args.scalars.first() else {
-            return Err("fft without its scalar".into());
-        };
+        let Some(scale) = args.scalars.first() else { bail!("fft without its scalar") };
         let scale = f64::from_bits(scale[0]) as f32;
         let plan = plan::get(self.code, n, cx.level);
 

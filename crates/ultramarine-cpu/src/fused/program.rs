@@ -118,10 +118,6 @@ pub struct Program {
     pub contiguous: bool,
 }
 
-fn invalid<T>(text: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal::Invalid(text.into()))
-}
-
 /// Operands that an op reads.
 fn arity(op: TileOp) -> usize {
     match op {
@@ -143,9 +139,10 @@ impl Program {
         level: Level,
     ) -> Result<Self, Refusal> {
         let n_inputs = signature.inputs.len();
-        if source.outputs.len() != signature.outputs.len() || source.outputs.is_empty() {
-            return invalid("a program's outputs differ from the tensors");
-        }
+        ensure!(
+            source.outputs.len() == signature.outputs.len() && !source.outputs.is_empty(),
+            "a program's outputs differ from the tensors"
+        );
         let mut values: Vec<DType> = signature.inputs.iter().map(|d| d.dtype).collect();
         values.extend(&source.constants);
         let first_result = values.len();
@@ -155,14 +152,12 @@ impl Program {
             simple.push(simple_of(&values, i));
             Self::step(&mut values, &mut steps, i, level)?;
         }
-        if source.outputs.iter().any(|v| usize::from(*v) >= values.len()) {
-            return invalid("an output names no value");
-        }
+        let there = |v: &u16| usize::from(*v) < values.len();
+        ensure!(source.outputs.iter().all(there), "an output names no value");
         let fold = Self::epilogue(&mut source, &mut values, &mut steps, signature, level)?;
         for (i, (value, desc)) in source.outputs.iter().zip(signature.outputs).enumerate() {
-            if !(i == 0 && fold.is_some()) && values[usize::from(*value)] != desc.dtype {
-                return invalid(format!("output {i} has another dtype than its value"));
-            }
+            let fits = i == 0 && fold.is_some() || values[usize::from(*value)] == desc.dtype;
+            ensure!(fits, "output {i} has another dtype than its value");
         }
         if values.len() > MAX_VALUES || n_inputs + source.outputs.len() > MAX_TENSORS {
             return Err(Refusal::Unsupported);
@@ -249,9 +244,8 @@ impl Program {
     ) -> Result<(), Refusal> {
         let n = arity(i.op);
         let mut operands = [i.operands[0], i.operands[1], i.operands[2], i.operands[0]];
-        if operands[..n].iter().any(|v| usize::from(*v) >= values.len()) {
-            return invalid("an instruction reads a value that is not there yet");
-        }
+        let there = operands[..n].iter().all(|v| usize::from(*v) < values.len());
+        ensure!(there, "an instruction reads a value that is not there yet");
         // Unused operands name a used one: always a valid pointer, no live range.
         for k in n..4 {
             operands[k] = operands[0];
@@ -262,13 +256,10 @@ impl Program {
             TileOp::Binary(_) => (dtypes[0], dtypes[0] == dtypes[1]),
             _ => (dtypes[0], true),
         };
-        if !agree {
-            return invalid("an instruction's operands have different dtypes");
-        }
+        ensure!(agree, "an instruction's operands have different dtypes");
         let run = elementwise::lookup(level, i.op, main).ok_or(Refusal::Unsupported)?;
-        if elementwise::result_dtype(i.op, main) != i.dtype {
-            return invalid("an instruction's dtype is not its result's");
-        }
+        let result = elementwise::result_dtype(i.op, main);
+        ensure!(result == i.dtype, "an instruction's dtype is not its result's");
         steps.push(Step { run: Run::Tile(run), operands, result: values.len() as u16 });
         values.push(i.dtype);
         Ok(())
@@ -285,15 +276,12 @@ impl Program {
     ) -> Result<Option<(Fold, u64)>, Refusal> {
         let Some((code, axes)) = source.reduce else { return Ok(None) };
         let ndim = signature.inputs.iter().chain(signature.outputs).map(|d| d.ndim).max();
-        if axes >> ndim.unwrap_or(0).min(63) != 0 {
-            return invalid("a reduced axis is not there");
-        }
+        ensure!(axes >> ndim.unwrap_or(0).min(63) == 0, "a reduced axis is not there");
         let from = values[usize::from(source.outputs[0])];
         let boolean = code == schema::reduce::ALL || code == schema::reduce::ANY;
         let to = signature.outputs[0].dtype;
-        if to != (if boolean { DType::Bool } else { from }) {
-            return invalid("a reduction's output has another dtype");
-        }
+        let expected = if boolean { DType::Bool } else { from };
+        ensure!(to == expected, "a reduction's output has another dtype");
         let within = reduce::accumulates_in(code, from);
         if within != from {
             let cast = Instruction {

@@ -38,13 +38,12 @@ impl Fused {
 impl Kernel for Fused {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let p = &self.program;
-        if args.scalars.len() != p.constants.len() {
-            return Err(format!(
-                "{} scalars for a program with {} constants",
-                args.scalars.len(),
-                p.constants.len()
-            ));
-        }
+        ensure!(
+            args.scalars.len() == p.constants.len(),
+            "{} scalars for a program with {} constants",
+            args.scalars.len(),
+            p.constants.len()
+        );
         // SAFETY: passed on from the caller.
         if p.contiguous && p.epilogue.is_none() && unsafe { flat(p, args) } {
             return Ok(());

@@ -22,13 +22,13 @@ pub fn prepare(attrs: AxisAttrs, signature: &Signature<'_>, _level: Level) -> Pr
         return Err(Refusal::Invalid("gather_axis takes a source and indices".into()));
     };
     let rank = output.ndim;
-    if source.dtype != output.dtype
-        || source.ndim != rank
-        || indices.ndim != rank
-        || attrs.axis as usize >= rank
-    {
-        return Err(Refusal::Invalid("gather_axis: ranks, dtypes or axis do not fit".into()));
-    }
+    ensure!(
+        source.dtype == output.dtype
+            && source.ndim == rank
+            && indices.ndim == rank
+            && (attrs.axis as usize) < rank,
+        "gather_axis: ranks, dtypes or axis do not fit"
+    );
     if !indices.dtype.is_int() {
         return Err(Refusal::Unsupported);
     }

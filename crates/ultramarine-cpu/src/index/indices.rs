@@ -116,9 +116,7 @@ impl Addressing {
         }
         let fits =
             |view: &View<'_>| view.shape.iter().zip(index_shape).all(|(a, b)| a == b || *a == 1);
-        if !arrays.iter().all(fits) {
-            return Err(format!("an index array's shape is not {index_shape:?}"));
-        }
+        ensure!(arrays.iter().all(fits), "an index array's shape is not {index_shape:?}");
         let arrays = arrays.iter().zip(&self.axes).map(|(view, &axis)| {
             let steps =
                 view.strides.iter().zip(view.shape).map(|(s, n)| if *n == 1 { 0 } else { *s });

@@ -27,13 +27,13 @@ pub fn prepare(attrs: ScatterAttrs, signature: &Signature<'_>, _level: Level) ->
     let ([source, arrays @ .., updates], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("scatter takes a source, index arrays and updates".into()));
     };
-    if source.dtype != output.dtype
-        || source.dtype != updates.dtype
-        || source.ndim != output.ndim
-        || updates.ndim != attrs.index_ndim as usize + source.ndim
-    {
-        return Err(Refusal::Invalid("scatter's output or updates do not fit its source".into()));
-    }
+    ensure!(
+        source.dtype == output.dtype
+            && source.dtype == updates.dtype
+            && source.ndim == output.ndim
+            && updates.ndim == attrs.index_ndim as usize + source.ndim,
+        "scatter's output or updates do not fit its source"
+    );
     let addressing =
         Addressing::new(&attrs.axes, attrs.n_indices, attrs.index_ndim, source.ndim, arrays)?;
     Ok(Box::new(Scatter { addressing, update: choose(attrs.op, source.dtype)? }))
@@ -42,12 +42,8 @@ pub fn prepare(attrs: ScatterAttrs, signature: &Signature<'_>, _level: Level) ->
 impl Kernel for Scatter {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let output = &args.outputs[0];
-        let [source, arrays @ .., updates] = args.inputs else {
-            return Err("scatter without updates".into());
-        };
-        if source.shape != output.shape {
-            return Err("scatter's output has another shape than its source".into());
-        }
+        let [source, arrays @ .., updates] = args.inputs else { bail!("scatter without updates") };
+        ensure!(source.shape == output.shape, "scatter's output has another shape than its source");
         let bound = self.addressing.bind(output, arrays, updates)?;
         // SAFETY: valid views; the same memory only where the source is donated.
         unsafe { copy(cx.par, source, output) };

@@ -25,12 +25,12 @@ pub fn prepare(attrs: ScatterAxisAttrs, signature: &Signature<'_>, _level: Level
         return Err(Refusal::Invalid("scatter_axis takes a source, indices and updates".into()));
     };
     let rank = output.ndim;
-    if [source, updates].iter().any(|d| d.dtype != output.dtype || d.ndim != rank)
-        || indices.ndim != rank
-        || attrs.axis as usize >= rank
-    {
-        return Err(Refusal::Invalid("scatter_axis: ranks, dtypes or axis do not fit".into()));
-    }
+    ensure!(
+        [source, updates].iter().all(|d| d.dtype == output.dtype && d.ndim == rank)
+            && indices.ndim == rank
+            && (attrs.axis as usize) < rank,
+        "scatter_axis: ranks, dtypes or axis do not fit"
+    );
     if !indices.dtype.is_int() {
         return Err(Refusal::Unsupported);
     }

@@ -122,9 +122,7 @@ pub fn prepare(id: u32, upper: bool, signature: &Signature<'_>) -> Prepared {
             .iter()
             .zip(expected)
             .all(|(o, (of, axes))| (o.dtype, o.ndim) == (of(dtype), ndim - 2 + axes));
-    if !fits {
-        return Err(Refusal::Invalid("a decomposition's ranks or dtypes do not fit".into()));
-    }
+    ensure!(fits, "a decomposition's ranks or dtypes do not fit");
     Ok(match dtype {
         DType::F32 => Box::new(Decomposition::<f32>(operation, upper, PhantomData)),
         DType::F64 => Box::new(Decomposition::<f64>(operation, upper, PhantomData)),

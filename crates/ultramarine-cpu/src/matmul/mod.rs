@@ -76,9 +76,7 @@ pub fn prepare(signature: &Signature<'_>, level: Level) -> Prepared {
     let ([a, b], [c]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("matmul has two inputs and one output".into()));
     };
-    if a.dtype != b.dtype || a.dtype != c.dtype {
-        return Err(Refusal::Invalid("matmul of different dtypes".into()));
-    }
+    ensure!(a.dtype == b.dtype && a.dtype == c.dtype, "matmul of different dtypes");
     if a.ndim < 2 || a.ndim != b.ndim || a.ndim != c.ndim {
         return Err(Refusal::Invalid("matmul needs equal ranks of at least 2".into()));
     }

@@ -66,12 +66,12 @@ pub fn prepare(attrs: ScanAttrs, signature: &Signature<'_>, _level: Level) -> Pr
     let ([source], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("scan takes one input".into()));
     };
-    if source.ndim != output.ndim
-        || source.dtype != output.dtype
-        || attrs.axis as usize >= source.ndim
-    {
-        return Err(Refusal::Invalid("scan: rank, dtype or axis does not fit".into()));
-    }
+    ensure!(
+        source.ndim == output.ndim
+            && source.dtype == output.dtype
+            && (attrs.axis as usize) < source.ndim,
+        "scan: rank, dtype or axis does not fit"
+    );
     Ok(Box::new(Scan {
         axis: attrs.axis as usize,
         reverse: attrs.reverse != 0,
@@ -102,9 +102,7 @@ impl Kernel for Scan {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let (source, output) = (&args.inputs[0], &args.outputs[0]);
         let axis = self.axis;
-        if source.shape != output.shape {
-            return Err("scan's output has another shape than its input".into());
-        }
+        ensure!(source.shape == output.shape, "scan's output has another shape than its input");
         let length = source.shape[axis] as usize;
         let rest = Nest::new(
             (0..source.shape.len())

@@ -79,13 +79,9 @@ impl Kernel for Sort {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
         let (source, output) = (&args.inputs[0], &args.outputs[0]);
         let axis = self.axis;
-        if source.shape != output.shape {
-            return Err("sort's output has another shape than its input".into());
-        }
+        ensure!(source.shape == output.shape, "sort's output has another shape than its input");
         let length = source.shape[axis] as usize;
-        if length > u32::MAX as usize {
-            return Err("an axis of 2**32 or more elements cannot be sorted".into());
-        }
+        ensure!(length <= u32::MAX as usize, "an axis of 2**32 or more elements cannot be sorted");
         let kth = match (self.partition, args.scalars) {
             (false, _) => None,
             (true, [[k, _], ..]) if (*k as usize) < length => Some(*k as usize),

@@ -25,13 +25,13 @@ pub fn prepare(attrs: SearchAttrs, signature: &Signature<'_>) -> Prepared {
     let ([rows, values], [output]) = (signature.inputs, signature.outputs) else {
         return Err(Refusal::Invalid("searchsorted takes rows and values".into()));
     };
-    if rows.dtype != values.dtype
-        || output.dtype != DType::U32
-        || !(1..=values.ndim + 1).contains(&rows.ndim)
-        || output.ndim != values.ndim
-    {
-        return Err(Refusal::Invalid("searchsorted: ranks or dtypes do not fit".into()));
-    }
+    ensure!(
+        rows.dtype == values.dtype
+            && output.dtype == DType::U32
+            && (1..=values.ndim + 1).contains(&rows.ndim)
+            && output.ndim == values.ndim,
+        "searchsorted: ranks or dtypes do not fit"
+    );
     if rows.dtype == DType::C64 {
         return Err(Refusal::Unsupported);
     }
