@@ -15,8 +15,8 @@ pub enum Outcome {
     Skipped(String),
 }
 
-/// A check's result; an error is the failure, with how to see it again.
-pub type Result = std::result::Result<Outcome, String>;
+/// A check's result, or that of a part of it; an error is the failure, with how to see it again.
+pub type Result<T = Outcome, E = String> = std::result::Result<T, E>;
 
 /// The check passed.
 pub const PASSED: Result = Ok(Outcome::Passed);

@@ -31,7 +31,7 @@ impl<const N: usize> Room<N> {
     }
 
     /// Checks that the written bytes are within `size`, and that the struct says so.
-    fn validate(&self, size: usize, what: &str) -> std::result::Result<(), String> {
+    fn validate(&self, size: usize, what: &str) -> Result<()> {
         if self.0[size..].iter().any(|b| *b != PATTERN) {
             return Err(format!("{what} given {size} bytes wrote behind them"));
         }
@@ -179,10 +179,7 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
-fn init_in<const N: usize>(
-    entry: &Entry,
-    size: usize,
-) -> std::result::Result<Box<Room<N>>, String> {
+fn init_in<const N: usize>(entry: &Entry, size: usize) -> Result<Box<Room<N>>> {
     let mut room = Box::new(Room::<N>::new(size));
     let table = room.0.as_mut_ptr().cast();
     // SAFETY: the place says how many bytes of it may be written.

@@ -102,7 +102,7 @@ impl PlanRequest {
         }
     }
 
-    fn prepare(&self, device: &Device<'_>) -> std::result::Result<Handle, Failure> {
+    fn prepare(&self, device: &Device<'_>) -> Result<Handle, Failure> {
         let desc = |dtype| TensorDesc {
             size: size_of::<TensorDesc>() as u32,
             ndim: self.ndim,

@@ -37,7 +37,7 @@ pub fn structs(device: &Device<'_>) -> Result {
     result
 }
 
-fn plan(device: &Device<'_>) -> std::result::Result<Option<Handle>, Failure> {
+fn plan(device: &Device<'_>) -> Result<Option<Handle>, Failure> {
     let Some(prepare) = device.backend.table.prepare else { return Ok(None) };
     let mut longer = Longer::new(desc(DType::F32, 1, layout::CONTIGUOUS));
     longer.known.size = Longer::<TensorDesc>::SIZE;

@@ -77,10 +77,7 @@ fn tables(device: &Device<'_>, offered: &mut Vec<String>) -> Result {
     PASSED
 }
 
-fn read(
-    device: &Device<'_>,
-    i: &StatisticsInterface,
-) -> std::result::Result<MemoryStatistics, String> {
+fn read(device: &Device<'_>, i: &StatisticsInterface) -> Result<MemoryStatistics> {
     let read = i.read.ok_or("no function read")?;
     let mut counts = MemoryStatistics {
         size: size_of::<MemoryStatistics>() as u32,
@@ -244,7 +241,7 @@ fn nonsense(
     compile: Compile,
     release: Release,
     languages: &str,
-) -> std::result::Result<(), String> {
+) -> Result<()> {
     const SOURCE: &CStr = c"this is no program ]]";
     for language in languages.split(' ') {
         let language = std::ffi::CString::new(language).map_err(|e| e.to_string())?;

@@ -89,7 +89,7 @@ impl Drop for Kernel<'_> {
 }
 
 /// The kernels to test, or the reason to skip.
-fn offered<'a>(device: &'a Device<'a>) -> std::result::Result<Kernels<'a>, Result> {
+fn offered<'a>(device: &'a Device<'a>) -> Result<Kernels<'a>, Result> {
     // SAFETY: the id is this interface's.
     let table = unsafe { device.interface::<KernelInterface>(kernel::INTERFACE) };
     let Some(table) = table else { return Err(skip("not offered")) };
@@ -111,7 +111,7 @@ macro_rules! offered {
 }
 
 impl<'a> Kernels<'a> {
-    fn compile(&'a self, code: &str, entry: &CStr) -> std::result::Result<Kernel<'a>, Failure> {
+    fn compile(&'a self, code: &str, entry: &CStr) -> Result<Kernel<'a>, Failure> {
         let compile = self.table.compile.ok_or(Failure {
             call: "compile",
             code: ultramarine_abi::status::UNSUPPORTED,
@@ -135,7 +135,7 @@ impl<'a> Kernels<'a> {
         Ok(Kernel { of: self, handle: Handle(made) })
     }
 
-    fn ready(&'a self) -> std::result::Result<Kernel<'a>, Failure> {
+    fn ready(&'a self) -> Result<Kernel<'a>, Failure> {
         // Bytes behind the source must not be read.
         let longer = format!("{}\n#error read on", self.source);
         self.compile(&longer[..self.source.len()], c"um_test")
@@ -150,7 +150,7 @@ impl Kernel<'_> {
         [a, b, out]: [&Tensor; 3],
         scale: f32,
         n: u32,
-    ) -> std::result::Result<(), Failure> {
+    ) -> Result<(), Failure> {
         let size = size_of::<KernelArgument>() as u32;
         let number = |code: u8| DLDataType { code, bits: 32, lanes: 1 };
         let of = |tensor: &Tensor, written: u32| KernelArgument {
@@ -211,7 +211,7 @@ impl<'a> Three<'a> {
         stream: Handle,
         n: i64,
         layout: Layout,
-    ) -> std::result::Result<Self, Failure> {
+    ) -> Result<Self, Failure> {
         let mut held = Buffers::new(device);
         let placed = [1.0, 1000.0, -1.0].map(|from| numbers(from, n, layout));
         let [a, b, c] = &placed;
@@ -230,7 +230,7 @@ impl<'a> Three<'a> {
         stream: Handle,
         which: usize,
         f: impl Fn(usize) -> f32,
-    ) -> std::result::Result<(), String> {
+    ) -> Result<()> {
         let placed = &self.placed[which];
         let mut bytes = vec![0; placed.bytes.len()];
         device.synchronize(stream)?;
@@ -374,7 +374,7 @@ fn between_streams(device: &Device<'_>) -> Result {
 fn together(device: &Device<'_>) -> Result {
     let kernels = offered!(device);
     let shared = kernels.ready()?;
-    let one = |thread: usize| -> std::result::Result<(), String> {
+    let one = |thread: usize| -> Result<()> {
         let stream = device.stream()?;
         for round in 0..5 {
             let own = kernels.ready()?;

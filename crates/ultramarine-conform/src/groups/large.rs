@@ -77,7 +77,7 @@ fn command(
     input: Option<Buffer>,
     output: Buffer,
     scalar: Option<[u64; 2]>,
-) -> std::result::Result<bool, String> {
+) -> Result<bool> {
     let one = desc(DType::U8, 2, layout::CONTIGUOUS);
     let descs = vec![one; usize::from(input.is_some())];
     let Prepared::Plan(plan) = device.prepare(id, &none(), &descs, &[one])? else {

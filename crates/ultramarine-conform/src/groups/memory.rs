@@ -58,7 +58,7 @@ fn flat(
     device: &Device<'_>,
     n: usize,
     tolerated: i64,
-    mut f: impl FnMut(usize) -> std::result::Result<(), String>,
+    mut f: impl FnMut(usize) -> Result<()>,
 ) -> Result {
     for i in 0..n / 10 {
         f(i)?;

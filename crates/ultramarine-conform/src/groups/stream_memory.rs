@@ -29,7 +29,7 @@ struct Memory<'a> {
     bytes: u64,
 }
 
-fn with(device: &Device<'_>, check: fn(&Memory<'_>) -> std::result::Result<(), String>) -> Result {
+fn with(device: &Device<'_>, check: fn(&Memory<'_>) -> Result<()>) -> Result {
     // SAFETY: the id's own struct.
     let found = unsafe { device.interface::<StreamMemoryInterface>(stream_memory::INTERFACE) };
     let Some(interface) = found else { return skip("not offered") };
@@ -45,7 +45,7 @@ fn with(device: &Device<'_>, check: fn(&Memory<'_>) -> std::result::Result<(), S
 }
 
 impl Memory<'_> {
-    fn alloc(&self, stream: Handle) -> std::result::Result<Buffer, String> {
+    fn alloc(&self, stream: Handle) -> Result<Buffer> {
         let alloc = self.interface.alloc.ok_or("no function alloc")?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: an open device and a stream of it; a place for the handle.
@@ -57,7 +57,7 @@ impl Memory<'_> {
         Ok(Buffer { handle: Handle(handle), bytes: self.bytes })
     }
 
-    fn free(&self, stream: Handle, buffer: Buffer) -> std::result::Result<(), String> {
+    fn free(&self, stream: Handle, buffer: Buffer) -> Result<()> {
         let free = self.interface.free.ok_or("no function free")?;
         // SAFETY: a buffer that only this stream's work uses, given back once.
         unsafe { free(self.device.handle, stream.0, buffer.handle.0) };
@@ -66,7 +66,7 @@ impl Memory<'_> {
 
     /// Fills a buffer, copies it to another many times, and gives the first one back while that
     /// is under way.
-    fn slow_copy(&self, stream: Handle, to: Buffer, value: f64) -> std::result::Result<(), String> {
+    fn slow_copy(&self, stream: Handle, to: Buffer, value: f64) -> Result<()> {
         let from = self.alloc(stream)?;
         self.mover.fill(stream, from, value)?;
         self.mover.copy(stream, from, to, 24)?;
@@ -75,7 +75,7 @@ impl Memory<'_> {
 }
 
 /// Later work of the stream comes after earlier work that still reads the memory.
-fn own(memory: &Memory<'_>) -> std::result::Result<(), String> {
+fn own(memory: &Memory<'_>) -> Result<()> {
     let device = memory.device;
     let stream = device.stream()?;
     let to = memory.alloc(stream)?;
@@ -95,7 +95,7 @@ fn own(memory: &Memory<'_>) -> std::result::Result<(), String> {
 }
 
 /// Others get no memory that the stream may still use: neither another stream nor an upload.
-fn others(memory: &Memory<'_>) -> std::result::Result<(), String> {
+fn others(memory: &Memory<'_>) -> Result<()> {
     let device = memory.device;
     let (first, second) = (device.stream()?, device.stream()?);
     let mut buffers = Buffers::new(device);
@@ -124,7 +124,7 @@ fn others(memory: &Memory<'_>) -> std::result::Result<(), String> {
 }
 
 /// Temporaries of a long chain take the memory of a few.
-fn chain(memory: &Memory<'_>) -> std::result::Result<(), String> {
+fn chain(memory: &Memory<'_>) -> Result<()> {
     const STEPS: u64 = 300;
     let device = memory.device;
     let stream = device.stream()?;
@@ -166,7 +166,7 @@ fn peak(device: &Device<'_>) -> Option<u64> {
 }
 
 /// Buffers of either kind are given back in either way, also when their stream is gone.
-fn either(memory: &Memory<'_>) -> std::result::Result<(), String> {
+fn either(memory: &Memory<'_>) -> Result<()> {
     let device = memory.device;
     for _ in 0..3 {
         let stream = device.stream()?;

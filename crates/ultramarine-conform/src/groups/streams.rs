@@ -48,7 +48,7 @@ pub struct Mover<'a> {
 
 impl<'a> Mover<'a> {
     /// None if the device has no fill and copy of float32.
-    pub fn new(device: &'a Device<'a>, n: i64) -> std::result::Result<Option<Self>, Failure> {
+    pub fn new(device: &'a Device<'a>, n: i64) -> Result<Option<Self>, Failure> {
         let one = desc(DType::F32, 1, layout::CONTIGUOUS);
         let fill = device.prepare(op::FILL, &none(), &[], &[one])?;
         let copy = device.prepare(op::COPY, &none(), &[one], &[one])?;
@@ -62,12 +62,12 @@ impl<'a> Mover<'a> {
         self.shape.bytes.len() as u64
     }
 
-    pub fn buffer(&self, buffers: &mut Buffers<'a>) -> std::result::Result<Buffer, Failure> {
+    pub fn buffer(&self, buffers: &mut Buffers<'a>) -> Result<Buffer, Failure> {
         buffers.alloc(self.shape.bytes.len() as u64)
     }
 
     /// Fills a buffer on a stream.
-    pub fn fill(&self, stream: Handle, to: Buffer, value: f64) -> std::result::Result<(), Failure> {
+    pub fn fill(&self, stream: Handle, to: Buffer, value: f64) -> Result<(), Failure> {
         let outputs = [tensor(self.device, &self.shape, to)];
         let scalars = [DType::F32.scalar(Num::Real(value))];
         let command = Command {
@@ -87,7 +87,7 @@ impl<'a> Mover<'a> {
         from: Buffer,
         to: Buffer,
         times: usize,
-    ) -> std::result::Result<(), Failure> {
+    ) -> Result<(), Failure> {
         self.with_copy(from, to, |command| self.device.submit(stream, &vec![*command; times]))
     }
 
@@ -105,12 +105,7 @@ impl<'a> Mover<'a> {
     }
 
     /// Checks that a buffer holds one value throughout.
-    pub fn expect(
-        &self,
-        stream: Handle,
-        buffer: Buffer,
-        value: f64,
-    ) -> std::result::Result<(), String> {
+    pub fn expect(&self, stream: Handle, buffer: Buffer, value: f64) -> Result<()> {
         let mut bytes = vec![0; self.shape.bytes.len()];
         self.device.read(stream, buffer, 0, &mut bytes)?;
         let n = self.shape.shape[0] as usize;
@@ -295,7 +290,7 @@ fn cross(device: &Device<'_>) -> Result {
 fn behind_a_later_record(
     device: &Device<'_>,
     early: &str,
-    copy: impl Fn(&Mover<'_>, Handle, Handle, [Buffer; 2]) -> std::result::Result<(), String> + Sync,
+    copy: impl Fn(&Mover<'_>, Handle, Handle, [Buffer; 2]) -> Result<()> + Sync,
 ) -> Result {
     let mover = mover!(device);
     let mut buffers = Buffers::new(device);
@@ -306,7 +301,7 @@ fn behind_a_later_record(
     device.synchronize(first)?;
     let (mover, copy) = (&mover, &copy);
     let waited = std::thread::scope(|scope| {
-        let waiting = scope.spawn(move || -> std::result::Result<(), String> {
+        let waiting = scope.spawn(move || -> Result<()> {
             copy(mover, second, event, [a, b])?;
             device.synchronize(second)?;
             mover.expect(second, b, 7.0)

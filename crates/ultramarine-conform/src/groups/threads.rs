@@ -26,9 +26,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
 }
 
 /// Runs `f` in every thread; the first failure.
-pub(super) fn together(
-    f: impl Fn(usize) -> std::result::Result<(), String> + Sync,
-) -> std::result::Result<(), String> {
+pub(super) fn together(f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     std::thread::scope(|scope| {
         let all: Vec<_> = (0..THREADS)
             .map(|i| {

@@ -7,10 +7,7 @@ use crate::run::Buffers;
 use ultramarine_abi::{interface::memory::kind, status};
 
 /// Runs a check for a buffer of bytes 5, for each kind that is exported.
-fn each_export(
-    foreign: &Foreign<'_>,
-    f: impl Fn(Handle, Buffer, u32) -> std::result::Result<(), String>,
-) -> Result {
+fn each_export(foreign: &Foreign<'_>, f: impl Fn(Handle, Buffer, u32) -> Result<()>) -> Result {
     if foreign.table.exports == 0 {
         return skip("nothing is exported");
     }

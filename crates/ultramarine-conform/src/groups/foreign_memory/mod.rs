@@ -71,7 +71,7 @@ impl Owner {
     }
 
     /// Expects one release call. Drivers may make it a moment after the buffer is gone.
-    fn expect_once(&self) -> std::result::Result<(), String> {
+    fn expect_once(&self) -> Result<()> {
         for _ in 0..1000 {
             if self.released() > 0 {
                 break;
@@ -85,7 +85,7 @@ impl Owner {
         }
     }
 
-    fn expect_never(&self, when: &str) -> std::result::Result<(), String> {
+    fn expect_never(&self, when: &str) -> Result<()> {
         match self.released() {
             0 => Ok(()),
             _ => Err(format!("release was called {when}")),
@@ -113,7 +113,7 @@ impl<'a> Foreign<'a> {
         self.table.exports >> kind & 1 == 1
     }
 
-    fn import(&self, block: &ForeignMemory) -> std::result::Result<Imported<'_>, Failure> {
+    fn import(&self, block: &ForeignMemory) -> Result<Imported<'_>, Failure> {
         let missing = || Failure { call: "import", code: status::UNSUPPORTED, text: None };
         let import = self.table.import.ok_or_else(missing)?;
         let mut handle = std::ptr::null_mut();
@@ -125,7 +125,7 @@ impl<'a> Foreign<'a> {
         })
     }
 
-    fn export(&self, buffer: Buffer, kind: u32) -> std::result::Result<ForeignMemory, Failure> {
+    fn export(&self, buffer: Buffer, kind: u32) -> Result<ForeignMemory, Failure> {
         let missing = || Failure { call: "export", code: status::UNSUPPORTED, text: None };
         let export = self.table.export.ok_or_else(missing)?;
         // SAFETY: all-zero bytes are a description of memory.
@@ -169,7 +169,7 @@ struct Imported<'a> {
 }
 
 impl Imported<'_> {
-    fn read(&self, stream: Handle) -> std::result::Result<Vec<u64>, Failure> {
+    fn read(&self, stream: Handle) -> Result<Vec<u64>, Failure> {
         let device = self.foreign.device;
         let mut bytes = vec![0; self.buffer.bytes as usize];
         if device.overlay {
@@ -189,7 +189,7 @@ impl Imported<'_> {
         Ok(words.collect())
     }
 
-    fn expect(&self, stream: Handle, expected: &[u64]) -> std::result::Result<(), String> {
+    fn expect(&self, stream: Handle, expected: &[u64]) -> Result<()> {
         let found = self.read(stream)?;
         match found.iter().zip(expected).position(|(f, w)| f != w) {
             Some(i) => Err(format!(
@@ -200,7 +200,7 @@ impl Imported<'_> {
         }
     }
 
-    fn free(self) -> std::result::Result<(), String> {
+    fn free(self) -> Result<()> {
         let device = self.foreign.device;
         let free = device.backend.table.buffer_free;
         let free = free.ok_or("imports are not freed: there is no function buffer_free")?;

@@ -16,7 +16,7 @@ struct Crossing<'a> {
 }
 
 impl<'a> Crossing<'a> {
-    fn new(foreign: &'a Foreign<'a>) -> std::result::Result<Self, Failure> {
+    fn new(foreign: &'a Foreign<'a>) -> Result<Self, Failure> {
         let d = foreign.device;
         let (first, second) = (d.stream()?, d.stream()?);
         Ok(Crossing { foreign, first, second, gate: d.event()?, done: d.event()? })
@@ -31,7 +31,7 @@ impl<'a> Crossing<'a> {
     }
 
     /// The second stream's work stays undone until the gate of the first opens.
-    fn expect_order(&self) -> std::result::Result<(), String> {
+    fn expect_order(&self) -> Result<()> {
         let d = self.foreign.device;
         d.record(self.second, self.done, 1)?;
         std::thread::sleep(Duration::from_millis(50));

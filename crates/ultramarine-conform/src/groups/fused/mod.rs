@@ -220,7 +220,7 @@ fn asked(
     interface: &FusedInterface,
     program: &Program,
     [inputs, outputs]: [&[TensorDesc]; 2],
-) -> std::result::Result<std::result::Result<Handle, String>, String> {
+) -> Result<Result<Handle>> {
     let prepare = interface.prepare.ok_or("the interface has no prepare")?;
     let mut plan = std::ptr::null_mut();
     let start = Instant::now();
@@ -259,7 +259,7 @@ fn one_by_one(
     stream: Handle,
     sketch: &Sketch,
     mut values: Vec<Array>,
-) -> std::result::Result<Option<Array>, String> {
+) -> Result<Option<Array>> {
     values.push(Array::cycle(DType::F32, &SHAPE, &[Num::Real(CONSTANT)]));
     for (step, dtype) in sketch.steps.iter().zip(&sketch.dtypes) {
         let (op, attributes, operands): (OpId, _, Vec<u16>) = match *step {
@@ -288,7 +288,7 @@ fn single(
     (op, attributes): (OpId, Vec<u64>),
     mut operands: Vec<Array>,
     (dtype, shape): (DType, Vec<i64>),
-) -> std::result::Result<Option<Array>, String> {
+) -> Result<Option<Array>> {
     let request = Request {
         op,
         attributes,

@@ -113,7 +113,7 @@ impl Draft<'_> {
     }
 
     /// Tries to add an instruction: whatever it picks, if there is such an op.
-    fn step(&mut self) -> std::result::Result<(), String> {
+    fn step(&mut self) -> Result<()> {
         let a = self.operand();
         let from = self.values[a].dtype;
         match self.pick(6) {
@@ -146,12 +146,7 @@ impl Draft<'_> {
     }
 
     /// An instruction with a random code.
-    fn coded(
-        &mut self,
-        id: OpId,
-        family: u8,
-        operands: Vec<usize>,
-    ) -> std::result::Result<(), String> {
+    fn coded(&mut self, id: OpId, family: u8, operands: Vec<usize>) -> Result<()> {
         let Some(row) = schema::find(id) else { return Ok(()) };
         let from = self.values[operands[0]].dtype;
         let code = &row.codes[self.pick(row.codes.len())];
@@ -172,7 +167,7 @@ impl Draft<'_> {
         (family, code): (u8, u32),
         operands: Vec<usize>,
         to: DType,
-    ) -> std::result::Result<(), String> {
+    ) -> Result<()> {
         let arrays = operands.iter().map(|i| self.values[*i].clone()).collect();
         let target = (to, self.shape.to_vec());
         let value = single(self.device, self.stream, (id, attributes), arrays, target)?;
@@ -185,7 +180,7 @@ impl Draft<'_> {
     }
 
     /// The epilogue, a reduction: the value, the code, the axes and the expected result.
-    fn epilogue(&mut self) -> std::result::Result<Option<(u16, u32, u64, Array)>, String> {
+    fn epilogue(&mut self) -> Result<Option<(u16, u32, u64, Array)>> {
         if self.pick(3) > 0 {
             return Ok(None);
         }
