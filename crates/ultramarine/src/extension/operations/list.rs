@@ -23,25 +23,48 @@ use crate::{
 
 const MANY: usize = usize::MAX;
 
-/// The rows. Operands are `x`, attributes `v`.
+/// The operations, of all tables.
+pub(super) fn operations() -> impl Iterator<Item = &'static Operation> {
+    [UNARY, BINARY, REDUCE, ARG_REDUCE, SCAN, OTHERS].into_iter().flatten()
+}
+
+/// The attributes of a row.
+macro_rules! specs {
+    ([$($attribute:ident $kind:ident $(= $default:literal)?),*]) => {
+        &[$(Spec {
+            name: stringify!($attribute),
+            kind: Kind::$kind,
+            default: specs!(@default $($default)?),
+        }),*]
+    };
+    (@default) => { None };
+    (@default $default:literal) => { Some($default) };
+}
+
+/// Operations that are methods of their names, of the first operand, with these arguments.
+macro_rules! methods {
+    ($table:ident: $operands:literal, $attributes:tt |$x:ident, $v:ident| $arguments:tt $($name:ident)*) => {
+        static $table: &[Operation] = &[$(Operation {
+            name: stringify!($name),
+            operands: ($operands, $operands),
+            attributes: specs!($attributes),
+            run: |$x: &[Array], $v: &Values<'_>| -> Result<Vec<Array>> { one($x[0].$name $arguments) },
+        }),*];
+    };
+}
+
+/// The other rows. Operands are `x`, attributes `v`.
 macro_rules! table {
-    ($($name:literal $least:literal $(.. $most:expr)?,
-        [$($attribute:ident $kind:ident $(= $default:literal)?),*] |$x:ident, $v:ident| $call:expr;)*) => {
-        pub(super) static OPERATIONS: &[Operation] = &[$(Operation {
+    ($($name:literal $least:literal $(.. $most:expr)?, $attributes:tt |$x:ident, $v:ident| $call:expr;)*) => {
+        static OTHERS: &[Operation] = &[$(Operation {
             name: $name,
             operands: ($least, table!(@most $least $($most)?)),
-            attributes: &[$(Spec {
-                name: stringify!($attribute),
-                kind: Kind::$kind,
-                default: table!(@default $($default)?),
-            }),*],
+            attributes: specs!($attributes),
             run: |$x: &[Array], $v: &Values<'_>| -> Result<Vec<Array>> { one($call) },
         }),*];
     };
     (@most $least:literal) => { $least };
     (@most $least:literal $most:expr) => { $most };
-    (@default) => { None };
-    (@default $default:literal) => { Some($default) };
 }
 
 /// What a row's call gives: one array or several, with or without errors.
@@ -85,11 +108,6 @@ fn axes(v: &Values<'_>) -> Option<Vec<isize>> {
 /// The dtype that creation gives without one.
 fn dtype(v: &Values<'_>) -> Dtype {
     v.dtype("dtype").unwrap_or(Dtype::Float32)
-}
-
-/// A scan: axis, direction, and whether an element includes itself.
-fn scan(v: &Values<'_>) -> (Option<isize>, bool, bool) {
-    (v.integer("axis"), v.flag("reverse", false), v.flag("inclusive", true))
 }
 
 /// The first of a row's operands broadcast and converted: `full`.
@@ -193,82 +211,44 @@ fn copy(x: &Array) -> Result<Array> {
     }
 }
 
+methods! {
+    UNARY: 1, [] |x, _v| ()
+    abs negative positive sign square sqrt rsqrt reciprocal exp expm1 log log2 log10 log1p sin cos
+    tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh erf erfinv sigmoid floor ceil
+    trunc degrees radians conjugate real imag isnan isinf isfinite isposinf isneginf logical_not
+    bitwise_invert stop_gradient contiguous atleast_1d atleast_2d atleast_3d
+}
+
+methods! {
+    BINARY: 2, [] |x, _v| (&x[1])
+    add subtract multiply divide floor_divide remainder divmod power maximum minimum logaddexp
+    arctan2 xlogy equal not_equal less less_equal greater greater_equal logical_and logical_or
+    logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift matmul inner outer kron
+}
+
+methods! {
+    REDUCE: 1, [axis Integers = "all", keepdims Flag = "0"]
+    |x, v| (axes(v).as_deref(), v.flag("keepdims", false))
+    sum prod mean max min any all median logsumexp
+}
+
+methods! {
+    ARG_REDUCE: 1, [axis Integer = "flattened", keepdims Flag = "0"]
+    |x, v| (v.integer("axis"), v.flag("keepdims", false))
+    argmax argmin
+}
+
+methods! {
+    SCAN: 1, [axis Integer = "flattened", reverse Flag = "0", inclusive Flag = "1"]
+    |x, v| (v.integer("axis"), v.flag("reverse", false), v.flag("inclusive", true))
+    cumsum cumprod cummax cummin logcumsumexp
+}
+
 table! {
-    "abs" 1, [] |x, _v| x[0].abs();
-    "negative" 1, [] |x, _v| x[0].negative();
-    "positive" 1, [] |x, _v| x[0].positive();
-    "sign" 1, [] |x, _v| x[0].sign();
-    "square" 1, [] |x, _v| x[0].square();
-    "sqrt" 1, [] |x, _v| x[0].sqrt();
-    "rsqrt" 1, [] |x, _v| x[0].rsqrt();
-    "reciprocal" 1, [] |x, _v| x[0].reciprocal();
-    "exp" 1, [] |x, _v| x[0].exp();
-    "expm1" 1, [] |x, _v| x[0].expm1();
-    "log" 1, [] |x, _v| x[0].log();
-    "log2" 1, [] |x, _v| x[0].log2();
-    "log10" 1, [] |x, _v| x[0].log10();
-    "log1p" 1, [] |x, _v| x[0].log1p();
-    "sin" 1, [] |x, _v| x[0].sin();
-    "cos" 1, [] |x, _v| x[0].cos();
-    "tan" 1, [] |x, _v| x[0].tan();
-    "arcsin" 1, [] |x, _v| x[0].arcsin();
-    "arccos" 1, [] |x, _v| x[0].arccos();
-    "arctan" 1, [] |x, _v| x[0].arctan();
-    "sinh" 1, [] |x, _v| x[0].sinh();
-    "cosh" 1, [] |x, _v| x[0].cosh();
-    "tanh" 1, [] |x, _v| x[0].tanh();
-    "arcsinh" 1, [] |x, _v| x[0].arcsinh();
-    "arccosh" 1, [] |x, _v| x[0].arccosh();
-    "arctanh" 1, [] |x, _v| x[0].arctanh();
-    "erf" 1, [] |x, _v| x[0].erf();
-    "erfinv" 1, [] |x, _v| x[0].erfinv();
-    "sigmoid" 1, [] |x, _v| x[0].sigmoid();
-    "floor" 1, [] |x, _v| x[0].floor();
-    "ceil" 1, [] |x, _v| x[0].ceil();
-    "trunc" 1, [] |x, _v| x[0].trunc();
     "round" 1, [decimals Integer = "0"] |x, v| x[0].round(v.integer_or("decimals", 0) as i32);
-    "degrees" 1, [] |x, _v| x[0].degrees();
-    "radians" 1, [] |x, _v| x[0].radians();
-    "conjugate" 1, [] |x, _v| x[0].conjugate();
-    "real" 1, [] |x, _v| x[0].real();
-    "imag" 1, [] |x, _v| x[0].imag();
-    "isnan" 1, [] |x, _v| x[0].isnan();
-    "isinf" 1, [] |x, _v| x[0].isinf();
-    "isfinite" 1, [] |x, _v| x[0].isfinite();
-    "isposinf" 1, [] |x, _v| x[0].isposinf();
-    "isneginf" 1, [] |x, _v| x[0].isneginf();
-    "logical_not" 1, [] |x, _v| x[0].logical_not();
-    "bitwise_invert" 1, [] |x, _v| x[0].bitwise_invert();
     "nan_to_num" 1, [nan Number = "0", posinf Number = "the largest", neginf Number = "the lowest"]
         |x, v| x[0].nan_to_num(v.number("nan").unwrap_or(0.0), v.number("posinf"), v.number("neginf"));
 
-    "add" 2, [] |x, _v| x[0].add(&x[1]);
-    "subtract" 2, [] |x, _v| x[0].subtract(&x[1]);
-    "multiply" 2, [] |x, _v| x[0].multiply(&x[1]);
-    "divide" 2, [] |x, _v| x[0].divide(&x[1]);
-    "floor_divide" 2, [] |x, _v| x[0].floor_divide(&x[1]);
-    "remainder" 2, [] |x, _v| x[0].remainder(&x[1]);
-    "divmod" 2, [] |x, _v| x[0].divmod(&x[1]);
-    "power" 2, [] |x, _v| x[0].power(&x[1]);
-    "maximum" 2, [] |x, _v| x[0].maximum(&x[1]);
-    "minimum" 2, [] |x, _v| x[0].minimum(&x[1]);
-    "logaddexp" 2, [] |x, _v| x[0].logaddexp(&x[1]);
-    "arctan2" 2, [] |x, _v| x[0].arctan2(&x[1]);
-    "xlogy" 2, [] |x, _v| x[0].xlogy(&x[1]);
-    "equal" 2, [] |x, _v| x[0].equal(&x[1]);
-    "not_equal" 2, [] |x, _v| x[0].not_equal(&x[1]);
-    "less" 2, [] |x, _v| x[0].less(&x[1]);
-    "less_equal" 2, [] |x, _v| x[0].less_equal(&x[1]);
-    "greater" 2, [] |x, _v| x[0].greater(&x[1]);
-    "greater_equal" 2, [] |x, _v| x[0].greater_equal(&x[1]);
-    "logical_and" 2, [] |x, _v| x[0].logical_and(&x[1]);
-    "logical_or" 2, [] |x, _v| x[0].logical_or(&x[1]);
-    "logical_xor" 2, [] |x, _v| x[0].logical_xor(&x[1]);
-    "bitwise_and" 2, [] |x, _v| x[0].bitwise_and(&x[1]);
-    "bitwise_or" 2, [] |x, _v| x[0].bitwise_or(&x[1]);
-    "bitwise_xor" 2, [] |x, _v| x[0].bitwise_xor(&x[1]);
-    "left_shift" 2, [] |x, _v| x[0].left_shift(&x[1]);
-    "right_shift" 2, [] |x, _v| x[0].right_shift(&x[1]);
     "isclose" 2, [rtol Number = "1e-5", atol Number = "1e-8", equal_nan Flag = "0"]
         |x, v| x[0].isclose(&x[1], v.number("rtol").unwrap_or(1e-5), v.number("atol").unwrap_or(1e-8),
             v.flag("equal_nan", false));
@@ -281,8 +261,6 @@ table! {
 
     "astype" 1, [dtype Dtype] |x, v| x[0].try_astype(dtype(v));
     "view" 1, [dtype Dtype] |x, v| x[0].view(dtype(v));
-    "stop_gradient" 1, [] |x, _v| x[0].stop_gradient();
-    "contiguous" 1, [] |x, _v| x[0].contiguous();
     "copy" 1, [] |x, _v| copy(&x[0]);
 
     "reshape" 1, [shape Integers] |x, v| x[0].reshape(&v.integers("shape").unwrap_or_default());
@@ -300,48 +278,13 @@ table! {
     "squeeze" 1, [axis Integers = "all of size 1"] |x, v| x[0].squeeze(axes(v).as_deref());
     "broadcast_to" 1, [shape Integers] |x, v| x[0].broadcast_to(&v.sizes("shape")?);
     "broadcast_arrays" 1 .. MANY, [] |x, _v| broadcast_arrays(x);
-    "atleast_1d" 1, [] |x, _v| x[0].atleast_1d();
-    "atleast_2d" 1, [] |x, _v| x[0].atleast_2d();
-    "atleast_3d" 1, [] |x, _v| x[0].atleast_3d();
 
-    "sum" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].sum(axes(v).as_deref(), v.flag("keepdims", false));
-    "prod" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].prod(axes(v).as_deref(), v.flag("keepdims", false));
-    "mean" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].mean(axes(v).as_deref(), v.flag("keepdims", false));
-    "max" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].max(axes(v).as_deref(), v.flag("keepdims", false));
-    "min" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].min(axes(v).as_deref(), v.flag("keepdims", false));
-    "any" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].any(axes(v).as_deref(), v.flag("keepdims", false));
-    "all" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].all(axes(v).as_deref(), v.flag("keepdims", false));
     "var" 1, [axis Integers = "all", keepdims Flag = "0", ddof Integer = "0"]
         |x, v| x[0].var(axes(v).as_deref(), v.flag("keepdims", false), v.size("ddof")?.unwrap_or(0));
     "std" 1, [axis Integers = "all", keepdims Flag = "0", ddof Integer = "0"]
         |x, v| x[0].std(axes(v).as_deref(), v.flag("keepdims", false), v.size("ddof")?.unwrap_or(0));
-    "median" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].median(axes(v).as_deref(), v.flag("keepdims", false));
-    "logsumexp" 1, [axis Integers = "all", keepdims Flag = "0"]
-        |x, v| x[0].logsumexp(axes(v).as_deref(), v.flag("keepdims", false));
     "softmax" 1, [axis Integers = "all", precise Flag = "0"]
         |x, v| x[0].softmax(axes(v).as_deref(), v.flag("precise", false));
-    "argmax" 1, [axis Integer = "flattened", keepdims Flag = "0"]
-        |x, v| x[0].argmax(v.integer("axis"), v.flag("keepdims", false));
-    "argmin" 1, [axis Integer = "flattened", keepdims Flag = "0"]
-        |x, v| x[0].argmin(v.integer("axis"), v.flag("keepdims", false));
-    "cumsum" 1, [axis Integer = "flattened", reverse Flag = "0", inclusive Flag = "1"]
-        |x, v| { let (axis, reverse, inclusive) = scan(v); x[0].cumsum(axis, reverse, inclusive) };
-    "cumprod" 1, [axis Integer = "flattened", reverse Flag = "0", inclusive Flag = "1"]
-        |x, v| { let (axis, reverse, inclusive) = scan(v); x[0].cumprod(axis, reverse, inclusive) };
-    "cummax" 1, [axis Integer = "flattened", reverse Flag = "0", inclusive Flag = "1"]
-        |x, v| { let (axis, reverse, inclusive) = scan(v); x[0].cummax(axis, reverse, inclusive) };
-    "cummin" 1, [axis Integer = "flattened", reverse Flag = "0", inclusive Flag = "1"]
-        |x, v| { let (axis, reverse, inclusive) = scan(v); x[0].cummin(axis, reverse, inclusive) };
-    "logcumsumexp" 1, [axis Integer = "flattened", reverse Flag = "0", inclusive Flag = "1"]
-        |x, v| { let (axis, reverse, inclusive) = scan(v); x[0].logcumsumexp(axis, reverse, inclusive) };
 
     "sort" 1, [axis Integer = "-1"] |x, v| x[0].sort(Some(v.integer_or("axis", -1)));
     "argsort" 1, [axis Integer = "-1"] |x, v| x[0].argsort(Some(v.integer_or("axis", -1)));
@@ -352,14 +295,10 @@ table! {
     "topk" 1, [k Integer, axis Integer = "-1"]
         |x, v| x[0].topk(v.integer_or("k", 0), Some(v.integer_or("axis", -1)));
 
-    "matmul" 2, [] |x, _v| x[0].matmul(&x[1]);
     "addmm" 3, [alpha Number = "1", beta Number = "1"]
         |x, v| addmm(&x[0], &x[1], &x[2], v.number("alpha").unwrap_or(1.0), v.number("beta").unwrap_or(1.0));
-    "inner" 2, [] |x, _v| x[0].inner(&x[1]);
-    "outer" 2, [] |x, _v| x[0].outer(&x[1]);
     "tensordot" 2, [axes Integer = "2", left Integers = "by axes", right Integers = "by axes"] |x, v| tensordot(x, v);
     "einsum" 1 .. MANY, [subscripts Text] |x, v| einsum(v.text("subscripts").unwrap_or(""), x);
-    "kron" 2, [] |x, _v| x[0].kron(&x[1]);
 
     "concatenate" 1 .. MANY, [axis Integer = "0"] |x, v| concatenate(x, v.integer_or("axis", 0));
     "stack" 1 .. MANY, [axis Integer = "0"] |x, v| stack(x, v.integer_or("axis", 0));
