@@ -5,12 +5,8 @@ use crate::dtype::Num;
 use crate::plugin::Failure;
 use crate::tensor::Placed;
 use std::ptr::null_mut;
-use ultramarine_abi::{
-    Command, Tensor,
-    dlpack::{DLDevice, DLTensor},
-    layout,
-    schema::OpId,
-};
+use ultramarine_abi::dlpack::{DLDevice, DLTensor};
+use ultramarine_abi::{Command, Tensor, layout, schema::OpId};
 
 /// An op, and the tensors of one command.
 #[derive(Clone, Debug)]

@@ -1,10 +1,8 @@
 //! Arithmetic of the element types where kernels combine values one by one:
 //! scatter, scans and arg-reductions.
 
-use crate::{
-    dtype::{Bool, Element, c64},
-    elementwise::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16},
-};
+use crate::dtype::{Bool, Element, c64};
+use crate::elementwise::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use half::{bf16, f16};
 
 /// A type that values are accumulated in.

@@ -1,14 +1,10 @@
 //! FILL, a program without inputs; ARANGE: `start + i * step`, computed in float64 or int64 and converted.
 
-use crate::{
-    copy::strided::{self, Rect},
-    dtype::DType,
-    elementwise::{self, TileFn, TileOp},
-    fused::{self, Source},
-    kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature},
-    level::Level,
-    par::Shared,
-};
+use crate::copy::strided::{self, Rect};
+use crate::elementwise::{self, TileFn, TileOp};
+use crate::fused::{self, Source};
+use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature};
+use crate::{dtype::DType, level::Level, par::Shared};
 use ultramarine_abi::schema::op;
 
 /// Elements of a tile.

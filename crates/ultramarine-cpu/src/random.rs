@@ -6,13 +6,10 @@
 //! give words i and half + odd + i; if n is odd, the counters (half, 0) give word
 //! `half` and a word that is dropped.
 
-use crate::{
-    dtype::DType,
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
-    level::{Body, Isa, Level, at},
-    par::Shared,
-    strided::{Nest, ranges},
-};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
+use crate::level::{Body, Isa, Level, at};
+use crate::strided::{Nest, ranges};
+use crate::{dtype::DType, par::Shared};
 
 /// Pairs of words that are made at a time.
 const BLOCK: usize = 256;

@@ -7,10 +7,8 @@
 //! elements of [`COLUMN_CHUNK`] rows in order and is added to a wide one.
 //! Wide accumulators of floating sums and products are float64.
 
-use crate::{
-    dtype::{DType, c64},
-    level::{self, Body, Isa, Level},
-};
+use crate::dtype::{DType, c64};
+use crate::level::{self, Body, Isa, Level};
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use ultramarine_abi::schema::reduce;

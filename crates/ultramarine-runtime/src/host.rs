@@ -1,10 +1,7 @@
 //! The host's side of the contract: what backends may call, and their errors.
 
-use crate::{
-    error::{Error, Result},
-    memory::alloc,
-    pool,
-};
+use crate::error::{Error, Result};
+use crate::{memory::alloc, pool};
 use core::ffi::{c_char, c_void};
 use std::ptr::NonNull;
 use ultramarine_abi::{self as abi, HostTable, ParallelBody, Status, status};

@@ -1,13 +1,8 @@
 //! Measures the cost of a call across the backend boundary, for the bench.
 
+use crate::backend::{Exec, Operand, value::Value};
 use crate::{
-    backend::{Exec, Operand, value::Value},
-    device::Device,
-    devices::get,
-    dtype::Dtype,
-    error::Result,
-    host,
-    stream::default_stream,
+    device::Device, devices::get, dtype::Dtype, error::Result, host, stream::default_stream,
 };
 use std::time::{Duration, Instant};
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};

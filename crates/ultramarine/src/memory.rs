@@ -15,10 +15,8 @@ pub use ultramarine_runtime::{
 #[doc(hidden)]
 pub use ultramarine_runtime::memory::{AllocError, alloc, free, size_class};
 
-use crate::{
-    array::Array,
-    error::{Result, bail},
-};
+use crate::array::Array;
+use crate::error::{Result, bail};
 
 /// Bytes of the blocks that hold evaluated arrays, as they were taken from the allocator, so
 /// somewhat more than the arrays' own. A block that several share is counted once.

@@ -1,9 +1,7 @@
 //! ARG_REDUCE.
 
-use super::{
-    OpUnderTest, Scope, case,
-    lanes::{LANES, LONG_LANE, ties_and_edges, with_long},
-};
+use super::lanes::{LANES, LONG_LANE, ties_and_edges, with_long};
+use super::{OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::dtype::DType;
 use crate::reference::arg_reduce as reference;

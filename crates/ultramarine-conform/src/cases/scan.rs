@@ -1,9 +1,7 @@
 //! SCAN.
 
-use super::{
-    OpUnderTest, Scope, case,
-    lanes::{LANES, with_long},
-};
+use super::lanes::{LANES, with_long};
+use super::{OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::reference::scan as reference;
 use crate::tensor::Array;

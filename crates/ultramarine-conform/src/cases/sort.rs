@@ -1,9 +1,7 @@
 //! SORT, ARG_SORT, PARTITION, ARG_PARTITION, SEARCHSORTED.
 
-use super::{
-    OpUnderTest, Scope, case,
-    lanes::{LANES, LONG_LANE, ties_and_edges, with_long},
-};
+use super::lanes::{LANES, LONG_LANE, ties_and_edges, with_long};
+use super::{OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::sort as reference;

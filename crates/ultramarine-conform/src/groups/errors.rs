@@ -8,13 +8,8 @@ use crate::host;
 use crate::options::Options;
 use crate::plugin::{Failure, Source, call, status_name};
 use crate::record::{PASSED, Recorder, Result, skip};
-use ultramarine_abi::{
-    DeviceInfo, Status, TensorDesc,
-    dlpack::DLDataType,
-    layout,
-    schema::{self, op},
-    status,
-};
+use ultramarine_abi::schema::{self, op};
+use ultramarine_abi::{DeviceInfo, Status, TensorDesc, dlpack::DLDataType, layout, status};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "errors", |recorder, device| {

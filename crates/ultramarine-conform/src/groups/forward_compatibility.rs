@@ -7,11 +7,8 @@ use crate::plugin::{Failure, call};
 use crate::record::{PASSED, Result, skip};
 use crate::run::{Buffers, tensor};
 use crate::tensor::{Array, Layout, Placed};
-use ultramarine_abi::{
-    Command, Tensor, TensorDesc, layout,
-    schema::{BinaryAttrs, binary, op},
-    status,
-};
+use ultramarine_abi::schema::{BinaryAttrs, binary, op};
+use ultramarine_abi::{Command, Tensor, TensorDesc, layout, status};
 
 /// A struct with fields that this version does not know.
 #[repr(C)]

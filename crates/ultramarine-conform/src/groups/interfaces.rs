@@ -9,17 +9,13 @@ use crate::run::Buffers;
 use core::ffi::c_void;
 use serde_json::json;
 use std::ffi::CStr;
-use ultramarine_abi::{
-    inline_str,
-    interface::{
-        self,
-        kernel::{self, KernelInterface},
-        peer::{self, PeerInterface},
-        profile::{self, ProfileInterface},
-        replay::{self, ReplayInterface},
-        statistics::{self, MemoryStatistics, StatisticsInterface},
-    },
-};
+use ultramarine_abi::inline_str;
+use ultramarine_abi::interface;
+use ultramarine_abi::interface::kernel::{self, KernelInterface};
+use ultramarine_abi::interface::peer::{self, PeerInterface};
+use ultramarine_abi::interface::profile::{self, ProfileInterface};
+use ultramarine_abi::interface::replay::{self, ReplayInterface};
+use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "interfaces", |recorder, device| {

@@ -10,14 +10,11 @@ use crate::run::{self, Buffers};
 use crate::tensor::{Array, Layout, Placed};
 use serde_json::json;
 use std::ffi::{CStr, CString};
-use ultramarine_abi::{
-    Tensor,
-    dlpack::{DLDataType, type_code},
-    inline_str,
-    interface::kernel::{
-        self, KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
-    },
+use ultramarine_abi::dlpack::{DLDataType, type_code};
+use ultramarine_abi::interface::kernel::{
+    self, KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
 };
+use ultramarine_abi::{Tensor, inline_str};
 
 /// Threads of a group.
 const GROUP: u32 = 32;

@@ -9,11 +9,8 @@ use crate::plugin::Source;
 use crate::record::{PASSED, Recorder, Result, skip};
 use crate::run::{Buffers, tensor};
 use crate::tensor::Placed;
-use ultramarine_abi::{
-    Command, layout,
-    schema::{OpId, op},
-    status,
-};
+use ultramarine_abi::schema::{OpId, op};
+use ultramarine_abi::{Command, layout, status};
 
 /// More than a signed 32-bit number of elements, in rows of an odd length.
 const SHAPE: [i64; 2] = [65_537, 32_771];

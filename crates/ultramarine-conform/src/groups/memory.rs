@@ -9,12 +9,9 @@ use crate::plugin::{Source, status_name};
 use crate::record::{PASSED, Recorder, Result, skip};
 use crate::run::Buffers;
 use crate::values::Rng;
-use ultramarine_abi::{
-    interface::statistics::{self, MemoryStatistics, StatisticsInterface},
-    layout,
-    schema::{self, UnaryAttrs, op, unary},
-    status,
-};
+use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface};
+use ultramarine_abi::schema::{self, UnaryAttrs, op, unary};
+use ultramarine_abi::{layout, status};
 
 /// Growth of the process that a leak-free backend may show: caches, first uses.
 const TOLERATED: i64 = 48 << 20;

@@ -9,10 +9,8 @@ use crate::record::{Cell, Outcome, Recorder, skip};
 use crate::run::{self, Request};
 use crate::tensor::Array;
 use std::sync::LazyLock;
-use ultramarine_abi::{
-    device_flag, layout,
-    schema::{self, OpSchema, op},
-};
+use ultramarine_abi::schema::{self, OpSchema, op};
+use ultramarine_abi::{device_flag, layout};
 
 /// A group for each operation of the schema, named after it.
 pub fn names() -> &'static [String] {

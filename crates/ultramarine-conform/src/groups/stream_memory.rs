@@ -6,10 +6,8 @@ use crate::device::{Buffer, Device, Handle};
 use crate::plugin::call;
 use crate::record::{PASSED, Recorder, Result, skip};
 use crate::run::Buffers;
-use ultramarine_abi::interface::{
-    statistics::{self, MemoryStatistics, StatisticsInterface},
-    stream_memory::{self, StreamMemoryInterface},
-};
+use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface};
+use ultramarine_abi::interface::stream_memory::{self, StreamMemoryInterface};
 
 pub fn run(recorder: &mut Recorder, device: &Device<'_>) {
     recorder.check("interfaces/stream memory", || with(device, own));

@@ -9,10 +9,8 @@ use crate::plugin::Source;
 use crate::record::{Outcome, PASSED, Recorder, Result, skip};
 use crate::run::{self, Request};
 use crate::tensor::{Array, Layout, Placed};
-use ultramarine_abi::{
-    layout,
-    schema::{BinaryAttrs, UnaryAttrs, binary, op, unary},
-};
+use ultramarine_abi::layout;
+use ultramarine_abi::schema::{BinaryAttrs, UnaryAttrs, binary, op, unary};
 
 const THREADS: usize = 8;
 

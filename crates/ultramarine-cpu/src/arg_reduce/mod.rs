@@ -4,14 +4,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    arith::{Accumulator, Number},
-    dtype::DType,
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
-    level::{Body, Isa, IsaBaseline, Level, at},
-    par::Shared,
-    strided::{Nest, TASK, ranges},
-};
+use crate::arith::{Accumulator, Number};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
+use crate::level::{Body, Isa, IsaBaseline, Level, at};
+use crate::strided::{Nest, TASK, ranges};
+use crate::{dtype::DType, par::Shared};
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce};
 
 /// Elements whose extreme is found at a time.

@@ -1,14 +1,8 @@
 //! Against a reference that is written the plain way.
 
-use crate::{
-    kernel::Signature,
-    level::Level,
-    testing::{
-        Array, dtypes,
-        lanes::{Value, any_shape, lanes, sampled},
-        run,
-    },
-};
+use crate::testing::lanes::{Value, any_shape, lanes, sampled};
+use crate::testing::{Array, dtypes, run};
+use crate::{kernel::Signature, level::Level};
 use std::cmp::Ordering;
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce as arg_codes};
 use ultramarine_test_support::Rng;

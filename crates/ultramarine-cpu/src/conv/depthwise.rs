@@ -1,13 +1,10 @@
 //! Each channel by itself: a loop over channels for each tap of a pixel.
 
 use super::{Conv, compact};
-use crate::{
-    dtype::DType,
-    level::{Body, Isa, at},
-    matmul::simd::{Num, Storage},
-    par::Shared,
-    scratch::{Scratch, Slot},
-};
+use crate::level::{Body, Isa, at};
+use crate::matmul::simd::{Num, Storage};
+use crate::scratch::{Scratch, Slot};
+use crate::{dtype::DType, par::Shared};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 

@@ -16,17 +16,11 @@ mod product;
 mod tests;
 mod windows;
 
-use crate::{
-    dtype::DType,
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
-    level::Level,
-    matmul::{
-        self,
-        ops::{Ops, ops},
-    },
-    scratch::{Scratch, Slot},
-    strided,
-};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
+use crate::matmul;
+use crate::matmul::ops::{Ops, ops};
+use crate::scratch::{Scratch, Slot};
+use crate::{dtype::DType, level::Level, strided};
 use ultramarine_abi::schema::ConvolveAttrs;
 
 /// Prepares CONVOLVE.

@@ -1,17 +1,10 @@
 //! The convolution as a product of matrices, whose left one is packed from the input.
 
-use super::{
-    Conv,
-    windows::{MOST_ROWS, Windows},
-};
-use crate::{
-    matmul::{
-        micro::Tile,
-        pack::{Block, Panel},
-    },
-    par::Shared,
-    scratch::{Scratch, Slot},
-};
+use super::Conv;
+use super::windows::{MOST_ROWS, Windows};
+use crate::matmul::pack::{Block, Panel};
+use crate::scratch::{Scratch, Slot};
+use crate::{matmul::micro::Tile, par::Shared};
 use core::ops::Range;
 
 /// Rows (pixels) of a task.

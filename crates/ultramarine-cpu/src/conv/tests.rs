@@ -2,14 +2,9 @@
 //! dilations, padding and layouts.
 
 use super::prepare;
-use crate::{
-    dtype::Element,
-    kernel::{Args, Context, Signature},
-    level::Level,
-    matmul::simd::Storage,
-    par::Par,
-    testing::{Array, Sample, desc, host},
-};
+use crate::kernel::{Args, Context, Signature};
+use crate::testing::{Array, Sample, desc, host};
+use crate::{dtype::Element, level::Level, matmul::simd::Storage, par::Par};
 use half::{bf16, f16};
 use ultramarine_abi::schema::ConvolveAttrs;
 use ultramarine_test_support::Rng;

@@ -1,9 +1,7 @@
 //! Ops of bool: bytes that are 0 or 1.
 
-use super::{
-    TileFn,
-    loops::{binary, unary},
-};
+use super::TileFn;
+use super::loops::{binary, unary};
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 

@@ -12,10 +12,8 @@
 //! * Complex to real drops the imaginary part; real to complex has it zero.
 
 use super::{TileFn, half, loops::unary};
-use crate::{
-    dtype::{Bool, DType, c64},
-    level::Level,
-};
+use crate::dtype::{Bool, DType, c64};
+use crate::level::Level;
 
 /// Truncation to a signed integer; see the module for what does not fit.
 trait Truncate {

@@ -2,14 +2,10 @@
 //! that float32 holds overflows, and rounded once; the branch cuts and the signs
 //! of zeros are those of C99.
 
-use super::{
-    TileFn, complex64_math as m,
-    loops::{binary, unary},
-};
-use crate::{
-    dtype::{Bool, c64},
-    level::Level,
-};
+use super::loops::{binary, unary};
+use super::{TileFn, complex64_math as m};
+use crate::dtype::{Bool, c64};
+use crate::level::Level;
 use ultramarine_abi::schema::{binary as b, unary as u};
 
 #[inline(always)]

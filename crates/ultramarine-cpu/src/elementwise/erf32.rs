@@ -1,10 +1,7 @@
 //! float32 error function and its inverse, branch-free, from own fits.
 
-use super::{
-    exp32::exp,
-    log32::log,
-    poly::{fma, poly},
-};
+use super::poly::{fma, poly};
+use super::{exp32::exp, log32::log};
 use crate::level::Isa;
 
 /// Error function: x p(x^2) up to 0.94, above it 1 - e^q(|x|).

@@ -1,10 +1,7 @@
 //! Ops of float32 and float64.
 
-use super::{
-    TileFn, erf32, exp32, log32,
-    loops::{binary, rare, unary},
-    math64, pow32, trig32,
-};
+use super::loops::{binary, rare, unary};
+use super::{TileFn, erf32, exp32, log32, math64, pow32, trig32};
 use crate::{dtype::Bool, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 

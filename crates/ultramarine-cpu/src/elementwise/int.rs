@@ -1,14 +1,10 @@
 //! Ops of the integers. What does not depend on the sign is compiled once per
 //! width, for the unsigned type.
 
-use super::{
-    TileFn,
-    loops::{binary, unary},
-};
-use crate::{
-    dtype::{Bool, DType},
-    level::Level,
-};
+use super::TileFn;
+use super::loops::{binary, unary};
+use crate::dtype::{Bool, DType};
+use crate::level::Level;
 use ultramarine_abi::schema::{binary as b, unary as u};
 
 /// Evaluates `$e` with `$t` bound to the unsigned type of the dtype's width.

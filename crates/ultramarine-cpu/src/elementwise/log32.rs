@@ -4,10 +4,8 @@
 //! f - f^2/2 + f^3 p(f), where p is a polynomial fitted to the smallest greatest
 //! error (0.1 ULP).
 
-use super::{
-    exp32::{exp, power_of_two},
-    poly::{fma, poly},
-};
+use super::exp32::{exp, power_of_two};
+use super::poly::{fma, poly};
 use crate::level::Isa;
 use std::f32::consts::{LN_2, LOG2_E, LOG10_E};
 

@@ -1,9 +1,7 @@
 //! `a ? b : c`: moves bits, so one function per element size.
 
-use super::{
-    TileFn,
-    loops::{Ternary, ternary_fn},
-};
+use super::TileFn;
+use super::loops::{Ternary, ternary_fn};
 use crate::level::{Isa, Level};
 
 macro_rules! select {

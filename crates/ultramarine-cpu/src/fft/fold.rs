@@ -5,10 +5,8 @@
 //! `w = e^(-2 pi i / n)`; the way back is the same with conjugate factors. (Press et al., Numerical
 //! Recipes, section 12.3.)
 
-use crate::{
-    dtype::c64,
-    level::{Body, Isa},
-};
+use crate::dtype::c64;
+use crate::level::{Body, Isa};
 
 /// `-i w^k` for k up to n / 4, real and imaginary parts apart.
 pub struct Twiddles {

@@ -1,9 +1,7 @@
 //! Lines of tensors, moved; and memory for them.
 
-use crate::{
-    dtype::c64,
-    strided::{for_size, move_run},
-};
+use crate::dtype::c64;
+use crate::strided::{for_size, move_run};
 use std::cell::RefCell;
 
 /// Steps of several lines, in elements.

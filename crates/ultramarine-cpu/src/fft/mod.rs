@@ -10,13 +10,10 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    dtype::{DType, c64},
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, known},
-    level::Level,
-    par::Shared,
-    strided::{Nest, ranges},
-};
+use crate::dtype::{DType, c64};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, known};
+use crate::strided::{Nest, ranges};
+use crate::{level::Level, par::Shared};
 use lines::{Line, move_lines, with_scratch};
 use plan::Plan;
 use ultramarine_abi::schema::{FftAttrs, fft};

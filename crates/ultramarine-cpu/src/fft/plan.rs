@@ -1,10 +1,8 @@
 //! Plans of transforms: made once for a length and a direction, and kept while they are in use.
 
 use super::fold::{Fold, Scale, Twiddles};
-use crate::{
-    dtype::c64,
-    level::{Level, at},
-};
+use crate::dtype::c64;
+use crate::level::{Level, at};
 use rustfft::{Fft, FftDirection, FftPlanner, num_complex::Complex};
 use std::sync::{Arc, Mutex, PoisonError};
 use ultramarine_abi::schema::fft;

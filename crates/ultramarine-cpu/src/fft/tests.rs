@@ -1,13 +1,10 @@
 //! Against the definition, in float64.
 
 use super::prepare;
-use crate::{
-    dtype::{Element, c64},
-    kernel::{Args, Context, Signature, View},
-    level::Level,
-    par::Par,
-    testing::{Array, Sample, desc, host, ravel, unravel},
-};
+use crate::dtype::{Element, c64};
+use crate::kernel::{Args, Context, Signature, View};
+use crate::testing::{Array, Sample, desc, host, ravel, unravel};
+use crate::{level::Level, par::Par};
 use ultramarine_abi::schema::{FftAttrs, fft};
 use ultramarine_test_support::{Rng, Tolerance, assert_close};
 

@@ -1,19 +1,14 @@
 //! Programs with an epilogue: tiles are made by the program and folded at
 //! once; the orders of `reduce` are kept whatever the strides.
 
-use super::{
-    layout::{Layout, MAX_AXES, MAX_TENSORS},
-    program::{Epilogue, MAX_VALUES, Program},
-    run::{self, IN_PLACE, TensorFlags},
-    scratch,
-    tile::{Frame, Tile, Values},
-};
-use crate::{
-    copy::strided,
-    kernel::{Args, Context},
-    par::Shared,
-    reduce::{Block, CHUNK, COLUMN_CHUNK, Fold},
-};
+use super::layout::{Layout, MAX_AXES, MAX_TENSORS};
+use super::program::{Epilogue, MAX_VALUES, Program};
+use super::run::{self, IN_PLACE, TensorFlags};
+use super::scratch;
+use super::tile::{Frame, Tile, Values};
+use crate::kernel::{Args, Context};
+use crate::reduce::{Block, CHUNK, COLUMN_CHUNK, Fold};
+use crate::{copy::strided, par::Shared};
 use core::mem::MaybeUninit;
 
 /// Elements of a piece of a reduction that is cut to be shared by threads.

@@ -1,17 +1,9 @@
 //! Float32 sums, differences and products in a row, joined into one pass.
 
-use super::{
-    program::{Run, Step},
-    source::Instruction,
-};
-use crate::{
-    dtype::DType,
-    elementwise::{
-        TileOp,
-        pair::{self, Arith},
-    },
-    level::Level,
-};
+use super::program::{Run, Step};
+use super::source::Instruction;
+use crate::elementwise::pair::{self, Arith};
+use crate::{dtype::DType, elementwise::TileOp, level::Level};
 use ultramarine_abi::schema::binary;
 
 /// A float32 sum, difference or product, until it is known what it is paired with.

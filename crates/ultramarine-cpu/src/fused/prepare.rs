@@ -1,19 +1,12 @@
 //! The ops of the contract that are programs of one step or none.
 
-use super::{
-    program::Program,
-    run::Fused,
-    source::{Instruction, Source},
-};
-use crate::{
-    elementwise::{self, TileOp},
-    kernel::{Op, Prepared, Refusal, Signature, known},
-    level::Level,
-};
-use ultramarine_abi::{
-    fused,
-    schema::{self, op as id},
-};
+use super::source::{Instruction, Source};
+use super::{program::Program, run::Fused};
+use crate::elementwise::{self, TileOp};
+use crate::kernel::{Op, Prepared, Refusal, Signature, known};
+use crate::level::Level;
+use ultramarine_abi::fused;
+use ultramarine_abi::schema::{self, op as id};
 
 /// Checks a program and makes a kernel of it.
 pub fn build(source: Source, signature: &Signature<'_>, level: Level) -> Prepared {

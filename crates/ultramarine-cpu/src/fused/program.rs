@@ -1,22 +1,15 @@
 //! Programs, decoded and checked once: steps with their tile functions, and the
 //! registers (slots of the scratch memory) that hold tiles between steps.
 
-use super::{
-    layout::MAX_TENSORS,
-    pairs::{paired, simple_of},
-    slots::{CONSTANT_PLACE, allocate},
-    source::{Instruction, Source},
-};
-use crate::{
-    dtype::DType,
-    elementwise::{
-        self, TileFn, TileOp,
-        pair::{self, PairFn},
-    },
-    kernel::{Refusal, Signature},
-    level::Level,
-    reduce::{self, Fold},
-};
+use super::layout::MAX_TENSORS;
+use super::pairs::{paired, simple_of};
+use super::slots::{CONSTANT_PLACE, allocate};
+use super::source::{Instruction, Source};
+use crate::elementwise::pair::{self, PairFn};
+use crate::elementwise::{self, TileFn, TileOp};
+use crate::kernel::{Refusal, Signature};
+use crate::reduce::{self, Fold};
+use crate::{dtype::DType, level::Level};
 use ultramarine_abi::schema;
 
 /// Most values (inputs, constants, results) of a program.

@@ -1,19 +1,12 @@
 //! Programs as kernels: choice of tiles and tasks.
 
-use super::{
-    epilogue,
-    layout::{self, Layout, MAX_TENSORS, Reduced, Stack},
-    program::{MAX_VALUES, Program},
-    scratch,
-    tile::{Frame, Tile, Values},
-};
-use crate::{
-    copy::{
-        strided::{self, STREAM_BYTES},
-        transpose,
-    },
-    kernel::{Args, Context, Kernel, View},
-};
+use super::layout::{self, Layout, MAX_TENSORS, Reduced, Stack};
+use super::program::{MAX_VALUES, Program};
+use super::tile::{Frame, Tile, Values};
+use super::{epilogue, scratch};
+use crate::copy::strided::{self, STREAM_BYTES};
+use crate::copy::transpose;
+use crate::kernel::{Args, Context, Kernel, View};
 use core::mem::MaybeUninit;
 
 /// Element-steps below which a command runs on the calling thread.

@@ -1,10 +1,8 @@
 //! Running a program's steps on one tile.
 
-use super::{
-    layout::{Group, Layout, MAX_TENSORS, NOT_LINEAR},
-    program::{MAX_VALUES, Program},
-    run::TensorFlags,
-};
+use super::layout::{Group, Layout, MAX_TENSORS, NOT_LINEAR};
+use super::program::{MAX_VALUES, Program};
+use super::run::TensorFlags;
 use crate::copy::strided::{self, Rect};
 use core::mem::MaybeUninit;
 

@@ -1,15 +1,10 @@
 //! GATHER: slices of the source at positions given by index arrays.
 
-use super::{
-    BLOCK,
-    indices::{Addressing, OutOfRange},
-};
-use crate::{
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
-    level::Level,
-    par::Shared,
-    strided::{Nest, TASK, for_size, move_run},
-};
+use super::BLOCK;
+use super::indices::{Addressing, OutOfRange};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
+use crate::strided::{Nest, TASK, for_size, move_run};
+use crate::{level::Level, par::Shared};
 use ultramarine_abi::schema::GatherAttrs;
 
 struct Gather {

@@ -1,15 +1,10 @@
 //! GATHER_AXIS: one index per output element, along one axis.
 
-use super::{
-    BLOCK,
-    indices::{OutOfRange, add_offsets},
-};
-use crate::{
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
-    level::Level,
-    par::Shared,
-    strided::{Nest, TASK, for_size, ranges},
-};
+use super::BLOCK;
+use super::indices::{OutOfRange, add_offsets};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
+use crate::strided::{Nest, TASK, for_size, ranges};
+use crate::{level::Level, par::Shared};
 use ultramarine_abi::schema::AxisAttrs;
 
 struct GatherAxis {

@@ -1,11 +1,8 @@
 //! Element offsets from index arrays.
 
 use super::BLOCK;
-use crate::{
-    dtype::DType,
-    kernel::{Desc, Refusal, View},
-    strided::Nest,
-};
+use crate::kernel::{Desc, Refusal, View};
+use crate::{dtype::DType, strided::Nest};
 
 /// The handling of an index outside the axis (after negative ones were wrapped once).
 #[derive(Clone, Copy, PartialEq, Eq)]

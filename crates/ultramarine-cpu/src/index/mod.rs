@@ -10,10 +10,8 @@ mod update;
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    kernel::{Op, Prepared, Refusal, Signature},
-    level::Level,
-};
+use crate::kernel::{Op, Prepared, Refusal, Signature};
+use crate::level::Level;
 use ultramarine_abi::schema::op;
 
 /// Prepares an operation of the family.

@@ -1,17 +1,12 @@
 //! SCATTER: updates combined into a copy of the source, in the order of the index
 //! arrays.
 
-use super::{
-    BLOCK,
-    indices::{Addressing, OutOfRange},
-    update::{Update, choose},
-};
-use crate::{
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
-    level::Level,
-    par::Shared,
-    strided::{Nest, copy},
-};
+use super::BLOCK;
+use super::indices::{Addressing, OutOfRange};
+use super::update::{Update, choose};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
+use crate::strided::{Nest, copy};
+use crate::{level::Level, par::Shared};
 use ultramarine_abi::schema::ScatterAttrs;
 
 /// Elements of a slice that one task updates at least.

@@ -1,17 +1,11 @@
 //! SCATTER_AXIS: one index per update, along one axis.
 
-use super::{
-    BLOCK,
-    gather_axis::broadcast,
-    indices::{OutOfRange, add_offsets},
-    update::{Update, choose},
-};
-use crate::{
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
-    level::Level,
-    par::Shared,
-    strided::{Nest, TASK, copy, ranges},
-};
+use super::indices::{OutOfRange, add_offsets};
+use super::update::{Update, choose};
+use super::{BLOCK, gather_axis::broadcast};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
+use crate::strided::{Nest, TASK, copy, ranges};
+use crate::{level::Level, par::Shared};
 use ultramarine_abi::schema::ScatterAxisAttrs;
 
 struct ScatterAxis {

@@ -1,12 +1,9 @@
 //! Against element-by-element references.
 
 use super::{gather, gather_axis, scatter, scatter_axis};
-use crate::{
-    dtype::{Bool, DType, Element, c64},
-    kernel::Signature,
-    level::Level,
-    testing::{Array, Sample, dtypes, ravel, run, shape, unravel},
-};
+use crate::dtype::{Bool, DType, Element, c64};
+use crate::testing::{Array, Sample, dtypes, ravel, run, shape, unravel};
+use crate::{kernel::Signature, level::Level};
 use ultramarine_abi::schema::{
     AxisAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, scatter as codes,
 };

@@ -1,12 +1,9 @@
 //! The functions that combine updates into a scatter's target.
 
 use super::indices::SKIP;
-use crate::{
-    arith::{Accumulator, Number},
-    dtype::DType,
-    kernel::Refusal,
-    strided::{for_size, move_run},
-};
+use crate::arith::{Accumulator, Number};
+use crate::strided::{for_size, move_run};
+use crate::{dtype::DType, kernel::Refusal};
 use ultramarine_abi::schema::scatter;
 
 /// Combines runs of `count` elements: for each offset `to[k]` (but [`SKIP`]), in

@@ -1,9 +1,7 @@
 //! The decomposition of one matrix of a batch.
 
-use super::{
-    Operation, TENSORS,
-    matrix::{Plane, Scratch, room},
-};
+use super::matrix::{Plane, Scratch, room};
+use super::{Operation, TENSORS};
 use ultramarine_linalg::{Scalar, SingularVectors};
 
 /// A decomposition of one matrix: operands, then results.

@@ -6,12 +6,9 @@ mod matrix;
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    dtype::DType,
-    kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View},
-    par::Shared,
-    strided::{Nest, TASK, ranges},
-};
+use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
+use crate::strided::{Nest, TASK, ranges};
+use crate::{dtype::DType, par::Shared};
 use matrix::{Plane, Scratch};
 use std::marker::PhantomData;
 use std::sync::Mutex;

@@ -2,13 +2,9 @@
 //! tested where they are.
 
 use super::prepare;
-use crate::{
-    dtype::Element,
-    kernel::{Args, Context, Refusal, Signature, View},
-    level::Level,
-    par::Par,
-    testing::{Array, desc, host},
-};
+use crate::kernel::{Args, Context, Refusal, Signature, View};
+use crate::testing::{Array, desc, host};
+use crate::{dtype::Element, level::Level, par::Par};
 use ultramarine_abi::schema::op;
 use ultramarine_test_support::Rng;
 

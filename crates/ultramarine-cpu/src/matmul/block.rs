@@ -1,16 +1,9 @@
 //! Blocks of a product: cut, packed and multiplied.
 
-use super::{
-    GRAIN, Par, Product, Shared,
-    gemv::gemv,
-    micro::Tile,
-    pack::{Block, Panel},
-    skinny,
-};
-use crate::{
-    level::Level,
-    scratch::{Scratch, Slot},
-};
+use super::pack::{Block, Panel};
+use super::{GRAIN, Par, Product, Shared, gemv::gemv, micro::Tile, skinny};
+use crate::level::Level;
+use crate::scratch::{Scratch, Slot};
 use core::ops::Range;
 
 /// Rows of a block: a block of A fits half of a small L2 cache.

@@ -5,17 +5,13 @@
 
 use core::marker::PhantomData;
 
-use super::{
-    Product,
-    pack::{Block, Panel},
-    simd::{Num, Storage},
-    skinny::{SkinnyFn, function, mul_acc},
-};
-use crate::{
-    level::{Body, Isa, Level, at},
-    par::{Par, Shared},
-    scratch::{Scratch, Slot},
-};
+use super::Product;
+use super::pack::{Block, Panel};
+use super::simd::{Num, Storage};
+use super::skinny::{SkinnyFn, function, mul_acc};
+use crate::level::{Body, Isa, Level, at};
+use crate::par::{Par, Shared};
+use crate::scratch::{Scratch, Slot};
 
 /// A part of a matrix, the vector's part, and where the sums go. Strides in bytes.
 #[derive(Clone, Copy)]

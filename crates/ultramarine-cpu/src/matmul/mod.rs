@@ -26,11 +26,9 @@ mod skinny;
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View},
-    level::Level,
-    par::{Par, Shared},
-};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature, View};
+use crate::level::Level;
+use crate::par::{Par, Shared};
 use block::{multiply, serial};
 use ops::Ops;
 use ultramarine_abi::MAX_NDIM;

@@ -1,11 +1,9 @@
 //! The functions that multiply a dtype at a level.
 
-use super::{
-    gemv::{self, GemvFns},
-    micro::{self, Kernels},
-    pack::{self, LinesFn, PackFn, StoreFn},
-    simd::Storage,
-};
+use super::gemv::{self, GemvFns};
+use super::micro::{self, Kernels};
+use super::pack::{self, LinesFn, PackFn, StoreFn};
+use super::simd::Storage;
 use crate::{dtype::DType, level::Level};
 use half::{bf16, f16};
 

@@ -6,16 +6,12 @@
 
 use core::marker::PhantomData;
 
-use super::{
-    Product,
-    pack::{Block, Panel},
-    simd::{Num, Storage, prefetch},
-};
-use crate::{
-    level::{Body, Isa, Level, at},
-    par::{Par, Shared},
-    scratch::{Scratch, Slot},
-};
+use super::Product;
+use super::pack::{Block, Panel};
+use super::simd::{Num, Storage, prefetch};
+use crate::level::{Body, Isa, Level, at};
+use crate::par::{Par, Shared};
+use crate::scratch::{Scratch, Slot};
 
 /// Numbers of the sums of a task, at most: half of a small L1 cache of float32.
 const SUMS: usize = 8192;

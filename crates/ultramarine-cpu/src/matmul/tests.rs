@@ -2,13 +2,9 @@
 //! shapes around the block sizes and over layouts.
 
 use super::prepare;
-use crate::{
-    dtype::{Bool, DType, Element, c64},
-    kernel::{Args, Context, Desc, Signature, View},
-    level::Level,
-    par::Par,
-    testing::host,
-};
+use crate::dtype::{Bool, DType, Element, c64};
+use crate::kernel::{Args, Context, Desc, Signature, View};
+use crate::{level::Level, par::Par, testing::host};
 use half::{bf16, f16};
 use ultramarine_test_support::Rng;
 

@@ -4,14 +4,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::{
-    arith::{Accumulator, Number},
-    dtype::DType,
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
-    level::Level,
-    par::Shared,
-    strided::{Nest, TASK, ranges},
-};
+use crate::arith::{Accumulator, Number};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
+use crate::strided::{Nest, TASK, ranges};
+use crate::{dtype::DType, level::Level, par::Shared};
 use ultramarine_abi::schema::{ScanAttrs, reduce};
 
 /// Lanes whose running values are kept at a time when they lie side by side.

@@ -1,16 +1,11 @@
 //! Against references that are written the plain way.
 
 use super::prepare;
-use crate::{
-    dtype::{DType, c64},
-    kernel::{Prepared, Signature, View},
-    level::Level,
-    testing::{
-        Array, dtypes,
-        lanes::{Value, any_shape, lanes, sampled},
-        run,
-    },
-};
+use crate::dtype::{DType, c64};
+use crate::kernel::{Prepared, Signature, View};
+use crate::level::Level;
+use crate::testing::lanes::{Value, any_shape, lanes, sampled};
+use crate::testing::{Array, dtypes, run};
 use half::{bf16, f16};
 use ultramarine_abi::schema::{ScanAttrs, reduce};
 use ultramarine_test_support::{Rng, Tolerance, assert_close};

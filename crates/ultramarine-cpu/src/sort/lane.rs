@@ -1,19 +1,13 @@
 //! Sorting one lane: its elements become keys, which are sorted and become elements, or
 //! indices.
 
-use super::{
-    keys::{Key, Sortable},
-    radix::{self, Item, Placed, WidePlaced},
-};
-use crate::{
-    level::{Body, Isa, Level, at},
-    par::{Par, Shared},
-    scratch::{Scratch, Slot},
-};
-use std::{
-    cell::RefCell,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use super::keys::{Key, Sortable};
+use super::radix::{self, Item, Placed, WidePlaced};
+use crate::level::{Body, Isa, Level, at};
+use crate::par::{Par, Shared};
+use crate::scratch::{Scratch, Slot};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A lane. Its elements, of both source and target, are valid, of the dtype the function was chosen
 /// for (the target of an arg-sort: uint32), and do not overlap.

@@ -10,13 +10,9 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 
-use crate::{
-    dtype::DType,
-    kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature},
-    level::Level,
-    par::Shared,
-    strided::{Nest, TASK, for_size, move_run, ranges},
-};
+use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature};
+use crate::strided::{Nest, TASK, for_size, move_run, ranges};
+use crate::{dtype::DType, level::Level, par::Shared};
 use lane::{Functions, Job};
 use ultramarine_abi::schema::{AxisAttrs, op};
 

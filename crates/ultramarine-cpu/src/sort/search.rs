@@ -1,13 +1,10 @@
 //! SEARCHSORTED: a bisection of a sorted row for each value.
 
 use super::keys::Sortable;
-use crate::{
-    dtype::DType,
-    kernel::{Args, Context, Kernel, Prepared, Refusal, Signature},
-    level::{Body, Isa, Level, at},
-    par::Shared,
-    strided::{Nest, TASK, ranges},
-};
+use crate::kernel::{Args, Context, Kernel, Prepared, Refusal, Signature};
+use crate::level::{Body, Isa, Level, at};
+use crate::strided::{Nest, TASK, ranges};
+use crate::{dtype::DType, par::Shared};
 use ultramarine_abi::schema::SearchAttrs;
 
 /// Values whose bisections go on together, so that their reads overlap.
@@ -143,11 +140,8 @@ impl<T: Sortable, const RIGHT: bool> Body for Bisection<'_, T, RIGHT> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{
-        Array, dtypes,
-        lanes::{Value, sampled},
-        run, shape,
-    };
+    use crate::testing::lanes::{Value, sampled};
+    use crate::testing::{Array, dtypes, run, shape};
     use ultramarine_test_support::Rng;
 
     #[test]

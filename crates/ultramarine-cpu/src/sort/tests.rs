@@ -1,15 +1,10 @@
 //! Against references that are written the plain way.
 
 use super::SortOutput;
-use crate::{
-    kernel::{Prepared, Signature},
-    level::Level,
-    testing::{
-        Array, dtypes,
-        lanes::{Value, any_shape, lanes, sampled},
-        run, run_with,
-    },
-};
+use crate::kernel::{Prepared, Signature};
+use crate::level::Level;
+use crate::testing::lanes::{Value, any_shape, lanes, sampled};
+use crate::testing::{Array, dtypes, run, run_with};
 use half::{bf16, f16};
 use std::cmp::Ordering;
 use ultramarine_abi::schema::AxisAttrs;

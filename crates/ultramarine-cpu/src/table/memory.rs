@@ -4,11 +4,9 @@
 
 use super::state;
 use core::ffi::c_void;
-use ultramarine_abi::{
-    self as abi, Status,
-    helper::{Failure, guard},
-    interface::memory::{ForeignMemory, MemoryInterface, kind},
-};
+use ultramarine_abi::helper::{Failure, guard};
+use ultramarine_abi::interface::memory::{ForeignMemory, MemoryInterface, kind};
+use ultramarine_abi::{self as abi, Status};
 
 pub(super) static TABLE: MemoryInterface = MemoryInterface {
     size: size_of::<MemoryInterface>() as u32,

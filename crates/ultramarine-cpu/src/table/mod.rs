@@ -8,20 +8,13 @@ mod memory;
 mod prepare;
 mod submit;
 
-use crate::{
-    dtype::DType,
-    kernel::{Context, Kernel},
-    level::Level,
-    par::Par,
-};
+use crate::kernel::{Context, Kernel};
+use crate::{dtype::DType, level::Level, par::Par};
 use core::ffi::{c_char, c_void};
 use prepare::{plan_release, prepare, prepare_fused};
 use submit::submit;
-use ultramarine_abi::{
-    self as abi, Status, dlpack, fused,
-    helper::{Failure, Host, guard},
-    status,
-};
+use ultramarine_abi::helper::{Failure, Host, guard};
+use ultramarine_abi::{self as abi, Status, dlpack, fused, status};
 
 /// A plan as the host holds it: the kernel, and the dtypes it was made for.
 struct Plan {

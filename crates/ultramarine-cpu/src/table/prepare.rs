@@ -1,19 +1,15 @@
 //! Plans: requests decoded and handed to the families of kernels.
 
 use super::{Plan, no_device, state};
+use crate::kernel::{Desc, Op, Prepared, Refusal, Signature};
 use crate::{
-    arg_reduce, conv, create, fft, fused as fused_kernels, index,
-    kernel::{Desc, Op, Prepared, Refusal, Signature},
-    level::Level,
-    linalg, matmul, random, scan, sort,
+    arg_reduce, conv, create, fft, fused as fused_kernels, index, level::Level, linalg, matmul,
+    random, scan, sort,
 };
 use core::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use ultramarine_abi::{
-    self as abi, Status, fused,
-    helper::{Failure, guard},
-    schema::Family,
-};
+use ultramarine_abi::helper::{Failure, guard};
+use ultramarine_abi::{self as abi, Status, fused, schema::Family};
 
 /// Prepares an operation in the module of its family.
 fn prepare_op(family: Family, op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {

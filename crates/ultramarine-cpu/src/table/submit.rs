@@ -1,16 +1,12 @@
 //! Commands: tensors decoded and given to the kernels of plans.
 
 use super::{Plan, no_device, state};
-use crate::{
-    dtype::DType,
-    kernel::{Args, Context, View},
-};
+use crate::dtype::DType;
+use crate::kernel::{Args, Context, View};
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, offset_of};
-use ultramarine_abi::{
-    self as abi, Status, dlpack,
-    helper::{Failure, guard},
-};
+use ultramarine_abi::helper::{Failure, guard};
+use ultramarine_abi::{self as abi, Status, dlpack};
 
 /// Most tensors of one command that are viewed without an allocation.
 const INLINE_TENSORS: usize = 24;

@@ -2,12 +2,9 @@
 
 pub mod lanes;
 
-use crate::{
-    dtype::{Bool, DType, Element, c64},
-    kernel::{Args, Context, Desc, Kernel, Prepared, Signature, View},
-    level::Level,
-    par::Par,
-};
+use crate::dtype::{Bool, DType, Element, c64};
+use crate::kernel::{Args, Context, Desc, Kernel, Prepared, Signature, View};
+use crate::{level::Level, par::Par};
 use half::{bf16, f16};
 use ultramarine_test_support::Rng;
 

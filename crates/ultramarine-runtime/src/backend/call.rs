@@ -4,28 +4,17 @@ use super::{
     DeviceState, Plan, PlanKey, counts::Dispatch, device_stream::DeviceStream, is_refusal,
     kernels::Kernels,
 };
-use crate::{
-    backend::buffer::{Buffer, BufferRef},
-    backend::value::Value,
-    device::Stream,
-    dtype::Dtype,
-    error::{Error, Result},
-    host,
-    scalar::Scalar,
-    shape,
-};
+use crate::backend::buffer::{Buffer, BufferRef};
+use crate::error::{Error, Result};
+use crate::{backend::value::Value, device::Stream, dtype::Dtype, host, scalar::Scalar, shape};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use ultramarine_abi::{
-    Command, Tensor,
-    dlpack::{DLDevice, DLTensor},
-    fused::Program,
-    schema::{self, OpId, op},
-    status,
-};
+use ultramarine_abi::dlpack::{DLDevice, DLTensor};
+use ultramarine_abi::schema::{self, OpId, op};
+use ultramarine_abi::{Command, Tensor, fused::Program, status};
 
 macro_rules! counters {
     ($($(#[$m:meta])* $name:ident,)*) => {

@@ -12,12 +12,9 @@
 //! `submit` returns only when all is done needs none of this.
 
 use super::{DeviceState, pending_free::PendingFree, shutdown};
-use crate::{
-    backend::buffer::{Buffer, Use},
-    error::{Error, Result},
-    host,
-    sync::lock,
-};
+use crate::backend::buffer::{Buffer, Use};
+use crate::error::{Error, Result};
+use crate::{host, sync::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};

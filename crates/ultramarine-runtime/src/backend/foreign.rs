@@ -1,17 +1,12 @@
 //! Memory of other libraries, through a backend's interface `ultramarine.memory/1`.
 
 use super::{DeviceState, DeviceStream, shutdown};
-use crate::{
-    backend::buffer::{Buffer, Use},
-    error::{Error, Result},
-    host,
-};
+use crate::backend::buffer::{Buffer, Use};
+use crate::error::{Error, Result};
+use crate::host;
 use core::ffi::c_void;
-use ultramarine_abi::{
-    Status,
-    interface::memory::{self, ForeignMemory, MemoryInterface},
-    status,
-};
+use ultramarine_abi::interface::memory::{self, ForeignMemory, MemoryInterface};
+use ultramarine_abi::{Status, status};
 
 /// A kind of memory as errors name it.
 fn kind_name(kind: u32) -> &'static str {

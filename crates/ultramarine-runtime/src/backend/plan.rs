@@ -7,13 +7,8 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
-use ultramarine_abi::{
-    self as abi, Status, TensorDesc,
-    fused::Program,
-    layout,
-    schema::{OpId, op as ops},
-    status,
-};
+use ultramarine_abi::schema::{OpId, op as ops};
+use ultramarine_abi::{self as abi, Status, TensorDesc, fused::Program, layout, status};
 
 /// The properties that a plan depends on, as words. Sizes and values are never among them.
 pub type PlanKey = SmallVec<[u64; 16]>;

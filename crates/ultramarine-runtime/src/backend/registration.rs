@@ -1,10 +1,8 @@
 //! The registration lock: one registration or load at a time, usable after a fork.
 
-use crate::{
-    error::{Error, Result},
-    fork::{self, ForkStage, Hook},
-    sync::lock,
-};
+use crate::error::{Error, Result};
+use crate::fork::{self, ForkStage, Hook};
+use crate::sync::lock;
 use std::cell::RefCell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;

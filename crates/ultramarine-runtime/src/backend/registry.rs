@@ -6,10 +6,8 @@
 //! threads were doing. Lists that were replaced are leaked: there are as many as registrations.
 
 use super::{DeviceState, kernels, registration::Registration, start};
-use crate::{
-    device::{Device, DeviceType},
-    error::{Error, Result},
-};
+use crate::device::{Device, DeviceType};
+use crate::error::{Error, Result};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};

@@ -1,11 +1,8 @@
 //! Starting a backend: its init, what its table says, and its devices.
 
 use super::DeviceState;
-use crate::{
-    device::Device,
-    error::{Error, Result},
-    host, validation_layer,
-};
+use crate::error::{Error, Result};
+use crate::{device::Device, host, validation_layer};
 use std::ffi::CStr;
 use ultramarine_abi::{self as abi, negotiate};
 

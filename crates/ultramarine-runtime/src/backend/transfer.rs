@@ -1,14 +1,9 @@
 //! Buffers on other devices than their own: mirrors and copies.
 
 use super::{DeviceState, Exec, call, registry, shutdown};
+use crate::backend::buffer::{Buffer, BufferRef};
 use crate::{
-    backend::buffer::{Buffer, BufferRef},
-    backend::value::Value,
-    device::Device,
-    error::Result,
-    host,
-    shape::Strides,
-    sync::lock,
+    backend::value::Value, device::Device, error::Result, host, shape::Strides, sync::lock,
 };
 use core::ffi::c_void;
 use std::iter;

@@ -1,10 +1,7 @@
 //! Descriptions of devices.
 
-use crate::{
-    device::{Device, DeviceType},
-    error::Result,
-    memory, pool,
-};
+use crate::device::{Device, DeviceType};
+use crate::{error::Result, memory, pool};
 
 /// A description of a device; see [`device_info`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,12 +4,9 @@
 //! are the CPU's), and a limit can be set where one backend serves them all. A backend that
 //! keeps counts and limits of its own is asked; else the host's stand in.
 
-use crate::{
-    backend::{self, DeviceState, Limit},
-    device::Device,
-    error::{Error, Result},
-    memory::alloc,
-};
+use crate::backend::{self, DeviceState, Limit};
+use crate::error::{Error, Result};
+use crate::{device::Device, memory::alloc};
 
 /// Whom a call without a device means.
 enum Whom {

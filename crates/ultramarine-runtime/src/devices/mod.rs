@@ -3,11 +3,9 @@
 mod info;
 pub mod memory;
 
-use crate::{
-    backend::{BackendInfo, DeviceState, registry},
-    device::{Device, DeviceType},
-    error::Result,
-};
+use crate::backend::{BackendInfo, DeviceState, registry};
+use crate::device::{Device, DeviceType};
+use crate::error::Result;
 pub use info::{DeviceInfo, device_info};
 
 #[cfg(feature = "loader")]

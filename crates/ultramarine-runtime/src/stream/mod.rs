@@ -11,15 +11,9 @@ mod scope;
 mod thread_local;
 
 pub use crate::device::Stream;
-use crate::{
-    backend,
-    device::Device,
-    devices,
-    error::Result,
-    fork::{self, ForkStage, Hook},
-    memory::{self, deferred_deleters},
-    sync::lock,
-};
+use crate::fork::{self, ForkStage, Hook};
+use crate::memory::{self, deferred_deleters};
+use crate::{backend, device::Device, devices, error::Result, sync::lock};
 pub use scope::{
     Scope, current, default_device, default_stream, scoped, scoped_device, set_default_device,
     set_default_stream, with_stream,

@@ -1,11 +1,8 @@
 //! The default device, and the device and stream of the scope that a thread is in.
 
 use super::default_of;
-use crate::{
-    device::{Device, Stream},
-    devices,
-    error::Result,
-};
+use crate::device::{Device, Stream};
+use crate::{devices, error::Result};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,11 +1,8 @@
 //! Streams of each thread's own.
 
 use super::{default_of, give_back, synchronize, take};
-use crate::{
-    device::{Device, Stream},
-    devices,
-    error::Result,
-};
+use crate::device::{Device, Stream};
+use crate::{devices, error::Result};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};

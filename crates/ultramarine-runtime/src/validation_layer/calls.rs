@@ -1,11 +1,9 @@
 //! The functions of a wrapped table. Each looks its backend up by its slot, checks, passes
 //! the call on with the handles as they are, and checks the answer.
 
-use super::{
-    CONTEXTS, Check, Context, SLOTS,
-    commands::{interface, plan_workspace, prepare, submit},
-    state::{BufferState, Key, State, key},
-};
+use super::commands::{interface, plan_workspace, prepare, submit};
+use super::state::{BufferState, Key, State, key};
+use super::{CONTEXTS, Check, Context, SLOTS};
 use core::ffi::c_void;
 use ultramarine_abi::{self as abi, BackendTable, DeviceInfo, Status, device_flag, status};
 

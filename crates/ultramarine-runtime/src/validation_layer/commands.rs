@@ -1,20 +1,13 @@
 //! The functions of a wrapped table that make plans and run commands.
 
-use super::{
-    Context,
-    calls::{ErrorPlace, Handle, Place, context, made, open_context},
-    signature::Signature,
-    state::{State, key},
-    tensors,
-};
+use super::calls::{ErrorPlace, Handle, Place, context, made, open_context};
+use super::state::{State, key};
+use super::{Context, signature::Signature, tensors};
 use core::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
-use ultramarine_abi::{
-    Command, Status, TensorDesc,
-    fused::{self, FusedInterface, Program},
-    interface::{kernel, memory, stream_memory},
-    status,
-};
+use ultramarine_abi::fused::{self, FusedInterface, Program};
+use ultramarine_abi::interface::{kernel, memory, stream_memory};
+use ultramarine_abi::{Command, Status, TensorDesc, status};
 
 /// Keeps a plan that was made, or says what is wrong with the answer.
 ///

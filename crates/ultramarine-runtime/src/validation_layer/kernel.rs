@@ -1,21 +1,14 @@
 //! The interface `ultramarine.kernel/1` of a wrapped backend: users' kernels live from compile to release, and
 //! launches use buffers as commands do.
 
-use super::{
-    Context,
-    calls::{ErrorPlace, Handle, Place, context, made, open_context},
-    replaced,
-    state::{State, key},
-    tensors,
-};
+use super::calls::{ErrorPlace, Handle, Place, context, made, open_context};
+use super::state::{State, key};
+use super::{Context, replaced, tensors};
 use core::ffi::c_void;
-use ultramarine_abi::{
-    self as abi, Status, inline_str,
-    interface::kernel::{
-        KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
-    },
-    status,
+use ultramarine_abi::interface::kernel::{
+    KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
 };
+use ultramarine_abi::{self as abi, Status, inline_str, status};
 
 fn interface(cx: &Context) -> Option<&KernelInterface> {
     cx.kernel.get().map(|(real, _)| real)

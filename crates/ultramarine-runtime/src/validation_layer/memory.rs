@@ -1,19 +1,13 @@
 //! The interface `ultramarine.memory/1` of a wrapped backend: imported buffers live like others,
 //! and their owners are told once.
 
-use super::{
-    Context,
-    calls::{ErrorPlace, Handle, Place, context, made, open_context},
-    replaced,
-    state::{BufferState, State, key},
-};
+use super::calls::{ErrorPlace, Handle, Place, context, made, open_context};
+use super::state::{BufferState, State, key};
+use super::{Context, replaced};
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicU8, Ordering};
-use ultramarine_abi::{
-    self as abi, Status,
-    interface::memory::{ForeignMemory, MemoryInterface},
-    status,
-};
+use ultramarine_abi::interface::memory::{ForeignMemory, MemoryInterface};
+use ultramarine_abi::{self as abi, Status, status};
 
 /// The owner of an import, in place of whom the backend tells this. Never freed: it sees who
 /// is told twice.

@@ -26,24 +26,16 @@ mod state;
 mod stream_memory;
 mod tensors;
 
-use crate::{
-    host,
-    log::{self, Level},
-    sync::lock,
-};
+use crate::log::{self, Level};
+use crate::{host, sync::lock};
 use state::State;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
-use ultramarine_abi::{
-    self as abi, Status,
-    dlpack::device_type,
-    fused::FusedInterface,
-    interface::{
-        kernel::KernelInterface, memory::MemoryInterface, stream_memory::StreamMemoryInterface,
-    },
-    status,
+use ultramarine_abi::interface::{
+    kernel::KernelInterface, memory::MemoryInterface, stream_memory::StreamMemoryInterface,
 };
+use ultramarine_abi::{self as abi, Status, dlpack::device_type, fused::FusedInterface, status};
 
 /// Number of backends that the layer can wrap in one process.
 const SLOTS: usize = 16;

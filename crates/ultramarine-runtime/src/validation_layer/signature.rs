@@ -1,12 +1,8 @@
 //! The signature of a plan, and the check that a command fits it.
 
 use super::Check;
-use ultramarine_abi::{
-    MAX_NDIM, TensorDesc,
-    dlpack::DLDataType,
-    layout,
-    schema::{self, op},
-};
+use ultramarine_abi::schema::{self, op};
+use ultramarine_abi::{MAX_NDIM, TensorDesc, dlpack::DLDataType, layout};
 
 /// A tensor as `prepare` was told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

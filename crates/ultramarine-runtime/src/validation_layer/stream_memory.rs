@@ -1,12 +1,9 @@
 //! The interface `ultramarine.stream_memory/1` of a wrapped backend: what is given back in the
 //! order of a stream is in use by no other.
 
-use super::{
-    Context,
-    calls::{ErrorPlace, Handle, Place, context, made, open_context},
-    replaced,
-    state::{BufferState, State, key},
-};
+use super::calls::{ErrorPlace, Handle, Place, context, made, open_context};
+use super::state::{BufferState, State, key};
+use super::{Context, replaced};
 use core::ffi::c_void;
 use ultramarine_abi::{Status, interface::stream_memory::StreamMemoryInterface, status};
 

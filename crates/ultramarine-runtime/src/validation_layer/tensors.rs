@@ -1,10 +1,8 @@
 //! Commands and their tensors: strides, extents, alignment, buffers, overlap.
 
-use super::{
-    Check, Context,
-    signature::{Desc, Signature},
-    state::{Key, State, key},
-};
+use super::signature::{Desc, Signature};
+use super::state::{Key, State, key};
+use super::{Check, Context};
 use crate::shape::byte_range;
 use core::ffi::c_void;
 use ultramarine_abi::{Command, Tensor, device_flag, dlpack::type_code};

@@ -10,21 +10,13 @@
 //! A decomposition is taken whole or not at all: when one of its parts would have to go to
 //! the CPU, the operation itself goes there, in one transfer and bitwise identical to the CPU's result.
 
-use crate::{
-    array::Array,
-    backend::{self, Dispatch, Exec, WordHasher},
-    device::Device,
-    dtype::Dtype,
-    error::{Error, Result},
-    node::{Inputs, Node, Value},
-    ops::{
-        Call, Candidates, Decompose, OperationKey, Rules, copy::contiguous,
-        rules::multi_output::Many,
-    },
-    shape,
-    stream::Scope,
-    sync::lock,
+use crate::backend::{self, Dispatch, Exec, WordHasher};
+use crate::error::{Error, Result};
+use crate::node::{Inputs, Node, Value};
+use crate::ops::{
+    Call, Candidates, Decompose, OperationKey, Rules, copy::contiguous, rules::multi_output::Many,
 };
+use crate::{array::Array, device::Device, dtype::Dtype, shape, stream::Scope, sync::lock};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -5,14 +5,11 @@
 //! nodes, so they fuse with each other and with the operations around them.
 
 use super::run::panicked;
-use crate::{
-    array::Array,
-    backend::{DeviceState, Dispatch},
-    error::{Error, Result},
-    node::{Inputs, Node},
-    ops::{Composite, Offers, copy::identity::Identity},
-    placement,
-};
+use crate::backend::{DeviceState, Dispatch};
+use crate::error::{Error, Result};
+use crate::node::{Inputs, Node};
+use crate::ops::{Composite, Offers, copy::identity::Identity};
+use crate::{array::Array, placement};
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

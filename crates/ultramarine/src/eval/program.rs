@@ -4,10 +4,8 @@ use super::plan::Task;
 use crate::{backend::PlanKey, dtype::Dtype, node::Node, scalar::Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use ultramarine_abi::{
-    dlpack::DLDataType,
-    fused::{Instruction, NO_REDUCTION, Program},
-};
+use ultramarine_abi::dlpack::DLDataType;
+use ultramarine_abi::fused::{Instruction, NO_REDUCTION, Program};
 
 /// A program with what it needs to run. The vectors hold a small program's inline; larger ones would cost a small
 /// program more to move than a large one to allocate.

@@ -1,15 +1,9 @@
 //! Values of arrays: what evaluates one, and reads its elements.
 
-use crate::{
-    array::Array,
-    backend,
-    dtype::{Dtype, Element},
-    error::{Error, Result, bail, ensure},
-    node::Value,
-    ops,
-    scalar::Scalar,
-    shape::{self, Show},
-};
+use crate::dtype::{Dtype, Element};
+use crate::error::{Error, Result, bail, ensure};
+use crate::shape::{self, Show};
+use crate::{array::Array, backend, node::Value, ops, scalar::Scalar};
 
 impl Array {
     /// Computes it, if that has not happened yet.

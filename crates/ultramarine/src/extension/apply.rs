@@ -1,33 +1,17 @@
 //! A primitive becomes a node of the graph.
 
-use super::{
-    boundary::guard,
-    derive, evaluate,
-    handles::{arrays, hand_out},
-    primitive::{Applied, Primitive},
-    types::{enter, tensor_type},
-};
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    ops::{
-        Call, Cotangents, Refit, Vmap,
-        rules::{
-            multi_output::{ManyJvp, ManyRules, ManyVjp, Results},
-            shapeless::cannot,
-        },
-    },
-    shape::Shape,
-};
+use super::handles::{arrays, hand_out};
+use super::primitive::{Applied, Primitive};
+use super::types::{enter, tensor_type};
+use super::{boundary::guard, derive, evaluate};
+use crate::error::{Error, Result};
+use crate::ops::rules::multi_output::{ManyJvp, ManyRules, ManyVjp, Results};
+use crate::ops::{Call, Cotangents, Refit, Vmap, rules::shapeless::cannot};
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use core::ffi::c_void;
 use std::sync::Arc;
-use ultramarine_abi::{
-    self as abi, Status,
-    extension::{self, ArrayHandle, PlaceCode},
-};
+use ultramarine_abi::extension::{self, ArrayHandle, PlaceCode};
+use ultramarine_abi::{self as abi, Status};
 
 pub(super) unsafe extern "C" fn apply(
     _: *mut c_void,

@@ -1,10 +1,8 @@
 //! What functions of the table have in common: nothing unwinds, and what comes in is judged before it is used.
 
 use super::errors::give_error;
-use crate::{
-    error::{Error, Result, bail, ensure},
-    eval::panic_text,
-};
+use crate::error::{Error, Result, bail, ensure};
+use crate::eval::panic_text;
 use core::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_abi::{self as abi, Status, status};

@@ -1,26 +1,17 @@
 //! A call of an evaluation: memory of outputs, tasks, kernels. Functions with a `host_call` look for it in the thread's
 //! own call, so one that is kept too long, or used by another thread, is an error and no more.
 
-use super::{
-    boundary::{Failure, check_if, fill_if, guard, list},
-    poison::Pattern,
-    primitive::Primitive,
-};
-use crate::{
-    backend::{Exec, UserKernel},
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    ops::Call,
-    shape::{self, Shape, Show, Strides},
-};
+use super::boundary::{Failure, check_if, fill_if, guard, list};
+use super::{poison::Pattern, primitive::Primitive};
+use crate::backend::{Exec, UserKernel};
+use crate::error::{Error, Result};
+use crate::shape::{self, Shape, Show, Strides};
+use crate::{dtype::Dtype, node::Value, ops::Call};
 use core::ffi::c_void;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::sync::Arc;
-use ultramarine_abi::{
-    self as abi, Status,
-    extension::{self, Task, TaskDrop, View, view},
-};
+use ultramarine_abi::extension::{self, Task, TaskDrop, View, view};
+use ultramarine_abi::{self as abi, Status};
 
 pub(super) use super::launch::{contiguous, kernel, kernel_facts, launch, temporary};
 

@@ -1,21 +1,13 @@
 //! Transforms of primitives: by a rule of their own, else by `compose`. What rules return is judged before it is used.
 
-use super::{
-    errors::answer,
-    handles::{Returned, lent, lent_some},
-    primitive::Applied,
-};
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, bail},
-    ops::{
-        Cotangents, Vmap,
-        rules::multi_output::{ManyJvp, ManyVjp},
-    },
-    shape::{Shape, Show},
-    transforms::{Function, all_cotangents, batch, forward, reverse, stand_in},
-};
+use super::handles::{Returned, lent, lent_some};
+use super::{errors::answer, primitive::Applied};
+use crate::error::{Error, Result, bail};
+use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::{Cotangents, Vmap};
+use crate::shape::{Shape, Show};
+use crate::transforms::{Function, all_cotangents, batch, forward, reverse, stand_in};
+use crate::{array::Array, dtype::Dtype};
 use std::cell::Cell;
 use std::sync::Arc;
 

@@ -1,23 +1,14 @@
 //! Evaluation of primitives: on the CPU by `eval_cpu`, on a device that takes kernels by `eval_gpu`, else by `compose` on
 //! the same device. Never by a journey to the CPU that nobody asked for.
 
-use super::{
-    call::{Current, Output, State, described, languages},
-    derive::Deeper,
-    errors::{answer, named, take_error},
-    poison::{self, PATTERNS, Pattern},
-    primitive::{Applied, Primitive},
-};
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    dtype::Dtype,
-    error::{Error, Result},
-    eval,
-    node::Value,
-    ops::Call,
-    shape::Shape,
-};
+use super::call::{Current, Output, State, described, languages};
+use super::derive::Deeper;
+use super::errors::{answer, named, take_error};
+use super::poison::{self, PATTERNS, Pattern};
+use super::primitive::{Applied, Primitive};
+use crate::backend::{Exec, Operand};
+use crate::error::{Error, Result};
+use crate::{array::Array, dtype::Dtype, eval, node::Value, ops::Call, shape::Shape};
 use ultramarine_abi::{extension::Evaluate, status};
 
 /// The evaluation for a device, with its name.

@@ -1,32 +1,21 @@
 //! Arrays as handles. A handle points at an [`Array`]: one that is lent at anybody's, one that is owned at one in a
 //! box.
 
-use super::{
-    boundary::{fill, guard, list, read},
-    types::{judged, place_of, tensor_type},
-};
+use super::boundary::{fill, guard, list, read};
+use super::types::{judged, place_of, tensor_type};
+use crate::error::{Error, Result, ensure};
+use crate::node::{Node, Value};
+use crate::ops::create::fill::{Fill, filled};
+use crate::ops::shape::reshape::broadcast_arrays as broadcast;
+use crate::shape::{self, Shape};
 use crate::{
-    array::Array,
-    error::{Error, Result, ensure},
-    eval,
-    memory::deferred_deleters,
-    node::{Node, Value},
-    ops::{
-        create::fill::{Fill, filled},
-        shape::reshape::broadcast_arrays as broadcast,
-    },
-    placement::Place,
-    scalar::Scalar,
-    shape::{self, Shape},
-    stream,
+    array::Array, eval, memory::deferred_deleters, placement::Place, scalar::Scalar, stream,
     sync::lock,
 };
 use core::ffi::c_void;
 use std::sync::{Arc, Mutex, Weak};
-use ultramarine_abi::{
-    self as abi, Status,
-    extension::{ArrayHandle, PlaceCode, TensorType, View, view},
-};
+use ultramarine_abi::extension::{ArrayHandle, PlaceCode, TensorType, View, view};
+use ultramarine_abi::{self as abi, Status};
 
 /// The handle of an array, lent: good as long as the array is where it is.
 pub fn borrow_handle(array: &Array) -> *mut ArrayHandle {

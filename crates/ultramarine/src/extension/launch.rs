@@ -1,18 +1,11 @@
 //! Kernels of a call on a device: compiled, asked, launched.
 
-use super::{
-    boundary::{Failure, fill, fill_if, list, read, read_all, text},
-    call::{Output, State, seen, with_call},
-    types,
-};
-use crate::{
-    backend::{Argument, KernelSource, Operand, UserKernel},
-    dtype::Dtype,
-    error::{Error, Result, bail},
-    fast,
-    node::Value,
-    scalar::Scalar,
-};
+use super::boundary::{Failure, fill, fill_if, list, read, read_all, text};
+use super::call::{Output, State, seen, with_call};
+use super::types;
+use crate::backend::{Argument, KernelSource, Operand, UserKernel};
+use crate::error::{Error, Result, bail};
+use crate::{dtype::Dtype, fast, node::Value, scalar::Scalar};
 use core::ffi::c_void;
 use std::sync::Arc;
 use ultramarine_abi::{

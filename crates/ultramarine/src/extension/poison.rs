@@ -3,14 +3,10 @@
 //! pattern, so that nobody is accused for a value that happens to look like the pattern.
 
 use super::call::Output;
-use crate::{
-    backend::buffer::Buffer,
-    backend::{self, Exec},
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    shape::{self, Shape},
-};
+use crate::backend::{self, Exec};
+use crate::error::{Error, Result};
+use crate::shape::{self, Shape};
+use crate::{backend::buffer::Buffer, dtype::Dtype, node::Value};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// 0: not asked yet, 1: off, 2: on.

@@ -1,29 +1,20 @@
 //! A primitive from outside: its table of rules, what says who it is, and its context, which ends with it.
 
-use super::{
-    boundary::{list, read, text},
-    errors::answer,
-    types::{judged, tensor_type},
-};
+use super::boundary::{list, read, text};
+use super::errors::answer;
+use super::types::{judged, tensor_type};
+use crate::error::{Error, Result, ensure};
+use crate::ops::{Attribute, Opaque, OperationKey, attributes, rules::multi_output::Results};
 use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    graph::names::interned,
-    memory::deferred_deleters,
-    ops::{Attribute, Opaque, OperationKey, attributes, rules::multi_output::Results},
-    sync::lock,
+    array::Array, dtype::Dtype, graph::names::interned, memory::deferred_deleters, sync::lock,
 };
 use core::ffi::c_void;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Mutex};
-use ultramarine_abi::{
-    MAX_NDIM,
-    dlpack::DLDataType,
-    extension::{self as abi, TensorType, primitive as flag},
-};
+use ultramarine_abi::extension::{self as abi, TensorType, primitive as flag};
+use ultramarine_abi::{MAX_NDIM, dlpack::DLDataType};
 
 /// Most outputs; more are a mistake.
 const MAX_OUTPUTS: u32 = 4096;

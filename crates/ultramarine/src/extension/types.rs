@@ -1,20 +1,15 @@
 //! Shapes, dtypes and places as they cross the boundary.
 
 use super::boundary::{fill, guard, read, read_all, text};
-use crate::{
-    device::{Device, DeviceType},
-    dtype::{Category, Dtype},
-    error::{Error, Result, bail, ensure},
-    shape::{self, Shape},
-    stream::Scope,
-    stream::{self, Stream},
-};
+use crate::device::{Device, DeviceType};
+use crate::dtype::{Category, Dtype};
+use crate::error::{Error, Result, bail, ensure};
+use crate::shape::{self, Shape};
+use crate::stream::Scope;
+use crate::stream::{self, Stream};
 use core::ffi::{c_char, c_void};
-use ultramarine_abi::{
-    self as abi, MAX_NDIM, Status,
-    dlpack::DLDataType,
-    extension::{PlaceCode, TensorType, place},
-};
+use ultramarine_abi::extension::{PlaceCode, TensorType, place};
+use ultramarine_abi::{self as abi, MAX_NDIM, Status, dlpack::DLDataType};
 
 /// The contract's words for shape and dtype.
 pub(super) fn tensor_type(shape: &[usize], dtype: Dtype) -> TensorType {

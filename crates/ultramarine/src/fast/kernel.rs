@@ -2,15 +2,10 @@
 
 use super::op::Launched;
 use super::source::{Generated, Language, Signature, is_name};
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::{Op, attributes};
 use crate::{
-    array::Array,
-    backend, devices,
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    graph::names::interned,
-    ops::{Op, attributes},
-    placement,
-    shape::Shape,
+    array::Array, backend, devices, dtype::Dtype, graph::names::interned, placement, shape::Shape,
 };
 use std::collections::HashSet;
 use std::io::Write;

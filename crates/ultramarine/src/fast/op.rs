@@ -2,19 +2,11 @@
 
 use super::kernel::{Definition, Launch};
 use super::source::{Generated, Language, Slot};
-use crate::{
-    array::Array,
-    backend::{Argument, DeviceState, Exec, KernelSource, Operand},
-    dtype::Dtype,
-    error::{Error, Result, bail},
-    node::Value,
-    ops::{
-        Attribute, Call, Cotangents, OperationKey, Vmap, attributes,
-        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
-    },
-    scalar::Scalar,
-    shape::Shape,
-};
+use crate::backend::{Argument, DeviceState, Exec, KernelSource, Operand};
+use crate::error::{Error, Result, bail};
+use crate::ops::rules::multi_output::{ManyJvp, ManyRules, ManyVjp};
+use crate::ops::{Attribute, Call, Cotangents, OperationKey, Vmap, attributes};
+use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::schema::{NoAttrs, op};

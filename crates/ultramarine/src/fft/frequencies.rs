@@ -1,12 +1,8 @@
 //! Frequencies that elements of a spectrum stand for, and their order.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Result, ensure},
-    ops::{rules::builders::like, shape::concatenate::concatenate},
-    shape::normalize_axis,
-};
+use crate::error::{Result, ensure};
+use crate::ops::{rules::builders::like, shape::concatenate::concatenate};
+use crate::{array::Array, dtype::Dtype, shape::normalize_axis};
 use smallvec::SmallVec;
 
 /// Moves elements so that the zero frequency comes to the middle, along `axes` (`None`: all).

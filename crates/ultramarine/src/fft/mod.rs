@@ -39,17 +39,10 @@ mod short_time;
 pub use frequencies::{fftfreq, fftshift, ifftshift, rfftfreq};
 pub use short_time::{IstftOptions, StftOptions, istft, stft};
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    ops::{
-        fft::{Transform, half},
-        rules::builders::{like, slice_axis},
-        shape::pad::PadMode,
-    },
-    shape,
-};
+use crate::error::{Error, Result, ensure};
+use crate::ops::fft::{Transform, half};
+use crate::ops::rules::builders::{like, slice_axis};
+use crate::{array::Array, dtype::Dtype, ops::shape::pad::PadMode, shape};
 use smallvec::SmallVec;
 use std::str::FromStr;
 use ultramarine_abi::schema::fft as code;

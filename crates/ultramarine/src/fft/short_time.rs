@@ -1,17 +1,10 @@
 //! Short-time transforms: spectra of overlapping frames of a signal, and the signal from them.
 
 use super::{Norm, fft, ifft, irfft, rfft};
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    ops::{
-        rules::builders::{like, plus, slice_axis},
-        shape::pad::PadMode,
-    },
-    placement::follow,
-    shape::{Shape, contiguous_strides},
-};
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::builders::{like, plus, slice_axis};
+use crate::shape::{Shape, contiguous_strides};
+use crate::{array::Array, dtype::Dtype, ops::shape::pad::PadMode, placement::follow};
 
 /// How [`stft`] cuts a signal. `None`s stand for defaults that depend on other fields.
 #[derive(Clone, Debug)]

@@ -1,16 +1,11 @@
 //! The array: a handle to a node of the lazy graph.
 
-use crate::{
-    backend,
-    backend::buffer::{Buffer, BufferRef},
-    device::Device,
-    dtype::{Dtype, Element},
-    error::{Error, Result, ensure},
-    node::{Node, Value},
-    placement,
-    shape::{self, Shape, Show},
-    stream::Stream,
-};
+use crate::backend::buffer::{Buffer, BufferRef};
+use crate::dtype::{Dtype, Element};
+use crate::error::{Error, Result, ensure};
+use crate::node::{Node, Value};
+use crate::shape::{self, Shape, Show};
+use crate::{backend, device::Device, placement, stream::Stream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -1,11 +1,8 @@
 //! Nodes fitted to operands of other sizes, for graphs that were traced shapeless.
 
-use crate::{
-    error::{Error, Result},
-    graph::op::Op,
-    scalar::Scalar,
-    shape::{self, Shape, Show},
-};
+use crate::error::{Error, Result};
+use crate::shape::{self, Shape, Show};
+use crate::{graph::op::Op, scalar::Scalar};
 use smallvec::SmallVec;
 
 /// A node that is to be fitted to operands of other sizes. Dtypes and numbers of dimensions are as traced.

@@ -1,19 +1,10 @@
 //! Rules of operations: how each is evaluated, fused, decomposed, differentiated and batched.
 
-use super::{
-    attribute::Attribute,
-    composite::Composite,
-    refit::{Fitted, Refit, cannot},
-};
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    scalar::Scalar,
-    shape,
-};
+use super::refit::{Fitted, Refit, cannot};
+use super::{attribute::Attribute, composite::Composite};
+use crate::backend::{Exec, Operand};
+use crate::error::{Error, Result};
+use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use ultramarine_abi::schema::OpId;

@@ -1,14 +1,11 @@
 //! Keys of operations tell apart what their attributes tell apart, by random attributes of every operation.
 
 use super::{attribute::Attribute, operation_key::OperationKey, rules::Rules};
-use crate::{
-    dtype::Dtype,
-    ops::{
-        arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul, nn, random,
-        reduce, rules, rules::multi_output::ManyRules, scan, select, shape, sort,
-    },
-    scalar::Scalar,
+use crate::ops::{
+    arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul, nn, random, reduce,
+    rules, rules::multi_output::ManyRules, scan, select, shape, sort,
 };
+use crate::{dtype::Dtype, scalar::Scalar};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use ultramarine_abi::schema::reduce as reduce_code;

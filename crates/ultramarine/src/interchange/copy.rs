@@ -1,13 +1,8 @@
 //! Copies in host memory, of elements that may be misaligned too.
 
+use crate::shape::{self, Shape};
 use crate::{
-    array::Array,
-    backend,
-    backend::buffer::Buffer,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    shape::{self, Shape},
+    array::Array, backend, backend::buffer::Buffer, dtype::Dtype, error::Result, node::Value,
 };
 use ultramarine_abi::dlpack::Checked;
 

@@ -1,12 +1,10 @@
 //! DLPack's devices and ours: who serves which.
 
 use super::kinds::{self, Visibility, name_of};
-use crate::{
-    backend::{self, DeviceState},
-    device::{Device, DeviceType},
-    devices,
-    error::{Error, Result},
-};
+use crate::backend::{self, DeviceState};
+use crate::device::{Device, DeviceType};
+use crate::devices;
+use crate::error::{Error, Result};
 use ultramarine_abi::dlpack::{DLDevice, device_type};
 
 /// Where a tensor is, as it can be used here.

@@ -3,28 +3,17 @@
 use super::device::{self, Home};
 use super::export::{Kind, managed};
 use super::kinds::{self, Waiting};
+use crate::backend::buffer::{Buffer, BufferRef, Export};
+use crate::backend::{self, DeviceState, DeviceStream};
+use crate::error::{Error, Result};
 use crate::{
-    array::Array,
-    backend::{
-        self, DeviceState, DeviceStream,
-        buffer::{Buffer, BufferRef, Export},
-    },
-    device::Device,
-    devices,
-    dtype::Dtype,
-    error::{Error, Result},
-    memory::deferred_deleters,
-    node::Value,
-    ops,
-    shape::Strides,
-    stream,
+    array::Array, device::Device, devices, dtype::Dtype, memory::deferred_deleters, node::Value,
+    ops, shape::Strides, stream,
 };
 use core::ffi::c_void;
 use std::iter;
-use ultramarine_abi::{
-    dlpack::{Checked, DLDevice, Description, ManagedTensor, flag},
-    interface::memory::{self, ForeignMemory, kind},
-};
+use ultramarine_abi::dlpack::{Checked, DLDevice, Description, ManagedTensor, flag};
+use ultramarine_abi::interface::memory::{self, ForeignMemory, kind};
 
 /// A tensor's memory as a buffer, and where the first element is in it.
 type Placed = (BufferRef, usize);

@@ -1,13 +1,8 @@
 //! Arrays as tensors.
 
 use super::{device, device_memory, import::HOST, kinds};
-use crate::{
-    array::Array,
-    device::Device,
-    error::{Error, Result},
-    eval,
-    node::Value,
-};
+use crate::error::{Error, Result};
+use crate::{array::Array, device::Device, eval, node::Value};
 use core::ffi::c_void;
 use ultramarine_abi::dlpack::{DLDevice, Description, ManagedTensor, flag};
 

@@ -1,20 +1,12 @@
 //! Tensors as arrays.
 
-use super::{
-    copy,
-    device::{self, Home},
-    device_memory::{self, Arrival},
-    names,
-};
-use crate::{
-    array::{Array, alignment},
-    backend::buffer::Buffer,
-    device::Device,
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    shape::{self, Shape, Strides},
-};
+use super::device::{self, Home};
+use super::device_memory::{self, Arrival};
+use super::{copy, names};
+use crate::array::{Array, alignment};
+use crate::error::{Error, Result};
+use crate::shape::{self, Shape, Strides};
+use crate::{backend::buffer::Buffer, device::Device, dtype::Dtype, node::Value};
 use ultramarine_abi::dlpack::{
     Checked, DLDevice, DLTensor, Invalid, ManagedTensor, device_type, type_code,
 };

@@ -1,13 +1,8 @@
 //! Arrays as tensors for the length of a call.
 
 use super::device;
-use crate::{
-    array::Array,
-    backend,
-    device::Device,
-    dtype::Dtype,
-    error::{Error, Result},
-};
+use crate::error::{Error, Result};
+use crate::{array::Array, backend, device::Device, dtype::Dtype};
 use core::ffi::c_void;
 use ultramarine_abi::dlpack::{DLDevice, DLTensor};
 

@@ -11,15 +11,9 @@ pub mod npy;
 pub mod npz;
 pub mod safetensors;
 
-use crate::{
-    array::Array,
-    backend,
-    backend::buffer::Buffer,
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    shape::{self, Shape, Show, Strides},
-};
+use crate::error::{Error, Result};
+use crate::shape::{self, Shape, Show, Strides};
+use crate::{array::Array, backend, backend::buffer::Buffer, dtype::Dtype, node::Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;

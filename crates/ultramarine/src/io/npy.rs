@@ -5,12 +5,9 @@
 //! not have, is written as two bytes of void, as MLX does.
 
 use super::{At, Layout, ReadSeek, Source, with_extension};
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result},
-    shape::{self, Shape},
-};
+use crate::error::{Error, Result};
+use crate::shape::{self, Shape};
+use crate::{array::Array, dtype::Dtype};
 use std::io::{BufReader, Write};
 use std::path::Path;
 

@@ -4,11 +4,8 @@
 //! without gaps, and their sizes must agree with shapes and dtypes.
 
 use super::{Arrays, At, Layout, Metadata, ReadSeek, Source, eval_all, with_extension};
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, bail},
-};
+use crate::error::{Error, Result, bail};
+use crate::{array::Array, dtype::Dtype};
 use safetensors::tensor::{Dtype as FileDtype, Metadata as Header, TensorInfo};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;

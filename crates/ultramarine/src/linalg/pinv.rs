@@ -1,20 +1,9 @@
 //! The pseudo-inverse: a function with derivatives of its own, by way of singular values.
 
-use crate::{
-    array::Array,
-    error::Result,
-    ops::{
-        linalg::{
-            matrices::{check, nothing, sizes},
-            svd::Svd,
-        },
-        matmul::adjoint,
-        rules::builders::{bin, like, un, with_axis},
-        select::where_,
-    },
-    placement::follow,
-    transforms::CustomFunction,
-};
+use crate::ops::linalg::matrices::{check, nothing, sizes};
+use crate::ops::rules::builders::{bin, like, un, with_axis};
+use crate::ops::{linalg::svd::Svd, matmul::adjoint, select::where_};
+use crate::{array::Array, error::Result, placement::follow, transforms::CustomFunction};
 use ultramarine_abi::schema::{binary, unary};
 
 /// The Moore-Penrose pseudo-inverses `(..., n, m)` of matrices `(..., m, n)` of float32, float64 or complex64, by

@@ -35,25 +35,17 @@ pub(crate) mod select;
 pub(crate) mod shape;
 pub(crate) mod sort;
 
-pub(crate) use crate::graph::{
-    attribute::{Attribute, attributes},
-    composite::{Composite, Offers},
-    op::Op,
-    operation_key::{Opaque, OperationKey},
-    refit::{Fitted, Refit},
-    rules::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Epilogue, Jvp, Rules, Vjp, Vmap,
-        no_derivatives,
-    },
+pub(crate) use crate::graph::attribute::{Attribute, attributes};
+pub(crate) use crate::graph::composite::{Composite, Offers};
+pub(crate) use crate::graph::op::Op;
+pub(crate) use crate::graph::operation_key::{Opaque, OperationKey};
+pub(crate) use crate::graph::refit::{Fitted, Refit};
+pub(crate) use crate::graph::rules::{
+    Call, Candidates, Cotangents, Decompose, Elementwise, Epilogue, Jvp, Rules, Vjp, Vmap,
+    no_derivatives,
 };
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    node::{Inputs, Node},
-    placement,
-    shape::Shape,
-};
+use crate::node::{Inputs, Node};
+use crate::{array::Array, dtype::Dtype, error::Result, placement, shape::Shape};
 
 // A view is the largest of the operations that tiny graphs are made of.
 const _: () =

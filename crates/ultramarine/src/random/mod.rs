@@ -5,19 +5,11 @@
 
 mod state;
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    ops::{
-        random::bits_of,
-        rules::builders::{bin, like, un},
-        select::where_,
-    },
-    placement::follow,
-    scalar::Scalar,
-    shape::{self, Shape, Show},
-};
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::builders::{bin, like, un};
+use crate::ops::{random::bits_of, select::where_};
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 use smallvec::SmallVec;
 pub use state::{StateScope, key, seed, set_state, split, state};
 use state::{check_key, key_or_next};

@@ -1,15 +1,9 @@
 //! Keys, and the state that functions without a key split one off: global, or a thread's own.
 
+use crate::error::{Result, bail};
 use crate::{
-    array::Array,
-    device::Device,
-    dtype::Dtype,
-    error::{Result, bail},
-    ops::rules::builders::slice_axis,
-    shape::Show,
-    stream,
-    stream::Scope,
-    sync::lock,
+    array::Array, device::Device, dtype::Dtype, ops::rules::builders::slice_axis, shape::Show,
+    stream, stream::Scope, sync::lock,
 };
 use std::cell::RefCell;
 use std::sync::Mutex;

@@ -1,21 +1,12 @@
 //! Gradients that compute again what they need, instead of keeping it.
 
-use super::{
-    Tree,
-    custom::{Captured, forward, reverse},
-    enclosed::{self, Enclosing, Function, Operands},
-    vjp::all_cotangents,
-};
-use crate::{
-    array::Array,
-    error::{Error, Result},
-    ops::{
-        Cotangents, Opaque, Vmap,
-        rules::multi_output::{ManyJvp, ManyVjp},
-    },
-    shape::Shape,
-    sync::lock,
-};
+use super::custom::{Captured, forward, reverse};
+use super::enclosed::{self, Enclosing, Function, Operands};
+use super::{Tree, vjp::all_cotangents};
+use crate::error::{Error, Result};
+use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::{Cotangents, Opaque, Vmap};
+use crate::{array::Array, shape::Shape, sync::lock};
 use std::sync::{Arc, Mutex};
 
 /// A function that computes `f`, and in a gradient computes it again instead of keeping what lies between

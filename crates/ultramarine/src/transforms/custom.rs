@@ -1,20 +1,14 @@
 //! Functions with transforms of the user's own.
 
-use super::{
-    enclosed::{self, Enclosing, Function, Operands},
-    jvp::push_forward,
-    vjp::{all_cotangents, pull_back},
-    vmap::{batch, stand_in},
-};
-use crate::{
-    array::Array,
-    error::{Error, Result, bail},
-    ops::{
-        Cotangents, Opaque, Vmap,
-        rules::multi_output::{ManyJvp, ManyVjp},
-    },
-    shape::{self, Shape, Show},
-};
+use super::enclosed::{self, Enclosing, Function, Operands};
+use super::jvp::push_forward;
+use super::vjp::{all_cotangents, pull_back};
+use super::vmap::{batch, stand_in};
+use crate::array::Array;
+use crate::error::{Error, Result, bail};
+use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::{Cotangents, Opaque, Vmap};
+use crate::shape::{self, Shape, Show};
 use std::fmt;
 use std::sync::Arc;
 

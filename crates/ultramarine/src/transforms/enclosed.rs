@@ -5,18 +5,11 @@
 //! on. So whatever lies between arguments and results belongs to nobody but the results, and is gone once
 //! they are computed. (The idea is that of MLX's `CustomTransforms`.)
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result},
-    node::{Inside, Node, Tracing, Value},
-    ops::{
-        Attribute, Call, Cotangents, Opaque, OperationKey, Vmap, attributes,
-        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
-    },
-    shape::Shape,
-};
+use crate::error::{Error, Result};
+use crate::node::{Inside, Node, Tracing, Value};
+use crate::ops::rules::multi_output::{ManyJvp, ManyRules, ManyVjp};
+use crate::ops::{Attribute, Call, Cotangents, Opaque, OperationKey, Vmap, attributes};
+use crate::{array::Array, backend::Exec, dtype::Dtype, shape::Shape};
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 

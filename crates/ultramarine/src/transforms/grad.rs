@@ -1,12 +1,9 @@
 //! Gradients of scalar functions.
 
 use super::{Tree, vjp::vjp_with};
-use crate::{
-    array::Array,
-    error::{Error, Result, ensure},
-    scalar::Scalar,
-    shape::{Shape, Show},
-};
+use crate::error::{Error, Result, ensure};
+use crate::shape::{Shape, Show};
+use crate::{array::Array, scalar::Scalar};
 
 /// A function that returns the value of `f` and its gradient with respect to every
 /// array of its argument, in the argument's structure.

@@ -2,17 +2,9 @@
 
 use super::trace::{NodeMap, Trace, operands};
 use super::vjp::zeros_like;
-use crate::{
-    array::Array,
-    error::{Error, Result, ensure},
-    node::Tracing,
-    ops::{
-        Jvp,
-        rules::multi_output::{Many, ManyJvp, Part},
-    },
-    placement,
-    shape::Show,
-};
+use crate::error::{Error, Result, ensure};
+use crate::ops::rules::multi_output::{Many, ManyJvp, Part};
+use crate::{array::Array, node::Tracing, ops::Jvp, placement, shape::Show};
 use std::sync::Arc;
 
 /// The outputs of `f` at `primals`, and the Jacobian-vector product with `tangents`

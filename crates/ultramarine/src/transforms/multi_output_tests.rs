@@ -3,20 +3,11 @@
 #![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of one array look like lists of two")]
 
 use super::{grad, jvp, vjp, vmap};
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    memory,
-    node::{Tracing, Value},
-    ops::{
-        Call, Cotangents, Rules, Vmap, attributes,
-        rules::multi_output::{Many, ManyJvp, ManyRules, ManyVjp},
-    },
-    shape::Shape,
-    stream::new_stream,
-};
+use crate::error::{Error, Result, ensure};
+use crate::node::{Tracing, Value};
+use crate::ops::rules::multi_output::{Many, ManyJvp, ManyRules, ManyVjp};
+use crate::ops::{Call, Cotangents, Rules, Vmap, attributes};
+use crate::{array::Array, backend::Exec, dtype::Dtype, memory, shape::Shape, stream::new_stream};
 use mock_device::BUFFERS;
 use smallvec::smallvec;
 use std::sync::atomic::{AtomicUsize, Ordering};

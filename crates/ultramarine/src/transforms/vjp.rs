@@ -1,18 +1,9 @@
 //! Reverse mode.
 
 use super::trace::{NodeMap, Trace, operands};
-use crate::{
-    array::Array,
-    error::{Error, Result, ensure},
-    node::Tracing,
-    ops::{
-        Vjp,
-        rules::multi_output::{Many, ManyVjp, Part},
-    },
-    placement,
-    scalar::Scalar,
-    shape::Show,
-};
+use crate::error::{Error, Result, ensure};
+use crate::ops::rules::multi_output::{Many, ManyVjp, Part};
+use crate::{array::Array, node::Tracing, ops::Vjp, placement, scalar::Scalar, shape::Show};
 use std::sync::Arc;
 
 /// The outputs of `f` at `primals`, and the vector-Jacobian product of `cotangents`

@@ -1,20 +1,12 @@
 //! Vectorisation: a function of single examples becomes one of batches.
 
 use super::trace::{NodeMap, Trace, operands};
-use crate::{
-    array::Array,
-    error::{Error, Result, ensure},
-    node::{Inputs, Node, Tracing},
-    ops::{
-        Op, Vmap,
-        rules::{
-            builders::move_axis,
-            multi_output::{Many, Part},
-        },
-    },
-    placement,
-    shape::{self, Shape},
-};
+use crate::error::{Error, Result, ensure};
+use crate::node::{Inputs, Node, Tracing};
+use crate::ops::rules::multi_output::{Many, Part};
+use crate::ops::{Op, Vmap, rules::builders::move_axis};
+use crate::shape::{self, Shape};
+use crate::{array::Array, placement};
 use std::sync::Arc;
 
 /// Calls `f` once on arguments without their mapped axes and returns its outputs

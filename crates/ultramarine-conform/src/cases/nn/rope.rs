@@ -3,10 +3,8 @@
 use crate::cases::{Case, OpUnderTest, Scope, case};
 use crate::device::words;
 use crate::dtype::{DType, Num};
-use crate::reference::{
-    nn::rope::{self as reference, Rotation},
-    working,
-};
+use crate::reference::nn::rope::{self as reference, Rotation};
+use crate::reference::working;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{RopeAttrs, op};

@@ -5,10 +5,8 @@ use crate::groups::streams::Mover;
 use crate::plugin::status_name;
 use crate::record::{PASSED, Result, skip};
 use crate::run::Buffers;
-use ultramarine_abi::{
-    interface::memory::{ForeignMemory, flag, kind},
-    status,
-};
+use ultramarine_abi::interface::memory::{ForeignMemory, flag, kind};
+use ultramarine_abi::status;
 
 /// Ends a check where host memory cannot be imported.
 macro_rules! needs_host {

@@ -11,10 +11,8 @@ use crate::record::{PASSED, Recorder, Result, skip};
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use ultramarine_abi::{
-    interface::memory::{self, ForeignMemory, MemoryInterface, kind},
-    status,
-};
+use ultramarine_abi::interface::memory::{self, ForeignMemory, MemoryInterface, kind};
+use ultramarine_abi::status;
 
 /// The kinds of memory and their names.
 const KINDS: [(u32, &str); 5] = [

@@ -13,12 +13,11 @@ use crate::run::{self, Answer, Request};
 use crate::tensor::{Array, Layout, Placed};
 use crate::values::{Rng, edges, ordinary};
 use std::time::{Duration, Instant};
-use ultramarine_abi::{
-    TensorDesc,
-    fused::{self, FusedInterface, Instruction, NO_REDUCTION, Program, family},
-    schema::{BinaryAttrs, OpId, ReduceAttrs, UnaryAttrs, binary, op, reduce, unary},
-    status,
+use ultramarine_abi::fused::{self, FusedInterface, Instruction, NO_REDUCTION, Program, family};
+use ultramarine_abi::schema::{
+    BinaryAttrs, OpId, ReduceAttrs, UnaryAttrs, binary, op, reduce, unary,
 };
+use ultramarine_abi::{TensorDesc, status};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "fused", |recorder, device| {

@@ -8,11 +8,9 @@ use crate::record::{PASSED, Result, skip};
 use crate::run::{self, Request};
 use crate::tensor::{Array, Layout, Placed};
 use crate::values::{Rng, ordinary};
-use ultramarine_abi::{
-    TensorDesc,
-    fused::{FusedInterface, Instruction, NO_REDUCTION, Program, family},
-    schema::{self, BinaryAttrs, OpId, ReduceAttrs, UnaryAttrs, op, reduce},
-};
+use ultramarine_abi::TensorDesc;
+use ultramarine_abi::fused::{FusedInterface, Instruction, NO_REDUCTION, Program, family};
+use ultramarine_abi::schema::{self, BinaryAttrs, OpId, ReduceAttrs, UnaryAttrs, op, reduce};
 
 const SHAPES: [&[i64]; 5] = [&[37, 53], &[5, 6, 7], &[64, 32], &[301], &[3, 1, 40]];
 const DTYPES: [DType; 9] = [

@@ -1,10 +1,8 @@
 //! Units in the last place of the float32 functions, against float64.
 
 use super::run;
-use crate::{
-    elementwise::{TileOp, math64},
-    level::Level,
-};
+use crate::elementwise::{TileOp, math64};
+use crate::level::Level;
 use ultramarine_abi::schema::{binary as b, unary as u};
 use ultramarine_test_support::Rng;
 

@@ -2,11 +2,8 @@
 //! what does not fit.
 
 use super::run;
-use crate::{
-    dtype::{Bool, DType, Element, c64},
-    elementwise::TileOp,
-    level::Level,
-};
+use crate::dtype::{Bool, DType, Element, c64};
+use crate::{elementwise::TileOp, level::Level};
 use half::{bf16, f16};
 use ultramarine_test_support::Rng;
 

@@ -2,11 +2,8 @@
 //! their round trip, branch cuts and infinities by value.
 
 use super::run;
-use crate::{
-    dtype::{Bool, c64},
-    elementwise::TileOp,
-    level::Level,
-};
+use crate::dtype::{Bool, c64};
+use crate::{elementwise::TileOp, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 use ultramarine_test_support::Rng;
 

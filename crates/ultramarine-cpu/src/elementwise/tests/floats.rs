@@ -2,14 +2,8 @@
 //! float64 functions, and the halves against one rounding of float32.
 
 use super::run;
-use crate::{
-    dtype::Bool,
-    elementwise::{
-        TileOp,
-        half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16},
-    },
-    level::Level,
-};
+use crate::elementwise::half::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use crate::{dtype::Bool, elementwise::TileOp, level::Level};
 use half::{bf16, f16};
 use ultramarine_abi::schema::{binary as b, unary as u};
 use ultramarine_test_support::Rng;

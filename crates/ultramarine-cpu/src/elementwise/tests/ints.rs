@@ -1,11 +1,8 @@
 //! Integers and bool: exhaustive for 8 bits, and what must not trap.
 
 use super::run;
-use crate::{
-    dtype::{Bool, Element},
-    elementwise::TileOp,
-    level::Level,
-};
+use crate::dtype::{Bool, Element};
+use crate::{elementwise::TileOp, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 use ultramarine_test_support::Rng;
 

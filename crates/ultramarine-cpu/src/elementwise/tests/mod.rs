@@ -8,10 +8,8 @@ mod ints;
 mod tables;
 
 use super::{TileOp, lookup, result_dtype};
-use crate::{
-    dtype::{DType, Element},
-    level::Level,
-};
+use crate::dtype::{DType, Element};
+use crate::level::Level;
 use ultramarine_test_support::Rng;
 
 /// `op` of `a` and, if it is binary, `b`.

@@ -1,10 +1,7 @@
 //! The ops of each dtype: everything MLX accepts, and no more.
 
-use crate::{
-    dtype::DType,
-    elementwise::{TileOp, lookup},
-    level::Level,
-};
+use crate::elementwise::{TileOp, lookup};
+use crate::{dtype::DType, level::Level};
 use ultramarine_abi::schema::{binary as b, unary as u};
 
 /// Unary ops that only floating and complex types have (MLX converts integers

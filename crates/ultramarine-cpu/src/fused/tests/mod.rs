@@ -3,17 +3,11 @@
 
 mod epilogues;
 
-use super::{
-    prepare::build,
-    source::{Instruction, Source},
-};
-use crate::{
-    dtype::DType,
-    elementwise::{self, TileOp},
-    kernel::{Args, Context, Desc, Refusal, Signature, View},
-    level::Level,
-    par::Par,
-};
+use super::prepare::build;
+use super::source::{Instruction, Source};
+use crate::elementwise::{self, TileOp};
+use crate::kernel::{Args, Context, Desc, Refusal, Signature, View};
+use crate::{dtype::DType, level::Level, par::Par};
 use ultramarine_abi::schema::{binary, reduce, unary};
 use ultramarine_test_support::Rng;
 

@@ -4,10 +4,8 @@
 //! lanes rearranged: Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel
 //! Skylake" (2017); Blacher, Giesen, Kühne (2021). Short runs go to the networks.
 
-use super::{
-    lanes::Lane,
-    network::{ROWS, sort_few},
-};
+use super::lanes::Lane;
+use super::network::{ROWS, sort_few};
 
 /// Vectors that are partitioned in one step.
 const STEP: usize = 4;

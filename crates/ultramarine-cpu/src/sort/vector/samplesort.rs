@@ -1,10 +1,8 @@
 //! Samplesort of a long run on several threads: keys are scattered to buckets, which are sorted separately.
 
 use super::{lanes::Lane, quick};
-use crate::{
-    par::{Par, Shared},
-    strided::TASK,
-};
+use crate::par::{Par, Shared};
+use crate::strided::TASK;
 use std::ops::Range;
 
 /// Parts of a run.

@@ -1,11 +1,8 @@
 //! Against the standard library's sort.
 
 use super::{Lane, arrange, sort_long};
-use crate::{
-    level::Level,
-    par::{Par, Shared},
-    testing::host,
-};
+use crate::par::{Par, Shared};
+use crate::{level::Level, testing::host};
 use ultramarine_test_support::Rng;
 
 /// Keys in all kinds of order.

@@ -14,13 +14,9 @@ mod mirrors;
 
 pub use holders::{BufferRef, Export};
 
-use crate::{
-    backend::{DeviceState, DeviceStream, PendingFree, shutdown},
-    device::Device,
-    error::Result,
-    memory::{alloc, deferred_deleters},
-    sync::lock,
-};
+use crate::backend::{DeviceState, DeviceStream, PendingFree, shutdown};
+use crate::memory::{alloc, deferred_deleters};
+use crate::{device::Device, error::Result, sync::lock};
 use core::ffi::c_void;
 use holders::{EXPORT, EXPORTED, HOLDER, MARKS};
 use mirrors::{Mirrors, drop_all_mirrors};

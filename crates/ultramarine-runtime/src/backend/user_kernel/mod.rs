@@ -4,15 +4,10 @@ mod cache;
 mod source;
 
 use super::{DeviceState, Exec, Operand, call, pending_free, shutdown, transfer};
+use crate::error::{Error, Result, bail};
 use crate::{
-    backend::buffer::BufferRef,
-    backend::value::Value,
-    dtype::Dtype,
-    error::{Error, Result, bail},
-    host,
-    scalar::Scalar,
-    shape::Strides,
-    sync::lock,
+    backend::buffer::BufferRef, backend::value::Value, dtype::Dtype, host, scalar::Scalar,
+    shape::Strides, sync::lock,
 };
 use cache::Bounded;
 use core::ffi::c_void;
@@ -20,10 +15,8 @@ use smallvec::SmallVec;
 use source::Text;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, OnceLock};
-use ultramarine_abi::{
-    Tensor,
-    interface::kernel::{self as abi, KernelInterface, argument},
-};
+use ultramarine_abi::Tensor;
+use ultramarine_abi::interface::kernel::{self as abi, KernelInterface, argument};
 
 /// Kernels kept for each device.
 const MOST_KERNELS: usize = 512;

@@ -1,25 +1,13 @@
 //! The table of operations. A row: name, number of operands, attributes with their kinds and what holds without them,
 //! and the call.
 
-use super::{
-    Operation,
-    values::{Kind, Spec, Values},
-};
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    ops::{
-        matmul::{addmm, einsum::einsum},
-        select::where_,
-        shape::{
-            concatenate::{concatenate, stack},
-            pad::PadMode,
-            reshape::broadcast_arrays,
-        },
-    },
-    scalar::Scalar,
-};
+use super::Operation;
+use super::values::{Kind, Spec, Values};
+use crate::error::{Error, Result, ensure};
+use crate::ops::matmul::{addmm, einsum::einsum};
+use crate::ops::shape::concatenate::{concatenate, stack};
+use crate::ops::shape::{pad::PadMode, reshape::broadcast_arrays};
+use crate::{array::Array, dtype::Dtype, ops::select::where_, scalar::Scalar};
 
 const MANY: usize = usize::MAX;
 

@@ -4,21 +4,15 @@
 mod list;
 mod values;
 
-use super::{
-    boundary::{guard, list as slice, read_all, text},
-    handles::{arrays, hand_out},
-    types::enter,
-};
-use crate::{
-    array::Array,
-    error::{Error, Result, bail},
-};
+use super::boundary::{guard, list as slice, read_all, text};
+use super::handles::{arrays, hand_out};
+use super::types::enter;
+use crate::array::Array;
+use crate::error::{Error, Result, bail};
 use core::ffi::{c_char, c_void};
 use std::fmt::Write;
-use ultramarine_abi::{
-    self as abi, Status,
-    extension::{ArrayHandle, Attribute, PlaceCode},
-};
+use ultramarine_abi::extension::{ArrayHandle, Attribute, PlaceCode};
+use ultramarine_abi::{self as abi, Status};
 use values::{Spec, Values};
 
 /// An operation of the table.

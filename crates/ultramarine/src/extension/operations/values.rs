@@ -1,14 +1,9 @@
 //! Attributes of operations: what an operation takes, and what came.
 
 use super::Operation;
-use crate::{
-    dtype::Dtype,
-    error::{Error, Result, bail},
-    extension::{
-        boundary::{list, text},
-        types,
-    },
-};
+use crate::error::{Error, Result, bail};
+use crate::extension::boundary::{list, text};
+use crate::{dtype::Dtype, extension::types};
 use std::fmt::{self, Display, Formatter};
 use ultramarine_abi::extension::{Attribute, attribute};
 

@@ -5,11 +5,8 @@ mod threads;
 mod wgsl;
 
 use super::{Definition, Template, prelude};
-use crate::{
-    dtype::Dtype,
-    error::{Error, Result},
-    shape::Shape,
-};
+use crate::error::{Error, Result};
+use crate::{dtype::Dtype, shape::Shape};
 use std::fmt::Write;
 
 /// A language that signatures are made in.

@@ -1,21 +1,8 @@
 //! Positions of extremes, by comparisons with the extreme.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::{
-        arg_reduce::ArgReduce,
-        reduce::Reduce,
-        rules::{
-            builders::bin,
-            decomposition::{Candidates, Decompose, numbered, wider},
-        },
-        select::where_,
-    },
-    scalar::Scalar,
-    shape,
-};
+use crate::ops::rules::decomposition::{Candidates, Decompose, numbered, wider};
+use crate::ops::{arg_reduce::ArgReduce, reduce::Reduce, rules::builders::bin, select::where_};
+use crate::{array::Array, dtype::Dtype, error::Result, scalar::Scalar, shape};
 use ultramarine_abi::schema::{arg_reduce, binary, reduce};
 
 /// Candidates for an index of an extreme.

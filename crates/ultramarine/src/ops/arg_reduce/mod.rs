@@ -2,20 +2,13 @@
 
 mod decompose;
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Result, ensure},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        no_derivatives,
-        reduce::{axes_of, dropped, kept},
-        rules::builders::flat,
-    },
-    shape::Shape,
+use crate::error::{Result, ensure};
+use crate::ops::reduce::{axes_of, dropped, kept};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    no_derivatives, rules::builders::flat,
 };
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use ultramarine_abi::schema::{ArgReduceAttrs, arg_reduce, op};
 
 impl Array {

@@ -5,18 +5,11 @@
 //! respect to the weight is one of the input with the cotangent, strides and dilations
 //! exchanged. See Dumoulin and Visin, A guide to convolution arithmetic for deep learning (2016).
 
+use crate::ops::rules::{batching::to_front, builders::plus};
+use crate::ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes};
+use crate::shape::{self, Shape};
 use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes,
-        rules::{batching::to_front, builders::plus},
-    },
-    scalar::Scalar,
-    shape::{self, Shape},
+    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
 };
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{ConvolveAttrs, op};

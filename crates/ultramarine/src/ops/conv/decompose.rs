@@ -1,19 +1,12 @@
 //! Convolutions: all windows as the rows of a matrix, times the weights.
 
-use crate::{
-    array::Array,
-    error::{Result, ensure},
-    ops::{
-        conv::convolve::Convolve,
-        matmul::Matmul,
-        rules::{
-            builders::like,
-            decomposition::{Candidates, Decompose, wider},
-        },
-        shape::pad::PadMode,
-    },
-    shape::{self, Shape, contiguous_strides},
+use crate::array::Array;
+use crate::error::{Result, ensure};
+use crate::ops::rules::decomposition::{Candidates, Decompose, wider};
+use crate::ops::{
+    conv::convolve::Convolve, matmul::Matmul, rules::builders::like, shape::pad::PadMode,
 };
+use crate::shape::{self, Shape, contiguous_strides};
 use smallvec::smallvec;
 
 /// Most elements of the windows that are written out.

@@ -4,14 +4,9 @@
 pub(crate) mod convolve;
 mod decompose;
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Result, ensure},
-    ops::rules::builders::flat,
-    placement::follow,
-    shape::{self, Shape, Show},
-};
+use crate::error::{Result, ensure};
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, dtype::Dtype, ops::rules::builders::flat, placement::follow};
 use convolve::Convolve;
 use num_complex::Complex32;
 use smallvec::SmallVec;

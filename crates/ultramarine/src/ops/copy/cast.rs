@@ -1,17 +1,10 @@
 //! Conversion between dtypes.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
-        create::fill,
-    },
-    shape::Shape,
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
+    create::fill,
 };
+use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::fused::family;
 

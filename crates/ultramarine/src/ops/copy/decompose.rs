@@ -1,18 +1,10 @@
 //! Conversions.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::{
-        rules::{
-            builders::{bin, like},
-            decomposition::{Candidates, Decompose, bitcast, complex, int, parts, signed, wider},
-        },
-        select::where_,
-    },
-    scalar::Scalar,
+use crate::ops::rules::builders::{bin, like};
+use crate::ops::rules::decomposition::{
+    Candidates, Decompose, bitcast, complex, int, parts, signed, wider,
 };
+use crate::{array::Array, dtype::Dtype, error::Result, ops::select::where_, scalar::Scalar};
 use ultramarine_abi::schema::binary;
 
 /// Candidates for a conversion to the result's dtype.

@@ -1,15 +1,10 @@
 //! Identities: what transforms see (the stand-in of a traced argument, and
 //! `stop_gradient`), a check at evaluation, and an order of it.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result},
-    node::{Node, Value},
-    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes},
-    shape::Shape,
-};
+use crate::error::{Error, Result};
+use crate::node::{Node, Value};
+use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
+use crate::{array::Array, backend::Exec, dtype::Dtype, shape::Shape};
 use smallvec::smallvec;
 
 impl Array {

@@ -6,14 +6,9 @@ pub(crate) mod identity;
 pub(crate) mod storage;
 pub(crate) mod transfer;
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    error::Result,
-    node::Value,
-    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes},
-    shape::{self, Shape},
-};
+use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
+use crate::shape::{self, Shape};
+use crate::{array::Array, backend::Exec, error::Result, node::Value};
 use smallvec::smallvec;
 
 /// The array, row-major without gaps once evaluated.

@@ -4,23 +4,15 @@
 //! Backends know nothing of these dtypes. Copies take them as bytes; conversion runs here, on
 //! the host, or as a lookup in a table where a device can do that.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::{Dtype, Format, Packing, Storage},
-    error::{Error, Result, bail},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes,
-        copy::{Contiguous, Fresh},
-        create::fill,
-        rules::batching,
-        shape::view::View,
-    },
-    pool,
-    shape::{self, Shape},
-    sync::lock,
+use crate::dtype::{Dtype, Format, Packing, Storage};
+use crate::error::{Error, Result, bail};
+use crate::ops::copy::{Contiguous, Fresh};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes, create::fill,
+    rules::batching, shape::view::View,
 };
+use crate::shape::{self, Shape};
+use crate::{array::Array, backend::Exec, node::Value, pool, sync::lock};
 use smallvec::smallvec;
 use std::sync::{Mutex, OnceLock};
 

@@ -1,14 +1,9 @@
 //! Copies to another device.
 
+use crate::node::{Node, Value};
+use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
 use crate::{
-    array::Array,
-    backend::Exec,
-    device::Device,
-    error::Result,
-    node::{Node, Value},
-    ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes},
-    placement::Place,
-    shape::Shape,
+    array::Array, backend::Exec, device::Device, error::Result, placement::Place, shape::Shape,
     stream,
 };
 use smallvec::smallvec;

@@ -1,14 +1,7 @@
 //! Ranges, in other dtypes or as running sums.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    ops::rules::{
-        builders::bin,
-        decomposition::{Candidates, Decompose, wider},
-    },
-    scalar::Scalar,
-};
+use crate::ops::rules::decomposition::{Candidates, Decompose, wider};
+use crate::{array::Array, dtype::Dtype, ops::rules::builders::bin, scalar::Scalar};
 use ultramarine_abi::schema::binary;
 
 /// Candidates for `start + i * step`.

@@ -1,22 +1,15 @@
 //! Creation: filled arrays and ranges.
 
-use crate::{
-    array::Array,
-    backend::{Exec, Operand, buffer::Buffer},
-    devices,
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes,
-        no_derivatives,
-        rules::shapeless::{filled_like, shapeless},
-        select::where_,
-    },
-    placement::{self, follow},
-    scalar::Scalar,
-    shape::{self, Shape, Strides},
+use crate::backend::{Exec, Operand, buffer::Buffer};
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::shapeless::{filled_like, shapeless};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Jvp, Op, Rules, Vjp, Vmap, attributes, no_derivatives,
+    select::where_,
 };
+use crate::placement::{self, follow};
+use crate::shape::{self, Shape, Strides};
+use crate::{array::Array, devices, dtype::Dtype, node::Value, scalar::Scalar};
 use ultramarine_abi::schema::{NoAttrs, op};
 
 /// An array with every element equal to `value`.

@@ -1,11 +1,7 @@
 //! Windows: weights of the samples of a piece of a signal, symmetric, with 1 in the middle.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::rules::builders::{bin, like},
-};
+use crate::ops::rules::builders::{bin, like};
+use crate::{array::Array, dtype::Dtype, error::Result};
 use std::f64::consts::TAU;
 use ultramarine_abi::schema::binary;
 

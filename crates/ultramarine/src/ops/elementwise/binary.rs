@@ -1,24 +1,16 @@
 //! Elementwise functions of two arrays, broadcast against each other.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
-        rules::{batching, shapeless::broadcast_with},
-        select::where_,
-    },
-    scalar::Scalar,
-    shape::{self, Shape},
+use crate::error::{Error, Result};
+use crate::ops::rules::{batching, shapeless::broadcast_with};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
+    select::where_,
 };
+use crate::shape::{self, Shape};
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
-use ultramarine_abi::{
-    fused::family,
-    schema::{BinaryAttrs, binary, op},
-};
+use ultramarine_abi::fused::family;
+use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 
 /// Both operands with the given dtype and the common shape.
 fn operands(a: &Array, b: &Array, dtype: Dtype) -> Result<(Array, Array, Shape)> {

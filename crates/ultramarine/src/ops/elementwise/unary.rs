@@ -1,23 +1,15 @@
 //! Elementwise functions of one array.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::{Dtype, finfo},
-    error::{Error, Result},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
-        rules::{batching, shapeless::filled_like},
-    },
-    scalar::Scalar,
-    shape::Shape,
+use crate::dtype::{Dtype, finfo};
+use crate::error::{Error, Result};
+use crate::ops::rules::{batching, shapeless::filled_like};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
 };
+use crate::{array::Array, backend::Exec, node::Value, scalar::Scalar, shape::Shape};
 use smallvec::smallvec;
-use ultramarine_abi::{
-    fused::family,
-    schema::{UnaryAttrs, op, unary},
-};
+use ultramarine_abi::fused::family;
+use ultramarine_abi::schema::{UnaryAttrs, op, unary};
 
 /// The dtype of the computation, from the operand's.
 #[derive(Clone, Copy, PartialEq)]

@@ -1,19 +1,13 @@
 //! `x log y`, which is 0 where `x` is 0: a term of entropies and likelihoods.
 
-use crate::{
-    array::Array,
-    error::{Result, ensure},
-    ops::{
-        Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        rules::{
-            batching,
-            builders::{bin, like, plus, un},
-            shapeless::broadcast_with,
-        },
-        select::where_,
-    },
-    shape,
+use crate::error::{Result, ensure};
+use crate::ops::rules::builders::{bin, like, plus, un};
+use crate::ops::rules::{batching, shapeless::broadcast_with};
+use crate::ops::{
+    Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    select::where_,
 };
+use crate::{array::Array, shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{binary, unary};
 

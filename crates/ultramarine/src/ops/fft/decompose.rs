@@ -1,17 +1,10 @@
 //! Fourier transforms out of matrix products.
 
-use crate::{
-    array::Array,
-    error::{Error, Result},
-    ops::{
-        fft::{Transform, half},
-        rules::{
-            builders::{bin, like, move_axis, slice_axis},
-            decomposition::{Candidates, Decompose, complex, parts},
-        },
-        shape::concatenate::concatenate,
-    },
-};
+use crate::error::{Error, Result};
+use crate::ops::fft::{Transform, half};
+use crate::ops::rules::builders::{bin, like, move_axis, slice_axis};
+use crate::ops::rules::decomposition::{Candidates, Decompose, complex, parts};
+use crate::{array::Array, ops::shape::concatenate::concatenate};
 use std::f64::consts::TAU;
 use ultramarine_abi::schema::{binary, fft};
 

@@ -2,14 +2,9 @@
 
 mod decompose;
 
+use crate::ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes};
 use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    ops::{Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes},
-    scalar::Scalar,
+    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
     shape::Shape,
 };
 use smallvec::smallvec;

@@ -1,22 +1,11 @@
 //! Reading and writing through index arrays.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::{
-        index::{
-            gather::{Gather, IndexAxes, gather},
-            scatter::{ScatterAxis, scatter},
-        },
-        rules::{
-            builders::with_axis,
-            decomposition::{
-                Candidates, Decompose, bitcast, numbered, pairs, same_size, unpaired, wider,
-            },
-        },
-    },
+use crate::ops::index::gather::{Gather, IndexAxes, gather};
+use crate::ops::index::scatter::{ScatterAxis, scatter};
+use crate::ops::rules::decomposition::{
+    Candidates, Decompose, bitcast, numbered, pairs, same_size, unpaired, wider,
 };
+use crate::{array::Array, dtype::Dtype, error::Result, ops::rules::builders::with_axis};
 use ultramarine_abi::schema::scatter as kind;
 
 /// Candidates for a read: elements only move, so other dtypes do.

@@ -1,12 +1,9 @@
 //! Windows whose place is itself an array: only known when the graph is evaluated.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    ops::index::{gather::gather, scatter::scatter},
-    shape::{self, Shape, Show},
-};
+use crate::error::{Error, Result, ensure};
+use crate::ops::index::{gather::gather, scatter::scatter};
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, dtype::Dtype};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::scatter as kind;
 

@@ -1,24 +1,16 @@
 //! Reading through index arrays, and the user's functions that do.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        index::scatter::scatter,
-        rules::{
-            batching::batched,
-            builders::{flat, move_axis, without_axis},
-            shapeless::{self, Extent, broadcast_by, broadcast_with, shapeless, zeros_like},
-        },
-        scan::axis_of,
-    },
-    placement::follow,
-    shape::{self, Shape},
+use crate::error::{Error, Result, ensure};
+use crate::ops::rules::builders::{flat, move_axis, without_axis};
+use crate::ops::rules::shapeless::{
+    self, Extent, broadcast_by, broadcast_with, shapeless, zeros_like,
 };
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    index::scatter::scatter, rules::batching::batched, scan::axis_of,
+};
+use crate::shape::{self, Shape};
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::follow};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{AxisAttrs, GatherAttrs, op, scatter as kind};
 

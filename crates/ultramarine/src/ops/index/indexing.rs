@@ -4,22 +4,12 @@
 //! they select stands where the first of them (or of the integers beside them) stood,
 //! or in front if a slice or a new axis separates them.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, bail},
-    ops::{
-        index::{gather::gather, resolve::Resolved},
-        rules::{
-            builders::bin,
-            shapeless::{Extent, reshaped},
-        },
-        select::where_,
-    },
-    placement::follow,
-    scalar::Scalar,
-    shape::{self, Shape, Show},
-};
+use crate::error::{Error, Result, bail};
+use crate::ops::index::{gather::gather, resolve::Resolved};
+use crate::ops::rules::shapeless::{Extent, reshaped};
+use crate::ops::{rules::builders::bin, select::where_};
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 use ultramarine_abi::schema::{binary, scatter as kind};
 

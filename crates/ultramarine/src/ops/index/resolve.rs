@@ -1,20 +1,10 @@
 //! Indices resolved against a shape: views for integers and slices, and where index arrays go.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, bail},
-    ops::{
-        index::{
-            gather::{common, gathered, spread},
-            indexing::{Index, Update},
-            scatter::scatter,
-        },
-        rules::shapeless::shapeless,
-    },
-    scalar::Scalar,
-    shape::Shape,
-};
+use crate::error::{Error, Result, bail};
+use crate::ops::index::gather::{common, gathered, spread};
+use crate::ops::index::indexing::{Index, Update};
+use crate::ops::{index::scatter::scatter, rules::shapeless::shapeless};
+use crate::{array::Array, dtype::Dtype, scalar::Scalar, shape::Shape};
 use ultramarine_abi::schema::scatter as kind;
 
 /// An index resolved against a shape: an entry for each axis, and where new ones are.

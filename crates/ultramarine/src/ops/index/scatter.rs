@@ -1,21 +1,14 @@
 //! Writing through index arrays, and the user's functions that do.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    error::{Error, Result},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        index::gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered},
-        rules::{
-            batching::batched,
-            builders::{bin, flat, like, move_axis, plus, un, with_axis},
-            shapeless::{self, zeros_like},
-        },
-    },
-    shape::Shape,
+use crate::error::{Error, Result};
+use crate::ops::index::gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered};
+use crate::ops::rules::builders::{bin, flat, like, move_axis, plus, un, with_axis};
+use crate::ops::rules::shapeless::{self, zeros_like};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    rules::batching::batched,
 };
+use crate::{array::Array, backend::Exec, node::Value, shape::Shape};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{ScatterAttrs, ScatterAxisAttrs, binary, op, scatter as kind, unary};
 

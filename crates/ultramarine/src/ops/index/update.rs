@@ -1,19 +1,16 @@
 //! Updates of views: slices and diagonals written over.
 
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    error::{Error, Result},
-    node::Value,
-    ops::{
-        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        create::fill,
-        rules::{batching, shapeless::cannot},
-        shape::{concatenate::broadcast_constant, reshape::view, slice::slice_view, view::View},
-    },
-    scalar::Scalar,
-    shape::{self, Shape},
+use crate::backend::{Exec, Operand};
+use crate::error::{Error, Result};
+use crate::ops::rules::{batching, shapeless::cannot};
+use crate::ops::shape::{
+    concatenate::broadcast_constant, reshape::view, slice::slice_view, view::View,
 };
+use crate::ops::{
+    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill,
+};
+use crate::shape::{self, Shape};
+use crate::{array::Array, node::Value, scalar::Scalar};
 use smallvec::smallvec;
 
 impl Array {

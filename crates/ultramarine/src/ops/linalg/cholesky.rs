@@ -1,19 +1,11 @@
 //! Cholesky's decomposition.
 
-use crate::{
-    array::Array,
-    error::Result,
-    ops::{
-        Cotangents, Jvp, Rules, Vjp, attributes,
-        linalg::{
-            derivatives::{below, divided, hermitian, one, solved},
-            matrices,
-        },
-        matmul::adjoint,
-        rules::builders::like,
-    },
-    shape::Shape,
+use crate::ops::linalg::derivatives::{below, divided, hermitian, one, solved};
+use crate::ops::{
+    Cotangents, Jvp, Rules, Vjp, attributes, linalg::matrices, matmul::adjoint,
+    rules::builders::like,
 };
+use crate::{array::Array, error::Result, shape::Shape};
 use ultramarine_abi::schema::{TriangleAttrs, op};
 
 /// The triangular factor of symmetric (Hermitian) positive definite matrices: the lower L of

@@ -1,12 +1,8 @@
 //! The cross product.
 
-use crate::{
-    array::Array,
-    concatenate,
-    error::{Error, Result, bail, ensure},
-    ops::rules::builders::{bin, slice_axis},
-    shape,
-};
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::builders::{bin, slice_axis};
+use crate::{array::Array, concatenate, shape};
 
 use ultramarine_abi::schema::binary;
 

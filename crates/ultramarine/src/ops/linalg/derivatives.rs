@@ -11,17 +11,11 @@
 //! among vectors of equal singular values or eigenvalues. Functions that do not depend on it have theirs.
 //! Symmetric matrices stay symmetric: tangents are made so, and cotangents are.
 
-use crate::{
-    array::Array,
-    error::Result,
-    ops::{
-        Cotangents,
-        linalg::triangular::SolveTriangular,
-        matmul::adjoint,
-        rules::builders::{bin, like, un, with_axis},
-        select::where_,
-    },
+use crate::ops::rules::builders::{bin, like, un, with_axis};
+use crate::ops::{
+    Cotangents, linalg::triangular::SolveTriangular, matmul::adjoint, select::where_,
 };
+use crate::{array::Array, error::Result};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{binary, unary};
 

@@ -1,20 +1,10 @@
 //! Determinants, by LU factors.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Result, ensure},
-    ops::{
-        linalg::{
-            derivatives::{diagonal, safe_inverse},
-            lu::Lu,
-            matrices::sizes,
-        },
-        rules::builders::{bin, like, un},
-    },
-    placement::follow,
-    shape::Show,
-};
+use crate::error::{Result, ensure};
+use crate::ops::linalg::derivatives::{diagonal, safe_inverse};
+use crate::ops::linalg::{lu::Lu, matrices::sizes};
+use crate::ops::rules::builders::{bin, like, un};
+use crate::{array::Array, dtype::Dtype, placement::follow, shape::Show};
 use ultramarine_abi::schema::{binary, unary};
 
 /// The diagonal of U, and the sign of the permutation, in the dtype in which they are computed.

@@ -1,24 +1,13 @@
 //! Eigenvalues and eigenvectors of square matrices.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::{
-        Cotangents, Jvp, Rules, Vjp, attributes,
-        linalg::{
-            derivatives::{diagonal, gaps, minus, of_columns, one, real, with_diagonal},
-            inverse::solve,
-            matrices,
-        },
-        matmul::adjoint,
-        rules::{
-            builders::{plus, un, with_axis},
-            multi_output::{ManyJvp, ManyVjp},
-        },
-    },
-    shape::Shape,
+use crate::ops::linalg::derivatives::{
+    diagonal, gaps, minus, of_columns, one, real, with_diagonal,
 };
+use crate::ops::linalg::{inverse::solve, matrices};
+use crate::ops::rules::builders::{plus, un, with_axis};
+use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::{Cotangents, Jvp, Rules, Vjp, attributes, matmul::adjoint};
+use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op, unary};
 

@@ -1,22 +1,14 @@
 //! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 
-use crate::{
-    array::Array,
-    error::Result,
-    ops::{
-        Cotangents, Jvp, Rules, Vjp, attributes,
-        linalg::{
-            derivatives::{gaps, hermitian, of_columns, one, real_diagonal, with_diagonal},
-            matrices,
-        },
-        matmul::adjoint,
-        rules::{
-            builders::plus,
-            multi_output::{ManyJvp, ManyVjp},
-        },
-    },
-    shape::Shape,
+use crate::ops::linalg::derivatives::{
+    gaps, hermitian, of_columns, one, real_diagonal, with_diagonal,
 };
+use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::{
+    Cotangents, Jvp, Rules, Vjp, attributes, linalg::matrices, matmul::adjoint,
+    rules::builders::plus,
+};
+use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{TriangleAttrs, op};
 

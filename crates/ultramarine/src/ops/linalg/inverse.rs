@@ -1,20 +1,11 @@
 //! Inverses, and solutions of linear equations, made of decompositions.
 
-use crate::{
-    array::Array,
-    error::Result,
-    ops::{
-        linalg::{
-            lu::Lu,
-            matrices::{check_square, identities, sizes},
-            triangular::{SolveTriangular, check_system},
-        },
-        matmul::adjoint,
-        rules::builders::{with_axis, without_axis},
-    },
-    placement::follow,
-    shape::{self, Shape},
-};
+use crate::ops::linalg::matrices::{check_square, identities, sizes};
+use crate::ops::linalg::triangular::{SolveTriangular, check_system};
+use crate::ops::rules::builders::{with_axis, without_axis};
+use crate::ops::{linalg::lu::Lu, matmul::adjoint};
+use crate::shape::{self, Shape};
+use crate::{array::Array, error::Result, placement::follow};
 
 /// The solution x of `a x = b`, by LU factors with partial pivoting.
 ///

@@ -1,25 +1,13 @@
 //! LU factors with partial pivoting.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::{
-        Cotangents, attributes,
-        linalg::{
-            derivatives::{below, columns, divided, minus, one, rows, solved},
-            matrices::{self, sizes},
-        },
-        matmul::adjoint,
-        rules::{
-            builders::with_axis,
-            multi_output::{ManyJvp, ManyVjp},
-        },
-        shape::concatenate::concatenate,
-    },
-    placement::follow,
-    shape::Shape,
+use crate::ops::linalg::derivatives::{below, columns, divided, minus, one, rows, solved};
+use crate::ops::linalg::matrices::{self, sizes};
+use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::{
+    Cotangents, attributes, matmul::adjoint, rules::builders::with_axis,
+    shape::concatenate::concatenate,
 };
+use crate::{array::Array, dtype::Dtype, error::Result, placement::follow, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op};
 

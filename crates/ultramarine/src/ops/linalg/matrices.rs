@@ -3,15 +3,10 @@
 //! Matrices stand in the last two axes; every leading axis is one of a batch, so a mapped axis
 //! becomes the first of these.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    ops::{Vmap, rules::batching::batched},
-    placement::follow,
-    scalar::Scalar,
-    shape::{Shape, Show},
-};
+use crate::error::{Error, Result, ensure};
+use crate::ops::{Vmap, rules::batching::batched};
+use crate::shape::{Shape, Show};
+use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 
 /// Refuses what is no stack of matrices of a dtype that decompositions take.
 pub(crate) fn check(op: &str, a: &Array) -> Result<()> {

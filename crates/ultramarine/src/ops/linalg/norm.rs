@@ -1,17 +1,10 @@
 //! Norms of vectors and matrices.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, bail},
-    ops::{
-        linalg::{matrices::check, svd::SingularValues},
-        reduce::axes_of,
-        rules::builders::{bin, like, un},
-        select::where_,
-    },
-    shape,
-};
+use crate::error::{Error, Result, bail};
+use crate::ops::linalg::{matrices::check, svd::SingularValues};
+use crate::ops::rules::builders::{bin, like, un};
+use crate::ops::{reduce::axes_of, select::where_};
+use crate::{array::Array, dtype::Dtype, shape};
 use ultramarine_abi::schema::{binary, unary};
 
 const OP: &str = "linalg::norm";

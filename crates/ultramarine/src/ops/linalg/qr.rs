@@ -1,23 +1,12 @@
 //! QR decomposition.
 
-use crate::{
-    array::Array,
-    error::Result,
-    ops::{
-        Cotangents, attributes,
-        linalg::{
-            derivatives::{
-                below, columns, diagonal, divided, imaginary, minus, one, or_zeros, real,
-                with_diagonal,
-            },
-            matrices::{self, sizes},
-        },
-        matmul::adjoint,
-        rules::multi_output::{ManyJvp, ManyVjp},
-        shape::concatenate::concatenate,
-    },
-    shape::Shape,
+use crate::ops::linalg::derivatives::{
+    below, columns, diagonal, divided, imaginary, minus, one, or_zeros, real, with_diagonal,
 };
+use crate::ops::linalg::matrices::{self, sizes};
+use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::{Cotangents, attributes, matmul::adjoint, shape::concatenate::concatenate};
+use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op};
 

@@ -1,26 +1,16 @@
 //! Singular value decomposition.
 
-use crate::{
-    array::Array,
-    error::Result,
-    ops::{
-        Cotangents, Jvp, Rules, Vjp, attributes,
-        linalg::{
-            derivatives::{
-                columns, diagonal, gaps, imaginary, minus, negated, of_columns, one, real_diagonal,
-                safe_inverse, with_diagonal,
-            },
-            matrices::{self, real_of, sizes},
-        },
-        matmul::adjoint,
-        rules::{
-            builders::{plus, un, with_axis},
-            multi_output::{ManyJvp, ManyVjp},
-        },
-        shape::concatenate::concatenate,
-    },
-    shape::Shape,
+use crate::ops::linalg::derivatives::{
+    columns, diagonal, gaps, imaginary, minus, negated, of_columns, one, real_diagonal,
+    safe_inverse, with_diagonal,
 };
+use crate::ops::linalg::matrices::{self, real_of, sizes};
+use crate::ops::rules::builders::{plus, un, with_axis};
+use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::{
+    Cotangents, Jvp, Rules, Vjp, attributes, matmul::adjoint, shape::concatenate::concatenate,
+};
+use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op, unary};
 

@@ -1,24 +1,14 @@
 //! Systems of linear equations with triangular matrices.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    error::{Error, Result, ensure},
-    node::Value,
-    ops::{
-        Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes,
-        linalg::{
-            derivatives::{negated, solved},
-            matrices,
-        },
-        matmul::adjoint,
-        rules::{
-            batching::batched,
-            builders::{plus, with_axis, without_axis},
-        },
-    },
-    shape::{self, Shape, Show},
+use crate::error::{Error, Result, ensure};
+use crate::ops::linalg::derivatives::{negated, solved};
+use crate::ops::rules::builders::{plus, with_axis, without_axis};
+use crate::ops::{
+    Call, Cotangents, Jvp, Rules, Vjp, Vmap, attributes, linalg::matrices, matmul::adjoint,
+    rules::batching::batched,
 };
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, backend::Exec, node::Value};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{TriangleAttrs, op};
 

@@ -1,18 +1,11 @@
 //! Matrix products.
 
-use crate::{
-    array::Array,
-    error::{Error, Result},
-    ops::{
-        matmul::Matmul,
-        reduce::Reduce,
-        rules::{
-            builders::{bin, with_axis},
-            decomposition::{Candidates, Decompose, complex, parts, wider},
-        },
-    },
-    shape::{self, Shape},
-};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::ops::rules::builders::{bin, with_axis};
+use crate::ops::rules::decomposition::{Candidates, Decompose, complex, parts, wider};
+use crate::ops::{matmul::Matmul, reduce::Reduce};
+use crate::shape::{self, Shape};
 use ultramarine_abi::schema::{binary, reduce};
 
 /// Most products that are written out.

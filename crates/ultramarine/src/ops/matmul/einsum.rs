@@ -1,14 +1,8 @@
 //! Sums of products by subscripts, made of transposes, products and matrix products.
 
-use crate::{
-    array::Array,
-    error::{Result, bail},
-    ops::{
-        matmul::einsum_path::{Label, Parsed, parse, set},
-        rules::builders::without_axis,
-    },
-    shape::Shape,
-};
+use crate::error::{Result, bail};
+use crate::ops::matmul::einsum_path::{Label, Parsed, parse, set};
+use crate::{array::Array, ops::rules::builders::without_axis, shape::Shape};
 
 /// The sum of products that `subscripts` name: a letter for each axis of each operand, commas between the
 /// operands, and behind `->` the letters of the result. Letters that are not in the result are summed over; a

@@ -3,11 +3,8 @@
 //! The order is found greedily, as NumPy and MLX do it: at each step the pair that frees most memory goes
 //! first, then the cheaper one; no intermediate is larger than the largest operand or the result.
 
-use crate::{
-    array::Array,
-    error::{Error, Result, bail, ensure},
-    shape::Show,
-};
+use crate::error::{Error, Result, bail, ensure};
+use crate::{array::Array, shape::Show};
 
 /// An index: 0 to 51 are the letters from `A` on, behind them the axes of an ellipsis, counted
 /// from the last one. Sets of them are bits.

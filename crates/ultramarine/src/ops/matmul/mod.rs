@@ -4,24 +4,15 @@ mod decompose;
 pub(crate) mod einsum;
 mod einsum_path;
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        reduce::axes_of,
-        rules::{
-            batching::batched,
-            builders::{flat, plus, un, with_axis, without_axis},
-            shapeless::{Extent, Extents, broadcast_by, reshaped},
-        },
-    },
-    scalar::Scalar,
-    shape::{self, Shape, Show},
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::builders::{flat, plus, un, with_axis, without_axis};
+use crate::ops::rules::shapeless::{Extent, Extents, broadcast_by, reshaped};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    reduce::axes_of, rules::batching::batched,
 };
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op, unary};
 

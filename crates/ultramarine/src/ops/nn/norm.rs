@@ -1,25 +1,15 @@
 //! Norms of the last axis: [`crate::fast::rms_norm`] and [`crate::fast::layer_norm`].
 
 use super::compute_dtype;
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
-        create::fill::broadcast_constant,
-        rules::{
-            batching,
-            builders::{bin, like, plus, times, un},
-            shapeless::{broadcast_with, shapeless},
-        },
-        shape::view::View,
-    },
-    scalar::Scalar,
-    shape::Shape,
+use crate::backend::{Exec, Operand};
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::builders::{bin, like, plus, times, un};
+use crate::ops::rules::shapeless::{broadcast_with, shapeless};
+use crate::ops::{
+    Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
+    create::fill::broadcast_constant, rules::batching, shape::view::View,
 };
+use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use smallvec::SmallVec;
 use ultramarine_abi::schema::{NoAttrs, binary, op, unary};
 

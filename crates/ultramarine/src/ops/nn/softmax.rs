@@ -1,19 +1,13 @@
 //! Softmax and logsumexp, with their gradients.
 
 use super::compute_dtype;
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
-        reduce::{Reduce, axes_of, squeezed},
-        rules::builders::{bin, like, times, un},
-    },
-    shape::Shape,
+use crate::error::{Result, bail, ensure};
+use crate::ops::reduce::{Reduce, axes_of, squeezed};
+use crate::ops::rules::builders::{bin, like, times, un};
+use crate::ops::{
+    Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
 };
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{AxesAttrs, binary, op, reduce, unary};
 

@@ -1,18 +1,9 @@
 //! Random bits, by the cipher in operations of uint32.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result},
-    ops::{
-        rules::{
-            builders::{bin, slice_axis},
-            decomposition::{Candidates, Decompose},
-        },
-        shape::concatenate::concatenate,
-    },
-    shape::Shape,
-};
+use crate::error::{Error, Result};
+use crate::ops::rules::builders::{bin, slice_axis};
+use crate::ops::rules::decomposition::{Candidates, Decompose};
+use crate::{array::Array, dtype::Dtype, ops::shape::concatenate::concatenate, shape::Shape};
 use ultramarine_abi::schema::binary;
 
 fn uint(v: u32) -> Array {

@@ -2,18 +2,11 @@
 
 mod decompose;
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes, no_derivatives,
-        rules::builders::move_axis,
-    },
-    shape::Shape,
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Jvp, Rules, Vjp, Vmap, attributes, no_derivatives,
+    rules::builders::move_axis,
 };
+use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use ultramarine_abi::schema::{NoAttrs, op};
 
 /// `n` random numbers of an unsigned dtype for each key: `(..., 2)` to `(..., n)`.

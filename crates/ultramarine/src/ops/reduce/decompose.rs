@@ -1,18 +1,11 @@
 //! Reductions, by other reductions or by halves.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::{
-        reduce::{Reduce, joined},
-        rules::{
-            builders::{bin, slice_axis},
-            decomposition::{Candidates, Decompose, bitcast, pairs, signed, unpaired, wider},
-        },
-        shape::concatenate::concatenate,
-    },
+use crate::ops::reduce::{Reduce, joined};
+use crate::ops::rules::builders::{bin, slice_axis};
+use crate::ops::rules::decomposition::{
+    Candidates, Decompose, bitcast, pairs, signed, unpaired, wider,
 };
+use crate::{array::Array, dtype::Dtype, error::Result, ops::shape::concatenate::concatenate};
 use ultramarine_abi::schema::{binary, reduce};
 
 /// Candidates for a reduction.

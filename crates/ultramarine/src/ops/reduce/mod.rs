@@ -5,23 +5,16 @@ mod statistics;
 
 pub(crate) use decompose::combining;
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::{Dtype, Kind},
-    error::{Error, Result, bail},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
-        attributes,
-        rules::{
-            builders::{bin, flat, move_axis, without_axis},
-            shapeless::{Extent, broadcast_by, reshaped},
-        },
-    },
-    scalar::Scalar,
-    shape::{self, Shape},
+use crate::dtype::{Dtype, Kind};
+use crate::error::{Error, Result, bail};
+use crate::ops::rules::builders::{bin, flat, move_axis, without_axis};
+use crate::ops::rules::shapeless::{Extent, broadcast_by, reshaped};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
+    attributes,
 };
+use crate::shape::{self, Shape};
+use crate::{array::Array, backend::Exec, node::Value, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
 use ultramarine_abi::schema::{NoAttrs, ReduceAttrs, binary, op, reduce};
 

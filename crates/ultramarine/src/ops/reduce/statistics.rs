@@ -1,18 +1,10 @@
 //! Reductions made of others: counts, means, variances, medians.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    ops::{
-        elementwise::unary::Unary,
-        reduce::{axes_of, joined, kept, signed},
-        rules::{
-            builders::{bin, like, slice_axis, un, without_axis},
-            shapeless::share,
-        },
-    },
-};
+use crate::error::{Error, Result, ensure};
+use crate::ops::reduce::{axes_of, joined, kept, signed};
+use crate::ops::rules::builders::{bin, like, slice_axis, un, without_axis};
+use crate::ops::{elementwise::unary::Unary, rules::shapeless::share};
+use crate::{array::Array, dtype::Dtype};
 use ultramarine_abi::schema::{binary, unary};
 
 /// How many elements are reduced to one.

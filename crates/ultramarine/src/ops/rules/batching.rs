@@ -1,14 +1,8 @@
 //! Helpers of the vmap rules: operands with the mapped axis in one place.
 
-use crate::{
-    array::Array,
-    error::Result,
-    ops::{
-        Op, Vmap,
-        rules::shapeless::{Extent, broadcast_by},
-    },
-    shape::Shape,
-};
+use crate::ops::rules::shapeless::{Extent, broadcast_by};
+use crate::ops::{Op, Vmap};
+use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::SmallVec;
 
 /// The array with axis `axis` moved to the front.

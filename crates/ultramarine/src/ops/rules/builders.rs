@@ -1,16 +1,9 @@
 //! Graph builders for rules: nodes of elementwise operations by their codes, and views along one axis.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::{
-        elementwise::{binary::Binary, unary::Unary},
-        rules::shapeless::{Extent, Extents, broadcast_with, reshaped},
-    },
-    scalar::Scalar,
-    shape::{self, Shape},
-};
+use crate::ops::elementwise::{binary::Binary, unary::Unary};
+use crate::ops::rules::shapeless::{Extent, Extents, broadcast_with, reshaped};
+use crate::shape::{self, Shape};
+use crate::{array::Array, dtype::Dtype, error::Result, scalar::Scalar};
 use ultramarine_abi::schema::binary;
 
 /// A binary op of a code of [`binary`], broadcast, in the promoted dtype.

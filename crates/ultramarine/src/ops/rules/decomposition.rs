@@ -8,17 +8,9 @@
 
 pub(crate) use crate::graph::rules::{Candidates, Decompose};
 
-use crate::{
-    array::Array,
-    dtype::{Dtype, Kind},
-    error::Result,
-    ops::{
-        rules::builders,
-        shape::{concatenate::concatenate, view::View},
-    },
-    scalar::Scalar,
-    shape::Shape,
-};
+use crate::dtype::{Dtype, Kind};
+use crate::ops::shape::{concatenate::concatenate, view::View};
+use crate::{array::Array, error::Result, ops::rules::builders, scalar::Scalar, shape::Shape};
 
 /// The dtype that computes for a narrower one without any difference: float16 and bfloat16
 /// are computed in float32 and rounded once anyway, and what wraps in 32 bits wraps in

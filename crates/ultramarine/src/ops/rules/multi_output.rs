@@ -5,20 +5,13 @@
 //! computed yet, or a trace, needs it. Its own shape, dtype and value are the first result's. Transforms hand
 //! its rules what belongs to all results at once.
 
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    dtype::Dtype,
-    error::{Error, Result},
-    node::{Inputs, Node, Value},
-    ops::{
-        Attribute, Call, Cotangents, Op, OperationKey, Refit, Rules, Vmap, attributes,
-        rules::shapeless,
-    },
-    placement::Place,
-    scalar::Scalar,
-    shape::Shape,
+use crate::backend::{Exec, Operand};
+use crate::error::{Error, Result};
+use crate::node::{Inputs, Node, Value};
+use crate::ops::{
+    Attribute, Call, Cotangents, Op, OperationKey, Refit, Rules, Vmap, attributes, rules::shapeless,
 };
+use crate::{array::Array, dtype::Dtype, placement::Place, scalar::Scalar, shape::Shape};
 use smallvec::SmallVec;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, OnceLock};

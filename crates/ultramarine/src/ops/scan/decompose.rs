@@ -1,21 +1,12 @@
 //! Running reductions.
 
-use crate::{
-    array::Array,
-    dtype::{Dtype, iinfo},
-    error::Result,
-    ops::{
-        reduce::combining,
-        rules::{
-            builders::{bin, slice_axis},
-            decomposition::{Candidates, Decompose, bitcast, pairs, signed, unpaired, wider},
-        },
-        scan::Scan,
-        shape::concatenate::concatenate,
-    },
-    scalar::Scalar,
-    shape::Shape,
+use crate::dtype::{Dtype, iinfo};
+use crate::ops::rules::builders::{bin, slice_axis};
+use crate::ops::rules::decomposition::{
+    Candidates, Decompose, bitcast, pairs, signed, unpaired, wider,
 };
+use crate::ops::{reduce::combining, scan::Scan, shape::concatenate::concatenate};
+use crate::{array::Array, error::Result, scalar::Scalar, shape::Shape};
 use ultramarine_abi::schema::reduce;
 
 /// Candidates for a running reduction.

@@ -1,12 +1,7 @@
 //! Differences of neighbours.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result},
-    ops::rules::builders::bin,
-    shape::from_start,
-};
+use crate::error::{Error, Result};
+use crate::{array::Array, dtype::Dtype, ops::rules::builders::bin, shape::from_start};
 use ultramarine_abi::schema::binary;
 
 impl Array {

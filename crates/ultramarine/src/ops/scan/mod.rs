@@ -3,21 +3,13 @@
 mod decompose;
 mod diff;
 
+use crate::ops::rules::builders::{bin, flat, like, un};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    rules::shapeless::zeros_like, select::where_,
+};
 use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        rules::{
-            builders::{bin, flat, like, un},
-            shapeless::zeros_like,
-        },
-        select::where_,
-    },
-    scalar::Scalar,
+    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
     shape::Shape,
 };
 use smallvec::smallvec;

@@ -1,17 +1,10 @@
 //! Choice between two arrays.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::Result,
-    ops::{
-        rules::{
-            builders::{bin, un, with_axis},
-            decomposition::{Candidates, Decompose, bitcast, pairs, same_size, unpaired, wider},
-        },
-        select::where_,
-    },
+use crate::ops::rules::builders::{bin, un, with_axis};
+use crate::ops::rules::decomposition::{
+    Candidates, Decompose, bitcast, pairs, same_size, unpaired, wider,
 };
+use crate::{array::Array, dtype::Dtype, error::Result, ops::select::where_};
 use ultramarine_abi::schema::{binary, unary};
 
 /// Candidates for a choice: elements only move, so other dtypes do.

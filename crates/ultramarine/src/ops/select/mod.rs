@@ -2,23 +2,15 @@
 
 mod decompose;
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
-        rules::{batching, shapeless::broadcast_with},
-    },
-    shape,
+use crate::error::{Error, Result};
+use crate::ops::rules::{batching, shapeless::broadcast_with};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
 };
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape};
 use smallvec::smallvec;
-use ultramarine_abi::{
-    fused::family,
-    schema::{NoAttrs, op},
-};
+use ultramarine_abi::fused::family;
+use ultramarine_abi::schema::{NoAttrs, op};
 
 /// `x` where `condition` is non-zero, else `y`; all three broadcast, the result in the
 /// promoted dtype of `x` and `y`.

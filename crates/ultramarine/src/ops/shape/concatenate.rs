@@ -1,19 +1,14 @@
 //! Concatenations: arrays copied into parts of one output.
 
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        create::fill,
-        rules::{batching, shapeless::shapeless},
-        shape::{reshape::out_of_bounds, view::View},
-    },
-    shape::{self, Shape, Show},
+use crate::backend::{Exec, Operand};
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::{batching, shapeless::shapeless};
+use crate::ops::shape::{reshape::out_of_bounds, view::View};
+use crate::ops::{
+    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, create::fill,
 };
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, dtype::Dtype, node::Value};
 use smallvec::SmallVec;
 
 /// The arrays one after the other along an axis, in their promoted dtype.

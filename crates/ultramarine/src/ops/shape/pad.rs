@@ -1,13 +1,9 @@
 //! Padding: with a constant, the edge, or mirror images.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result},
-    ops::{select::where_, shape::concatenate::concatenate},
-    placement::follow,
-    shape::{self, Shape},
-};
+use crate::error::{Error, Result};
+use crate::ops::{select::where_, shape::concatenate::concatenate};
+use crate::shape::{self, Shape};
+use crate::{array::Array, dtype::Dtype, placement::follow};
 use smallvec::SmallVec;
 
 /// How [`Array::pad`] fills what it adds.

@@ -1,18 +1,13 @@
 //! Views that rearrange axes; those that pick elements stand in `slice.rs`, and what
 //! a view is for the evaluator and the transforms in `view_rules.rs`.
 
-use crate::{
-    array::Array,
-    error::{Error, Result, ensure},
-    ops::{
-        create::fill,
-        rules::shapeless::{
-            Extent, Extents, aligned, broadcast_with, literal, reshaped, shapeless,
-        },
-        shape::view::View,
-    },
-    shape::{self, Shape, Show},
+use crate::array::Array;
+use crate::error::{Error, Result, ensure};
+use crate::ops::rules::shapeless::{
+    Extent, Extents, aligned, broadcast_with, literal, reshaped, shapeless,
 };
+use crate::ops::{create::fill, shape::view::View};
+use crate::shape::{self, Shape, Show};
 use smallvec::SmallVec;
 
 /// A dimension of a shape to be: non-negative, or -1 where it is to be inferred.

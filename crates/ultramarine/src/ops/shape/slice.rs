@@ -1,16 +1,10 @@
 //! Views that pick elements: slices, diagonals, strides, parts; and the bytes of
 //! elements under another type.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Error, Result, ensure},
-    ops::shape::{
-        reshape::{out_of_bounds, view},
-        view::View,
-    },
-    shape::{self, Shape, Show, Strides},
-};
+use crate::error::{Error, Result, ensure};
+use crate::ops::shape::reshape::{out_of_bounds, view};
+use crate::shape::{self, Shape, Show, Strides};
+use crate::{array::Array, dtype::Dtype, ops::shape::view::View};
 use smallvec::SmallVec;
 
 impl Array {

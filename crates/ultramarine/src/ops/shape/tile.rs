@@ -1,11 +1,9 @@
 //! Elements repeated, or moved around an axis.
 
-use crate::{
-    array::Array,
-    error::{Result, ensure},
-    ops::shape::{concatenate::concatenate, reshape::out_of_bounds},
-    shape::{self, Shape},
-};
+use crate::array::Array;
+use crate::error::{Result, ensure};
+use crate::ops::shape::{concatenate::concatenate, reshape::out_of_bounds};
+use crate::shape::{self, Shape};
 
 impl Array {
     /// Each element `repeats` times in a row along an axis (`None`: of the flat array).

@@ -1,25 +1,15 @@
 //! The operation of all views: strides for the evaluator, linear maps for the transforms. They
 //! never reach a backend, but for those that no strides can express, which copy first.
 
-use crate::{
-    array::Array,
-    backend::{Exec, Operand},
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        index::update::Update,
-        rules::{
-            batching,
-            shapeless::{self, filled_like, reshaped_like},
-        },
-        shape::reshape::view,
-    },
-    placement::follow,
-    scalar::Scalar,
-    shape::{self, Shape, Strides},
+use crate::backend::{Exec, Operand};
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::shapeless::{self, filled_like, reshaped_like};
+use crate::ops::{
+    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, index::update::Update,
+    rules::batching, shape::reshape::view,
 };
+use crate::shape::{self, Shape, Strides};
+use crate::{array::Array, dtype::Dtype, node::Value, placement::follow, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
 
 attributes! {

@@ -1,12 +1,7 @@
 //! Sorting.
 
-use crate::{
-    dtype::Dtype,
-    ops::{
-        rules::decomposition::{Candidates, Decompose, wider},
-        sort::Sort,
-    },
-};
+use crate::ops::rules::decomposition::{Candidates, Decompose, wider};
+use crate::{dtype::Dtype, ops::sort::Sort};
 
 /// Candidates for a sort: in a wider dtype, which keeps the order, or by the indices. What is sorted
 /// is partitioned, too.

@@ -4,23 +4,14 @@ mod decompose;
 pub(crate) mod search;
 pub(crate) mod unique;
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        rules::{
-            builders::{flat, slice_axis},
-            shapeless::zeros_like,
-        },
-        scan::axis_of,
-    },
-    scalar::Scalar,
-    shape::{Shape, Show},
+use crate::error::{Result, bail, ensure};
+use crate::ops::rules::builders::{flat, slice_axis};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    rules::shapeless::zeros_like, scan::axis_of,
 };
+use crate::shape::{Shape, Show};
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{AxisAttrs, op};
 

@@ -1,20 +1,13 @@
 //! Positions in sorted arrays, and positions of elements that are not zero.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-        no_derivatives,
-        rules::{batching::all_batched, builders::flat},
-        select::where_,
-    },
-    placement::follow,
-    shape::{self, Shape, Show},
+use crate::error::{Result, bail, ensure};
+use crate::ops::rules::{batching::all_batched, builders::flat};
+use crate::ops::{
+    Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
+    no_derivatives, select::where_,
 };
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::follow};
 use ultramarine_abi::schema::{SearchAttrs, op};
 
 /// On which side of elements that equal it a value goes; see [`Array::searchsorted`].

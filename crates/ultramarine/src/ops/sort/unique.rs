@@ -1,12 +1,8 @@
 //! The elements without their repetitions.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    error::{Result, bail},
-    ops::{rules::builders::flat, select::where_, sort::search::packed},
-    placement::follow,
-};
+use crate::error::{Result, bail};
+use crate::ops::{rules::builders::flat, select::where_, sort::search::packed};
+use crate::{array::Array, dtype::Dtype, placement::follow};
 
 /// Results of [`Array::unique`].
 #[derive(Clone, Debug)]

@@ -1,14 +1,8 @@
 //! The graph of a traced function: steps, each of which uses earlier ones.
 
-use crate::{
-    array::Array,
-    dtype::Dtype,
-    node::{Inputs, Node},
-    ops::{Op, Rules},
-    placement::Place,
-    scalar::Scalar,
-    shape::Shape,
-};
+use crate::node::{Inputs, Node};
+use crate::ops::{Op, Rules};
+use crate::{array::Array, dtype::Dtype, placement::Place, scalar::Scalar, shape::Shape};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -19,13 +19,9 @@ mod shapeless;
 
 use key::Key;
 
-use crate::{
-    array::Array,
-    error::{Error, Result},
-    node::Tracing,
-    ops::rules::shapeless::{Shapeless, shapeless as shapeless_now},
-    sync::lock,
-};
+use crate::error::{Error, Result};
+use crate::ops::rules::shapeless::{Shapeless, shapeless as shapeless_now};
+use crate::{array::Array, node::Tracing, sync::lock};
 use graph::Graph;
 use placed::Homes;
 use std::collections::HashMap;

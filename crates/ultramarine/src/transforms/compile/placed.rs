@@ -1,16 +1,10 @@
 //! Placing a graph for arguments that are at home elsewhere than those of its trace.
 
 use super::graph::{Graph, Source, Step};
-use crate::{
-    array::Array,
-    device::Device,
-    error::Result,
-    ops::{
-        copy::{identity::Identity, transfer::Transfer},
-        rules::multi_output::{Many, Part},
-    },
-    placement::{Place, place_among},
-};
+use crate::ops::copy::{identity::Identity, transfer::Transfer};
+use crate::ops::rules::multi_output::{Many, Part};
+use crate::placement::{Place, place_among};
+use crate::{array::Array, device::Device, error::Result};
 use smallvec::SmallVec;
 
 /// The home of each argument.

@@ -2,14 +2,9 @@
 //! the graph behind its results is written down.
 
 use super::graph::{Graph, Source, Step};
-use crate::{
-    array::Array,
-    error::{Error, Result, bail},
-    node::{Inputs, Node, Tracing},
-    ops::Op,
-    shape::Shape,
-    transforms::trace::NodeMap,
-};
+use crate::error::{Error, Result, bail};
+use crate::node::{Inputs, Node, Tracing};
+use crate::{array::Array, ops::Op, shape::Shape, transforms::trace::NodeMap};
 use std::sync::{Arc, atomic::Ordering};
 
 /// A recorded function.

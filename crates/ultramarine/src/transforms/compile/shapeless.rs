@@ -1,15 +1,9 @@
 //! Fitting a graph that was traced shapeless to arguments of other sizes.
 
 use super::graph::{Graph, Source, Step};
-use crate::{
-    error::Result,
-    ops::{
-        Fitted, Op, Refit,
-        rules::multi_output::{Many, Part},
-    },
-    scalar::Scalar,
-    shape::Shape,
-};
+use crate::ops::rules::multi_output::{Many, Part};
+use crate::ops::{Fitted, Op, Refit};
+use crate::{error::Result, scalar::Scalar, shape::Shape};
 use smallvec::SmallVec;
 
 /// The graph for arguments of these shapes. Its steps have the numbers that they had.

@@ -1,20 +1,11 @@
 //! Functions of two arrays.
 
-use crate::{
-    array::Array,
-    dtype::{Dtype, Kind},
-    error::Result,
-    ops::{
-        rules::{
-            builders::{bin, like, un},
-            decomposition::{
-                Candidates, Decompose, bitcast, complex, int, pairs, parts, signed, unpaired, wider,
-            },
-        },
-        select::where_,
-    },
-    scalar::Scalar,
+use crate::dtype::{Dtype, Kind};
+use crate::ops::rules::builders::{bin, like, un};
+use crate::ops::rules::decomposition::{
+    Candidates, Decompose, bitcast, complex, int, pairs, parts, signed, unpaired, wider,
 };
+use crate::{array::Array, error::Result, ops::select::where_, scalar::Scalar};
 use ultramarine_abi::schema::{binary::*, unary};
 
 /// Candidates for a function of a code of [`binary`]; the operands have one shape and dtype.

@@ -1,21 +1,12 @@
 //! Functions of one array.
 
-use crate::{
-    array::Array,
-    dtype::{Dtype, Kind},
-    error::Result,
-    ops::{
-        elementwise::unary::node,
-        rules::{
-            builders::{bin, like, un},
-            decomposition::{
-                Candidates, Decompose, bitcast, complex, int, pairs, parts, signed, unpaired, wider,
-            },
-        },
-        select::where_,
-    },
-    scalar::Scalar,
+use crate::dtype::{Dtype, Kind};
+use crate::ops::rules::builders::{bin, like, un};
+use crate::ops::rules::decomposition::{
+    Candidates, Decompose, bitcast, complex, int, pairs, parts, signed, unpaired, wider,
 };
+use crate::ops::{elementwise::unary::node, select::where_};
+use crate::{array::Array, error::Result, scalar::Scalar};
 use ultramarine_abi::schema::{binary, unary};
 
 /// Candidates for a function of a code of [`unary`].

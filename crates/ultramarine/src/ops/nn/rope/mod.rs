@@ -2,14 +2,10 @@
 
 pub(crate) mod rotation;
 
-use crate::{
-    array::Array,
-    error::{Error, Result},
-    ops::{
-        nn::{compute_dtype, rope::rotation::Rotation},
-        rules::builders::{bin, like, times, un, with_axis},
-    },
-};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::ops::nn::{compute_dtype, rope::rotation::Rotation};
+use crate::ops::rules::builders::{bin, like, times, un, with_axis};
 use ultramarine_abi::schema::{binary, unary};
 
 /// Attributes of [`rope`].

@@ -1,26 +1,13 @@
 //! The rotation of rope as an operation on x and the cosines and sines of angles.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    ops::{
-        Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
-        nn::compute_dtype,
-        rules::{
-            batching,
-            builders::{bin, plus, slice_axis, times, un},
-            shapeless::{Extent, broadcast_by, shapeless, zeros_like},
-        },
-        shape::{
-            concatenate::{concatenate, stack},
-            view::View,
-        },
-    },
-    shape::Shape,
+use crate::ops::rules::builders::{bin, plus, slice_axis, times, un};
+use crate::ops::rules::shapeless::{Extent, broadcast_by, shapeless, zeros_like};
+use crate::ops::shape::concatenate::{concatenate, stack};
+use crate::ops::{
+    Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
+    nn::compute_dtype, rules::batching, shape::view::View,
 };
+use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::SmallVec;
 use ultramarine_abi::schema::{RopeAttrs, binary, op, unary};
 

@@ -1,20 +1,13 @@
 //! Reshapes and broadcasts to sizes that name axes of the operands.
 
-use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::{Error, Result, bail, ensure},
-    node::Value,
-    ops::{
-        Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes,
-        create::fill::filled,
-        rules::{batching, shapeless::shapeless},
-        shape::view::View,
-    },
-    scalar::Scalar,
-    shape::{self, Shape, Show},
+use crate::error::{Error, Result, bail, ensure};
+use crate::ops::rules::{batching, shapeless::shapeless};
+use crate::ops::{
+    Call, Cotangents, Fitted, Jvp, Op, Refit, Rules, Vjp, Vmap, attributes, create::fill::filled,
+    shape::view::View,
 };
+use crate::shape::{self, Shape, Show};
+use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
 
 attributes! {

@@ -18,13 +18,10 @@ pub(crate) use share::share;
 
 pub(crate) use crate::graph::refit::cannot;
 
-use crate::{
-    error::Result,
-    graph::refit::{Fitted, Refit},
-    ops::{create::fill::Fill, shape::view::View},
-    scalar::Scalar,
-    shape::{self, Shape},
-};
+use crate::graph::refit::{Fitted, Refit};
+use crate::ops::{create::fill::Fill, shape::view::View};
+use crate::shape::{self, Shape};
+use crate::{error::Result, scalar::Scalar};
 use smallvec::{SmallVec, smallvec};
 use std::cell::Cell;
 

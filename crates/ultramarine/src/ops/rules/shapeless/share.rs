@@ -1,16 +1,11 @@
 //! One over a number of elements, as means need it.
 
+use crate::ops::{
+    Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, no_derivatives,
+    rules::shapeless::shapeless,
+};
 use crate::{
-    array::Array,
-    backend::Exec,
-    dtype::Dtype,
-    error::Result,
-    node::Value,
-    ops::{
-        Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes, no_derivatives,
-        rules::shapeless::shapeless,
-    },
-    scalar::Scalar,
+    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
     shape::Shape,
 };
 use ultramarine_abi::schema::{NoAttrs, op};

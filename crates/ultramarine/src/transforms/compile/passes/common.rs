@@ -1,14 +1,9 @@
 //! Common subexpressions: the same operation of the same operands is done once.
 
 use super::{Graph, escaping};
-use crate::{
-    dtype::Dtype,
-    node::Node,
-    ops::{OperationKey, copy::Fresh},
-    shape::Shape,
-    stream::Stream,
-    transforms::compile::graph::{Operands, Source, Step},
-};
+use crate::ops::{OperationKey, copy::Fresh};
+use crate::transforms::compile::graph::{Operands, Source, Step};
+use crate::{dtype::Dtype, node::Node, shape::Shape, stream::Stream};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,24 +1,13 @@
 //! Constants: what does not depend on the arguments is not computed at each call.
 
 use super::{Graph, escaping};
-use crate::{
-    array::Array,
-    device::Device,
-    node::{Inputs, Node},
-    ops::{
-        Op,
-        copy::{identity::Identity, transfer::Transfer},
-        create::fill::{Fill, filled},
-        rules::multi_output::Many,
-        shape::view::View,
-    },
-    placement,
-    scalar::Scalar,
-    shape::{self, Shape},
-    stream,
-    stream::Scope,
-    transforms::compile::graph::{Operands, Source, Step},
-};
+use crate::node::{Inputs, Node};
+use crate::ops::copy::{identity::Identity, transfer::Transfer};
+use crate::ops::create::fill::{Fill, filled};
+use crate::ops::{Op, rules::multi_output::Many, shape::view::View};
+use crate::shape::{self, Shape};
+use crate::transforms::compile::graph::{Operands, Source, Step};
+use crate::{array::Array, device::Device, placement, scalar::Scalar, stream, stream::Scope};
 use std::sync::Arc;
 
 /// Bytes of the largest array that is kept instead of computed at each call.

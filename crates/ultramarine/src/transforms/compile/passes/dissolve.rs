@@ -1,13 +1,8 @@
 //! Removes steps that only transforms read.
 
 use super::Graph;
-use crate::{
-    ops::{
-        copy::identity::Identity,
-        rules::multi_output::{Many, Part},
-    },
-    transforms::compile::graph::Step,
-};
+use crate::ops::rules::multi_output::{Many, Part};
+use crate::{ops::copy::identity::Identity, transforms::compile::graph::Step};
 
 /// Uses the operand of stand-ins and barriers in their place, and what a call with rules of its own
 /// computes in that of its results.

@@ -4,16 +4,10 @@
 //! zero is added to them, for -0.0 + 0.0 is 0.0.
 
 use super::{Graph, escaping};
-use crate::{
-    dtype::{Dtype, Kind},
-    ops::{
-        copy::cast::Cast,
-        elementwise::{binary::Binary, unary::Unary},
-        select::Select,
-    },
-    scalar::Scalar,
-    transforms::compile::graph::Step,
-};
+use crate::dtype::{Dtype, Kind};
+use crate::ops::elementwise::{binary::Binary, unary::Unary};
+use crate::ops::{copy::cast::Cast, select::Select};
+use crate::{scalar::Scalar, transforms::compile::graph::Step};
 use ultramarine_abi::schema::{binary, unary};
 
 /// Leaves out what does nothing. Results keep memory of their own: one may be exported, and written to.

@@ -9,24 +9,14 @@ mod rematerialise;
 mod views;
 
 use super::graph::Graph;
+use crate::ops::copy::{Fresh, storage::Recode};
+use crate::ops::create::fill::{Arange, Fill};
+use crate::ops::elementwise::{binary::Binary, unary::Unary};
+use crate::ops::index::gather::{Gather, GatherAxis};
+use crate::ops::index::scatter::{Scatter, ScatterAxis};
 use crate::ops::{
-    Op,
-    arg_reduce::ArgReduce,
-    copy::{Fresh, storage::Recode},
-    create::fill::{Arange, Fill},
-    elementwise::{binary::Binary, unary::Unary},
-    index::{
-        gather::{Gather, GatherAxis},
-        scatter::{Scatter, ScatterAxis},
-        update::Update,
-    },
-    matmul::Matmul,
-    random::RandomBits,
-    reduce::Reduce,
-    scan::Scan,
-    select::Select,
-    shape::concatenate::Concatenate,
-    sort::Sort,
+    Op, arg_reduce::ArgReduce, index::update::Update, matmul::Matmul, random::RandomBits,
+    reduce::Reduce, scan::Scan, select::Select, shape::concatenate::Concatenate, sort::Sort,
 };
 
 /// In the order in which they run.

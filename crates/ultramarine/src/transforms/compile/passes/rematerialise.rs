@@ -5,16 +5,11 @@
 //! makes the same groups beforehand, from the last step to the first, and gives a step that is cheap to each of its
 //! consumers' groups: a copy for each.
 
-use super::{
-    Graph,
-    views::{is_cheap, is_elementwise},
-};
-use crate::{
-    ops::{Op, shape::view::View},
-    shape::{self, Shape},
-    stream::Stream,
-    transforms::compile::graph::Step,
-};
+use super::Graph;
+use super::views::{is_cheap, is_elementwise};
+use crate::ops::{Op, shape::view::View};
+use crate::shape::{self, Shape};
+use crate::{stream::Stream, transforms::compile::graph::Step};
 use smallvec::SmallVec;
 
 /// Groups that a step is computed in, at most.

@@ -5,17 +5,11 @@
 //! so small that a command less is worth more than the elements that are computed again.
 
 use super::{Graph, makes_memory};
-use crate::{
-    ops::{
-        Op,
-        copy::{Contiguous, cast::Cast},
-        elementwise::{binary::Binary, unary::Unary},
-        select::Select,
-        shape::view::View,
-    },
-    shape::{self, Shape},
-    transforms::compile::graph::{Operands, Source, Step},
-};
+use crate::ops::copy::{Contiguous, cast::Cast};
+use crate::ops::elementwise::{binary::Binary, unary::Unary};
+use crate::ops::{Op, select::Select, shape::view::View};
+use crate::shape::{self, Shape};
+use crate::transforms::compile::graph::{Operands, Source, Step};
 use smallvec::SmallVec;
 
 /// Elements up to which a broadcast is recomputed instead of read.
