@@ -1,27 +1,16 @@
 //! Determinants, by LU factors.
 
-use crate::error::{Result, ensure};
 use crate::ops::linalg::derivatives::{diagonal, safe_inverse};
-use crate::ops::linalg::{lu::Lu, matrices::sizes};
+use crate::ops::linalg::lu::Lu;
+use crate::ops::linalg::matrices::{check_rank, check_sides, sizes};
 use crate::ops::rules::builders::{bin, like, un};
-use crate::{array::Array, dtype::Dtype, placement::follow, shape::Show};
+use crate::{array::Array, dtype::Dtype, error::Result, placement::follow};
 use ultramarine_abi::schema::{binary, unary};
 
 /// The diagonal of U, and the sign of the permutation, in the dtype in which they are computed.
 fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
-    ensure!(
-        a.ndim() >= 2,
-        op,
-        "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
-        a.ndim()
-    );
-    let (m, n) = sizes(a);
-    ensure!(
-        m == n,
-        op,
-        "Only defined for square matrices. Received array with shape {}.",
-        Show(a.shape())
-    );
+    check_rank(op, a)?;
+    check_sides(op, a)?;
     a.computable(op)?;
     let _home = follow(&[a]);
     let dtype = match a.dtype() {
@@ -29,7 +18,7 @@ fn factors(op: &str, a: &Array) -> Result<(Array, Array)> {
         _ => Dtype::Float32,
     };
     let [lu, pivots, _] = Lu.of(&a.astype(dtype))?;
-    let here = Array::arange(0.0, n as f64, 1.0, Dtype::Uint32)?;
+    let here = Array::arange(0.0, sizes(a).1 as f64, 1.0, Dtype::Uint32)?;
     let swaps = bin(binary::NOT_EQUAL, &pivots, &here)?.astype(Dtype::Int32);
     let odd = swaps.sum(Some(&[-1]), false)?.remainder(&Array::scalar(2i32))?;
     let odd = odd.astype(dtype);

@@ -1,8 +1,8 @@
 //! Inverses, and solutions of linear equations, made of decompositions.
 
 use crate::ops::linalg::matrices::{check_square, identities, sizes};
-use crate::ops::linalg::triangular::{SolveTriangular, check_system};
-use crate::ops::rules::builders::{with_axis, without_axis};
+use crate::ops::linalg::triangular::{SolveTriangular, solve_system};
+use crate::ops::rules::builders::with_axis;
 use crate::ops::{linalg::lu::Lu, matmul::adjoint};
 use crate::shape::{self, Shape};
 use crate::{array::Array, error::Result, placement::follow};
@@ -25,15 +25,7 @@ use crate::{array::Array, error::Result, placement::follow};
 /// [`crate::Error::Value`] for other dtypes, `a` that is not square, or shapes that do not fit. Evaluation fails
 /// with [`crate::Error::Runtime`] if a matrix has no inverse.
 pub fn solve(a: &Array, b: &Array) -> Result<Array> {
-    const OP: &str = "linalg::solve";
-    check_system(OP, a, b)?;
-    let dtype = a.dtype().promote(b.dtype());
-    let (a, b) = (a.promoted(dtype), b.promoted(dtype));
-    if b.ndim() > 1 {
-        return solve_matrices(&a, &b);
-    }
-    let x = solve_matrices(&a, &with_axis(&b, 1)?)?;
-    without_axis(&x, x.ndim() - 1)
+    solve_system("linalg::solve", a, b, solve_matrices)
 }
 
 /// `x` of `a x = b` for matrices of one dtype.

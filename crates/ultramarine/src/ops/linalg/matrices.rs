@@ -10,12 +10,7 @@ use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
 
 /// Refuses what is no stack of matrices of a dtype that decompositions take.
 pub(crate) fn check(op: &str, a: &Array) -> Result<()> {
-    ensure!(
-        a.ndim() >= 2,
-        op,
-        "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
-        a.ndim()
-    );
+    check_rank(op, a)?;
     ensure!(
         solved(a.dtype()),
         op,
@@ -28,13 +23,25 @@ pub(crate) fn check(op: &str, a: &Array) -> Result<()> {
 /// As [`check`]; refuses matrices that are not square, too.
 pub(crate) fn check_square(op: &str, a: &Array) -> Result<()> {
     check(op, a)?;
-    let (m, n) = sizes(a);
+    check_sides(op, a)
+}
+
+/// Refuses what has no two axes.
+pub(crate) fn check_rank(op: &str, a: &Array) -> Result<()> {
     ensure!(
-        m == n,
+        a.ndim() >= 2,
         op,
-        "Only defined for square matrices. Received array with shape {}.",
-        Show(a.shape())
+        "Arrays must have >= 2 dimensions. Received array with {} dimensions.",
+        a.ndim()
     );
+    Ok(())
+}
+
+/// Refuses matrices that are not square.
+pub(crate) fn check_sides(op: &str, a: &Array) -> Result<()> {
+    let (m, n) = sizes(a);
+    let shape = Show(a.shape());
+    ensure!(m == n, op, "Only defined for square matrices. Received array with shape {shape}.");
     Ok(())
 }
 

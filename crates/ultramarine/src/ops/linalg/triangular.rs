@@ -30,19 +30,28 @@ use ultramarine_abi::schema::{TriangleAttrs, op};
 /// [`Error::Value`] for other dtypes, `a` that is not square, or shapes that do not fit. Evaluation fails
 /// with [`Error::Runtime`] if a diagonal element is zero.
 pub fn solve_triangular(a: &Array, b: &Array, upper: bool) -> Result<Array> {
-    const OP: &str = "linalg::solve_triangular";
-    check_system(OP, a, b)?;
+    solve_system("linalg::solve_triangular", a, b, |a, b| SolveTriangular { upper }.of(a, b))
+}
+
+/// Solves systems of linear equations by `solve`, which takes matrices of one dtype: a vector is one column.
+pub(crate) fn solve_system(
+    op: &str,
+    a: &Array,
+    b: &Array,
+    solve: impl FnOnce(&Array, &Array) -> Result<Array>,
+) -> Result<Array> {
+    check_system(op, a, b)?;
     let dtype = a.dtype().promote(b.dtype());
     let (a, b) = (a.promoted(dtype), b.promoted(dtype));
     if b.ndim() > 1 {
-        return SolveTriangular { upper }.of(&a, &b);
+        return solve(&a, &b);
     }
-    let x = SolveTriangular { upper }.of(&a, &with_axis(&b, 1)?)?;
+    let x = solve(&a, &with_axis(&b, 1)?)?;
     without_axis(&x, x.ndim() - 1)
 }
 
 /// Refuses operands that are no systems of linear equations, in a dtype in which they are solved.
-pub(crate) fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
+fn check_system(op: &str, a: &Array, b: &Array) -> Result<()> {
     let few = |which: &str, least: usize, x: &Array| {
         let text = format!(
             "{which} input must have >= {least} dimensions. Received array with {} dimensions.",
