@@ -107,10 +107,7 @@ impl Array {
     /// [`Error::Value`] for another size, [`Error::Type`] for another type.
     pub fn item<T: Element>(&self) -> Result<T> {
         if self.size() != 1 {
-            return Err(Error::value(
-                "item",
-                format!("Array of shape {} has not one element.", Show(self.shape())),
-            ));
+            bail!("item", "Array of shape {} has not one element.", Show(self.shape()));
         }
         Ok(self.to_vec::<T>()?[0])
     }

@@ -4,7 +4,7 @@ use super::handles::{arrays, hand_out};
 use super::primitive::{Applied, Primitive};
 use super::types::{enter, tensor_type};
 use super::{boundary::guard, derive, evaluate};
-use crate::error::{Error, Result};
+use crate::error::{Result, ensure};
 use crate::ops::rules::multi_output::{ManyJvp, ManyRules, ManyVjp, Results};
 use crate::ops::{Call, Cotangents, Refit, Vmap, rules::shapeless::cannot};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
@@ -28,9 +28,7 @@ pub(super) unsafe extern "C" fn apply(
             let primitive = Primitive::new(primitive)?;
             let name = primitive.name;
             let inputs = arrays(name, inputs, n_inputs)?;
-            if outputs.is_null() {
-                return Err(Error::value(name, "NULL for the outputs.").into());
-            }
+            ensure!(!outputs.is_null(), name, "NULL for the outputs.");
             let _scope = enter(name, place)?;
             Ok(hand_out(name, applied(primitive, &inputs)?, outputs)?)
         })

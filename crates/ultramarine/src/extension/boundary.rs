@@ -176,7 +176,7 @@ pub(super) unsafe fn read_all<T: Sized32>(
     let size = unsafe { judged(function, at)? };
     let stride = if stride == 0 { size } else { stride } as usize;
     if stride < size as usize || !stride.is_multiple_of(align_of::<T>()) {
-        return Err(Error::value(function, format!("{} with a stride of {stride}.", T::NAME)));
+        bail!(function, "{} with a stride of {stride}.", T::NAME);
     }
     // SAFETY: by this function's contract.
     (0..n as usize).map(|i| unsafe { read(function, at.byte_add(i * stride)) }).collect()
@@ -197,7 +197,7 @@ pub(super) unsafe fn list<'a, T: Copy>(
     }
     let bytes = n.checked_mul(size_of::<T>() as u64);
     if at.is_null() || !at.is_aligned() || bytes.is_none_or(|b| b > isize::MAX as u64) {
-        return Err(Error::value(function, format!("NULL or a misaligned pointer for {what}.")));
+        bail!(function, "NULL or a misaligned pointer for {what}.");
     }
     // SAFETY: not NULL, aligned; `n` values by this function's contract.
     Ok(unsafe { std::slice::from_raw_parts(at, n as usize) })

@@ -4,7 +4,7 @@
 use super::boundary::{Failure, check_if, fill_if, guard, list};
 use super::{poison::Pattern, primitive::Primitive};
 use crate::backend::{Exec, UserKernel};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, bail, ensure};
 use crate::shape::{self, Shape, Show, Strides};
 use crate::{dtype::Dtype, node::Value, ops::Call};
 use core::ffi::c_void;
@@ -304,8 +304,7 @@ pub(super) unsafe fn with_call(
         guard(function, error, || {
             let current = CURRENT.get();
             if current.is_null() || current.cast::<c_void>() != host_call.cast_const() {
-                let text = "host_call is not that of an evaluation that this thread is in.";
-                return Err(Error::value(function, text).into());
+                bail!(function, "host_call is not that of an evaluation that this thread is in.");
             }
             // SAFETY: what is current lives until it is not; shared access only.
             f(&*current)
@@ -411,10 +410,7 @@ pub(super) unsafe extern "C" fn share(
             let (shape, dtype) = &state.results[i];
             let (its, of) = state.call.descs[from];
             let name = state.primitive.name;
-            if of != *dtype {
-                let text = format!("share: output {i} is of {dtype}, input {from} of {of}.");
-                return Err(Error::value(name, text).into());
-            }
+            ensure!(of == *dtype, name, "share: output {i} is of {dtype}, input {from} of {of}.");
             if shape.contains(&0) {
                 return Ok(());
             }
@@ -435,11 +431,11 @@ pub(super) unsafe extern "C" fn share(
                 Some(inside && !its.contains(&0))
             };
             if inside() != Some(true) {
-                let text = format!(
+                bail!(
+                    name,
                     "share: shape {} with strides {own:?} and offset {offset} leaves input {from}.",
                     Show(shape)
                 );
-                return Err(Error::value(name, text).into());
             }
             // Strides that lead nowhere may be anything, and later overflow.
             let mut strides = shape::contiguous_strides(shape);
@@ -469,8 +465,7 @@ pub(super) unsafe extern "C" fn enqueue(
     unsafe {
         with_call(NAME, host_call, error, |state| {
             if !state.exec.device.is_host() {
-                let text = "enqueue: on devices there are launches, not tasks.";
-                return Err(Error::value(state.primitive.name, text).into());
+                bail!(state.primitive.name, "enqueue: on devices there are launches, not tasks.");
             }
             state.tasks.borrow_mut().push(queued);
             Ok(())

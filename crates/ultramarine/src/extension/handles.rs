@@ -267,9 +267,7 @@ pub(super) unsafe extern "C" fn array_full(
     unsafe {
         guard(NAME, error, || {
             let (shape, dtype) = wanted(NAME, of)?;
-            if bits.is_null() {
-                return Err(Error::value(NAME, "NULL for the value.").into());
-            }
+            ensure!(!bits.is_null(), NAME, "NULL for the value.");
             let value = Scalar::from_bits(dtype, bits.read_unaligned());
             Ok(hand_out(NAME, vec![constant(shape, value)], to)?)
         })

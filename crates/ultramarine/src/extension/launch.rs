@@ -4,7 +4,7 @@ use super::boundary::{Failure, fill, fill_if, list, read, read_all, text};
 use super::call::{Output, State, seen, with_call};
 use super::types;
 use crate::backend::{Argument, KernelSource, Operand, UserKernel};
-use crate::error::{Error, Result, bail};
+use crate::error::{Error, Result, bail, ensure};
 use crate::{dtype::Dtype, fast, node::Value, scalar::Scalar};
 use core::ffi::c_void;
 use std::sync::Arc;
@@ -67,9 +67,7 @@ pub(in super::super) unsafe extern "C" fn kernel(
                 template_arguments: &arguments,
                 options,
             };
-            if to.is_null() {
-                return Err(Error::value(NAME, "NULL for the result.").into());
-            }
+            ensure!(!to.is_null(), NAME, "NULL for the result.");
             let found = state.exec.user_kernel(&source)?;
             to.write(Arc::as_ptr(&found).cast_mut().cast());
             state.kernels.borrow_mut().push(found);
@@ -112,9 +110,7 @@ pub(in super::super) unsafe extern "C" fn temporary(
     unsafe {
         with_call(NAME, host_call, error, |state| {
             on_device(state, NAME)?;
-            if to.is_null() {
-                return Err(Error::value(NAME, "NULL for the result.").into());
-            }
+            ensure!(!to.is_null(), NAME, "NULL for the result.");
             let n = usize::try_from(bytes).ok().filter(|n| *n <= isize::MAX as usize);
             let no_memory = || Error::Memory(format!("no memory for {bytes} bytes"));
             let value = state.exec.alloc(&[n.ok_or_else(no_memory)?], Dtype::Uint8)?;
@@ -212,8 +208,7 @@ pub(in super::super) unsafe extern "C" fn launch(
             let kernel = known(state, NAME, handle)?;
             let dispatch = read(NAME, at)?;
             if dispatch.group.contains(&0) {
-                let text = format!("launch: a group of {:?} threads.", dispatch.group);
-                return Err(Error::value(name, text).into());
+                bail!(name, "launch: a group of {:?} threads.", dispatch.group);
             }
             let (n, stride) = (dispatch.n_bindings, dispatch.binding_stride);
             let bindings = read_all(NAME, dispatch.bindings, n, stride)?;

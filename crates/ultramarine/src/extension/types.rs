@@ -176,9 +176,7 @@ pub(super) unsafe extern "C" fn broadcast_types(
             let types = read_all(NAME, types, n, 0)?;
             let mut all =
                 types.iter().enumerate().map(|(i, t)| judged(NAME, &format!("type {i}"), t));
-            let Some(first) = all.next() else {
-                return Err(Error::value(NAME, "There is no type to broadcast.").into());
-            };
+            let Some(first) = all.next() else { bail!(NAME, "There is no type to broadcast.") };
             let (mut shape, mut dtype) = first?;
             for next in all {
                 let next = next?;

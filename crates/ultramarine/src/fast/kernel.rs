@@ -124,10 +124,7 @@ impl Kernel {
         for name in inputs.iter().chain(outputs) {
             if !is_name(name) || name.starts_with("um_") {
                 let why = "begin with a letter, have letters, digits and underscores, and not begin with um_";
-                return Err(Error::value(
-                    of,
-                    format!("Names of arrays must {why}; `{name}` came."),
-                ));
+                bail!(of, "Names of arrays must {why}; `{name}` came.");
             }
             ensure!(seen.insert(*name), of, "The name `{name}` came twice.");
         }

@@ -39,7 +39,7 @@ mod short_time;
 pub use frequencies::{fftfreq, fftshift, ifftshift, rfftfreq};
 pub use short_time::{IstftOptions, StftOptions, istft, stft};
 
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, bail, ensure};
 use crate::ops::fft::{Transform, half};
 use crate::ops::rules::builders::{like, slice_axis};
 use crate::{array::Array, dtype::Dtype, ops::shape::pad::PadMode, shape};
@@ -107,7 +107,7 @@ impl Family {
     ) -> Result<Option<Vec<(usize, usize)>>> {
         let (op, ndim) = (self.name, a.ndim());
         if s.is_some() && axes.is_none() {
-            return Err(Error::value(op, "`axes` should not be `None` if `s` is not `None`."));
+            bail!(op, "`axes` should not be `None` if `s` is not `None`.");
         }
         let out_of_range = |axis: isize| {
             Error::index(op, format!("Invalid axis {axis} for array with {ndim} dimensions."))
@@ -122,7 +122,7 @@ impl Family {
         let all: SmallVec<[isize; 4]> = (0..ndim as isize).collect();
         let axes = axes.unwrap_or(&all);
         if s.is_some_and(|s| s.len() != axes.len()) {
-            return Err(Error::value(op, "Shape and axes have different sizes."));
+            bail!(op, "Shape and axes have different sizes.");
         }
         // Those that are out of range may be twice there too.
         let same = |a: isize, b: isize| match (place(a), place(b)) {
@@ -130,7 +130,7 @@ impl Family {
             (a, b) => a == b,
         };
         if (1..axes.len()).any(|i| axes[..i].iter().any(|a| same(*a, axes[i]))) {
-            return Err(Error::value(op, format!("Duplicated axis received {axes:?}.")));
+            bail!(op, "Duplicated axis received {axes:?}.");
         }
         let mut plan = Vec::with_capacity(axes.len());
         for (i, &axis) in axes.iter().enumerate() {
@@ -145,7 +145,7 @@ impl Family {
         }
         if plan.iter().any(|(_, n)| *n == 0) {
             let sizes: Vec<usize> = plan.iter().map(|(_, n)| *n).collect();
-            return Err(Error::value(op, format!("Invalid FFT output size requested {sizes:?}.")));
+            bail!(op, "Invalid FFT output size requested {sizes:?}.");
         }
         Ok(if plan.is_empty() { None } else { Some(plan) })
     }

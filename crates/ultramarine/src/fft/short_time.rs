@@ -134,7 +134,7 @@ pub fn stft(x: &Array, options: &StftOptions) -> Result<Array> {
     let _home = follow(&[x]);
     let n_fft = options.n_fft;
     let Some(last) = x.ndim().checked_sub(1) else {
-        return Err(Error::value("stft", "Input must have at least one dimension."));
+        bail!("stft", "Input must have at least one dimension.");
     };
     let hop = hop("stft", n_fft, options.hop_length)?;
     let window = window("stft", options.window.as_ref(), options.win_length, n_fft)?;

@@ -2,7 +2,7 @@
 
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::dtype::{Dtype, Element};
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, bail, ensure};
 use crate::node::{Node, Value};
 use crate::shape::{self, Shape, Show};
 use crate::{backend, device::Device, placement, stream::Stream};
@@ -96,10 +96,7 @@ impl Array {
     pub fn from_slice<T: Element>(data: &[T], shape: &[usize]) -> Result<Array> {
         shape::check("array", shape)?;
         if shape::size(shape) != data.len() {
-            return Err(Error::value(
-                "array",
-                format!("{} elements do not fill shape {}.", data.len(), Show(shape)),
-            ));
+            bail!("array", "{} elements do not fill shape {}.", data.len(), Show(shape));
         }
         // SAFETY: elements are plain data, readable as bytes.
         let bytes =
@@ -170,7 +167,7 @@ impl Array {
             buffer.bytes()
         );
         if !(buffer.as_ptr() as usize + offset).is_multiple_of(alignment(dtype)) {
-            return Err(Error::value("array", format!("The memory is not aligned for {dtype}.")));
+            bail!("array", "The memory is not aligned for {dtype}.");
         }
         // Strides that lead nowhere may be anything, and later overflow.
         let mut own = shape::contiguous_strides(shape);

@@ -1,6 +1,6 @@
 //! Nodes fitted to operands of other sizes, for graphs that were traced shapeless.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, bail};
 use crate::shape::{self, Shape, Show};
 use crate::{graph::op::Op, scalar::Scalar};
 use smallvec::SmallVec;
@@ -66,10 +66,12 @@ impl Refit<'_> {
     pub fn elementwise(&self) -> Result<Fitted> {
         let first = self.inputs.first().copied().unwrap_or(self.shape);
         if let Some(other) = self.inputs.iter().find(|s| **s != first) {
-            return Err(Error::value(
+            bail!(
                 "broadcast_shapes",
-                format!("Shapes {} and {} cannot be broadcast.", Show(first), Show(other)),
-            ));
+                "Shapes {} and {} cannot be broadcast.",
+                Show(first),
+                Show(other)
+            );
         }
         self.first()
     }

@@ -94,7 +94,7 @@ fn write_to(
     at: At<'_>,
 ) -> Result<()> {
     if arrays.contains_key("__metadata__") {
-        return Err(Error::value(at.op, "No array can have the name __metadata__."));
+        bail!(at.op, "No array can have the name __metadata__.");
     }
     // The widest types first, so that all are aligned.
     let mut order: Vec<(&String, &Array)> = arrays.iter().collect();

@@ -26,7 +26,7 @@ pub fn bits(shape: &[usize], width: usize, key: Option<&Array>) -> Result<Array>
         2 => Dtype::Uint16,
         4 => Dtype::Uint32,
         _ => {
-            return Err(Error::value("bits", format!("Bit width must be 1, 2 or 4, not {width}.")));
+            bail!("bits", "Bit width must be 1, 2 or 4, not {width}.");
         }
     };
     shape::check("bits", shape)?;

@@ -1,7 +1,7 @@
 //! Gradients of scalar functions.
 
 use super::{Tree, vjp::vjp_with};
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, bail, ensure};
 use crate::shape::{Shape, Show};
 use crate::{array::Array, scalar::Scalar};
 
@@ -27,10 +27,7 @@ pub fn value_and_grad<P: Tree>(
         let mut leaves = Vec::new();
         arguments.leaves(&mut leaves);
         if let Some(bad) = leaves.iter().find(|l| !l.dtype().is_inexact()) {
-            return Err(Error::value(
-                "grad",
-                format!("Gradients are of floating-point arrays only, not of {}.", bad.dtype()),
-            ));
+            bail!("grad", "Gradients are of floating-point arrays only, not of {}.", bad.dtype());
         }
         let run = |traced: &[Array]| -> Result<Vec<Array>> {
             let tree = rebuild(arguments, traced.to_vec())?;

@@ -1,7 +1,7 @@
 //! Vectorisation: a function of single examples becomes one of batches.
 
 use super::trace::{NodeMap, Trace, operands};
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, bail, ensure};
 use crate::node::{Inputs, Node, Tracing};
 use crate::ops::rules::multi_output::{Many, Part};
 use crate::ops::{Op, Vmap, rules::builders::move_axis};
@@ -58,10 +58,7 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
         let axis = shape::normalize_axis("vmap", *axis, input.ndim())?;
         let n = input.shape()[axis];
         if *size.get_or_insert(n) != n {
-            return Err(Error::value(
-                "vmap",
-                format!("Inconsistent axis sizes: {} and {n}.", size.unwrap_or_default()),
-            ));
+            bail!("vmap", "Inconsistent axis sizes: {} and {n}.", size.unwrap_or_default());
         }
         axes.push(Some(axis));
     }

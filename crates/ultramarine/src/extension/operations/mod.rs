@@ -110,8 +110,7 @@ pub(super) unsafe extern "C" fn operation(
             let _scope = enter(name, place)?;
             let found = operation.run(&inputs, &attributes)?;
             if found.len() != n_results as usize {
-                let text = format!("It has {} results, not {n_results}.", found.len());
-                return Err(Error::value(name, text).into());
+                bail!(name, "It has {} results, not {n_results}.", found.len());
             }
             Ok(hand_out(name, found, results)?)
         })

@@ -192,7 +192,7 @@ impl Array {
             return Err(Error::Value("bool not supported for arange.".into()));
         }
         if ![start, stop, step].iter().all(|v| v.is_finite()) {
-            return Err(Error::value("arange", "Cannot compute length."));
+            bail!("arange", "Cannot compute length.");
         }
         ensure!(step != 0.0, "arange", "step must be nonzero.");
         let n = ((stop - start) / step).ceil().max(0.0);

@@ -1,6 +1,6 @@
 //! Elementwise functions of two arrays, broadcast against each other.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, bail};
 use crate::ops::rules::{batching, shapeless::broadcast_with};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
@@ -191,7 +191,7 @@ impl Array {
     /// [`Error::Value`] when the shapes cannot be broadcast, and for complex64.
     pub fn divmod(&self, other: &Array) -> Result<(Array, Array)> {
         if self.dtype().promote(other.dtype()).is_complex() {
-            return Err(Error::value("divmod", "Complex type not supported."));
+            bail!("divmod", "Complex type not supported.");
         }
         Ok((self.floor_divide(other)?, self.remainder(other)?))
     }

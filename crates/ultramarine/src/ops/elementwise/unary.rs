@@ -1,7 +1,7 @@
 //! Elementwise functions of one array.
 
 use crate::dtype::{Dtype, finfo};
-use crate::error::{Error, Result};
+use crate::error::{Result, bail};
 use crate::ops::rules::{batching, shapeless::filled_like};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Elementwise, Jvp, Rules, Vjp, Vmap, attributes,
@@ -31,7 +31,7 @@ macro_rules! functions {
                 $(#[$m])*
                 ///
                 /// # Errors
-                /// [`Error::Value`] for a dtype that the function is not made for.
+                /// [`crate::Error::Value`] for a dtype that the function is not made for.
                 pub fn $name(&self) -> Result<Array> {
                     apply(unary::$code, Types::$types, self)
                 }
@@ -103,10 +103,6 @@ functions! {
     trunc TRUNC Integral;
 }
 
-fn refused(name: &str, text: &str) -> Error {
-    Error::value(name, text)
-}
-
 /// True if an integer or bool array is what the op would give.
 fn is_identity(code: u32, dtype: Dtype) -> bool {
     match code {
@@ -121,7 +117,7 @@ fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
     let name = unary::NAMES[code as usize];
     a.computable(name)?;
     if a.dtype().is_complex() && matches!(types, Types::Real | Types::Integral) {
-        return Err(refused(name, "Not supported for complex64."));
+        bail!(name, "Not supported for complex64.");
     }
     if is_identity(code, a.dtype()) {
         return Ok(a.clone());
@@ -147,10 +143,10 @@ impl Array {
     /// `-x`; integers wrap.
     ///
     /// # Errors
-    /// [`Error::Value`] for bool.
+    /// [`crate::Error::Value`] for bool.
     pub fn negative(&self) -> Result<Array> {
         if self.dtype() == Dtype::Bool {
-            return Err(refused("negative", "Not supported for bool, use logical_not instead."));
+            bail!("negative", "Not supported for bool, use logical_not instead.");
         }
         node(unary::NEGATIVE, self).placed()
     }
@@ -178,13 +174,10 @@ impl Array {
     /// The complement of each bit; logical not of bool.
     ///
     /// # Errors
-    /// [`Error::Value`] for anything but integers and bool.
+    /// [`crate::Error::Value`] for anything but integers and bool.
     pub fn bitwise_invert(&self) -> Result<Array> {
         if self.dtype().is_inexact() {
-            return Err(refused(
-                "bitwise_invert",
-                "Bitwise inverse only allowed on integer types.",
-            ));
+            bail!("bitwise_invert", "Bitwise inverse only allowed on integer types.");
         }
         node(unary::BITWISE_INVERT, self).placed()
     }
@@ -295,10 +288,10 @@ impl Array {
     /// largest and the lowest number of the dtype). Integers stay as they are.
     ///
     /// # Errors
-    /// [`Error::Value`] for complex64.
+    /// [`crate::Error::Value`] for complex64.
     pub fn nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Array> {
         if self.dtype().is_complex() {
-            return Err(refused("nan_to_num", "Does not yet support given type: complex64."));
+            bail!("nan_to_num", "Does not yet support given type: complex64.");
         }
         self.computable("nan_to_num")?;
         let Some(limits) = finfo(self.dtype()) else { return Ok(self.clone()) };

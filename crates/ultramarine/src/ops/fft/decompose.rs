@@ -1,6 +1,6 @@
 //! Fourier transforms out of matrix products.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, bail};
 use crate::ops::fft::{Transform, half};
 use crate::ops::rules::builders::{bin, like, move_axis, slice_axis};
 use crate::ops::rules::decomposition::{Candidates, Decompose, complex, parts};
@@ -107,7 +107,7 @@ fn lines(a: Parts, n: usize, sign: f64) -> Result<Parts> {
     }
     let divides = |m: &usize| n.is_multiple_of(*m);
     let Some(columns) = (2..=MAX_MATRIX).rev().find(divides) else {
-        return Err(Error::value("fft", "a length with a large prime factor"));
+        bail!("fft", "a length with a large prime factor");
     };
     // With j = columns j1 + j2 and k = k1 + rows k2: the columns' transforms (over j1), the
     // twiddle factors w^(j2 k1), then the transforms over j2.

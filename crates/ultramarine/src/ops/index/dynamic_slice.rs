@@ -1,6 +1,6 @@
 //! Windows whose place is itself an array: only known when the graph is evaluated.
 
-use crate::error::{Error, Result, ensure};
+use crate::error::{Result, bail, ensure};
 use crate::ops::index::{gather::gather, scatter::scatter};
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype};
@@ -24,10 +24,7 @@ fn window(
     size: &[usize],
 ) -> Result<Window> {
     if !start.dtype().is_integer() {
-        return Err(Error::value(
-            op,
-            format!("Start indices must be integers, got type {}.", start.dtype()),
-        ));
+        bail!(op, "Start indices must be integers, got type {}.", start.dtype());
     }
     ensure!(
         start.size() == axes.len() && start.ndim() <= 1,
@@ -86,14 +83,11 @@ impl Array {
     /// moved inside.
     ///
     /// # Errors
-    /// [`Error::Value`] when `size` does not fit the array or `start` the axes,
-    /// [`Error::Index`] for an axis out of range.
+    /// [`crate::Error::Value`] when `size` does not fit the array or `start` the axes,
+    /// [`crate::Error::Index`] for an axis out of range.
     pub fn slice_at(&self, start: &Array, axes: &[isize], size: &[usize]) -> Result<Array> {
         if size.len() != self.ndim() {
-            return Err(Error::value(
-                "slice",
-                format!("Invalid slice size for array with {} dimensions.", self.ndim()),
-            ));
+            bail!("slice", "Invalid slice size for array with {} dimensions.", self.ndim());
         }
         ensure!(
             !size.iter().zip(self.shape()).any(|(s, n)| s > n),
@@ -122,8 +116,8 @@ impl Array {
     /// along the first ones.
     ///
     /// # Errors
-    /// [`Error::Value`] when the update is larger than the array or `start` does not
-    /// fit the axes, [`Error::Index`] for an axis out of range.
+    /// [`crate::Error::Value`] when the update is larger than the array or `start` does not
+    /// fit the axes, [`crate::Error::Index`] for an axis out of range.
     pub fn slice_update_at(&self, update: &Array, start: &Array, axes: &[isize]) -> Result<Array> {
         const OP: &str = "slice_update";
         let ndim = self.ndim();

@@ -55,6 +55,13 @@ pub(crate) fn axes_attr(axes: &[u8]) -> [u8; 32] {
     out
 }
 
+/// Refuses to take elements where there are none.
+fn check_take(is_empty: bool, takes_some: bool) -> Result<()> {
+    let possible = !is_empty || !takes_some;
+    ensure!(possible, "take", "Cannot do a non-empty take from an empty axis.");
+    Ok(())
+}
+
 /// Slices of `source` at the positions that `indices` (of one shape and integer
 /// dtype, at least one array) give along `axes`: the index shape, then the shape of
 /// the source with 1 along indexed axes. Negative indices count from the end; others
@@ -66,9 +73,7 @@ pub(crate) fn gather(source: &Array, indices: &[Array], axes: &[u8]) -> Result<A
     let index = indices.first().map_or(&[][..], |i| i.shape());
     let shape = gathered(source.shape(), index, axes);
     shape::check("gather", &shape)?;
-    if source.size() == 0 && shape::size(&shape) > 0 {
-        return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
-    }
+    check_take(source.size() == 0, shape::size(&shape) > 0)?;
     let mut inputs: SmallVec<[&Array; 4]> = smallvec![source];
     inputs.extend(indices);
     Array::try_of(Gather { axes: axes.into() }, &inputs, shape, source.dtype())
@@ -108,9 +113,7 @@ impl Array {
             let text = format!("Received invalid axis {axis} for array with {n} dimensions.");
             Error::index("take", text)
         })?;
-        if self.shape()[at] == 0 && indices.size() > 0 {
-            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
-        }
+        check_take(self.shape()[at] == 0, indices.size() > 0)?;
         let indices = common("gather", std::slice::from_ref(indices))?;
         if let Some(spread) = spread(self.shape(), &indices[0], at)? {
             let mut shape = Shape::from_slice(&self.shape()[..at]);
@@ -136,9 +139,7 @@ impl Array {
     pub fn take_along_axis(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
         let Some(axis) = axis else { return flat(self)?.take_along_axis(indices, Some(0)) };
         let (source, indices, axis) = self.along_axis("take_along_axis", indices, axis)?;
-        if source.shape()[axis] == 0 && indices.size() > 0 {
-            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
-        }
+        check_take(source.shape()[axis] == 0, indices.size() > 0)?;
         Ok(source.gather_axis(&indices, axis))
     }
 
@@ -225,9 +226,7 @@ impl Rules for Gather {
         if r.inputs[2..].iter().any(|s| *s != r.inputs[1]) {
             return Err(shapeless::cannot(self.name()));
         }
-        if r.inputs[0].contains(&0) && !shape.contains(&0) {
-            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
-        }
+        check_take(r.inputs[0].contains(&0), !shape.contains(&0))?;
         r.same(shape)
     }
 
@@ -294,9 +293,7 @@ impl Rules for GatherAxis {
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {
         r.agree_but(self.axis)?;
-        if r.inputs[0].contains(&0) && !r.inputs[1].contains(&0) {
-            return Err(Error::value("take", "Cannot do a non-empty take from an empty axis."));
-        }
+        check_take(r.inputs[0].contains(&0), !r.inputs[1].contains(&0))?;
         r.same(Shape::from_slice(r.inputs[1]))
     }
 

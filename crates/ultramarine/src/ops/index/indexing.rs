@@ -295,16 +295,14 @@ impl Array {
                 kind.combine(self, picked.reshape(self.shape())?)?
             }
             _ => {
-                return Err(Error::value(
+                bail!(
                     "masked_scatter",
-                    format!(
-                        "Value array shape must be broadcastable with the last {} dimensions of the input; the values have shape {}, the input {}, the mask {}.",
-                        rest.len(),
-                        Show(updates.shape()),
-                        Show(self.shape()),
-                        Show(mask.shape())
-                    ),
-                ));
+                    "Value array shape must be broadcastable with the last {} dimensions of the input; the values have shape {}, the input {}, the mask {}.",
+                    rest.len(),
+                    Show(updates.shape()),
+                    Show(self.shape()),
+                    Show(mask.shape())
+                );
             }
         };
         where_(&condition, &new.astype(self.dtype()), self)

@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use crate::array::Array;
-use crate::error::{Error, Result};
+use crate::error::{Result, bail};
 use crate::ops::rules::builders::{bin, with_axis};
 use crate::ops::rules::decomposition::{Candidates, Decompose, complex, parts, wider};
 use crate::ops::{matmul::Matmul, reduce::Reduce};
@@ -36,7 +36,7 @@ fn summed(a: &Array, b: &Array, out: &[usize]) -> Result<Array> {
     let n = a.ndim();
     let inner = a.shape()[n - 1];
     if shape::size(out).checked_mul(inner).is_none_or(|all| all > MAX_PRODUCTS) {
-        return Err(Error::value("matmul", "too many products to write them out"));
+        bail!("matmul", "too many products to write them out");
     }
     let products = bin(binary::MULTIPLY, &with_axis(a, n)?, &with_axis(b, n - 2)?)?;
     let sum = Reduce { code: reduce::SUM, axes: 1 << (n - 1) }.of(&products);

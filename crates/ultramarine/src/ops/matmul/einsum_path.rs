@@ -3,7 +3,7 @@
 //! The order is found greedily, as NumPy and MLX do it: at each step the pair that frees most memory goes
 //! first, then the cheaper one; no intermediate is larger than the largest operand or the result.
 
-use crate::error::{Error, Result, bail, ensure};
+use crate::error::{Result, bail, ensure};
 use crate::{array::Array, shape::Show};
 
 /// An index: 0 to 51 are the letters from `A` on, behind them the axes of an ellipsis, counted
@@ -129,7 +129,7 @@ pub(crate) fn parse(op: &str, subscripts: &str, operands: &[Array]) -> Result<Pa
     let output = expanded(&result, longest);
     let all = inputs.iter().fold(0, |bits, l| bits | set(l));
     if set(&output).count_ones() as usize != output.len() {
-        return Err(Error::value(op, "Repeat indices not allowed in output."));
+        bail!(op, "Repeat indices not allowed in output.");
     }
     ensure!(set(&output) & !all == 0, op, "All indices of the output must be of an input.");
     let sizes = sizes(op, &inputs, operands)?;

@@ -134,7 +134,7 @@ impl Array {
             return self.multiply(other);
         }
         if self.shape().last() != other.shape().last() {
-            return Err(Error::value("inner", "a and b must have the same last dimension."));
+            bail!("inner", "a and b must have the same last dimension.");
         }
         self.tensordot_axes(other, &[-1], &[-1])
     }

@@ -1,6 +1,6 @@
 //! Reductions made of others: counts, means, variances, medians.
 
-use crate::error::{Error, Result, ensure};
+use crate::error::{Result, bail, ensure};
 use crate::ops::reduce::{axes_of, joined, kept, signed};
 use crate::ops::rules::builders::{bin, like, slice_axis, un, without_axis};
 use crate::ops::{elementwise::unary::Unary, rules::shapeless::share};
@@ -74,11 +74,11 @@ impl Array {
     /// two. NaN if any is NaN; float32 for integers.
     ///
     /// # Errors
-    /// As [`Array::sum`]; [`Error::Value`] when there is nothing to take it of.
+    /// As [`Array::sum`]; [`crate::Error::Value`] when there is nothing to take it of.
     pub fn median(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
         let named = axes_of(self, axes)?;
         if named.is_empty() && axes.is_some() && self.ndim() > 0 {
-            return Err(Error::value("median", "No axes to take the median over."));
+            bail!("median", "No axes to take the median over.");
         }
         let n = count(self, &named);
         ensure!(n != 0, "median", "Cannot take median along empty axis.");

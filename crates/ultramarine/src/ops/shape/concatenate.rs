@@ -1,7 +1,7 @@
 //! Concatenations: arrays copied into parts of one output.
 
 use crate::backend::{Exec, Operand};
-use crate::error::{Error, Result, bail, ensure};
+use crate::error::{Result, bail, ensure};
 use crate::ops::rules::{batching, shapeless::shapeless};
 use crate::ops::shape::{reshape::out_of_bounds, view::View};
 use crate::ops::{
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 /// The arrays one after the other along an axis, in their promoted dtype.
 ///
 /// # Errors
-/// [`Error::Value`] for no array, or shapes that differ elsewhere; [`Error::Index`] for
+/// [`crate::Error::Value`] for no array, or shapes that differ elsewhere; [`crate::Error::Index`] for
 /// the axis.
 pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
     const OP: &str = "concatenate";
@@ -36,15 +36,13 @@ pub fn concatenate(arrays: &[Array], axis: isize) -> Result<Array> {
         );
         if (0..shape.len()).any(|i| i != at && shape[i] != a.shape()[i]) {
             let shapes: Vec<String> = arrays.iter().map(|a| Show(a.shape()).to_string()).collect();
-            return Err(Error::value(
+            bail!(
                 OP,
-                format!(
-                    "All the input array dimensions must match exactly except for the \
-                     concatenation axis. However, the provided shapes are {}, and the \
-                     concatenation axis is {axis}.",
-                    shapes.join(", ")
-                ),
-            ));
+                "All the input array dimensions must match exactly except for the \
+                 concatenation axis. However, the provided shapes are {}, and the \
+                 concatenation axis is {axis}.",
+                shapes.join(", ")
+            );
         }
         shape[at] = shape[at].saturating_add(a.shape()[at]);
         dtype = dtype.promote(a.dtype());
@@ -63,11 +61,11 @@ fn joined(arrays: &[Array], axis: usize, shape: Shape, dtype: Dtype) -> Array {
 /// The arrays along a new axis, in their promoted dtype.
 ///
 /// # Errors
-/// [`Error::Value`] for no array, or shapes that differ; [`Error::Index`] for the axis.
+/// [`crate::Error::Value`] for no array, or shapes that differ; [`crate::Error::Index`] for the axis.
 pub fn stack(arrays: &[Array], axis: isize) -> Result<Array> {
     let Some(first) = arrays.first() else { bail!("stack", "No arrays provided for stacking") };
     if arrays.iter().any(|a| a.shape() != first.shape()) {
-        return Err(Error::value("stack", "All arrays must have the same shape"));
+        bail!("stack", "All arrays must have the same shape");
     }
     let at = out_of_bounds("stack", axis, first.ndim() + 1)? as isize;
     let parts: Vec<Array> = arrays.iter().map(|a| a.expand_dims(&[at])).collect::<Result<_>>()?;

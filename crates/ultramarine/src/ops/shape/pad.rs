@@ -1,6 +1,6 @@
 //! Padding: with a constant, the edge, or mirror images.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, bail};
 use crate::ops::{select::where_, shape::concatenate::concatenate};
 use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, placement::follow};
@@ -87,10 +87,7 @@ impl Array {
                 return Array::zeros(&shape, self.dtype());
             }
             let name = if mode == PadMode::Reflect { "reflect" } else { "symmetric" };
-            return Err(Error::value(
-                "pad",
-                format!("Cannot pad empty axis {axis} using mode '{name}'."),
-            ));
+            bail!("pad", "Cannot pad empty axis {axis} using mode '{name}'.");
         }
         // Edges, and mirrors of a single element, are that element again and again.
         if mode == PadMode::Edge || n == 1 {

@@ -2,7 +2,7 @@
 //! a view is for the evaluator and the transforms in `view_rules.rs`.
 
 use crate::array::Array;
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{
     Extent, Extents, aligned, broadcast_with, literal, reshaped, shapeless,
 };
@@ -56,7 +56,7 @@ fn infer<D: Dim>(
     for (i, d) in dims.iter().enumerate() {
         match d.get() {
             -1 if unknown.is_some() => {
-                return Err(Error::value(op, "Reshape can only infer one dimension."));
+                bail!(op, "Reshape can only infer one dimension.");
             }
             -1 => {
                 unknown = Some(i);
@@ -187,10 +187,12 @@ impl Array {
     /// for one out of range.
     pub fn transpose_axes(&self, axes: &[isize]) -> Result<Array> {
         if axes.len() != self.ndim() {
-            return Err(Error::value(
+            bail!(
                 "transpose",
-                format!("Received {} axes for array with {} dimensions.", axes.len(), self.ndim()),
-            ));
+                "Received {} axes for array with {} dimensions.",
+                axes.len(),
+                self.ndim()
+            );
         }
         let mut order = SmallVec::<[u8; 8]>::new();
         for a in axes {
@@ -255,10 +257,11 @@ impl Array {
             Some(axes) => named_axes("squeeze", axes, own.len())?,
         };
         if let Some(a) = axes.iter().find(|a| own[**a] != 1) {
-            return Err(Error::value(
+            bail!(
                 "squeeze",
-                format!("Cannot squeeze axis {a} with size {} which is not equal to 1.", own[*a]),
-            ));
+                "Cannot squeeze axis {a} with size {} which is not equal to 1.",
+                own[*a]
+            );
         }
         let left = (0..own.len()).filter(|i| !axes.contains(i)).map(Extent::own).collect();
         reshaped(self, left, &[])

@@ -1,7 +1,7 @@
 //! Views that pick elements: slices, diagonals, strides, parts; and the bytes of
 //! elements under another type.
 
-use crate::error::{Error, Result, ensure};
+use crate::error::{Error, Result, bail, ensure};
 use crate::ops::shape::reshape::{out_of_bounds, view};
 use crate::shape::{self, Shape, Show, Strides};
 use crate::{array::Array, dtype::Dtype, ops::shape::view::View};
@@ -141,10 +141,10 @@ impl Array {
         let mut shape = Shape::from_slice(self.shape());
         if from != to {
             let Some(last) = shape.last_mut() else {
-                return Err(Error::value(
+                bail!(
                     "view",
-                    "Changing the type of a scalar is only allowed for types with the same size.",
-                ));
+                    "Changing the type of a scalar is only allowed for types with the same size."
+                );
             };
             let bytes = *last * from;
             ensure!(
