@@ -2,8 +2,7 @@
 //! The backends are mocks of CUDA and Metal, which record the requests. Their devices' memory is really the
 //! host's. (Real memory and queues: `backends::opencl::dlpack`.)
 
-use crate::support::mock_device::{self, LIVE};
-use std::collections::HashMap;
+use crate::support::mock_device::{self, Buffer};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +13,7 @@ use ultramarine::interchange::{
 };
 use ultramarine::memory::reset_peak_on;
 use ultramarine::{Array, Device, Error, Result, default_stream, register, synchronize};
+use ultramarine_abi::helper::give;
 use ultramarine_abi::interface::memory::{ForeignMemory, INTERFACE, MemoryInterface, kind};
 use ultramarine_abi::{BackendTable, Error as AbiError, HostTable, Status, status};
 use ultramarine_test_support::own_process;
@@ -31,12 +31,20 @@ struct Asked {
 
 static ASKED: Mutex<Asked> =
     Mutex::new(Asked { imports: Vec::new(), waits: Vec::new(), signals: Vec::new() });
-/// The memory behind imported buffers.
-static LENT: Mutex<Option<HashMap<usize, Lent>>> = Mutex::new(None);
 
+/// The memory behind an imported buffer.
 struct Lent(ForeignMemory);
-// SAFETY: owners may be told on any thread.
+// SAFETY: owners may release on any thread.
 unsafe impl Send for Lent {}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(release) = self.0.release {
+            // SAFETY: the owner's own, once.
+            unsafe { release(self.0.context) };
+        }
+    }
+}
 
 fn asked() -> MutexGuard<'static, Asked> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -57,15 +65,10 @@ unsafe extern "C" fn import(
     if block.bytes > MOST {
         return status::OUT_OF_MEMORY;
     }
-    let n = block.bytes.div_ceil(4) as usize;
-    // SAFETY: never dropped as a vector; so many bytes are there, and the tests' are floats.
-    let view = unsafe { Vec::from_raw_parts(block.handle as *mut f32, n, n) };
-    let made = Box::into_raw(Box::new(view));
-    LIVE.lock().unwrap().insert(made as usize);
-    LENT.lock().unwrap().get_or_insert_default().insert(made as usize, Lent(block));
+    let len = block.bytes.div_ceil(4) as usize;
+    let made = Buffer::new(block.handle as *mut f32, len, Lent(block));
     // SAFETY: the host's place.
-    unsafe { *buffer = made.cast() };
-    status::OK
+    unsafe { give(buffer, made) }.map_or_else(|failure| failure.code, |()| status::OK)
 }
 
 unsafe extern "C" fn export(
@@ -77,27 +80,12 @@ unsafe extern "C" fn export(
 ) -> Status {
     // SAFETY: a buffer of the mock's, and the host's struct.
     unsafe {
-        let view = &*buffer.cast::<Vec<f32>>();
+        let view = &*buffer.cast::<Buffer>();
         (*memory).kind = kind;
-        (*memory).handle = view.as_ptr() as u64;
-        (*memory).bytes = 4 * view.len() as u64;
+        (*memory).handle = view.data as u64;
+        (*memory).bytes = 4 * view.len as u64;
     }
     status::OK
-}
-
-unsafe extern "C" fn free(device: *mut c_void, buffer: *mut c_void) {
-    let lent = LENT.lock().unwrap().get_or_insert_default().remove(&(buffer as usize));
-    let Some(Lent(block)) = lent else {
-        // SAFETY: the mock's own buffer.
-        return unsafe { mock_device::free(device, buffer) };
-    };
-    LIVE.lock().unwrap().remove(&(buffer as usize));
-    // SAFETY: made by `import`; its memory is its owner's.
-    std::mem::forget(*unsafe { Box::from_raw(buffer.cast::<Vec<f32>>()) });
-    if let Some(release) = block.release {
-        // SAFETY: the owner's own, once.
-        unsafe { release(block.context) };
-    }
 }
 
 /// True while the other library's streams are at work: waits for them block.
@@ -167,7 +155,6 @@ macro_rules! mock {
             let t = unsafe { &mut *out };
             t.name = $name.as_ptr();
             t.device_type = $device_type;
-            t.buffer_free = Some(free);
             t.interface = Some(interface);
             code
         }

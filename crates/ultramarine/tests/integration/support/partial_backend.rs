@@ -2,11 +2,14 @@
 //! some kernels are taken away. Each registration is a backend of its own: another GPU, or
 //! an overlay of cpu:0.
 
-use std::cell::RefCell;
-use std::ffi::{c_char, c_void};
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine_abi::fused::{FusedInterface, Program, family};
+use ultramarine_abi::helper::{
+    Backend, CommandRef, Failure, Host, InterfaceRef, Result, SyncDevice, device_of, init as fill,
+};
 use ultramarine_abi::schema::{self, op};
 use ultramarine_abi::*;
 
@@ -71,7 +74,7 @@ pub const PLAIN: Like =
     Like { fused: false, overlay: false, not_yet: 0, submit: status::OK, name: c"partial" };
 
 thread_local! {
-    static NEXT: RefCell<Option<&'static Config>> = const { RefCell::new(None) };
+    static NEXT: Cell<Option<&'static Config>> = const { Cell::new(None) };
 }
 
 /// Registers a backend that prepares what `filter` answers OK to.
@@ -99,7 +102,6 @@ unsafe impl Send for Cpu {}
 unsafe impl Sync for Cpu {}
 
 static CPU: OnceLock<Cpu> = OnceLock::new();
-static HOST: OnceLock<HostTable> = OnceLock::new();
 
 fn cpu() -> &'static BackendTable {
     &CPU.get().expect("registered").0
@@ -109,100 +111,58 @@ fn cpu_device() -> *mut c_void {
     CPU.get().expect("registered").1
 }
 
-unsafe fn config<'a>(handle: *mut c_void) -> &'a Config {
-    // SAFETY: the handle of a backend or device is its config, which lives for ever.
-    unsafe { &*(handle as *const Config) }
+/// A backend or its device: the properties that it was registered with, and the host that lends memory.
+#[derive(Clone, Copy)]
+struct Configured {
+    config: &'static Config,
+    host: Host,
 }
 
-unsafe extern "C" fn device_count(_: *mut c_void) -> u32 {
-    1
-}
+impl Backend for Configured {
+    type Device = Configured;
 
-unsafe extern "C" fn device_info(
-    backend: *mut c_void,
-    index: u32,
-    info: *mut DeviceInfo,
-    error: *mut *mut Error,
-) -> Status {
-    let ask = cpu().device_info.expect("the CPU describes itself");
-    // SAFETY: the host's arguments, passed on.
-    let code = unsafe { ask(cpu().backend, index, info, error) };
-    // SAFETY: the host's place for the answer.
-    unsafe {
-        (*info).name[0] = b'P' as c_char;
-        if !config(backend).fused {
-            (*info).fused_max_instructions = 0;
-        }
+    fn new(host: Host) -> Result<Self> {
+        Ok(Self { config: NEXT.take().ok_or("one registration at a time")?, host })
     }
-    code
+
+    fn device_info(&self, index: u32, info: &mut DeviceInfo) -> Result<()> {
+        let ask = cpu().device_info.expect("the CPU describes itself");
+        // SAFETY: the CPU's own handle; the struct says its size.
+        match unsafe { ask(cpu().backend, index, info, std::ptr::null_mut()) } {
+            status::OK => {}
+            _ => return Err(Failure::new("the CPU has no such device")),
+        }
+        info.name[0] = b'P' as c_char;
+        if !self.config.fused {
+            info.fused_max_instructions = 0;
+        }
+        Ok(())
+    }
+
+    fn open(&self, _: u32) -> Result<Self> {
+        Ok(*self)
+    }
+
+    fn interface(&self, id: &CStr) -> Option<InterfaceRef> {
+        let fused = self.config.fused && id == ultramarine_abi::fused::INTERFACE;
+        fused.then(|| InterfaceRef::fused(&FUSED))
+    }
 }
 
-unsafe extern "C" fn open(
-    backend: *mut c_void,
-    _: u32,
-    device: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's place for the answer.
-    unsafe { *device = backend };
-    status::OK
+/// Its buffers; kernels are the CPU's.
+impl SyncDevice for Configured {
+    ultramarine_abi::host_memory_buffers!(host);
+
+    type Plan = ();
+
+    fn run(&self, _: &(), _: &CommandRef<'_, Self>) -> Result<()> {
+        Err("commands go to the CPU's table".into())
+    }
 }
 
-/// A buffer: its memory.
-unsafe extern "C" fn alloc(
-    _: *mut c_void,
-    bytes: u64,
-    buffer: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    let host = HOST.get().expect("registered");
-    // SAFETY: the host's function with the host's pointer, and its place for the answer.
-    unsafe { *buffer = host.alloc.expect("lent")(host.host, bytes) };
-    status::OK
-}
-
-unsafe extern "C" fn free(_: *mut c_void, buffer: *mut c_void) {
-    let host = HOST.get().expect("registered");
-    // SAFETY: memory of `alloc`, given back once.
-    unsafe { host.free.expect("lent")(host.host, buffer) }
-}
-
-unsafe extern "C" fn pointer(_: *mut c_void, buffer: *mut c_void) -> *mut c_void {
-    buffer
-}
-
-unsafe extern "C" fn to_device(
-    _: *mut c_void,
-    _: *mut c_void,
-    buffer: *mut c_void,
-    offset: u64,
-    source: *const c_void,
-    bytes: u64,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: both have that many bytes.
-    unsafe {
-        let to = (buffer as *mut u8).add(offset as usize);
-        std::ptr::copy_nonoverlapping(source as *const u8, to, bytes as usize)
-    };
-    status::OK
-}
-
-unsafe extern "C" fn to_host(
-    _: *mut c_void,
-    _: *mut c_void,
-    buffer: *mut c_void,
-    offset: u64,
-    target: *mut c_void,
-    bytes: u64,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: both have that many bytes.
-    unsafe {
-        let from = (buffer as *const u8).add(offset as usize);
-        std::ptr::copy_nonoverlapping(from, target as *mut u8, bytes as usize)
-    };
-    status::OK
+unsafe fn config(device: *mut c_void) -> &'static Config {
+    // SAFETY: a handle that `Configured::open` is behind.
+    unsafe { device_of::<Configured>(device) }.expect("a device").config
 }
 
 fn name(d: &TensorDesc) -> &'static str {
@@ -243,7 +203,7 @@ unsafe extern "C" fn prepare(
         dtypes: all.iter().map(name).collect(),
         strided: all.iter().any(|d| d.layout != layout::CONTIGUOUS),
     };
-    // SAFETY: the device's handle is its config.
+    // SAFETY: a device's handle.
     match (unsafe { config(device) }.filter)(&request) {
         // SAFETY: passed on from the host.
         status::OK => unsafe {
@@ -276,7 +236,7 @@ unsafe extern "C" fn submit(
     n: u32,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the device's handle is its config.
+    // SAFETY: a device's handle.
     let config = unsafe { config(device) };
     if config.submit != status::OK {
         return config.submit;
@@ -295,7 +255,7 @@ unsafe extern "C" fn prepare_fused(
     plan: *mut *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the host's program and descriptions; the handle is the device's config.
+    // SAFETY: the host's program and descriptions; the handle is a device's.
     unsafe {
         let p = &*program;
         let instructions = match p.n_instructions {
@@ -339,18 +299,12 @@ static FUSED: FusedInterface = FusedInterface {
     prepare: Some(prepare_fused),
 };
 
-unsafe extern "C" fn interface(backend: *mut c_void, id: *const c_char) -> *const c_void {
-    // SAFETY: the backend's handle is its config; the id is NUL-terminated.
-    let fused = unsafe { config(backend).fused && is_text(id, ultramarine_abi::fused::INTERFACE) };
-    if fused { (&raw const FUSED) as *const c_void } else { std::ptr::null() }
-}
-
 unsafe extern "C" fn init(
     host: *const HostTable,
     out: *mut BackendTable,
     error: *mut *mut Error,
 ) -> Status {
-    let config = NEXT.take().expect("one registration at a time");
+    let config = NEXT.get().expect("one registration at a time");
     CPU.get_or_init(|| {
         // SAFETY: all-zero is a valid table; the host's table is passed on.
         unsafe {
@@ -363,25 +317,37 @@ unsafe extern "C" fn init(
             Cpu(table, device)
         }
     });
-    // SAFETY: the host's table, which lives for ever.
-    HOST.get_or_init(|| unsafe { *host });
-    let mut t = *cpu();
-    t.backend = config as *const Config as *mut c_void;
-    t.name = config.name.as_ptr();
-    t.device_count = Some(device_count);
-    t.device_info = Some(device_info);
-    t.device_open = Some(open);
-    t.prepare = Some(prepare);
-    t.plan_release = Some(release);
-    t.submit = Some(submit);
-    t.interface = Some(interface);
+    let device_type = match config.overlay {
+        true => cpu().device_type,
+        false => dlpack::device_type::EXT_DEV,
+    };
+    let mut own = *cpu();
+    // SAFETY: the host's arguments, and a table that says its size.
+    let code = unsafe { fill::<Configured>(config.name, device_type, host, &mut own, error) };
+    if code != status::OK {
+        return code;
+    }
+    // Streams, events and all else are as in the CPU's table.
+    let mut t = BackendTable {
+        backend: own.backend,
+        name: own.name,
+        device_type,
+        device_count: own.device_count,
+        device_info: own.device_info,
+        device_open: own.device_open,
+        device_close: own.device_close,
+        prepare: Some(prepare),
+        plan_release: Some(release),
+        submit: Some(submit),
+        interface: own.interface,
+        ..*cpu()
+    };
     if !config.overlay {
-        t.device_type = dlpack::device_type::EXT_DEV;
-        t.buffer_alloc = Some(alloc);
-        t.buffer_free = Some(free);
-        t.buffer_host_pointer = Some(pointer);
-        t.copy_to_device = Some(to_device);
-        t.copy_to_host = Some(to_host);
+        t.buffer_alloc = own.buffer_alloc;
+        t.buffer_free = own.buffer_free;
+        t.buffer_host_pointer = own.buffer_host_pointer;
+        t.copy_to_device = own.copy_to_device;
+        t.copy_to_host = own.copy_to_host;
     }
     // SAFETY: the host's place for the table.
     unsafe { *out = t };

@@ -4,17 +4,21 @@
 //! and copies. Freed memory that a command touches is counted.
 #![allow(dead_code, reason = "each test uses a part")]
 
+mod interfaces;
 pub mod stream_memory;
 
+pub use interfaces::*;
+
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_void};
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use ultramarine_abi::interface::{
-    peer::PeerInterface,
-    statistics::{MemoryStatistics, StatisticsInterface},
+use ultramarine_abi::helper::{
+    Backend, Commands, Device, Failure, Host, InterfaceRef, Request, Result, TensorRef, handle,
 };
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
 use ultramarine_abi::*;
@@ -46,25 +50,28 @@ pub static RECORDED: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 pub const CURSED: f32 = 12345.0;
 
 static WAITING: AtomicUsize = AtomicUsize::new(0);
-pub static LIVE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+/// Identities of the buffers that are not yet freed.
+static LIVE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 type Job = Box<dyn FnOnce() -> bool + Send>;
 
 enum Item {
     Run(Job),
-    Record(Arc<Event>, u64),
-    Wait(Arc<Event>, u64),
+    Record(Event, u64),
+    Wait(Event, u64),
     Signal(Sender<()>),
 }
 
-/// A timeline event; after a failure, whoever waits for a value not yet reached is told.
+pub type Event = Arc<Timeline>;
+
+/// A timeline: its value, and whether work before that failed. Waits for a later value report the failure.
 #[derive(Default)]
-struct Event {
+pub struct Timeline {
     state: Mutex<(u64, bool)>,
     changed: Condvar,
 }
 
-impl Event {
+impl Timeline {
     fn set(&self, value: u64, failed: bool) {
         let mut state = self.state.lock().unwrap();
         state.0 = state.0.max(value);
@@ -99,8 +106,73 @@ fn work(items: Receiver<Item>) {
     }
 }
 
-struct Stream(Sender<Item>);
+pub struct Stream(Sender<Item>);
 
+impl Stream {
+    fn send(&self, item: Item) -> Result<()> {
+        self.0.send(item).map_err(|_| Failure::new("the stream's thread has ended"))
+    }
+
+    fn run(&self, job: impl FnOnce() -> bool + Send + 'static) -> Result<()> {
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        self.send(Item::Run(Box::new(job)))
+    }
+}
+
+/// Enqueues a function on a stream, given by its handle.
+pub fn enqueue(stream: *mut c_void, f: impl FnOnce() + Send + 'static) -> Status {
+    let job = move || {
+        f();
+        true
+    };
+    // SAFETY: a live stream.
+    let sent = unsafe { handle::<Stream>(stream, "the stream") }.and_then(|s| s.run(job));
+    sent.map_or_else(|failure| failure.code, |()| status::OK)
+}
+
+/// A buffer: memory of the owner that is dropped with it.
+pub struct Buffer {
+    id: usize,
+    pub data: *mut f32,
+    pub len: usize,
+    _owner: Box<dyn Any + Send>,
+}
+
+// SAFETY: the mock's jobs run one after the other, and the owner is only dropped.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// A buffer of `len` elements, which live as long as `owner`.
+    pub fn new(data: *mut f32, len: usize, owner: impl Send + 'static) -> Self {
+        static IDS: AtomicUsize = AtomicUsize::new(0);
+        let id = IDS.fetch_add(1, Ordering::SeqCst);
+        LIVE.lock().unwrap().insert(id);
+        Self { id, data, len, _owner: Box::new(owner) }
+    }
+
+    fn at(&self, offset: u64) -> Address {
+        Address(self.data.wrapping_byte_add(offset as usize), self.id)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        LIVE.lock().unwrap().remove(&self.id);
+    }
+}
+
+/// Memory of the mock's own, counted in [`BUFFERS`].
+struct Memory(Vec<f32>);
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        BUFFERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// An address, and the identity of the buffer that it lies in.
 struct Address(*mut f32, usize);
 // SAFETY: the mock's jobs run one after the other, on buffers the host holds.
 unsafe impl Send for Address {}
@@ -113,415 +185,228 @@ impl Address {
         }
         live
     }
-}
 
-unsafe extern "C" fn device_count(_: *mut c_void) -> u32 {
-    2
-}
-
-unsafe extern "C" fn device_info(
-    _: *mut c_void,
-    index: u32,
-    info: *mut DeviceInfo,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's place for the answer.
-    let info = unsafe { &mut *info };
-    info.name[0] = b'm' as c_char;
-    info.name[1] = b'0' as c_char + index as c_char;
-    info.dtypes_storage = 1 << 10;
-    info.dtypes_arithmetic = 1 << 10;
-    if UPLOADS_IN_ORDER.load(Ordering::SeqCst) {
-        info.flags |= device_flag::UPLOADS_IN_ORDER;
-    }
-    status::OK
-}
-
-unsafe extern "C" fn open(
-    _: *mut c_void,
-    _: u32,
-    device: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's place for the answer.
-    unsafe { *device = std::ptr::null_mut() };
-    status::OK
-}
-
-unsafe extern "C" fn alloc(
-    _: *mut c_void,
-    bytes: u64,
-    out: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    if BUFFERS.fetch_add(1, Ordering::SeqCst) >= MOST_BUFFERS.load(Ordering::SeqCst) {
-        BUFFERS.fetch_sub(1, Ordering::SeqCst);
-        return status::OUT_OF_MEMORY;
-    }
-    let block = Box::into_raw(Box::new(vec![f32::NAN; bytes.div_ceil(4) as usize]));
-    LIVE.lock().unwrap().insert(block as usize);
-    // SAFETY: the host's place for the answer.
-    unsafe { *out = block as *mut c_void };
-    status::OK
-}
-
-pub unsafe extern "C" fn free(_: *mut c_void, buffer: *mut c_void) {
-    BUFFERS.fetch_sub(1, Ordering::SeqCst);
-    LIVE.lock().unwrap().remove(&(buffer as usize));
-    // SAFETY: a handle of `alloc`, given back once.
-    drop(unsafe { Box::from_raw(buffer as *mut Vec<f32>) });
-}
-
-unsafe fn bytes(buffer: *mut c_void, offset: u64) -> *mut u8 {
-    // SAFETY: a live handle, and an offset inside of the buffer.
-    unsafe { ((*(buffer as *mut Vec<f32>)).as_mut_ptr() as *mut u8).add(offset as usize) }
-}
-
-unsafe extern "C" fn to_device(
-    _: *mut c_void,
-    stream: *mut c_void,
-    buffer: *mut c_void,
-    offset: u64,
-    source: *const c_void,
-    n: u64,
-    _: *mut *mut Error,
-) -> Status {
-    COPIES.fetch_add(1, Ordering::SeqCst);
-    if UPLOADS_IN_ORDER.load(Ordering::SeqCst) && !stream.is_null() {
-        let under_way = UPLOADS.fetch_add(1, Ordering::SeqCst) + 1;
-        MOST_UPLOADS.fetch_max(under_way, Ordering::SeqCst);
-        // SAFETY: the source has n bytes, a multiple of four; the handle is live.
-        let (to, bytes) = unsafe {
-            let at = bytes(buffer, offset) as *mut f32;
-            let source = std::slice::from_raw_parts(source as *const u8, n as usize);
-            (Address(at, buffer as usize), source.to_vec())
-        };
-        let job = move || {
-            let to = to;
-            UPLOADS.fetch_sub(1, Ordering::SeqCst);
-            if to.is_live() {
-                // SAFETY: the buffer is there and holds that many bytes.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.0 as *mut u8, n as usize)
-                };
-            }
-            true
-        };
-        WAITING.fetch_add(1, Ordering::SeqCst);
-        return send(stream, Item::Run(Box::new(job)));
-    }
-    // SAFETY: both have n bytes.
-    unsafe {
-        std::ptr::copy_nonoverlapping(source as *const u8, bytes(buffer, offset), n as usize)
-    };
-    status::OK
-}
-
-unsafe extern "C" fn to_host(
-    _: *mut c_void,
-    _: *mut c_void,
-    buffer: *mut c_void,
-    offset: u64,
-    target: *mut c_void,
-    n: u64,
-    _: *mut *mut Error,
-) -> Status {
-    COPIES.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: both have n bytes.
-    unsafe { std::ptr::copy_nonoverlapping(bytes(buffer, offset), target as *mut u8, n as usize) };
-    status::OK
-}
-
-unsafe extern "C" fn stream_create(
-    _: *mut c_void,
-    out: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || work(receiver));
-    // SAFETY: the host's place for the answer.
-    unsafe { *out = Box::into_raw(Box::new(Stream(sender))) as *mut c_void };
-    status::OK
-}
-
-unsafe extern "C" fn synchronize(
-    _: *mut c_void,
-    stream: *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    let (done, wait) = channel();
-    // SAFETY: a live stream.
-    let stream = unsafe { &*(stream as *mut Stream) };
-    let sent = stream.0.send(Item::Signal(done));
-    if sent.is_ok() && wait.recv().is_ok() { status::OK } else { status::ERROR }
-}
-
-unsafe extern "C" fn event_create(
-    _: *mut c_void,
-    out: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's place for the answer.
-    unsafe { *out = Arc::into_raw(Arc::new(Event::default())) as *mut c_void };
-    status::OK
-}
-
-fn event(handle: *mut c_void) -> Arc<Event> {
-    // SAFETY: a handle of `event_create`, which is never destroyed here.
-    unsafe {
-        Arc::increment_strong_count(handle as *const Event);
-        Arc::from_raw(handle as *const Event)
-    }
-}
-
-fn send(stream: *mut c_void, item: Item) -> Status {
-    // SAFETY: a live stream.
-    let sent = unsafe { &*(stream as *mut Stream) }.0.send(item);
-    if sent.is_ok() { status::OK } else { status::ERROR }
-}
-
-/// Has a stream do something when it comes to that.
-pub fn enqueue(stream: *mut c_void, f: impl FnOnce() + Send + 'static) -> Status {
-    WAITING.fetch_add(1, Ordering::SeqCst);
-    let job = move || {
-        f();
-        true
-    };
-    send(stream, Item::Run(Box::new(job)))
-}
-
-unsafe extern "C" fn record(
-    _: *mut c_void,
-    stream: *mut c_void,
-    handle: *mut c_void,
-    value: u64,
-    _: *mut *mut Error,
-) -> Status {
-    std::thread::sleep(Duration::from_micros(RECORD_DELAY.load(Ordering::SeqCst)));
-    RECORDED.lock().unwrap().insert(handle as usize, value);
-    send(stream, Item::Record(event(handle), value))
-}
-
-unsafe extern "C" fn wait_stream(
-    _: *mut c_void,
-    stream: *mut c_void,
-    handle: *mut c_void,
-    value: u64,
-    _: *mut *mut Error,
-) -> Status {
-    send(stream, Item::Wait(event(handle), value))
-}
-
-unsafe extern "C" fn wait_host(
-    _: *mut c_void,
-    handle: *mut c_void,
-    value: u64,
-    _: *mut *mut Error,
-) -> Status {
-    if event(handle).wait(value) { status::OK } else { status::ERROR }
-}
-
-unsafe extern "C" fn query(_: *mut c_void, handle: *mut c_void) -> u64 {
-    event(handle).state.lock().unwrap().0
-}
-
-unsafe extern "C" fn prepare(
-    _: *mut c_void,
-    id: u32,
-    _: u32,
-    attributes: *const c_void,
-    inputs: *const TensorDesc,
-    n: u32,
-    _: *const TensorDesc,
-    _: u32,
-    plan: *mut *mut c_void,
-    _: *mut *mut Error,
-) -> Status {
-    let descs: &[TensorDesc] =
-        // SAFETY: the host's descriptions.
-        if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(inputs, n as usize) } };
-    let mut code = 0;
-    let known = match id {
-        op::COPY | op::FILL => true,
-        // SAFETY: BINARY comes with its attributes.
-        op::BINARY => unsafe {
-            code = (*(attributes as *const BinaryAttrs)).op;
-            [binary::ADD, binary::SUBTRACT, binary::MAXIMUM].contains(&code)
-        },
-        _ => false,
-    };
-    if !known || descs.iter().any(|d| d.dtype != schema::DTYPES[10].1) {
-        return status::UNSUPPORTED;
-    }
-    if id != op::COPY && descs.iter().any(|d| d.layout != layout::CONTIGUOUS) {
-        return status::NEEDS_CONTIGUOUS;
-    }
-    // SAFETY: the host's place for the answer.
-    unsafe { *plan = ((id as usize + 1) << 8 | code as usize) as *mut c_void };
-    status::OK
-}
-
-unsafe extern "C" fn submit(
-    _: *mut c_void,
-    stream: *mut c_void,
-    command: *const Command,
-    _: u32,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's command, one at a time, valid for this call; addresses of
-    // buffers stay valid until the stream was synchronised.
-    unsafe {
-        let c = &*command;
-        let (id, code) = ((c.plan as usize >> 8) as u32 - 1, (c.plan as usize & 255) as u32);
-        let address = |t: &Tensor| {
-            assert!(t.dl.data.is_null(), "the host has no address of the mock's memory");
-            Address(bytes(t.buffer, t.dl.byte_offset) as *mut f32, t.buffer as usize)
-        };
-        let out = &*c.outputs;
-        let to = address(out);
-        let list = |p: *mut i64, n: i32| -> Vec<i64> {
-            if n == 0 { vec![] } else { std::slice::from_raw_parts(p, n as usize).to_vec() }
-        };
-        let shape = list(out.dl.shape, out.dl.ndim);
-        let n: i64 = shape.iter().product();
-        let ins: Vec<(Address, Vec<i64>)> = (0..c.n_inputs as usize)
-            .map(|i| {
-                let t = &*c.inputs.add(i);
-                (address(t), list(t.dl.strides, t.dl.ndim))
-            })
-            .collect();
-        let value = if id == op::FILL { f32::from_bits((*c.scalars)[0] as u32) } else { 0.0 };
-        let job = move || {
-            let to = to;
-            if !(to.is_live() && ins.iter().all(|(a, _)| a.is_live())) {
-                return true;
-            }
-            let mut good = true;
-            for i in 0..n {
-                let read = |(from, strides): &(Address, Vec<i64>)| {
-                    let (mut rest, mut at) = (i, 0);
-                    for (n, s) in shape.iter().zip(strides).rev() {
-                        at += rest % n * s;
-                        rest /= n;
-                    }
-                    *from.0.offset(at as isize)
-                };
-                *to.0.offset(i as isize) = match id {
-                    op::FILL => value,
-                    op::COPY => read(&ins[0]),
-                    _ => {
-                        let (a, b) = (read(&ins[0]), read(&ins[1]));
-                        good &= a != CURSED || b != CURSED;
-                        match code {
-                            binary::ADD => a + b,
-                            binary::SUBTRACT => a - b,
-                            _ => a.max(b),
-                        }
-                    }
-                };
-            }
-            good
-        };
-        let waiting = WAITING.fetch_add(1, Ordering::SeqCst) + 1;
-        MOST_AHEAD.fetch_max(waiting, Ordering::SeqCst);
-        send(stream, Item::Run(Box::new(job)))
-    }
-}
-
-/// True makes the backend copy between its devices by itself.
-pub static PEER: AtomicBool = AtomicBool::new(false);
-/// Such copies.
-pub static PEER_COPIES: AtomicUsize = AtomicUsize::new(0);
-/// True makes the backend keep counts and limits of memory of its own.
-pub static STATISTICS: AtomicBool = AtomicBool::new(false);
-/// Those limits.
-pub static LIMITS: [AtomicU64; 3] = [const { AtomicU64::new(7) }; 3];
-
-unsafe extern "C" fn peer_copy(
-    _: *mut c_void,
-    stream: *mut c_void,
-    target: *mut c_void,
-    target_offset: u64,
-    _: *mut c_void,
-    source: *mut c_void,
-    source_offset: u64,
-    n: u64,
-    _: *mut *mut Error,
-) -> Status {
-    PEER_COPIES.fetch_add(1, Ordering::SeqCst);
-    WAITING.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: both buffers have n bytes behind the offsets; the host keeps them until the
-    // stream has passed this.
-    let (to, from) = unsafe {
-        (
-            Address(bytes(target, target_offset) as *mut f32, target as usize),
-            Address(bytes(source, source_offset) as *mut f32, source as usize),
-        )
-    };
-    let job = move || {
-        let (to, from) = (to, from);
-        if to.is_live() && from.is_live() {
-            // SAFETY: as above.
-            unsafe {
-                std::ptr::copy_nonoverlapping(from.0 as *const u8, to.0 as *mut u8, n as usize)
-            };
+    /// Copies `len` bytes to `self`, unless either buffer was freed.
+    fn copy_from(&self, source: &Address, len: usize) -> bool {
+        if self.is_live() && source.is_live() {
+            // SAFETY: both buffers are there, with that many bytes behind the addresses.
+            unsafe { std::ptr::copy_nonoverlapping(source.0 as *const u8, self.0 as *mut u8, len) };
         }
         true
-    };
-    send(stream, Item::Run(Box::new(job)))
-}
-
-unsafe extern "C" fn read_statistics(
-    _: *mut c_void,
-    out: *mut MemoryStatistics,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's place for the answer.
-    let out = unsafe { &mut *out };
-    (out.active, out.peak, out.cache) = (111, 222, 333);
-    status::OK
-}
-
-unsafe extern "C" fn set_limit(
-    _: *mut c_void,
-    which: u32,
-    n: u64,
-    former: *mut u64,
-    _: *mut *mut Error,
-) -> Status {
-    // SAFETY: the host's place for the answer.
-    unsafe { *former = LIMITS[which as usize].swap(n, Ordering::SeqCst) };
-    status::OK
-}
-
-unsafe extern "C" fn get_limit(_: *mut c_void, which: u32) -> u64 {
-    LIMITS[which as usize].load(Ordering::SeqCst)
-}
-
-unsafe extern "C" fn interface(_: *mut c_void, id: *const c_char) -> *const c_void {
-    static PEERS: PeerInterface =
-        PeerInterface { size: size_of::<PeerInterface>() as u32, flags: 0, copy: Some(peer_copy) };
-    static COUNTS: StatisticsInterface = StatisticsInterface {
-        size: size_of::<StatisticsInterface>() as u32,
-        flags: 0,
-        read: Some(read_statistics),
-        set_limit: Some(set_limit),
-        get_limit: Some(get_limit),
-        reset_peak: None,
-        clear_cache: None,
-    };
-    // SAFETY: an id of the host.
-    let id = unsafe { CStr::from_ptr(id) };
-    if id == interface::peer::INTERFACE && PEER.load(Ordering::SeqCst) {
-        return &raw const PEERS as *const c_void;
     }
-    if id == interface::stream_memory::INTERFACE && stream_memory::OFFERED.load(Ordering::SeqCst) {
-        return &raw const stream_memory::TABLE as *const c_void;
+}
+
+struct Mock;
+
+impl Backend for Mock {
+    type Device = Mock;
+
+    fn new(_: Host) -> Result<Self> {
+        Ok(Mock)
     }
-    if id == interface::statistics::INTERFACE && STATISTICS.load(Ordering::SeqCst) {
-        return &raw const COUNTS as *const c_void;
+
+    fn device_count(&self) -> u32 {
+        2
     }
-    std::ptr::null()
+
+    fn device_info(&self, index: u32, info: &mut DeviceInfo) -> Result<()> {
+        info.name = inline_text(&format!("m{index}"));
+        info.dtypes_storage = 1 << 10;
+        info.dtypes_arithmetic = 1 << 10;
+        if UPLOADS_IN_ORDER.load(Ordering::SeqCst) {
+            info.flags |= device_flag::UPLOADS_IN_ORDER;
+        }
+        Ok(())
+    }
+
+    fn open(&self, _: u32) -> Result<Mock> {
+        Ok(Mock)
+    }
+
+    fn interface(&self, id: &CStr) -> Option<InterfaceRef> {
+        if id == interface::peer::INTERFACE && PEER.load(Ordering::SeqCst) {
+            return Some(InterfaceRef::peer(&interfaces::PEERS));
+        }
+        if id == interface::stream_memory::INTERFACE
+            && stream_memory::OFFERED.load(Ordering::SeqCst)
+        {
+            return Some(InterfaceRef::stream_memory(&stream_memory::TABLE));
+        }
+        let counts = id == interface::statistics::INTERFACE && STATISTICS.load(Ordering::SeqCst);
+        counts.then(|| InterfaceRef::statistics(&interfaces::COUNTS))
+    }
+}
+
+/// A prepared operation: its id, and the code of a binary function.
+struct Plan(u32, u32);
+
+impl Device for Mock {
+    type Buffer = Buffer;
+    type Stream = Stream;
+    type Event = Event;
+    type Plan = Plan;
+
+    fn alloc(&self, bytes: u64) -> Result<Buffer> {
+        if BUFFERS.fetch_add(1, Ordering::SeqCst) >= MOST_BUFFERS.load(Ordering::SeqCst) {
+            BUFFERS.fetch_sub(1, Ordering::SeqCst);
+            return Err(Failure::out_of_memory(bytes));
+        }
+        let mut memory = Memory(vec![f32::NAN; bytes.div_ceil(4) as usize]);
+        Ok(Buffer::new(memory.0.as_mut_ptr(), memory.0.len(), memory))
+    }
+
+    fn upload(
+        &self,
+        stream: Option<&Stream>,
+        buffer: &Buffer,
+        offset: u64,
+        source: &[u8],
+    ) -> Result<()> {
+        COPIES.fetch_add(1, Ordering::SeqCst);
+        let to = buffer.at(offset);
+        if let Some(stream) = stream
+            && UPLOADS_IN_ORDER.load(Ordering::SeqCst)
+        {
+            let under_way = UPLOADS.fetch_add(1, Ordering::SeqCst) + 1;
+            MOST_UPLOADS.fetch_max(under_way, Ordering::SeqCst);
+            let bytes = source.to_vec();
+            return stream.run(move || {
+                let to = to;
+                UPLOADS.fetch_sub(1, Ordering::SeqCst);
+                if to.is_live() {
+                    // SAFETY: the buffer is there and holds that many bytes.
+                    unsafe { to.0.cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
+                }
+                true
+            });
+        }
+        // SAFETY: both have that many bytes.
+        unsafe { to.0.cast::<u8>().copy_from(source.as_ptr(), source.len()) };
+        Ok(())
+    }
+
+    fn download(
+        &self,
+        _: Option<&Stream>,
+        buffer: &Buffer,
+        offset: u64,
+        target: &mut [MaybeUninit<u8>],
+    ) -> Result<()> {
+        COPIES.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: both have that many bytes.
+        unsafe { target.as_mut_ptr().copy_from(buffer.at(offset).0.cast(), target.len()) };
+        Ok(())
+    }
+
+    fn stream(&self) -> Result<Stream> {
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || work(receiver));
+        Ok(Stream(sender))
+    }
+
+    fn synchronize(&self, stream: &Stream) -> Result<()> {
+        let (done, wait) = channel();
+        stream.send(Item::Signal(done))?;
+        wait.recv().map_err(|_| Failure::new("the stream's thread has ended"))
+    }
+
+    fn event(&self) -> Result<Event> {
+        Ok(Event::default())
+    }
+
+    fn record(&self, stream: &Stream, event: &Event, value: u64) -> Result<()> {
+        std::thread::sleep(Duration::from_micros(RECORD_DELAY.load(Ordering::SeqCst)));
+        RECORDED.lock().unwrap().insert(std::ptr::from_ref(event) as usize, value);
+        stream.send(Item::Record(event.clone(), value))
+    }
+
+    fn wait_stream(&self, stream: &Stream, event: &Event, value: u64) -> Result<()> {
+        stream.send(Item::Wait(event.clone(), value))
+    }
+
+    fn wait_host(&self, event: &Event, value: u64) -> Result<()> {
+        event.wait(value).then_some(()).ok_or_else(|| Failure::new("work failed"))
+    }
+
+    fn query(&self, event: &Event) -> u64 {
+        event.state.lock().unwrap().0
+    }
+
+    fn prepare(&self, request: &Request<'_>) -> Result<Plan> {
+        let code = match request.op {
+            op::COPY | op::FILL => 0,
+            op::BINARY => request.attributes::<BinaryAttrs>()?.op,
+            _ => u32::MAX,
+        };
+        let known = match request.op {
+            op::BINARY => [binary::ADD, binary::SUBTRACT, binary::MAXIMUM].contains(&code),
+            _ => code == 0,
+        };
+        if !known || request.inputs.iter().any(|d| d.dtype != schema::DTYPES[10].1) {
+            return Err(Failure::unsupported("no kernel of the mock's"));
+        }
+        if request.op != op::COPY && !request.contiguous() {
+            return Err(Failure::needs_contiguous());
+        }
+        Ok(Plan(request.op, code))
+    }
+
+    fn submit(&self, stream: Option<&Stream>, commands: Commands<'_, Self>) -> Result<()> {
+        let stream = stream.ok_or("no stream")?;
+        for command in commands {
+            let Plan(id, code) = *command.plan()?;
+            let address = |t: &TensorRef<'_, Self>| {
+                let data = t.raw().dl.data;
+                assert!(data.is_null(), "the host has no address of the mock's memory");
+                t.buffer().expect("a buffer of the mock's").at(t.byte_offset())
+            };
+            let out = command.output(0)?;
+            let (to, shape, n) = (address(&out), out.shape().to_vec(), out.len() as i64);
+            let input = |i| command.input(i).map(|t| (address(&t), t.strides().to_vec()));
+            let ins: Vec<_> = (0..command.n_inputs()).map(input).collect::<Result<_>>()?;
+            let value = match id {
+                op::FILL => f32::from_bits(command.scalar(0)?[0] as u32),
+                _ => 0.0,
+            };
+            let job = move || {
+                let to = to;
+                if !(to.is_live() && ins.iter().all(|(a, _)| a.is_live())) {
+                    return true;
+                }
+                let mut good = true;
+                for i in 0..n {
+                    let read = |(from, strides): &(Address, Vec<i64>)| {
+                        let (mut rest, mut at) = (i, 0);
+                        for (n, s) in shape.iter().zip(strides).rev() {
+                            at += rest % n * s;
+                            rest /= n;
+                        }
+                        // SAFETY: the host's tensor, inside of its buffer.
+                        unsafe { *from.0.offset(at as isize) }
+                    };
+                    let result = match id {
+                        op::FILL => value,
+                        op::COPY => read(&ins[0]),
+                        _ => {
+                            let (a, b) = (read(&ins[0]), read(&ins[1]));
+                            good &= a != CURSED || b != CURSED;
+                            match code {
+                                binary::ADD => a + b,
+                                binary::SUBTRACT => a - b,
+                                _ => a.max(b),
+                            }
+                        }
+                    };
+                    // SAFETY: outputs are contiguous, of `n` elements.
+                    unsafe { *to.0.offset(i as isize) = result };
+                }
+                good
+            };
+            MOST_AHEAD.fetch_max(WAITING.load(Ordering::SeqCst) + 1, Ordering::SeqCst);
+            stream.run(job)?;
+        }
+        Ok(())
+    }
 }
 
 /// The mock's entry point, with events.
@@ -531,41 +416,31 @@ pub unsafe extern "C" fn init(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the host's tables.
-    let code = unsafe { init_plain(host, out, error) };
-    // SAFETY: the host's table.
-    let t = unsafe { &mut *out };
-    t.event_create = Some(event_create);
-    t.event_record = Some(record);
-    t.event_wait_stream = Some(wait_stream);
-    t.event_wait_host = Some(wait_host);
-    t.event_query = Some(query);
-    t.name = c"mock".as_ptr();
-    t.interface = Some(interface);
-    code
+    unsafe { helper::init::<Mock>(c"mock", dlpack::device_type::EXT_DEV, host, out, error) }
 }
 
-/// The mock's entry point, without events.
+/// The mock's entry point, without events and other functions that a table may lack.
 pub unsafe extern "C" fn init_plain(
-    _: *const HostTable,
+    host: *const HostTable,
     out: *mut BackendTable,
-    _: *mut *mut Error,
+    error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the host's table; it came zeroed.
+    // SAFETY: the host's tables.
+    let code = unsafe { init(host, out, error) };
+    // SAFETY: the host's table.
     let t = unsafe { &mut *out };
-    t.abi_major = ABI_MAJOR as u16;
-    t.abi_minor = ABI_MINOR as u16;
     t.name = c"plain".as_ptr();
-    t.device_type = dlpack::device_type::EXT_DEV;
-    t.device_count = Some(device_count);
-    t.device_info = Some(device_info);
-    t.device_open = Some(open);
-    t.buffer_alloc = Some(alloc);
-    t.buffer_free = Some(free);
-    t.copy_to_device = Some(to_device);
-    t.copy_to_host = Some(to_host);
-    t.stream_create = Some(stream_create);
-    t.stream_synchronize = Some(synchronize);
-    t.prepare = Some(prepare);
-    t.submit = Some(submit);
-    status::OK
+    t.event_create = None;
+    t.event_record = None;
+    t.event_wait_stream = None;
+    t.event_wait_host = None;
+    t.event_query = None;
+    t.event_destroy = None;
+    t.stream_destroy = None;
+    t.device_close = None;
+    t.buffer_host_pointer = None;
+    t.plan_release = None;
+    t.plan_workspace = None;
+    t.interface = None;
+    code
 }

@@ -4,6 +4,7 @@
 
 use super::*;
 use std::collections::HashMap;
+use ultramarine_abi::helper::{give, with_device};
 use ultramarine_abi::interface::stream_memory::StreamMemoryInterface;
 
 /// True makes the mock offer the interface.
@@ -38,7 +39,7 @@ unsafe extern "C" fn take(
     let Some(block) = found else {
         NEW.fetch_add(1, Ordering::SeqCst);
         // SAFETY: the host's arguments.
-        return unsafe { alloc(device, bytes, out, error) };
+        return unsafe { with_device::<Mock>(device, error, |mock| give(out, mock.alloc(bytes)?)) };
     };
     TAKEN_AGAIN.fetch_add(1, Ordering::SeqCst);
     BUFFERS.fetch_add(1, Ordering::SeqCst);
@@ -48,8 +49,8 @@ unsafe extern "C" fn take(
 }
 
 unsafe extern "C" fn give_back(_: *mut c_void, stream: *mut c_void, buffer: *mut c_void) {
-    // SAFETY: a handle of `alloc`.
-    let length = unsafe { (*buffer.cast::<Vec<f32>>()).len() };
+    // SAFETY: a handle of `take`.
+    let length = unsafe { (*buffer.cast::<Buffer>()).len };
     BUFFERS.fetch_sub(1, Ordering::SeqCst);
     let mut back = BACK.lock().unwrap();
     let lists = back.get_or_insert_default();
