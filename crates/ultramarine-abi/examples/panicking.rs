@@ -18,9 +18,9 @@ static PLACE: [u8; 32] = *b"panics in: nowhere              ";
 
 fn perhaps(place: &str) {
     // SAFETY: a static; volatile, since the file's bytes are changed behind the compiler's back.
-    let told = unsafe { (&raw const PLACE).read_volatile() };
-    let told = told.strip_prefix(b"panics in: ").unwrap_or_default();
-    if told.trim_ascii_end() == place.as_bytes() {
+    let place_of_panic = unsafe { (&raw const PLACE).read_volatile() };
+    let place_of_panic = place_of_panic.strip_prefix(b"panics in: ").unwrap_or_default();
+    if place_of_panic.trim_ascii_end() == place.as_bytes() {
         panic!("on purpose, in {place}");
     }
 }

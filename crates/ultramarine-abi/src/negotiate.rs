@@ -304,9 +304,9 @@ pub unsafe fn check_table(info: &BackendAbiInfo, table: &BackendTable) -> Result
     if table.size < TABLE_SIZE_MIN {
         return Err(Mismatch::TableSize { theirs: table.size, least: TABLE_SIZE_MIN });
     }
-    let (said, told) = ((table.abi_major, table.abi_minor), (info.abi_major, info.abi_minor));
-    if said != told {
-        return Err(Mismatch::TableAbi { table: said, info: told });
+    let (filled, promised) = ((table.abi_major, table.abi_minor), (info.abi_major, info.abi_minor));
+    if filled != promised {
+        return Err(Mismatch::TableAbi { table: filled, info: promised });
     }
     // SAFETY: by this function's contract.
     if !unsafe { is_text_of(table.name, &info.name) } {

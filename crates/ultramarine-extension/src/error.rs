@@ -111,12 +111,12 @@ impl Error {
                 format!("[{function}] Ultramarine gave status {code} without an error."),
             );
         };
-        let mut told = code;
+        let mut reported = code;
         let mut text = String::new();
         // SAFETY: the host's functions with the host's pointer and its error, which is freed once, here.
         unsafe {
             if let Some(code_of) = table.error_code {
-                told = code_of(table.host, error);
+                reported = code_of(table.host, error);
             }
             let mut length = 0;
             if let Some(text_of) = table.error_text {
@@ -130,7 +130,7 @@ impl Error {
                 free(table.host, error);
             }
         }
-        Self::with_code(told, text)
+        Self::with_code(reported, text)
     }
 
     /// An error object of the host; NULL for a missing rule, and where the host makes none.

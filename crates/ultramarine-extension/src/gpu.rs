@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
 use std::ptr::{null, null_mut};
 use ultramarine_abi::extension::{
-    self as raw, Binding, Dispatch, EvalCall, KernelFacts, KernelHandle, KernelText, bind,
+    self as raw, Binding, Dispatch, EvalCall, KernelHandle, KernelProperties, KernelText, bind,
 };
 
 /// What an evaluation on a device gets: its operands and outputs, and an encoder for launches of kernels.
@@ -34,7 +34,7 @@ use ultramarine_abi::extension::{
 ///     call.contiguous(0)?;
 ///     let n = call.output(0)?.len() as u32;
 ///     let kernel = call.kernel(language, source, "twice").build()?;
-///     let group = call.facts(&kernel)?.max_group.clamp(1, 256);
+///     let group = call.properties(&kernel)?.max_group.clamp(1, 256);
 ///     let launch = call.launch(&kernel).input(0).output(0).scalar(n);
 ///     launch.grid([n.div_ceil(group), 1, 1]).group([group, 1, 1]).run()
 /// }
@@ -222,14 +222,15 @@ impl<'a> GpuCall<'a> {
     ///
     /// # Errors
     /// The device fails.
-    pub fn facts(&self, kernel: &Kernel<'a>) -> Result<KernelFacts> {
-        let ask = lent!(kernel_facts);
-        let mut facts = KernelFacts { size: size_of::<KernelFacts>() as u32, ..Default::default() };
+    pub fn properties(&self, kernel: &Kernel<'a>) -> Result<KernelProperties> {
+        let ask = lent!(kernel_properties);
+        let mut properties =
+            KernelProperties { size: size_of::<KernelProperties>() as u32, ..Default::default() };
         // SAFETY: the host's function with the call's pointer and its kernel, and a struct of that size.
-        asked("kernel_facts", |error| unsafe {
-            ask(self.host_call, kernel.handle, &mut facts, error)
+        asked("kernel_properties", |error| unsafe {
+            ask(self.host_call, kernel.handle, &mut properties, error)
         })?;
-        Ok(facts)
+        Ok(properties)
     }
 
     /// Memory of the device until the launches are done.

@@ -16,7 +16,7 @@ static HOST: OnceLock<ExtensionHost> = OnceLock::new();
 /// # Errors
 /// The host's contract has another major, or it lacks what nothing works without: errors, handles.
 pub fn connect(host: &'static ExtensionHost) -> Result<()> {
-    judge(host.major, host.minor)?;
+    check_version(host.major, host.minor)?;
     // SAFETY: a table begins with its size; all of its bytes zero are a table.
     let table = unsafe { read_sized(host) }.ok_or_else(Error::missing)?;
     let essential = table.error_new.is_some()
@@ -34,7 +34,7 @@ pub fn connect(host: &'static ExtensionHost) -> Result<()> {
 }
 
 /// Whether a host of this version suits.
-pub(crate) fn judge(major: u16, minor: u16) -> Result<()> {
+pub(crate) fn check_version(major: u16, minor: u16) -> Result<()> {
     if major == EXTENSION_MAJOR {
         return Ok(());
     }

@@ -54,7 +54,7 @@ pub fn connect_python(py: Python<'_>) -> PyResult<()> {
     // process; all of its bytes zero are one.
     let api = unsafe { read_sized(pointer.as_ptr().cast::<PythonApi>()) }
         .ok_or_else(|| PyImportError::new_err("the capsule of Ultramarine is empty"))?;
-    host::judge(api.major, api.minor).map_err(refuse)?;
+    host::check_version(api.major, api.minor).map_err(refuse)?;
     if api.host.is_null() {
         return Err(PyImportError::new_err("the capsule of Ultramarine has no table"));
     }

@@ -311,9 +311,9 @@ static um_status eval_gpu(void *context, const um_call *call, um_error **error) 
   n = (n + source->packed[type] - 1) / source->packed[type];
   um_kernel_text text = {.size = sizeof text, .language = source->language, .source = source->texts[type], .entry = "axpby"};
   um_kernel *kernel;
-  um_kernel_facts facts = {.size = sizeof facts};
+  um_kernel_properties properties = {.size = sizeof properties};
   um_status status = host->kernel(call->host_call, &text, &kernel, error);
-  if (status == UM_OK) status = host->kernel_facts(call->host_call, kernel, &facts, error);
+  if (status == UM_OK) status = host->kernel_properties(call->host_call, kernel, &properties, error);
   for (uint32_t i = 0; i < 2 && status == UM_OK; i++)
     if (!(input(call, i)->flags & UM_VIEW_ROW_CONTIGUOUS)) status = host->contiguous(call->host_call, i, NULL, error);
   if (status == UM_OK) status = output(call, &out, &taken, error);
@@ -335,7 +335,7 @@ static um_status eval_gpu(void *context, const um_call *call, um_error **error) 
   }
   bindings[5].dtype = source->count;
   bindings[5].scalar[0] = n;
-  uint32_t group = facts.max_group != 0 && facts.max_group < 256 ? facts.max_group : 256; /* WGSL's is in its text */
+  uint32_t group = properties.max_group != 0 && properties.max_group < 256 ? properties.max_group : 256; /* WGSL's is in its text */
   uint64_t groups = (n + group - 1) / group; /* the kernel's threads go on if these are too few */
   um_dispatch dispatch = {.size = sizeof dispatch, .n_bindings = 6, .bindings = bindings, .binding_stride = sizeof *bindings,
                           .grid = {groups < 65535 ? (uint32_t)groups : 65535, 1, 1}, .group = {group, 1, 1}};

@@ -107,12 +107,12 @@ typedef struct um_kernel_text {
 
 typedef struct um_kernel um_kernel; /* opaque; good until the call of the evaluation returns */
 
-typedef struct um_kernel_facts {
+typedef struct um_kernel_properties {
   uint32_t size;
   uint32_t max_group;       /* most threads of a group for this kernel */
   uint32_t group_multiple;  /* sizes that suit the device are multiples of this */
   uint32_t max_shared;      /* bytes of shared memory of a group */
-} um_kernel_facts;
+} um_kernel_properties;
 
 #define UM_BIND_INPUT 0u     /* input `index` */
 #define UM_BIND_OUTPUT 1u    /* output `index`, which is written */
@@ -293,7 +293,7 @@ typedef struct um_extension_host {
 
   /* On devices. A failed compilation's error holds the compiler's log and the source's lines. */
   um_status (*kernel)(void *host_call, const um_kernel_text *text, um_kernel **kernel, um_error **error);
-  um_status (*kernel_facts)(void *host_call, um_kernel *kernel, um_kernel_facts *facts, um_error **error);
+  um_status (*kernel_properties)(void *host_call, um_kernel *kernel, um_kernel_properties *properties, um_error **error);
   /* Memory of the device until the launches are done. */
   um_status (*temporary)(void *host_call, uint64_t bytes, uint32_t *temporary, um_error **error);
   /* Makes input `input` row-major for the launches that follow, if it is not; its view changes accordingly. */

@@ -120,7 +120,7 @@ Function lent(Function function, const char *name) {
 }
 
 /* Throws what a function of the host says. Takes over the error. */
-inline void judge(const char *name, um_status code, um_error *error) {
+inline void check(const char *name, um_status code, um_error *error) {
   if (code == UM_OK) return;
   if (error == nullptr) throw Error(code, std::string(name) + ": status " + std::to_string(code) + " without an error");
   uint64_t length = 0;
@@ -268,7 +268,7 @@ class Array {
     if (handle_ == nullptr) throw Error("an array is empty");
     um_tensor_type of = um_tensor_type();
     of.size = sizeof of;
-    detail::judge("array_type", host().array_type(host().host, handle_, &of), nullptr);
+    detail::check("array_type", host().array_type(host().host, handle_, &of), nullptr);
     return TensorType::of(of);
   }
   std::vector<int64_t> shape() const { return type().shape; }
@@ -277,7 +277,7 @@ class Array {
   void eval() const {
     um_error *error = nullptr;
     um_status code = detail::lent(host().array_eval, "array_eval")(host().host, &handle_, 1, &error);
-    detail::judge("array_eval", code, error);
+    detail::check("array_eval", code, error);
   }
 
  private:
@@ -351,7 +351,7 @@ inline Arrays operation(const char *name, const Arrays &inputs, const std::vecto
   um_status code = detail::lent(host().operation, "operation")(
       host().host, name, handles.data(), static_cast<uint32_t>(handles.size()), attributes.data(),
       static_cast<uint32_t>(attributes.size()), place, results.data(), n, &error);
-  detail::judge(name, code, error);
+  detail::check(name, code, error);
   Arrays all;
   for (um_array *result : results) all.push_back(Array::take(result));
   return all;
@@ -415,7 +415,7 @@ class Call {
     if (view.data == nullptr && view.elements > 0) {
       um_error *error = nullptr;
       um_status code = detail::lent(host().allocate, "allocate")(call_.host_call, i, nullptr, &view, &error);
-      detail::judge("allocate", code, error);
+      detail::check("allocate", code, error);
     }
     return View<T>(view);
   }
@@ -578,7 +578,7 @@ inline Arrays apply(std::unique_ptr<Primitive> primitive, const Arrays &inputs, 
   um_error *error = nullptr;
   um_status code =
       run(host().host, &table, handles.data(), static_cast<uint32_t>(handles.size()), place, outputs.data(), &error);
-  detail::judge("apply", code, error);
+  detail::check("apply", code, error);
   Arrays all;
   for (um_array *output : outputs) all.push_back(Array::take(output));
   return all;

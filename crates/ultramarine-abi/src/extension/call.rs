@@ -56,8 +56,8 @@ pub struct KernelHandle {
 /// What a device says of a kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct KernelFacts {
-    /// `size_of::<KernelFacts>()` of the writer.
+pub struct KernelProperties {
+    /// `size_of::<KernelProperties>()` of the writer.
     pub size: u32,
     /// Most threads of a group for this kernel.
     pub max_group: u32,

@@ -1,7 +1,7 @@
 //! What the host lends to extensions.
 
 use super::{
-    ArrayHandle, Dispatch, KernelFacts, KernelHandle, KernelText, PlaceCode, Primitive, Task,
+    ArrayHandle, Dispatch, KernelHandle, KernelProperties, KernelText, PlaceCode, Primitive, Task,
     TaskDrop, TensorType, View,
 };
 use crate::{Error, ParallelBody, Status};
@@ -270,11 +270,11 @@ pub struct ExtensionHost {
         ) -> Status,
     >,
     /// What the device says of it.
-    pub kernel_facts: Option<
+    pub kernel_properties: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,
             kernel: *mut KernelHandle,
-            facts: *mut KernelFacts,
+            properties: *mut KernelProperties,
             error: *mut *mut Error,
         ) -> Status,
     >,

@@ -140,11 +140,11 @@ unsafe extern "C" fn device_info<B: Backend>(
     // SAFETY: the contract's; all bytes zero are a DeviceInfo.
     unsafe {
         with_backend::<B>(backend, index, error, |cell| {
-            let mut told: DeviceInfo = core::mem::zeroed();
-            told.size = size_of::<DeviceInfo>() as u32;
-            told.identity.size = size_of::<DeviceIdentity>() as u32;
-            cell.backend.device_info(index, &mut told)?;
-            match write_sized(info, &told) {
+            let mut filled: DeviceInfo = core::mem::zeroed();
+            filled.size = size_of::<DeviceInfo>() as u32;
+            filled.identity.size = size_of::<DeviceIdentity>() as u32;
+            cell.backend.device_info(index, &mut filled)?;
+            match write_sized(info, &filled) {
                 true => Ok(()),
                 false => Err(Failure::invalid("no place for the device's description")),
             }
@@ -475,21 +475,21 @@ pub unsafe fn init<B: Backend>(
 /// The arguments of `ultramarine_backend_score`.
 pub unsafe fn score<B: Backend>(place: *mut BackendScore) -> Status {
     // SAFETY: by this function's contract; all bytes zero are a score.
-    let Some(mut told) = (unsafe { read_sized(place) }) else { return status::INVALID };
+    let Some(mut filled) = (unsafe { read_sized(place) }) else { return status::INVALID };
     let body = std::panic::AssertUnwindSafe(B::score);
     let said = std::panic::catch_unwind(body)
         .unwrap_or_else(|payload| super::backend::Score::cannot(Failure::of_panic(payload).text));
-    told.score = said.score;
-    told.device_count = said.device_count.max(said.devices.len() as u32);
-    told.reason = inline_text(&said.reason);
-    if !told.devices.is_null() && told.device_stride >= size_of::<u32>() as u32 {
-        for (i, device) in said.devices.iter().take(told.device_capacity as usize).enumerate() {
-            let at = told.devices.cast::<u8>().wrapping_add(i * told.device_stride as usize);
+    filled.score = said.score;
+    filled.device_count = said.device_count.max(said.devices.len() as u32);
+    filled.reason = inline_text(&said.reason);
+    if !filled.devices.is_null() && filled.device_stride >= size_of::<u32>() as u32 {
+        for (i, device) in said.devices.iter().take(filled.device_capacity as usize).enumerate() {
+            let at = filled.devices.cast::<u8>().wrapping_add(i * filled.device_stride as usize);
             // SAFETY: below the capacity, each with its size set by the host.
             unsafe { write_sized(at.cast::<DeviceIdentity>(), device) };
         }
     }
     // SAFETY: by this function's contract.
-    unsafe { write_sized(place, &told) };
+    unsafe { write_sized(place, &filled) };
     status::OK
 }

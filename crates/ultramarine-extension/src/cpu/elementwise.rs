@@ -11,10 +11,10 @@ use crate::{
     tensor::{Show, Tensor},
 };
 
-/// Room for a block.
-struct Room<T>([T; BLOCK]);
+/// Memory for a block of elements.
+struct Scratch<T>([T; BLOCK]);
 
-impl<T: Number> Room<T> {
+impl<T: Number> Scratch<T> {
     fn new() -> Self {
         Self([T::default(); BLOCK])
     }
@@ -48,14 +48,14 @@ impl<T: Number> Room<T> {
 /// # Safety
 /// The output has that many elements at `to`, with that stride in bytes, and `from` is elsewhere.
 #[inline]
-unsafe fn put<T: Number>(from: &[T], to: *mut u8, stride: isize, way: Way) {
+unsafe fn put<T: Number>(from: &[T], to: *mut u8, stride: isize, strategy: StoreStrategy) {
     // SAFETY: by this function's contract.
     unsafe {
         if stride != size_of::<T>() as isize {
             for (i, from) in from.iter().enumerate() {
                 to.offset(i as isize * stride).cast::<T>().write(*from);
             }
-        } else if way == Way::Streamed {
+        } else if strategy == StoreStrategy::Streamed {
             store::copy(from.as_ptr().cast(), to, size_of_val(from));
         } else {
             std::ptr::copy_nonoverlapping(from.as_ptr(), to.cast(), from.len());
@@ -63,21 +63,21 @@ unsafe fn put<T: Number>(from: &[T], to: *mut u8, stride: isize, way: Way) {
     }
 }
 
-/// How results get to the output.
+/// How results are stored to the output.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum StoreStrategy {
     /// The function writes them there.
     Direct,
-    /// By way of room on the stack: there are gaps, or an operand lies there.
+    /// By way of a block on the stack: there are gaps, or an operand lies there.
     Copied,
-    /// By way of room on the stack, past the caches.
+    /// By way of a block on the stack, past the caches.
     Streamed,
 }
 
-/// Where an output lies, and the way there.
+/// An output, and how results are stored to it.
 struct Target {
     tensor: Tensor,
-    way: Way,
+    strategy: StoreStrategy,
 }
 
 impl CpuCall<'_> {
@@ -106,13 +106,13 @@ impl CpuCall<'_> {
             inputs.push(Tensor { strides, shape: tensor.shape.clone(), ..from.clone() });
         }
         let bytes = tensor.elements() * size_of::<R>();
-        let way = match taken.from {
-            Some(_) => Way::Copied,
-            None if bytes >= store::FROM => Way::Streamed,
-            None => Way::Direct,
+        let strategy = match taken.from {
+            Some(_) => StoreStrategy::Copied,
+            None if bytes >= store::FROM => StoreStrategy::Streamed,
+            None => StoreStrategy::Direct,
         };
         let inputs = inputs.try_into().map_err(|_| Error::runtime("There are no operands."))?;
-        Ok((inputs, Target { tensor, way }))
+        Ok((inputs, Target { tensor, strategy }))
     }
 }
 
@@ -197,19 +197,19 @@ macro_rules! arities {
                 let (inputs, target) = self.tensors::<$n, R>()?;
                 let [$($x),*] = &inputs;
                 let lanes = Lanes::new([$($x,)* &target.tensor]);
-                let way = if lanes.is_dense($n) { target.way } else { Way::Copied };
-                let rooms = || ($(Room::<$t>::new(),)* Room::<R>::new());
-                lanes.run(rooms, |($($x,)* room), Part { data, strides, length }| {
+                let strategy = if lanes.is_dense($n) { target.strategy } else { StoreStrategy::Copied };
+                let scratch = || ($(Scratch::<$t>::new(),)* Scratch::<R>::new());
+                lanes.run(scratch, |($($x,)* result_scratch), Part { data, strides, length }| {
                     // SAFETY: the parts lie in the tensors, whose dtypes were looked at. Operands do not change
                     // while they are read: the output is elsewhere, or (Copied) is written afterwards.
                     unsafe {
                         $(let $x = $x.gather(data[$i], strides[$i], length);)*
-                        if way == Way::Direct {
+                        if strategy == StoreStrategy::Direct {
                             return function($($x,)* std::slice::from_raw_parts_mut(data[$n].cast(), length));
                         }
-                        let results = &mut room.0[..length];
+                        let results = &mut result_scratch.0[..length];
                         function($($x,)* results);
-                        put(results, data[$n], strides[$n], way);
+                        put(results, data[$n], strides[$n], strategy);
                     }
                 })
             }

@@ -1,6 +1,6 @@
 //! Evaluations on the CPU: views, elementwise functions, memory, tasks.
 
-use crate::fake_host::{self, APPLIED, FakeArray, FakeCall, told, with_call};
+use crate::fake_host::{self, APPLIED, FakeArray, FakeCall, take_error, with_call};
 use std::ptr::null_mut;
 use std::sync::Mutex;
 use ultramarine_extension::abi::{Status, extension as raw, status};
@@ -87,7 +87,7 @@ fn eval(
     // SAFETY: as the contract says; the error is the fake host's.
     unsafe {
         p.release.unwrap()(p.context);
-        (code, told(error).map(|e| e.1))
+        (code, take_error(error).map(|e| e.1))
     }
 }
 
@@ -157,7 +157,7 @@ fn large_tensors_are_split_and_written_past_the_caches() {
 }
 
 #[test]
-fn an_operand_that_nobody_needs_becomes_the_output() {
+fn an_unused_operand_becomes_the_output() {
     let (a, b) = (tensor(&[1f32, 2.0], &[2], &[1]), tensor(&[10f32, 20.0], &[2], &[1]));
     let empty = FakeArray { data: Vec::new(), ..tensor(&[0f32; 2], &[2], &[1]) };
     let mut fake = call(vec![a, b], vec![empty.clone()]);

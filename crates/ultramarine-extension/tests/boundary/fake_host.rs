@@ -9,8 +9,8 @@ use ultramarine_extension::abi::{
     dlpack::DLDataType,
     extension::{
         ArrayHandle, Attribute, Dispatch, EXTENSION_MAJOR, EXTENSION_MINOR, EvalCall,
-        ExtensionHost, KernelFacts, KernelHandle, KernelText, PlaceCode, Primitive, Task, TaskDrop,
-        TensorType, View, view,
+        ExtensionHost, KernelHandle, KernelProperties, KernelText, PlaceCode, Primitive, Task,
+        TaskDrop, TensorType, View, view,
     },
     status,
 };
@@ -96,8 +96,8 @@ unsafe extern "C" fn error_free(_: *mut c_void, error: *mut RawError) {
     drop(unsafe { Box::from_raw(error.cast::<FakeError>()) });
 }
 
-/// Takes over an error, and says what is in it.
-pub unsafe fn told(error: *mut RawError) -> Option<(Status, String)> {
+/// Takes over an error: its code and text.
+pub unsafe fn take_error(error: *mut RawError) -> Option<(Status, String)> {
     if error.is_null() {
         return None;
     }
@@ -350,33 +350,33 @@ unsafe extern "C" fn kernel(
 ) -> Status {
     // SAFETY: texts and place as said.
     unsafe {
-        let told = |text: *const c_char| match text.is_null() {
+        let read = |text: *const c_char| match text.is_null() {
             true => "-".to_owned(),
             false => CStr::from_ptr(text).to_str().unwrap().to_owned(),
         };
         let t = *text;
         let arguments: Vec<_> = (0..t.n_template_arguments as usize)
-            .map(|i| told(*t.template_arguments.add(i)))
+            .map(|i| read(*t.template_arguments.add(i)))
             .collect();
-        if told(t.source) == "wrong" {
+        if read(t.source) == "wrong" {
             *error = error_new(null_mut(), status::ERROR, c"line 1".as_ptr(), 6);
             return status::ERROR;
         }
-        ask(format!("{} {} {arguments:?} {}", told(t.language), told(t.entry), told(t.options)));
+        ask(format!("{} {} {arguments:?} {}", read(t.language), read(t.entry), read(t.options)));
         *kernel = 8 as *mut KernelHandle;
     }
     status::OK
 }
 
-unsafe extern "C" fn kernel_facts(
+unsafe extern "C" fn kernel_properties(
     _: *mut c_void,
     _: *mut KernelHandle,
-    facts: *mut KernelFacts,
+    properties: *mut KernelProperties,
     _: *mut *mut RawError,
 ) -> Status {
     // SAFETY: a struct of this size.
     unsafe {
-        (*facts).max_group = 64;
+        (*properties).max_group = 64;
     }
     status::OK
 }
@@ -475,7 +475,7 @@ pub fn table() -> ExtensionHost {
         share: None,
         enqueue: Some(enqueue),
         kernel: Some(kernel),
-        kernel_facts: Some(kernel_facts),
+        kernel_properties: Some(kernel_properties),
         temporary: Some(temporary),
         contiguous: Some(contiguous),
         launch: Some(launch),

@@ -1,7 +1,7 @@
 //! Evaluations on devices: what reaches the host of kernels and launches.
 
 use crate::cpu::{call, tensor};
-use crate::fake_host::{self, APPLIED, ASKED, FakeArray, FakeCall, told, with_call};
+use crate::fake_host::{self, APPLIED, ASKED, FakeArray, FakeCall, take_error, with_call};
 use std::ptr::null_mut;
 use ultramarine_extension::abi::{Status, status};
 use ultramarine_extension::{
@@ -44,7 +44,7 @@ fn eval(fake: &mut FakeCall, allocates: bool, body: Body) -> (Status, Option<Str
     unsafe {
         let code = with_call(fake, |c| p.eval_gpu.unwrap()(p.context, c, &mut error));
         p.release.unwrap()(p.context);
-        (code, told(error).map(|e| e.1), ASKED.with(|asked| asked.borrow().clone()))
+        (code, take_error(error).map(|e| e.1), ASKED.with(|asked| asked.borrow().clone()))
     }
 }
 
@@ -63,7 +63,7 @@ fn kernels_and_launches_reach_the_host_as_they_were_said() {
         assert_eq!(call.languages().collect::<Vec<_>>(), ["msl", "opencl-c"]);
         let kernel = call.kernel(language, source, "run").template(&["float", "4"]);
         let kernel = kernel.options("-DA").options("-DB").build()?;
-        assert_eq!(call.facts(&kernel)?.max_group, 64);
+        assert_eq!(call.properties(&kernel)?.max_group, 64);
         let strides = call.input(0)?.strides_i32();
         let room = call.temporary(40)?;
         let launch = call.launch(&kernel).input(0).output(0).temporary(room);
@@ -78,7 +78,7 @@ fn kernels_and_launches_reach_the_host_as_they_were_said() {
 }
 
 #[test]
-fn a_device_without_the_languages_is_told_both_sides() {
+fn languages_of_both_sides_are_reported() {
     let body: Body = |call| call.pick("on_gpu", &[("cuda-c", ""), ("wgsl", "")]).map(drop);
     let (code, error, _) = eval(&mut transposed(), false, body);
     let text = "[on_gpu] has kernels in cuda-c, wgsl; the device takes msl, opencl-c.";

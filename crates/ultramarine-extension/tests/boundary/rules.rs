@@ -1,6 +1,6 @@
 //! Rules through the table: what they give, what is missing, what panics, and that all is released once.
 
-use crate::fake_host::{self, ALIVE, APPLIED, raw_type, told, with_call};
+use crate::fake_host::{self, ALIVE, APPLIED, raw_type, take_error, with_call};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use ultramarine_extension::abi::{
@@ -13,8 +13,8 @@ use ultramarine_extension::{
     TensorType, Vjp, Vmap, apply, connect, operation,
 };
 
-/// Does what it is told, in every rule.
-struct Told {
+/// Does the same in every rule: what it was made for.
+struct Stub {
     what: What,
     /// Counts this primitive's contexts.
     _alive: Arc<()>,
@@ -33,16 +33,16 @@ impl What {
     fn results<T>(self, one: impl Fn() -> T) -> Result<Vec<T>> {
         match self {
             What::Work => Ok(vec![one()]),
-            What::Panic => panic!("told to {}", "panic"),
-            What::Refuse => Err(Error::value("[told] refused.")),
+            What::Panic => panic!("panics {}", "on purpose"),
+            What::Refuse => Err(Error::value("[stub] refused.")),
             What::TooFew => Ok(Vec::new()),
         }
     }
 }
 
-impl Primitive for Told {
+impl Primitive for Stub {
     fn name(&self) -> &str {
-        "told"
+        "stub"
     }
     fn attributes(&self) -> Attributes {
         Attributes::new().int(7)
@@ -78,7 +78,7 @@ impl Primitive for Told {
     fn print(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.what {
             What::Panic => panic!("in print"),
-            _ => f.write_str("told(ä)"),
+            _ => f.write_str("stub(ä)"),
         }
     }
 }
@@ -120,7 +120,7 @@ fn call(rule: impl FnOnce(Place1, *mut *mut RawError) -> Status) -> (Said, usize
         drop(unsafe { Array::from_raw(place) }.unwrap());
     }
     // SAFETY: the fake host's error.
-    ((status, unsafe { told(error) }), handed)
+    ((status, unsafe { take_error(error) }), handed)
 }
 
 /// All rules with one operand.
@@ -166,7 +166,7 @@ fn none_is_left() {
 #[test]
 fn rules_give_their_results_and_release_what_they_took() {
     let (x, alive) = (array(), Arc::new(()));
-    let p = applied(Told { what: What::Work, _alive: alive.clone() }, &x);
+    let p = applied(Stub { what: What::Work, _alive: alive.clone() }, &x);
     for (rule, ((code, error), handed)) in all_rules(&p, &x) {
         assert_eq!((code, error), (status::OK, None), "{rule}");
         let gives = matches!(rule, "compose" | "vjp" | "jvp" | "vmap");
@@ -185,10 +185,10 @@ fn rules_give_their_results_and_release_what_they_took() {
 fn a_panic_in_any_rule_is_an_error_with_its_text() {
     let x = array();
     for (what, code, text) in [
-        (What::Panic, status::ERROR, "panicked: told to panic"),
-        (What::Refuse, status::INVALID, "[told] refused."),
+        (What::Panic, status::ERROR, "panicked: panics on purpose"),
+        (What::Refuse, status::INVALID, "[stub] refused."),
     ] {
-        let p = applied(Told { what, _alive: Arc::new(()) }, &x);
+        let p = applied(Stub { what, _alive: Arc::new(()) }, &x);
         for (rule, (said, handed)) in all_rules(&p, &x) {
             assert_eq!(said, (code, Some((code, text.to_owned()))), "{rule}");
             assert_eq!(handed, 0, "{rule}");
@@ -224,7 +224,7 @@ fn a_panic_in_what_is_no_rule_is_an_error_too() {
 #[test]
 fn too_few_results_are_an_error_and_nothing_is_handed_out() {
     let x = array();
-    let p = applied(Told { what: What::TooFew, _alive: Arc::new(()) }, &x);
+    let p = applied(Stub { what: What::TooFew, _alive: Arc::new(()) }, &x);
     for (rule, ((code, error), handed)) in all_rules(&p, &x) {
         if rule.starts_with("eval") {
             continue;
@@ -254,9 +254,9 @@ fn a_missing_rule_says_so_without_an_error() {
 #[test]
 fn equal_names_are_compared_within_a_type() {
     let x = array();
-    let told = |what| applied(Told { what, _alive: Arc::new(()) }, &x);
-    let (a, b, c) = (told(What::Work), told(What::Work), told(What::Refuse));
-    let (bare, panics) = (applied(Bare, &x), told(What::Panic));
+    let stub = |what| applied(Stub { what, _alive: Arc::new(()) }, &x);
+    let (a, b, c) = (stub(What::Work), stub(What::Work), stub(What::Refuse));
+    let (bare, panics) = (applied(Bare, &x), stub(What::Panic));
     // SAFETY: contexts of this library.
     unsafe {
         let equivalent = a.equivalent.unwrap();
@@ -272,20 +272,20 @@ fn equal_names_are_compared_within_a_type() {
 }
 
 #[test]
-fn what_is_printed_fits_and_its_length_is_told() {
+fn printed_text_fits_and_its_length_is_reported() {
     let x = array();
-    let p = applied(Told { what: What::Work, _alive: Arc::new(()) }, &x);
+    let p = applied(Stub { what: What::Work, _alive: Arc::new(()) }, &x);
     let print = |p: &raw::Primitive, room: usize| {
         let mut text = vec![b'.'; 12];
         // SAFETY: as many bytes as said.
         let n = unsafe { p.print.unwrap()(p.context, text.as_mut_ptr().cast(), room as u64) };
         (n, String::from_utf8(text).unwrap())
     };
-    assert_eq!(print(&p, 12), (8, "told(ä)....".into()));
+    assert_eq!(print(&p, 12), (8, "stub(ä)....".into()));
     assert_eq!(print(&p, 3), (8, "tol.........".into()));
     // A character is not cut in two.
-    assert_eq!(print(&p, 6), (8, "told(.......".into()));
-    let panics = applied(Told { what: What::Panic, _alive: Arc::new(()) }, &x);
+    assert_eq!(print(&p, 6), (8, "stub(.......".into()));
+    let panics = applied(Stub { what: What::Panic, _alive: Arc::new(()) }, &x);
     assert_eq!(print(&panics, 12).0, 0);
     // SAFETY: as the contract says.
     unsafe {

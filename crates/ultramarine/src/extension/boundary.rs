@@ -89,7 +89,7 @@ sized! {
     TensorType "um_tensor_type" 272
     View "um_view" 48
     KernelText "um_kernel_text" 48
-    KernelFacts "um_kernel_facts" 16
+    KernelProperties "um_kernel_properties" 16
     Binding "um_binding" 48
     Dispatch "um_dispatch" 48
     Primitive "um_primitive" 128

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ultramarine_abi::extension::{self, Task, TaskDrop, View, view};
 use ultramarine_abi::{self as abi, Status};
 
-pub(super) use super::launch::{contiguous, kernel, kernel_facts, launch, temporary};
+pub(super) use super::launch::{contiguous, kernel, kernel_properties, launch, temporary};
 
 thread_local! {
     static CURRENT: Cell<*const State<'static>> = const { Cell::new(std::ptr::null()) };

@@ -10,7 +10,7 @@ use core::ffi::c_void;
 use std::sync::Arc;
 use ultramarine_abi::{
     self as abi, Status,
-    extension::{Binding, Dispatch, KernelFacts, KernelHandle, KernelText, View, bind},
+    extension::{Binding, Dispatch, KernelHandle, KernelProperties, KernelText, View, bind},
 };
 
 /// Kernels are a matter of devices.
@@ -76,25 +76,25 @@ pub(in super::super) unsafe extern "C" fn kernel(
     }
 }
 
-pub(in super::super) unsafe extern "C" fn kernel_facts(
+pub(in super::super) unsafe extern "C" fn kernel_properties(
     host_call: *mut c_void,
     handle: *mut KernelHandle,
-    to: *mut KernelFacts,
+    to: *mut KernelProperties,
     error: *mut *mut abi::Error,
 ) -> Status {
-    const NAME: &str = "kernel_facts";
+    const NAME: &str = "kernel_properties";
     // SAFETY: the caller's pointers, by contract.
     unsafe {
         with_call(NAME, host_call, error, |state| {
             let kernel = known(state, NAME, handle)?;
-            let facts = state.exec.kernel_properties(&kernel)?;
-            let facts = KernelFacts {
-                size: size_of::<KernelFacts>() as u32,
-                max_group: facts.max_group,
-                group_multiple: facts.group_multiple,
-                max_shared: facts.max_shared,
+            let properties = state.exec.kernel_properties(&kernel)?;
+            let properties = KernelProperties {
+                size: size_of::<KernelProperties>() as u32,
+                max_group: properties.max_group,
+                group_multiple: properties.group_multiple,
+                max_shared: properties.max_shared,
             };
-            Ok(fill(NAME, to, facts)?)
+            Ok(fill(NAME, to, properties)?)
         })
     }
 }

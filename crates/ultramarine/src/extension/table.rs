@@ -40,7 +40,7 @@ pub fn host_table() -> &'static ExtensionHost {
         share: Some(call::share),
         enqueue: Some(call::enqueue),
         kernel: Some(call::kernel),
-        kernel_facts: Some(call::kernel_facts),
+        kernel_properties: Some(call::kernel_properties),
         temporary: Some(call::temporary),
         contiguous: Some(call::contiguous),
         launch: Some(call::launch),

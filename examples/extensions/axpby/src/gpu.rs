@@ -48,7 +48,7 @@ pub fn eval(of: &Axpby, call: &mut GpuCall<'_>) -> Result<()> {
     // WGSL's smallest element is a word, so that a thread has two of the halves.
     let threads = if wgsl && short { n.div_ceil(2) } else { n };
     // The text in WGSL says 256 itself.
-    let group = if wgsl { 256 } else { call.facts(&kernel)?.max_group.clamp(1, 256) };
+    let group = if wgsl { 256 } else { call.properties(&kernel)?.max_group.clamp(1, 256) };
     let groups = threads.div_ceil(group as usize).min(MOST_GROUPS) as u32;
     let (shape, x, y) =
         (call.output(0)?.shape_i64(), call.input(0)?.strides_i64(), call.input(1)?.strides_i64());

@@ -116,7 +116,7 @@ def test_the_guides_script():
     assert um.all(z == 6.0).item()
 
 
-def test_it_runs_where_it_is_told():
+def test_it_runs_on_the_named_device():
     x = um.ones((3, 4))
     for stream in [um.cpu, um.Device(um.cpu, 0), um.new_stream(um.cpu), um.default_stream(um.cpu)]:
         same(axpby(x, x, 4.0, 2.0, stream=stream), um.full((3, 4), 6.0))
@@ -129,7 +129,7 @@ def test_other_arrays_and_numbers_are_taken():
     same(axpby([1.0, 2.0], um.array([3.0, 4.0]), 1, True), um.array([4.0, 6.0]))
 
 
-def test_operands_stay_and_memory_that_nobody_needs_is_taken():
+def test_operands_stay_and_unused_memory_is_taken():
     x, y = values((64, 64), "float32"), values((64, 64), "float32", 1)
     before = bits(x).copy(), bits(y).copy()
     um.eval(axpby(x, y, ALPHA, BETA))

@@ -68,10 +68,12 @@ fn all(other: &Other) {
 /// Elements by rows, read by what the header says.
 fn numbers(tensor: &ManagedTensor) -> Vec<f64> {
     let first = tensor.tensor().data.cast::<f64>();
-    let (step, turn) = (tensor.stride(0).unwrap(), tensor.stride(1).unwrap());
+    let (step, rotation) = (tensor.stride(0).unwrap(), tensor.stride(1).unwrap());
     let indices = (0..tensor.size(0)).flat_map(|i| (0..tensor.size(1)).map(move |j| (i, j)));
     // SAFETY: within what the other side made.
-    indices.map(|(i, j)| unsafe { *first.offset(i as isize * step + j as isize * turn) }).collect()
+    indices
+        .map(|(i, j)| unsafe { *first.offset(i as isize * step + j as isize * rotation) })
+        .collect()
 }
 
 /// Rust takes what the other side makes, and deletes it.
@@ -183,8 +185,9 @@ fn exchange(other: &Other) {
     unsafe extern "C" fn set_error(context: *mut c_void, kind: *const c_char, text: *const c_char) {
         // SAFETY: the context is the test's, the texts are the other side's.
         unsafe {
-            let told = [kind, text].map(|t| CStr::from_ptr(t).to_str().unwrap_or("").to_owned());
-            *context.cast::<Vec<String>>() = told.to_vec();
+            let reported =
+                [kind, text].map(|t| CStr::from_ptr(t).to_str().unwrap_or("").to_owned());
+            *context.cast::<Vec<String>>() = reported.to_vec();
         }
     }
 
@@ -206,8 +209,8 @@ fn exchange(other: &Other) {
         byte_offset: 0,
     };
     let allocate = table.managed_tensor_allocator.unwrap();
-    let (mut out, mut told) = (null_mut(), Vec::<String>::new());
-    let context = (&raw mut told).cast();
+    let (mut out, mut reported) = (null_mut(), Vec::<String>::new());
+    let context = (&raw mut reported).cast();
     // SAFETY: the table's functions, with what they want.
     unsafe {
         assert_eq!(allocate(&mut prototype, &mut out, context, Some(set_error)), 0);
@@ -216,7 +219,7 @@ fn exchange(other: &Other) {
         drop(tensor);
         prototype.ndim = 1;
         assert_eq!(allocate(&mut prototype, &mut out, context, Some(set_error)), -1);
-        assert_eq!(told, ["BufferError", "matrices on the CPU only"]);
+        assert_eq!(reported, ["BufferError", "matrices on the CPU only"]);
 
         let mut stream = null::<c_void>().wrapping_add(1).cast_mut();
         let current = table.current_work_stream.unwrap();

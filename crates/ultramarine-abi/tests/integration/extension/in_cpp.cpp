@@ -71,7 +71,7 @@ static um_status operation(void *, const char *name, um_array *const *inputs, ui
 static um_primitive applied;
 static um_status apply(void *, const um_primitive *primitive, um_array *const *inputs, uint32_t, const um_place *,
                        um_array **outputs, um_error **) {
-  CHECK(std::string(primitive->name) == "told" && primitive->attribute_bytes == 3);
+  CHECK(std::string(primitive->name) == "stub" && primitive->attribute_bytes == 3);
   applied = *primitive;
   for (uint32_t i = 0; i < primitive->n_outputs; i++) outputs[i] = made(inputs[0]->number);
   return UM_OK;
@@ -85,15 +85,15 @@ static uint32_t thread_count(void *) { return 2; }
 
 enum What { WORK, FAIL, THROW_OTHER, NO_MEMORY, MISSING, TOO_FEW };
 
-struct Told : um::extension::Primitive {
+struct Stub : um::extension::Primitive {
   What what;
-  explicit Told(What w) : what(w) { contexts++; }
-  ~Told() override { contexts--; }
-  std::string name() const override { return "told"; }
+  explicit Stub(What w) : what(w) { contexts++; }
+  ~Stub() override { contexts--; }
+  std::string name() const override { return "stub"; }
   std::string attributes() const override { return "abc"; }
 
   void act() const {
-    if (what == FAIL) throw um::extension::Error(UM_INVALID, "told to fail");
+    if (what == FAIL) throw um::extension::Error(UM_INVALID, "fails on purpose");
     if (what == THROW_OTHER) throw 7;
     if (what == NO_MEMORY) throw std::bad_alloc();
     if (what == MISSING) throw um::extension::Missing();
@@ -194,12 +194,12 @@ int main() {
       um_status code;
       const char *text;
     } cases[] = {{WORK, UM_OK, nullptr},
-                 {FAIL, UM_INVALID, "told to fail"},
+                 {FAIL, UM_INVALID, "fails on purpose"},
                  {THROW_OTHER, UM_ERROR, "an exception of unknown type"},
                  {NO_MEMORY, UM_OUT_OF_MEMORY, "out of memory"},
                  {MISSING, UM_UNSUPPORTED, nullptr}};
     for (const auto &one : cases) {
-      Arrays y = um::extension::apply(std::unique_ptr<um::extension::Primitive>(new Told(one.what)), {x});
+      Arrays y = um::extension::apply(std::unique_ptr<um::extension::Primitive>(new Stub(one.what)), {x});
       CHECK(y.size() == 1 && contexts == 1);
       int rule = 0;
       for (const Said &said : all_rules(applied, x.raw())) {
@@ -213,7 +213,7 @@ int main() {
       applied.release(applied.context);
       CHECK(contexts == 0);
     }
-    um::extension::apply(std::unique_ptr<um::extension::Primitive>(new Told(TOO_FEW)), {x});
+    um::extension::apply(std::unique_ptr<um::extension::Primitive>(new Stub(TOO_FEW)), {x});
     for (const Said &said : all_rules(applied, x.raw())) CHECK(said.code == UM_ERROR || said.text.empty());
     applied.release(applied.context);
 

@@ -116,7 +116,7 @@ rows! {
         languages, host_call;
     extension::KernelText um_kernel_text: size, n_template_arguments, language, source, entry,
         template_arguments, options;
-    extension::KernelFacts um_kernel_facts: size, max_group, group_multiple, max_shared;
+    extension::KernelProperties um_kernel_properties: size, max_group, group_multiple, max_shared;
     extension::Binding um_binding: size, kind, index, dtype, scalar, constants, bytes;
     extension::Dispatch um_dispatch: size, n_bindings, bindings, binding_stride, shared_bytes,
         grid, group;
@@ -129,7 +129,7 @@ rows! {
         error_code, error_text, error_free, array_retain, array_release, array_type, array_place,
         array_eval, array_view, array_from_bytes, array_full, promote_types, issubdtype,
         broadcast_types, broadcast_arrays, operation, apply, parallel_for, thread_count, allocate,
-        take, share, enqueue, kernel, kernel_facts, temporary, contiguous, launch, prelude;
+        take, share, enqueue, kernel, kernel_properties, temporary, contiguous, launch, prelude;
     extension::PythonApi um_python_api: size, major, minor, host, is_array, array_borrow,
         array_from_object, array_to_object, place_from_object, raise;
     dlpack::DLDevice DLDevice: device_type, device_id;

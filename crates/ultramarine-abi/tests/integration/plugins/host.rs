@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use ultramarine_abi::{ABI_MAJOR, ABI_MINOR, Error, HostTable, ParallelBody, Status};
 
 #[derive(Default)]
-struct Told {
+struct Record {
     logs: Mutex<Vec<(u32, String)>>,
     errors: Mutex<Vec<(Status, String)>>,
     live: Mutex<usize>,
@@ -13,13 +13,13 @@ struct Told {
 
 /// The host; plugins keep its table for ever, so what it holds is never freed.
 pub struct Host {
-    told: &'static Told,
+    record: &'static Record,
     table: &'static HostTable,
 }
 
-unsafe fn told<'a>(host: *mut c_void) -> &'a Told {
+unsafe fn record<'a>(host: *mut c_void) -> &'a Record {
     // SAFETY: the pointer of the table, which lives for ever.
-    unsafe { &*host.cast::<Told>() }
+    unsafe { &*host.cast::<Record>() }
 }
 
 unsafe fn text(text: *const c_char, length: u64) -> String {
@@ -30,7 +30,7 @@ unsafe fn text(text: *const c_char, length: u64) -> String {
 
 unsafe extern "C" fn log(host: *mut c_void, level: u32, message: *const c_char, length: u64) {
     // SAFETY: the contract's.
-    unsafe { told(host).logs.lock().unwrap().push((level, text(message, length))) };
+    unsafe { record(host).logs.lock().unwrap().push((level, text(message, length))) };
 }
 
 unsafe extern "C" fn error_new(
@@ -41,7 +41,7 @@ unsafe extern "C" fn error_new(
 ) -> *mut Error {
     // SAFETY: the contract's.
     unsafe {
-        let mut errors = told(host).errors.lock().unwrap();
+        let mut errors = record(host).errors.lock().unwrap();
         errors.push((code, text(message, length)));
         // An error is the number of its text here.
         errors.len() as *mut Error
@@ -52,7 +52,7 @@ unsafe extern "C" fn alloc(host: *mut c_void, bytes: u64) -> *mut c_void {
     let layout = std::alloc::Layout::from_size_align(bytes as usize + 256, 256).unwrap();
     // SAFETY: the size is not zero; the size stands before what is given.
     unsafe {
-        *told(host).live.lock().unwrap() += 1;
+        *record(host).live.lock().unwrap() += 1;
         let data = std::alloc::alloc(layout);
         data.cast::<usize>().write(layout.size());
         data.add(256).cast()
@@ -62,7 +62,7 @@ unsafe extern "C" fn alloc(host: *mut c_void, bytes: u64) -> *mut c_void {
 unsafe extern "C" fn free(host: *mut c_void, data: *mut c_void) {
     // SAFETY: what `alloc` gave.
     unsafe {
-        *told(host).live.lock().unwrap() -= 1;
+        *record(host).live.lock().unwrap() -= 1;
         let data = data.cast::<u8>().sub(256);
         let size = data.cast::<usize>().read();
         std::alloc::dealloc(data, std::alloc::Layout::from_size_align(size, 256).unwrap());
@@ -94,12 +94,12 @@ unsafe extern "C" fn thread_count(_host: *mut c_void) -> u32 {
 
 impl Host {
     pub fn new() -> Self {
-        let told: &'static Told = Box::leak(Box::default());
+        let record: &'static Record = Box::leak(Box::default());
         let table = Box::leak(Box::new(HostTable {
             size: size_of::<HostTable>() as u32,
             abi_major: ABI_MAJOR as u16,
             abi_minor: ABI_MINOR as u16,
-            host: (&raw const *told).cast_mut().cast(),
+            host: (&raw const *record).cast_mut().cast(),
             log: Some(log),
             error_new: Some(error_new),
             alloc: Some(alloc),
@@ -107,7 +107,7 @@ impl Host {
             parallel_for: Some(parallel_for),
             thread_count: Some(thread_count),
         }));
-        Self { told, table }
+        Self { record, table }
     }
 
     pub fn table(&self) -> *const HostTable {
@@ -116,15 +116,15 @@ impl Host {
 
     /// The code and text of an error.
     pub fn error(&self, error: *mut Error) -> (Status, String) {
-        self.told.errors.lock().unwrap()[error as usize - 1].clone()
+        self.record.errors.lock().unwrap()[error as usize - 1].clone()
     }
 
     pub fn logs(&self) -> Vec<(u32, String)> {
-        self.told.logs.lock().unwrap().clone()
+        self.record.logs.lock().unwrap().clone()
     }
 
     /// Blocks of memory that are not freed.
     pub fn live(&self) -> usize {
-        *self.told.live.lock().unwrap()
+        *self.record.live.lock().unwrap()
     }
 }

@@ -12,11 +12,11 @@ use ultramarine_abi::extension::{self as ext, bind};
 /// y[i] = a x[loc(i)] + table[0], by way of a temporary.
 const SCALE: &str = "
 __kernel void scale(__global const float *x, __global float *y, __global float *t, float a,
-                    __global const long *facts, uint limit) {
+                    __global const long *layout, uint limit) {
     uint i = get_global_id(0);
-    int ndim = facts[0];
+    int ndim = layout[0];
     if (i >= limit) return;
-    t[i] = a * x[um_elem_to_loc_long(i, facts + 1, facts + 1 + ndim, ndim)];
+    t[i] = a * x[um_elem_to_loc_long(i, layout + 1, layout + 1 + ndim, ndim)];
     y[i] = t[i];
 }
 ";
@@ -49,12 +49,12 @@ fn scale(call: &Call, n: u32) -> Outcome {
     let (x, y) = (call.input(0), call.output(0));
     assert!(x.data.is_null() && y.data.is_null());
     let handle = kernel(call, "opencl-c", SCALE)?;
-    let mut facts = ext::KernelFacts {
-        size: size_of::<ext::KernelFacts>() as u32,
-        ..ext::KernelFacts::default()
+    let mut properties = ext::KernelProperties {
+        size: size_of::<ext::KernelProperties>() as u32,
+        ..ext::KernelProperties::default()
     };
-    call.ask(|c, e| unsafe { (table.kernel_facts.unwrap())(c, handle, &mut facts, e) })?;
-    assert!(facts.max_group == 0 || facts.max_group >= 4, "{facts:?}");
+    call.ask(|c, e| unsafe { (table.kernel_properties.unwrap())(c, handle, &mut properties, e) })?;
+    assert!(properties.max_group == 0 || properties.max_group >= 4, "{properties:?}");
     let mut temporary = 99;
     let bytes = 4 * y.elements as u64;
     call.ask(|c, e| unsafe { (table.temporary.unwrap())(c, bytes, &mut temporary, e) })?;
