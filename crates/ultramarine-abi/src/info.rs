@@ -1,4 +1,4 @@
-//! What a backend says of itself before it is initialised: its ABI info, also as a
+//! Self-description of a backend before it is initialised: its ABI info, also as a
 //! note in the file, and its score.
 
 use crate::{ABI_MAJOR, ABI_MINOR, BackendTable, Status};
@@ -59,7 +59,7 @@ pub const MAX_SCORE: u32 = 10_000;
 /// contract is frozen it is the size of today's.
 pub const TABLE_SIZE_MIN: u32 = size_of::<BackendTable>() as u32;
 
-/// Plain facts about a backend binary. All text is inline, NUL-padded UTF-8: a text
+/// Properties of a backend binary. All text is inline, NUL-padded UTF-8: a text
 /// that fills its field has no NUL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub const DLPACK: (u16, u16) =
     (ultramarine_dlpack::DLPACK_MAJOR as u16, ultramarine_dlpack::DLPACK_MINOR as u16);
 
 impl BackendAbiInfo {
-    /// The facts that hold for whatever is compiled with this crate for this target;
+    /// The properties of all that is compiled with this crate for this target;
     /// the rest is empty.
     pub const fn here(name: &str, device_type: i32) -> Self {
         Self {
@@ -200,7 +200,7 @@ pub mod identity {
     pub const PCI: u32 = 2;
 }
 
-/// What tells one physical device from another, and what people call it. Two backends
+/// Identity of a physical device, and its name for people. Two backends
 /// that show the same UUID or PCI address show the same device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -225,7 +225,7 @@ pub struct DeviceIdentity {
     pub name: [c_char; 128],
 }
 
-/// What [`symbol::SCORE`] fills in. The host sets `size`, `device_capacity`,
+/// Score of a backend, which [`symbol::SCORE`] fills in. The host sets `size`, `device_capacity`,
 /// `device_stride` and `devices`; the rest is zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -275,8 +275,8 @@ pub unsafe fn read_sized<T: Copy>(source: *const T) -> Option<T> {
     }
 }
 
-/// Whether all that a struct has beyond `T` is zero: what a later version added says nothing,
-/// so an earlier reader may act on the rest.
+/// Returns true if all bytes of a struct beyond `T` are zero. Fields of a later version are then
+/// unset, so an earlier reader may act on the rest.
 ///
 /// # Safety
 /// `source` is NULL or points at a struct that begins with its size in a `u32` and is
@@ -312,7 +312,7 @@ pub unsafe fn write_sized<T: Copy>(target: *mut T, value: &T) -> bool {
     true
 }
 
-/// Whether a C string says `text`.
+/// Returns true if a C string equals `text`.
 ///
 /// # Safety
 /// `c` is NULL or NUL-terminated.
@@ -321,7 +321,7 @@ pub unsafe fn is_text(c: *const c_char, text: &CStr) -> bool {
     !c.is_null() && unsafe { CStr::from_ptr(c) } == text
 }
 
-/// Whether a C string says the same as an inline field.
+/// Returns true if a C string equals the text of an inline field.
 ///
 /// # Safety
 /// `c` is NULL or NUL-terminated.

@@ -36,7 +36,7 @@ pub const ABI_MAJOR: u32 = 0;
 /// Additions to the contract.
 pub const ABI_MINOR: u32 = 2;
 
-/// What a contract function returns; zero is success.
+/// Result of a contract function; zero is success.
 pub type Status = i32;
 
 /// Values of [`Status`].

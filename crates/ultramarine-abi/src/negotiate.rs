@@ -1,4 +1,4 @@
-//! Which backend binaries a host takes: the rules in one place, each with both sides' values.
+//! Rules by which a host accepts backend binaries, each with both sides' values.
 //!
 //! * The contract's major version is equal. While it is 0, nothing is frozen, so the minor is too.
 //!   From 1 on any minor goes: structs carry their sizes, and what one side lacks is NULL or zero.
@@ -21,7 +21,7 @@ use core::fmt;
 /// is frozen it is the size of today's.
 pub const INFO_SIZE_MIN: u32 = size_of::<BackendAbiInfo>() as u32;
 
-/// What the host's side is, as far as a backend must agree with it.
+/// The host's side of everything that a backend must agree with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Contract version.
@@ -124,23 +124,23 @@ pub enum Mismatch {
     },
     /// After init: the table says another version than the info.
     TableAbi {
-        /// What the table says.
+        /// Given in the table.
         table: (u16, u16),
-        /// What the info said.
+        /// Given in the info.
         info: (u16, u16),
     },
     /// After init: the table says another name than the info.
     TableName {
-        /// What the table says.
+        /// Given in the table.
         table: String,
-        /// What the info said.
+        /// Given in the info.
         info: String,
     },
     /// After init: the table says another device type than the info.
     TableDeviceType {
-        /// What the table says.
+        /// Given in the table.
         table: i32,
-        /// What the info said.
+        /// Given in the info.
         info: i32,
     },
     /// After init: a required function is missing.
@@ -229,29 +229,29 @@ pub fn sanitizers(bits: u32) -> String {
     }
 }
 
-/// Whether a text may be a backend's name: lower-case letters, digits and `_`, not empty.
+/// Returns true for a valid name of a backend: lower-case letters, digits and `_`, not empty.
 pub fn valid_name(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// Whether a text may be a variant: letters, digits, `_`, `.` and `-`; may be empty.
+/// Returns true for a valid variant: letters, digits, `_`, `.` and `-`; may be empty.
 pub fn valid_variant(variant: &str) -> bool {
     variant.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// Whether versions of the contract go together.
+/// Returns true if the two versions of the contract are compatible.
 pub const fn abi_agrees(theirs: (u16, u16), ours: (u16, u16)) -> bool {
     theirs.0 == ours.0 && (ours.0 != 0 || theirs.1 == ours.1)
 }
 
-/// Whether this host takes a backend that says this of itself.
+/// Checks the ABI info of a backend against this host.
 pub fn check(info: &BackendAbiInfo) -> Result<(), Mismatch> {
     check_for(&Host::here(), info)
 }
 
-/// Whether `host` takes a backend that says this of itself: the first rule that is broken, in
-/// an order in which no rule looks at a field that an earlier one says cannot be read.
+/// Checks the ABI info of a backend against `host`, and returns the first rule that is broken.
+/// Rules are in an order in which none reads a field that an earlier one finds unreadable.
 pub fn check_for(host: &Host, info: &BackendAbiInfo) -> Result<(), Mismatch> {
     // The versions come before the length: another major may have another layout, and
     // its number is what tells people what to do.
@@ -295,8 +295,8 @@ pub fn check_for(host: &Host, info: &BackendAbiInfo) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// Whether what init filled in agrees with the info, and has the functions that every backend
-/// needs. `table.size` is what the backend left there.
+/// Checks that the table agrees with the info, and has the functions that every backend needs.
+/// `table.size` is as the backend left it.
 ///
 /// # Safety
 /// `table.name` is NULL or NUL-terminated.

@@ -12,7 +12,7 @@ pub struct Error {
 /// Body of a parallel loop: called once for each index below the count.
 pub type ParallelBody = unsafe extern "C" fn(context: *mut c_void, index: u64);
 
-/// What the host lends to a backend. Callable from any thread.
+/// Functions that the host lends to a backend. Callable from any thread.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct HostTable {
@@ -61,8 +61,8 @@ unsafe impl Send for HostTable {}
 // SAFETY: as above.
 unsafe impl Sync for HostTable {}
 
-/// What the host asks of one device. The host sets `size`; the backend writes no more
-/// than that, and leaves zero what it does not know.
+/// Properties of one device. The host sets `size`; the backend writes no more than that, and
+/// leaves unknown fields zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceInfo {
@@ -98,7 +98,7 @@ pub struct DeviceInfo {
     pub max_buffer: u64,
     /// Languages of [`crate::interface::kernel`], separated by spaces, NUL-padded.
     pub kernel_languages: [c_char; 64],
-    /// What tells the device from others.
+    /// Identity of the device.
     pub identity: crate::DeviceIdentity,
 }
 
@@ -125,7 +125,7 @@ pub struct Command {
     pub size: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// What `prepare` (or the fused interface) returned.
+    /// Plan that `prepare` (or the fused interface) returned.
     pub plan: *mut c_void,
     /// `n_inputs` tensors.
     pub inputs: *const Tensor,
@@ -146,7 +146,7 @@ pub struct Command {
     pub workspace: *mut c_void,
 }
 
-/// What a backend offers. Functions marked *any* may be called from any thread
+/// Functions of a backend. Those marked *any* may be called from any thread
 /// at once; *stream*: one call at a time per stream.
 ///
 /// A function that fails returns a [`Status`] and, through `error` (unless that is NULL), an

@@ -6,7 +6,7 @@ use ultramarine_dlpack::{DLDataType, DLTensor};
 /// Most dimensions a tensor may have at the boundary.
 pub const MAX_NDIM: usize = 32;
 
-/// How a tensor's elements lie in memory, as far as a plan may depend on it.
+/// Memory layouts of a tensor that a plan may depend on.
 pub mod layout {
     /// Row-major without gaps.
     pub const CONTIGUOUS: u32 = 0;
@@ -14,7 +14,7 @@ pub mod layout {
     pub const STRIDED: u32 = 1;
 }
 
-/// What `prepare` learns of a tensor: never its sizes.
+/// A tensor as `prepare` sees it: without sizes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorDesc {

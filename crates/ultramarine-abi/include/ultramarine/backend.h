@@ -62,7 +62,7 @@ typedef struct um_error um_error; /* opaque; made by error_new, freed by the hos
 #define UM_LITTLE_ENDIAN 1
 #define UM_BIG_ENDIAN 2
 
-/* Plain facts about a binary. Text is inline, NUL-padded UTF-8; a text that fills its field has no NUL. */
+/* Properties of a binary. Text is inline, NUL-padded UTF-8; a text that fills its field has no NUL. */
 typedef struct um_backend_abi_info {
   uint32_t size;
   uint16_t abi_major;
@@ -87,7 +87,7 @@ typedef struct um_backend_abi_info {
 #define UM_IDENTITY_UUID 1u
 #define UM_IDENTITY_PCI 2u
 
-/* What tells one physical device from another. */
+/* Identity of a physical device. */
 typedef struct um_device_identity {
   uint32_t size;
   uint32_t known; /* UM_IDENTITY_...: which of the following are filled in */
@@ -145,7 +145,7 @@ typedef struct um_host_table {
 #define UM_LAYOUT_CONTIGUOUS 0u /* row-major without gaps */
 #define UM_LAYOUT_STRIDED 1u    /* any strides: negative, zero (broadcast), permuted */
 
-/* What `prepare` learns of a tensor: never its sizes. */
+/* A tensor as `prepare` sees it: without sizes. */
 typedef struct um_tensor_desc {
   uint32_t size;
   int32_t ndim;

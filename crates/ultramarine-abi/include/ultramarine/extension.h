@@ -12,7 +12,7 @@
  *    (it says so) it takes over also when it fails.
  *  - Rules are called without a lock of the host's, from any thread, at once for different arrays. They may call the host.
  *  - A rule that is not there is a NULL function, or returns UM_UNSUPPORTED without an error object. An evaluation may return it with
- *    words, which are told where there is no `compose` either.
+ *    words, which are reported where there is no `compose` either.
  *  - A struct that is to be filled comes with its `size` set by whoever asks. A rule's results are NULL before the call.
  *  - A rule may hand out one of its inputs as a result, by `array_retain`. If it fails it releases what it made itself.
  *  - `error` may be NULL where you call and is never NULL where you are called. Dtypes have one lane; bool is kDLBool of 8 bits.
@@ -81,7 +81,7 @@ typedef struct um_view {
 
 /* ---- evaluation --------------------------------------------------------------------------------------------- */
 
-/* What an evaluation gets, on the CPU or on a device. Inputs and outputs lie `view_stride` bytes apart. */
+/* Arguments of an evaluation, on the CPU or on a device. Inputs and outputs lie `view_stride` bytes apart. */
 typedef struct um_call {
   uint32_t size;
   uint32_t n_inputs;
@@ -305,7 +305,7 @@ typedef struct um_extension_host {
 
 /* ---- Python ------------------------------------------------------------------------------------------------- */
 
-/* What the capsule `ultramarine._C_API` points at: `PyCapsule_Import(UM_PYTHON_CAPSULE, 0)`, when the module starts, imports the package
+/* Target of the capsule `ultramarine._C_API`: `PyCapsule_Import(UM_PYTHON_CAPSULE, 0)`, when the module starts, imports the package
  * and gives it. Look at `major` before anything else: with another one than UM_EXTENSION_MAJOR raise an ImportError that says
  * both. All functions want the interpreter lock. Objects are CPython's `PyObject *`. */
 #define UM_PYTHON_CAPSULE "ultramarine._C_API"
@@ -325,7 +325,7 @@ typedef struct um_python_api {
   /* A new `ultramarine.array`. Takes the handle over, also when it fails (NULL and an exception). A NULL handle is a
    * SystemError. */
   void *(*array_to_object)(um_array *array);
-  /* What `stream=` takes: None, a device, a stream. 0, or -1 and a TypeError. */
+  /* Converts an argument of `stream=` (None, a device, a stream). Returns 0, or -1 and sets a TypeError. */
   int32_t (*place_from_object)(void *object, um_place *place);
   /* Sets the exception of an error, which it takes over, and returns NULL. A NULL error is a SystemError. */
   void *(*raise)(um_error *error);

@@ -84,7 +84,7 @@ inline Connection &connection() {
 
 }  // namespace detail
 
-/* What the host lends. Throws before `connect`. */
+/* Functions that the host lends. Throws before `connect`. */
 inline const um_extension_host &host() {
   if (!detail::connection().is) throw Error("this library is not connected to Ultramarine yet");
   return detail::connection().table;
@@ -388,7 +388,7 @@ class View {
   um_view view_;
 };
 
-/* What an evaluation gets. */
+/* Arguments of an evaluation. */
 class Call {
  public:
   explicit Call(const um_call *call) : call_(detail::read(call)) {

@@ -328,7 +328,7 @@ typedef struct um_sync_event {
 
 static inline um_status um_sync_stream_create(void *device, void **stream, um_error **error) {
   (void)device, (void)error;
-  *stream = malloc(1); /* a handle of its own, so that streams can be told apart */
+  *stream = malloc(1); /* a handle of its own, so that streams can be distinguished */
   return *stream == NULL ? UM_OUT_OF_MEMORY : UM_OK;
 }
 static inline void um_sync_stream_destroy(void *device, void *stream) {

@@ -90,7 +90,7 @@ Value guard_value(const um_host_table *host, Value otherwise, Body body) noexcep
   return value;
 }
 
-/* What the host lends: a copy of its table by min(size). */
+/* A copy of the host's table, by min(size). */
 class Host {
  public:
   explicit Host(const um_host_table *table) {

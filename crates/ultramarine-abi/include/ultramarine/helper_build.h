@@ -1,4 +1,4 @@
-/* What the compiler knows of the binary that it makes: target, compiler, sanitizers, CPU features, and the ABI info
+/* The compiler's knowledge of the binary that it makes: target, compiler, sanitizers, CPU features, and the ABI info
  * with its note. Included by helper.h. Each of UM_TARGET, UM_COMPILER, UM_SANITIZERS and UM_CPU_FEATURES may be
  * defined before to say something else. */
 #ifndef ULTRAMARINE_HELPER_BUILD_H

@@ -1,4 +1,4 @@
-/* What a backend may offer besides: interfaces looked up by id. An id ends in the interface's revision; within a
+/* Optional interfaces of a backend, looked up by id. An id ends in the interface's revision; within a
  * revision structs only grow, by their sizes. Included by backend.h. */
 #ifndef ULTRAMARINE_INTERFACES_H
 #define ULTRAMARINE_INTERFACES_H
@@ -94,7 +94,7 @@ typedef struct um_kernel_launch {
   uint32_t block[3];                   /* threads (work items) of a block in x, y, z */
 } um_kernel_launch;
 
-/* What a device says of a compiled kernel. The host sets size; what is not known stays 0. */
+/* Properties of a compiled kernel on a device. The host sets size; unknown ones stay 0. */
 typedef struct um_kernel_info {
   uint32_t size;
   uint32_t max_threads;     /* most threads of a block of this kernel */

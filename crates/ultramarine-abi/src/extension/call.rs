@@ -1,11 +1,11 @@
-//! What evaluations get and give: views, kernels, launches.
+//! Arguments and results of evaluations: views, kernels, launches.
 
 use super::View;
 use crate::{Error, Status};
 use core::ffi::{c_char, c_void};
 use ultramarine_dlpack::DLDataType;
 
-/// What an evaluation gets, on the CPU or on a device.
+/// Arguments of an evaluation, on the CPU or on a device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct EvalCall {
@@ -53,7 +53,7 @@ pub struct KernelHandle {
     _opaque: [u8; 0],
 }
 
-/// What a device says of a kernel.
+/// Properties of a kernel on a device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelProperties {
@@ -89,7 +89,7 @@ pub struct Binding {
     pub size: u32,
     /// One of [`bind`].
     pub kind: u32,
-    /// Which input, output or temporary.
+    /// Index of the input, output or temporary.
     pub index: u32,
     /// Dtype of the scalar.
     pub dtype: DLDataType,

@@ -1,4 +1,4 @@
-//! What the host lends to extensions.
+//! Functions that the host lends to extensions.
 
 use super::{
     ArrayHandle, Dispatch, KernelHandle, KernelProperties, KernelText, PlaceCode, Primitive, Task,
@@ -48,7 +48,7 @@ pub struct Attribute {
     pub reserved: u32,
 }
 
-/// What the host lends. Functions may be called from any thread; those with a `host_call`, while the evaluation's
+/// Functions that the host lends. They may be called from any thread; those with a `host_call`, while the evaluation's
 /// call lasts, by its thread.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -269,7 +269,7 @@ pub struct ExtensionHost {
             error: *mut *mut Error,
         ) -> Status,
     >,
-    /// What the device says of it.
+    /// Reads a kernel's properties on the device.
     pub kernel_properties: Option<
         unsafe extern "C" fn(
             host_call: *mut c_void,

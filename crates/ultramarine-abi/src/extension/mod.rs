@@ -9,7 +9,7 @@
 //! * A function that fails writes no output. What it was to take over (it says so) it takes over also when it fails.
 //! * Rules are called without a lock of the host's, from any thread. They may call the host.
 //! * A rule that is not there is a NULL function, or returns [`crate::status::UNSUPPORTED`] without an error object. An
-//!   evaluation may return it with words, which are told where there is no `compose` either.
+//!   evaluation may return it with words, which are reported where there is no `compose` either.
 //! * A struct that is to be filled comes with its `size` set by whoever asks. A rule's results are NULL before the call.
 //! * A rule may hand out one of its inputs as a result, by [`ExtensionHost::array_retain`]. If it fails it releases what it
 //!   made itself.
@@ -57,7 +57,7 @@ pub mod place {
     pub const GPU: u32 = 1;
 }
 
-/// Where an operation runs.
+/// Place where an operation runs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceCode {

@@ -1,4 +1,4 @@
-//! What a Python extension gets.
+//! Functions that a Python extension gets.
 
 use super::{ArrayHandle, ExtensionHost, PlaceCode};
 use crate::Error;
@@ -7,7 +7,7 @@ use core::ffi::{CStr, c_void};
 /// Name of the capsule, which is also where it is found.
 pub const PYTHON_CAPSULE: &CStr = c"ultramarine._C_API";
 
-/// What the capsule points at. All functions want the interpreter lock; objects are CPython's `PyObject *`.
+/// Target of the capsule. All functions want the interpreter lock; objects are CPython's `PyObject *`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PythonApi {
@@ -28,7 +28,7 @@ pub struct PythonApi {
     pub array_from_object: Option<unsafe extern "C" fn(object: *mut c_void) -> *mut ArrayHandle>,
     /// A new `ultramarine.array`. Takes the handle over, also when it fails (NULL and an exception).
     pub array_to_object: Option<unsafe extern "C" fn(array: *mut ArrayHandle) -> *mut c_void>,
-    /// What `stream=` takes. 0, or -1 and a TypeError.
+    /// Converts an argument of `stream=` to a place. Returns 0, or -1 and sets a TypeError.
     pub place_from_object:
         Option<unsafe extern "C" fn(object: *mut c_void, place: *mut PlaceCode) -> i32>,
     /// Sets the exception of an error, which it takes over, and returns NULL.

@@ -1,18 +1,18 @@
-//! What a backend implements.
+//! Traits that a backend implements.
 
 use super::{CommandRef, Commands, Failure, Host, Request, Result, SyncEvent, SyncStream};
 use crate::{DeviceIdentity, DeviceInfo, interface};
 use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 
-/// Whether and how well a backend can run here.
+/// Score of a backend on this machine.
 #[derive(Clone, Debug)]
 pub struct Score {
     /// 0: cannot run here. Up to [`crate::MAX_SCORE`].
     pub score: u32,
     /// Why the score is 0.
     pub reason: String,
-    /// What is known of the devices.
+    /// Identities of the devices, as far as they are known.
     pub devices: Vec<DeviceIdentity>,
     /// Number of devices; at least as many as there are in `devices`.
     pub device_count: u32,
@@ -65,7 +65,7 @@ impl InterfaceRef {
         Self((&raw const *table).cast())
     }
 
-    /// What the backend found.
+    /// A description of the libraries and drivers in use.
     pub fn about(table: &'static interface::about::AboutInterface) -> Self {
         Self((&raw const *table).cast())
     }
@@ -86,8 +86,8 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Its devices.
     type Device: Device;
 
-    /// Whether it can run here: called before [`Backend::new`], perhaps instead of it. Cheap:
-    /// no context, no threads.
+    /// Returns how well it can run here. Called before [`Backend::new`], perhaps instead of it, so
+    /// it creates no context and no threads.
     fn score() -> Score {
         Score::new(crate::DEFAULT_SCORE, 0)
     }

@@ -30,7 +30,7 @@ unsafe fn element<T: Plain>(first: *const T, stride: u32, index: u32) -> Option<
     unsafe { crate::read_sized(at) }
 }
 
-/// What `prepare` is asked.
+/// Arguments of `prepare`.
 pub struct Request<'a> {
     /// A constant of [`schema::op`].
     pub op: schema::OpId,
@@ -71,8 +71,8 @@ impl<'a> Request<'a> {
         Ok(Self { op, revision, inputs, outputs, attributes, life: PhantomData })
     }
 
-    /// Whether revision and numbers of tensors are the schema's; an op that is not in it is
-    /// for the backend to judge.
+    /// Checks that revision and numbers of tensors are the schema's. The backend validates ops that
+    /// are not in it.
     pub(super) fn check(&self) -> Result<()> {
         let Some(row) = schema::find(self.op) else { return Ok(()) };
         if self.revision == 0 || self.revision > row.revision {
@@ -100,7 +100,7 @@ impl<'a> Request<'a> {
         Ok(known)
     }
 
-    /// Whether all inputs are row-major without gaps.
+    /// Returns true if all inputs are row-major without gaps.
     pub fn contiguous(&self) -> bool {
         self.inputs.iter().all(|d| d.layout == layout::CONTIGUOUS)
     }
@@ -277,7 +277,7 @@ impl<'a, D: Device> TensorRef<'a, D> {
         self.shape().iter().map(|n| *n as u64).product()
     }
 
-    /// Whether it has no elements; the host sends no such tensors.
+    /// Returns true if it has no elements; the host sends no such tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

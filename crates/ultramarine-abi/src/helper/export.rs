@@ -8,7 +8,7 @@
 macro_rules! export_abi_info {
     (name: $name:expr, variant: $variant:expr, device_type: $device_type:expr,
      version: $version:expr $(, cpu_features: $features:expr)? $(,)?) => {
-        /// What this binary is.
+        /// ABI info of this binary.
         const UM_ABI_INFO: $crate::BackendAbiInfo = {
             let mut info = $crate::BackendAbiInfo::here($name, $device_type);
             info.variant = $crate::inline_text($variant);

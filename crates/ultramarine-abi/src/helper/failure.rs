@@ -11,11 +11,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Failure {
     /// One of [`status`], not OK.
     pub code: Status,
-    /// What people read.
+    /// Message for people.
     pub text: String,
 }
 
-/// What an entry gives.
+/// Result of an entry.
 pub type Result<T> = core::result::Result<T, Failure>;
 
 impl Failure {

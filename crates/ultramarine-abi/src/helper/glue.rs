@@ -12,13 +12,13 @@ use crate::{
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 
-/// What `backend` points at.
+/// Target of the handle `backend`.
 struct BackendCell<B> {
     host: Host,
     backend: B,
 }
 
-/// What `device` points at.
+/// Target of the handle `device`.
 struct DeviceCell<D> {
     host: Host,
     device: D,

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-/// How much a message matters.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Level {
@@ -15,14 +15,14 @@ pub enum Level {
     Error = 0,
     /// Something is not as it should be.
     Warning = 1,
-    /// What people may want to know.
+    /// Information for users.
     Info = 2,
-    /// What developers may want to know.
+    /// Information for developers.
     Debug = 3,
 }
 
-/// What the host lends: a copy of its table, which lives as long as the process. What the
-/// host lacks does nothing, or is done in place.
+/// A copy of the host's table, valid as long as the process lives. Functions that the host lacks do
+/// nothing, or work in place.
 #[derive(Clone, Copy)]
 pub struct Host {
     table: HostTable,
@@ -152,7 +152,7 @@ impl HostMemory {
         self.bytes
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

@@ -79,7 +79,7 @@ pub struct KernelLaunch {
     pub block: [u32; 3],
 }
 
-/// What a device says of a compiled kernel. The host sets `size`; what is not known stays zero.
+/// Properties of a compiled kernel on a device. The host sets `size`; unknown ones stay zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelInfo {
@@ -122,7 +122,7 @@ pub struct KernelInterface {
     >,
     /// (any) Frees a kernel that no stream runs any more.
     pub release: Option<unsafe extern "C" fn(device: *mut c_void, kernel: *mut c_void)>,
-    /// (any) Facts about a kernel.
+    /// (any) Reads the properties of a kernel.
     pub info: Option<
         unsafe extern "C" fn(
             device: *mut c_void,

@@ -1,8 +1,8 @@
-//! What the table of operations says of each: types, and the macros that its rows go through.
+//! Types of the table of operations, and the macros that its rows go through.
 
 use super::{DTYPES, Family, OpId};
 
-/// Which grade of the conformance kit needs it.
+/// Grade of the conformance kit that needs the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// Native for float32 in a backend of grade basic.
@@ -26,7 +26,7 @@ pub enum Output {
     Real,
     /// Any of a mask: the caller chooses.
     Any(u32),
-    /// What the code's row says.
+    /// Given in the code's row.
     Code,
 }
 
@@ -52,7 +52,7 @@ pub enum Scalar {
     Int64,
 }
 
-/// How the shapes of inputs and output hang together.
+/// Relation of the shapes of inputs and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeRule {
     /// No inputs; the output is what it is.
@@ -79,7 +79,7 @@ pub enum ShapeRule {
     ScatterAxis,
     /// Keys `(..., 2)`, output `(..., n)`.
     Keys,
-    /// What the op's documentation says.
+    /// Given in the op's documentation.
     Own,
 }
 
@@ -138,7 +138,7 @@ pub struct CodeSchema {
     pub dtypes: u32,
     /// Dtype of the output.
     pub output: Output,
-    /// How far float32, float64 and complex64 results may be off; see [`tolerance`].
+    /// Tolerance of float32, float64 and complex64 results; see [`tolerance`].
     pub ulps: f64,
     /// The result is a sum or product of many: the error is relative to that of absolute values.
     pub sums: bool,
@@ -146,7 +146,7 @@ pub struct CodeSchema {
     pub domain: Domain,
     /// Grade that needs it.
     pub grade: Grade,
-    /// What it computes.
+    /// Description of the result.
     pub doc: &'static str,
 }
 
@@ -161,7 +161,7 @@ pub struct FieldSchema {
     pub offset: usize,
     /// Module of codes that its values are of.
     pub codes: Option<&'static str>,
-    /// What it is.
+    /// Description.
     pub doc: &'static str,
 }
 
@@ -241,7 +241,7 @@ pub struct OpSchema {
     pub codes: &'static [CodeSchema],
     /// Number rules of its own, in words.
     pub numbers: &'static [&'static str],
-    /// What it computes.
+    /// Description of the result.
     pub doc: &'static str,
 }
 
@@ -284,8 +284,8 @@ fn index_of(name: &str) -> usize {
     DTYPES.iter().position(|(n, _)| *n == name).unwrap_or(0)
 }
 
-/// How many units in the last place of the output's dtype (by its index) a result may be off,
-/// of a code or op with that many `ulps`: nothing for integers and bools; one for float16 and
+/// Returns the tolerance of a code or op with `ulps`, in units in the last place of the output's
+/// dtype (given by its index): nothing for integers and bools; one for float16 and
 /// bfloat16, which are rounded from float32; for complex64, relative to the modulus, more, since
 /// its functions are made of several real ones and may be contracted.
 pub fn tolerance(ulps: f64, dtype: usize) -> f64 {
