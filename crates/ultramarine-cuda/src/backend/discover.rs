@@ -57,12 +57,12 @@ pub fn score() -> Score {
         );
     }
     let mut score = Score::new(SCORE, visible.len() as u32);
-    score.devices = visible.into_iter().map(|i| told(&seen[i])).collect();
+    score.devices = visible.into_iter().map(|i| identity_of(&seen[i])).collect();
     score
 }
 
-fn told(seen: &Seen) -> DeviceIdentity {
-    let mut told = DeviceIdentity {
+fn identity_of(seen: &Seen) -> DeviceIdentity {
+    let mut device = DeviceIdentity {
         size: size_of::<DeviceIdentity>() as u32,
         known: 0,
         uuid: seen.uuid.unwrap_or_default(),
@@ -74,13 +74,13 @@ fn told(seen: &Seen) -> DeviceIdentity {
         name: inline_text(&seen.name),
     };
     if seen.uuid.is_some() {
-        told.known |= identity::UUID;
+        device.known |= identity::UUID;
     }
     if let Some(pci) = seen.pci {
-        [told.pci_domain, told.pci_bus, told.pci_device, told.pci_function] = pci;
-        told.known |= identity::PCI;
+        [device.pci_domain, device.pci_bus, device.pci_device, device.pci_function] = pci;
+        device.known |= identity::PCI;
     }
-    told
+    device
 }
 
 /// The GPUs of the machine, by what the driver's kernel module shows.

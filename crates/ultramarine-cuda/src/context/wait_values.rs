@@ -23,7 +23,7 @@ struct Spent {
     word: *mut u32,
     address: Address,
     ticket: u32,
-    passed: EventHandle,
+    event: EventHandle,
 }
 
 /// The wait values of a context.
@@ -51,11 +51,11 @@ const PORTABLE_MAPPED: u32 = 3;
 impl State {
     fn word(&mut self, driver: &'static Driver) -> Result<(*mut u32, Address, u32)> {
         // SAFETY: an event of this context, which was recorded behind the wait.
-        let over = |s: &Spent| unsafe { (driver.event_query)(s.passed) } == code::SUCCESS;
+        let over = |s: &Spent| unsafe { (driver.event_query)(s.event) } == code::SUCCESS;
         while let Some(at) = self.spent.iter().position(over) {
             let spent = self.spent.swap_remove(at);
             // SAFETY: made once, destroyed once; nobody waits for it.
-            unsafe { (driver.event_destroy)(spent.passed) };
+            unsafe { (driver.event_destroy)(spent.event) };
             self.free.push((spent.word, spent.address, spent.ticket));
         }
         if let Some(found) = self.free.pop() {
@@ -97,10 +97,10 @@ impl WaitValues {
             }
             other => return Err(failure::of(driver, "stream_wait_value", other)),
         }
-        let passed = context.take_event()?;
+        let event = context.take_event()?;
         // SAFETY: both are of this context.
-        unsafe { cuda!(driver.event_record(passed, stream)) }?;
-        state.spent.push(Spent { word, address, ticket, passed });
+        unsafe { cuda!(driver.event_record(event, stream)) }?;
+        state.spent.push(Spent { word, address, ticket, event });
         Ok(Some(WaitValue { word, address, ticket }))
     }
 
@@ -109,7 +109,7 @@ impl WaitValues {
         let mut state = lock(&self.state);
         for spent in state.spent.drain(..) {
             // SAFETY: made once, destroyed once.
-            unsafe { (driver.event_destroy)(spent.passed) };
+            unsafe { (driver.event_destroy)(spent.event) };
         }
         state.free.clear();
         for page in state.pages.drain(..) {

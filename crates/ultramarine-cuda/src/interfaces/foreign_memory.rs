@@ -167,7 +167,7 @@ unsafe extern "C" fn export(
                 )));
             }
             let buffer: &Buffer = handle(buffer, "the buffer")?;
-            let told = ForeignMemory {
+            let exported = ForeignMemory {
                 size: size_of::<ForeignMemory>() as u32,
                 kind,
                 flags: 0,
@@ -179,7 +179,7 @@ unsafe extern "C" fn export(
                 context: std::ptr::null_mut(),
                 ready: 0,
             };
-            match write_sized(memory, &told) {
+            match write_sized(memory, &exported) {
                 true => Ok(()),
                 false => Err(Failure::invalid("no place for the memory's description")),
             }

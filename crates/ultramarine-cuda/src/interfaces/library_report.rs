@@ -13,21 +13,21 @@ pub static TABLE: AboutInterface =
 
 unsafe extern "C" fn describe(_backend: *mut c_void, text: *mut c_char, room: u64) -> u64 {
     guard_value(None, 0, || {
-        let told = lines().join("\n");
-        let bytes = told.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        let report = lines().join("\n");
+        let bytes = report.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         if !text.is_null() {
-            // SAFETY: the caller has room for so many bytes.
-            unsafe { text.cast::<u8>().copy_from_nonoverlapping(told.as_ptr(), bytes) };
+            // SAFETY: the caller has room for `bytes` bytes.
+            unsafe { text.cast::<u8>().copy_from_nonoverlapping(report.as_ptr(), bytes) };
         }
-        told.len() as u64
+        report.len() as u64
     })
 }
 
-/// How the version of a library is asked.
-type Ask = fn(&Library) -> Option<String>;
+/// A function that reads the version of a library.
+type Version = fn(&Library) -> Option<String>;
 
-/// The libraries: what people call each, a function of it, and its version.
-const LIBRARIES: [(Kind, &str, &str, Ask); 4] = [
+/// The libraries: the name of each for people, a function of it, and its version.
+const LIBRARIES: [(Kind, &str, &str, Version); 4] = [
     (Kind::Driver, "driver", "cuInit", driver_version),
     (Kind::Nvrtc, "NVRTC", "nvrtcVersion", nvrtc_version),
     (Kind::CublasLt, "cuBLASLt", "cublasLtGetVersion", cublas_version),
@@ -59,15 +59,16 @@ fn cublas_version(library: &Library) -> Option<String> {
 
 /// A line for each library.
 fn lines() -> Vec<String> {
-    let line = |&(kind, what, function, ask): &(Kind, &str, &str, Ask)| match find::open(kind) {
-        Err(why) => format!("{what}: {why}"),
-        Ok(library) => {
-            let version = ask(&library).map(|v| format!(" {v}")).unwrap_or_default();
-            let file = find::file_of(&library, function);
-            let file = file.map(|f| format!(" ({})", f.display())).unwrap_or_default();
-            format!("{what}{version}{file}")
-        }
-    };
+    let line =
+        |&(kind, what, function, version): &(Kind, &str, &str, Version)| match find::open(kind) {
+            Err(why) => format!("{what}: {why}"),
+            Ok(library) => {
+                let version = version(&library).map(|v| format!(" {v}")).unwrap_or_default();
+                let file = find::file_of(&library, function);
+                let file = file.map(|f| format!(" ({})", f.display())).unwrap_or_default();
+                format!("{what}{version}{file}")
+            }
+        };
     LIBRARIES.iter().map(line).collect()
 }
 
@@ -81,7 +82,7 @@ mod tests {
         let all = unsafe { describe(std::ptr::null_mut(), std::ptr::null_mut(), 0) } as usize;
         let mut text = vec![0u8; all];
         let place = text.as_mut_ptr().cast();
-        // SAFETY: room for so many bytes.
+        // SAFETY: room for `bytes` bytes.
         assert_eq!(unsafe { describe(std::ptr::null_mut(), place, all as u64 - 5) }, all as u64);
         assert_eq!(text[all - 5..], [0; 5]);
         let text = String::from_utf8_lossy(&text[..all - 5]).into_owned();

@@ -32,15 +32,15 @@ unsafe extern "C" fn read(
     // SAFETY: the contract's.
     unsafe {
         with_device::<Device>(device, error, |device| {
-            let told = device.allocator.statistics();
+            let counts = device.allocator.statistics();
             let found = MemoryStatistics {
                 size: size_of::<MemoryStatistics>() as u32,
                 flags: 0,
-                active: told.active,
-                peak: told.peak,
-                cache: told.cache,
-                total: told.total,
-                free: told.free,
+                active: counts.active,
+                peak: counts.peak,
+                cache: counts.cache,
+                total: counts.total,
+                free: counts.free,
             };
             match write_sized(statistics, &found) {
                 true => Ok(()),

@@ -50,8 +50,8 @@ struct Tail {
     freed: u64,
     /// Recorded in the stream behind what has that stamp or a lower one.
     mark: Option<(EventHandle, u64)>,
-    /// All up to this stamp has been passed.
-    passed: u64,
+    /// The stream has completed all up to this stamp.
+    completed: u64,
 }
 
 // SAFETY: the driver's streams and events may be used from any thread.
@@ -183,11 +183,11 @@ impl Allocator {
         let driver = self.context.driver();
         let mut any = false;
         let State { streams, pool, .. } = state;
-        for (id, tail) in streams.iter_mut().filter(|(_, t)| t.freed > t.passed) {
+        for (id, tail) in streams.iter_mut().filter(|(_, t)| t.freed > t.completed) {
             // SAFETY: a stream of this context.
             if unsafe { (driver.stream_query)(tail.handle) } == code::SUCCESS {
-                pool.passed(*id, tail.freed);
-                tail.passed = tail.freed;
+                pool.completed(*id, tail.freed);
+                tail.completed = tail.freed;
                 if let Some((event, _)) = tail.mark.take() {
                     self.context.give_event(event);
                 }
@@ -207,8 +207,8 @@ impl Allocator {
             // SAFETY: an event of this context.
             if unsafe { (driver.event_query)(event) } == code::SUCCESS {
                 self.context.give_event(event);
-                pool.passed(*id, stamp);
-                (tail.mark, tail.passed) = (None, tail.passed.max(stamp));
+                pool.completed(*id, stamp);
+                (tail.mark, tail.completed) = (None, tail.completed.max(stamp));
                 any = true;
             }
         }
@@ -258,7 +258,7 @@ impl Allocator {
         let mut state = self.lock();
         let id = state.next_stream;
         state.next_stream = id.wrapping_add(1).max(1);
-        state.streams.insert(id, Tail { handle, freed: 0, mark: None, passed: 0 });
+        state.streams.insert(id, Tail { handle, freed: 0, mark: None, completed: 0 });
         id
     }
 
@@ -266,7 +266,7 @@ impl Allocator {
     pub fn stream_ends(&self, id: StreamId) {
         let mut state = self.lock();
         if let Some(tail) = state.streams.remove(&id) {
-            state.pool.passed(id, u64::MAX);
+            state.pool.completed(id, u64::MAX);
             if let Some((event, _)) = tail.mark {
                 self.context.give_event(event);
             }

@@ -5,8 +5,8 @@
 //! is joined with free neighbours of its block.
 //!
 //! A piece may be free *in the order of a stream*: work that is enqueued to that stream later may
-//! use it at once, others when the stream has passed the point. Such a piece has the stream as
-//! its owner and a stamp, which grows with each of them; [`Pool::passed`] frees those up to a
+//! use it at once, others when the stream has completed the work before it. Such a piece has the stream as
+//! its owner and a stamp, which grows with each of them; [`Pool::completed`] frees those up to a
 //! stamp for all. A neighbour that is free for all joins it and is the stream's as well then.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -259,8 +259,8 @@ impl Pool {
         }
     }
 
-    /// The stream has passed all that was freed in its order up to `stamp`.
-    pub fn passed(&mut self, owner: StreamId, stamp: u64) {
+    /// Frees what the stream has completed: all that was freed in its order up to `stamp`.
+    pub fn completed(&mut self, owner: StreamId, stamp: u64) {
         let Some(own) = self.stamped.get_mut(&owner) else { return };
         let later = own.split_off(&(stamp.saturating_add(1), 0));
         let done: Vec<PieceId> = std::mem::replace(own, later).iter().map(|(_, id)| *id).collect();

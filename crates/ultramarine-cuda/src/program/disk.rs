@@ -74,11 +74,11 @@ impl Disk {
     fn bounded(directory: PathBuf, most: u64) -> Result<Self, String> {
         let said = |e: io::Error| format!("{}: {e}", directory.display());
         make_directory(&directory).map_err(said)?;
-        let facts = fs::metadata(&directory).map_err(said)?;
-        if !facts.is_dir() {
+        let metadata = fs::metadata(&directory).map_err(said)?;
+        if !metadata.is_dir() {
             return Err(format!("{} is no directory", directory.display()));
         }
-        owned(&facts).map_err(|why| format!("{} {why}", directory.display()))?;
+        owned(&metadata).map_err(|why| format!("{} {why}", directory.display()))?;
         Ok(Self {
             directory,
             most,
@@ -96,14 +96,14 @@ impl Disk {
     /// The entry that is kept under a key.
     pub fn get(&self, key: &[u8]) -> Option<Entry> {
         let file = File::open(self.path(key)).ok()?;
-        let facts = file.metadata().ok()?;
-        if !facts.is_file() || facts.len() > LARGEST || owned(&facts).is_err() {
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > LARGEST || owned(&metadata).is_err() {
             return None;
         }
-        let mut bytes = Vec::with_capacity(facts.len() as usize);
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
         (&file).take(LARGEST).read_to_end(&mut bytes).ok()?;
         let entry = decode(&bytes, key)?;
-        let age = facts.modified().ok().and_then(|at| at.elapsed().ok());
+        let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
         if age.is_some_and(|age| age > STALE) {
             // The oldest are removed first; where it cannot be noted, it is compiled again some day.
             let _ = file.set_modified(SystemTime::now());
@@ -143,12 +143,12 @@ impl Disk {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         let (mut files, mut total) = (Vec::new(), 0);
         for entry in entries.flatten() {
-            let (path, Ok(facts)) = (entry.path(), entry.metadata()) else { continue };
-            let at = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
+            let at = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             match path.extension().and_then(|e| e.to_str()) {
                 Some(ENDING) => {
-                    total += facts.len();
-                    files.push((at, facts.len(), path));
+                    total += metadata.len();
+                    files.push((at, metadata.len(), path));
                 }
                 Some(UNFINISHED) if at.elapsed().is_ok_and(|age| age > LEFT) => {
                     let _ = fs::remove_file(path);
@@ -184,23 +184,23 @@ fn make_directory(path: &Path) -> io::Result<()> {
 
 /// True if a file or directory is the user's, and nobody else may write to it.
 #[cfg(unix)]
-fn owned(facts: &fs::Metadata) -> Result<(), String> {
+fn owned(metadata: &fs::Metadata) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
     unsafe extern "C" {
         safe fn geteuid() -> u32;
     }
-    if facts.uid() != geteuid() {
-        return Err(format!("belongs to user {}, who is not this process's", facts.uid()));
+    if metadata.uid() != geteuid() {
+        return Err(format!("belongs to user {}, who is not this process's", metadata.uid()));
     }
-    match facts.mode() & 0o022 {
+    match metadata.mode() & 0o022 {
         0 => Ok(()),
-        _ => Err(format!("may be written by others (mode {:o})", facts.mode() & 0o777)),
+        _ => Err(format!("may be written by others (mode {:o})", metadata.mode() & 0o777)),
     }
 }
 
 /// A user's directories are their own by the system's inherited rules.
 #[cfg(not(unix))]
-fn owned(_facts: &fs::Metadata) -> Result<(), String> {
+fn owned(_metadata: &fs::Metadata) -> Result<(), String> {
     Ok(())
 }
 

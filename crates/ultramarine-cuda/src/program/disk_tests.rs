@@ -79,7 +79,7 @@ fn damaged_files_are_ignored_and_replaced() {
 
 #[cfg(unix)]
 #[test]
-fn what_others_may_write_is_not_used() {
+fn files_that_other_users_may_write_are_not_used() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new("mode");
     let disk = place.disk();

@@ -125,7 +125,7 @@ impl Pinned {
         former
     }
 
-    fn passed(&self, piece: &Piece) -> bool {
+    fn completed(&self, piece: &Piece) -> bool {
         // SAFETY: an event of this context.
         piece.last == 0
             || unsafe { (self.context.driver().event_query)(piece.event) } == code::SUCCESS
@@ -165,7 +165,7 @@ impl Pinned {
             if busy.contains(&idle[at].last) {
                 continue;
             }
-            if self.passed(&idle[at]) {
+            if self.completed(&idle[at]) {
                 return idle.remove(at);
             }
             busy.push(idle[at].last);
@@ -260,7 +260,7 @@ impl Pinned {
             let Shelf { chunks: all, idle } = &mut shelves[i];
             let mut at = 0;
             while at < all.len() && *taken > self.limit() {
-                let own = idle.iter().filter(|p| all[at].holds(p) && self.passed(p)).count();
+                let own = idle.iter().filter(|p| all[at].holds(p) && self.completed(p)).count();
                 if own < all[at].pieces {
                     at += 1;
                     continue;

@@ -44,8 +44,8 @@ fn libraries(test: &str, linked: &[&str], made: &[(&str, &str)]) -> String {
 fn refused(parts: &[&str]) {
     let score = Cuda::score();
     assert_eq!((score.score, score.devices.len()), (0, 0));
-    let told = Device::init().err().expect("the backend starts").text;
-    for text in [&score.reason, &told] {
+    let reported = Device::init().err().expect("the backend starts").text;
+    for text in [&score.reason, &reported] {
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     }
 }
@@ -56,7 +56,7 @@ fn has_driver() -> bool {
 }
 
 #[test]
-fn a_machine_without_a_driver_is_told() {
+fn a_machine_without_a_driver_is_reported() {
     let none = std::env::temp_dir().join("ultramarine-no-driver");
     let variables = [("ULTRAMARINE_CUDA_LIBRARIES", &*none.to_string_lossy())];
     if !has_driver() {
@@ -67,7 +67,7 @@ fn a_machine_without_a_driver_is_told() {
 }
 
 #[test]
-fn a_file_that_is_no_library_is_told() {
+fn a_file_that_is_no_library_is_reported() {
     let folder = libraries("no-library", &[], &[]);
     if !has_driver() && Path::new(&folder).exists() {
         std::fs::write(Path::new(&folder).join("libcuda.so.1"), "not a library").expect("a file");
@@ -80,7 +80,7 @@ fn a_file_that_is_no_library_is_told() {
 
 /// The library's `cuInit` ends the process: nobody calls it.
 #[test]
-fn a_driver_without_a_function_is_told() {
+fn a_driver_without_a_function_is_reported() {
     let text = "#include <cstdlib>\n\
         extern \"C\" int cuInit(unsigned) { abort(); }\n\
         extern \"C\" int cuDriverGetVersion(int *version) { *version = 13000; return 0; }\n";
@@ -96,7 +96,7 @@ fn a_driver_without_a_function_is_told() {
 }
 
 #[test]
-fn a_driver_that_is_too_old_is_told() {
+fn an_old_driver_is_reported() {
     let variables = [("EMULATED_CUDA_VERSION", "11080")];
     apart(&variables, || {
         refused(&["is for CUDA 11.8, and 12.0 is the oldest", "Install driver 525 or later"]);
@@ -118,7 +118,7 @@ fn the_oldest_driver_that_will_do_does() {
 }
 
 #[test]
-fn gpus_that_are_not_there_are_told() {
+fn missing_gpus_are_reported() {
     let variables = [("ULTRAMARINE_CUDA_DEVICES", "0")];
     apart(&variables, || {
         let score = Cuda::score();
@@ -129,17 +129,17 @@ fn gpus_that_are_not_there_are_told() {
 
 /// The system shows a GPU, and the driver has none for this process.
 #[test]
-fn gpus_that_the_driver_does_not_find_are_told() {
+fn gpus_that_the_driver_does_not_find_are_reported() {
     let variables = [("EMULATED_CUDA_DEVICES", "0")];
     apart(&variables, || {
         assert!(Cuda::score().score > 0);
-        let told = Device::init().err().expect("the backend starts").text;
-        assert!(told.contains("finds no GPU that this process may use"), "{told}");
+        let reported = Device::init().err().expect("the backend starts").text;
+        assert!(reported.contains("finds no GPU that this process may use"), "{reported}");
     });
 }
 
 #[test]
-fn gpus_that_are_hidden_are_told() {
+fn hidden_gpus_are_reported() {
     let variables = [("CUDA_VISIBLE_DEVICES", "")];
     apart(&variables, || {
         let score = Cuda::score();
@@ -156,8 +156,9 @@ fn without_kernels(parts: &[&str]) {
     let (stream, buffer) = (device.stream().expect("a stream"), device.alloc(4).expect("memory"));
     device.write(buffer, &[1, 2, 3, 4]).expect("a write");
     for _ in 0..2 {
-        let told = device.submit(stream, &[plan("a kernel", GOOD)]).expect_err("a compiler").text;
-        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+        let reported =
+            device.submit(stream, &[plan("a kernel", GOOD)]).expect_err("a compiler").text;
+        assert!(parts.iter().all(|part| reported.contains(part)), "{reported}");
     }
     assert_eq!(device.read(stream, buffer, 4).expect("a read"), [1, 2, 3, 4]);
     device.free(buffer);
@@ -166,7 +167,7 @@ fn without_kernels(parts: &[&str]) {
 }
 
 #[test]
-fn a_machine_without_nvrtc_is_told() {
+fn a_machine_without_nvrtc_is_reported() {
     let folder = libraries("no-nvrtc", &["libcuda.so.1"], &[]);
     let variables = [("ULTRAMARINE_CUDA_LIBRARIES", &*folder)];
     apart(&variables, || {
@@ -179,7 +180,7 @@ fn a_machine_without_nvrtc_is_told() {
 }
 
 #[test]
-fn an_nvrtc_without_a_function_is_told() {
+fn an_nvrtc_without_a_function_is_reported() {
     let text = "extern \"C\" int nvrtcVersion(int *major, int *minor) {\n\
         *major = 11; *minor = 0; return 0; }\n";
     let made = [("libnvrtc.so.13", text)];
@@ -196,7 +197,7 @@ fn an_nvrtc_without_a_function_is_told() {
 
 /// NVRTC leaves old devices out.
 #[test]
-fn an_nvrtc_that_does_not_know_the_device_is_told() {
+fn an_nvrtc_that_does_not_know_the_device_is_reported() {
     let variables = [("EMULATED_CUDA_CAPABILITY", "70")];
     apart(&variables, || {
         without_kernels(&["compiles for compute capability [75", "has 70", "install an NVRTC"]);

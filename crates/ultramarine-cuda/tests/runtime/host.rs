@@ -12,12 +12,12 @@ use ultramarine_test_support::{is_child, run_child, test_of};
 
 /// An error as the backend told it.
 #[derive(Debug)]
-pub struct Told {
+pub struct ReportedError {
     pub code: Status,
     pub text: String,
 }
 
-type Result<T> = std::result::Result<T, Told>;
+type Result<T> = std::result::Result<T, ReportedError>;
 
 unsafe extern "C" fn error_new(
     _host: *mut c_void,
@@ -28,7 +28,7 @@ unsafe extern "C" fn error_new(
     // SAFETY: the backend's text.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length as usize) };
     let text = String::from_utf8_lossy(bytes).into_owned();
-    Box::into_raw(Box::new(Told { code, text })).cast()
+    Box::into_raw(Box::new(ReportedError { code, text })).cast()
 }
 
 /// Calls an entry, and takes the error that it made.
@@ -40,9 +40,9 @@ fn call(entry: impl FnOnce(*mut *mut Error) -> Status) -> Result<()> {
         return Ok(());
     }
     // SAFETY: made by `error_new` of a box.
-    let told = *unsafe { Box::from_raw(error.cast::<Told>()) };
-    assert_eq!(code, told.code);
-    Err(told)
+    let reported = *unsafe { Box::from_raw(error.cast::<ReportedError>()) };
+    assert_eq!(code, reported.code);
+    Err(reported)
 }
 
 /// An open device, by the backend's table.

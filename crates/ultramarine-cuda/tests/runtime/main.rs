@@ -2,8 +2,8 @@
 //!
 //! Each test is a process: what is tested is what cannot be undone in one.
 
+mod environments;
 mod host;
-mod machines;
 mod uploads;
 
 use core::ffi::c_void;
@@ -39,7 +39,7 @@ const BAD: &str = "((int *)16)[threadIdx.x] = 1;";
 /// A kernel that faults is named by whoever waits; after it all calls say at once what happened,
 /// and what is freed harms nobody.
 #[test]
-fn a_fault_is_told_with_its_operation() {
+fn a_fault_names_its_operation() {
     apart(&[], || {
         let device = Device::open();
         let (stream, event) =
@@ -54,7 +54,7 @@ fn a_fault_is_told_with_its_operation() {
             .submit(stream, &[bad, last, last])
             .and_then(|()| device.record(stream, event, 2))
             .and_then(|()| device.wait_host(event, 2));
-        let told = after.expect_err("a fault without an error").text;
+        let reported = after.expect_err("a fault without an error").text;
         for part in [
             "CUDA error 700 (CUDA_ERROR_ILLEGAL_ADDRESS)",
             ", in softmax of float32 or ",
@@ -62,10 +62,10 @@ fn a_fault_is_told_with_its_operation() {
             "restart the process",
             "ULTRAMARINE_CUDA_BLOCKING",
         ] {
-            assert!(told.contains(part), "{told}");
+            assert!(reported.contains(part), "{reported}");
         }
-        assert!(told.starts_with("the device's context"), "another is blamed: {told}");
-        assert!(!told.contains("exp of"), "what was done before is named: {told}");
+        assert!(reported.starts_with("the device's context"), "another is blamed: {reported}");
+        assert!(!reported.contains("exp of"), "what was done before is named: {reported}");
         for (what, outcome) in [
             ("alloc", device.alloc(16).map(drop)),
             ("write", device.write(buffer, &[1; 64])),
@@ -92,37 +92,40 @@ fn a_blocking_run_names_the_very_operation() {
         let device = Device::open();
         let stream = device.stream().expect("a stream");
         let (good, bad) = (plan("exp of float32", GOOD), plan("softmax of float32", BAD));
-        let told = device.submit(stream, &[good, bad, good]).expect_err("a fault").text;
+        let reported = device.submit(stream, &[good, bad, good]).expect_err("a fault").text;
         assert!(
-            told.contains("attempt to access memory") || told.contains("CUDA error 700"),
-            "{told}"
+            reported.contains("attempt to access memory") || reported.contains("CUDA error 700"),
+            "{reported}"
         );
-        assert!(told.contains(", in softmax of float32. Arrays"), "{told}");
-        assert!(!told.contains("BLOCKING"), "{told}");
+        assert!(reported.contains(", in softmax of float32. Arrays"), "{reported}");
+        assert!(!reported.contains("BLOCKING"), "{reported}");
     });
 }
 
 /// Kept memory is returned to the driver before an allocation fails, and the error says how much memory there is.
 #[test]
-fn memory_that_is_short_is_told_in_parts() {
+fn a_lack_of_memory_is_reported_in_parts() {
     let variables = [("EMULATED_CUDA_MEMORY", "67108864")];
     apart(&variables, || {
         let device = Device::open();
         let first = device.alloc(36 << 20).expect("memory");
         device.free(first);
         let second = device.alloc(44 << 20).expect("what is kept is in the way");
-        let told = device.alloc(30 << 20).expect_err("more than there is");
-        assert_eq!(told.code, status::OUT_OF_MEMORY);
+        let reported = device.alloc(30 << 20).expect_err("more than there is");
+        assert_eq!(reported.code, status::OUT_OF_MEMORY);
         for part in [
             "no memory for 30.0 MiB on Emulated CUDA device",
             "44.0 MiB are in use",
             "20.0 MiB of its 64.0 MiB are free",
             "Drop arrays",
         ] {
-            assert!(told.text.contains(part), "{told:?}");
+            assert!(reported.text.contains(part), "{reported:?}");
         }
-        let told = device.alloc(1 << 40).expect_err("more than the device").text;
-        assert!(told.contains("1024.00 GiB") && told.contains("has 64.0 MiB in all"), "{told}");
+        let reported = device.alloc(1 << 40).expect_err("more than the device").text;
+        assert!(
+            reported.contains("1024.00 GiB") && reported.contains("has 64.0 MiB in all"),
+            "{reported}"
+        );
         // A block for many is not to be had, one for this is.
         let third = device.alloc(3 << 20).expect("a smaller block");
         device.free(second);
@@ -144,8 +147,9 @@ fn a_kernel_is_loaded_when_there_is_memory_for_it() {
         device.free(device.alloc(60 << 20).expect("memory"));
         device.submit(stream, &[first]).expect("what is kept is in the way");
         let all = device.alloc(60 << 20).expect("memory");
-        let told = device.submit(stream, &[second]).expect_err("there is no memory for a kernel");
-        assert_eq!(told.code, status::OUT_OF_MEMORY, "{told:?}");
+        let reported =
+            device.submit(stream, &[second]).expect_err("there is no memory for a kernel");
+        assert_eq!(reported.code, status::OUT_OF_MEMORY, "{reported:?}");
         device.free(all);
         device.submit(stream, &[second]).expect("an old failure");
     });

@@ -56,7 +56,7 @@ fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
 /// Each upload returns while its stream waits for something else, has the bytes that the source
 /// had when it was called, and comes when it is its turn.
 #[test]
-fn an_upload_waits_for_nobody() {
+fn an_upload_waits_for_no_other_work() {
     apart(&[], || {
         let device = Device::open();
         let sizes = [1, 4096, 4097, 65536, 65537, 200_000];

@@ -359,13 +359,13 @@ unsafe extern "C" fn info(
             context::not_forked()?;
             let (kernel, properties): (&UserKernel, _) =
                 (handle(kernel, "the kernel")?, &device.properties);
-            let told = KernelInfo {
+            let described = KernelInfo {
                 size: size_of::<KernelInfo>() as u32,
                 max_threads: kernel.max_threads.min(properties.threads_per_block),
                 thread_multiple: 32,
                 max_shared: properties.shared_optin.max(properties.shared_per_block),
             };
-            match write_sized(info, &told) {
+            match write_sized(info, &described) {
                 true => Ok(()),
                 false => Err(Failure::invalid("no place for what is known of the kernel")),
             }

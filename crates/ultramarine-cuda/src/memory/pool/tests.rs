@@ -134,7 +134,7 @@ fn random_requests_never_overlap_and_leave_nothing() {
                 }
                 18 => {
                     let (owner, up_to) = (1 + rng.below(3) as StreamId, below(&mut rng, stamp + 2));
-                    fake.pool.passed(owner, up_to);
+                    fake.pool.completed(owner, up_to);
                     pending.retain(|(_, _, o, s)| *o != owner || *s > up_to);
                 }
                 _ if step % 7 == 0 => {
@@ -150,7 +150,7 @@ fn random_requests_never_overlap_and_leave_nothing() {
         for (_, (_, id)) in std::mem::take(&mut live) {
             fake.pool.give(id, 0, 0);
         }
-        (1..4).for_each(|owner| fake.pool.passed(owner, u64::MAX));
+        (1..4).for_each(|owner| fake.pool.completed(owner, u64::MAX));
         fake.check();
         let held = fake.pool.counts().held;
         assert_eq!(fake.release(u64::MAX), held, "a block is not whole again");
@@ -162,7 +162,7 @@ fn random_requests_never_overlap_and_leave_nothing() {
 }
 
 #[test]
-fn a_stream_has_what_it_freed_at_once_and_others_when_it_has_passed() {
+fn freed_memory_is_its_streams_at_once_and_any_others_once_completed() {
     let mut fake = Fake::default();
     let (id, first) = fake.take(20 << 20, 1);
     fake.pool.give(id, 1, 7);
@@ -171,9 +171,9 @@ fn a_stream_has_what_it_freed_at_once_and_others_when_it_has_passed() {
     let (id, again) = fake.take(20 << 20, 1);
     assert_eq!(first, again);
     fake.pool.give(id, 1, 8);
-    fake.pool.passed(1, 7);
+    fake.pool.completed(1, 7);
     assert_ne!(fake.take(20 << 20, 2).1, first, "it was freed again after that point");
-    fake.pool.passed(1, 8);
+    fake.pool.completed(1, 8);
     assert_eq!(fake.take(20 << 20, 2).1, first);
     fake.pool.give(other, 0, 0);
     assert_eq!(fake.take(20 << 20, 3).1, second);
