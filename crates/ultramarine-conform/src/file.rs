@@ -54,9 +54,9 @@ pub fn check(path: &Path, findings: &mut Findings) -> bool {
     add("no executable stack", &stack(&file));
     let needed = needed(&file);
     add("does not link the core", &links(&needed));
-    findings.facts.push(("needed libraries".into(), json!(needed)));
+    findings.properties.push(("needed libraries".into(), json!(needed)));
     if let Ok(info) = &info {
-        findings.facts.push((
+        findings.properties.push((
             "note".into(),
             json!({"name": inline_str(&info.name), "variant": inline_str(&info.variant),
                 "target": inline_str(&info.target), "cpu_features": inline_str(&info.cpu_features)}),

@@ -118,7 +118,7 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
     let mut findings =
         if loadable { parent::run(options, &groups)? } else { parent::Findings::default() };
     findings.checks.splice(0..0, early.checks);
-    findings.facts.splice(0..0, early.facts);
+    findings.properties.splice(0..0, early.properties);
     if let Source::File(path) = &options.source
         && loadable
         && options.check.is_none()
@@ -144,7 +144,7 @@ fn run_parent(options: &Options) -> Result<ExitCode, String> {
 /// Compares the note with the info of the entry point, as children reported it.
 fn note_agrees(path: &std::path::Path, findings: &mut parent::Findings) {
     let Some(reported) =
-        findings.fact("abi info bytes").and_then(|v| v.as_str()).map(str::to_owned)
+        findings.property("abi info bytes").and_then(|v| v.as_str()).map(str::to_owned)
     else {
         return;
     };
@@ -155,5 +155,5 @@ fn note_agrees(path: &std::path::Path, findings: &mut parent::Findings) {
     let (result, text) =
         if same { ("pass", "") } else { ("fail", "abi_info() and the note say different things") };
     findings.add("file", "file/note agrees with abi_info", result, text);
-    findings.facts.retain(|f| f.0 != "abi info bytes");
+    findings.properties.retain(|f| f.0 != "abi info bytes");
 }

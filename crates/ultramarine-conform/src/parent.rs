@@ -30,7 +30,7 @@ pub struct Check {
 #[derive(Debug, Default)]
 pub struct Findings {
     pub checks: Vec<Check>,
-    pub facts: Vec<(String, Value)>,
+    pub properties: Vec<(String, Value)>,
     pub cells: Vec<Value>,
     /// Groups with the time that they took.
     pub times: Vec<(String, Duration)>,
@@ -46,8 +46,8 @@ impl Findings {
         });
     }
 
-    pub fn fact(&self, key: &str) -> Option<&Value> {
-        self.facts.iter().find(|f| f.0 == key).map(|f| &f.1)
+    pub fn property(&self, key: &str) -> Option<&Value> {
+        self.properties.iter().find(|f| f.0 == key).map(|f| &f.1)
     }
 
     pub fn json(&self) -> Value {
@@ -56,8 +56,8 @@ impl Findings {
             .iter()
             .map(|c| json!({"group": c.group, "check": c.name, "result": c.result, "text": c.text}))
             .collect();
-        let facts: serde_json::Map<String, Value> = self.facts.iter().cloned().collect();
-        json!({ "checks": checks, "facts": facts, "ops": self.cells })
+        let properties: serde_json::Map<String, Value> = self.properties.iter().cloned().collect();
+        json!({ "checks": checks, "facts": properties, "ops": self.cells })
     }
 }
 
@@ -112,7 +112,7 @@ pub fn run(options: &Options, groups: &[&str]) -> Result<Findings, String> {
     for (_, part) in all {
         let part = part?;
         findings.checks.extend(part.checks);
-        findings.facts.extend(part.facts);
+        findings.properties.extend(part.properties);
         findings.cells.extend(part.cells);
         findings.times.extend(part.times);
     }
@@ -247,7 +247,7 @@ fn read(group: &str, text: &str, findings: &mut Findings) -> Progress {
             progress.running = None;
             progress.last = Some(name.to_owned());
         } else if let Some(key) = value["fact"].as_str() {
-            findings.facts.push((key.to_owned(), value["value"].clone()));
+            findings.properties.push((key.to_owned(), value["value"].clone()));
         } else if value["cell"].is_string() {
             findings.cells.push(value);
         } else if value["done"].is_boolean() {

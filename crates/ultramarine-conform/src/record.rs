@@ -82,8 +82,8 @@ impl Recorder {
         self.line(&json!({ "end": name, "result": result, "text": text }));
     }
 
-    /// A fact for the capability sheet.
-    pub fn fact(&mut self, key: &str, value: Value) {
+    /// A property for the capability sheet.
+    pub fn property(&mut self, key: &str, value: Value) {
         if self.after.is_none() {
             self.line(&json!({ "fact": key, "value": value }));
         }

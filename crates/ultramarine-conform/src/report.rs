@@ -120,10 +120,10 @@ fn failures(out: &mut String, options: &Options, findings: &Findings) -> std::fm
     Ok(())
 }
 
-/// A fact's fields as lines.
+/// A property's fields as lines.
 fn sheet(out: &mut String, options: &Options, findings: &Findings) -> std::fmt::Result {
     writeln!(out, "capability sheet of {}", options.source)?;
-    for (key, value) in &findings.facts {
+    for (key, value) in &findings.properties {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {

@@ -179,14 +179,14 @@ fn eig<T: Scalar>() {
             general(what, a, &given);
         }
     });
-    let turn =
+    let rotation =
         Dense::new(
             2,
             2,
             |i, j| if i == j { Dense::ZERO } else { Dense::ONE * (i as f64 - j as f64) },
         );
-    let given: Vec<T> = turn.to();
-    general("quarter turn", &turn, &given);
+    let given: Vec<T> = rotation.to();
+    general("quarter turn", &rotation, &given);
 }
 
 fn jordan_blocks<T: Scalar>() {

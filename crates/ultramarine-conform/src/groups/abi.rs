@@ -79,7 +79,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, source: &Source) {
         device.close();
         result
     });
-    facts(recorder, &entry, &backend, options.device);
+    properties(recorder, &entry, &backend, options.device);
 }
 
 fn info(entry: &Entry) -> Result {
@@ -317,7 +317,7 @@ const FLAGS: [(u32, &str); 5] = [
     (device_flag::UPLOADS_IN_ORDER, "uploads in order"),
 ];
 
-fn facts(recorder: &mut Recorder, entry: &Entry, backend: &Backend, index: u32) {
+fn properties(recorder: &mut Recorder, entry: &Entry, backend: &Backend, index: u32) {
     let text = |field: &[core::ffi::c_char]| abi::inline_str(field);
     if let Some(ask) = entry.score {
         // SAFETY: all-zero bytes are a score.
@@ -325,12 +325,13 @@ fn facts(recorder: &mut Recorder, entry: &Entry, backend: &Backend, index: u32) 
         score.size = size_of::<BackendScore>() as u32;
         // SAFETY: the struct is writable and says its size; there is room for no device.
         if unsafe { ask(&mut score) } == status::OK {
-            recorder.fact("score", json!({ "score": score.score, "devices": score.device_count }));
+            recorder
+                .property("score", json!({ "score": score.score, "devices": score.device_count }));
         }
     }
     if let Some(info) = &backend.info {
-        recorder.fact("abi info bytes", json!(super::info_bytes(info)));
-        recorder.fact(
+        recorder.property("abi info bytes", json!(super::info_bytes(info)));
+        recorder.property(
             "backend",
             json!({
                 "name": text(&info.name), "variant": text(&info.variant),
@@ -344,7 +345,7 @@ fn facts(recorder: &mut Recorder, entry: &Entry, backend: &Backend, index: u32) 
     let info = &device.info;
     let flags: Vec<&str> = FLAGS.iter().filter(|f| info.flags & f.0 != 0).map(|f| f.1).collect();
     let names = |mask: u32| schema::dtype_names(mask).collect::<Vec<_>>();
-    recorder.fact(
+    recorder.property(
         "device",
         json!({
             "index": index, "name": text(&info.name), "overlay": device.overlay,

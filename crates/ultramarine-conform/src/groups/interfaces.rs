@@ -21,7 +21,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "interfaces", |recorder, device| {
         let mut offered = Vec::new();
         recorder.check("interfaces/tables", || tables(device, &mut offered));
-        recorder.fact("interfaces", json!(offered));
+        recorder.property("interfaces", json!(offered));
         recorder.check("interfaces/statistics", || counts(device));
         super::foreign_memory::run(recorder, device);
         super::stream_memory::run(recorder, device);

@@ -50,15 +50,15 @@ kernel void um_test(const device float *a [[buffer(0)]], const device float *b [
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
     with_device(recorder, options, "kernels", |recorder, device| {
-        let mut facts = json!(null);
+        let mut properties = json!(null);
         recorder.check("kernels/bad source", || bad_source(device));
         recorder.check("kernels/unknown name", || unknown_name(device));
-        recorder.check("kernels/info", || info(device, &mut facts));
+        recorder.check("kernels/info", || info(device, &mut properties));
         recorder.check("kernels/launch", || launched(device));
         recorder.check("kernels/order on a stream", || in_order(device));
         recorder.check("kernels/order between streams", || between_streams(device));
         recorder.check("kernels/many threads", || together(device));
-        recorder.fact("kernel", facts);
+        recorder.property("kernel", properties);
     });
 }
 
@@ -271,14 +271,14 @@ fn unknown_name(device: &Device<'_>) -> Result {
     }
 }
 
-fn info(device: &Device<'_>, facts: &mut serde_json::Value) -> Result {
+fn info(device: &Device<'_>, properties: &mut serde_json::Value) -> Result {
     let kernels = offered!(device);
     let Some(ask) = kernels.table.info else { return skip("no info") };
     let kernel = kernels.ready()?;
     let mut info = KernelInfo { size: size_of::<KernelInfo>() as u32, ..KernelInfo::default() };
     // SAFETY: a live kernel, and a struct that says its size.
     call("info", |e| unsafe { ask(device.handle, kernel.handle.0, &mut info, e) })?;
-    *facts = json!({
+    *properties = json!({
         "language": kernels.language, "max_threads": info.max_threads,
         "thread_multiple": info.thread_multiple, "max_shared": info.max_shared,
     });

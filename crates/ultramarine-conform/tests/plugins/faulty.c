@@ -19,14 +19,14 @@
 
 #ifdef FAULT_NO_NOTE
 um_status ultramarine_backend_abi_info(um_backend_abi_info *info) {
-  um_backend_abi_info told = {0};
-  told.size = sizeof told;
-  told.abi_major = UM_ABI_MAJOR, told.abi_minor = UM_ABI_MINOR;
-  told.dlpack_major = UM_DLPACK_MAJOR, told.dlpack_minor = UM_DLPACK_MINOR;
-  told.table_size = sizeof(um_backend_table);
-  told.pointer_bits = 64, told.endianness = UM_LITTLE_ENDIAN, told.device_type = kDLExtDev;
-  memcpy(told.name, "minimal", 7);
-  um_write_sized(info, &told, sizeof told);
+  um_backend_abi_info filled = {0};
+  filled.size = sizeof filled;
+  filled.abi_major = UM_ABI_MAJOR, filled.abi_minor = UM_ABI_MINOR;
+  filled.dlpack_major = UM_DLPACK_MAJOR, filled.dlpack_minor = UM_DLPACK_MINOR;
+  filled.table_size = sizeof(um_backend_table);
+  filled.pointer_bits = 64, filled.endianness = UM_LITTLE_ENDIAN, filled.device_type = kDLExtDev;
+  memcpy(filled.name, "minimal", 7);
+  um_write_sized(info, &filled, sizeof filled);
   return UM_OK;
 }
 #endif
@@ -133,10 +133,10 @@ static um_status faulty_info(void *backend, uint32_t index, um_device_info *info
 #endif
 #ifdef FAULT_WRITES_WHOLE_STRUCT
   if (index < DEVICES) {
-    um_device_info told;
-    told.size = sizeof told;
-    device_info(backend, index, &told, error);
-    memcpy(info, &told, sizeof told);
+    um_device_info filled;
+    filled.size = sizeof filled;
+    device_info(backend, index, &filled, error);
+    memcpy(info, &filled, sizeof filled);
     return UM_OK;
   }
 #endif

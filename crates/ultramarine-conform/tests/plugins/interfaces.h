@@ -62,12 +62,12 @@ static void known_free(void *device, void *buffer) {
 }
 
 static um_status statistics_read(void *device, um_memory_statistics *to, um_error **error) {
-  um_memory_statistics told = {0};
+  um_memory_statistics filled = {0};
   (void)error;
   pthread_mutex_lock(&list_lock);
-  told.size = sizeof told, told.active = active[place_of(device)], told.peak = peak[place_of(device)];
+  filled.size = sizeof filled, filled.active = active[place_of(device)], filled.peak = peak[place_of(device)];
   pthread_mutex_unlock(&list_lock);
-  um_write_sized(to, &told, sizeof told);
+  um_write_sized(to, &filled, sizeof filled);
   return UM_OK;
 }
 
@@ -103,24 +103,24 @@ static um_status memory_import(void *device, const um_foreign_memory *memory, vo
 }
 
 static um_status memory_export(void *device, void *buffer, uint32_t kind, um_foreign_memory *memory, um_error **error) {
-  um_foreign_memory told = {0};
+  um_foreign_memory filled = {0};
   (void)device;
 #ifndef FAULT_EXPORTS_ANY
   if (kind != UM_MEMORY_HOST) return um_fail(host, error, UM_UNSUPPORTED, "host memory only");
 #endif
-  told.size = sizeof told, told.kind = kind, told.handle = (uintptr_t)buffer, told.bytes = UINT64_MAX;
+  filled.size = sizeof filled, filled.kind = kind, filled.handle = (uintptr_t)buffer, filled.bytes = UINT64_MAX;
   pthread_mutex_lock(&list_lock);
   for (const known *k = list; k; k = k->next) {
-    if (k->data == buffer) told.bytes = k->bytes;
+    if (k->data == buffer) filled.bytes = k->bytes;
   }
   pthread_mutex_unlock(&list_lock);
 #ifdef FAULT_EXPORTS_ELSEWHERE
-  told.handle = (uintptr_t)memcpy(malloc((size_t)told.bytes), buffer, (size_t)told.bytes);
+  filled.handle = (uintptr_t)memcpy(malloc((size_t)filled.bytes), buffer, (size_t)filled.bytes);
 #endif
 #ifdef FAULT_EXPORTS_LESS
-  told.bytes /= 2;
+  filled.bytes /= 2;
 #endif
-  um_write_sized(memory, &told, sizeof told);
+  um_write_sized(memory, &filled, sizeof filled);
   return UM_OK;
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ultramarine_test_support::Rng;
 
 #[test]
-fn every_header_is_judged_as_the_model_judges_it() {
+fn every_header_is_validated_as_by_the_model() {
     let count = if cfg!(miri) { 300 } else { 100_000 };
     let (mut rng, mut came) = (Rng::new(20), BTreeMap::new());
     for _ in 0..count {

@@ -45,7 +45,7 @@ pub fn reason(invalid: &Invalid) -> Reason {
 }
 
 /// Where the elements lie, or all that is wrong (as far as it can be told).
-pub fn judge(header: &Header, data: usize) -> Result<Checked, Vec<Reason>> {
+pub fn validate(header: &Header, data: usize) -> Result<Checked, Vec<Reason>> {
     if header.version.is_some_and(|(major, _)| major != 1) {
         return Err(vec![Reason::Version]);
     }
@@ -205,5 +205,5 @@ fn bits(header: &Header) -> Result<u128, Reason> {
 /// How much memory a tensor needs that says it has some.
 pub fn needs(header: &Header) -> Option<Checked> {
     let there = Header { byte_offset: 0, memory: Memory::Real, ..header.clone() };
-    judge(&there, 1 << (usize::BITS - 2)).ok().filter(|c| c.bytes <= MOST)
+    validate(&there, 1 << (usize::BITS - 2)).ok().filter(|c| c.bytes <= MOST)
 }

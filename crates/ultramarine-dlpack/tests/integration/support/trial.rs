@@ -12,7 +12,7 @@ use ultramarine_dlpack::{Checked, Description, ManagedTensor, check};
 /// another number of times than once.
 pub fn run(header: &Header) -> Option<Reason> {
     let foreign = Foreign::new(header);
-    let expected = model::judge(header, foreign.data);
+    let expected = model::validate(header, foreign.data);
     let refused = match (foreign.take(), expected) {
         (Ok((tensor, found)), Ok(expected)) => {
             assert_eq!(found, expected, "{header:?}");
