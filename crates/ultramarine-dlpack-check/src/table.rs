@@ -37,7 +37,7 @@ pub fn table(found: &Bound<'_, PyAny>) -> PyResult<Table> {
 }
 
 /// What `SetError` was told.
-type Told = Mutex<Vec<(String, String)>>;
+type Errors = Mutex<Vec<(String, String)>>;
 
 unsafe extern "C" fn set_error(context: *mut c_void, kind: *const c_char, text: *const c_char) {
     let read = |place: *const c_char| {
@@ -48,8 +48,8 @@ unsafe extern "C" fn set_error(context: *mut c_void, kind: *const c_char, text: 
         unsafe { CStr::from_ptr(place) }.to_string_lossy().into_owned()
     };
     // SAFETY: the context is the list that came with the request.
-    if let Ok(mut told) = unsafe { &*context.cast::<Told>() }.lock() {
-        told.push((read(kind), read(text)));
+    if let Ok(mut errors) = unsafe { &*context.cast::<Errors>() }.lock() {
+        errors.push((read(kind), read(text)));
     }
 }
 
@@ -187,7 +187,7 @@ impl Table {
     ) -> PyResult<(c_int, Option<Taken>, Vec<(String, String)>)> {
         let slot = "managed_tensor_allocator";
         let call = self.api().managed_tensor_allocator.ok_or_else(|| missing(slot))?;
-        let told = Told::default();
+        let errors = Errors::default();
         let mut work = || {
             let mut prototype = DLTensor {
                 ndim: ndim.unwrap_or(shape.len() as i32),
@@ -197,7 +197,7 @@ impl Table {
                 ..blank()
             };
             let mut out = null_mut();
-            let context = (&raw const told).cast_mut().cast();
+            let context = (&raw const errors).cast_mut().cast();
             // SAFETY: a prototype whose fields that count are there, a place for the result, and
             // a context that lives until the call's end.
             let code = unsafe { call(&mut prototype, &mut out, context, Some(set_error)) };
@@ -213,7 +213,7 @@ impl Table {
         if let Some(error) = PyErr::take(py) {
             return Err(PyAssertionError::new_err(format!("{slot}: set the exception {error}")));
         }
-        Ok((code, out, told.into_inner().unwrap_or_default()))
+        Ok((code, out, errors.into_inner().unwrap_or_default()))
     }
 }
 

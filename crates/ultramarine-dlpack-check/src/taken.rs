@@ -251,15 +251,15 @@ impl Taken {
     /// does not end in time, and the answer is False.
     #[pyo3(signature = (hold=None))]
     fn delete_on_thread(&self, py: Python<'_>, hold: Option<f64>) -> bool {
-        let (tell, told) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
         let tensor = self.0.clone();
         let work = std::thread::spawn(move || {
             tensor.delete();
             drop(tensor);
-            let _ = tell.send(this_thread());
+            let _ = end.send(this_thread());
         });
         let in_time =
-            hold.is_none_or(|s| told.recv_timeout(Duration::from_secs_f64(s.max(0.0))).is_ok());
+            hold.is_none_or(|s| ended.recv_timeout(Duration::from_secs_f64(s.max(0.0))).is_ok());
         py.detach(|| work.join()).is_ok() && in_time
     }
 

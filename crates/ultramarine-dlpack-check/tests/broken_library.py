@@ -271,7 +271,7 @@ def pointer_of(capsule: Any, name: str) -> int:
     return int(get(capsule, name.encode()))
 
 
-def judged(info: dict[str, Any], x: Any) -> Kind:
+def validated_kind(info: dict[str, Any], x: Any) -> Kind:
     """The type of a tensor that can be taken."""
     if info["ndim"] < 0 or info["ndim"] > 64 or (info["ndim"] and info["shape"] is None):
         raise BufferError("ndim or shape")
@@ -300,7 +300,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         if not broken("takes any major version"):
             raise BufferError(f"version {info['version']}")
         ctypes.string_at(pointer, 80)
-    kind = judged(info, x)
+    kind = validated_kind(info, x)
     taken = lab.take(capsule)
     if broken("leaves capsules unused"):
         rename = ctypes.pythonapi.PyCapsule_SetName

@@ -63,8 +63,8 @@ CAUGHT: dict[str, list[str]] = {
 }
 
 
-def told(results: list[Result]) -> str:
-    return "\n".join(f"{r.outcome}: {r.case}: {r.told}" for r in results)
+def messages(results: list[Result]) -> str:
+    return "\n".join(f"{r.outcome}: {r.case}: {r.message}" for r in results)
 
 
 @pytest.fixture
@@ -78,13 +78,13 @@ def test_ultramarine_passes() -> None:
     done = run("ultramarine", loops=LOOPS)
     assert done.missing == ""
     assert len(done.results) == len(CASES) > 300
-    assert done.failed(strict=True) == [], "\n" + told(done.failed(strict=True))
+    assert done.failed(strict=True) == [], "\n" + messages(done.failed(strict=True))
 
 
 def test_the_mock_is_right_without_a_defect(mock: None) -> None:
     done = run("broken_library", loops=FEW)
     assert done.missing == ""
-    assert done.failed(strict=False) == [], "\n" + told(done.failed(strict=False))
+    assert done.failed(strict=False) == [], "\n" + messages(done.failed(strict=False))
 
 
 def test_every_defect_is_tried() -> None:
@@ -98,10 +98,10 @@ def test_defects_are_caught(defect: str, mock: None, monkeypatch: pytest.MonkeyP
     done = run("broken_library", CAUGHT[defect], loops=FEW, limit=limit)
     bad = {r.case for r in done.failed(strict=False)} | {r.case for r in done.results if r.bad}
     missed = [name for name in CAUGHT[defect] if name not in bad]
-    assert not missed, "\n" + told(done.results)
+    assert not missed, "\n" + messages(done.results)
 
 
-def test_numpy_is_judged_to_the_end(tmp_path: Path) -> None:
+def test_numpy_runs_all_cases(tmp_path: Path) -> None:
     file = tmp_path / "numpy.json"
     command = [sys.executable, "-m", "ultramarine_dlpack_check", "numpy", "--loops", str(FEW)]
     done = subprocess.run(
@@ -124,18 +124,18 @@ def test_numpy_is_judged_to_the_end(tmp_path: Path) -> None:
 def test_crashes_are_results(mock: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKEN_LIBRARY", "takes any major version")
     done = run("broken_library", ["reject/major version 2", "valid/legacy"], loops=FEW)
-    outcomes = {r.case: (r.outcome, r.told) for r in done.results}
+    outcomes = {r.case: (r.outcome, r.message) for r in done.results}
     assert outcomes["reject/major version 2"] == ("crash", "SIGSEGV")
     assert outcomes["valid/legacy"] == ("pass", "")
 
 
-def test_what_cannot_be_imported_is_told() -> None:
+def test_a_failed_import_is_reported() -> None:
     done = run("no_such_library_anywhere")
     assert "ModuleNotFoundError" in done.missing
     assert "cannot be judged" in report.totals(done)
 
 
-def test_rules_of_ours_count_for_us_only() -> None:
+def test_own_rules_count_for_this_library_only() -> None:
     ours = Result("valid/bare capsule", "fail", optional=True)
     assert Run("other", results=[ours]).failed(strict=False) == []
     assert Run("other", results=[ours]).failed(strict=True) == [ours]

@@ -39,7 +39,7 @@ def main(given: list[str] | None = None) -> int:
 
     def tell(result: Result) -> None:
         if asked.verbose:
-            print(f"{result.outcome:<6} {result.case}  {result.told}".rstrip(), flush=True)
+            print(f"{result.outcome:<6} {result.case}  {result.message}".rstrip(), flush=True)
             if result.bad and result.output.strip():
                 print("    | " + "\n    | ".join(result.output.strip().splitlines()[-12:]))
 

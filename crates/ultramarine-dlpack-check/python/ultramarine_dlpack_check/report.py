@@ -23,7 +23,9 @@ def cell(result: Result | None) -> str:
     if result is None:
         return ""
     if result.outcome == "crash":
-        return "crash" if "aftermath" in result.case else f"crash ({result.told.split(' in ')[0]})"
+        return (
+            "crash" if "aftermath" in result.case else f"crash ({result.message.split(' in ')[0]})"
+        )
     return result.outcome
 
 
@@ -75,7 +77,7 @@ def findings(run: Run) -> str:
             continue
         case = CASES.get(result.case)
         whose = " (ours)" if result.optional else ""
-        lines.append(f"{run.module}: {result.outcome}: {result.case}{whose}: {result.told}")
+        lines.append(f"{run.module}: {result.outcome}: {result.case}{whose}: {result.message}")
         if result.bad and case is not None:
             lines.append(f"    rule: {case.rule} [{case.source}]")
     return "\n".join(lines)
@@ -93,7 +95,7 @@ def to_json(runs: Sequence[Run]) -> str:
                     {
                         "case": r.case,
                         "outcome": r.outcome,
-                        "told": r.told,
+                        "told": r.message,
                         "required": not r.optional,
                         "seconds": round(r.seconds, 2),
                     }
@@ -117,8 +119,8 @@ def markdown(runs: Sequence[Run]) -> str:
                 for run in runs
             ]
             if any(counts):
-                told = " | ".join(str(c) for c in counts)
-                lines.append(f"| {whose}: {outcome} | {told} |")
+                cells = " | ".join(str(c) for c in counts)
+                lines.append(f"| {whose}: {outcome} | {cells} |")
     lines += ["", "| case | rule | " + " | ".join(run.module for run in runs) + " |"]
     lines.append("| --- | --- |" + " --- |" * len(runs))
     found = [{r.case: r for r in run.results} for run in runs]

@@ -27,7 +27,7 @@ class Result:
 
     case: str
     outcome: str
-    told: str = ""
+    message: str = ""
     optional: bool = False
     seconds: float = 0.0
     output: str = field(default="", repr=False)
@@ -116,8 +116,8 @@ class Worker:
             raise Died(ended(self.process.wait())) from None
         said = self.answer(case.seconds if limit is None else limit)
         spent = time.monotonic() - begun
-        told, printed = said["told"], self.printed()
-        return Result(case.name, said["outcome"], told, case.optional, spent, printed)
+        message, printed = said["message"], self.printed()
+        return Result(case.name, said["outcome"], message, case.optional, spent, printed)
 
     def printed(self) -> str:
         """What the library printed meanwhile."""
@@ -173,27 +173,27 @@ class Runner:
         self.worker.close()
         self.worker = Worker(self.module, self.loops)
 
-    def judged(self, case: Case) -> list[Result]:
+    def results_of(self, case: Case) -> list[Result]:
         """The result of a case. A worker that dies in it may have been hurt before: then the case
-        passes in a fresh one, and the death is told as a result of its own."""
+        passes in a fresh one, and the death is reported as a result of its own."""
         try:
             return [self.worker.run(case, self.limit)]
         except Died as died:
             hung = isinstance(died, Hung)
-            told, first = str(died), len(self.worker.cases) == 1
+            message, first = str(died), len(self.worker.cases) == 1
             output, before = self.worker.printed(), self.worker.cases[:-1]
             self.fresh()
         kind = "hang" if hung else "crash"
-        crashed = Result(case.name, kind, told, case.optional, output=output)
+        crashed = Result(case.name, kind, message, case.optional, output=output)
         if first or hung:
             return [crashed]
         try:
             again = self.worker.run(case, self.limit)
         except Died as died:
             self.fresh()
-            crashed.told = str(died)
+            crashed.message = str(died)
             return [crashed]
-        hurt = f"{told} in {case.name}, which passes alone; after {', '.join(before[-3:])}"
+        hurt = f"{message} in {case.name}, which passes alone; after {', '.join(before[-3:])}"
         return [again, Result(f"{case.group}/aftermath", "crash", hurt, output=output)]
 
 
@@ -213,7 +213,7 @@ def run(
         done.version = runner.worker.hello.get("version", "")
         done.missing = runner.worker.hello.get("missing", "")
         for case in [] if done.missing else chosen(only):
-            for result in runner.judged(case):
+            for result in runner.results_of(case):
                 done.results.append(result)
                 tell(result)
     finally:

@@ -35,14 +35,14 @@ def outcome(case: Case, target: Target) -> tuple[str, str]:
 
 def settled(case: Case, target: Target) -> tuple[str, str]:
     """The outcome of a case together with the account of its tensors."""
-    kind, told = outcome(case, target)
+    kind, message = outcome(case, target)
     try:
         target.settle()
     except Failed as error:
         if kind != "fail":
             return "fail", str(error)
-        told += f"; {error}"
-    return kind, told
+        message += f"; {error}"
+    return kind, message
 
 
 def main() -> None:
@@ -59,8 +59,8 @@ def main() -> None:
         return
     answer(version=target.adapter.version)
     for line in sys.stdin:
-        kind, told = settled(CASES[line.strip()], target)
-        answer(outcome=kind, told=told)
+        kind, message = settled(CASES[line.strip()], target)
+        answer(outcome=kind, message=message)
 
 
 if __name__ == "__main__":

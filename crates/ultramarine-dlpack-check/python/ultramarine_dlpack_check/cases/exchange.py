@@ -257,8 +257,8 @@ def allocate(t: Target) -> None:
     table = table_of(t)
     for thread in (False, True):
         for shape in ([2, 3], [7], []):
-            code, out, told = table.allocate(shape, thread=thread)
-            expect_equal((code, told), (0, []), "code and errors")
+            code, out, errors = table.allocate(shape, thread=thread)
+            expect_equal((code, errors), (0, []), "code and errors")
             if out is None:
                 raise AssertionError("0 without a tensor")
             info = out.info()
@@ -274,8 +274,8 @@ def allocate(t: Target) -> None:
 
 @case("exchange/allocate nothing", "A tensor without elements.", EXCHANGE)
 def allocate_nothing(t: Target) -> None:
-    code, out, told = table_of(t).allocate([0, 4])
-    expect_equal((code, told, out is None), (0, [], False), "code, errors")
+    code, out, errors = table_of(t).allocate([0, 4])
+    expect_equal((code, errors, out is None), (0, [], False), "code, errors")
 
 
 def _allocator_fails() -> None:
@@ -290,10 +290,10 @@ def _allocator_fails() -> None:
 
         def check(t: Target, asked: dict[str, Any] = asked) -> None:
             for thread in (False, True):
-                code, out, told = table_of(t).allocate(**asked, thread=thread)
-                came = (code, out is None, len(told))
+                code, out, errors = table_of(t).allocate(**asked, thread=thread)
+                came = (code, out is None, len(errors))
                 expect_equal(came, (-1, True, 1), "code, no tensor, calls of SetError")
-                expect(told[0][0].isidentifier() and told[0][1], f"SetError was told {told[0]}")
+                expect(errors[0][0].isidentifier() and errors[0][1], f"SetError was called with {errors[0]}")
 
         rule = "The allocator fails with -1, no tensor, and exactly one call of SetError."
         case(f"exchange/allocate fails: {name}", rule, EXCHANGE)(check)

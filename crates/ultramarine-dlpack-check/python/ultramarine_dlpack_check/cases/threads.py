@@ -29,23 +29,23 @@ THREADS = 8
 def together(work: Callable[[int], None]) -> list[str]:
     """Runs the work on eight threads that start at once; the exceptions, as texts."""
     gate = threading.Barrier(THREADS)
-    told: list[str] = []
+    errors: list[str] = []
 
     def run(number: int) -> None:
         gate.wait()
         try:
             work(number)
         except NotApplicable:
-            told.append("n.a.")
+            errors.append("n.a.")
         except Exception as error:
-            told.append(described(error))
+            errors.append(described(error))
 
     threads = [threading.Thread(target=run, args=(n,)) for n in range(THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return told
+    return errors
 
 
 @case("threads/export deleted on a native thread", "A deleter may run on any thread.", HEADER)
@@ -117,10 +117,10 @@ def eight_import(t: Target) -> None:
         for _ in range(100):
             expect_equal(t.values(t.take(array)), ROW, "values")
 
-    told = together(work)
-    if told and set(told) == {"n.a."}:
+    errors = together(work)
+    if errors and set(errors) == {"n.a."}:
         raise NotApplicable("no from_dlpack")
-    expect_equal(told, [], "exceptions")
+    expect_equal(errors, [], "exceptions")
 
 
 @case("threads/eight race for one capsule", "Exactly one gets its tensor.", PYTHON)
