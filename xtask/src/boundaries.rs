@@ -136,13 +136,13 @@ fn binary(path: &Path) -> Result<()> {
         bail!("{name} holds a part of the core");
     }
     let listed = sh::read(sh::cmd("nm", &["-D", "--defined-only", &path.to_string_lossy()]))?;
-    let strangers: Vec<&str> = listed
+    let foreign: Vec<&str> = listed
         .lines()
         .filter_map(|line| line.split_whitespace().last())
         .filter(|symbol| !symbol.starts_with("ultramarine_backend_"))
         .collect();
-    if !strangers.is_empty() {
-        bail!("{name} exports more than its entry points: {}", strangers.join(", "));
+    if !foreign.is_empty() {
+        bail!("{name} exports more than its entry points: {}", foreign.join(", "));
     }
     if listed.lines().count() < 2 {
         bail!("{name} does not export its entry points");
@@ -160,8 +160,8 @@ fn without_loader() -> Result<()> {
         let args = [&build[..], &["-p", "ultramarine", "--example", "linked"], features].concat();
         sh::run(sh::cargo(&args))?;
         let program = profile.folder().join("examples/linked");
-        let told = sh::read(sh::cmd(&program, &[]))?;
-        print!("{told}");
+        let printed = sh::read(sh::cmd(&program, &[]))?;
+        print!("{printed}");
         let bytes = std::fs::read(&program)?;
         let opens = holds(&bytes, b"\0dlopen\0");
         if opens != wanted {

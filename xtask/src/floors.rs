@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_through_others() {
+    fn circles_through_other_modules_are_found() {
         let import = |from: &str, to: &str| Import {
             from: from.to_owned(),
             to: to.to_owned(),

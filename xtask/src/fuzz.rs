@@ -86,17 +86,17 @@ pub fn all(runs: u64, keep: bool) -> Result<Outcome> {
     // Lines of progress come seldom; a header that takes a second is a failure.
     fuzzer.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
     fuzzer.arg(format!("-artifact_prefix={}/", failures.display())).args([&found, &corpus]);
-    let (right, told) = follow(fuzzer)?;
+    let (right, summary) = follow(fuzzer)?;
     if !right {
         let again = format!("{} FILE in {}", program.display(), failures.display());
-        return Ok(Outcome::Wrong(format!("{told}; again with {again}")));
+        return Ok(Outcome::Wrong(format!("{summary}; again with {again}")));
     }
     if keep {
         sh::run(sh::cmd(&program, &["-merge=1", &text(&corpus), &text(&found)]))?;
         let inputs = pack(&corpus, &archive)?;
         println!("{CORPUS} holds {inputs} inputs");
     }
-    Ok(Outcome::Right(told))
+    Ok(Outcome::Right(summary))
 }
 
 /// The fuzz target, built as cargo-fuzz builds it.

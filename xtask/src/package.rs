@@ -36,9 +36,9 @@ pub fn run() -> Result<()> {
     let fresh = Venv::fresh("target/package-venv")?;
     fresh.pip_install(&[&wheel.to_string_lossy()])?;
     const TRY: &str = "import ultramarine as mx; x = mx.array([1.0, 2.0]); print((x + x).tolist())";
-    let told = sh::read(fresh.python(&["-c", TRY]))?;
-    if told.trim() != "[2.0, 4.0]" {
-        bail!("the installed package computes {}", told.trim());
+    let printed = sh::read(fresh.python(&["-c", TRY]))?;
+    if printed.trim() != "[2.0, 4.0]" {
+        bail!("the installed package computes {}", printed.trim());
     }
     const HEADERS: &str = "import ultramarine, pathlib; \
         folder = pathlib.Path(ultramarine.get_include(), 'ultramarine'); \
@@ -76,9 +76,9 @@ fn cuda(venv: &Venv, fresh: &Venv) -> Result<()> {
     fresh.pip_install(&["--no-deps", &wheel.to_string_lossy()])?;
     const FOUND: &str = "from ultramarine import backends; backends.load_all(); \
         print([c.rule for c in backends.report() if c.name == 'cuda'])";
-    let told = sh::read(fresh.python(&["-c", FOUND]))?;
-    if !told.contains("entry point of ultramarine-cuda") {
-        bail!("the installed backend is not found: {}", told.trim());
+    let printed = sh::read(fresh.python(&["-c", FOUND]))?;
+    if !printed.contains("entry point of ultramarine-cuda") {
+        bail!("the installed backend is not found: {}", printed.trim());
     }
     Ok(())
 }

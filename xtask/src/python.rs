@@ -36,10 +36,10 @@ fn find() -> Result<Base> {
     let names = std::iter::once("python3".to_owned())
         .chain((11..=15).map(|minor| format!("python3.{minor}")));
     for name in names {
-        let Ok(told) = sh::read(sh::cmd(&name, &["-c", PROBE])) else {
+        let Ok(printed) = sh::read(sh::cmd(&name, &["-c", PROBE])) else {
             continue;
         };
-        let mut words = told.split_whitespace();
+        let mut words = printed.split_whitespace();
         let (Some(program), Some(ensurepip), Some(pip)) =
             (words.next(), words.next(), words.next())
         else {

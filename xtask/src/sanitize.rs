@@ -115,9 +115,9 @@ fn found(kind: &Kind, misuse: &str, finder: &str) -> Result<()> {
     let args = ["run", "-p", "ultramarine-dlpack", "--example", "wrong_on_purpose"];
     let mut cargo = kind.cargo(&args)?;
     let output = cargo.args(["--", misuse]).output().context("cannot run cargo")?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() || !told.contains(&format!("{finder}: ")) {
-        bail!("{finder} does not find a {misuse} that was made on purpose:\n{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() || !printed.contains(&format!("{finder}: ")) {
+        bail!("{finder} does not find a {misuse} that was made on purpose:\n{printed}");
     }
     sh::print(&format!("{finder} finds a {misuse} that was made on purpose"));
     Ok(())
@@ -135,10 +135,10 @@ fn total(kind: &Kind, commands: &[&[&str]]) -> Result<Outcome> {
         })?;
     }
     // A sanitizer's report ends the process, and its tests have no result.
-    let told = format!("{passed} passed, {failed} failed");
+    let totals = format!("{passed} passed, {failed} failed");
     Ok(if right && passed > 0 {
-        Outcome::Right(format!("{told}, nothing found"))
+        Outcome::Right(format!("{totals}, nothing found"))
     } else {
-        Outcome::Wrong(format!("{told}, see the reports above"))
+        Outcome::Wrong(format!("{totals}, see the reports above"))
     })
 }

@@ -52,8 +52,8 @@ pub fn cargo(args: &[&str]) -> Command {
 
 /// The compiler's name for this machine.
 pub fn host() -> Result<String> {
-    let told = read(cmd("rustc", &["-vV"]))?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    let printed = read(cmd("rustc", &["-vV"]))?;
+    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).context("rustc -vV does not say its host")
 }
 
