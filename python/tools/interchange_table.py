@@ -100,7 +100,7 @@ def layout_to(library: Library, layout: str) -> str:
 
 
 def read_only_from(library: Library) -> str:
-    """Whether memory that may not be written to is told to us as such."""
+    """Says whether the library reports read-only memory as such."""
     if library.name == "numpy":
         theirs = np.zeros(3, np.float32)
         theirs.setflags(write=False)
@@ -108,7 +108,7 @@ def read_only_from(library: Library) -> str:
         theirs = library.make([1, 2, 3], "float32")
     else:
         return "-"
-    return "told" if header(mx.from_dlpack(theirs)).flags & READ_ONLY else "not told"
+    return "reported" if header(mx.from_dlpack(theirs)).flags & READ_ONLY else "not reported"
 
 
 def read_only_to(library: Library) -> str:
@@ -119,8 +119,8 @@ def read_only_to(library: Library) -> str:
         theirs = library.take(mx.from_dlpack(held))
         if library.address(theirs) != held.ctypes.data:
             return COPIED
-        told = header(mx.from_dlpack(theirs)).flags & READ_ONLY
-        return "kept" if told else "lost"
+        marked = header(mx.from_dlpack(theirs)).flags & READ_ONLY
+        return "kept" if marked else "lost"
 
     return attempt(work)
 

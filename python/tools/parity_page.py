@@ -21,7 +21,7 @@ from parity.draw import Entry  # noqa: E402
 from support.differences import CRASHES, DELIBERATE, PARITY, Row  # noqa: E402
 
 # What a case can come to, as columns.
-COLUMNS = ("same", "error", "judged", "accident", "purpose", "crash")
+COLUMNS = ("same", "error", "numpy", "accident", "purpose", "crash")
 Counts = dict[str, tuple[int, ...]]
 
 HEAD = """# Parity with mlx.core
@@ -41,7 +41,7 @@ cd python/tests && python -m parity one take 17                        # one cas
 """
 
 LEGEND = """
-*same*: results agree within the tolerance. *error*: both raise the same type. *judged*: values differ, and NumPy in float64 says that ours
+*same*: results agree within the tolerance. *error*: both raise the same type. *by NumPy*: values differ, and NumPy in float64 says that ours
 are right. *mlx lacks*: mlx raises because it has not got it, or by accident. *on purpose*: a difference that is listed below.
 *not run*: inputs that mlx does not survive (listed below); ours ran. Tolerances are in units in the last place, of each value or of the size
 that is named; 0 is to the bit. Random functions get the same key.
@@ -90,8 +90,8 @@ def rows(group: str, counts: Counts) -> list[str]:
             out.append(f"| `{name}` | no |" + " |" * 8)
         else:
             numbers = counts.get(name, (0,) * len(COLUMNS))
-            told = " | ".join(str(n) for n in (sum(numbers), *numbers))
-            out.append(f"| `{name}` | yes | {told} | {tolerance(entries[name])} |")
+            cells = " | ".join(str(n) for n in (sum(numbers), *numbers))
+            out.append(f"| `{name}` | yes | {cells} | {tolerance(entries[name])} |")
     return out
 
 
@@ -113,13 +113,13 @@ def page(counts: Counts) -> str:
     text += f", {len(missing)} are missing: {', '.join(missing)}.\n\n" if missing else ".\n\n"
     text += (
         f"The run that wrote the counts had **{ran} cases**: {total['same']} same results, "
-        f"{total['error']} same errors, {total['judged']} judged by NumPy, {total['accident']} that mlx lacks, "
+        f"{total['error']} same errors, {total['numpy']} decided by NumPy, {total['accident']} that mlx lacks, "
         f"{total['purpose']} different on purpose, {total['crash']} that mlx would not survive, and none else.\n"
     )
     text += LEGEND
     for group, title in surface.GROUPS.items():
         text += f"\n## {title}\n\n"
-        text += "| name | here | cases | same | error | judged | mlx lacks | on purpose | not run | tolerance |\n"
+        text += "| name | here | cases | same | error | by NumPy | mlx lacks | on purpose | not run | tolerance |\n"
         text += "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --- |\n"
         text += "\n".join(rows(group, counts)) + "\n"
     text += "\n## Differences on purpose\n\n| names | what and why |\n| --- | --- |\n"

@@ -32,7 +32,7 @@ ABOUT_DEVICES = (
 
 
 def child(total: int, only: str, device: str, shard: int, shards: int) -> int:
-    from parity.judge import nearer, run_in
+    from parity.outcome import nearer, run_in
     from parity.running import plan
     from support.harness import problem, um
 
@@ -48,27 +48,27 @@ def child(total: int, only: str, device: str, shard: int, shards: int) -> int:
         um.set_default_device(gpu)
         print(f"at {entry.name}/{i}", file=sys.stderr)
         got_kind, got = run_in(um, case)
-        told = ""
+        difference = ""
         if want_kind != got_kind:
-            told = f"{want_kind} on the CPU: {want!r}; {got_kind} on {device}: {got!r}"
+            difference = f"{want_kind} on the CPU: {want!r}; {got_kind} on {device}: {got!r}"
         elif want_kind == "raises":
             if type(want) is not type(got):
-                told = f"raises {got!r}, on the CPU {want!r}"
+                difference = f"raises {got!r}, on the CPU {want!r}"
         else:
             scale = entry.scale if isinstance(entry.scale, str) else entry.scale(case)
-            told = problem(want, got, entry.ulps, scale=scale)
-            if told and entry.judge and nearer(case, got, scale):
-                counts["judged"] += 1
+            difference = problem(want, got, entry.ulps, scale=scale)
+            if difference and entry.by_numpy and nearer(case, got, scale):
+                counts["numpy"] += 1
                 continue
         # A device is named by what prints it: counted apart, so that nothing hides there.
-        if told and "Device(" in told:
+        if difference and "Device(" in difference:
             counts["names_a_device"] += 1
             continue
-        counts["differs" if told else "raises" if want_kind == "raises" else "same"] += 1
-        if told:
+        counts["differs" if difference else "raises" if want_kind == "raises" else "same"] += 1
+        if difference:
             line = case.reproducer().replace("\n", "; ")
             print(
-                f"DIFFERS {entry.name}/{i}: {told[:300]}\n    {line[:500]}".replace(
+                f"DIFFERS {entry.name}/{i}: {difference[:300]}\n    {line[:500]}".replace(
                     "mlx has", "the CPU has"
                 ),
                 flush=True,

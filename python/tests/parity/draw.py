@@ -153,7 +153,7 @@ class Entry:
     ulps: float = 0
     scale: str | Callable[[Case], float] = "each"
     # NumPy's answer in float64 decides where the libraries differ in values.
-    judge: bool = False
+    by_numpy: bool = False
     weight: float = 1.0
     # What in the results is compared; None: all of it.
     view: str = ""

@@ -21,7 +21,7 @@ def updated(x: Any, change: Any, value: Any) -> Any:
     return x, other, x is other
 
 
-def facts(x: Any, *names: str) -> Any:
+def properties(x: Any, *names: str) -> Any:
     """Attributes."""
     return tuple(getattr(x, n) for n in names)
 
@@ -66,4 +66,6 @@ def launched(mx: Any, **change: Any) -> Any:
     return kernel(**{**usual, **change})
 
 
-HELPERS = {f.__name__: f for f in (assigned, updated, facts, stored, streamed, restored, launched)}
+HELPERS = {
+    f.__name__: f for f in (assigned, updated, properties, stored, streamed, restored, launched)
+}

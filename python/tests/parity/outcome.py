@@ -75,8 +75,8 @@ def accident(want: BaseException) -> bool:
     return any(words in str(want) for words in ACCIDENTS + LACKS)
 
 
-def judge(case: Case, step: Any = lambda library: None) -> tuple[str, str]:
-    """("same" | "error" | "judged" | "accident" | "purpose" | "crash" | "differs", detail).
+def outcome_of(case: Case, step: Any = lambda library: None) -> tuple[str, str]:
+    """("same" | "error" | "numpy" | "accident" | "purpose" | "crash" | "differs", detail).
 
     `step` hears which library runs next, so that a crash has an author.
     """
@@ -90,29 +90,29 @@ def judge(case: Case, step: Any = lambda library: None) -> tuple[str, str]:
     kind, want = run_in(mlx, case)
     step("ours")
     our_kind, got = run_in(um, case)
-    told = ""
+    difference = ""
     if kind == "raises":
         if accident(want):
             return "accident", ""
         if our_kind != "raises":
-            told = f"gives a value, mlx raises {type(want).__name__}: {str(want)[:150]}"
+            difference = f"gives a value, mlx raises {type(want).__name__}: {str(want)[:150]}"
         elif type(want) is type(got) or refused_as(type(want), got):
             return "error", ""
         else:
-            told = f"raises {got!r}, mlx {type(want).__name__}: {str(want)[:150]}"
+            difference = f"raises {got!r}, mlx {type(want).__name__}: {str(want)[:150]}"
     elif our_kind == "raises":
-        told = f"raises {got!r}, mlx gives {shown(want)}"
+        difference = f"raises {got!r}, mlx gives {shown(want)}"
     else:
         scale = case.entry.scale if isinstance(case.entry.scale, str) else case.entry.scale(case)
-        told = problem(want, got, case.entry.ulps, scale=scale)
-        if told and case.entry.judge and nearer(case, got, scale):
-            return "judged", told
-    if not told:
+        difference = problem(want, got, case.entry.ulps, scale=scale)
+        if difference and case.entry.by_numpy and nearer(case, got, scale):
+            return "numpy", difference
+    if not difference:
         return "same", ""
     for row in PARITY:
-        if row.covers(case) and row.tells(told):
+        if row.covers(case) and row.matches(difference):
             return "purpose", row.reason
-    return "differs", told
+    return "differs", difference
 
 
 def shown(value: Any) -> str:

@@ -47,9 +47,9 @@ class Outcome:
     def report(self, limit: int = 40) -> str:
         by_name = Counter(name for name, *_ in self.wrong)
         lines = [f"{len(self.wrong)} of {self.total} cases differ from mlx:"]
-        for name, i, told, line in self.wrong[:limit]:
-            told, line = told.replace("\n", " "), line.replace("\n", "; ")
-            lines.append(f"  {name}/{i}: {told[:300]}\n    {line[:600]}")
+        for name, i, difference, line in self.wrong[:limit]:
+            difference, line = difference.replace("\n", " "), line.replace("\n", "; ")
+            lines.append(f"  {name}/{i}: {difference[:300]}\n    {line[:600]}")
         if len(self.wrong) > limit:
             lines.append(f"  and {len(self.wrong) - limit} more: {dict(by_name)}")
         return "\n".join(lines)
@@ -59,7 +59,7 @@ def child(total: int, only: str, shard: int, shards: int, skip: int) -> None:
     """Runs a shard's cases from `skip` on; tells each step in a line."""
     import mlx.core as mlx
 
-    from .judge import judge
+    from .outcome import outcome_of
 
     mlx.set_default_device(mlx.cpu)
     out = os.dup(1)
@@ -74,7 +74,7 @@ def child(total: int, only: str, shard: int, shards: int, skip: int) -> None:
             continue
         tell("case", n)
         case = entry.case(index)
-        result, detail = judge(case, lambda library: tell("in", library))
+        result, detail = outcome_of(case, lambda library: tell("in", library))
         line = case.reproducer() if result == "differs" else ""
         tell("done", result, detail, line)
 
@@ -169,11 +169,11 @@ def main(arguments: list[str]) -> int:
         child(int(total), only, *map(int, rest))
         return 0
     if arguments[:1] == ["one"]:
-        from .judge import judge
+        from .outcome import outcome_of
 
         entry = next(e for e in TABLE if e.name == arguments[1])
         case = entry.case(int(arguments[2]))
-        print(case.reproducer(), *judge(case), sep="\n")
+        print(case.reproducer(), *outcome_of(case), sep="\n")
         return 0
     total = int(arguments[0]) if arguments else 6000
     only = arguments[1] if len(arguments) > 1 else ""

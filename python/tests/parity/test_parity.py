@@ -34,8 +34,8 @@ def test_names_that_are_left_for_later_are_not_there_yet() -> None:
 
 @pytest.mark.parametrize("name", signatures.names())
 def test_parameters_are_those_that_mlx_documents(name: str) -> None:
-    told = signatures.difference(name)
-    assert not told or name in SIGNATURES, told
+    difference = signatures.difference(name)
+    assert not difference or name in SIGNATURES, difference
 
 
 def test_cases_depend_on_name_and_number_alone() -> None:
@@ -48,8 +48,8 @@ def test_cases_depend_on_name_and_number_alone() -> None:
 def test_reasons_have_names() -> None:
     names = {e.name for e in table.TABLE}
     for row in [*PARITY, *CRASHES]:
-        told = [n for n in row.names.split() if "*" not in n and n not in names]
-        assert told == [], row.reason
+        unknown = [n for n in row.names.split() if "*" not in n and n not in names]
+        assert unknown == [], row.reason
 
 
 def test_the_page_is_what_the_table_says() -> None:

@@ -25,7 +25,7 @@ DELIBERATE: dict[str, str] = {
     "complex64 of complex128; mlx converts it",
     "interchange/test_given[[]memoryview*/from_dlpack *": "from_dlpack takes DLPack alone; mlx takes "
     "buffers there, too",
-    "interchange/test_objects[[]*[]]/from_dlpack *": "as above, and a producer's own error is told; "
+    "interchange/test_objects[[]*[]]/from_dlpack *": "as above, and a producer's own error is reported; "
     "mlx detaches torch's tensors and raises TypeError",
     "interchange/test_objects[[]*[]]/ours @ *": "@ takes foreign arrays as other operators do; in "
     "mlx arrays alone",
@@ -117,15 +117,15 @@ class Row:
     reason: str
     # Of these names' cases, which.
     when: Callable[[Any], bool] = lambda case: True
-    # What the difference must say, as a regular expression; anything that is empty.
-    told: str = ""
+    # Regular expression of the difference; empty for any.
+    message: str = ""
 
     def covers(self, case: Any) -> bool:
         named = any(fnmatch.fnmatchcase(case.name, n) for n in self.names.split())
         return named and self.when(case)
 
-    def tells(self, told: str) -> bool:
-        return re.search(self.told, told) is not None
+    def matches(self, message: str) -> bool:
+        return re.search(self.message, message) is not None
 
 
 def whole(case: Any) -> bool:
@@ -193,7 +193,11 @@ def empty_diagonal(case: Any) -> bool:
 
 # Differences on purpose in generated cases.
 PARITY: list[Row] = [
-    Row("Dtype DtypeCategory", "a dtype's text begins with the package's name", told="ultramarine"),
+    Row(
+        "Dtype DtypeCategory",
+        "a dtype's text begins with the package's name",
+        message="ultramarine",
+    ),
     Row(
         "*",
         "stream and equal_nan may stand where mlx's documentation has them; mlx itself refuses "
@@ -207,25 +211,25 @@ PARITY: list[Row] = [
     Row(
         "*",
         "an integer is no stream; mlx takes the value of a DeviceType",
-        told="expected a Stream",
+        message="expected a Stream",
     ),
-    Row("*", "of an integer beyond 64 bits the error is Python's own", told="OverflowError"),
+    Row("*", "of an integer beyond 64 bits the error is Python's own", message="OverflowError"),
     Row(
         "array asarray",
         "sequences in sequences may be tuples; mlx takes lists there",
-        told="Invalid type tuple",
+        message="Invalid type tuple",
     ),
-    Row("asarray from_dlpack", "float64 is kept; mlx casts it to float32", told="dtype float64"),
+    Row("asarray from_dlpack", "float64 is kept; mlx casts it to float32", message="dtype float64"),
     Row(
         "from_dlpack asarray",
         "negative strides are read; mlx refuses them",
-        told="negative strides",
+        message="negative strides",
     ),
     Row(
         "array asarray astype array.astype full full_like pad",
         "what C++ leaves undefined, casts of what the dtype cannot hold, is the nearest that it "
         "can, and zero for NaN",
-        told=r"^result(\[[\d, ]*\])*: np\.u?int",
+        message=r"^result(\[[\d, ]*\])*: np\.u?int",
     ),
     Row(
         "array.__array__",
@@ -237,7 +241,7 @@ PARITY: list[Row] = [
         "array.__getitem__ array.__setitem__ array.at.* take",
         "an index out of bounds is an IndexError, as of Python's sequences; mlx raises another "
         "error or reads what is there",
-        told="IndexError",
+        message="IndexError",
     ),
     Row(
         "array.__setitem__ array.at.*",
@@ -266,11 +270,11 @@ PARITY: list[Row] = [
     Row(
         "as_strided fft.stft fft.istft",
         "arrays of any layout have strides; mlx wants rows",
-        told="row contiguous",
+        message="row contiguous",
     ),
     Row(
         "fft.*",
-        "of a size and an axis that are both wrong, the size is told",
+        "of a size and an axis that are both wrong, the size is reported",
         lambda case: case.bent or "-1" in case.code,
         "raises ValueError.* mlx IndexError",
     ),
@@ -278,16 +282,16 @@ PARITY: list[Row] = [
     Row(
         "full full_like",
         "full(dtype=) has that dtype; mlx ignores it for some values",
-        told="dtype",
+        message="dtype",
     ),
     Row("kron", "the Kronecker product with nothing is nothing", empty, "cannot be empty"),
     Row(
         "left_shift right_shift bitwise_left_shift bitwise_right_shift array.__*shift__",
         "what C++ leaves undefined, shifts by a negative number or too many bits, gives 0 "
         "(-1 for a negative number to the right)",
-        told=r"^result(\[[\d, ]*\])*: np\.u?int",
+        message=r"^result(\[[\d, ]*\])*: np\.u?int",
     ),
-    Row("isclose allclose", "numbers are taken, too", told="TypeError"),
+    Row("isclose allclose", "numbers are taken, too", message="TypeError"),
     Row(
         "isclose allclose",
         "the distance of integers does not wrap around",
@@ -301,12 +305,14 @@ PARITY: list[Row] = [
     ),
     Row("take_along_axis", "mlx reads beyond an empty array", empty, "non-empty take"),
     Row(
-        "save_safetensors", "of two things that are wrong, either may be told", written("1: x.*1}")
+        "save_safetensors",
+        "of two things that are wrong, either may be reported",
+        written("1: x.*1}"),
     ),
     Row(
         "get_printoptions DeviceType DtypeCategory",
         "device types and categories of dtypes are no Enum: they cannot be listed or called",
-        told="not iterable|instances",
+        message="not iterable|instances",
     ),
     Row(
         "*",
@@ -323,22 +329,24 @@ PARITY: list[Row] = [
     ),
     Row(
         "linalg.norm matrix_norm",
-        "of a wrong axis and a wrong dtype, either may be told",
-        told="raises IndexError.* mlx ValueError: .linalg::svd",
+        "of a wrong axis and a wrong dtype, either may be reported",
+        message="raises IndexError.* mlx ValueError: .linalg::svd",
     ),
     Row(
         "linalg.solve",
         "a vector is one right-hand side for all matrices, as in NumPy",
-        told="take_along_axis",
+        message="take_along_axis",
     ),
-    Row("linalg.cross", "axes are aligned from the end", told="not the same axis"),
-    Row("einsum_path", "an output of an index that no input has is an error", told="einsum_path"),
-    Row("add", "a number that the array's integers do not hold is an error", told="overflow"),
+    Row("linalg.cross", "axes are aligned from the end", message="not the same axis"),
+    Row(
+        "einsum_path", "an output of an index that no input has is an error", message="einsum_path"
+    ),
+    Row("add", "a number that the array's integers do not hold is an error", message="overflow"),
     Row("array.__setitem__", "True is no index", written("x, (True|False)"), "Cannot index"),
     Row(
         "array.at.*",
         "values with leading axes of size 1 broadcast everywhere",
-        told="Cannot broadcast",
+        message="Cannot broadcast",
     ),
     Row(
         "prod cumprod cumulative_prod array.prod array.cumprod",
@@ -346,22 +354,22 @@ PARITY: list[Row] = [
         of("complex"),
         "nan|inf",
     ),
-    Row("from_dlpack", "NumPy's scalars have no DLPack", told="expected an object"),
+    Row("from_dlpack", "NumPy's scalars have no DLPack", message="expected an object"),
     Row("nan_to_num", "complex numbers are refused", of("complex"), "Does not yet support"),
-    Row("repeat", "the number is looked at before the axis", told="cannot be negative"),
+    Row("repeat", "the number is looked at before the axis", message="cannot be negative"),
     Row(
         "searchsorted",
         "in a sequence that is not sorted any place is right",
         written(r"searchsorted\(x,"),
         "result",
     ),
-    Row("vecdot", "an axis is counted in the array of more axes", told="axis is out of bounds"),
+    Row("vecdot", "an axis is counted in the array of more axes", message="axis is out of bounds"),
     Row("array.__index__", "bool is an index, as Python's is", of("bool"), "gives a value"),
     Row(
         "power pow array.__pow__ array.__rpow__ array.__ipow__",
         "a power of a complex number that overflows is another of the infinities and NaN, and a "
         "large one has a few units more in its last place",
-        told="real|imag",
+        message="real|imag",
     ),
     Row(
         "convolve conv1d conv2d conv3d conv_general conv_transpose*",
@@ -373,7 +381,7 @@ PARITY: list[Row] = [
         "conv1d conv2d conv3d conv_general",
         "a kernel that is longer than the input is an error; with a stride, mlx divides a "
         "negative length, truncates to one and reads beyond the input",
-        told="Spatial dimensions",
+        message="Spatial dimensions",
     ),
     Row(
         "conv_transpose1d conv_transpose2d conv_transpose3d",
@@ -386,7 +394,7 @@ PARITY: list[Row] = [
     Row(
         "broadcast_shapes array.transpose",
         "what is no integer is a TypeError; mlx raises ValueError",
-        told="raises TypeError",
+        message="raises TypeError",
     ),
     Row("Dtype", "a dtype can be copied and pickled", written("copy|pickle")),
     Row(
@@ -401,9 +409,9 @@ PARITY: list[Row] = [
         of("float16", "bfloat16"),
         "nan",
     ),
-    Row("squeeze array.squeeze", "all axes are looked at before any size", told="IndexError"),
+    Row("squeeze array.squeeze", "all axes are looked at before any size", message="IndexError"),
     Row("device_count", "a Device tells its type", written(r"Device\(")),
-    Row("iinfo", "bits are told of integers, too", written("bits")),
+    Row("iinfo", "bits are reported of integers, too", written("bits")),
     Row("pad", "what is empty along one axis is padded along others", empty, "gives a value"),
     Row("reshape array.reshape", "a size of -2 is an error; mlx lets it pass for nothing", empty),
     Row("save_safetensors", "float64 can be stored", of("float64"), "invalid dtype"),

@@ -122,7 +122,7 @@ def unary(name: str, of: str, weight: float = 1.0) -> Entry:
         return g.call([x], stream=stream)
 
     scale: str | Callable[[Case], float] = "each"
-    return Entry(name, draw, ulps, scale, judge=True, weight=weight)
+    return Entry(name, draw, ulps, scale, by_numpy=True, weight=weight)
 
 
 # --- two operands ---
@@ -232,7 +232,7 @@ def binary(name: str, of: str, weight: float = 1.3) -> Entry:
             return g.call([g.scalar(), g.scalar()])
         return g.call(operands(g, of), stream="positional" if anywhere else "keyword")
 
-    return Entry(name, draw, ulps, judge=True, weight=weight)
+    return Entry(name, draw, ulps, by_numpy=True, weight=weight)
 
 
 def operator_of(name: str, of: str) -> Entry:
@@ -243,7 +243,7 @@ def operator_of(name: str, of: str) -> Entry:
         symbol = {"pow": "pow"}.get(name, name)
         return f"operator.__{symbol}__({x}, {y})"
 
-    return Entry(f"array.__{name}__", draw, BINARY[of][2], judge=False, weight=0.6)
+    return Entry(f"array.__{name}__", draw, BINARY[of][2], by_numpy=False, weight=0.6)
 
 
 def reflected(name: str) -> Entry:
@@ -356,8 +356,8 @@ ENTRIES = [
     *(reflected(n) for n in REFLECTED),
     *(in_place(n) for n in IN_PLACE),
     Entry("clip", draw_clip),
-    Entry("round", draw_round, 4, judge=True),
-    Entry("array.round", draw_round, 4, judge=True, weight=0.5),
+    Entry("round", draw_round, 4, by_numpy=True),
+    Entry("array.round", draw_round, 4, by_numpy=True, weight=0.5),
     Entry("nan_to_num", draw_nan_to_num),
     Entry("where", draw_where, weight=1.3),
     Entry("isclose", draw_close),

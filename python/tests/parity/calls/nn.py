@@ -69,8 +69,8 @@ def draw_rope(g: Gen) -> str:
 
 
 ENTRIES = [
-    Entry("softmax", draw_softmax, 64, "largest", judge=True),
-    Entry("fast.rms_norm", draw_norm, 64, one, judge=True),
-    Entry("fast.layer_norm", draw_norm, 64, one, judge=True),
-    Entry("fast.rope", draw_rope, 128, layer_size, judge=True),
+    Entry("softmax", draw_softmax, 64, "largest", by_numpy=True),
+    Entry("fast.rms_norm", draw_norm, 64, one, by_numpy=True),
+    Entry("fast.layer_norm", draw_norm, 64, one, by_numpy=True),
+    Entry("fast.rope", draw_rope, 128, layer_size, by_numpy=True),
 ]

@@ -70,9 +70,9 @@ def reduction(name: str) -> list[Entry]:
             return g.call([x], pos=[axis, keep(g), ddof], kw=extra)
         return g.call([x], pos=[axis, keep(g)])
 
-    made = [Entry(name, draw, ulps, scale, judge=True, weight=1.5)]
+    made = [Entry(name, draw, ulps, scale, by_numpy=True, weight=1.5)]
     if name not in ("median", "count_nonzero", "minmax"):
-        made.append(Entry(f"array.{name}", draw, ulps, scale, judge=True, weight=0.6))
+        made.append(Entry(f"array.{name}", draw, ulps, scale, by_numpy=True, weight=0.6))
     return made
 
 
