@@ -119,7 +119,7 @@ def differences() -> Iterator[tuple[str, bool, float]]:
 
 if __name__ == "__main__":
     for name, ours, difference in differences():
-        told = "ours" if ours else "NOT OURS"
-        print(f"{name:28} {told}  {difference:.1e} from NumPy's")
+        whose = "ours" if ours else "NOT OURS"
+        print(f"{name:28} {whose}  {difference:.1e} from NumPy's")
         assert ours, name
         assert difference < 1e-3, name

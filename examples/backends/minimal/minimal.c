@@ -373,20 +373,20 @@ static uint32_t device_count(void *backend) {
 }
 
 static um_status device_info(void *backend, uint32_t index, um_device_info *info, um_error **error) {
-  um_device_info told = {0};
+  um_device_info filled = {0};
   (void)backend;
   if (index >= DEVICES) return um_fail(host, error, UM_INVALID, "there are two devices");
-  told.size = sizeof told;
-  told.synchronous = 1;
-  told.host_memory = 1;
-  told.dtypes_storage = UM_DTYPE_BIT(UM_DTYPE_COUNT) - 1;
-  told.dtypes_arithmetic = UM_DTYPE_BIT(UM_DTYPE_BOOL) | UM_DTYPE_BIT(UM_DTYPE_INT32) | UM_DTYPE_BIT(UM_DTYPE_FLOAT32);
-  told.dtypes_accumulate = UM_DTYPE_BIT(UM_DTYPE_FLOAT32);
-  told.flags = UM_DEVICE_DETERMINISTIC;
-  told.alignment = ALIGNMENT;
-  told.identity = identity(index);
-  memcpy(told.name, told.identity.name, sizeof told.name);
-  um_write_sized(info, &told, sizeof told);
+  filled.size = sizeof filled;
+  filled.synchronous = 1;
+  filled.host_memory = 1;
+  filled.dtypes_storage = UM_DTYPE_BIT(UM_DTYPE_COUNT) - 1;
+  filled.dtypes_arithmetic = UM_DTYPE_BIT(UM_DTYPE_BOOL) | UM_DTYPE_BIT(UM_DTYPE_INT32) | UM_DTYPE_BIT(UM_DTYPE_FLOAT32);
+  filled.dtypes_accumulate = UM_DTYPE_BIT(UM_DTYPE_FLOAT32);
+  filled.flags = UM_DEVICE_DETERMINISTIC;
+  filled.alignment = ALIGNMENT;
+  filled.identity = identity(index);
+  memcpy(filled.name, filled.identity.name, sizeof filled.name);
+  um_write_sized(info, &filled, sizeof filled);
   return UM_OK;
 }
 
@@ -437,8 +437,8 @@ um_status ultramarine_backend_score(um_backend_score *score) {
   score->score = 1; /* whatever else serves such devices is better */
   score->device_count = DEVICES;
   for (uint32_t i = 0; i < DEVICES && i < score->device_capacity; i++) {
-    const um_device_identity told = identity(i);
-    um_write_sized((char *)score->devices + (size_t)i * score->device_stride, &told, sizeof told);
+    const um_device_identity filled = identity(i);
+    um_write_sized((char *)score->devices + (size_t)i * score->device_stride, &filled, sizeof filled);
   }
   return UM_OK;
 }

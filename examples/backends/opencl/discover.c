@@ -87,10 +87,10 @@ static uint32_t find(struct found *list, char *reason, size_t reason_size) {
 
 uint32_t discover(struct found *list, char *reason, size_t reason_size) {
   /* Drivers start at the first question, and not all of them bear two at once. */
-  static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&turn);
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&lock);
   uint32_t count = find(list, reason, reason_size);
-  pthread_mutex_unlock(&turn);
+  pthread_mutex_unlock(&lock);
   return count;
 }
 
@@ -129,28 +129,28 @@ um_status device_info(void *handle, uint32_t index, um_device_info *info, um_err
   if (index >= backend->count || !info) return fail(error, UM_INVALID, "there is no OpenCL device %u", index);
   const struct found *found = &backend->found[index];
   cl_device_id id = found->id;
-  um_device_info told;
-  memset(&told, 0, sizeof told);
+  um_device_info filled;
+  memset(&filled, 0, sizeof filled);
   uint32_t all = (1u << UM_DTYPE_COUNT) - 1;
   if (!has_extension(id, "cl_khr_fp64")) all &= ~(1u << UM_DTYPE_FLOAT64);
   cl_device_fp_config config = ask_ulong(id, CL_DEVICE_SINGLE_FP_CONFIG);
-  identify(found, &told.identity);
-  told.size = sizeof told;
+  identify(found, &filled.identity);
+  filled.size = sizeof filled;
   /* Every dtype can be stored and moved: that takes no arithmetic. */
-  told.dtypes_storage = (1u << UM_DTYPE_COUNT) - 1;
-  told.dtypes_arithmetic = all;
-  told.dtypes_accumulate = 1u << UM_DTYPE_FLOAT16 | 1u << UM_DTYPE_BFLOAT16;
-  told.memory = told.identity.memory;
-  memcpy(told.name, told.identity.name, sizeof told.name);
-  told.flags = UM_DEVICE_DETERMINISTIC | (config & CL_FP_DENORM ? 0 : UM_DEVICE_FLUSHES_SUBNORMALS);
+  filled.dtypes_storage = (1u << UM_DTYPE_COUNT) - 1;
+  filled.dtypes_arithmetic = all;
+  filled.dtypes_accumulate = 1u << UM_DTYPE_FLOAT16 | 1u << UM_DTYPE_BFLOAT16;
+  filled.memory = filled.identity.memory;
+  memcpy(filled.name, filled.identity.name, sizeof filled.name);
+  filled.flags = UM_DEVICE_DETERMINISTIC | (config & CL_FP_DENORM ? 0 : UM_DEVICE_FLUSHES_SUBNORMALS);
   if (fuses(found)) {
-    told.fused_max_instructions = FUSED_INSTRUCTIONS;
-    told.fused_max_inputs = FUSED_TENSORS - 2;
+    filled.fused_max_instructions = FUSED_INSTRUCTIONS;
+    filled.fused_max_inputs = FUSED_TENSORS - 2;
   }
-  told.max_inputs = MAX_TENSORS - 1;
-  told.alignment = ask_uint(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
-  told.max_buffer = ask_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  UM_SET_TEXT(told.kernel_languages, "opencl-c");
-  um_write_sized(info, &told, sizeof told);
+  filled.max_inputs = MAX_TENSORS - 1;
+  filled.alignment = ask_uint(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
+  filled.max_buffer = ask_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  UM_SET_TEXT(filled.kernel_languages, "opencl-c");
+  um_write_sized(info, &filled, sizeof filled);
   return UM_OK;
 }

@@ -86,7 +86,7 @@ static um_status import(void *handle, const um_foreign_memory *given, void **buf
   return UM_OK;
 }
 
-static um_status export(void *handle, void *buffer, uint32_t kind, um_foreign_memory *told, um_error **error) {
+static um_status export(void *handle, void *buffer, uint32_t kind, um_foreign_memory *memory, um_error **error) {
   um_foreign_memory block;
   size_t bytes = 0;
   (void)handle;
@@ -99,7 +99,7 @@ static um_status export(void *handle, void *buffer, uint32_t kind, um_foreign_me
   block.kind = kind;
   block.handle = (uint64_t)(uintptr_t)buffer;
   block.bytes = bytes;
-  um_write_sized(told, &block, sizeof block);
+  um_write_sized(memory, &block, sizeof block);
   return UM_OK;
 }
 
