@@ -79,14 +79,14 @@ class Figure:
         return cls(**{key: value for key, value in given.items() if key in known})
 
 
-def save(path: Path, figures: Iterable[Figure], **facts: Any) -> None:
+def save(path: Path, figures: Iterable[Figure], **details: Any) -> None:
     """Writes what one benchmark program measured, for the runner."""
     results = [figure.to_json() for figure in figures]
-    path.write_text(json.dumps({"results": results, **facts}))
+    path.write_text(json.dumps({"results": results, **details}))
 
 
 def load(path: Path) -> tuple[list[Figure], dict[str, Any]]:
-    """Reads what `save` wrote: figures, and facts such as clocks."""
+    """Reads what `save` wrote: figures, and details such as clocks."""
     given = json.loads(path.read_text())
     return [Figure.from_json(result) for result in given.pop("results")], given
 

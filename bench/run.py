@@ -37,7 +37,7 @@ class Run:
     folder: Path
     workloads: list[str] = field(default_factory=list)
     figures: list[record.Figure] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
     @property
@@ -74,9 +74,9 @@ def python(module: str, *arguments: str) -> Callable[[Run], None]:
                 raise RuntimeError(f"exit status {done.returncode}")
         finally:
             if path.is_file():
-                figures, facts = record.load(path)
+                figures, details = record.load(path)
                 run.figures += figures
-                run.facts |= facts
+                run.details |= details
 
     return start
 
@@ -110,16 +110,16 @@ def native(name: str) -> Callable[[Run], None]:
 
 def row(figure: record.Figure) -> list[str]:
     """A line of the table of a native benchmark."""
-    told = ""
+    note = ""
     if figure.limit:
         share = figure.limit / figure.value
         share = share if figure.unit in record.LESS else 1 / share
-        told = f"{share:.1%} of the limit"
+        note = f"{share:.1%} of the limit"
     if figure.target:
         over = record.Figure(figure.group, figure.name, "", figure.target, figure.unit)
         met = figure.slowdown(over) <= 0
-        told += f" target {table.number(figure.target)}: {'met' if met else 'NOT MET'}"
-    return [figure.name, table.number(figure.value), figure.unit, told.strip()]
+        note += f" target {table.number(figure.target)}: {'met' if met else 'NOT MET'}"
+    return [figure.name, table.number(figure.value), figure.unit, note.strip()]
 
 
 GROUPS: dict[str, Group] = {
@@ -176,7 +176,7 @@ def parser() -> argparse.ArgumentParser:
         "--native", type=Path, default=target / "release", help="folder of bench/native's programs"
     )
     made.add_argument("--out", type=Path, default=target / "bench", help="folder for the JSON file")
-    made.add_argument("--facts", type=Path, help="JSON object with more keys for the file")
+    made.add_argument("--details", type=Path, help="JSON object with more keys for the file")
     made.add_argument("--keep", action="store_true", help="copy it to bench/history")
     made.add_argument("--seconds", type=float, default=1.0, help="per workload and library")
     made.add_argument(
@@ -204,10 +204,10 @@ def main() -> int:
     if not run.figures:
         print("no figures")
         return 1
-    if asked.facts:
-        run.facts |= json.loads(asked.facts.read_text())
+    if asked.details:
+        run.details |= json.loads(asked.details.read_text())
     gpu = record.gpu() if any(figure.on == "gpu" for figure in run.figures) else None
-    document = record.document(run.figures, gpu, **run.facts, failed=run.failed)
+    document = record.document(run.figures, gpu, **run.details, failed=run.failed)
     path = record.write(document, asked.out)
     print(f"\n{len(run.figures)} figures in {path}")
     compare.report(document, record.HISTORY)

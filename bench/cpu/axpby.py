@@ -116,8 +116,8 @@ def child(way: str, seconds: float) -> None:
 def limit(program: str) -> float:
     """Milliseconds of three streams over all cores."""
     words = [program, "--json", "axpby, all cores"]
-    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    (figure,) = record.lines(told)
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    (figure,) = record.lines(printed)
     return 3 * BYTES / figure.value / 1e6
 
 
@@ -156,13 +156,13 @@ def main() -> int:
             if done.returncode:
                 complaints[way] = (done.stderr.strip().splitlines() or ["no message"])[-1]
                 continue
-            told = json.loads(done.stdout.splitlines()[-1])
-            times.setdefault(way, []).extend(told["times"])
-            if not told["right"]:
+            answer = json.loads(done.stdout.splitlines()[-1])
+            times.setdefault(way, []).extend(answer["times"])
+            if not answer["right"]:
                 complaints[way] = "WRONG VALUES"
                 good = False
-            if told["streams"] is not None:
-                streams[way] = told["streams"]
+            if answer["streams"] is not None:
+                streams[way] = answer["streams"]
     best = {way: min(t) for way, t in times.items()}
     lines = [["", "best ms", "(median)", "GB/s", "of the limit", "arrays moved"]]
     least = min(limits) if limits else None

@@ -243,8 +243,8 @@ def main() -> None:
         if not wanted:
             continue
         print(f"running {column} ...", flush=True)
-        times, told = collect(column, wanted, args.seconds)
-        complaints += told
+        times, found = collect(column, wanted, args.seconds)
+        complaints += found
         if times:
             results[column] = times
     print()

@@ -299,8 +299,8 @@ def clocks() -> dict[str, int]:
         for _ in range(20):
             mx.async_eval(x @ x)
         mx.synchronize()
-    told = asked.stdout.read() if asked.stdout else ""
-    return json.loads(told or "{}")
+    printed = asked.stdout.read() if asked.stdout else ""
+    return json.loads(printed or "{}")
 
 
 READ = "import json; from bench import record; print(json.dumps((record.gpu() or {}).get('clocks', {})))"
@@ -332,7 +332,7 @@ def main() -> int:
         print("no GPU: `python -m ultramarine backends` says why")
         return 2
     mx.set_default_device(mx.gpu)
-    facts: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     try:
         rate = bandwidth()
         for name, bound in BOUND.items():
@@ -341,10 +341,10 @@ def main() -> int:
         for name, free in FREE.items():
             if not asked.groups or name in asked.groups:
                 free()
-        facts["clocks"] = clocks()
+        details["clocks"] = clocks()
     finally:
         if asked.figures:
-            record.save(asked.figures, FIGURES, **facts)
+            record.save(asked.figures, FIGURES, **details)
     return 0
 
 

@@ -118,8 +118,8 @@ def device(env: dict[str, str]) -> str | None:
         return name
     print("no GPU: the CUDA backend shows no device. The load report says why:")
     report = [sys.executable, "-m", "ultramarine", "backends"]
-    told = subprocess.run(report, env=env, cwd=ROOT, capture_output=True, text=True)
-    print((done.stderr + told.stdout + told.stderr).rstrip())
+    reported = subprocess.run(report, env=env, cwd=ROOT, capture_output=True, text=True)
+    print((done.stderr + reported.stdout + reported.stderr).rstrip())
     return None
 
 
@@ -143,11 +143,11 @@ def run_steps(names: list[str], runner: Runner, out: Path) -> list[str]:
 
 
 def with_checks(part: Part, runner: Runner) -> Part:
-    """The figures' part with the outcomes so far among the facts of its file."""
+    """The figures' part with the outcomes so far among the details of its file."""
     checks = [outcome.to_json() for outcome in runner.outcomes]
-    facts = Path(tempfile.mkdtemp()) / "facts.json"
-    facts.write_text(json.dumps({"checks": checks}))
-    command = [*part.command, "--facts", str(facts)]
+    details = Path(tempfile.mkdtemp()) / "details.json"
+    details.write_text(json.dumps({"checks": checks}))
+    command = [*part.command, "--details", str(details)]
     return Part(part.name, command, part.limit, part.needs, part.lines, part.env)
 
 

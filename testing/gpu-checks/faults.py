@@ -28,7 +28,7 @@ def out_of_memory() -> None:
     try:
         mx.eval(mx.zeros((1 << 42,), dtype=mx.uint8) + 1)
     except (MemoryError, RuntimeError) as error:
-        print("told:", error)
+        print("reported:", error)
     else:
         raise SystemExit("4 TiB were given")
     assert mx.sum(keep).item() == 499500
@@ -52,16 +52,16 @@ def limit() -> None:
     former = mx.set_memory_limit(64 << 20)
     try:
         mx.eval(mx.zeros((256 << 20,), dtype=mx.uint8))
-        print("told: nothing; limits are not firm here")
+        print("reported: nothing; limits are not firm here")
     except (MemoryError, RuntimeError) as error:
-        print("told:", error)
+        print("reported:", error)
     mx.set_memory_limit(former)
     assert mx.sum(mx.ones((1 << 20,))).item() == 1 << 20
 
 
 @case
 def kernel_fault() -> None:
-    """A kernel of the user's writes where nothing is: whoever waits is told; the CPU works on, values that the host
+    """A kernel of the user's writes where nothing is: waits report it; the CPU works on, values that the host
     has are there."""
     kept = mx.arange(10, stream=mx.cpu)
     mx.eval(kept)
@@ -81,13 +81,13 @@ def kernel_fault() -> None:
         mx.eval(y)
         print(y.tolist())
     except RuntimeError as error:
-        print("told:", error)
+        print("reported:", error)
     else:
         raise SystemExit("no error after a fault")
     try:
         print(mx.sum(mx.ones((8,), stream=mx.gpu), stream=mx.gpu).item())
     except RuntimeError as error:
-        print("later work is told:", error)
+        print("later work reports:", error)
     else:
         raise SystemExit("the context should be lost")
     assert mx.sum(kept, stream=mx.cpu).item() == 45
@@ -110,7 +110,7 @@ def compile_error() -> None:
         mx.eval(y)
     except Exception as error:
         assert "no_such_thing" in str(error), error
-        print("told:", str(error).splitlines()[0])
+        print("reported:", str(error).splitlines()[0])
     else:
         raise SystemExit("it compiled")
     assert mx.sum(mx.ones((8,))).item() == 8

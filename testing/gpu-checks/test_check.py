@@ -39,7 +39,7 @@ def test_parts_pass_fail_hang_and_are_skipped(
     }
     states = {name: runner.run(part).state for name, (part, _) in parts.items()}
     assert states == {name: state for name, (_, state) in parts.items()}
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for piece in [
         "1 2",
         "exit status 3",
@@ -47,7 +47,7 @@ def test_parts_pass_fail_hang_and_are_skipped(
         "stopped after 1 s",
         "without no_such_module",
     ]:
-        assert piece in told
+        assert piece in printed
     log = runner.log.read_text()
     assert log.count("== ") == len(parts) and "a reason" in log
 
@@ -74,10 +74,10 @@ def test_figures_wait_for_correctness(
     def lanes(code: str, name: str):
         return lambda out: [[Part(name, python(code), 20)]]
 
-    facts = "import json, sys; print(json.load(open(sys.argv[sys.argv.index('--facts') + 1])))"
+    details = "import json, sys; print(json.load(open(sys.argv[sys.argv.index('--details') + 1])))"
     right = {
         "correctness": steps.Step("", 1, lanes("", "kit")),
-        "figures": steps.Step("", 1, lanes(facts, "figures")),
+        "figures": steps.Step("", 1, lanes(details, "figures")),
     }
     monkeypatch.setattr(check, "STEPS", right)
     assert check.run_steps(["correctness", "figures"], runner, tmp_path) == []
@@ -107,16 +107,22 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_lists_steps_and_minutes() -> None:
-    told = run("--help").stdout
+    printed = run("--help").stdout
     for name, step in steps.STEPS.items():
-        assert f"{name:14} {step.minutes:7g}" in told
+        assert f"{name:14} {step.minutes:7g}" in printed
     assert sum(step.minutes for step in steps.STEPS.values() if step.usual) < 8
 
 
 def test_a_dry_run_prints_the_commands() -> None:
-    told = run("--dry-run").stdout
-    assert "-m ops --backend=" in told and "--strict-for=cuda" in told and "bench.run gpu" in told
-    assert "endurance" not in told and "endurance.py 100000" in run("--dry-run", "endurance").stdout
+    printed = run("--dry-run").stdout
+    assert (
+        "-m ops --backend=" in printed
+        and "--strict-for=cuda" in printed
+        and "bench.run gpu" in printed
+    )
+    assert (
+        "endurance" not in printed and "endurance.py 100000" in run("--dry-run", "endurance").stdout
+    )
     assert run("--dry-run", "kit").stdout.startswith("kit (at most")
 
 
@@ -152,5 +158,5 @@ def test_it_refuses_a_machine_without_a_gpu(
     monkeypatch.setattr(sys, "argv", ["check.py", "--out", str(tmp_path / "out")])
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert check.main() == 2
-    told = capsys.readouterr().out
-    assert "no GPU" in told and "cuda: score 0, no driver" in told
+    printed = capsys.readouterr().out
+    assert "no GPU" in printed and "cuda: score 0, no driver" in printed

@@ -91,15 +91,15 @@ def test_the_last_run_of_the_device_is_compared(
     record.write(run_of("2026-01-04T00:00:00Z", figures(0.1, 9e3, 3.0)), tmp_path)
     path = record.write(new, tmp_path)
     assert compare.report(new, tmp_path) == 1
-    told = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr().out.splitlines()
     assert (
-        told[0]
+        printed[0]
         == "1 figures dropped by more than 5 % since nvidia-test-80gb-20260102T000000Z-abc.json"
     )
-    assert told[1].startswith("DROPPED rows: sort (gpu)") and told[1].endswith("10.0 % worse")
+    assert printed[1].startswith("DROPPED rows: sort (gpu)") and printed[1].endswith("10.0 % worse")
     words = [sys.executable, "-m", "bench.compare", str(path), "--history", str(tmp_path)]
     done = subprocess.run(words, cwd=record.ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == told
+    assert done.stdout.splitlines() == printed
 
 
 def test_the_runner_records_the_figures_of_programs(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_the_runner_records_the_figures_of_programs(tmp_path: Path) -> None:
         "--native",
         str(tmp_path),
     ]
-    facts = tmp_path / "facts.json"
-    facts.write_text('{"checks": [1]}')
-    words += ["--out", str(tmp_path / "out"), "--facts", str(facts)]
+    details = tmp_path / "details.json"
+    details.write_text('{"checks": [1]}')
+    words += ["--out", str(tmp_path / "out"), "--details", str(details)]
     done = subprocess.run(words, cwd=record.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tiny op" in done.stdout and "target 250: NOT MET" in done.stdout
