@@ -154,9 +154,9 @@ fn _load_all<'py>(
             }),
         };
         asked.map_err(|error| {
-            let told = error.to_string();
+            let message = error.to_string();
             *raised = Some(error);
-            ultramarine::Error::Runtime(told)
+            ultramarine::Error::Runtime(message)
         })
     };
     let allowed: Option<Vec<&str>> =

@@ -329,9 +329,9 @@ fn excused(object: &Bound<'_, PyAny>, fail: Fail) -> Res<PyErr> {
         Err(_) => name,
     };
     let text = format!("{of} cannot be taken: {}", error.value(py));
-    let told = exception(&Error::buffer("array", text));
-    told.set_cause(py, Some(error));
-    if by_type { Err(told.into()) } else { Ok(told) }
+    let refusal = exception(&Error::buffer("array", text));
+    refusal.set_cause(py, Some(error));
+    if by_type { Err(refusal.into()) } else { Ok(refusal) }
 }
 
 #[cold]

@@ -123,11 +123,11 @@ def test_the_next_protocol_is_asked_where_a_producer_refuses(
 
 
 @both
-def test_a_refusal_is_told_with_its_cause(make: Callable[..., mx.array]) -> None:
-    with pytest.raises(mx.InterchangeError, match="Refuses cannot be taken: my reason") as told:
+def test_a_refusal_is_raised_with_its_cause(make: Callable[..., mx.array]) -> None:
+    with pytest.raises(mx.InterchangeError, match="Refuses cannot be taken: my reason") as raised:
         make(Refuses(BufferError("my reason")))
-    assert isinstance(told.value.__cause__, BufferError)
-    assert isinstance(told.value, ValueError)
+    assert isinstance(raised.value.__cause__, BufferError)
+    assert isinstance(raised.value, ValueError)
 
 
 # --- copies -------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_what_is_shared_is_seen_and_what_is_copied_is_not() -> None:
         assert [c.tolist() for c in copies] == [[0, 0, 0]] * 4
 
 
-def test_arrays_of_ours() -> None:
+def test_arrays_of_this_library() -> None:
     x = mx.arange(4, dtype=mx.float32) + 1
     mx.eval(x)
     assert shares(mx.asarray(x), np.asarray(x)) and shares(mx.array(x), np.asarray(x))
@@ -228,9 +228,9 @@ NEEDED: list[tuple[str, Callable[[], Any], Any]] = [
 def test_a_copy_that_is_needed_and_forbidden(
     give: Callable[[], Any], dtype: mx.Dtype | None
 ) -> None:
-    with pytest.raises(mx.InterchangeError, match="copy") as told:
+    with pytest.raises(mx.InterchangeError, match="copy") as raised:
         mx.asarray(give(), dtype, copy=False)
-    assert isinstance(told.value, BufferError) and isinstance(told.value, ValueError)
+    assert isinstance(raised.value, BufferError) and isinstance(raised.value, ValueError)
     for copy in (None, True):
         made = mx.asarray(give(), dtype, copy=copy)
         assert dtype is None or made.dtype == dtype
@@ -468,7 +468,7 @@ def test_any_sequence(make: Callable[..., mx.array]) -> None:
 
 
 @both
-def test_lists_with_arrays_of_others(make: Callable[..., mx.array]) -> None:
+def test_lists_with_foreign_arrays(make: Callable[..., mx.array]) -> None:
     n = np.array([1, 2], np.int16)
     for odd in (
         [n, n],

@@ -72,8 +72,8 @@ def test_safetensors(tmp_path: Path, writer: Any, reader: Any) -> None:
     path = str(tmp_path / "a.safetensors")
     meta = {"author": "nobody", "text": 'quotes " and \\ and ü'}
     writer.save_safetensors(path, {k: v.make(writer) for k, v in data.items()}, meta)
-    read, told = reader.load(path, return_metadata=True)
-    assert told == meta
+    read, metadata = reader.load(path, return_metadata=True)
+    assert metadata == meta
     assert set(read) == set(data)
     for name, want in data.items():
         same(want, read[name], reader)

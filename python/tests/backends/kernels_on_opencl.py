@@ -124,12 +124,12 @@ def test_nothing_to_do() -> None:
 
 def test_verbose_prints_the_source(capsys: pytest.CaptureFixture[str]) -> None:
     run(make("y[0] = x_ndim;"), mx.zeros((2, 2)), verbose=True)
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
         "__kernel void um_kernel_mine(\n    __global const um_float32 *x,\n    const int x_ndim,\n"
-        in told
+        in printed
     )
-    assert '#line 1 "mine"\ny[0] = x_ndim;\n}' in told
+    assert '#line 1 "mine"\ny[0] = x_ndim;\n}' in printed
 
 
 def test_errors_of_the_compiler() -> None:
@@ -198,7 +198,7 @@ def test_wrong_calls() -> None:
         kernel([x])  # type: ignore[call-arg,misc]
 
 
-def test_languages_are_told() -> None:
+def test_languages_are_reported() -> None:
     other = mx.fast.cuda_kernel("c", ["x"], ["y"], "y[0] = 1;")
     with pytest.raises(
         RuntimeError,

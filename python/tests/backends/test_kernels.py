@@ -74,7 +74,7 @@ def test_the_cpu_says_which_languages_there_are() -> None:
             call(kernel, stream=mx.cpu)
 
 
-def test_definitions_are_judged() -> None:
+def test_definitions_are_validated() -> None:
     source = {"opencl-c": "y[0] = 1;"}
     with pytest.raises(ValueError, match="at least one output"):
         mx.fast.kernel("k", ["x"], [], source)

@@ -51,7 +51,7 @@ def test_load_that_fails(tmp_path: Path, flags: str | None, kind: str, words: li
         path.write_text("no library")
     elif flags is not None:
         make(tmp_path, "bad", flags)
-    told = run(f"""
+    printed = run(f"""
         try:
             backends.load("{path}")
         except (OSError, RuntimeError) as error:
@@ -60,8 +60,8 @@ def test_load_that_fails(tmp_path: Path, flags: str | None, kind: str, words: li
         line = backends.report().candidates[0]
         assert line.path == "{path}" and line.outcome != "loaded" and line.reason and line.remedy
     """)
-    assert told.startswith(kind + " "), told
-    assert [word for word in words if word not in told] == []
+    assert printed.startswith(kind + " "), printed
+    assert [word for word in words if word not in printed] == []
 
 
 def test_nothing_is_loaded_before_a_gpu_is_needed(good: Path) -> None:
@@ -124,14 +124,14 @@ def test_filters(tmp_path: Path) -> None:
         "filter=lambda b: b.device_type == mx.cpu": [],
         "allowed=[]": [],
     }.items():
-        told = run(
+        printed = run(
             f"""
             print([b.name for b in backends.load_all({options})])
             print([c.code for c in backends.report() if c.outcome != "loaded"])
             """,
             ULTRAMARINE_BACKEND_PATH=str(tmp_path),
         )
-        assert told.splitlines()[0] == str(loaded), options
+        assert printed.splitlines()[0] == str(loaded), options
 
 
 def test_a_filter_sees_everything_and_may_raise(good: Path) -> None:
@@ -207,7 +207,7 @@ def test_load_best(tmp_path: Path) -> None:
 def test_report(tmp_path: Path) -> None:
     make(tmp_path, "good")
     make(tmp_path, "bad", "-DINFO=.abi_major = 99,")
-    told = run(
+    printed = run(
         """
         backends.load_all()
         report = backends.report()
@@ -224,21 +224,21 @@ def test_report(tmp_path: Path) -> None:
         ULTRAMARINE_BACKEND_PATH=str(tmp_path),
     )
     for words in ["libultramarine-bad.so", "99", "remedy", "1.2.3", "gpu:0"]:
-        assert words in told
+        assert words in printed
 
 
 def test_command(tmp_path: Path) -> None:
     path = make(tmp_path, "good")
     bad = make(tmp_path, "bad", "-DSCORE=0")
     place = str(tmp_path)
-    status, told = command("backends", ULTRAMARINE_BACKEND_PATH=place)
+    status, printed = command("backends", ULTRAMARINE_BACKEND_PATH=place)
     assert status == 0
     for words in ["cpu:0", "gpu:0", "good 1.2.3", str(path), str(bad), "why:", "remedy:"]:
-        assert words in told, told
+        assert words in printed, printed
     for arguments in [["--json"], ["--json", place], ["--json", str(path), str(bad)]]:
-        status, told = command("backends", *arguments, ULTRAMARINE_BACKEND_PATH=place)
+        status, printed = command("backends", *arguments, ULTRAMARINE_BACKEND_PATH=place)
         assert status == (1 if str(bad) in arguments else 0)
-        found = {c["name"]: c["outcome"] for c in json.loads(told)["candidates"]}
+        found = {c["name"]: c["outcome"] for c in json.loads(printed)["candidates"]}
         assert found == {"good": "loaded", "bad": "skipped"}
     assert command()[0] == 2 and command("nothing")[0] == 2
 
@@ -309,8 +309,8 @@ def test_probing_costs_the_candidate_only(tmp_path: Path) -> None:
         run(
             f"""
             assert [b.name for b in backends.load_all({options})] == ["good"]
-            told = {{c.name: (c.stage, c.code) for c in backends.report() if c.code}}
-            assert told == dict.fromkeys(["crash", "score", "leave"], ("probe", "probe_crashed"))
+            codes = {{c.name: (c.stage, c.code) for c in backends.report() if c.code}}
+            assert codes == dict.fromkeys(["crash", "score", "leave"], ("probe", "probe_crashed"))
             assert mx.add(mx.ones(2), 1, stream=mx.gpu).tolist() == [2, 2]
             """,
             ULTRAMARINE_BACKEND_PATH=str(tmp_path),
@@ -369,5 +369,5 @@ def test_buffers_of_memory_without_an_address(tmp_path: Path) -> None:
 
 
 def test_headers_are_where_a_compiler_looks() -> None:
-    told = run("print(backends.include_dir())").strip()
-    assert (Path(told) / "ultramarine/backend.h").is_file()
+    printed = run("print(backends.include_dir())").strip()
+    assert (Path(printed) / "ultramarine/backend.h").is_file()

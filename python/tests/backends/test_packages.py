@@ -52,13 +52,13 @@ def test_a_module_and_a_namespace(tmp_path: Path) -> None:
     install(tmp_path, "one", "one")
     make(tmp_path / "space/part/backends", "namespace")
     install(tmp_path, "space.part", "two")
-    told = run(
+    printed = run(
         "print(sorted(b.name for b in backends.load_all()))", PYTHONPATH=pythonpath(tmp_path)
     )
-    assert told.strip() == "['module', 'namespace']"
+    assert printed.strip() == "['module', 'namespace']"
 
 
-def test_a_broken_declaration_is_nobody_elses_trouble(tmp_path: Path) -> None:
+def test_a_broken_declaration_leaves_the_others_usable(tmp_path: Path) -> None:
     make(package(tmp_path, "bring"), "brought")
     install(tmp_path, "bring", "fake")
     install(tmp_path, "not_there", "gone")

@@ -86,7 +86,7 @@ for _ in range(2):
     )
 
 
-def test_accelerators_do_not_mix_unless_told() -> None:
+def test_accelerators_mix_only_on_request() -> None:
     routed(
         """
 x = mx.array([1.0, 2.0])

@@ -89,7 +89,7 @@ def test_nonsense_as_an_index() -> None:
 
 
 # call, exception type, words of the text: the operation and the offending values
-TOLD: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
+REPORTED: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
     (lambda: mx.reshape(mx.ones((2, 3)), (4,)), ValueError, ["reshape", "6", "4"]),
     (lambda: mx.sum(mx.ones(3), axis=4), IndexError, ["4", "1"]),
     (lambda: mx.ones((2, 3)) + mx.ones((4,)), ValueError, ["(2,3)", "(4)"]),
@@ -107,7 +107,7 @@ TOLD: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize("call, kind, words", TOLD)
+@pytest.mark.parametrize("call, kind, words", REPORTED)
 def test_the_text_has_operation_and_values(
     call: Callable[[], Any], kind: type[Exception], words: list[str]
 ) -> None:

@@ -48,7 +48,7 @@ def test_a_refused_capsule_stays_usable(version: Any) -> None:
     assert np.from_dlpack(Answer(lambda: capsule)).tolist() == [0, 1, 2]
 
 
-def test_capsules_of_others() -> None:
+def test_foreign_capsules() -> None:
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = (
         ctypes.py_object,
@@ -61,7 +61,7 @@ def test_capsules_of_others() -> None:
         mx.from_dlpack(new(1, None, None))
 
 
-def test_capsules_that_nobody_takes() -> None:
+def test_capsules_without_a_consumer() -> None:
     x = array()
     before = mx.get_active_memory()
     capsules = [x.__dlpack__(max_version=v) for v in (None, (1, 3)) for _ in range(10)]

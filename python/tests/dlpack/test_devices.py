@@ -64,7 +64,7 @@ assert backends.validation_findings() == 0
     )
 
 
-def test_a_device_for_others(plugin: Path) -> None:
+def test_a_device_for_consumers(plugin: Path) -> None:
     on(
         plugin,
         """
@@ -147,7 +147,7 @@ assert backends.validation_findings() == 0
     )
 
 
-def test_nobody_serves_the_device() -> None:
+def test_no_backend_serves_the_device() -> None:
     run(
         HEAD
         + """

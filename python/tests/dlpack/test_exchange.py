@@ -197,10 +197,10 @@ def test_current_work_stream(table: Table) -> None:
 
 def asks(table: Table, prototype: Any) -> tuple[Any, list[tuple[int, bytes, bytes]]]:
     errors: list[tuple[int, bytes, bytes]] = []
-    told = SetError(lambda context, kind, message: errors.append((context, kind, message)))
+    report = SetError(lambda context, kind, message: errors.append((context, kind, message)))
     out = ctypes.POINTER(Managed)()
     # A CFUNCTYPE gives up the interpreter's lock for the call.
-    code = table.allocate(prototype, ctypes.byref(out), 77, told)
+    code = table.allocate(prototype, ctypes.byref(out), 77, report)
     assert code == (-1 if errors else 0)
     assert bool(out) == (code == 0)
     return out, errors
@@ -247,6 +247,6 @@ def test_the_allocators_errors(table: Table) -> None:
     assert [kind for _, kind, _ in errors] == [b"BufferError"]
 
 
-def test_nobody_to_tell(table: Table) -> None:
+def test_no_error_callback(table: Table) -> None:
     out = ctypes.POINTER(Managed)()
     assert table.allocate(None, ctypes.byref(out), None, SetError()) == -1

@@ -240,7 +240,7 @@ def test_the_producers_own_errors(error: Exception) -> None:
     assert p.asked == 1
 
 
-def test_type_errors_are_asked_again() -> None:
+def test_type_errors_are_retried() -> None:
     p = Answer(raising(TypeError("mine")))
     with pytest.raises(TypeError, match="mine"):
         mx.from_dlpack(p)

@@ -137,12 +137,12 @@ def test_what_behaves(c: ModuleType, name: str) -> None:
 
 def test_the_table_is_whole(c: ModuleType) -> None:
     """Each row of misbehaving.c is in one of the tests."""
-    told = {case[0] for case in CASES} | {n for n, _ in NAMELESS}
+    wrong = {case[0] for case in CASES} | {n for n, _ in NAMELESS}
     right = {"right", "composed", "eval_falls_back", "vjp_zero", "two", "eval_unwritten"}
-    assert set(c.names()) == told | right
+    assert set(c.names()) == wrong | right
 
 
-def test_one_failure_is_everybodys_who_waits(c: ModuleType) -> None:
+def test_a_failure_reaches_all_waiters(c: ModuleType) -> None:
     x = c.apply("eval_fails", mx.array(X))[0]
     users = [x + 1, mx.exp(x), x]
     for user in users:
@@ -173,12 +173,12 @@ def test_unwritten_outputs(c: ModuleType) -> None:
 
 
 def test_poison_by_the_environment() -> None:
-    told = extensions.python(
+    printed = extensions.python(
         "-c",
         "import ultramarine as mx; print(mx.backends.is_poison())",
         ULTRAMARINE_POISON="1",
     )
-    assert told.strip() == "True"
+    assert printed.strip() == "True"
     assert not mx.backends.is_poison()
 
 

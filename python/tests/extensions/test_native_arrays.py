@@ -64,8 +64,8 @@ def test_the_capsule() -> None:
     assert '"ultramarine._C_API"' in repr(mx._C_API)  # type: ignore[attr-defined]
 
 
-def test_facts(c: ModuleType) -> None:
-    major, minor, size, host_size, version = c.facts()
+def test_versions(c: ModuleType) -> None:
+    major, minor, size, host_size, version = c.versions()
     assert (major, minor) == (1, 0)
     assert size > 0 and host_size > 0
     assert version == mx.__version__

@@ -56,8 +56,8 @@ def test_headers() -> None:
 
 
 def test_setuptools_is_imported_by_builds_only() -> None:
-    told = python("-c", "import sys, ultramarine; print('setuptools' in sys.modules)")
-    assert told.strip() == "False"
+    printed = python("-c", "import sys, ultramarine; print('setuptools' in sys.modules)")
+    assert printed.strip() == "False"
 
 
 def test_the_wheel(installed: Path) -> None:
@@ -74,13 +74,13 @@ def test_the_wheel(installed: Path) -> None:
             text=True,
         )
         assert [line.split()[-1] for line in listed.stdout.splitlines()] == ["PyInit__native"]
-        told = subprocess.run(
+        linked = subprocess.run(
             ["nm", "-D", "--undefined-only", str(library)],
             check=True,
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert "ultramarine" not in told.stdout, "nothing of the host is linked"
+        assert "ultramarine" not in linked.stdout, "nothing of the host is linked"
 
 
 def test_in_place(source: Path) -> None:
@@ -97,11 +97,11 @@ def test_each_language_has_its_flags(tmp_path: Path) -> None:
         #include <ultramarine/extension_python.h>
         _Static_assert(__STDC_VERSION__ >= 201112L, "C11");
         extern long standard(void);
-        static PyObject *told(PyObject *self, PyObject *none) {
+        static PyObject *standard(PyObject *self, PyObject *none) {
           (void)self, (void)none;
           return PyLong_FromLong(um_import() == NULL ? 0 : standard());
         }
-        static PyMethodDef methods[] = {{"told", told, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+        static PyMethodDef methods[] = {{"standard", standard, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
         static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mixed", NULL, 0, methods, NULL, NULL, NULL, NULL};
         PyMODINIT_FUNC PyInit_mixed(void) { return PyModuleDef_Init(&definition); }
         """
@@ -120,7 +120,9 @@ def test_each_language_has_its_flags(tmp_path: Path) -> None:
         "setup(name='mixed', ext_modules=[mixed], cmdclass={'build_ext': BuildExtension})\n"
     )
     python("setup.py", "--quiet", "build_ext", "--inplace", cwd=tmp_path)
-    assert python("-c", "import mixed; print(mixed.told())", path=[tmp_path]).strip() == "201703"
+    assert (
+        python("-c", "import mixed; print(mixed.standard())", path=[tmp_path]).strip() == "201703"
+    )
 
 
 def test_another_build_of_ultramarine(installed: Path) -> None:

@@ -30,7 +30,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(autouse=True)
-def others_warnings() -> None:
+def foreign_warnings() -> None:
     """Warnings of the other libraries that are not about us."""
     warnings.filterwarnings("ignore", message="ComplexHalf support is experimental")
     warnings.filterwarnings("ignore", message=".*nested tensors is in prototype stage")

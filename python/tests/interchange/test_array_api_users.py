@@ -14,10 +14,10 @@ from support.paths import ROOT
 def test_example() -> None:
     missing = [name for name in ("scipy", "sklearn") if importlib.util.find_spec(name) is None]
     if missing:
-        told = f"not installed: {', '.join(missing)}"
+        reason = f"not installed: {', '.join(missing)}"
         if os.environ.get("ULTRAMARINE_NEEDS_PEERS") == "1":
-            pytest.fail(told)
-        pytest.skip(told)
+            pytest.fail(reason)
+        pytest.skip(reason)
     # In a process of its own: SciPy reads its variable when it is imported.
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "array_api.py")],

@@ -90,7 +90,7 @@ def test_torch_strides_both_ways() -> None:
     )
 
 
-def test_what_is_not_ours_stays_whole() -> None:
+def test_foreign_memory_stays_whole() -> None:
     t = torch.zeros(1000, device="cuda")
     x = mx.from_dlpack(t)
     y = x + 1
@@ -99,7 +99,7 @@ def test_what_is_not_ours_stays_whole() -> None:
     assert float(t.sum()) == 0 and x[0].item() == 5 and mx.sum(y).item() == 1000
 
 
-def test_values_that_come_late_on_a_side_stream() -> None:
+def test_delayed_values_on_a_side_stream() -> None:
     for _ in range(3):
         side = torch.cuda.Stream()
         t = torch.zeros(1 << 20, device="cuda")

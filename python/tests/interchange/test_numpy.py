@@ -46,7 +46,7 @@ def test_read_only_travels_on() -> None:
     assert not header(x + 1).flags & READ_ONLY
 
 
-def test_read_only_cannot_be_told_without_a_version() -> None:
+def test_read_only_needs_a_version() -> None:
     x = mx.from_dlpack(read_only([1, 2, 3]))
     with pytest.raises(BufferError, match="read-only"):
         x.__dlpack__()
@@ -63,7 +63,7 @@ def test_read_only_is_not_written_by_us() -> None:
     assert theirs.tolist() == [1, 2, 3]
 
 
-def test_writing_in_place_makes_an_array_of_ours() -> None:
+def test_writing_in_place_makes_an_own_array() -> None:
     """`x[0] = ...` gives `x` new memory; the owner's stays as it was."""
     theirs = np.array([1.0, 2.0, 3.0], np.float32)
     x = mx.from_dlpack(theirs)

@@ -120,12 +120,12 @@ def test_imports_are_given_back_there_too(lib: Any) -> None:
     assert data.sum() == 9
 
 
-def test_what_it_is_told() -> None:
+def test_exported_header() -> None:
     x = mx.array(np.zeros((4, 6), np.float32))
-    told = header(x[1:3, ::2])
-    assert told.version == (1, 3)
-    assert (told.shape, told.strides) == ((2, 3), (6, 2))
-    assert told.dtype == (2, 32, 1)
-    assert told.device == (1, 0)
-    assert told.address == address(x) + 24
-    assert told.data % 256 == 0
+    exported = header(x[1:3, ::2])
+    assert exported.version == (1, 3)
+    assert (exported.shape, exported.strides) == ((2, 3), (6, 2))
+    assert exported.dtype == (2, 32, 1)
+    assert exported.device == (1, 0)
+    assert exported.address == address(x) + 24
+    assert exported.data % 256 == 0

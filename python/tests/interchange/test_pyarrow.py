@@ -54,7 +54,7 @@ def test_chunks_and_tables_have_no_protocol() -> None:
             mx.from_dlpack(made)
 
 
-def test_columns_of_ours() -> None:
+def test_columns_of_own_arrays() -> None:
     x = mx.arange(5, dtype=mx.int32)
     mx.eval(x)
     column = pa.Array.from_dlpack(x)
@@ -63,7 +63,7 @@ def test_columns_of_ours() -> None:
     assert pa.compute.sum(column).as_py() == 10
 
 
-def test_tensors_tell_what_may_be_written() -> None:
+def test_tensors_report_what_may_be_written() -> None:
     held = np.zeros((2, 2), np.float32)
     held.setflags(write=False)
     assert not pa.Tensor.from_dlpack(mx.from_dlpack(held)).is_mutable

@@ -136,7 +136,7 @@ def test_subclasses() -> None:
     assert address(x) == mine.data_ptr()
 
 
-def test_torch_takes_ours_by_every_way() -> None:
+def test_torch_takes_own_arrays_by_every_protocol() -> None:
     x = mx.array([1.0, 2.0, 3.0])
     for take in (torch.from_dlpack, torch.utils.dlpack.from_dlpack, torch.asarray):
         assert take(x).tolist() == [1, 2, 3]

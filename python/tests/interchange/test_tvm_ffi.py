@@ -98,7 +98,7 @@ def test_in_place_on_our_memory(kernels: Any) -> None:
     assert (x + 1)[1, 2].item() == 62
 
 
-def test_views_of_ours(kernels: Any) -> None:
+def test_views_of_own_arrays(kernels: Any) -> None:
     """Strides and offsets arrive; what lies between stays."""
     x = mx.array(np.zeros((4, 6), np.float32))
     kernels.in_place(x[1:3, ::2])
@@ -124,7 +124,7 @@ def test_arguments_of_several_libraries(kernels: Any) -> None:
     assert out.tolist() == [11, 22, 33]
 
 
-def test_its_tensors_of_ours(kernels: Any) -> None:
+def test_its_tensors_of_own_arrays(kernels: Any) -> None:
     x = mx.array([[1.0, 2.0]])
     there = tvm_ffi.from_dlpack(x)
     assert kernels.where(there) == address(x) == there.data_ptr()

@@ -1,4 +1,4 @@
-"""Promotion over every pair of dtypes and every kind of scalar; casts; facts about dtypes."""
+"""Promotion over every pair of dtypes and every kind of scalar; casts; properties of dtypes."""
 
 from typing import Any
 
@@ -109,7 +109,7 @@ def test_rounding_to_halves(tally: Tally, target: str) -> None:
         tally.same(f"{sign}", lambda mx, x: x.astype(getattr(mx, target)), x)
 
 
-FACTS: dict[str, Any] = {
+PROPERTIES: dict[str, Any] = {
     "names": lambda mx, d: (str(d).split(".")[-1], repr(d).split(".")[-1], d.size),
     "categories": lambda mx, d: [
         mx.issubdtype(d, getattr(mx, c))
@@ -136,6 +136,6 @@ FACTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("dtype", ALL)
-@pytest.mark.parametrize("fact", FACTS)
-def test_facts(tally: Tally, fact: str, dtype: str) -> None:
-    tally.same(fact, lambda mx: FACTS[fact](mx, getattr(mx, dtype)))
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_properties(tally: Tally, name: str, dtype: str) -> None:
+    tally.same(name, lambda mx: PROPERTIES[name](mx, getattr(mx, dtype)))

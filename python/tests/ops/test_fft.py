@@ -41,8 +41,8 @@ def test_one_axis(tally: Tally, name: str, dtype: str) -> None:
         def case(mx, x, axis=axis, n=n, norm=norm):
             return getattr(mx.fft, name)(x, n=n, axis=axis, norm=norm)
 
-        told = f"{shape} {layout.name} axis {axis} n {n} {norm}"
-        tally.same(told, case, x, ulps=ULPS, scale="largest")
+        label = f"{shape} {layout.name} axis {axis} n {n} {norm}"
+        tally.same(label, case, x, ulps=ULPS, scale="largest")
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "complex64"])

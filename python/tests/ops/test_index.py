@@ -239,7 +239,7 @@ def test_masks_take_rows(tally: Tally, shape: tuple[int, ...]) -> None:
             tally.same(f"mask {i} of {shape} from {form}", case, x, updates)
 
 
-def test_too_few_updates_of_a_mask_are_told_when_evaluated() -> None:
+def test_too_few_updates_of_a_mask_are_reported_when_evaluated() -> None:
     x, mask = um.zeros((4,)), um.array([True, True, False, True])
     y = x * 1
     y[mask] = um.array([1.0, 2.0])

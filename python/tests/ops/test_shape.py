@@ -73,7 +73,7 @@ OPS = {
     "meshgrid": lambda mx, x: mx.meshgrid(x.flatten()[:3], x.flatten()[:2]),
     "meshgrid ij": lambda mx, x: mx.meshgrid(x.flatten()[:3], x.flatten()[:2], indexing="ij"),
     "kron": lambda mx, x: mx.kron(x, x[:1]) if x.size else None,
-    "facts": lambda mx, x: (x.shape, x.size, x.ndim, x.itemsize, x.nbytes, x.dtype),
+    "properties": lambda mx, x: (x.shape, x.size, x.ndim, x.itemsize, x.nbytes, x.dtype),
     "tolist": lambda mx, x: x.tolist(),
     "iterate": lambda mx, x: list(x),
     "len": lambda mx, x: len(x),

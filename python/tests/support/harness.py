@@ -359,17 +359,17 @@ class Tally:
             if any(words in str(want) for words in ACCIDENTS + LACKS):
                 return
             if our_kind != "raises":
-                told = f"gives a value, mlx raises {type(want).__name__}: {want}"
+                difference = f"gives a value, mlx raises {type(want).__name__}: {want}"
             elif type(want) is not type(got) and not refused_as(type(want), got):
-                told = f"raises {got!r}, mlx {want!r}"
+                difference = f"raises {got!r}, mlx {want!r}"
             else:
                 return
         elif our_kind == "raises":
-            told = f"raises {got!r}"
+            difference = f"raises {got!r}"
         else:
-            told = problem(want, got, ulps, scale=scale)
-        if told:
-            self.wrong.append(f"{name}: {told}")
+            difference = problem(want, got, ulps, scale=scale)
+        if difference:
+            self.wrong.append(f"{name}: {difference}")
 
     def close(self) -> None:
         """Fails the test if anything differed."""

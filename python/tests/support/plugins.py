@@ -86,10 +86,10 @@ def opencl() -> Path | None:
     plugin = BUILT / "libultramarine-opencl.so"
     if made.returncode != 0:
         return None
-    told = run(f"""
+    printed = run(f"""
         try:
             print(backends.load("{plugin}").name)
         except RuntimeError as error:
             print(error)
     """)
-    return plugin if told.strip() == "opencl" else None
+    return plugin if printed.strip() == "opencl" else None

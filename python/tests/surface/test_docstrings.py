@@ -48,8 +48,10 @@ def test_docstring(value: Any) -> None:
     sections = re.findall(r"^(\w+):$", doc, re.MULTILINE)
     order = ["Attributes", "Args", "Returns", "Raises", "Example"]
     assert sections == [s for s in order if s in sections]
-    told = re.findall(r"^ +stream \(StreamOrDevice\): (.*?)(?=^$| +\w+ \(|\Z)", doc, re.M | re.S)
-    assert {" ".join(text.split()) for text in told} <= {STREAM}
+    described = re.findall(
+        r"^ +stream \(StreamOrDevice\): (.*?)(?=^$| +\w+ \(|\Z)", doc, re.M | re.S
+    )
+    assert {" ".join(text.split()) for text in described} <= {STREAM}
 
 
 @pytest.mark.parametrize("value", [p for p in ALL if ">>>" in (p.values[0].__doc__ or "")])

@@ -169,19 +169,19 @@ static PyObject *without_memory(PyObject *self, PyObject *arguments) {
   um_array *borrowed = api->array_borrow(array);
   if (borrowed == NULL) return NULL;
   um_array *own = host->array_retain(host->host, borrowed);
-  PyObject *from = Py_BuildValue("(ii)", 0, 1), *told = PyObject_CallObject(fail, from);
+  PyObject *from = Py_BuildValue("(ii)", 0, 1), *result = PyObject_CallObject(fail, from);
   PyObject *object = api->array_to_object(own); /* takes it over */
   PyObject *kind, *value, *traceback;
   PyErr_Fetch(&kind, &value, &traceback);
   PyObject *stopped = PyObject_CallObject(stop, NULL);
   PyErr_Restore(kind, value, traceback);
   Py_XDECREF(from);
-  Py_XDECREF(told);
+  Py_XDECREF(result);
   Py_XDECREF(stopped);
   return object;
 }
 
-static PyObject *facts(PyObject *self, PyObject *none) {
+static PyObject *versions(PyObject *self, PyObject *none) {
   (void)self, (void)none;
   return Py_BuildValue("(iiIIs)", api->major, api->minor, api->size, host->size, host->version);
 }
@@ -201,7 +201,7 @@ static PyMethodDef methods[] = {
     {"raise_status", raise_status, METH_VARARGS, NULL},
     {"wrong", wrong, METH_O, NULL},
     {"without_memory", without_memory, METH_VARARGS, NULL},
-    {"facts", facts, METH_NOARGS, NULL},
+    {"versions", versions, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
