@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use ultramarine_abi::helper::panic_message;
 
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,9 +65,7 @@ impl Recorder {
         self.line(&json!({ "begin": name }));
         host::take_violations();
         let result = catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
-            Err(format!("the kit panicked: {text}"))
+            Err(format!("the kit panicked: {}", panic_message(&*panic).unwrap_or("?")))
         });
         let mut violations = host::take_violations();
         let (result, text) = match (result, violations.is_empty()) {

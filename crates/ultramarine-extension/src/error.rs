@@ -4,7 +4,7 @@ use crate::{dtype::Dtype, host};
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use ultramarine_abi::{Error as Raw, Status, status};
+use ultramarine_abi::{Error as Raw, Status, helper, status};
 
 /// What rules and functions give.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -88,13 +88,9 @@ impl Error {
         )
     }
 
-    /// What a panic said.
+    /// The error of a panic.
     pub(crate) fn of_panic(payload: Box<dyn Any + Send>) -> Self {
-        let text = payload
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| payload.downcast_ref::<&str>().copied())
-            .unwrap_or("no text");
+        let text = helper::panic_message(&*payload).unwrap_or("no text");
         let error = Self::runtime(format!("panicked: {text}"));
         // The payload's drop may panic as well.
         if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {

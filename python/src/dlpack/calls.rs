@@ -9,6 +9,7 @@ use std::ffi::{CStr, CString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use ultramarine_abi::helper::panic_message;
 
 /// A string of the interpreter that is made once, and lives as long as the process.
 pub struct Word {
@@ -188,8 +189,7 @@ fn raise(error: impl FnOnce() -> PyErr) {
 
 #[cold]
 fn panicked(panic: &(dyn std::any::Any + Send)) -> PyErr {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let text = panic_message(panic).unwrap_or_default();
     PyRuntimeError::new_err(format!("a bug in ultramarine: {text}"))
 }
 

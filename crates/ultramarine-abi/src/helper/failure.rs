@@ -44,13 +44,9 @@ impl Failure {
         Self { code: status::INVALID, text: text.into() }
     }
 
-    /// What a panic said.
+    /// The failure of a panic.
     pub(super) fn of_panic(payload: Box<dyn Any + Send>) -> Self {
-        let text = payload
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| payload.downcast_ref::<&str>().copied())
-            .unwrap_or("no text");
+        let text = panic_message(&*payload).unwrap_or("no text");
         let failure = Self::new(format!("panicked: {text}"));
         // The payload is the backend's: its drop may panic as well.
         if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
@@ -58,6 +54,12 @@ impl Failure {
         }
         failure
     }
+}
+
+/// Returns the message of a panic, if its payload has one.
+pub fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
 impl fmt::Display for Failure {

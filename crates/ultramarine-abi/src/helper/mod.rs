@@ -34,7 +34,7 @@ mod sync;
 pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
 pub use build::features;
 pub use command::{CommandRef, Commands, Plain, Request, TensorRef};
-pub use failure::{Failure, Result, guard, guard_value};
+pub use failure::{Failure, Result, guard, guard_value, panic_message};
 pub use glue::{device_of, give, handle, host_of, init, score, take, with_device};
 pub use host::{Host, HostMemory, Level};
 pub use sync::{SyncEvent, SyncStream};

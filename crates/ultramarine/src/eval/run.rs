@@ -82,8 +82,7 @@ fn run_task(exec: &Exec, task: Task) {
 
 /// The text of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown panic")
+    ultramarine_abi::helper::panic_message(panic).unwrap_or("unknown panic")
 }
 
 /// The error of a node whose evaluation panicked.
