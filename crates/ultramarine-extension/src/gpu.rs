@@ -4,7 +4,7 @@ use crate::{
     dtype::{Dtype, Element},
     error::{Error, Result},
     host::{self, asked, lent},
-    tensor::{Tensor, structs},
+    tensor::{Tensor, layout, structs},
 };
 use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
@@ -55,27 +55,9 @@ pub struct GpuTensor {
     tensor: Tensor,
 }
 
+layout!(impl GpuTensor);
+
 impl GpuTensor {
-    /// Sizes of the axes.
-    pub fn shape(&self) -> &[usize] {
-        &self.tensor.shape
-    }
-
-    /// Strides of the axes, in elements.
-    pub fn strides(&self) -> &[isize] {
-        &self.tensor.strides
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        self.tensor.elements()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Dtype.
     ///
     /// # Errors

@@ -221,3 +221,32 @@ pub(crate) unsafe fn structs<T: Copy>(
     // SAFETY: `n` of them, by this function's contract; zero is a value of those that the contract has.
     Ok((0..n).filter_map(|i| unsafe { read_sized(at(i)) }).collect())
 }
+
+/// Shape and strides of a type with a field `tensor`, whose head of an `impl` is given.
+macro_rules! layout {
+    ($($head:tt)*) => {
+        $($head)* {
+            /// Sizes of the axes.
+            pub fn shape(&self) -> &[usize] {
+                &self.tensor.shape
+            }
+
+            /// Strides of the axes, in elements.
+            pub fn strides(&self) -> &[isize] {
+                &self.tensor.strides
+            }
+
+            /// Number of elements.
+            pub fn len(&self) -> usize {
+                self.tensor.elements()
+            }
+
+            /// Returns true if there are none.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+        }
+    };
+}
+
+pub(crate) use layout;

@@ -3,7 +3,7 @@
 use crate::{
     dtype::{Dtype, Number},
     error::{Error, Result},
-    tensor::{Show, Tensor},
+    tensor::{Show, Tensor, layout},
 };
 use std::fmt;
 use std::marker::PhantomData;
@@ -39,35 +39,8 @@ fn check<T: Number>(tensor: &Tensor) -> Result<()> {
     Err(Error::runtime(format!("A view of {} of a tensor of {dtype}.", T::DTYPE)))
 }
 
-/// What both views tell of their tensor.
-macro_rules! layout {
-    ($view:ident) => {
-        impl<T: Number> $view<'_, T> {
-            /// Sizes of the axes.
-            pub fn shape(&self) -> &[usize] {
-                &self.tensor.shape
-            }
-
-            /// Strides of the axes, in elements.
-            pub fn strides(&self) -> &[isize] {
-                &self.tensor.strides
-            }
-
-            /// Number of elements.
-            pub fn len(&self) -> usize {
-                self.tensor.elements()
-            }
-
-            /// Whether there are none.
-            pub fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
-        }
-    };
-}
-
-layout!(View);
-layout!(ViewMut);
+layout!(impl<T: Number> View<'_, T>);
+layout!(impl<T: Number> ViewMut<'_, T>);
 
 impl<'a, T: Number> View<'a, T> {
     /// # Safety
