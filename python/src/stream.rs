@@ -172,75 +172,61 @@ impl FromPyObject<'_, '_> for DeviceArg {
 #[pyclass(name = "Stream", module = "ultramarine", frozen)]
 pub struct PyStream(pub Stream);
 
-#[pymethods]
-impl PyStream {
-    /// Device: Device of the stream.
-    #[getter]
-    fn device(&self) -> PyDevice {
-        PyDevice(self.0.device)
-    }
-
-    /// int: Index of the stream, unique in the process.
-    #[getter]
-    fn index(&self) -> u32 {
-        self.0.index
-    }
-
-    fn __repr__(&self) -> String {
-        let Device { kind, index } = self.0.device;
-        format!("Stream(Device({kind}, {index}), {})", self.0.index)
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyStream>().is_ok_and(|s| s.get().0 == self.0)
-    }
-
-    fn __ne__(&self, other: &Bound<'_, PyAny>) -> bool {
-        !self.__eq__(other)
-    }
-
-    fn __hash__(&self) -> u64 {
-        hash_of(self.0)
-    }
-}
-
 /// Stream of each thread's own: where a stream is asked for, it is the calling thread's.
 ///
 /// Made by `new_thread_local_stream`.
 #[pyclass(name = "ThreadLocalStream", module = "ultramarine", frozen)]
 pub struct PyThreadLocalStream(ThreadLocalStream);
 
-#[pymethods]
-impl PyThreadLocalStream {
-    /// Device: Device of the streams.
-    #[getter]
-    fn device(&self) -> PyDevice {
-        PyDevice(self.0.device)
-    }
+/// The methods of a class of streams, with the docstrings of its getters.
+macro_rules! stream_methods {
+    ($class:ident, $name:literal, $device:literal, $index:literal) => {
+        #[pymethods]
+        impl $class {
+            #[doc = $device]
+            #[getter]
+            fn device(&self) -> PyDevice {
+                PyDevice(self.0.device)
+            }
 
-    /// int: Index, unique among thread-local streams.
-    #[getter]
-    fn index(&self) -> u32 {
-        self.0.index
-    }
+            #[doc = $index]
+            #[getter]
+            fn index(&self) -> u32 {
+                self.0.index
+            }
 
-    fn __repr__(&self) -> String {
-        let Device { kind, index } = self.0.device;
-        format!("ThreadLocalStream(Device({kind}, {index}), {})", self.0.index)
-    }
+            fn __repr__(&self) -> String {
+                let Device { kind, index } = self.0.device;
+                format!("{}(Device({kind}, {index}), {})", $name, self.0.index)
+            }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyThreadLocalStream>().is_ok_and(|s| s.get().0 == self.0)
-    }
+            fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+                other.cast::<$class>().is_ok_and(|s| s.get().0 == self.0)
+            }
 
-    fn __ne__(&self, other: &Bound<'_, PyAny>) -> bool {
-        !self.__eq__(other)
-    }
+            fn __ne__(&self, other: &Bound<'_, PyAny>) -> bool {
+                !self.__eq__(other)
+            }
 
-    fn __hash__(&self) -> u64 {
-        hash_of(self.0)
-    }
+            fn __hash__(&self) -> u64 {
+                hash_of(self.0)
+            }
+        }
+    };
 }
+
+stream_methods!(
+    PyStream,
+    "Stream",
+    "Device: Device of the stream.",
+    "int: Index of the stream, unique in the process."
+);
+stream_methods!(
+    PyThreadLocalStream,
+    "ThreadLocalStream",
+    "Device: Device of the streams.",
+    "int: Index, unique among thread-local streams."
+);
 
 /// The `stream=` of an operation: a stream, or a device's default stream.
 pub struct StreamArg(Stream);
