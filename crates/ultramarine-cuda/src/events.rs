@@ -142,17 +142,21 @@ impl Event {
         let _entered = self.context.enter()?;
         let driver = self.context.driver();
         let mut line = lock(&self.line);
+        let wait_for_mark = |line: &Line| {
+            let mark = line.marks.iter().find(|m| m.value >= value)?;
+            // SAFETY: both are of this driver.
+            let waits =
+                unsafe { cuda!(driver.stream_wait_event(stream.handle(), mark.signal.event, 0)) };
+            Some(waits)
+        };
         let until = Instant::now() + GRACE;
         loop {
             self.prune(&mut line)?;
             if self.reached() >= value {
                 return Ok(());
             }
-            if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
-                // SAFETY: both are of this driver.
-                return unsafe {
-                    cuda!(driver.stream_wait_event(stream.handle(), mark.signal.event, 0))
-                };
+            if let Some(waits) = wait_for_mark(&line) {
+                return waits;
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -165,11 +169,8 @@ impl Event {
             // Where streams cannot wait for words, the caller waits for the record.
             Ok(None) => loop {
                 line = self.recorded.wait(line).unwrap_or_else(|e| e.into_inner());
-                if let Some(mark) = line.marks.iter().find(|m| m.value >= value) {
-                    // SAFETY: as above.
-                    return unsafe {
-                        cuda!(driver.stream_wait_event(stream.handle(), mark.signal.event, 0))
-                    };
+                if let Some(waits) = wait_for_mark(&line) {
+                    return waits;
                 }
                 if self.reached() >= value {
                     break;
