@@ -27,6 +27,7 @@ UNKNOWN_ARGUMENT = ("unexpected keyword", "keyword argument", "invalid keyword",
 PATIENCE = 5.0
 
 ROW = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+GRID = nested(ROW, [2, 3])
 
 
 def without_argument(error: TypeError, name: str) -> bool:

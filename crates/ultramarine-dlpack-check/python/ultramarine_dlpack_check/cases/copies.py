@@ -20,12 +20,9 @@ from ultramarine_dlpack_check.fabricate import (
     IS_COPIED,
     READ_ONLY,
     Producer,
-    nested,
     pack,
 )
-from ultramarine_dlpack_check.target import ROW, Target, address, gathered
-
-GRID = nested(ROW, [2, 3])
+from ultramarine_dlpack_check.target import GRID, ROW, Target, address, gathered
 
 
 def copying(t: Target, tensor: lab.Tensor) -> Producer:

@@ -17,13 +17,12 @@ from ultramarine_dlpack_check.case import (
     expect_equal,
     expect_refusal,
 )
-from ultramarine_dlpack_check.fabricate import FLOAT32, READ_ONLY, nested, pack
-from ultramarine_dlpack_check.target import ROW, Target, address, gathered
+from ultramarine_dlpack_check.fabricate import FLOAT32, READ_ONLY, pack
+from ultramarine_dlpack_check.target import GRID, ROW, Target, address, gathered
 
 NAME = "__dlpack_c_exchange_api__"
 OLD_NAME = "__c_dlpack_exchange_api__"
 BORROW = "dltensor_from_py_object_no_sync"
-GRID = nested(ROW, [2, 3])
 
 
 def table_of(t: Target) -> lab.Table:
@@ -293,7 +292,10 @@ def _allocator_fails() -> None:
                 code, out, errors = table_of(t).allocate(**asked, thread=thread)
                 came = (code, out is None, len(errors))
                 expect_equal(came, (-1, True, 1), "code, no tensor, calls of SetError")
-                expect(errors[0][0].isidentifier() and errors[0][1], f"SetError was called with {errors[0]}")
+                expect(
+                    errors[0][0].isidentifier() and errors[0][1],
+                    f"SetError was called with {errors[0]}",
+                )
 
         rule = "The allocator fails with -1, no tensor, and exactly one call of SetError."
         case(f"exchange/allocate fails: {name}", rule, EXCHANGE)(check)

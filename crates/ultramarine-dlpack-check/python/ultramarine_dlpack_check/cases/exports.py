@@ -17,10 +17,8 @@ from ultramarine_dlpack_check.case import (
     expect_equal,
     expect_refusal,
 )
-from ultramarine_dlpack_check.fabricate import FLOAT32, IS_COPIED, READ_ONLY, nested, pack
-from ultramarine_dlpack_check.target import ROW, Target, address, gathered
-
-GRID = nested(ROW, [2, 3])
+from ultramarine_dlpack_check.fabricate import FLOAT32, IS_COPIED, READ_ONLY, pack
+from ultramarine_dlpack_check.target import GRID, ROW, Target, address, gathered
 
 
 @case("export/no arguments", "__dlpack__() gives an unversioned tensor.", PYTHON)

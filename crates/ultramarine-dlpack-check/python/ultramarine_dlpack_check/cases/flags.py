@@ -12,10 +12,8 @@ from ultramarine_dlpack_check.case import (
     expect_equal,
     expect_refusal,
 )
-from ultramarine_dlpack_check.fabricate import FLOAT32, IS_COPIED, READ_ONLY, nested, pack
-from ultramarine_dlpack_check.target import ROW, Target, address
-
-GRID = nested(ROW, [2, 3])
+from ultramarine_dlpack_check.fabricate import FLOAT32, IS_COPIED, READ_ONLY, pack
+from ultramarine_dlpack_check.target import GRID, ROW, Target, address
 
 
 @case("flags/read-only is not written", "READ_ONLY memory is not written in place.", HEADER)

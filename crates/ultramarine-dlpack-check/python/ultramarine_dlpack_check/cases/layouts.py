@@ -16,10 +16,8 @@ from ultramarine_dlpack_check.case import (
     expect_equal,
     expect_refusal,
 )
-from ultramarine_dlpack_check.fabricate import FLOAT32, INT32, Producer, nested, pack
-from ultramarine_dlpack_check.target import ROW, Target
-
-GRID = nested(ROW, [2, 3])
+from ultramarine_dlpack_check.fabricate import FLOAT32, INT32, Producer, pack
+from ultramarine_dlpack_check.target import GRID, ROW, Target
 
 
 @case("valid/legacy", "An unversioned capsule (dltensor) is taken.", PYTHON)

@@ -14,10 +14,7 @@ from ultramarine_dlpack_check.case import (
     expect,
     expect_equal,
 )
-from ultramarine_dlpack_check.fabricate import nested
-from ultramarine_dlpack_check.target import ROW, Target
-
-GRID = nested(ROW, [2, 3])
+from ultramarine_dlpack_check.target import GRID, ROW, Target
 
 
 def peer(t: Target, name: str) -> Any:

@@ -18,10 +18,8 @@ from ultramarine_dlpack_check.case import (
     expect_refusal,
 )
 from ultramarine_dlpack_check.cases.exchange import NAME, OLD_NAME
-from ultramarine_dlpack_check.fabricate import CPU, FLOAT32, nested, pack
-from ultramarine_dlpack_check.target import ROW, Target
-
-GRID = nested(ROW, [2, 3])
+from ultramarine_dlpack_check.fabricate import CPU, FLOAT32, pack
+from ultramarine_dlpack_check.target import GRID, ROW, Target
 
 
 class Offers:
