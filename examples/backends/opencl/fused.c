@@ -1,6 +1,6 @@
 /* ultramarine.fused/1: elementwise programs as one kernel each, whose source is written here. An instruction is a call
- * of the very function that the op's own kernel calls, rounded to its dtype, so the bits are the same. A closing
- * reduction is a launch of its own, on the value in the workspace. */
+ * of the very function that the op's own kernel calls, rounded to its dtype, so results are bitwise identical. An
+ * epilogue is a launch of its own, on the value in the workspace. */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -233,7 +233,7 @@ static bool check(const um_program *p, const struct desc *inputs, struct checked
   return true;
 }
 
-/* Bytes of what the closing reduction needs, up to where its operand is kept. */
+/* Workspace of the epilogue in bytes, up to its operand. */
 static uint64_t reduction_bytes(const struct plan *plan, const struct view *value, const struct view *out) {
   uint64_t bytes = plan->fold->workspace(plan->fold, value, out);
   return (bytes + 63) / 64 * 64;
@@ -305,7 +305,7 @@ static um_status run(struct job *job) {
   return plan->fold->run(&fold);
 }
 
-/* The plan of the closing reduction. */
+/* The plan of the epilogue. */
 static um_status prepare_fold(struct device *device, const um_program *program, uint32_t dtype,
                               const struct desc *out, struct plan **plan, um_error **error) {
   um_reduce_attrs attributes = {sizeof attributes, program->reduce, program->axes};

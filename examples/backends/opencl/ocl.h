@@ -250,7 +250,7 @@ struct plan {
     um_scatter_axis_attrs scatter_axis;
   } attributes;
   struct kernel *kernels[MAX_KERNELS];
-  struct plan *fold; /* of a fused program with a closing reduction */
+  struct plan *fold; /* of a fused program with an epilogue */
 };
 
 /* A command under way. */

@@ -267,14 +267,14 @@ impl Bench {
         name: &str,
         instructions: &[Instruction],
         constants: &[f32],
-        closing: Option<(u32, u64)>,
+        epilogue: Option<(u32, u64)>,
         ins: &[&Array],
         out: &Array,
     ) {
         let descs: Vec<_> = ins.iter().map(|a| a.desc()).collect();
         let dtypes = vec![F32; constants.len()];
         let outputs = [(ins.len() + constants.len() + instructions.len() - 1) as u16];
-        let (reduce, axes) = closing.unwrap_or((fused::NO_REDUCTION, 0));
+        let (reduce, axes) = epilogue.unwrap_or((fused::NO_REDUCTION, 0));
         let program = fused::Program {
             size: size_of::<fused::Program>() as u32,
             reduce,

@@ -7,11 +7,11 @@
 extern "C" {
 #endif
 
-/* ---- ultramarine.fused/1: elementwise programs with an optional closing reduction --------------------------- */
+/* ---- ultramarine.fused/1: elementwise programs with an optional reduction as epilogue ---------------------- */
 
 /* A program is in static single assignment form. Operand indices count first the inputs, then the constants, then
  * the instructions' results. Every value has the iteration shape, to which inputs are broadcast by zero strides.
- * Every instruction rounds to its dtype, without contraction. With a closing reduction, output 0 is the named value
+ * Every instruction rounds to its dtype, without contraction. With an epilogue, output 0 is the named value
  * reduced over `axes` (kept as size 1); further outputs have the iteration shape. */
 #define UM_FUSED_INTERFACE "ultramarine.fused/1"
 

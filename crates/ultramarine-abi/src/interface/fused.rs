@@ -1,4 +1,4 @@
-//! Optional interface: elementwise programs with an optional closing reduction.
+//! Optional interface: elementwise programs with an optional reduction as epilogue.
 //!
 //! A program is in static single assignment form. Operand indices count first
 //! the inputs, then the constants, then the instructions' results. Every value
@@ -6,7 +6,7 @@
 //! are broadcast by zero strides. Every instruction rounds to its dtype, without
 //! contraction, so a program gives the bits that its ops give one by one.
 //!
-//! With a closing reduction, output 0 is the named value reduced over `axes`
+//! With an epilogue, output 0 is the named value reduced over `axes`
 //! (kept as size 1); further outputs have the iteration shape.
 
 use crate::{Error, Status, TensorDesc};
@@ -46,7 +46,7 @@ pub struct Instruction {
     pub dtype: DLDataType,
 }
 
-/// `Program::reduce` of a program without closing reduction.
+/// `Program::reduce` of a program without epilogue.
 pub const NO_REDUCTION: u32 = u32::MAX;
 
 /// A program. Pointers are valid only during the call.
@@ -59,7 +59,7 @@ pub struct Program {
     pub reduce: u32,
     /// Bit `i`: axis `i` of the iteration shape is reduced.
     pub axes: u64,
-    /// `n_instructions` instructions (may be none, with a closing reduction).
+    /// `n_instructions` instructions (may be none, with an epilogue).
     pub instructions: *const Instruction,
     /// Dtypes of the `n_constants` constants; values come as the command's scalars.
     pub constants: *const DLDataType,
