@@ -125,7 +125,7 @@ def read_only_to(library: Library) -> str:
     return attempt(work)
 
 
-# How it is told.
+# Names of the values in the table.
 
 
 def listed(names: Iterable[str]) -> str:

@@ -32,7 +32,7 @@ pub fn eval(of: &Axpby, call: &mut GpuCall<'_>) -> Result<()> {
     }
     let dense = call.input(0)?.is_row_contiguous() && call.input(1)?.is_row_contiguous();
     let base = if dense { "axpby" } else { "axpby_strided" };
-    // How a kernel is told the dtype: a macro, a template argument, a name of its own.
+    // The dtype of a kernel: a macro, a template argument, a name of its own.
     let kernel = match language {
         "opencl-c" => {
             call.kernel(language, source, base).options(&format!("-DT=um_{dtype}")).build()
