@@ -1,4 +1,4 @@
-//! NVRTC: from a text to the device's code.
+//! NVRTC: from a source to the device's code.
 
 use super::disk::Entry;
 use crate::sys::nvrtc::{self, Nvrtc};
@@ -6,13 +6,13 @@ use core::ffi::{CStr, c_char, c_int};
 use std::ffi::CString;
 use ultramarine_abi::helper::{Failure, Result};
 
-/// A text to compile, with all that the result depends on.
+/// A source to compile, with all that the result depends on.
 #[derive(Clone, Debug)]
 pub struct TranslationUnit {
     /// Its name in the compiler's messages.
     pub name: String,
     /// CUDA C.
-    pub text: String,
+    pub source: String,
     /// The compiler's options, the architecture among them.
     pub options: Vec<String>,
     /// Expressions such as `scale<float>` whose functions' names are wanted.
@@ -27,7 +27,7 @@ impl TranslationUnit {
         // SAFETY: the places are valid.
         said(nvrtc, "nvrtcVersion", unsafe { (nvrtc.version)(&mut major, &mut minor) })?;
         let mut key = format!("nvrtc {major}.{minor} options {}", self.options.len()).into_bytes();
-        let parts = self.options.iter().chain(&self.expressions).chain([&self.name, &self.text]);
+        let parts = self.options.iter().chain(&self.expressions).chain([&self.name, &self.source]);
         for part in parts {
             key.extend((part.len() as u64).to_le_bytes());
             key.extend(part.as_bytes());
@@ -86,13 +86,13 @@ impl Drop for Program {
     }
 }
 
-/// Compiles a text to the device's code; the failure holds the compiler's log.
-pub fn compile(text: &TranslationUnit) -> Result<Entry> {
+/// Compiles a unit to the device's code; the failure holds the compiler's log.
+pub fn compile(unit: &TranslationUnit) -> Result<Entry> {
     let nvrtc = nvrtc::nvrtc()?;
-    let (source, name) = (c(&text.text)?, c(&text.name)?);
-    let options = text.options.iter().map(|o| c(o)).collect::<Result<Vec<_>>>()?;
+    let (source, name) = (c(&unit.source)?, c(&unit.name)?);
+    let options = unit.options.iter().map(|o| c(o)).collect::<Result<Vec<_>>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
-    let expressions = text.expressions.iter().map(|e| c(e)).collect::<Result<Vec<_>>>()?;
+    let expressions = unit.expressions.iter().map(|e| c(e)).collect::<Result<Vec<_>>>()?;
     let mut handle = std::ptr::null_mut();
     let none = std::ptr::null();
     // SAFETY: the texts are NUL-terminated and there are no headers.
@@ -105,7 +105,7 @@ pub fn compile(text: &TranslationUnit) -> Result<Entry> {
         let code = unsafe { (nvrtc.add_name)(program.handle, expression.as_ptr()) };
         said(nvrtc, "nvrtcAddNameExpression", code)?;
     }
-    // SAFETY: the options are NUL-terminated and as many as it is told.
+    // SAFETY: the options are NUL-terminated, and their number is `pointers.len()`.
     let code =
         unsafe { (nvrtc.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr()) };
     said(nvrtc, "nvrtcCompileProgram", code)

@@ -113,22 +113,22 @@ fn disk(host: &Host) -> Option<&'static Disk> {
     DISK.get_or_init(open).as_ref()
 }
 
-/// A text's code from disk.
+/// A unit's code from disk.
 fn from_disk(host: &Host, key: &[u8]) -> Option<Entry> {
     let entry = disk(host)?.get(key)?;
     COUNTERS.from_disk.fetch_add(1, Ordering::Relaxed);
     Some(entry)
 }
 
-/// A text's code from NVRTC, which is kept on disk.
-fn compiled(host: &Host, text: &TranslationUnit, key: &[u8]) -> Result<Entry> {
+/// A unit's code from NVRTC, which is kept on disk.
+fn compiled(host: &Host, unit: &TranslationUnit, key: &[u8]) -> Result<Entry> {
     let start = Instant::now();
-    let entry = compile::compile(text)?;
+    let entry = compile::compile(unit)?;
     let ms = start.elapsed().as_millis() as u64;
     COUNTERS.compiled.fetch_add(1, Ordering::Relaxed);
     COUNTERS.compile_ms.fetch_add(ms, Ordering::Relaxed);
     let all = COUNTERS.describe();
-    host.log(Level::Debug, &format!("CUDA: {} took {ms} ms to compile ({all})", text.name));
+    host.log(Level::Debug, &format!("CUDA: {} took {ms} ms to compile ({all})", unit.name));
     if let Some(Err(why)) = disk(host).map(|disk| disk.put(key, &entry)) {
         host.log(Level::Debug, &format!("CUDA: a compiled kernel is not kept: {why}"));
     }
@@ -172,32 +172,32 @@ impl Programs {
         Ok(format!("--gpu-architecture={target}"))
     }
 
-    /// Compiles a text of a user's, or has it from disk: the image, and the names in it of the
+    /// Compiles a user's source, or reads its code from disk: the image, and the names in it of the
     /// functions that the expressions stand for. `options` are all but the architecture. Files
-    /// that the text includes are part of what the code is kept under.
+    /// that the source includes are part of the key of its code.
     pub fn compile(
         &self,
         name: &str,
-        text: &str,
+        source: &str,
         options: &[String],
         expressions: &[String],
     ) -> Result<Entry> {
         let mut all = vec![self.architecture()?];
         all.extend_from_slice(options);
-        let text = TranslationUnit {
+        let unit = TranslationUnit {
             name: name.to_owned(),
-            text: text.to_owned(),
+            source: source.to_owned(),
             options: all,
             expressions: expressions.to_vec(),
         };
-        let Some(included) = headers::of(&text.text, options) else {
-            return compile::compile(&text);
+        let Some(included) = headers::of(&unit.source, options) else {
+            return compile::compile(&unit);
         };
-        let mut key = text.key()?;
+        let mut key = unit.key()?;
         key.extend(included);
         match from_disk(&self.host, &key) {
             Some(entry) => Ok(entry),
-            None => compiled(&self.host, &text, &key),
+            None => compiled(&self.host, &unit, &key),
         }
     }
 
@@ -228,14 +228,14 @@ impl Programs {
             return Ok(None);
         }
         let source = source();
-        let text = self.text(&source)?;
+        let unit = self.unit(&source)?;
         let entry = match awaited.as_deref().and_then(OnceLock::get) {
             Some(result) => result.clone(),
             None => {
-                let key = text.key()?;
+                let key = unit.key()?;
                 match from_disk(&self.host, &key) {
                     Some(entry) => Ok(entry),
-                    None => return self.order(text, key, name),
+                    None => return self.order(unit, key, name),
                 }
             }
         };
@@ -248,16 +248,16 @@ impl Programs {
         kernel.map(Some)
     }
 
-    /// Has a text compiled in the background.
-    fn order(&self, text: TranslationUnit, key: Vec<u8>, name: &str) -> Result<Option<Kernel>> {
-        keep(&text);
+    /// Compiles a unit in the background.
+    fn order(&self, unit: TranslationUnit, key: Vec<u8>, name: &str) -> Result<Option<Kernel>> {
+        keep(&unit);
         if COUNTERS.compiled.load(Ordering::Relaxed) == 0 {
             // What NVRTC opens and makes at its first use registers handlers of the process's exit.
             // Those of `background` have to come later, so that they run before.
             let first = TranslationUnit {
                 name: "first".to_owned(),
-                text: "extern \"C\" __global__ void kernel() {}\n".to_owned(),
-                options: text.options.clone(),
+                source: "extern \"C\" __global__ void kernel() {}\n".to_owned(),
+                options: unit.options.clone(),
                 expressions: Vec::new(),
             };
             compile::compile(&first)?;
@@ -266,7 +266,7 @@ impl Programs {
         lock(&self.awaited).insert(name.to_owned(), place.clone());
         let host = self.host;
         background::spawn(move || {
-            let _ = place.set(compiled(&host, &text, &key));
+            let _ = place.set(compiled(&host, &unit, &key));
         });
         Ok(None)
     }
@@ -279,10 +279,10 @@ impl Programs {
         }
     }
 
-    /// A kernel's text with the options of every kernel of this crate. Nothing is contracted, so
-    /// that an op has the same bits in a fused program and alone; kernels that may say so
-    /// themselves (`fmaf`).
-    fn text(&self, source: &Source) -> Result<TranslationUnit> {
+    /// A kernel's source with the options of every kernel of this crate. Nothing is contracted, so
+    /// that an op is bitwise identical in a fused program and alone. Kernels that may contract use
+    /// `fmaf`.
+    fn unit(&self, source: &Source) -> Result<TranslationUnit> {
         let others = [
             "--std=c++17",
             "--fmad=false",
@@ -292,13 +292,13 @@ impl Programs {
         let mut options = vec![self.architecture()?];
         options.extend(others.map(str::to_owned));
         let name = source.name();
-        Ok(TranslationUnit { name, text: source.text(), options, expressions: Vec::new() })
+        Ok(TranslationUnit { name, source: source.text(), options, expressions: Vec::new() })
     }
 
     fn make(&self, source: &Source) -> Result<Kernel> {
-        let text = self.text(source)?;
-        keep(&text);
-        let key = text.key()?;
+        let unit = self.unit(source)?;
+        keep(&unit);
+        let key = unit.key()?;
         if let Some(entry) = from_disk(&self.host, &key) {
             match self.load(&entry.image, &source.entry()) {
                 Ok(kernel) => return Ok(kernel),
@@ -309,7 +309,7 @@ impl Programs {
                 }
             }
         }
-        let entry = compiled(&self.host, &text, &key)?;
+        let entry = compiled(&self.host, &unit, &key)?;
         self.load(&entry.image, &source.entry())
     }
 
@@ -339,15 +339,15 @@ impl Programs {
     }
 }
 
-/// Writes the text of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for reading,
+/// Writes the source of a kernel to the directory that `ULTRAMARINE_CUDA_SOURCES` names, for reading,
 /// for profilers, and for checks by other compilers.
-fn keep(text: &TranslationUnit) {
+fn keep(unit: &TranslationUnit) {
     let Some(directory) = std::env::var_os("ULTRAMARINE_CUDA_SOURCES") else { return };
     let mut hasher = std::hash::DefaultHasher::new();
-    std::hash::Hash::hash(&text.text, &mut hasher);
+    std::hash::Hash::hash(&unit.source, &mut hasher);
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let short: String = text.name.chars().map(plain).take(60).collect();
+    let short: String = unit.name.chars().map(plain).take(60).collect();
     let file = format!("{short}-{:016x}.cu", std::hash::Hasher::finish(&hasher));
     // Nobody's work depends on it.
-    let _ = std::fs::write(std::path::Path::new(&directory).join(file), &text.text);
+    let _ = std::fs::write(std::path::Path::new(&directory).join(file), &unit.source);
 }
