@@ -114,7 +114,7 @@ operations! {
         random::RandomBits,
         reduce::Reduce,
         rules::multi_output::Part,
-        rules::shapeless::extents::Shaped,
+        rules::shapeless::symbolic_shape::Shaped,
         rules::shapeless::share::Share,
         scan::Scan,
         select::Select,

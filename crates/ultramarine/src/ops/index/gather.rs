@@ -12,7 +12,7 @@ use crate::{
         rules::{
             batching::batched,
             builders::{flat, move_axis, without_axis},
-            shapeless::{self, Extent, broadcast_by, broadcast_with, shapeless, zeros_like},
+            shapeless::{self, SymbolicSize, broadcast_by, broadcast_with, shapeless, zeros_like},
         },
         scan::axis_of,
     },
@@ -185,8 +185,8 @@ impl Array {
         let common = |a: &Array, b: &Array| {
             let shape = with(a.shape()[at]);
             let size = |i: usize| match i != at && a.shape()[i] != shape[i] {
-                true => Extent::partner(i),
-                false => Extent::own(i),
+                true => SymbolicSize::partner(i),
+                false => SymbolicSize::own(i),
             };
             if shape[..] == *a.shape() {
                 return Ok(a.clone());

@@ -12,7 +12,7 @@ use crate::{
         index::{gather::gather, resolve::Resolved},
         rules::{
             builders::bin,
-            shapeless::{Extent, reshaped},
+            shapeless::{SymbolicSize, reshaped},
         },
         select::where_,
     },
@@ -182,7 +182,8 @@ impl Array {
         let part = plan.sliced(self, true)?;
         let shape = plan.result(part.shape());
         if plan.arrays.is_empty() {
-            let sizes = plan.order.iter().map(|o| o.map_or(Extent::Fixed(1), Extent::own));
+            let sizes =
+                plan.order.iter().map(|o| o.map_or(SymbolicSize::Fixed(1), SymbolicSize::own));
             return if part.shape() == &shape[..] {
                 Ok(part)
             } else {

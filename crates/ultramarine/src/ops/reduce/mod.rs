@@ -16,7 +16,7 @@ use crate::{
         attributes,
         rules::{
             builders::{bin, flat, move_axis, without_axis},
-            shapeless::{Extent, broadcast_by, reshaped},
+            shapeless::{SymbolicSize, broadcast_by, reshaped},
         },
     },
     scalar::Scalar,
@@ -42,7 +42,7 @@ pub(crate) fn signed(axes: &[usize]) -> SmallVec<[isize; 4]> {
 
 /// The array with the axes (each of size 1) taken out.
 pub(crate) fn squeezed(a: &Array, axes: &[usize]) -> Result<Array> {
-    let left = (0..a.ndim()).filter(|i| !axes.contains(i)).map(Extent::own).collect();
+    let left = (0..a.ndim()).filter(|i| !axes.contains(i)).map(SymbolicSize::own).collect();
     reshaped(a, left, &[])
 }
 
@@ -256,7 +256,7 @@ impl Rules for Reduce {
         Ok(match self.code {
             reduce::ALL | reduce::ANY => Cotangents::new(),
             reduce::SUM => {
-                let sizes = (0..x.ndim()).map(Extent::partner).collect();
+                let sizes = (0..x.ndim()).map(SymbolicSize::partner).collect();
                 smallvec![Some(broadcast_by(v.cotangent, sizes, &[x])?)]
             }
             _ => {
@@ -317,7 +317,8 @@ pub(crate) fn kept(out: &Array, of: &Array, axes: &[usize], keepdims: bool) -> R
     if !keepdims {
         return Ok(out.clone());
     }
-    let size = |i| if axes.contains(&i) { Extent::Fixed(1) } else { Extent::partner(i) };
+    let size =
+        |i| if axes.contains(&i) { SymbolicSize::Fixed(1) } else { SymbolicSize::partner(i) };
     reshaped(out, (0..of.ndim()).map(size).collect(), &[of])
 }
 

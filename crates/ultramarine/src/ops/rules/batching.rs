@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     ops::{
         Op, Vmap,
-        rules::shapeless::{Extent, broadcast_by},
+        rules::shapeless::{SymbolicSize, broadcast_by},
     },
     shape::Shape,
 };
@@ -36,7 +36,8 @@ pub(crate) fn all_batched(v: &Vmap<'_>) -> Result<SmallVec<[Array; 3]>> {
     let operand = |a: &Array, axis: Option<usize>| match (&first, axis) {
         // As long as the mapped operands are.
         (Some(first), None) => {
-            let sizes = std::iter::once(Extent::partner(0)).chain((0..a.ndim()).map(Extent::own));
+            let sizes = std::iter::once(SymbolicSize::partner(0))
+                .chain((0..a.ndim()).map(SymbolicSize::own));
             broadcast_by(a, sizes.collect(), &[first])
         }
         _ => batched(a, axis, v.size),

@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     ops::{
         elementwise::{binary::Binary, unary::Unary},
-        rules::shapeless::{Extent, Extents, broadcast_with, reshaped},
+        rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_with, reshaped},
     },
     scalar::Scalar,
     shape::{self, Shape},
@@ -56,19 +56,19 @@ pub(crate) fn move_axis(a: &Array, from: usize, to: usize) -> Result<Array> {
 
 /// The array flattened.
 pub(crate) fn flat(a: &Array) -> Result<Array> {
-    reshaped(a, Extents::from_elem(Extent::Product(0, a.ndim() as u8), 1), &[])
+    reshaped(a, SymbolicShape::from_elem(SymbolicSize::Product(0, a.ndim() as u8), 1), &[])
 }
 
 /// The array with a new axis of size 1 at `axis`.
 pub(crate) fn with_axis(a: &Array, axis: usize) -> Result<Array> {
-    let mut sizes: Extents = (0..a.ndim()).map(Extent::own).collect();
-    sizes.insert(axis, Extent::Fixed(1));
+    let mut sizes: SymbolicShape = (0..a.ndim()).map(SymbolicSize::own).collect();
+    sizes.insert(axis, SymbolicSize::Fixed(1));
     reshaped(a, sizes, &[])
 }
 
 /// The array without the axis, which has size 1.
 pub(crate) fn without_axis(a: &Array, axis: usize) -> Result<Array> {
-    let mut sizes: Extents = (0..a.ndim()).map(Extent::own).collect();
+    let mut sizes: SymbolicShape = (0..a.ndim()).map(SymbolicSize::own).collect();
     sizes.remove(axis);
     reshaped(a, sizes, &[])
 }

@@ -12,7 +12,7 @@ use crate::{
         rules::{
             batching,
             builders::{bin, plus, slice_axis, times, un},
-            shapeless::{Extent, broadcast_by, shapeless, zeros_like},
+            shapeless::{SymbolicShape, SymbolicSize, broadcast_by, shapeless, zeros_like},
         },
         shape::{
             concatenate::{concatenate, stack},
@@ -21,7 +21,6 @@ use crate::{
     },
     shape::Shape,
 };
-use smallvec::SmallVec;
 use ultramarine_abi::schema::{RopeAttrs, binary, op, unary};
 
 attributes! {
@@ -61,9 +60,9 @@ impl Rotation {
             return Ok(table.clone());
         }
         if shapeless() {
-            let mut extents: SmallVec<[Extent; 4]> = (0..last).map(Extent::partner).collect();
-            extents.push(Extent::Fixed(self.pairs));
-            return broadcast_by(table, extents, &[a]);
+            let mut sizes: SymbolicShape = (0..last).map(SymbolicSize::partner).collect();
+            sizes.push(SymbolicSize::Fixed(self.pairs));
+            return broadcast_by(table, sizes, &[a]);
         }
         Array::try_of(View::Broadcast, &[table], shape, table.dtype())
     }
