@@ -19,7 +19,7 @@ use crate::{
     node::{Inputs, Node, Value},
     ops::{
         Call, Candidates, Decompose, OperationKey, Rules, copy::contiguous,
-        rules::multi_output::Many,
+        rules::multi_output::MultiOutput,
     },
     shape,
     stream::Scope,
@@ -95,9 +95,9 @@ fn primitive_composition(
     inputs: &Inputs,
     values: &[Value],
 ) -> Option<Result<Value>> {
-    let many: &Many = node.op.get()?;
+    let multi: &MultiOutput = node.op.get()?;
     let _scope = Scope::new(node.stream);
-    many.compose(exec, &given(inputs, values))
+    multi.compose(exec, &given(inputs, values))
 }
 
 /// Operands with their values, as arrays.
@@ -273,8 +273,8 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
         dtype: node.dtype,
         donatable: 0,
     };
-    if let Some(many) = node.op.get::<Many>() {
-        return many.run(&host, exec, &call);
+    if let Some(multi) = node.op.get::<MultiOutput>() {
+        return multi.run(&host, exec, &call);
     }
     let value = rules.eval(&host, &call)?;
     exec.local(&value)

@@ -11,7 +11,7 @@ use crate::{
     ops::{
         Call,
         create::fill::broadcast_constant,
-        rules::multi_output::{Many, Part},
+        rules::multi_output::{MultiOutput, OutputOf},
     },
     scalar::Scalar,
     shape,
@@ -110,11 +110,11 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
     };
     task.members.iter().try_for_each(|member| {
         let (node, work) = (&member.entry.node, member.entry.work());
-        if work.op.leaves_operands() {
+        if work.op.forwards_operands() {
             return check(node, node.dtype);
         }
-        match work.op.get::<Many>() {
-            Some(many) => many.results().iter().try_for_each(|r| check(node, r.1))?,
+        match work.op.get::<MultiOutput>() {
+            Some(multi) => multi.results().iter().try_for_each(|r| check(node, r.1))?,
             None => check(node, node.dtype)?,
         }
         work.with_inputs(|inputs| inputs.iter().try_for_each(|i| check(node, i.dtype)))
@@ -159,11 +159,11 @@ fn is_ours_alone(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
 fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let (node, work) = (&entry.node, entry.work());
     let inputs: Inputs = work.inputs();
-    let part = work.op.get::<Part>();
-    let here = |i| match part {
+    let output = work.op.get::<OutputOf>();
+    let here = |i| match output {
         // Its error is the operation's, not one of something that needed it.
         Some(_) => outcome(i)?.clone().map_err(|e| Error::clone(&e)),
-        None if work.op.leaves_operands() => value_of(i).cloned(),
+        None if work.op.forwards_operands() => value_of(i).cloned(),
         None => operand(exec, i),
     };
     let values: SmallVec<[Value; 3]> = inputs.iter().map(here).collect::<Result<_>>()?;
@@ -182,7 +182,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let value = match work.op.rules() {
-        _ if let Some(part) = part => exec.local(&part.value(&inputs[0])?)?,
+        _ if let Some(output) = output => exec.local(&output.value(&inputs[0])?)?,
         Some(rules) => match rules.eval(exec, &call) {
             Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values)?,
             outcome => outcome?,
@@ -200,7 +200,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
 
 /// Counts an operation that ran by itself, under the name that the graph has for it.
 fn count(exec: &Exec, entry: &Entry) {
-    if fallback::is_nested() || entry.work().op.is::<Part>() {
+    if fallback::is_nested() || entry.work().op.is::<OutputOf>() {
         return;
     }
     match entry.dispatch() {

@@ -16,7 +16,7 @@ use crate::{
     ops::{
         Call, Cotangents, Refit, Vmap,
         rules::{
-            multi_output::{ManyJvp, ManyRules, ManyVjp, Results},
+            multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results},
             shapeless::cannot,
         },
     },
@@ -59,10 +59,10 @@ fn applied(primitive: Primitive, inputs: &[Array]) -> Result<Vec<Array>> {
     let dtypes = inputs.iter().map(Array::dtype).collect();
     let applied = Applied { primitive: Arc::new(primitive), dtypes };
     let inputs: Vec<&Array> = inputs.iter().collect();
-    Array::many(applied, &inputs, results)
+    Array::multi_output(applied, &inputs, results)
 }
 
-impl ManyRules for Applied {
+impl MultiOutputRules for Applied {
     fn name(&self) -> &'static str {
         self.primitive.name
     }
@@ -94,11 +94,11 @@ impl ManyRules for Applied {
         }
     }
 
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         derive::vjp(self, v)
     }
 
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         derive::jvp(self, j)
     }
 

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     ops::{
         Cotangents, Vmap,
-        rules::multi_output::{ManyJvp, ManyVjp},
+        rules::multi_output::{MultiOutputJvp, MultiOutputVjp},
     },
     shape::{Shape, Show},
     transforms::{Function, batch, forward, reverse, stand_in, zeros_like},
@@ -138,7 +138,7 @@ fn checked(
 }
 
 /// Cotangents of the inputs.
-pub(super) fn vjp(own: &Applied, v: &ManyVjp<'_>) -> Result<Cotangents> {
+pub(super) fn vjp(own: &Applied, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let primitive = &*own.primitive;
     let name = primitive.name;
     if let Some(rule) = primitive.rules.vjp {
@@ -176,7 +176,7 @@ pub(super) fn vjp(own: &Applied, v: &ManyVjp<'_>) -> Result<Cotangents> {
 }
 
 /// Tangents of the outputs.
-pub(super) fn jvp(own: &Applied, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+pub(super) fn jvp(own: &Applied, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let primitive = &*own.primitive;
     let name = primitive.name;
     if let Some(rule) = primitive.rules.jvp {

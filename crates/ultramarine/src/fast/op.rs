@@ -10,7 +10,7 @@ use crate::{
     node::Value,
     ops::{
         Attribute, Call, Cotangents, OperationKey, Vmap, attributes,
-        rules::multi_output::{ManyJvp, ManyRules, ManyVjp},
+        rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp},
     },
     scalar::Scalar,
     shape::Shape,
@@ -154,7 +154,7 @@ impl Launched {
     }
 }
 
-impl ManyRules for Launched {
+impl MultiOutputRules for Launched {
     fn name(&self) -> &'static str {
         self.0.call.definition.name
     }
@@ -206,11 +206,11 @@ impl ManyRules for Launched {
         Ok(outputs)
     }
 
-    fn vjp(&self, _: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, _: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         self.refuse("vjp")
     }
 
-    fn jvp(&self, _: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, _: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         self.refuse("jvp")
     }
 

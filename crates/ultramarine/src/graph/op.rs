@@ -122,7 +122,7 @@ struct Answers {
     elementwise: Option<Elementwise>,
     is_constant: bool,
     is_composite: bool,
-    leaves_operands: bool,
+    forwards_operands: bool,
 }
 
 /// An operation with its attributes, or none.
@@ -141,7 +141,7 @@ impl Op {
             elementwise: None,
             is_constant: false,
             is_composite: false,
-            leaves_operands: false,
+            forwards_operands: false,
         },
         room: Room::uninit(),
     };
@@ -155,7 +155,7 @@ impl Op {
             elementwise: attributes.elementwise(),
             is_constant: attributes.constant().is_some(),
             is_composite: attributes.composite().is_some(),
-            leaves_operands: attributes.leaves_operands(),
+            forwards_operands: attributes.forwards_operands(),
         };
         store(attributes, &mut op.room);
         op.table = Some(Table::of::<T>());
@@ -207,10 +207,10 @@ impl Op {
         unsafe { (table.constant)(&self.room) }
     }
 
-    /// See [`Rules::leaves_operands`].
+    /// See [`Rules::forwards_operands`].
     #[inline]
-    pub fn leaves_operands(&self) -> bool {
-        self.answers.leaves_operands
+    pub fn forwards_operands(&self) -> bool {
+        self.answers.forwards_operands
     }
 
     /// See [`Rules::elementwise`].

@@ -5,7 +5,7 @@ use crate::{
     dtype::Dtype,
     ops::{
         arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul, nn, random,
-        reduce, rules, rules::multi_output::ManyRules, scan, select, shape, sort,
+        reduce, rules, rules::multi_output::MultiOutputRules, scan, select, shape, sort,
     },
     scalar::Scalar,
 };
@@ -113,7 +113,7 @@ operations! {
         nn::softmax::Softmax,
         random::RandomBits,
         reduce::Reduce,
-        rules::multi_output::Part,
+        rules::multi_output::OutputOf,
         rules::shapeless::symbolic_shape::Shaped,
         rules::shapeless::share::Share,
         scan::Scan,
@@ -123,7 +123,7 @@ operations! {
         sort::Sort,
         sort::search::SearchSorted,
     }
-    ManyRules {
+    MultiOutputRules {
         linalg::eig::Eig,
         linalg::eigh::Eigh,
         linalg::lu::Lu,

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     ops::{
         Cotangents, Opaque, Vmap,
-        rules::multi_output::{ManyJvp, ManyVjp},
+        rules::multi_output::{MultiOutputJvp, MultiOutputVjp},
     },
     shape::Shape,
     sync::lock,
@@ -92,7 +92,7 @@ impl Enclosing for Checkpoint {
         NAME
     }
 
-    fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         let given = v.cotangents.iter().zip(v.outputs);
         let cotangents: Vec<Array> =
             given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect();
@@ -102,7 +102,7 @@ impl Enclosing for Checkpoint {
         reverse(&self.0, &arguments, operands.captured(v.primals), cotangents)
     }
 
-    fn jvp(&self, operands: Operands, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, operands: Operands, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         let (arguments, captured) = (operands.arguments(j.primals), operands.captured(j.primals));
         forward(&self.0, arguments, captured, operands.outer(j.tangents))
     }

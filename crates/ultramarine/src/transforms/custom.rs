@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     ops::{
         Cotangents, Opaque, Vmap,
-        rules::multi_output::{ManyJvp, ManyVjp},
+        rules::multi_output::{MultiOutputJvp, MultiOutputVjp},
     },
     shape::{self, Shape, Show},
 };
@@ -157,7 +157,7 @@ impl Enclosing for CustomFunction {
         NAME
     }
 
-    fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         let arguments = operands.arguments(v.primals);
         if !operands.arguments(v.wanted).contains(&true) {
             return Ok(Cotangents::new());
@@ -174,7 +174,7 @@ impl Enclosing for CustomFunction {
         each.map(|(i, (c, a))| checked("vjp", c, a, ("argument", i))).collect()
     }
 
-    fn jvp(&self, operands: Operands, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, operands: Operands, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         let arguments = operands.arguments(j.primals);
         let tangents = operands.arguments(j.tangents);
         if tangents.iter().all(Option::is_none) {

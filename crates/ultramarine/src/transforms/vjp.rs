@@ -7,7 +7,7 @@ use crate::{
     node::Tracing,
     ops::{
         Vjp,
-        rules::multi_output::{Many, ManyVjp, Part},
+        rules::multi_output::{MultiOutput, MultiOutputVjp, OutputOf},
     },
     placement,
     scalar::Scalar,
@@ -94,11 +94,11 @@ pub(super) fn pull_back(
         };
         let primals = operands(node);
         let _place = placement::enter(node.place());
-        if let (Some(part), Some(cotangent)) = (node.op.get::<Part>(), &cotangent) {
+        if let (Some(output), Some(cotangent)) = (node.op.get::<OutputOf>(), &cotangent) {
             let bundle = primals[0].node();
-            let Some(many) = bundle.op.get::<Many>() else { continue };
-            let all = bundles.entry(Arc::as_ptr(bundle)).or_insert_with(|| vec![None; many.len()]);
-            all[part.index] = Some(match all[part.index].take() {
+            let Some(multi) = bundle.op.get::<MultiOutput>() else { continue };
+            let all = bundles.entry(Arc::as_ptr(bundle)).or_insert_with(|| vec![None; multi.len()]);
+            all[output.index] = Some(match all[output.index].take() {
                 Some(before) => before.add(cotangent)?,
                 None => cotangent.clone(),
             });
@@ -106,10 +106,10 @@ pub(super) fn pull_back(
         }
         let wanted: Vec<bool> = primals.iter().map(|p| trace.depends(p.node())).collect();
         let (primals, wanted) = (&primals[..], &wanted[..]);
-        let found = match (node.op.get::<Many>(), &all, &cotangent) {
-            (Some(many), Some(cotangents), _) => {
-                let outputs = &many.parts(node);
-                many.vjp(&ManyVjp { primals, outputs, cotangents, wanted })?
+        let found = match (node.op.get::<MultiOutput>(), &all, &cotangent) {
+            (Some(multi), Some(cotangents), _) => {
+                let outputs = &multi.outputs(node);
+                multi.vjp(&MultiOutputVjp { primals, outputs, cotangents, wanted })?
             }
             (_, _, Some(cotangent)) => {
                 let output = &Array::from_node(node.clone());

@@ -9,7 +9,7 @@ use crate::{
         Op, Vmap,
         rules::{
             builders::move_axis,
-            multi_output::{Many, Part},
+            multi_output::{MultiOutput, OutputOf},
         },
     },
     placement,
@@ -118,9 +118,9 @@ pub(crate) fn batch(
     let mut bundles: NodeMap<Vec<(Array, Option<usize>)>> = NodeMap::default();
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
-        if let Some(part) = node.op.get::<Part>() {
+        if let Some(output) = node.op.get::<OutputOf>() {
             let bundle = node.with_inputs(|inputs| Arc::as_ptr(&inputs[0]));
-            if let Some(mapped) = bundles.get(&bundle).and_then(|all| all.get(part.index)) {
+            if let Some(mapped) = bundles.get(&bundle).and_then(|all| all.get(output.index)) {
                 known.insert(Arc::as_ptr(node), mapped.clone());
             }
             continue;
@@ -133,8 +133,8 @@ pub(crate) fn batch(
         let _place = placement::enter(node.place());
         let (inputs, axes) = (&inputs[..], &axes[..]);
         let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
-        if let Some(many) = node.op.get::<Many>() {
-            bundles.insert(Arc::as_ptr(node), many.vmap(&what)?);
+        if let Some(multi) = node.op.get::<MultiOutput>() {
+            bundles.insert(Arc::as_ptr(node), multi.vmap(&what)?);
             continue;
         }
         let found = rules.vmap(&what)?;

@@ -9,7 +9,7 @@ use crate::{
         Op,
         copy::{identity::Identity, transfer::Transfer},
         create::fill::{Fill, filled},
-        rules::multi_output::Many,
+        rules::multi_output::MultiOutput,
         shape::view::View,
     },
     placement,
@@ -91,7 +91,7 @@ pub(super) fn keep(graph: &mut Graph) {
         let kept = match step.op() {
             None => false,
             // Lighter than any array.
-            Some(op) if op.is::<Fill>() || op.is::<Many>() => false,
+            Some(op) if op.is::<Fill>() || op.is::<MultiOutput>() => false,
             Some(_) => step.dtype.bytes_of(shape::size(&step.shape)) <= MOST_KEPT,
         };
         if let (true, true, false, Some(node)) = (wanted[i], kept, escapes[i], &fixed[i]) {
