@@ -6,7 +6,7 @@ use crate::{
     devices::get,
     dtype::Dtype,
     error::Result,
-    host,
+    host_table,
     stream::default_stream,
 };
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub fn submits(device: Device, rounds: u32) -> Result<[Duration; 3]> {
         let (none, no_stream) = (std::ptr::null(), std::ptr::null_mut());
         // SAFETY: no commands, so nothing is read.
         let code = unsafe { submit(kernels.handle, no_stream, none, 0, &mut error) };
-        host::check("submit", code, error)
+        host_table::check("submit", code, error)
     };
     Ok([
         time(&bare)?,

@@ -10,7 +10,7 @@ use crate::{
     device::Stream,
     dtype::Dtype,
     error::{Error, Result},
-    host,
+    host_table,
     scalar::Scalar,
     shape,
 };
@@ -389,7 +389,7 @@ impl Exec {
             // have the dtypes and ranks that the plan was made for; it is this thread's
             // turn on the stream.
             let code = unsafe { submit(plan.kernels.handle, stream, &command, 1, &mut error) };
-            let outcome = host::check("submit", code, error);
+            let outcome = host_table::check("submit", code, error);
             if is_refusal(code) {
                 let words = outcome.err().map(|e| e.to_string()).unwrap_or_default();
                 return Err(Error::runtime(

@@ -15,7 +15,7 @@ use super::{DeviceState, pending_free::PendingFree, shutdown};
 use crate::{
     backend::buffer::{Buffer, Use},
     error::{Error, Result},
-    host,
+    host_table,
     sync::lock,
 };
 use core::ffi::c_void;
@@ -89,13 +89,13 @@ impl DeviceStream {
         if let Some(create) = table.stream_create {
             // SAFETY: the places are valid; the device is open.
             let code = unsafe { create(device.handle, &mut handle, &mut error) };
-            host::check("stream_create", code, error)?;
+            host_table::check("stream_create", code, error)?;
         }
         let complete = table.event_record.is_some() && table.event_wait_host.is_some();
         if let (0, true, Some(create)) = (device.info.synchronous, complete, table.event_create) {
             // SAFETY: as above.
             let code = unsafe { create(device.handle, &mut event, &mut error) };
-            host::check("event_create", code, error)?;
+            host_table::check("event_create", code, error)?;
         }
         Ok(DeviceStream {
             device,
@@ -194,7 +194,7 @@ impl DeviceStream {
         // SAFETY: stream and event are the device's, and it is this thread's turn.
         let code =
             unsafe { record(self.device.handle, self.handle, self.event, number, &mut error) };
-        host::check("event_record", code, error).inspect_err(|e| self.fail(number, e))
+        host_table::check("event_record", code, error).inspect_err(|e| self.fail(number, e))
     }
 
     /// Keeps the host from running too far ahead, in numbers or in memory.
@@ -239,7 +239,7 @@ impl DeviceStream {
             // SAFETY: both are the device's, and it is this thread's turn.
             let code =
                 unsafe { wait(self.device.handle, self.handle, stream.event, until, &mut error) };
-            host::check("event_wait_stream", code, error)?;
+            host_table::check("event_wait_stream", code, error)?;
             // A wait that failed is asked for again.
             turn.insert(key, until);
         }
@@ -314,7 +314,7 @@ impl DeviceStream {
         if let (Some(wait), false) = (table.event_wait_host, self.event.is_null()) {
             // SAFETY: the event is the device's; any thread may wait for it.
             let code = unsafe { wait(device, self.event, number, &mut error) };
-            return host::check("event_wait_host", code, error).map(|()| number);
+            return host_table::check("event_wait_host", code, error).map(|()| number);
         }
         let Some(wait) = table.stream_synchronize else {
             return Err(self.device.lacks("stream_synchronize"));
@@ -322,7 +322,7 @@ impl DeviceStream {
         let done = self.last();
         // SAFETY: the stream is the device's; any thread may wait for it.
         let code = unsafe { wait(device, self.handle, &mut error) };
-        host::check("stream_synchronize", code, error).map(|()| done.max(number))
+        host_table::check("stream_synchronize", code, error).map(|()| done.max(number))
     }
 
     /// Waits for everything that was submitted. An error that was raised before is not

@@ -4,7 +4,7 @@ use super::{DeviceState, DeviceStream, shutdown};
 use crate::{
     backend::buffer::{Buffer, Use},
     error::{Error, Result},
-    host,
+    host_table,
 };
 use core::ffi::c_void;
 use ultramarine_abi::{
@@ -45,7 +45,7 @@ impl DeviceState {
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the device is open; the block says its size and is read during the call.
         let code = unsafe { import(self.handle, block, &mut handle, &mut error) };
-        self.explain("from_dlpack", code, host::check("import", code, error))?;
+        self.explain("from_dlpack", code, host_table::check("import", code, error))?;
         let pointer = match self.table.buffer_host_pointer {
             // SAFETY: the handle was just made by this device.
             Some(f) => unsafe { f(self.handle, handle) as *mut u8 },
@@ -71,7 +71,7 @@ impl DeviceState {
         let mut error = std::ptr::null_mut();
         // SAFETY: the device is open, the handle is its own, and the struct says its size.
         let code = unsafe { export(self.handle, buffer.handle(), kind, &mut block, &mut error) };
-        self.explain("__dlpack__", code, host::check("export", code, error))?;
+        self.explain("__dlpack__", code, host_table::check("export", code, error))?;
         Ok(block)
     }
 
@@ -117,7 +117,7 @@ impl DeviceStream {
         let mut error = std::ptr::null_mut();
         // SAFETY: the stream is the device's, and it is this thread's turn on it.
         let code = unsafe { wait(self.device.handle, stream, foreign, &mut error) };
-        host::check("wait_foreign", code, error)
+        host_table::check("wait_foreign", code, error)
     }
 }
 
@@ -139,6 +139,6 @@ impl Use {
         // SAFETY: the event is the device's, and the number was recorded.
         let code =
             unsafe { signal(device.handle, foreign, self.stream.event(), self.number, &mut error) };
-        host::check("signal_foreign", code, error)
+        host_table::check("signal_foreign", code, error)
     }
 }

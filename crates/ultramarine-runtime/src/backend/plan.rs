@@ -1,7 +1,7 @@
 //! Plans: prepared once per op, dtypes, ranks and layout classes.
 
 use super::{DeviceState, call::Operand, is_refusal, kernels::Kernels, pending_free};
-use crate::{dtype::Dtype, error::Result, host, log, shape, sync::lock};
+use crate::{dtype::Dtype, error::Result, host_table, log, shape, sync::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -154,9 +154,9 @@ fn finish(
 ) -> Result<Option<Plan>> {
     if is_refusal(code) || code == status::NOT_YET {
         // The words of a refusal are dropped: another way is tried.
-        let _ = host::check("prepare", code, error);
+        let _ = host_table::check("prepare", code, error);
     } else {
-        host::check("prepare", code, error)?;
+        host_table::check("prepare", code, error)?;
     }
     Ok((code != status::UNSUPPORTED).then_some(Plan { kernels, raw, status: code }))
 }

@@ -4,7 +4,7 @@ use super::DeviceState;
 use crate::{
     device::Device,
     error::{Error, Result},
-    host, validation_layer,
+    host_table, validation_layer,
 };
 use std::ffi::CStr;
 use ultramarine_abi::{self as abi, negotiate};
@@ -89,8 +89,8 @@ pub fn start(
     place.value.size = room;
     let mut error = std::ptr::null_mut();
     // SAFETY: both tables are valid, and the host's lives for ever.
-    let code = unsafe { init(host::table(), place.place(), &mut error) };
-    host::check("init", code, error)?;
+    let code = unsafe { init(host_table::table(), place.place(), &mut error) };
+    host_table::check("init", code, error)?;
     if !place.is_whole() {
         return Err(StartError::Table(format!(
             "init wrote beyond the table's {room} bytes that it was given"
@@ -165,7 +165,7 @@ impl Started {
         let mut error = std::ptr::null_mut();
         // SAFETY: the places for the answers are valid, the index is below the count.
         let code = unsafe { describe(self.table.backend, index, place.place(), &mut error) };
-        host::check("device_info", code, error)?;
+        host_table::check("device_info", code, error)?;
         if !place.is_whole() {
             return Err(StartError::Table(
                 "device_info wrote beyond the struct that it was given".to_owned(),
@@ -186,7 +186,7 @@ impl Started {
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the places for the answers are valid, the index is below the count.
         let code = unsafe { open(self.table.backend, index, &mut handle, &mut error) };
-        host::check("device_open", code, error)?;
+        host_table::check("device_open", code, error)?;
         Ok(DeviceState::leak(self, index, info, device, handle))
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     backend::value::Value,
     device::Device,
     error::Result,
-    host,
+    host_table,
     shape::Strides,
     sync::lock,
 };
@@ -87,7 +87,7 @@ fn to_host(from: &Buffer) -> Result<BufferRef> {
         copy(source.handle, std::ptr::null_mut(), from.handle(), 0, target, bytes, &mut error)
     };
     drop(turn);
-    host::check("copy_to_host", code, error)?;
+    host_table::check("copy_to_host", code, error)?;
     Ok(to)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Res
         // there is one, and the buffer is new, so that nothing else uses it.
         let code =
             unsafe { copy(device.handle, stream, to.handle(), 0, source, bytes, &mut error) };
-        host::check("copy_to_device", code, error)
+        host_table::check("copy_to_device", code, error)
     };
     match device.uploads()? {
         // Whoever uses the buffer waits for the copy, in the device.
@@ -179,7 +179,7 @@ fn by_peer(
                 &mut error,
             )
         };
-        host::check("copy", code, error)
+        host_table::check("copy", code, error)
     })?;
     Ok(to)
 }

@@ -18,7 +18,7 @@ mod stream_memory;
 mod tensors;
 
 use crate::{
-    host,
+    host_table,
     log::{self, Level},
     sync::lock,
 };
@@ -147,7 +147,7 @@ impl Context {
         let text = self.finding(call, what);
         if !error.is_null() {
             // SAFETY: by this function's contract.
-            unsafe { *error = host::new_error(code, text) };
+            unsafe { *error = host_table::new_error(code, text) };
         }
         code
     }
@@ -198,7 +198,7 @@ impl Context {
         match checked {
             Ok(()) if error.is_null() => {
                 // The caller does not want the error object.
-                let _ = host::check(call, code, made);
+                let _ = host_table::check(call, code, made);
                 code
             }
             Ok(()) => {
@@ -207,7 +207,7 @@ impl Context {
                 code
             }
             Err(what) => {
-                let _ = host::check(call, code, made);
+                let _ = host_table::check(call, code, made);
                 let code = if code == status::OK { status::ERROR } else { code };
                 // SAFETY: by this function's contract.
                 unsafe { self.refuse(call, &what, code, error) }

@@ -9,7 +9,7 @@ use crate::{
     backend::value::Value,
     dtype::Dtype,
     error::{Error, Result},
-    host,
+    host_table,
     scalar::Scalar,
     shape::Strides,
     sync::lock,
@@ -225,7 +225,7 @@ fn compile(
     let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the source and all it points at are valid for the call, the places for the answers too.
     let code = unsafe { make(device.handle, &given, &mut raw, &mut error) };
-    host::check("compile", code, error).map_err(|e| match e {
+    host_table::check("compile", code, error).map_err(|e| match e {
         Error::Memory(_) => e,
         e => {
             let (log, on) = (e.to_string(), device.device);
@@ -353,7 +353,7 @@ impl Exec {
             let mut error = std::ptr::null_mut();
             // SAFETY: a live kernel of this device, and valid places for the answers.
             let code = unsafe { info(compiled.device.handle, compiled.raw, &mut told, &mut error) };
-            host::check("info", code, error)?;
+            host_table::check("info", code, error)?;
         }
         let properties = KernelProperties {
             max_group: told.max_threads,
@@ -426,7 +426,7 @@ impl Exec {
                 Error::Memory(_) => e,
                 e => Error::runtime(self.op.get(), format!("the launch failed: {e}")),
             };
-            host::check("launch", code, error).map_err(failed)
+            host_table::check("launch", code, error).map_err(failed)
         })?;
         drop((tensors, values));
         Ok(())

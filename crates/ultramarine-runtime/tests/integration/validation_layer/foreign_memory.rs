@@ -42,7 +42,7 @@ unsafe extern "C" fn import(
     }
     if wrong(RELEASES_WHAT_IT_REFUSES) {
         // SAFETY: the caller's place.
-        unsafe { *error = host::new_error(status::INVALID, "no".into()) };
+        unsafe { *error = host_table::new_error(status::INVALID, "no".into()) };
         return status::INVALID;
     }
     // SAFETY: the caller's place.
@@ -114,7 +114,7 @@ fn memory_of_others() {
             let mut error = std::ptr::null_mut();
             // SAFETY: what the arguments point at is valid.
             let code = unsafe { (i.$name.expect("it"))(t.device, $($arg,)* &mut error) };
-            host::check(stringify!($name), code, error)
+            host_table::check(stringify!($name), code, error)
         }};
     }
     let good = ForeignMemory {

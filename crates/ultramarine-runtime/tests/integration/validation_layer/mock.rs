@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use ultramarine_abi::{self as abi, Command, DeviceInfo, Status, TensorDesc, status};
-use ultramarine_runtime::host;
+use ultramarine_runtime::host_table;
 
 pub type Handle = *mut c_void;
 
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn alloc(
 ) -> Status {
     if wrong(OK_WITH_ERROR) {
         // SAFETY: the caller's place.
-        unsafe { *e = host::new_error(status::ERROR, "never mind".into()) };
+        unsafe { *e = host_table::new_error(status::ERROR, "never mind".into()) };
     }
     match () {
         () if wrong(FAILS_SILENTLY) => status::ERROR,

@@ -68,7 +68,7 @@ fn users_kernels() {
             let mut error = std::ptr::null_mut();
             // SAFETY: what the arguments point at is valid.
             let code = unsafe { (i.$name.expect("it"))(t.device, $($arg,)* &mut error) };
-            host::check(stringify!($name), code, error)
+            host_table::check(stringify!($name), code, error)
         }};
     }
     let make = |language| {

@@ -1,4 +1,4 @@
-//! The host's side of the contract: what backends may call, and their errors.
+//! The host table: the functions that backends may call, and the errors that they make with it.
 
 use crate::{
     error::{Error, Result},
@@ -57,7 +57,7 @@ unsafe extern "C" fn error_new(
     new_error(code, unsafe { text(message, len) }.into_owned())
 }
 
-/// An error object for whoever reads it with [`check`].
+/// An error object, which [`check`] reads and frees.
 pub fn new_error(code: Status, text: String) -> *mut abi::Error {
     Box::into_raw(Box::new(ErrorObject { code, text })) as *mut abi::Error
 }
