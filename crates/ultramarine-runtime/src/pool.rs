@@ -203,7 +203,7 @@ fn build() -> Option<*mut Pool> {
     {
         return None;
     }
-    fork::register(ForkStage::Pool, &HOOK);
+    fork::register(ForkStage::Pool, &FORK_HOOK);
     let threads = threads();
     let workers = (1..threads)
         .map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));
@@ -381,7 +381,7 @@ impl Pool {
 /// A child has none of the workers and must never touch what they may have held locked: it forgets the pool (the memory
 /// stays, shared with the parent until written) and builds another when it needs one. There is no lock to hold across
 /// the fork: the pool is found through an atomic pointer.
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {},
     parent: || {},
     child: || {

@@ -59,7 +59,7 @@ thread_local! {
         const { RefCell::new(None) };
 }
 
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {
         let guard = lock(&OWNER);
         fork::keep(&HELD, guard);
@@ -80,5 +80,5 @@ static HOOK: Hook = Hook {
 
 /// Has devices and the registration lock seen to at forks.
 pub fn register_fork_hook() {
-    fork::register(ForkStage::Backends, &HOOK);
+    fork::register(ForkStage::Backends, &FORK_HOOK);
 }

@@ -70,7 +70,7 @@ struct Registry {
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
 
 fn write<T>(f: impl FnOnce(&mut Registry) -> T) -> T {
-    fork::register(ForkStage::Streams, &HOOK);
+    fork::register(ForkStage::Streams, &FORK_HOOK);
     let mut guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
     f(guard.get_or_insert_with(Registry::default))
 }
@@ -314,7 +314,7 @@ thread_local! {
         const { RefCell::new(None) };
 }
 
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {
         let guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
         fork::keep(&HELD, guard);

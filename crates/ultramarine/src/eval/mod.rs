@@ -268,7 +268,7 @@ thread_local! {
 }
 
 /// Makes a fork safe: waits until nothing runs and keeps it so until the fork is over.
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {
         // No new evaluation starts; those under way finish, for which they may need
         // the scheduler once more.
@@ -295,7 +295,7 @@ fn after_fork() {
 #[inline]
 fn register_fork_hook() {
     backend::registration::register_fork_hook();
-    fork::register(ForkStage::Evaluator, &HOOK);
+    fork::register(ForkStage::Evaluator, &FORK_HOOK);
 }
 
 /// The stream's device, for running.
