@@ -133,14 +133,14 @@ pub fn report() -> Report {
 pub fn report_json() -> String {
     let report = report();
     let directories: Vec<Value> = report.directories.iter().map(directory).collect();
-    let told = |c: &Candidate| {
-        let mut told = candidate(c);
+    let listed = |c: &Candidate| {
+        let mut listed = candidate(c);
         if c.outcome == Outcome::Loaded {
-            told["library_report"] = json!(registry::library_report(&c.path));
+            listed["library_report"] = json!(registry::library_report(&c.path));
         }
-        told
+        listed
     };
-    let candidates: Vec<Value> = report.candidates.iter().map(told).collect();
+    let candidates: Vec<Value> = report.candidates.iter().map(listed).collect();
     let all = json!({ "directories": directories, "candidates": candidates });
     serde_json::to_string_pretty(&all).unwrap_or_default()
 }
