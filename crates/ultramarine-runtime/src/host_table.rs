@@ -128,7 +128,7 @@ pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
         return Ok(());
     }
     let mute = || format!("{call} failed without saying why (status {code})");
-    let (code, words) = match object {
+    let (code, message) = match object {
         Some(o) => (
             if o.code == status::OK { code } else { o.code },
             if o.text.is_empty() { mute() } else { o.text },
@@ -136,7 +136,7 @@ pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
         None => (code, mute()),
     };
     Err(match code {
-        status::OUT_OF_MEMORY => Error::Memory(words),
-        _ => Error::Runtime(words),
+        status::OUT_OF_MEMORY => Error::Memory(message),
+        _ => Error::Runtime(message),
     })
 }

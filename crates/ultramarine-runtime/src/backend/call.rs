@@ -391,12 +391,12 @@ impl Exec {
             let code = unsafe { submit(plan.kernels.handle, stream, &command, 1, &mut error) };
             let outcome = host_table::check("submit", code, error);
             if is_refusal(code) {
-                let words = outcome.err().map(|e| e.to_string()).unwrap_or_default();
+                let message = outcome.err().map(|e| e.to_string()).unwrap_or_default();
                 return Err(Error::runtime(
                     name,
                     format!(
                         "backend {} made a plan and then refused its command, which the \
-                         contract forbids: {words}",
+                         contract forbids: {message}",
                         plan.kernels.backend
                     ),
                 ));

@@ -362,10 +362,10 @@ impl Use {
     /// Names the op and the device in an error of the backend.
     pub fn explain(&self, error: Error) -> Error {
         let DeviceState { backend, device, .. } = self.stream.device;
-        let words = format!("[{}] failed on {backend} {device}: {error}", self.op);
+        let message = format!("[{}] failed on {backend} {device}: {error}", self.op);
         match error {
-            Error::Memory(_) => Error::Memory(words),
-            _ => Error::Runtime(words),
+            Error::Memory(_) => Error::Memory(message),
+            _ => Error::Runtime(message),
         }
     }
 }

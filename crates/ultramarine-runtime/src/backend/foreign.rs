@@ -85,7 +85,7 @@ impl DeviceState {
     fn explain(&self, op: &str, code: Status, outcome: Result<()>) -> Result<()> {
         outcome.map_err(|e| match (code, e) {
             (status::OUT_OF_MEMORY | status::FORKED, e) => e,
-            (_, Error::Memory(words)) => Error::Memory(words),
+            (_, Error::Memory(message)) => Error::Memory(message),
             (_, e) => Error::buffer_device(
                 op,
                 format!("backend {} ({}) refuses the memory: {e}", self.backend, self.device),

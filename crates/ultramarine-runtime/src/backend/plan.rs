@@ -208,7 +208,7 @@ impl DeviceState {
             key.push(word);
         }
         // SAFETY: by this function's contract; the descriptions are of these tensors.
-        unsafe { self.asked(op, attributes, key, &descs, inputs.len()) }
+        unsafe { self.plan_of(op, attributes, key, &descs, inputs.len()) }
     }
 
     /// Returns true if one of the device's tables has a kernel for contiguous tensors of these dtypes and ranks.
@@ -230,7 +230,7 @@ impl DeviceState {
         }
         let raw = attributes as *const A as *const c_void;
         // SAFETY: the op's attribute struct, whose bytes the key holds, and the descriptions.
-        let plan = unsafe { self.asked(op, raw, key, &descs, inputs.len()) }?;
+        let plan = unsafe { self.plan_of(op, raw, key, &descs, inputs.len()) }?;
         Ok(plan.status != status::UNSUPPORTED)
     }
 
@@ -238,7 +238,7 @@ impl DeviceState {
     ///
     /// # Safety
     /// `attributes` is the op's attribute struct; `key` holds the same, and the descriptions.
-    unsafe fn asked(
+    unsafe fn plan_of(
         &'static self,
         op: OpId,
         attributes: *const c_void,

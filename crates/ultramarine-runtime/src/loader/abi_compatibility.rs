@@ -122,8 +122,8 @@ pub(super) fn validate_note(
     reported: &BackendAbiInfo,
 ) -> Result<(), Reason> {
     macro_rules! both {
-        ($words:path: $($field:ident)*) => {
-            [$((stringify!($field), $words(&note.$field), $words(&reported.$field)),)*]
+        ($show:path: $($field:ident)*) => {
+            [$((stringify!($field), $show(&note.$field), $show(&reported.$field)),)*]
         };
     }
     fn number(n: &impl ToString) -> String {

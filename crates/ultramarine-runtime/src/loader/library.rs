@@ -86,18 +86,18 @@ impl Plugin {
             return garbage("its score wrote beyond the structs it got".to_owned());
         }
         let said = place.value;
-        let words = inline_str(&said.reason);
+        let reason = inline_str(&said.reason);
         let zero = |text: String| Err(Reason::new(Code::ScoreZero, text));
-        match (code, words.is_empty()) {
+        match (code, reason.is_empty()) {
             (status::OK, _) => {}
             (_, true) => return zero(format!("its score failed with status {code}")),
-            (_, false) => return zero(format!("its score failed with status {code}: {words}")),
+            (_, false) => return zero(format!("its score failed with status {code}: {reason}")),
         }
-        match (said.score, words.is_empty()) {
+        match (said.score, reason.is_empty()) {
             (0, true) => {
                 return zero("it cannot run here (score 0), and does not say why".to_owned());
             }
-            (0, false) => return zero(format!("it cannot run here: {words}")),
+            (0, false) => return zero(format!("it cannot run here: {reason}")),
             (n, _) if n > abi::MAX_SCORE => {
                 return garbage(format!("its score is {n}, the most is {}", abi::MAX_SCORE));
             }
@@ -138,28 +138,28 @@ fn open(real: &Path) -> Result<Library, Reason> {
     // backends are, for this machine, and (if it has a note) for this processor.
     unsafe { unix::Library::open(Some(real), unix::RTLD_NOW | unix::RTLD_LOCAL) }
         .map(Library::from)
-        .map_err(|e| refused(real, &words(&e)))
+        .map_err(|e| refused(real, &message(&e)))
 }
 
 #[cfg(not(unix))]
 fn open(real: &Path) -> Result<Library, Reason> {
     // SAFETY: its DllMain runs, of which the same holds as on other systems.
-    unsafe { Library::new(real) }.map_err(|e| refused(real, &words(&e)))
+    unsafe { Library::new(real) }.map_err(|e| refused(real, &message(&e)))
 }
 
-/// The system's own words, without libloading's around them.
-fn words(error: &libloading::Error) -> String {
+/// The system's message, without libloading's text around it.
+fn message(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn refused(real: &Path, words: &str) -> Reason {
-    let reason = Reason::new(Code::OpenFailed, format!("it cannot be opened: {words}"));
+fn refused(real: &Path, message: &str) -> Reason {
+    let reason = Reason::new(Code::OpenFailed, format!("it cannot be opened: {message}"));
     // glibc: "libfoo.so.1: cannot open shared object file: No such file or directory".
-    let missing = words.split_once(": cannot open shared object file").map(|(name, _)| name);
+    let missing = message.split_once(": cannot open shared object file").map(|(name, _)| name);
     match missing.filter(|name| std::path::Path::new(name) != real) {
         Some(name) => reason.with_remedy(format!("install what provides the library {name}")),
-        None if words.contains("undefined symbol") => {
+        None if message.contains("undefined symbol") => {
             reason.with_remedy("link it against the library that has the symbol")
         }
         None => reason,

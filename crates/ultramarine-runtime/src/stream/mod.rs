@@ -30,7 +30,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWrit
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
 
-/// Work for a stream. Never unwinds.
+/// A job: a closure in a stream's queue. Never unwinds.
 pub type Job = Box<dyn FnOnce() + Send>;
 
 /// Jobs that may wait in one queue before a submitter is held back.
@@ -261,7 +261,7 @@ impl StreamState {
         let state = this.clone();
         let spawned = std::thread::Builder::new()
             .name("ultramarine-stream".into())
-            .spawn(move || state.work());
+            .spawn(move || state.run_jobs());
         queue.worker = spawned.is_ok();
         if !queue.worker {
             // No thread to be had: run what waits here rather than never.
@@ -270,7 +270,7 @@ impl StreamState {
         }
     }
 
-    fn work(self: &Arc<Self>) {
+    fn run_jobs(self: &Arc<Self>) {
         let mut queue = lock(&self.queue);
         loop {
             if deferred_deleters::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED }

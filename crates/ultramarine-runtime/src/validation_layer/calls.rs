@@ -64,13 +64,13 @@ fallible! {
     before: |_| Ok(()),
     after: |_| |_: &mut _| {
         // SAFETY: the caller's struct, which the backend has filled.
-        let told = unsafe { abi::read_sized(info) }.ok_or("no place for the answer")?;
+        let info = unsafe { abi::read_sized(info) }.ok_or("no place for the answer")?;
         let known = (1u32 << abi::schema::DTYPES.len()) - 1;
-        if told.dtypes_arithmetic & !told.dtypes_storage & known != 0 {
+        if info.dtypes_arithmetic & !info.dtypes_storage & known != 0 {
             return Err("it computes with dtypes that it cannot store".into());
         }
-        if told.alignment != 0 && !told.alignment.is_power_of_two() {
-            return Err(format!("buffers are aligned to {} bytes", told.alignment));
+        if info.alignment != 0 && !info.alignment.is_power_of_two() {
+            return Err(format!("buffers are aligned to {} bytes", info.alignment));
         }
         Ok(())
     }

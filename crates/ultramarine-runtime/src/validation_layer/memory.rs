@@ -1,5 +1,5 @@
 //! The interface `ultramarine.memory/1` of a wrapped backend: imported buffers live like others,
-//! and their owners are told once.
+//! and their owners are released once.
 
 use super::{
     Context,
@@ -14,8 +14,8 @@ use ultramarine_abi::{
     status,
 };
 
-/// The owner of an import, in place of whom the backend tells this. Never freed: it sees who
-/// is told twice.
+/// The owner of an import, which the backend releases in place of the caller's. Never freed, so that a second release
+/// is found.
 struct Owner {
     context: &'static Context,
     release: unsafe extern "C" fn(*mut c_void),
@@ -122,13 +122,16 @@ unsafe extern "C" fn export<const S: usize>(
     let real = |e| unsafe { real(device, buffer, kind, memory, e) };
     let after = |s: &mut State| {
         // SAFETY: the caller's struct, which the backend has filled.
-        let told = unsafe { abi::read_sized(memory.cast_const()) }.ok_or("no place to tell")?;
+        let reported =
+            unsafe { abi::read_sized(memory.cast_const()) }.ok_or("no place for the answer")?;
         let room = s.buffers.get(key(device, buffer))?.bytes;
         match () {
-            () if told.kind != kind => Err(format!("it told kind {}, not {kind}", told.kind)),
-            () if told.handle == 0 => Err("it told the handle 0".into()),
-            () if told.bytes < room => {
-                Err(format!("it told {} bytes of a buffer of {room}", told.bytes))
+            () if reported.kind != kind => {
+                Err(format!("it reported kind {}, not {kind}", reported.kind))
+            }
+            () if reported.handle == 0 => Err("it reported the handle 0".into()),
+            () if reported.bytes < room => {
+                Err(format!("it reported {} bytes of a buffer of {room}", reported.bytes))
             }
             () => Ok(()),
         }

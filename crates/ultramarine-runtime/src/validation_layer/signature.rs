@@ -8,7 +8,7 @@ use ultramarine_abi::{
     schema::{self, op},
 };
 
-/// A tensor as `prepare` was told of it.
+/// A tensor as it was described to `prepare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Desc {
     pub ndim: i32,

@@ -17,7 +17,7 @@ use crate::{
 use cache::Bounded;
 use core::ffi::c_void;
 use smallvec::SmallVec;
-use source::Text;
+use source::FullSource;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::{
@@ -49,15 +49,15 @@ pub struct KernelSource<'a> {
 }
 
 impl KernelSource<'_> {
-    /// The text that is compiled.
+    /// The whole source that is compiled.
     pub fn whole(&self) -> String {
-        Text::new(self).whole
+        FullSource::new(self).whole
     }
 
     /// The key of the kernel: equal keys mean equal kernels.
-    fn key(&self, text: &str) -> Box<str> {
-        let mut key = String::with_capacity(text.len() + self.entry.len() + 32);
-        key.push_str(text);
+    fn key(&self, full: &str) -> Box<str> {
+        let mut key = String::with_capacity(full.len() + self.entry.len() + 32);
+        key.push_str(full);
         let arguments = self.template_arguments.iter().map(String::as_str);
         for part in [self.language, self.entry].into_iter().chain(self.options).chain(arguments) {
             key.push('\0');
@@ -199,7 +199,7 @@ fn compile(
     device: &'static DeviceState,
     interface: KernelInterface,
     source: &KernelSource<'_>,
-    text: &Text,
+    full: &FullSource,
 ) -> Result<Arc<UserKernel>> {
     let op = source.op;
     let string = |what: &str, text: &str| {
@@ -215,8 +215,8 @@ fn compile(
         size: size_of::<abi::KernelSource>() as u32,
         n_template_arguments: pointers.len() as u32,
         language: language.as_ptr(),
-        source: text.whole.as_ptr().cast(),
-        source_bytes: text.whole.len() as u64,
+        source: full.whole.as_ptr().cast(),
+        source_bytes: full.whole.len() as u64,
         entry: entry.as_ptr(),
         template_arguments: pointers.as_ptr(),
         options: options.as_ref().map_or(std::ptr::null(), |o| o.as_ptr()),
@@ -229,9 +229,9 @@ fn compile(
         Error::Memory(_) => e,
         e => {
             let (log, on) = (e.to_string(), device.device);
-            let told = text.explain(&log, source.source);
+            let message = full.explain(&log, source.source);
             let text = format!(
-                "the kernel does not compile as {} on {on} (backend {}):\n{told}",
+                "the kernel does not compile as {} on {on} (backend {}):\n{message}",
                 source.language, device.backend
             );
             Error::runtime(op, text)
@@ -306,8 +306,8 @@ impl Exec {
                 return Err(Error::runtime(source.op, text));
             }
         };
-        let text = Text::new(source);
-        let key = source.key(&text.whole);
+        let full = FullSource::new(source);
+        let key = source.key(&full.whole);
         let slot = {
             let mut kernels = lock(&device.user_kernels.kernels);
             let found = kernels.get(&*key);
@@ -327,7 +327,7 @@ impl Exec {
         if let Some(kernel) = &*place {
             return Ok(kernel.clone());
         }
-        match compile(device, interface, source, &text) {
+        match compile(device, interface, source, &full) {
             Ok(kernel) => Ok(place.insert(kernel).clone()),
             Err(error) => {
                 drop(place);
@@ -344,7 +344,7 @@ impl Exec {
             return Ok(*known);
         }
         let Some(compiled) = &kernel.compiled else { return Ok(KernelProperties::default()) };
-        let mut told = abi::KernelInfo {
+        let mut reported = abi::KernelInfo {
             size: size_of::<abi::KernelInfo>() as u32,
             ..abi::KernelInfo::default()
         };
@@ -352,13 +352,14 @@ impl Exec {
             shutdown::check(compiled.device)?;
             let mut error = std::ptr::null_mut();
             // SAFETY: a live kernel of this device, and valid places for the answers.
-            let code = unsafe { info(compiled.device.handle, compiled.raw, &mut told, &mut error) };
+            let code =
+                unsafe { info(compiled.device.handle, compiled.raw, &mut reported, &mut error) };
             host_table::check("info", code, error)?;
         }
         let properties = KernelProperties {
-            max_group: told.max_threads,
-            group_multiple: told.thread_multiple,
-            max_shared: told.max_shared,
+            max_group: reported.max_threads,
+            group_multiple: reported.thread_multiple,
+            max_shared: reported.max_shared,
         };
         Ok(*kernel.properties.get_or_init(|| properties))
     }

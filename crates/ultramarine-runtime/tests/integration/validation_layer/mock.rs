@@ -47,13 +47,13 @@ pub unsafe extern "C" fn count(_: Handle) -> u32 {
 pub unsafe extern "C" fn info(
     _: Handle,
     _: u32,
-    told: *mut DeviceInfo,
+    reported: *mut DeviceInfo,
     _: *mut *mut abi::Error,
 ) -> Status {
     // SAFETY: the caller's struct.
-    let told = unsafe { &mut *told };
-    told.flags = abi::device_flag::UPLOADS_IN_ORDER;
-    let languages = &mut told.kernel_languages;
+    let reported = unsafe { &mut *reported };
+    reported.flags = abi::device_flag::UPLOADS_IN_ORDER;
+    let languages = &mut reported.kernel_languages;
     for (to, from) in languages.iter_mut().zip(b"mock-c") {
         *to = *from as core::ffi::c_char;
     }

@@ -309,18 +309,18 @@ fn tensors_cross() -> Result<()> {
     // Streams as CUDA numbers them.
     let (tensor_, _) = tensor(CUDA, 0, 8);
     let x = take(tensor_, None)?;
-    for (stream, told) in
+    for (stream, signalled) in
         [(None, Some(1)), (Some(1), Some(1)), (Some(2), Some(2)), (Some(-1), None)]
     {
         mock_device::DELAY.store(20_000, Ordering::SeqCst);
         let y = x.add(&x)?;
         ultramarine::async_eval(std::slice::from_ref(&y))?;
         let out = given(&y, stream)?;
-        assert_eq!(asked().signals.pop().map(|(stream, _)| stream), told, "{stream:?}");
+        assert_eq!(asked().signals.pop().map(|(stream, _)| stream), signalled, "{stream:?}");
         mock_device::DELAY.store(0, Ordering::SeqCst);
         drop(out);
         // What they have submitted by then comes before whoever uses the memory next.
-        assert_eq!(asked().waits.pop(), told.map(|_| 1), "{stream:?}");
+        assert_eq!(asked().waits.pop(), signalled.map(|_| 1), "{stream:?}");
         assert_eq!(y.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0]);
         asked().signals.clear();
     }

@@ -231,8 +231,8 @@ fn check(program: &str, arguments: &[&str], text: &str) -> Option<(bool, String)
         return None;
     };
     child.stdin.take()?.write_all(text.as_bytes()).ok()?;
-    let told = child.wait_with_output().ok()?;
-    Some((told.status.success(), String::from_utf8_lossy(&told.stderr).into_owned()))
+    let output = child.wait_with_output().ok()?;
+    Some((output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
 #[test]
@@ -245,8 +245,8 @@ fn naga_takes_the_wgsl() -> Result<()> {
     let file = path.to_string_lossy().into_owned();
     for text in [whole(&guarded())?, prelude("wgsl").unwrap_or("").to_owned()] {
         std::fs::write(&path, &text).map_err(|e| Error::Runtime(e.to_string()))?;
-        if let Some((good, told)) = check("naga", &[&file], "") {
-            assert!(good, "{told}\n{text}");
+        if let Some((good, message)) = check("naga", &[&file], "") {
+            assert!(good, "{message}\n{text}");
         }
     }
     let _ = std::fs::remove_file(&path);
@@ -322,10 +322,10 @@ fn uses(language: &str, template: bool) -> Result<String> {
 fn a_compiler_takes_the_cuda() -> Result<()> {
     for template in [true, false] {
         let text = format!("{CUDA}{}", uses("cuda-c", template)?);
-        if let Some((good, told)) =
+        if let Some((good, message)) =
             check("c++", &["-std=c++17", "-fsyntax-only", "-xc++", "-"], &text)
         {
-            assert!(good, "{told}");
+            assert!(good, "{message}");
         }
     }
     Ok(())
@@ -342,8 +342,8 @@ fn a_compiler_takes_the_metal() -> Result<()> {
             text.replace("template [[host_name(\"um_kernel_uses\")]] [[kernel]]", "template");
         let text = format!("{METAL}{text}");
         let arguments = ["-std=c++17", "-fsyntax-only", "-Wno-attributes", "-xc++", "-"];
-        if let Some((good, told)) = check("c++", &arguments, &text) {
-            assert!(good, "{told}");
+        if let Some((good, message)) = check("c++", &arguments, &text) {
+            assert!(good, "{message}");
         }
     }
     Ok(())
