@@ -239,10 +239,10 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
         };
         if let Some(found) = found {
             let each = found.into_iter().zip(output_axes).zip(&results).enumerate();
-            let judge = |(i, ((array, axis), wanted))| {
+            let checked = |(i, ((array, axis), wanted))| {
                 mapped(name, v.size, i, there(name, "vmap", array, i)?, axis, wanted)
             };
-            return each.map(judge).collect();
+            return each.map(checked).collect();
         }
     }
     let _deeper = own.deeper("vmap")?;

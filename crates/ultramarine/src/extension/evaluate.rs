@@ -50,7 +50,7 @@ pub(super) fn run(
                 return Err(exec.refuse(primitive.name));
             };
             let after = PATTERNS[1].left(exec, &again, results)?;
-            poison::judge(primitive.name, &before, &after)?;
+            poison::check_written(primitive.name, &before, &after)?;
             outputs = again;
         }
     }

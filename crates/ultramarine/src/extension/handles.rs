@@ -3,7 +3,7 @@
 
 use super::{
     boundary::{fill, guard, list, read},
-    types::{judged, place_of, tensor_type},
+    types::{place_of, tensor_type, validated},
 };
 use crate::{
     array::Array,
@@ -245,7 +245,7 @@ pub(super) unsafe extern "C" fn array_view(
 /// As [`read`].
 unsafe fn wanted(function: &str, of: *const TensorType) -> Result<(Shape, crate::Dtype)> {
     // SAFETY: by this function's contract.
-    judged(function, "the array", &unsafe { read(function, of)? })
+    validated(function, "the array", &unsafe { read(function, of)? })
 }
 
 pub(super) unsafe extern "C" fn array_from_bytes(

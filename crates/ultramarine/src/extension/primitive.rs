@@ -3,7 +3,7 @@
 use super::{
     boundary::{list, read, text},
     errors::answer,
-    types::{judged, tensor_type},
+    types::{tensor_type, validated},
 };
 use crate::{
     array::Array,
@@ -177,13 +177,13 @@ impl Primitive {
         if !found {
             return Err(Error::value(self.name, "infer says that it is unsupported."));
         }
-        let judge = |(i, of): (usize, &TensorType)| {
+        let validate = |(i, of): (usize, &TensorType)| {
             if of.ndim == UNSET {
                 return Err(Error::value(self.name, format!("infer left output {i} unset.")));
             }
-            judged(self.name, &format!("infer's output {i}"), of)
+            validated(self.name, &format!("infer's output {i}"), of)
         };
-        outputs.iter().enumerate().map(judge).collect()
+        outputs.iter().enumerate().map(validate).collect()
     }
 
     /// What the primitive shows of itself.

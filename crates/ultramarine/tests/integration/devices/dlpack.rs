@@ -207,11 +207,11 @@ fn tensor(device_type: i32, device_id: i32, n: usize) -> (ManagedTensor, usize) 
 fn take(tensor: ManagedTensor, after: Option<u64>) -> Result<Array> {
     // SAFETY: an owned tensor is a valid one.
     let checked = unsafe { check(tensor.tensor(), tensor.flags()) }.expect("valid");
-    let mut import = Import::judge(&tensor, checked, ImportOptions::default())?;
+    let mut import = Import::validate(&tensor, checked, ImportOptions::default())?;
     if let Some(stream) = after {
         import = import.after(stream);
     }
-    // SAFETY: judged from this tensor.
+    // SAFETY: validated from this tensor.
     unsafe { import.take(tensor) }
 }
 
