@@ -149,9 +149,9 @@ fn outcome(node: &Arc<Node>) -> Result<&Result<Value, Arc<Error>>> {
 /// Whether nothing but `edges` known references and one known clone of its value hold on to an
 /// evaluated operand, so that its memory may be written over. A `clone` in other memory is a mirror: how many hold the
 /// operand's own then says nothing of it, and it is never written over.
-fn is_ours_alone(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
+fn is_unshared(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
     let sole = Arc::strong_count(node) == edges && node.handles.load(Ordering::Acquire) == 0;
-    let alone = |v: &Value| std::ptr::eq(&*v.buffer, &*clone.buffer) && v.buffer.is_ours_alone(2);
+    let alone = |v: &Value| std::ptr::eq(&*v.buffer, &*clone.buffer) && v.buffer.is_unshared(2);
     sole && !node.retains() && node.value().is_some_and(alone)
 }
 
@@ -173,7 +173,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let mut donatable = 0u32;
     for (i, input) in inputs.iter().enumerate().take(32) {
         let edges = inputs.iter().filter(|n| Arc::ptr_eq(n, input)).count();
-        if !kept && edges == 1 && is_ours_alone(input, edges, &values[i]) {
+        if !kept && edges == 1 && is_unshared(input, edges, &values[i]) {
             donatable |= 1 << i;
         }
     }
@@ -292,7 +292,7 @@ fn donated(build: &Build, values: &[Value], node: &Arc<Node>, task: &Task) -> Op
             && value.buffer.bytes() == node.bytes()
             && shape::is_contiguous(&input.shape, &value.strides)
             // The members' edges, and the build's own reference.
-            && is_ours_alone(input, edges + 1, value)
+            && is_unshared(input, edges + 1, value)
     })?;
     Some(found.1.clone())
 }

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_apart() {
+    fn types_are_distinct() {
         let op = Op::new(Aligned(3));
         assert!(op.is::<Aligned>() && !op.is::<Counted<()>>() && op.get::<Counted<()>>().is_none());
         assert!(!op.is_given() && format!("{op:?}") == "Aligned(3)");

@@ -324,7 +324,7 @@ fn another_device() -> Result<()> {
 }
 
 #[test]
-fn rules_that_give_too_little_are_told() -> Result<()> {
+fn rules_with_too_few_results_are_errors() -> Result<()> {
     attributes! {
         #[derive(Debug)]
         struct Bad;

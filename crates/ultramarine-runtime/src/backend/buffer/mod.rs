@@ -284,7 +284,7 @@ impl Buffer {
     /// Returns true if a caller that knows of `holders` holders may write over the memory: there are no other holders,
     /// inside or outside.
     #[inline]
-    pub fn is_ours_alone(&self, holders: usize) -> bool {
+    pub fn is_unshared(&self, holders: usize) -> bool {
         self.counts.load(Ordering::Acquire) & !MARKS == holders as u64
             && !self.is_foreign()
             && !self.read_only

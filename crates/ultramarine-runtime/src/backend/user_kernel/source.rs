@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_source_what_matters_is_shown() {
+    fn long_sources_are_cut_to_the_lines_with_errors() {
         let long: Vec<String> = (1..=200).map(|i| format!("line{i}")).collect();
         let long = long.join("\n");
         let full = FullSource::new(&source("cuda-c", &long));

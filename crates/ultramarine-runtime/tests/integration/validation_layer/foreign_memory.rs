@@ -104,7 +104,7 @@ pub(super) unsafe extern "C" fn interface(_: Handle, id: *const c_char) -> *cons
 }
 
 #[test]
-fn memory_of_others() {
+fn imports_and_exports() {
     let t = Watched::new();
     let find = t.table.interface.expect("the mock has it");
     // SAFETY: the id's own struct, which is static.

@@ -220,7 +220,7 @@ fn given(array: &Array, stream: Option<isize>) -> Result<ManagedTensor> {
 }
 
 /// A consumer lets go of a tensor with work under way that reads it.
-fn memory_comes_back_behind_others_work(x: &Array) -> Result<()> {
+fn memory_is_reused_after_the_consumers_work(x: &Array) -> Result<()> {
     let ours = consumer_stream(DLDevice { device_type: dlpack::device_type::CUDA, device_id: 0 })?;
     // On our own stream, whose later work comes after it; a stream of theirs may be gone by then.
     for (stream, waits) in [(ours, None), (Some(1), Some(1)), (Some(4444), Some(1))] {
@@ -249,7 +249,7 @@ fn memory_comes_back_behind_others_work(x: &Array) -> Result<()> {
 }
 
 /// One thread gives a tensor while another has the device read it.
-fn others_wait_for_what_was_recorded(x: &Array) -> Result<()> {
+fn consumers_wait_for_recorded_uses(x: &Array) -> Result<()> {
     mock_device::RECORD_DELAY.store(20_000, Ordering::SeqCst);
     let reads = std::thread::scope(|scope| {
         let reads = scope.spawn(|| (0..3).try_for_each(|_| x.add(x)?.eval()));
@@ -324,8 +324,8 @@ fn tensors_cross() -> Result<()> {
         assert_eq!(y.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0]);
         asked().signals.clear();
     }
-    memory_comes_back_behind_others_work(&x)?;
-    others_wait_for_what_was_recorded(&x)?;
+    memory_is_reused_after_the_consumers_work(&x)?;
+    consumers_wait_for_recorded_uses(&x)?;
     for wrong in [0, -2] {
         assert!(matches!(given(&x, Some(wrong)), Err(Error::Value(_))));
     }

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_kernel_it_is_what_it_is_made_of() -> Result<()> {
+    fn without_a_kernel_the_composition_runs() -> Result<()> {
         for rotation in ALL {
             let (v, [own, parts]) = (operands(rotation)?, alternatives(rotation));
             near(&own(&v)?, &parts(&v)?)?;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn its_derivatives_are_those_of_its_parts() -> Result<()> {
+    fn derivatives_match_the_composition() -> Result<()> {
         for rotation in ALL {
             let (v, [own, parts]) = (operands(rotation)?, alternatives(rotation));
             let cotangent = || Ok::<_, crate::error::Error>([sample(&[2, 3, 5])?.exp()?]);

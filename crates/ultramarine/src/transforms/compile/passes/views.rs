@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_broadcast_is_reshaped_before() {
+    fn reshapes_move_before_broadcasts() {
         let narrow = |own: &[usize], from: &[usize], to: &[usize]| {
             narrowed(own, from, to).map(|s| s.to_vec())
         };

@@ -50,7 +50,7 @@ const RUNNING: &[Case] = &[
 ];
 
 #[test]
-fn what_fails_is_an_error_with_the_backends_words() -> Result<()> {
+fn failures_are_errors_with_the_backends_message() -> Result<()> {
     own_process!();
     let workshop = Workshop::of_tests()?;
     let scratch = Scratch::new("running")?;

@@ -12,7 +12,7 @@ fn to(device: Device) -> ImportOptions {
 }
 
 #[test]
-fn their_memory_is_ours_to_read() -> Result<()> {
+fn foreign_memory_is_readable() -> Result<()> {
     opencl_process!("ULTRAMARINE_VALIDATE" = "1");
     let Some(bench) = Bench::new() else { return Ok(()) };
     let active = active_on(Some(bench.device))?;

@@ -141,7 +141,7 @@ fn a_value_may_be_waited_for_before_it_is_recorded() {
 }
 
 #[test]
-fn what_it_says_of_itself() {
+fn device_properties() {
     opencl_process!();
     let Some(pair) = pair() else { return };
     let side = &pair.opencl;
@@ -170,7 +170,7 @@ fn what_it_says_of_itself() {
 }
 
 #[test]
-fn no_memory_is_told_apart() {
+fn out_of_memory_has_a_status_of_its_own() {
     opencl_process!();
     let Some(pair) = pair() else { return };
     let side = &pair.opencl;
@@ -183,7 +183,7 @@ fn no_memory_is_told_apart() {
 }
 
 #[test]
-fn a_forked_child_is_told() {
+fn a_forked_child_gets_an_error() {
     opencl_process!();
     let Some(pair) = pair() else { return };
     let x = place(F32, &values(F32, 4, 1, false), &[4], 0);
@@ -216,7 +216,7 @@ fn a_forked_child_is_told() {
 }
 
 #[test]
-fn memory_of_others() {
+fn imported_memory() {
     opencl_process!();
     use std::sync::atomic::{AtomicUsize, Ordering};
     use ultramarine_abi::interface::memory::{ForeignMemory, INTERFACE, MemoryInterface, kind};
