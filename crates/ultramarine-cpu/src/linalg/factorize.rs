@@ -1,4 +1,4 @@
-//! The decomposition of one matrix of a batch.
+//! The factorisation of one matrix of a batch, or its triangular solve.
 
 use super::{
     Operation, TENSORS,
@@ -6,19 +6,20 @@ use super::{
 };
 use ultramarine_linalg::{Scalar, SingularVectors};
 
-/// A decomposition of one matrix: operands, then results.
-pub struct Job<'a> {
+/// A factorisation of one matrix.
+pub struct Factorization<'a> {
     pub operation: Operation,
     pub upper: bool,
     pub full: bool,
+    /// Operands, then results.
     pub planes: &'a [Plane; TENSORS],
 }
 
-impl Job<'_> {
-    /// Decomposes the matrix and stores the results.
+impl Factorization<'_> {
+    /// Factorises the matrix and stores the results.
     ///
     /// # Safety
-    /// The planes are valid, of the decomposition's shapes, and of the dtypes that belong to `T`.
+    /// The planes are valid, of the factorisation's shapes, and of the dtypes that belong to `T`.
     pub unsafe fn run<T: Scalar>(&self, scratch: &mut Scratch<T>) -> Result<(), String> {
         let [plane, first, second, third] = self.planes;
         let (m, n) = (plane.m, plane.n);
