@@ -4,7 +4,7 @@
 use super::{
     CONTEXTS, Check, Context, SLOTS,
     commands::{interface, plan_workspace, prepare, submit},
-    state::{BufferState, Key, State, key},
+    state::{BufferState, HandleKey, State, key},
 };
 use core::ffi::c_void;
 use ultramarine_abi::{self as abi, BackendTable, DeviceInfo, Status, device_flag, status};
@@ -55,7 +55,7 @@ pub(super) unsafe fn made(place: Place, what: &str) -> Result<Handle, String> {
     Ok(unsafe { *place })
 }
 
-fn stream_key(device: Handle, stream: Handle) -> Option<Key> {
+fn stream_key(device: Handle, stream: Handle) -> Option<HandleKey> {
     (!stream.is_null()).then(|| key(device, stream))
 }
 

@@ -160,7 +160,7 @@ impl Context {
         &self,
         call: &str,
         error: *mut *mut abi::Error,
-        stream: Option<state::Key>,
+        stream: Option<state::HandleKey>,
         before: impl FnOnce(&mut State) -> Check,
         real: impl FnOnce(*mut *mut abi::Error) -> Status,
         after: impl FnOnce(&mut State) -> Check,

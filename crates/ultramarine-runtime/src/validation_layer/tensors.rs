@@ -3,7 +3,7 @@
 use super::{
     Check, Context,
     signature::{Desc, Signature},
-    state::{Key, State, key},
+    state::{HandleKey, State, key},
 };
 use crate::shape::byte_range;
 use core::ffi::c_void;
@@ -34,7 +34,7 @@ pub(super) unsafe fn command(
     state: &State,
     device: *mut c_void,
     command: &Command,
-) -> Result<Vec<Key>, String> {
+) -> Result<Vec<HandleKey>, String> {
     if (command.size as usize) < size_of::<Command>() {
         return Err(format!("a command of {} bytes", command.size));
     }
@@ -73,7 +73,7 @@ unsafe fn tensors(
     device: *mut c_void,
     plan: &Signature,
     command: &Command,
-) -> Result<Vec<Key>, String> {
+) -> Result<Vec<HandleKey>, String> {
     let lists =
         [("input", &plan.inputs, command.inputs), ("output", &plan.outputs, command.outputs)];
     let mut seen: [Vec<Seen>; 2] = [Vec::new(), Vec::new()];
@@ -116,7 +116,7 @@ pub(super) unsafe fn bound(
     state: &State,
     device: *mut c_void,
     t: &Tensor,
-) -> Result<Option<Key>, String> {
+) -> Result<Option<HandleKey>, String> {
     let n = usize::try_from(t.dl.ndim).unwrap_or(0);
     let empty = n > 0
         && !t.dl.shape.is_null()

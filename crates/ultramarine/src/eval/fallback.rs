@@ -40,12 +40,12 @@ const NONE_HELPS: usize = usize::MAX;
 
 thread_local! {
     /// Keys of the operations that this thread is decomposing, the outermost first.
-    static NESTED: RefCell<Vec<Key>> = const { RefCell::new(Vec::new()) };
+    static NESTED: RefCell<Vec<CandidateKey>> = const { RefCell::new(Vec::new()) };
     /// A part of a decomposition was refused.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-type Chosen = HashMap<(Device, Key), usize, BuildHasherDefault<WordHasher>>;
+type Chosen = HashMap<(Device, CandidateKey), usize, BuildHasherDefault<WordHasher>>;
 
 /// The candidate that an operation takes, by its index.
 static CHOSEN: Mutex<Option<Chosen>> = Mutex::new(None);
@@ -146,16 +146,21 @@ impl UnsupportedOp<'_> {
 /// Operation, dtypes, ranks and layouts. Sizes do not count, so that few operations have to be
 /// remembered.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct CandidateKey {
     operation: OperationKey,
     dtype: Dtype,
     /// Rank and dtype of each operand, and whether it is contiguous.
     operands: SmallVec<[(usize, Dtype, bool); 3]>,
 }
 
-impl Key {
+impl CandidateKey {
     /// `None` if an attribute is opaque: such operations have no decomposition, and would be kept alive.
-    fn new(rules: &dyn Rules, node: &Node, inputs: &Inputs, values: &[Value]) -> Option<Key> {
+    fn new(
+        rules: &dyn Rules,
+        node: &Node,
+        inputs: &Inputs,
+        values: &[Value],
+    ) -> Option<CandidateKey> {
         let operation = OperationKey::new(rules);
         operation.serialised()?;
         let operand = |(input, value): (&Arc<Node>, &Value)| {
@@ -163,7 +168,7 @@ impl Key {
             (input.shape.len(), input.dtype, contiguous)
         };
         let operands = inputs.iter().zip(values).map(operand).collect();
-        Some(Key { operation, dtype: node.dtype, operands })
+        Some(CandidateKey { operation, dtype: node.dtype, operands })
     }
 }
 
@@ -174,7 +179,7 @@ struct Entered {
 
 impl Entered {
     /// `None` if it is being decomposed already, or decompositions are nested too deeply.
-    fn new(key: &Key) -> Option<Entered> {
+    fn new(key: &CandidateKey) -> Option<Entered> {
         NESTED.with_borrow_mut(|nested| {
             if nested.len() >= MAX_DEPTH || nested.contains(key) {
                 return None;
@@ -200,7 +205,7 @@ fn decomposed(
     values: &[Value],
 ) -> Result<Option<Value>> {
     let Some(rules) = node.op.rules() else { return Ok(None) };
-    let Some(key) = Key::new(rules, node, inputs, values) else { return Ok(None) };
+    let Some(key) = CandidateKey::new(rules, node, inputs, values) else { return Ok(None) };
     let key = (exec.device.device, key);
     let chosen = lock(&CHOSEN).as_ref().and_then(|k| k.get(&key).copied());
     if chosen == Some(NONE_HELPS) {
@@ -239,7 +244,7 @@ fn decomposed(
     Ok(None)
 }
 
-fn remember(key: (Device, Key), index: usize) {
+fn remember(key: (Device, CandidateKey), index: usize) {
     let mut chosen = lock(&CHOSEN);
     let chosen = chosen.get_or_insert_with(Chosen::default);
     if chosen.len() >= MAX_CHOSEN {
