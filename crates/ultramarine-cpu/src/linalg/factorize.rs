@@ -2,7 +2,7 @@
 
 use super::{
     Operation, TENSORS,
-    matrix::{Plane, Scratch, room},
+    matrix::{Plane, Scratch, resized},
 };
 use ultramarine_linalg::{Scalar, SingularVectors};
 
@@ -24,7 +24,7 @@ impl Factorization<'_> {
         let [plane, first, second, third] = self.planes;
         let (m, n) = (plane.m, plane.n);
         let Scratch { a, left, right, reals, complex, vectors, indices, work } = scratch;
-        let a = room(a, m * n)?;
+        let a = resized(a, m * n)?;
         // An upper triangle is read as the lower one of the adjoint, of which factors and eigenvectors are the same.
         let flipped = self.upper
             && matches!(
@@ -53,7 +53,7 @@ impl Factorization<'_> {
             }
             Operation::Lu => {
                 let [pivots, rows] = indices;
-                let (pivots, rows) = (room(pivots, m.min(n))?, room(rows, m)?);
+                let (pivots, rows) = (resized(pivots, m.min(n))?, resized(rows, m)?);
                 T::lu(a, m, n, pivots, rows)?;
                 // SAFETY: as above.
                 unsafe {
@@ -63,7 +63,7 @@ impl Factorization<'_> {
                 }
             }
             Operation::Qr => {
-                let q = room(left, m * m.min(n))?;
+                let q = resized(left, m * m.min(n))?;
                 T::qr(a, m, n, q, work)?;
                 // SAFETY: as above.
                 unsafe {
@@ -72,8 +72,8 @@ impl Factorization<'_> {
                 }
             }
             Operation::Svd => {
-                let s = room(reals, m.min(n))?;
-                let (u, v) = (room(left, m * first.n)?, room(right, n * third.m)?);
+                let s = resized(reals, m.min(n))?;
+                let (u, v) = (resized(left, m * first.n)?, resized(right, n * third.m)?);
                 let wanted = SingularVectors { u, v, full: self.full };
                 T::svd(a, m, n, s, Some(wanted), work)?;
                 let (u, v) = (&left[..], &right[..]);
@@ -85,15 +85,15 @@ impl Factorization<'_> {
                 }
             }
             Operation::SingularValues => {
-                let s = room(reals, m.min(n))?;
+                let s = resized(reals, m.min(n))?;
                 T::svd(a, m, n, s, None, work)?;
                 // SAFETY: as above.
                 unsafe { first.store(|i, _| s[i]) };
             }
             Operation::Eigh | Operation::EigvalsH => {
-                let w = room(reals, n)?;
+                let w = resized(reals, n)?;
                 let with = self.operation == Operation::Eigh;
-                let v = room(left, if with { n * n } else { 0 })?;
+                let v = resized(left, if with { n * n } else { 0 })?;
                 T::eigh(a, n, w, with.then_some(v), work)?;
                 let v = &left[..];
                 // SAFETY: as above; without vectors there is no second result.
@@ -105,9 +105,9 @@ impl Factorization<'_> {
                 }
             }
             Operation::Eig | Operation::Eigvals => {
-                let w = room(complex, n)?;
+                let w = resized(complex, n)?;
                 let with = self.operation == Operation::Eig;
-                let v = room(vectors, if with { n * n } else { 0 })?;
+                let v = resized(vectors, if with { n * n } else { 0 })?;
                 T::eig(a, n, w, with.then_some(v), work)?;
                 let v = &vectors[..];
                 // SAFETY: as above.
@@ -120,7 +120,7 @@ impl Factorization<'_> {
             }
             Operation::Solve => {
                 let k = first.n;
-                let b = room(left, n * k)?;
+                let b = resized(left, n * k)?;
                 // SAFETY: as above.
                 unsafe { first.load(b) };
                 T::solve_triangular(a, n, self.upper, b, k)?;

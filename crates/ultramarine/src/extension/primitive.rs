@@ -58,8 +58,8 @@ pub(crate) struct Primitive {
     /// The rules. Its pointers to name and attributes are not good any more.
     pub rules: abi::Primitive,
     release: Option<Release>,
-    /// Languages of kernels that it asked devices for in vain.
-    asked: Mutex<BTreeSet<String>>,
+    /// Languages of kernels that no device of an evaluation had.
+    missing_languages: Mutex<BTreeSet<String>>,
 }
 
 // SAFETY: by contract rules are called from any thread, at once too, with the same context.
@@ -135,7 +135,7 @@ impl Primitive {
             attributes: attributes.into(),
             rules,
             release: Some(release),
-            asked: Mutex::default(),
+            missing_languages: Mutex::default(),
         })
     }
 
@@ -205,13 +205,13 @@ impl Primitive {
     }
 
     /// Notes a language of kernels that a device does not take.
-    pub fn asked_for(&self, language: &str) {
-        lock(&self.asked).insert(language.to_owned());
+    pub fn note_missing_language(&self, language: &str) {
+        lock(&self.missing_languages).insert(language.to_owned());
     }
 
-    /// The languages of kernels that it asked for in vain.
-    pub fn languages(&self) -> Vec<String> {
-        lock(&self.asked).iter().cloned().collect()
+    /// The languages of kernels that no device of an evaluation had.
+    pub fn missing_languages(&self) -> Vec<String> {
+        lock(&self.missing_languages).iter().cloned().collect()
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn wants_grid(s: &Signature<'_>) -> bool {
 }
 
 /// Declarations of the names that the body has, for OpenCL C and CUDA C++.
-pub(super) fn declare(s: &Signature<'_>, text: &mut String) {
+pub(super) fn declare(s: &Signature<'_>, head: &mut String) {
     for name in NAMES {
         let form = if s.language == Language::OpenCl { name.opencl } else { name.cuda };
         if form.is_empty() || !s.named(name.name) {
@@ -107,7 +107,7 @@ pub(super) fn declare(s: &Signature<'_>, text: &mut String) {
             |i: usize| form.replace("{i}", ["0", "1", "2"][i]).replace("{d}", ["x", "y", "z"][i]);
         let _ = match (name.wide, s.language) {
             (true, Language::OpenCl) => writeln!(
-                text,
+                head,
                 "  const uint3 {} = (uint3)({}, {}, {});",
                 name.name,
                 axis(0),
@@ -115,14 +115,14 @@ pub(super) fn declare(s: &Signature<'_>, text: &mut String) {
                 axis(2)
             ),
             (true, _) => writeln!(
-                text,
+                head,
                 "  const uint3 {} = make_uint3({}, {}, {});",
                 name.name,
                 axis(0),
                 axis(1),
                 axis(2)
             ),
-            (false, _) => writeln!(text, "  const unsigned int {} = {form};", name.name),
+            (false, _) => writeln!(head, "  const unsigned int {} = {form};", name.name),
         };
     }
 }

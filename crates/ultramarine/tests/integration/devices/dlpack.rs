@@ -20,7 +20,7 @@ use ultramarine_test_support::own_process;
 
 /// The requests that the mocks got.
 #[derive(Default)]
-struct Asked {
+struct Requests {
     /// Kind, offset and bytes of imports.
     imports: Vec<(u32, u64, u64)>,
     /// Streams that ours waited for.
@@ -29,8 +29,8 @@ struct Asked {
     signals: Vec<(u64, u64)>,
 }
 
-static ASKED: Mutex<Asked> =
-    Mutex::new(Asked { imports: Vec::new(), waits: Vec::new(), signals: Vec::new() });
+static REQUESTS: Mutex<Requests> =
+    Mutex::new(Requests { imports: Vec::new(), waits: Vec::new(), signals: Vec::new() });
 /// The memory behind imported buffers.
 static LENT: Mutex<Option<HashMap<usize, Lent>>> = Mutex::new(None);
 
@@ -38,8 +38,8 @@ struct Lent(ForeignMemory);
 // SAFETY: owners may be told on any thread.
 unsafe impl Send for Lent {}
 
-fn asked() -> MutexGuard<'static, Asked> {
-    ASKED.lock().unwrap_or_else(PoisonError::into_inner)
+fn requests() -> MutexGuard<'static, Requests> {
+    REQUESTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// More bytes than this are refused.
@@ -53,7 +53,7 @@ unsafe extern "C" fn import(
 ) -> Status {
     // SAFETY: the host's struct.
     let block = unsafe { *memory };
-    asked().imports.push((block.kind, block.offset, block.bytes));
+    requests().imports.push((block.kind, block.offset, block.bytes));
     if block.bytes > MOST {
         return status::OUT_OF_MEMORY;
     }
@@ -109,7 +109,7 @@ unsafe extern "C" fn wait_foreign(
     foreign: u64,
     _: *mut *mut AbiError,
 ) -> Status {
-    asked().waits.push(foreign);
+    requests().waits.push(foreign);
     mock_device::enqueue(stream, || {
         while AT_WORK.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(1));
@@ -128,7 +128,7 @@ unsafe extern "C" fn signal_foreign(
     if recorded.unwrap_or(0) < value {
         return status::INVALID;
     }
-    asked().signals.push((foreign, value));
+    requests().signals.push((foreign, value));
     status::OK
 }
 
@@ -231,7 +231,7 @@ fn memory_is_reused_after_the_consumers_work(x: &Array) -> Result<()> {
         let alive = mock_device::BUFFERS.load(Ordering::SeqCst);
         drop(y);
         drop(out);
-        assert_eq!(asked().waits.pop(), waits, "{stream:?}");
+        assert_eq!(requests().waits.pop(), waits, "{stream:?}");
         let z = x.add(x)?;
         assert_eq!(z.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0], "others' work delays ours");
         if waits.is_some() {
@@ -243,7 +243,7 @@ fn memory_is_reused_after_the_consumers_work(x: &Array) -> Result<()> {
             reset_peak_on(Some(x.device()))?;
             std::thread::yield_now();
         }
-        asked().signals.clear();
+        requests().signals.clear();
     }
     Ok(())
 }
@@ -260,9 +260,9 @@ fn consumers_wait_for_recorded_uses(x: &Array) -> Result<()> {
     });
     mock_device::RECORD_DELAY.store(0, Ordering::SeqCst);
     reads?;
-    let mut asked = asked();
-    asked.signals.clear();
-    asked.waits.clear();
+    let mut requests = requests();
+    requests.signals.clear();
+    requests.waits.clear();
     Ok(())
 }
 
@@ -291,8 +291,8 @@ fn tensors_cross() -> Result<()> {
         let (tensor, address) = tensor(device_type, 1, 8);
         let x = take(tensor, after)?;
         assert_eq!((x.device(), x.to_vec::<f32>()?), (gpus[1], vec![7.0, 5.0, 3.0, 1.0]));
-        assert_eq!(asked().imports.pop(), Some((kind::DEVICE_POINTER, 0, 28)));
-        assert_eq!(asked().waits.pop(), after);
+        assert_eq!(requests().imports.pop(), Some((kind::DEVICE_POINTER, 0, 28)));
+        assert_eq!(requests().waits.pop(), after);
         let y = x.add(&x)?;
         assert_eq!((y.device(), y.to_vec::<f32>()?), (gpus[1], vec![14.0, 10.0, 6.0, 2.0]));
         let out = given(&x, Some(-1))?;
@@ -316,13 +316,13 @@ fn tensors_cross() -> Result<()> {
         let y = x.add(&x)?;
         ultramarine::async_eval(std::slice::from_ref(&y))?;
         let out = given(&y, stream)?;
-        assert_eq!(asked().signals.pop().map(|(stream, _)| stream), signalled, "{stream:?}");
+        assert_eq!(requests().signals.pop().map(|(stream, _)| stream), signalled, "{stream:?}");
         mock_device::DELAY.store(0, Ordering::SeqCst);
         drop(out);
         // What they have submitted by then comes before whoever uses the memory next.
-        assert_eq!(asked().waits.pop(), signalled.map(|_| 1), "{stream:?}");
+        assert_eq!(requests().waits.pop(), signalled.map(|_| 1), "{stream:?}");
         assert_eq!(y.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0]);
-        asked().signals.clear();
+        requests().signals.clear();
     }
     memory_is_reused_after_the_consumers_work(&x)?;
     consumers_wait_for_recorded_uses(&x)?;
@@ -341,7 +341,7 @@ fn tensors_cross() -> Result<()> {
     let error = take(tensor(METAL, 0, 8).0, Some(5)).map(drop).unwrap_err();
     assert!(error.to_string().contains("\"metal\""), "{error}");
     assert_eq!(GIVEN_BACK.load(Ordering::SeqCst), 3);
-    asked().imports.clear();
+    requests().imports.clear();
 
     // A handle: the block begins with the object. There are no streams that libraries share.
     // SAFETY: as above.
@@ -349,13 +349,13 @@ fn tensors_cross() -> Result<()> {
     let (tensor_, address) = tensor(METAL, 0, 8);
     let x = take(tensor_, None)?;
     assert_eq!((x.device(), x.to_vec::<f32>()?), (gpus[0], vec![7.0, 5.0, 3.0, 1.0]));
-    assert_eq!(asked().imports.pop(), Some((kind::MTL_BUFFER, 0, 32)));
+    assert_eq!(requests().imports.pop(), Some((kind::MTL_BUFFER, 0, 32)));
     let out = given(&x, None)?;
     assert_eq!((out.tensor().data as usize, out.tensor().byte_offset), (address, 28));
     assert_eq!(consumer_stream(DLDevice { device_type: METAL, device_id: 0 })?, None);
     let error = take(tensor(METAL, 0, 8).0, Some(5)).map(drop).unwrap_err();
     assert!(error.to_string().contains("cannot wait for others' streams"), "{error}");
-    assert!(asked().signals.is_empty() && asked().waits.is_empty());
+    assert!(requests().signals.is_empty() && requests().waits.is_empty());
     assert_eq!(mock_device::VIOLATIONS.load(Ordering::SeqCst), 0);
     Ok(())
 }
