@@ -12,11 +12,11 @@
 //! ordered: one may wait for an earlier one's nodes, never the reverse.
 
 mod fallback;
+mod fused_program;
 mod lower;
 mod plan;
-mod program;
 mod run;
-pub(crate) mod values;
+mod values;
 
 use crate::{
     array::Array,

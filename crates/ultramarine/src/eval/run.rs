@@ -1,7 +1,7 @@
 //! Runs tasks one after the other on the calling thread. Never unwinds: what goes
 //! wrong becomes the outcome of the nodes concerned.
 
-use super::{fallback, lower::Entry, plan::Task, program::Build};
+use super::{fallback, fused_program::FusedProgram, lower::Entry, plan::Task};
 use crate::{
     array::Array,
     backend::{Dispatch, Exec, Operand},
@@ -212,20 +212,20 @@ fn count(exec: &Exec, entry: &Entry) {
 
 /// Runs a task as one program. `Ok(false)`: the backend does not take it.
 fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
-    let Some(mut build) = Build::new(task) else { return Ok(false) };
+    let Some(mut program) = FusedProgram::new(task) else { return Ok(false) };
     let root = task.root();
     let space: SmallVec<[usize; 4]> = match task.epilogue {
         Some(_) => task.reduced().map(|x| x.shape.clone()).unwrap_or_default(),
         None => root.shape.clone(),
     };
     let mut values: SmallVec<[Value; 8]> =
-        build.inputs.iter().map(|(n, _)| operand(exec, n)).collect::<Result<_>>()?;
-    let mut dtypes: SmallVec<[_; 8]> = build.input_dtypes().collect();
+        program.inputs.iter().map(|(n, _)| operand(exec, n)).collect::<Result<_>>()?;
+    let mut dtypes: SmallVec<[_; 8]> = program.input_dtypes().collect();
     if task.epilogue.is_some() && values.is_empty() {
         // Nothing has the iteration shape: a dummy operand lends it.
         values.push(broadcast_constant(exec, Scalar::from_i64(Dtype::Uint8, 0), &space)?);
         dtypes.push(Dtype::Uint8);
-        build.shift_constants();
+        program.shift_constants();
     }
     // Outputs: the epilogue reduction's first, then the written instructions.
     let mut nodes: SmallVec<[&Arc<Node>; 4]> = SmallVec::new();
@@ -236,7 +236,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     let mut outputs: SmallVec<[Value; 4]> = SmallVec::new();
     for (k, node) in nodes.iter().enumerate() {
         let last = k + 1 == nodes.len() && task.epilogue.is_none();
-        let taken = if last { donated(&build, &values, node, task) } else { None };
+        let taken = if last { donated(&program, &values, node, task) } else { None };
         match taken {
             Some(value) => outputs.push(exec.donate(&value)),
             None => outputs.push(exec.alloc(&node.shape, node.dtype)?),
@@ -252,7 +252,8 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         .zip(&nodes)
         .map(|(value, n)| Operand { value, shape: &n.shape, dtype: n.dtype })
         .collect();
-    let taken = exec.run_fused(&build.program(), build.key(), &ins, &outs, &build.constants)?;
+    let taken =
+        exec.run_fused(&program.to_abi(), program.key(), &ins, &outs, &program.constants)?;
     drop((ins, outs));
     if !taken {
         return Ok(false);
@@ -272,7 +273,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
             member.entry.node.release_claim();
         }
     }
-    drop((values, build));
+    drop((values, program));
     for (node, value) in nodes.iter().zip(outputs) {
         node.finish(Ok(value));
     }
@@ -281,17 +282,22 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
 
 /// An operand's memory for the root's output, if nobody else needs it. Only the last
 /// instruction may write over an operand: nothing reads after it.
-fn donated(build: &Build, values: &[Value], node: &Arc<Node>, task: &Task) -> Option<Value> {
+fn donated(
+    program: &FusedProgram,
+    values: &[Value],
+    node: &Arc<Node>,
+    task: &Task,
+) -> Option<Value> {
     if task.members.iter().any(|m| m.entry.node.retains()) {
         return None;
     }
-    let found = build.inputs.iter().zip(values).find(|((input, edges), value)| {
+    let found = program.inputs.iter().zip(values).find(|((input, edges), value)| {
         input.dtype.size() == node.dtype.size()
             && input.shape == node.shape
             && value.offset == 0
             && value.buffer.bytes() == node.bytes()
             && shape::is_contiguous(&input.shape, &value.strides)
-            // The members' edges, and the build's own reference.
+            // The members' edges, and the program's own reference.
             && is_unshared(input, edges + 1, value)
     })?;
     Some(found.1.clone())

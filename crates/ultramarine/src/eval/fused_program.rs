@@ -1,4 +1,4 @@
-//! From a task to a fused program: operands numbered, constants pulled out.
+//! The fused program of a task: operands numbered, constants pulled out.
 
 use super::plan::Task;
 use crate::{backend::PlanKey, dtype::Dtype, node::Node, scalar::Scalar};
@@ -10,7 +10,7 @@ use ultramarine_abi::{
 };
 
 /// A program with what it needs to run.
-pub(super) struct Build {
+pub(super) struct FusedProgram {
     /// Distinct operands from outside, and how many members' edges lead to each.
     pub inputs: SmallVec<[(Arc<Node>, usize); 8]>,
     pub constants: SmallVec<[Scalar; 8]>,
@@ -27,10 +27,10 @@ fn dtype_word(d: DLDataType) -> u64 {
     (d.code as u64) << 8 | d.bits as u64
 }
 
-impl Build {
+impl FusedProgram {
     /// Numbers a task's operands. Outputs are in the order of [`Task::outputs`].
-    pub fn new(task: &Task) -> Option<Build> {
-        let mut build = Build {
+    pub fn new(task: &Task) -> Option<FusedProgram> {
+        let mut program = FusedProgram {
             inputs: SmallVec::new(),
             constants: SmallVec::new(),
             instructions: SmallVec::new(),
@@ -43,7 +43,7 @@ impl Build {
         for (i, member) in task.members.iter().enumerate() {
             member.entry.work().with_inputs(|inputs| {
                 for input in inputs {
-                    build.note(task, i, input);
+                    program.note(task, i, input);
                 }
             });
         }
@@ -51,10 +51,10 @@ impl Build {
         for (i, member) in task.members[..bodies].iter().enumerate() {
             let kind = member.entry.work().op.elementwise()?;
             let operands: SmallVec<[u16; 3]> = member.entry.work().with_inputs(|inputs| {
-                inputs.iter().map(|x| build.operand(task, i, x)).collect::<Option<_>>()
+                inputs.iter().map(|x| program.operand(task, i, x)).collect::<Option<_>>()
             })?;
             let at = |k: usize| operands.get(k).copied().unwrap_or(0);
-            build.instructions.push(Instruction {
+            program.instructions.push(Instruction {
                 family: kind.family,
                 op: kind.code,
                 a: at(0),
@@ -65,13 +65,13 @@ impl Build {
         }
         if task.epilogue.is_some() {
             let source = task.reduced()?;
-            build.outputs.push(build.operand(task, bodies, &source)?);
+            program.outputs.push(program.operand(task, bodies, &source)?);
         }
         for i in task.written() {
-            build.outputs.push(build.result(i)?);
+            program.outputs.push(program.result(i)?);
         }
-        build.constant_types = build.constants.iter().map(|c| c.dtype().to_dl()).collect();
-        Some(build)
+        program.constant_types = program.constants.iter().map(|c| c.dtype().to_dl()).collect();
+        Some(program)
     }
 
     fn note(&mut self, task: &Task, member: usize, input: &Arc<Node>) {
@@ -130,7 +130,7 @@ impl Build {
     }
 
     /// The contract's program; it borrows from `self`.
-    pub fn program(&self) -> Program {
+    pub fn to_abi(&self) -> Program {
         Program {
             size: size_of::<Program>() as u32,
             reduce: self.reduce,
