@@ -386,8 +386,8 @@ impl Exec {
         self.enqueue(reads, writes, |stream| {
             let mut error = std::ptr::null_mut();
             // SAFETY: the command and all it points at are valid for the call; tensors
-            // have the dtypes and ranks that the plan was made for; it is this thread's
-            // turn on the stream.
+            // have the dtypes and ranks that the plan was made for; this thread
+            // holds the stream's lock.
             let code = unsafe { submit(plan.kernels.handle, stream, &command, 1, &mut error) };
             let outcome = host_table::check("submit", code, error);
             if is_refusal(code) {

@@ -46,11 +46,11 @@ pub(super) struct StreamMemory {
 impl StreamMemory {
     /// Those of a backend that has both and whose work may be under way when a submit returns.
     pub fn of(table: &BackendTable, synchronous: bool) -> Option<StreamMemory> {
-        let ask = table.interface.filter(|_| !synchronous)?;
+        let interface = table.interface.filter(|_| !synchronous)?;
         // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
         // its size, and all-zero is a valid interface table.
         let found: StreamMemoryInterface = unsafe {
-            abi::read_sized(ask(table.backend, stream_memory::INTERFACE.as_ptr()).cast())
+            abi::read_sized(interface(table.backend, stream_memory::INTERFACE.as_ptr()).cast())
         }?;
         Some(StreamMemory { alloc: found.alloc?, free: found.free? })
     }

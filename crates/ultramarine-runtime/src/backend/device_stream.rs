@@ -44,7 +44,7 @@ pub struct DeviceStream {
     event: *mut c_void,
     /// For the backend's functions of which one call at a time is allowed. Holds, by
     /// stream, the numbers that later work of this one waits for already.
-    turn: Mutex<HashMap<*const DeviceStream, u64>>,
+    followed: Mutex<HashMap<*const DeviceStream, u64>>,
     /// The last number that was recorded.
     submitted: AtomicU64,
     /// The device has completed this number.
@@ -76,7 +76,7 @@ struct Failure {
 }
 
 // SAFETY: handles are used by many threads only through functions for which the
-// contract allows it, or under `turn`.
+// contract allows it, or under `followed`.
 unsafe impl Send for DeviceStream {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceStream {}
@@ -101,7 +101,7 @@ impl DeviceStream {
             device,
             handle,
             event,
-            turn: Mutex::default(),
+            followed: Mutex::default(),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             confirmed: AtomicU64::new(0),
@@ -153,15 +153,15 @@ impl DeviceStream {
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
         shutdown::check(self.device)?;
-        let mut turn = lock(&self.turn);
+        let mut followed = lock(&self.followed);
         let in_commands = self.device.waits_in_commands();
         for buffer in reads.clone() {
             if let Some(written) = buffer.written() {
-                self.follow(&mut turn, &written, in_commands)?;
+                self.follow(&mut followed, &written, in_commands)?;
             }
         }
         for buffer in writes.clone() {
-            buffer.uses().iter().try_for_each(|u| self.follow(&mut turn, u, false))?;
+            buffer.uses().iter().try_for_each(|u| self.follow(&mut followed, u, false))?;
         }
         let outcome = call(self.handle);
         if !self.runs_ahead() {
@@ -178,7 +178,7 @@ impl DeviceStream {
         for buffer in writes {
             buffer.used(Use { stream: self, number, op }, true);
         }
-        drop(turn);
+        drop(followed);
         outcome?;
         recorded?;
         self.free_completed();
@@ -191,7 +191,7 @@ impl DeviceStream {
             return Ok(());
         };
         let mut error = std::ptr::null_mut();
-        // SAFETY: stream and event are the device's, and it is this thread's turn.
+        // SAFETY: stream and event are the device's, and this thread holds the stream's lock.
         let code =
             unsafe { record(self.device.handle, self.handle, self.event, number, &mut error) };
         host_table::check("event_record", code, error).inspect_err(|e| self.fail(number, e))
@@ -213,7 +213,7 @@ impl DeviceStream {
     /// Makes later work of this stream wait for a use on another.
     fn follow(
         &'static self,
-        turn: &mut MutexGuard<'_, HashMap<*const DeviceStream, u64>>,
+        followed: &mut MutexGuard<'_, HashMap<*const DeviceStream, u64>>,
         other: &Use,
         in_commands: bool,
     ) -> Result<()> {
@@ -222,7 +222,7 @@ impl DeviceStream {
         }
         other.stream.failure(other.number).map_err(|e| other.explain(e))?;
         let key: *const DeviceStream = other.stream;
-        if turn.get(&key).is_some_and(|seen| *seen >= other.number) {
+        if followed.get(&key).is_some_and(|seen| *seen >= other.number) {
             return Ok(());
         }
         let same = std::ptr::eq(self.device, other.stream.device);
@@ -236,12 +236,12 @@ impl DeviceStream {
         // (Else every command that reads it carries the event.)
         if !in_commands {
             let mut error = std::ptr::null_mut();
-            // SAFETY: both are the device's, and it is this thread's turn.
+            // SAFETY: both are the device's, and this thread holds the stream's lock.
             let code =
                 unsafe { wait(self.device.handle, self.handle, stream.event, until, &mut error) };
             host_table::check("event_wait_stream", code, error)?;
             // A wait that failed is asked for again.
-            turn.insert(key, until);
+            followed.insert(key, until);
         }
         lock(&self.needs).push(Need { number: self.last() + 1, stream, until });
         Ok(())

@@ -99,9 +99,9 @@ impl DeviceStream {
     pub fn native(&self) -> Option<u64> {
         let interface = self.device.memory_interface()?;
         let crossing = interface.wait_foreign.is_some() && interface.signal_foreign.is_some();
-        let ask = interface.native_stream.filter(|_| crossing)?;
-        // SAFETY: the stream is the device's; any thread may ask.
-        Some(unsafe { ask(self.device.handle, self.handle()) }).filter(|native| *native != 0)
+        let get = interface.native_stream.filter(|_| crossing)?;
+        // SAFETY: the stream is the device's; any thread may call it.
+        Some(unsafe { get(self.device.handle, self.handle()) }).filter(|native| *native != 0)
     }
 
     /// Makes the backend's stream wait for a foreign one.
@@ -115,7 +115,7 @@ impl DeviceStream {
         let wait = self.device.memory_interface().and_then(|i| i.wait_foreign);
         let Some(wait) = wait else { return Err(self.device.lacks("wait_foreign")) };
         let mut error = std::ptr::null_mut();
-        // SAFETY: the stream is the device's, and it is this thread's turn on it.
+        // SAFETY: the stream is the device's, and this thread holds the stream's lock.
         let code = unsafe { wait(self.device.handle, stream, foreign, &mut error) };
         host_table::check("wait_foreign", code, error)
     }

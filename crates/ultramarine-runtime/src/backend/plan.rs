@@ -163,11 +163,14 @@ fn finish(
 
 impl DeviceState {
     /// The first plan that one of the device's tables makes; from the last, a refusal.
-    fn first(&self, mut ask: impl FnMut(&'static Kernels) -> Result<Option<Plan>>) -> Result<Plan> {
+    fn first(
+        &self,
+        mut make: impl FnMut(&'static Kernels) -> Result<Option<Plan>>,
+    ) -> Result<Plan> {
         let list = self.kernels.get();
         let mut refused = None;
         for (i, kernels) in list.iter().copied().enumerate() {
-            match ask(kernels) {
+            match make(kernels) {
                 Ok(Some(plan)) => return Ok(plan),
                 Ok(None) => refused = Some(kernels),
                 // An overlay that fails does not take the built-in kernels with it.
@@ -246,7 +249,7 @@ impl DeviceState {
         descs: &[TensorDesc],
         n: usize,
     ) -> Result<Arc<Plan>> {
-        let ask = |kernels: &'static Kernels| {
+        let prepare_in = |kernels: &'static Kernels| {
             let Some(prepare) = kernels.table.prepare else { return Ok(None) };
             let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: descriptions and attributes are valid for the call, the places
@@ -271,7 +274,7 @@ impl DeviceState {
             let plan = finish(kernels, code, error, raw)?;
             Ok(plan.filter(|p| copies || p.status != status::NEEDS_CONTIGUOUS))
         };
-        self.plans.get(key, || self.first(ask))
+        self.plans.get(key, || self.first(prepare_in))
     }
 
     /// The plan for a fused program; `key` holds the program in words.
@@ -288,7 +291,7 @@ impl DeviceState {
             descs.push(desc);
             key.push(word);
         }
-        let ask = |kernels: &'static Kernels| {
+        let prepare_in = |kernels: &'static Kernels| {
             let prepare = kernels.fused.and_then(|f| f.prepare);
             let Some(prepare) = prepare
                 .filter(|_| kernels.takes_programs(program.n_instructions, program.n_inputs))
@@ -312,6 +315,6 @@ impl DeviceState {
             let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);
             Ok(finish(kernels, code, error, raw)?.filter(usable))
         };
-        self.plans.get(key, || self.first(ask))
+        self.plans.get(key, || self.first(prepare_in))
     }
 }

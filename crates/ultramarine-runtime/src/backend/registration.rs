@@ -42,7 +42,7 @@ impl Registration {
 
     /// True if this thread holds the lock.
     #[cfg(feature = "loader")]
-    pub fn is_mine() -> bool {
+    pub fn is_held_here() -> bool {
         *lock(&OWNER) == Some(std::thread::current().id())
     }
 }

@@ -96,10 +96,10 @@ pub fn start(
             "init wrote beyond the table's {room} bytes that it was given"
         )));
     }
-    let said = place.value.size;
-    if said > room {
+    let written = place.value.size;
+    if written > room {
         return Err(StartError::Table(format!(
-            "init says that it wrote {said} bytes of table; there was room for {room}"
+            "init says that it wrote {written} bytes of table; there was room for {room}"
         )));
     }
     // SAFETY: the table begins with its size, which is no more than its room.
@@ -108,9 +108,9 @@ pub fn start(
     match info {
         Some(info) => {
             let promised = info.table_size.min(room);
-            if said != promised {
+            if written != promised {
                 return Err(StartError::Table(format!(
-                    "its table has {said} bytes, its ABI info promised {promised}"
+                    "its table has {written} bytes, its ABI info promised {promised}"
                 )));
             }
             // SAFETY: the table's name is NULL or a static NUL-terminated string by contract.

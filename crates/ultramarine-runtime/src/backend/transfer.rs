@@ -80,13 +80,13 @@ fn to_host(from: &Buffer) -> Result<BufferRef> {
     let (target, bytes) = (to.as_ptr() as *mut c_void, from.bytes() as u64);
     let mut error = std::ptr::null_mut();
     // One call at a time for the stream NULL.
-    let turn = lock(&source.copies);
+    let guard = lock(&source.copies);
     // SAFETY: both blocks have `bytes` bytes; the handle is the source device's, and what
     // writes the buffer is done.
     let code = unsafe {
         copy(source.handle, std::ptr::null_mut(), from.handle(), 0, target, bytes, &mut error)
     };
-    drop(turn);
+    drop(guard);
     host_table::check("copy_to_host", code, error)?;
     Ok(to)
 }
@@ -124,7 +124,7 @@ pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Res
         // Whoever uses the buffer waits for the copy, in the device.
         Some(stream) => stream.submit("copy", iter::empty(), iter::once(&*to), call)?,
         None => {
-            let _turn = lock(&device.copies);
+            let _guard = lock(&device.copies);
             call(std::ptr::null_mut())?;
         }
     }

@@ -54,9 +54,9 @@ impl Plugin {
         if !place.is_whole() {
             return Err(garbage(format!("its ABI info wrote beyond the {room} bytes it got")));
         }
-        let said = place.value.size;
-        if said > room {
-            return Err(garbage(format!("its ABI info says {said} bytes; it got {room}")));
+        let written = place.value.size;
+        if written > room {
+            return Err(garbage(format!("its ABI info says {written} bytes; it got {room}")));
         }
         // SAFETY: the struct begins with its size, which is no more than its room.
         unsafe { abi::read_sized(&place.value) }.ok_or_else(|| garbage("no ABI info".to_owned()))
@@ -85,15 +85,15 @@ impl Plugin {
         if !place.is_whole() || !devices.is_whole() {
             return garbage("its score wrote beyond the structs it got".to_owned());
         }
-        let said = place.value;
-        let reason = inline_str(&said.reason);
+        let scored = place.value;
+        let reason = inline_str(&scored.reason);
         let zero = |text: String| Err(Reason::new(Code::ScoreZero, text));
         match (code, reason.is_empty()) {
             (status::OK, _) => {}
             (_, true) => return zero(format!("its score failed with status {code}")),
             (_, false) => return zero(format!("its score failed with status {code}: {reason}")),
         }
-        match (said.score, reason.is_empty()) {
+        match (scored.score, reason.is_empty()) {
             (0, true) => {
                 return zero("it cannot run here (score 0), and does not say why".to_owned());
             }
@@ -103,11 +103,11 @@ impl Plugin {
             }
             _ => {}
         }
-        if said.device_count > MOST_DEVICES {
-            return garbage(format!("its score speaks of {} devices", said.device_count));
+        if scored.device_count > MOST_DEVICES {
+            return garbage(format!("its score speaks of {} devices", scored.device_count));
         }
-        let n = (said.device_count as usize).min(DESCRIBED);
-        Ok((said.score, devices.value[..n].to_vec()))
+        let n = (scored.device_count as usize).min(DESCRIBED);
+        Ok((scored.score, devices.value[..n].to_vec()))
     }
 
     /// The entry point that starts it, for which the library stays open for ever.

@@ -167,7 +167,7 @@ fn off() -> bool {
 #[cold]
 fn autoload_slowly() {
     // A filter or a plugin may ask for devices while this thread holds the registration lock.
-    if off() || Registration::is_mine() {
+    if off() || Registration::is_held_here() {
         return;
     }
     let Ok(registration) = Registration::begin() else { return };

@@ -10,8 +10,8 @@ use core::ffi::c_void;
 use ultramarine_abi::{self as abi, BackendTable, DeviceInfo, Status, device_flag, status};
 
 pub(super) type Handle = *mut c_void;
-pub(super) type Place = *mut *mut c_void;
-pub(super) type ErrorPlace = *mut *mut abi::Error;
+pub(super) type HandleOut = *mut *mut c_void;
+pub(super) type ErrorOut = *mut *mut abi::Error;
 
 /// The backend of a slot. Functions of a slot are only in tables that were made after it was taken.
 pub(super) fn context(slot: usize) -> Option<&'static Context> {
@@ -22,7 +22,7 @@ pub(super) fn context(slot: usize) -> Option<&'static Context> {
 /// `after` it, if it returned OK, what must hold then.
 macro_rules! fallible {
     ($name:ident($($arg:ident: $t:ty),*), stream: $stream:expr, before: $before:expr, after: $after:expr) => {
-        unsafe extern "C" fn $name<const S: usize>($($arg: $t,)* error: ErrorPlace) -> Status {
+        unsafe extern "C" fn $name<const S: usize>($($arg: $t,)* error: ErrorOut) -> Status {
             let Some(cx) = context(S) else { return status::ERROR };
             let Some(real) = cx.real.$name else { return status::UNSUPPORTED };
             // SAFETY: the arguments are the caller's, who keeps to the contract of the function,
@@ -47,7 +47,7 @@ fn nothing(_: &Context) -> impl FnOnce(&mut State) -> Check {
 
 /// # Safety
 /// The place is NULL or holds a handle.
-pub(super) unsafe fn made(place: Place, what: &str) -> Result<Handle, String> {
+pub(super) unsafe fn made(place: HandleOut, what: &str) -> Result<Handle, String> {
     if place.is_null() {
         return Err(format!("no place for the {what}"));
     }
@@ -77,7 +77,7 @@ fallible! {
 }
 
 fallible! {
-    device_open(backend: Handle, index: u32, device: Place), stream: None,
+    device_open(backend: Handle, index: u32, device: HandleOut), stream: None,
     before: |_| Ok(()),
     after: |cx: &'static Context| move |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
@@ -95,7 +95,7 @@ fallible! {
 }
 
 fallible! {
-    buffer_alloc(device: Handle, bytes: u64, buffer: Place), stream: None,
+    buffer_alloc(device: Handle, bytes: u64, buffer: HandleOut), stream: None,
     before: |s| match bytes {
         0 => Err("a buffer of no bytes".into()),
         _ => s.device(device).map(|_| ()),
@@ -156,7 +156,7 @@ fallible! {
 }
 
 fallible! {
-    stream_create(device: Handle, stream: Place), stream: None,
+    stream_create(device: Handle, stream: HandleOut), stream: None,
     before: |s| s.device(device).map(|_| ()),
     after: |_| |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
@@ -175,7 +175,7 @@ fallible! {
 }
 
 fallible! {
-    event_create(device: Handle, event: Place), stream: None,
+    event_create(device: Handle, event: HandleOut), stream: None,
     before: |s| s.device(device).map(|_| ()),
     after: |_| |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.

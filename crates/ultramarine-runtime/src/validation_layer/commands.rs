@@ -2,7 +2,7 @@
 
 use super::{
     Context,
-    calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    calls::{ErrorOut, Handle, HandleOut, context, made, open_context},
     signature::Signature,
     state::{State, key},
     tensors,
@@ -24,9 +24,9 @@ unsafe fn keep(
     cx: &Context,
     device: Handle,
     signature: Result<Signature, String>,
-    plan: Place,
-    error: ErrorPlace,
-    real: impl FnOnce(ErrorPlace) -> Status,
+    plan: HandleOut,
+    error: ErrorOut,
+    real: impl FnOnce(ErrorOut) -> Status,
 ) -> Status {
     let (signature, wrong) = match signature {
         Ok(signature) => (Some(Arc::new(signature)), None),
@@ -75,8 +75,8 @@ pub(super) unsafe extern "C" fn prepare<const S: usize>(
     n_inputs: u32,
     outputs: *const TensorDesc,
     n_outputs: u32,
-    plan: Place,
-    error: ErrorPlace,
+    plan: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = cx.real.prepare else { return status::UNSUPPORTED };
@@ -98,8 +98,8 @@ unsafe extern "C" fn prepare_fused<const S: usize>(
     program: *const Program,
     inputs: *const TensorDesc,
     outputs: *const TensorDesc,
-    plan: Place,
-    error: ErrorPlace,
+    plan: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = cx.fused.get().and_then(|f| f.0.prepare) else { return status::UNSUPPORTED };
@@ -127,7 +127,7 @@ pub(super) unsafe extern "C" fn submit<const S: usize>(
     stream: Handle,
     commands: *const Command,
     n_commands: u32,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = cx.real.submit else { return status::UNSUPPORTED };

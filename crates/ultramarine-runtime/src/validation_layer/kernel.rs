@@ -3,7 +3,7 @@
 
 use super::{
     Context,
-    calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    calls::{ErrorOut, Handle, HandleOut, context, made, open_context},
     state::{State, key},
     tensors,
 };
@@ -23,8 +23,8 @@ fn interface(cx: &Context) -> Option<&KernelInterface> {
 unsafe extern "C" fn compile<const S: usize>(
     device: Handle,
     source: *const KernelSource,
-    kernel: Place,
-    error: ErrorPlace,
+    kernel: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.compile) else { return status::UNSUPPORTED };
@@ -61,7 +61,7 @@ unsafe extern "C" fn launch<const S: usize>(
     stream: Handle,
     kernel: Handle,
     launch: *const KernelLaunch,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.launch) else { return status::UNSUPPORTED };
@@ -126,7 +126,7 @@ unsafe extern "C" fn info<const S: usize>(
     device: Handle,
     kernel: Handle,
     info: *mut KernelInfo,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.info) else { return status::UNSUPPORTED };

@@ -3,7 +3,7 @@
 
 use super::{
     Context,
-    calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    calls::{ErrorOut, Handle, HandleOut, context, made, open_context},
     state::{BufferState, State, key},
 };
 use core::ffi::c_void;
@@ -52,8 +52,8 @@ fn interface(cx: &Context) -> Option<&MemoryInterface> {
 unsafe extern "C" fn import<const S: usize>(
     device: Handle,
     memory: *const ForeignMemory,
-    buffer: Place,
-    error: ErrorPlace,
+    buffer: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.import) else { return status::UNSUPPORTED };
@@ -67,7 +67,7 @@ unsafe extern "C" fn import<const S: usize>(
             state: AtomicU8::new(LENDING),
         }))
     });
-    let passed = block.map(|mut b| {
+    let wrapped = block.map(|mut b| {
         if let Some(owner) = owner {
             b.release = Some(release);
             b.context = (&raw const *owner).cast_mut().cast();
@@ -87,9 +87,9 @@ unsafe extern "C" fn import<const S: usize>(
         }
     };
     let real = |e| {
-        let Some(passed) = &passed else { return status::INVALID };
+        let Some(wrapped) = &wrapped else { return status::INVALID };
         // SAFETY: the caller's arguments, but for the owner, who lives for ever.
-        let code = unsafe { real(device, passed, buffer, e) };
+        let code = unsafe { real(device, wrapped, buffer, e) };
         if let Some(owner) = owner {
             owner.state.store(if code == status::OK { LENT } else { BACK }, Ordering::Release);
         }
@@ -113,7 +113,7 @@ unsafe extern "C" fn export<const S: usize>(
     buffer: Handle,
     kind: u32,
     memory: *mut ForeignMemory,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.export) else { return status::UNSUPPORTED };
@@ -144,7 +144,7 @@ unsafe extern "C" fn wait_foreign<const S: usize>(
     device: Handle,
     stream: Handle,
     foreign: u64,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.wait_foreign) else {
@@ -162,7 +162,7 @@ unsafe extern "C" fn signal_foreign<const S: usize>(
     foreign: u64,
     event: Handle,
     value: u64,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.signal_foreign) else {

@@ -3,7 +3,7 @@
 
 use super::{
     Context,
-    calls::{ErrorPlace, Handle, Place, context, made, open_context},
+    calls::{ErrorOut, Handle, HandleOut, context, made, open_context},
     state::{BufferState, State, key},
 };
 use core::ffi::c_void;
@@ -19,8 +19,8 @@ unsafe extern "C" fn alloc<const S: usize>(
     device: Handle,
     stream: Handle,
     bytes: u64,
-    buffer: Place,
-    error: ErrorPlace,
+    buffer: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.alloc) else { return status::UNSUPPORTED };

@@ -96,7 +96,7 @@ pub struct Compiled {
     raw: *mut c_void,
 }
 
-// SAFETY: kernels may be asked about and freed by any thread; launches are in a stream's turn.
+// SAFETY: kernels may be queried and freed by any thread; launches hold the stream's lock.
 unsafe impl Send for Compiled {}
 // SAFETY: as above.
 unsafe impl Sync for Compiled {}
@@ -170,11 +170,11 @@ impl DeviceState {
     }
 
     fn kernel_interface(&self) -> Option<&KernelInterface> {
-        let ask = || {
+        let find = || {
             let found: KernelInterface = self.interface(abi::INTERFACE)?;
             (found.compile.is_some() && found.launch.is_some()).then_some(found)
         };
-        self.user_kernels.interface.get_or_init(ask).as_ref()
+        self.user_kernels.interface.get_or_init(find).as_ref()
     }
 }
 
@@ -421,7 +421,7 @@ impl Exec {
         self.enqueue(read, written, |stream| {
             let mut error = std::ptr::null_mut();
             // SAFETY: the launch and all it points at are valid for the call, the kernel is alive,
-            // and it is this thread's turn on the stream.
+            // and this thread holds the stream's lock.
             let code = unsafe { launch(self.device.handle, stream, raw, &launched, &mut error) };
             let failed = |e: Error| match e {
                 Error::Memory(_) => e,
