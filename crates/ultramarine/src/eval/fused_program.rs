@@ -1,6 +1,6 @@
 //! The fused program of a task: operands numbered, constants pulled out.
 
-use super::plan::Task;
+use super::grouping::Task;
 use crate::{backend::PlanKey, dtype::Dtype, node::Node, scalar::Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! ```text
 //! eval(outputs) -> tape (claimed lazy nodes, operands first)
 //!               -> entries (compositions of what devices lack) lower.rs
-//!               -> tasks (single ops and fused groups)        plan.rs
+//!               -> tasks (single ops and fused groups)         grouping.rs
 //!               -> jobs (runs of tasks of one stream)
 //!               -> run: inline on an idle stream, else queued  run.rs
 //! ```
@@ -13,8 +13,8 @@
 
 mod fallback;
 mod fused_program;
+mod grouping;
 mod lower;
-mod plan;
 mod run;
 mod values;
 
@@ -27,8 +27,8 @@ use crate::{
     stream::{self, Stream},
     sync::lock,
 };
+use grouping::{Task, group_into_tasks};
 use lower::Entry;
-use plan::Task;
 pub(crate) use run::panic_text;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -125,12 +125,12 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
-        run::run(plan::plan(tape, mark));
+        run::run(group_into_tasks(tape, mark));
         return Ok(());
     }
     match single {
         Some(stream) => submit_single(guard, stream, tape, mark, sync),
-        None => submit_split(guard, plan::plan(tape, mark)),
+        None => submit_split(guard, group_into_tasks(tape, mark)),
     }
 }
 
@@ -148,12 +148,12 @@ fn submit_single(
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        deferred_deleters::job(|| run::run(plan::plan(tape, mark)));
+        deferred_deleters::job(|| run::run(group_into_tasks(tape, mark)));
         drop(owner);
         deferred_deleters::release();
         return Ok(());
     }
-    state.push(Box::new(move || deferred_deleters::job(|| run::run(plan::plan(tape, mark)))));
+    state.push(Box::new(move || deferred_deleters::job(|| run::run(group_into_tasks(tape, mark)))));
     drop(guard);
     state.throttle();
     deferred_deleters::release();

@@ -1,7 +1,7 @@
 //! Runs tasks one after the other on the calling thread. Never unwinds: what goes
 //! wrong becomes the outcome of the nodes concerned.
 
-use super::{fallback, fused_program::FusedProgram, lower::Entry, plan::Task};
+use super::{fallback, fused_program::FusedProgram, grouping::Task, lower::Entry};
 use crate::{
     array::Array,
     backend::{Dispatch, Exec, Operand},
