@@ -137,7 +137,7 @@ fn every_dtype_of_the_schema_has_a_plan() {
 }
 
 #[test]
-fn what_the_schema_does_not_list_is_refused() {
+fn unlisted_operations_are_refused() {
     let cpu = Cpu::new();
     let dtype = |name| DTYPES.iter().position(|(n, _)| *n == name).unwrap();
     for (code, name) in [
@@ -265,7 +265,7 @@ fn arrays_are_walked_by_the_sizes_they_say() {
 }
 
 #[test]
-fn short_places_are_not_overrun() {
+fn short_structs_are_not_overrun() {
     let cpu = Cpu::new();
     // SAFETY: zero is a valid description of a device.
     let mut info: DeviceInfo = unsafe { std::mem::zeroed() };

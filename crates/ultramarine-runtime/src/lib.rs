@@ -11,7 +11,7 @@
 //! dtype scalar shape                   what an element and an extent are
 //! device                               names of devices and streams
 //! fork pool memory                     fork hooks, threads, the host's allocator
-//! host validation_layer                the host's table of the contract; checks of calls between host and backends
+//! host_table validation_layer          the host's table of the contract; checks of calls between host and backends
 //! backend                              open devices: buffers, device streams, plans, calls, transfers; the registry
 //! loader                               backends found on disk
 //! devices                              devices by name, loaded at the first need; their properties and memory
@@ -31,7 +31,7 @@ pub mod files;
 #[doc(hidden)]
 pub mod fork;
 #[doc(hidden)]
-pub mod host;
+pub mod host_table;
 #[cfg(feature = "loader")]
 pub mod loader;
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 
 use crate::backend::{Exec, Operand, value::Value};
 use crate::{
-    device::Device, devices::get, dtype::Dtype, error::Result, host, stream::default_stream,
+    device::Device, devices::get, dtype::Dtype, error::Result, host_table, stream::default_stream,
 };
 use std::time::{Duration, Instant};
 use ultramarine_abi::schema::{BinaryAttrs, binary, op};
@@ -35,7 +35,7 @@ pub fn submits(device: Device, rounds: u32) -> Result<[Duration; 3]> {
         let (none, no_stream) = (std::ptr::null(), std::ptr::null_mut());
         // SAFETY: no commands, so nothing is read.
         let code = unsafe { submit(kernels.handle, no_stream, none, 0, &mut error) };
-        host::check("submit", code, error)
+        host_table::check("submit", code, error)
     };
     Ok([
         time(&bare)?,

@@ -55,8 +55,8 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// The work of a loop, written by the caller while the loop is closed, and read by workers that joined.
-struct Job {
+/// A loop's body and count, written by the caller while the loop is closed, and read by workers that joined.
+struct Loop {
     body: *const Body,
     count: usize,
 }
@@ -69,7 +69,7 @@ struct Worker {
 struct Pool {
     state: Padded<AtomicU64>,
     next: Padded<AtomicUsize>,
-    job: Padded<UnsafeCell<Option<Job>>>,
+    current: Padded<UnsafeCell<Option<Loop>>>,
     /// A caller has the workers.
     busy: Padded<AtomicBool>,
     workers: Box<[Padded<Worker>]>,
@@ -81,7 +81,7 @@ struct Pool {
     left: Condvar,
 }
 
-// SAFETY: `job` is the only part that is not Sync by itself; the protocol of `state` (see the module's text) orders the
+// SAFETY: `current` is the only part that is not Sync by itself; the protocol of `state` (see the module's text) orders the
 // caller's writes before the workers' reads, and these before the caller's return. The body is Sync.
 unsafe impl Sync for Pool {}
 // SAFETY: as above; nothing in a pool belongs to a particular thread.
@@ -92,9 +92,9 @@ unsafe impl Send for Pool {}
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
-            let asked = std::env::var("ULTRAMARINE_NUM_THREADS").ok();
-            let asked = asked.and_then(|text| text.trim().parse().ok()).filter(|&n| n > 0);
-            let found = asked.unwrap_or_else(processors).clamp(1, MAX_THREADS);
+            let requested = std::env::var("ULTRAMARINE_NUM_THREADS").ok();
+            let requested = requested.and_then(|text| text.trim().parse().ok()).filter(|&n| n > 0);
+            let found = requested.unwrap_or_else(processors).clamp(1, MAX_THREADS);
             match THREADS.compare_exchange(0, found, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => found,
                 Err(earlier) => earlier,
@@ -203,14 +203,14 @@ fn build() -> Option<*mut Pool> {
     {
         return None;
     }
-    fork::register(ForkStage::Pool, &HOOK);
+    fork::register(ForkStage::Pool, &FORK_HOOK);
     let threads = threads();
     let workers = (1..threads)
         .map(|_| Padded(Worker { parked: AtomicBool::new(false), thread: OnceLock::new() }));
     let pool: &'static Pool = Box::leak(Box::new(Pool {
         state: Padded(AtomicU64::new(0)),
         next: Padded(AtomicUsize::new(0)),
-        job: Padded(UnsafeCell::new(None)),
+        current: Padded(UnsafeCell::new(None)),
         busy: Padded(AtomicBool::new(false)),
         workers: workers.collect(),
         // With fewer processors than threads, spinning keeps off the processor whom one waits for.
@@ -224,7 +224,7 @@ fn build() -> Option<*mut Pool> {
     for index in 0..pool.workers.len() {
         let name = format!("ultramarine-{index}");
         // Where the system refuses more threads, those that there are do the work.
-        match thread::Builder::new().name(name).spawn(move || pool.work(index)) {
+        match thread::Builder::new().name(name).spawn(move || pool.run_worker(index)) {
             // The worker sets it too: whoever comes first.
             Ok(handle) => drop(pool.workers[index].0.thread.set(handle.thread().clone())),
             Err(_) => break,
@@ -244,7 +244,7 @@ impl Pool {
         let erased: *const Body = unsafe { std::mem::transmute(borrowed) };
         // SAFETY: `busy` keeps other callers out, and the loop before was closed and left by all before `busy` was given
         // up, so nobody reads the cell.
-        unsafe { *self.job.0.get() = Some(Job { body: erased, count }) };
+        unsafe { *self.current.0.get() = Some(Loop { body: erased, count }) };
         self.next.0.store(0, Ordering::Relaxed);
         let number = (self.state.0.load(Ordering::Relaxed) >> NUMBER_SHIFT).wrapping_add(1)
             & u64::from(u32::MAX);
@@ -313,8 +313,8 @@ impl Pool {
         (state & OPEN != 0 && number != seen && index < wanted).then_some((number, wanted))
     }
 
-    /// A worker's life.
-    fn work(&self, index: usize) {
+    /// The loop of a worker thread: spins, joins open loops, parks.
+    fn run_worker(&self, index: usize) {
         INSIDE.set(true);
         let me = &self.workers[index].0;
         me.thread.get_or_init(thread::current);
@@ -360,11 +360,11 @@ impl Pool {
             }
         }
         // SAFETY: joined while the loop was open, so the caller waits for this worker before it returns or writes again.
-        let job = unsafe { (*self.job.0.get()).as_ref() };
-        if let Some(job) = job {
+        let current = unsafe { (*self.current.0.get()).as_ref() };
+        if let Some(current) = current {
             // SAFETY: as above: the body is borrowed by the waiting caller.
-            let body = unsafe { &*job.body };
-            if let Some(payload) = drain(|| self.claim(job.count), body) {
+            let body = unsafe { &*current.body };
+            if let Some(payload) = drain(|| self.claim(current.count), body) {
                 self.panicked.store(true, Ordering::Relaxed);
                 self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(payload);
             }
@@ -381,7 +381,7 @@ impl Pool {
 /// A child has none of the workers and must never touch what they may have held locked: it forgets the pool (the memory
 /// stays, shared with the parent until written) and builds another when it needs one. There is no lock to hold across
 /// the fork: the pool is found through an atomic pointer.
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {},
     parent: || {},
     child: || {

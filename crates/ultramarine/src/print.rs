@@ -44,7 +44,7 @@ pub fn format(array: &Array, options: PrintOptions) -> Result<String> {
     } else {
         array.clone()
     };
-    let value = crate::eval::values::host_value(&array)?;
+    let value = array.on_host()?;
     let mut out = String::from("array(");
     write_axis(&mut out, &array, &value, 0, 0, options);
     let _ = write!(out, ", dtype={dtype})");

@@ -130,7 +130,7 @@ pub fn take_plain(capsule: &Bound<'_, PyAny>) -> Option<Array> {
         let checked = check(&header.dl_tensor, header.flags);
         let checked = checked.as_ref().ok()?;
         let tensor = ManuallyDrop::new(ManagedTensor::assume_versioned(raw));
-        let plain = Plain::judge(&tensor, checked)?;
+        let plain = Plain::validate(&tensor, checked)?;
         if ffi::PyCapsule_SetName(object, VERSIONED.used.as_ptr()) != 0 {
             ffi::PyErr_Clear();
             return None;

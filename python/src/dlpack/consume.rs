@@ -52,7 +52,7 @@ fn other_answer(
         // Whoever made it copied for us.
         options.copy = None;
     }
-    let mut import = Import::judge(lent.tensor(), lent.checked, options)?;
+    let mut import = Import::validate(lent.tensor(), lent.checked, options)?;
     if !synchronized && let Some(stream) = default_stream(lent.tensor().device()) {
         import = import.after(stream);
     }

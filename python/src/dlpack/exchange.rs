@@ -157,7 +157,7 @@ unsafe extern "C" fn to_object(
             refusal(invalid)
         });
         let (tensor, checked) = owned?;
-        let import = Import::judge(&tensor, checked, ImportOptions::default())?;
+        let import = Import::validate(&tensor, checked, ImportOptions::default())?;
         let array = super::foreign::taken(py, import, tensor)?;
         let object = PyArray::object(py, array)?;
         // SAFETY: where the caller wants the object.

@@ -266,12 +266,12 @@ fn exported(
         }
     }
     if options.copy != Some(true)
-        && let Some(plain) = Plain::judge(&tensor, &checked)
+        && let Some(plain) = Plain::validate(&tensor, &checked)
     {
         // SAFETY: validated from this tensor, which has no other owner.
         return Ok(Some(unsafe { plain.take(tensor, &checked) }));
     }
-    let mut import = Import::judge(&tensor, checked, options)?;
+    let mut import = Import::validate(&tensor, checked, options)?;
     let DLDevice { device_type, device_id } = tensor.device();
     if device_type != device_type::CPU
         && let Some(current) = known.stream

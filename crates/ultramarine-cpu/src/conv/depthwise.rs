@@ -35,7 +35,7 @@ unsafe fn typed<S: Storage>(conv: &Conv<'_>) {
     let (channels, taps) = (conv.groups, conv.taps());
     let [kd, kh, kw] = conv.axes.map(|a| a.kernel as usize);
     // SAFETY: the weight is valid.
-    let (w, _room) = unsafe { compact(conv.cx, conv.dtype, &conv.w, [channels, kd, kh, kw, 1]) };
+    let (w, _memory) = unsafe { compact(conv.cx, conv.dtype, &conv.w, [channels, kd, kh, kw, 1]) };
     // The weights of all channels for a tap, next to each other, as they are summed.
     let transposed = Scratch::new(Slot::Call, taps * channels * size_of::<S::Acc>());
     let weights = transposed.get() as *mut S::Acc;

@@ -147,12 +147,12 @@ unsafe fn compact(cx: &Context, dtype: DType, t: &Tensor, shape: [usize; 5]) -> 
         to[i] = to[i + 1] * shape[i + 1];
     }
     let bytes = (to[0] * shape[0]) as usize * dtype.size();
-    let room = Scratch::new(Slot::Call, bytes);
+    let memory = Scratch::new(Slot::Call, bytes);
     let source = View { data: t.data, dtype, shape: &shape, strides: &from };
-    let target = View { data: room.get(), dtype, shape: &shape, strides: &to };
+    let target = View { data: memory.get(), dtype, shape: &shape, strides: &to };
     // SAFETY: the source is valid, the target is new memory of its size.
     unsafe { strided::copy(cx.par, &source, &target) };
-    (Tensor { data: room.get(), strides: to.map(|s| s as isize * size) }, room)
+    (Tensor { data: memory.get(), strides: to.map(|s| s as isize * size) }, memory)
 }
 
 impl Convolve {
@@ -225,10 +225,10 @@ impl Kernel for Convolve {
         let _copy = (channels > 1 && conv.x.strides[4] != size).then(|| {
             let [d, h, w] = conv.axes.map(|a| a.input as usize);
             // SAFETY: the input is valid.
-            let (x, room) =
+            let (x, memory) =
                 unsafe { compact(cx, conv.dtype, &conv.x, [conv.batch, d, h, w, channels]) };
             conv.x = x;
-            room
+            memory
         });
         conv.x.strides[4] = size;
         // SAFETY: the tensors are valid for their shapes and strides.
@@ -259,9 +259,9 @@ unsafe fn dense(conv: &Conv<'_>) {
     let _copy = (!straight).then(|| {
         let shape = [conv.groups * conv.filters, d, h, w, conv.channels];
         // SAFETY: the weight is valid.
-        let (w, room) = unsafe { compact(conv.cx, conv.dtype, &conv.w, shape) };
+        let (w, memory) = unsafe { compact(conv.cx, conv.dtype, &conv.w, shape) };
         conv.w = w;
-        room
+        memory
     });
     // SAFETY: passed on; the weights were just brought into order.
     unsafe {

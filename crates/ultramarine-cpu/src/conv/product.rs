@@ -83,8 +83,8 @@ pub(super) unsafe fn run(conv: &Conv<'_>) {
     let windows = Windows::new(conv);
     let k_blocks = cut.k.div_ceil(cut.kc);
     let group_bytes = cut.padded * cut.k * conv.ops.acc;
-    let room = Scratch::new(Slot::Call, conv.groups * group_bytes);
-    let packed = Shared(room.get());
+    let memory = Scratch::new(Slot::Call, conv.groups * group_bytes);
+    let packed = Shared(memory.get());
     let pack = |i: usize| {
         let (group, i) = (i / (k_blocks * cut.col_blocks), i % (k_blocks * cut.col_blocks));
         let (p, cols) =
@@ -155,13 +155,13 @@ unsafe fn block(
     let kc = cut.kc.min(cut.k);
     let a_bytes = (MOST_ROWS * kc * acc).next_multiple_of(64);
     let c_bytes = if pitch.is_some() { 0 } else { (rows * width * acc).next_multiple_of(64) };
-    let zeros = windows.room() / (MOST_ROWS + 1);
-    let scratch = Scratch::new(Slot::Task, a_bytes + c_bytes + windows.room());
+    let zeros = windows.scratch_bytes() / (MOST_ROWS + 1);
+    let scratch = Scratch::new(Slot::Task, a_bytes + c_bytes + windows.scratch_bytes());
     let a = scratch.get();
     let own_c = a.wrapping_add(a_bytes);
-    let room = own_c.wrapping_add(c_bytes);
+    let packing = own_c.wrapping_add(c_bytes);
     // SAFETY: the memory that was just asked for.
-    unsafe { room.write_bytes(0, zeros) };
+    unsafe { packing.write_bytes(0, zeros) };
     let (c, c_row) = match pitch {
         Some(pitch) => (y.wrapping_offset(first as isize * pitch), pitch / acc as isize),
         None => (own_c, width as isize),
@@ -173,7 +173,7 @@ unsafe fn block(
             let height = cut.row_of(panel + 1) - row;
             let origins = windows.origins(group, row, height);
             // SAFETY: the panel's windows; `a` holds MOST_ROWS x kc numbers.
-            unsafe { windows.pack(&origins, [p, p + k], room, a) };
+            unsafe { windows.pack(&origins, [p, p + k], packing, a) };
             let mut j = cols.start;
             while j < cols.end {
                 let count = (2 * ops.lanes).min(cols.end - j);

@@ -209,7 +209,7 @@ fn larger_ones() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn misfits_are_refused() {
     let mut rng = Rng::new(3);
     let x = Array::new(&[1, 1, 1, 4, 2], &[1f32; 8], true, &mut rng);
     let w = Array::new(&[3, 1, 1, 2, 2], &[1f32; 12], true, &mut rng);

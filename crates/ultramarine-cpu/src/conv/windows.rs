@@ -44,7 +44,7 @@ impl<'a> Windows<'a> {
     }
 
     /// Bytes of memory that packing needs.
-    pub fn room(&self) -> usize {
+    pub fn scratch_bytes(&self) -> usize {
         (MOST_ROWS + 1) * self.run() * self.conv.dtype.size()
     }
 
@@ -72,7 +72,7 @@ impl<'a> Windows<'a> {
         Origins { count, at }
     }
 
-    /// Packs elements `from..to` of the windows to `dst`. `room` is memory as [`Windows::room`]
+    /// Packs elements `from..to` of the windows to `dst`. `scratch` is memory as [`Windows::scratch_bytes`]
     /// says, whose first run is zeros.
     ///
     /// # Safety
@@ -81,14 +81,14 @@ impl<'a> Windows<'a> {
         &self,
         origins: &Origins,
         [from, to]: [usize; 2],
-        room: *mut u8,
+        scratch: *mut u8,
         dst: *mut u8,
     ) {
         let c = self.conv;
         let size = c.dtype.size();
         let [_, kh, kw] = c.axes.map(|a| a.kernel as usize);
         let line = kw * c.channels;
-        let mut rows = [room as *const u8; MOST_ROWS];
+        let mut rows = [scratch as *const u8; MOST_ROWS];
         let mut p = from;
         while p < to {
             let (tap, at) = (p / line, p % line);
@@ -97,10 +97,10 @@ impl<'a> Windows<'a> {
             let skip = at - first * c.channels;
             let k = (taps * c.channels - skip).min(to - p);
             for (r, row) in rows[..origins.count].iter_mut().enumerate() {
-                let own = room.wrapping_add((r + 1) * self.run() * size);
+                let own = scratch.wrapping_add((r + 1) * self.run() * size);
                 // SAFETY: the row's own part of the memory.
                 let start = unsafe {
-                    self.row(&origins.at[r], [tap / kh, tap % kh, first], taps, room, own)
+                    self.row(&origins.at[r], [tap / kh, tap % kh, first], taps, scratch, own)
                 };
                 *row = start.wrapping_add(skip * size);
             }

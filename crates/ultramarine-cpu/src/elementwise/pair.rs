@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pass_gives_the_bits_of_several() {
+    fn one_pass_matches_several_bitwise() {
         let ops = [Arith::Add, Arith::Subtract, Arith::From, Arith::Multiply, Arith::None];
         for level in Level::available() {
             for (n, constants) in [1, 5, 16, 33, 200].iter().flat_map(|n| (0..16).map(|c| (*n, c)))

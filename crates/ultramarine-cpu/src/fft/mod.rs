@@ -82,7 +82,7 @@ impl Kernel for Fft {
         let group = job.group();
         let step = (TASK / n).max(1).next_multiple_of(group);
         ranges(cx.par, nest.size(), step, |range| {
-            with_scratch(job.room(), |scratch| {
+            with_scratch(job.scratch_len(), |scratch| {
                 nest.rows(range, |_, at, count| {
                     let place = |lane: usize| {
                         let at = [0, 1].map(|k| (at[k] + lane as isize * across[k]) * bytes[k]);
@@ -140,7 +140,7 @@ impl Job<'_> {
     }
 
     /// Complex numbers that a task needs beside its lines.
-    fn room(&self) -> usize {
+    fn scratch_len(&self) -> usize {
         let staged = |k: usize| if self.staged[k] { self.group() * self.pitch(k) } else { 0 };
         staged(0) + staged(1) + self.plan.scratch_len()
     }
@@ -149,7 +149,7 @@ impl Job<'_> {
     ///
     /// # Safety
     /// The lines from these addresses on are valid, of the plan's dtypes; no other thread writes to
-    /// them, or to the target's; the scratch has [`Job::room`].
+    /// them, or to the target's; the scratch has [`Job::scratch_len`].
     unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize, scratch: &mut [c64]) {
         let size = |k: usize| if self.staged[k] { self.group() * self.pitch(k) } else { 0 };
         let (staged_in, rest) = scratch.split_at_mut(size(0));

@@ -26,10 +26,10 @@ pub struct Plan {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-struct Key(u32, usize, Level);
+struct PlanKey(u32, usize, Level);
 
 /// Plans that were used last, the last one first.
-static PLANS: Mutex<Vec<(Key, Arc<Plan>)>> = Mutex::new(Vec::new());
+static PLANS: Mutex<Vec<(PlanKey, Arc<Plan>)>> = Mutex::new(Vec::new());
 
 /// Plans are kept while the sum of their lengths is below this (a plan has some 16 bytes per element) ...
 const KEPT_LENGTH: usize = 1 << 22;
@@ -38,7 +38,7 @@ const KEPT_PLANS: usize = 64;
 
 /// The plan of a transform of `n` elements; `code` is one of [`fft`].
 pub fn get(code: u32, n: usize, level: Level) -> Arc<Plan> {
-    let key = Key(code, n, level);
+    let key = PlanKey(code, n, level);
     let plans = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = {
         let mut plans = plans();

@@ -75,9 +75,9 @@ pub unsafe fn run(
     let shared = Shared(partials.as_mut_ptr() as *mut u8);
     let body = |task: usize| {
         let (block, segment) = (task / cut.segments, task % cut.segments);
-        let work = Work { frame: &frame, fold: &epilogue.fold, cut: &cut, segment };
+        let part = SegmentFold { frame: &frame, fold: &epilogue.fold, cut: &cut, segment };
         let tiles = block * each..((block + 1) * each).min(tiles);
-        scratch::with(work.scratch(extent), |scratch| {
+        scratch::with(part.scratch(extent), |scratch| {
             let mut values: Values = [const { MaybeUninit::uninit() }; MAX_VALUES];
             // SAFETY: `scratch` has the size; every task has kept tiles or a segment
             // of its own, so no other task writes its results or partials.
@@ -87,12 +87,12 @@ pub unsafe fn run(
                     let (outer, piece) = (index / pieces, index % pieces);
                     let at = piece * extent;
                     let n = extent.min(inner_kept - at);
-                    let (tile, wides) = work.fold(&mut values, scratch, outer, at, n);
+                    let (tile, wides) = part.fold(&mut values, scratch, outer, at, n);
                     if cut.segments > 1 {
                         let place = (segment * kept + outer * inner_kept + at) * wide;
                         core::ptr::copy_nonoverlapping(wides, shared.get().add(place), n * wide);
                     } else {
-                        work.finish(&tile, wides, n);
+                        part.finish(&tile, wides, n);
                     }
                 }
             }
@@ -103,7 +103,7 @@ pub unsafe fn run(
     };
     cx.par.run(tasks, body);
     if cut.segments > 1 {
-        let work = Work { frame: &frame, fold: &epilogue.fold, cut: &cut, segment: 0 };
+        let part = SegmentFold { frame: &frame, fold: &epilogue.fold, cut: &cut, segment: 0 };
         // SAFETY: all tasks are done; partials hold segments * kept accumulators.
         unsafe {
             for segment in 1..cut.segments {
@@ -111,9 +111,9 @@ pub unsafe fn run(
                 (epilogue.fold.merge)(shared.get(), from, kept);
             }
             for outer in 0..outer_kept {
-                let tile = work.kept_tile(outer);
+                let tile = part.kept_tile(outer);
                 let from = shared.get().add(outer * inner_kept * wide);
-                work.finish(&tile, from, inner_kept);
+                part.finish(&tile, from, inner_kept);
             }
         }
     }
@@ -178,15 +178,15 @@ fn cut(p: &Program, epilogue: &Epilogue, layout: &Layout, flags: &TensorFlags) -
     Cut { rows_mode, rows, columns, direct, group, segments, length }
 }
 
-/// One segment's work on kept tiles.
-struct Work<'a> {
+/// The reduction of one segment into kept tiles.
+struct SegmentFold<'a> {
     frame: &'a Frame<'a>,
     fold: &'a Fold,
     cut: &'a Cut,
     segment: usize,
 }
 
-impl Work<'_> {
+impl SegmentFold<'_> {
     /// Bytes of scratch: slots, wide and narrow accumulators.
     fn scratch(&self, extent: usize) -> usize {
         let narrow = if self.cut.rows_mode { 0 } else { extent * self.fold.narrow };
@@ -221,7 +221,7 @@ impl Work<'_> {
     /// tile and their wide accumulators.
     ///
     /// # Safety
-    /// `values` is bound to `scratch`, which has [`Work::scratch`] bytes.
+    /// `values` is bound to `scratch`, which has [`SegmentFold::scratch`] bytes.
     unsafe fn fold(
         &self,
         values: &mut Values,
@@ -308,7 +308,7 @@ impl Work<'_> {
     }
 
     /// # Safety
-    /// As [`Work::fold`].
+    /// As [`SegmentFold::fold`].
     unsafe fn fold_rows(
         &self,
         values: &mut Values,
@@ -328,7 +328,7 @@ impl Work<'_> {
     }
 
     /// # Safety
-    /// As [`Work::fold`].
+    /// As [`SegmentFold::fold`].
     unsafe fn fold_columns(
         &self,
         values: &mut Values,

@@ -67,43 +67,44 @@ impl Kernel for ScatterAxis {
         let data = [indices, updates, output].map(|v| Shared(v.data));
         // Updates a run: `move_on` is what the tensors move by from one update to
         // the next; the output moves only across lanes.
-        type Room = [[isize; BLOCK]; 2];
-        let run = |room: &mut Room, at: [isize; 3], move_on: [isize; 3], across, count: usize| {
-            let [to, from] = room;
-            for start in (0..count).step_by(BLOCK) {
-                let to = &mut to[..BLOCK.min(count - start)];
-                for (i, (to, from)) in to.iter_mut().zip(from.iter_mut()).enumerate() {
-                    let i = (start + i) as isize;
-                    *from = at[1] + i * move_on[1];
-                    *to = at[2] + if across { i * move_on[2] } else { 0 };
+        type Offsets = [[isize; BLOCK]; 2];
+        let run =
+            |offsets: &mut Offsets, at: [isize; 3], move_on: [isize; 3], across, count: usize| {
+                let [to, from] = offsets;
+                for start in (0..count).step_by(BLOCK) {
+                    let to = &mut to[..BLOCK.min(count - start)];
+                    for (i, (to, from)) in to.iter_mut().zip(from.iter_mut()).enumerate() {
+                        let i = (start + i) as isize;
+                        *from = at[1] + i * move_on[1];
+                        *to = at[2] + if across { i * move_on[2] } else { 0 };
+                    }
+                    let by = (at[0] + start as isize * move_on[0]) * index_bytes;
+                    let by = data[0].get().wrapping_offset(by);
+                    let from = &from[..to.len()];
+                    // SAFETY: the nest's offsets lie inside the tensors, and indices
+                    // outside the output's axis are skipped; the caller's lanes are its
+                    // own.
+                    unsafe {
+                        let skip = OutOfRange::Skip;
+                        add_offsets(indices.dtype, by, move_on[0], limits, along[2], skip, to);
+                        (self.update)(data[2].get(), to, 1, data[1].get(), from, 1, 1);
+                    }
                 }
-                let by = (at[0] + start as isize * move_on[0]) * index_bytes;
-                let by = data[0].get().wrapping_offset(by);
-                let from = &from[..to.len()];
-                // SAFETY: the nest's offsets lie inside the tensors, and indices
-                // outside the output's axis are skipped; the caller's lanes are its
-                // own.
-                unsafe {
-                    let skip = OutOfRange::Skip;
-                    add_offsets(indices.dtype, by, move_on[0], limits, along[2], skip, to);
-                    (self.update)(data[2].get(), to, 1, data[1].get(), from, 1, 1);
-                }
-            }
-        };
+            };
         let across = along[2].unsigned_abs() > steps[2].unsigned_abs() && lanes.inner().0 > 4;
         let step = (TASK / 4 / length).max(if across { 64 } else { 1 });
         ranges(cx.par, lanes.size(), step, |range| {
-            let mut room = [[0; BLOCK]; 2];
+            let mut offsets = [[0; BLOCK]; 2];
             lanes.rows(range, |_, at, count| {
                 if across {
                     for i in 0..length as isize {
                         let at = [at[0] + i * along[0], at[1] + i * along[1], at[2]];
-                        run(&mut room, at, steps, true, count);
+                        run(&mut offsets, at, steps, true, count);
                     }
                 } else {
                     for lane in 0..count as isize {
                         let at = [0, 1, 2].map(|k| at[k] + lane * steps[k]);
-                        run(&mut room, at, along, false, length);
+                        run(&mut offsets, at, along, false, length);
                     }
                 }
             });

@@ -168,7 +168,7 @@ fn gather_of_large_slices() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn misfits_are_refused() {
     let rng = &mut Rng::new(8);
     let source = sampled::<f32>(&[3, 4], true, rng);
     let index = Array::new(&[2], &[0i32, 1], true, rng);

@@ -98,7 +98,7 @@ pub struct Scratch<T: Scalar> {
 }
 
 /// Room for `n` elements, of any values.
-pub fn room<T: Copy + Default>(of: &mut Vec<T>, n: usize) -> Result<&mut [T], String> {
+pub fn resized<T: Copy + Default>(of: &mut Vec<T>, n: usize) -> Result<&mut [T], String> {
     if of.len() < n {
         let missing = n - of.len();
         of.try_reserve_exact(missing).map_err(|_| {

@@ -1,7 +1,7 @@
-//! Decompositions of matrices, over batches: each task copies matrices of any strides into columns, has
-//! `ultramarine_linalg` decompose them, and copies the results out.
+//! Factorisations of matrices and triangular solves, over batches: each task copies matrices of any strides into
+//! columns, has `ultramarine_linalg` factorise them, and copies the results out.
 
-mod decompose;
+mod factorize;
 mod matrix;
 #[cfg(test)]
 mod tests;
@@ -9,13 +9,14 @@ mod tests;
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature, View};
 use crate::strided::{Nest, TASK, ranges};
 use crate::{dtype::DType, par::Shared};
+use factorize::Factorization;
 use matrix::{Plane, Scratch};
 use std::marker::PhantomData;
 use std::sync::Mutex;
 use ultramarine_abi::schema::{TriangleAttrs, op};
 use ultramarine_linalg::{Scalar, c32};
 
-/// Most tensors that a decomposition has.
+/// Most tensors that a factorisation has.
 const TENSORS: usize = 4;
 
 /// The operations of the family.
@@ -104,7 +105,7 @@ pub fn prepare_op(op: &Op, signature: &Signature<'_>) -> Prepared {
     prepare(op.id, upper, signature)
 }
 
-/// Prepares a decomposition; `upper` is its attribute, if it has one.
+/// Prepares a factorisation; `upper` is its attribute, if it has one.
 pub fn prepare(id: u32, upper: bool, signature: &Signature<'_>) -> Prepared {
     let operation = Operation::of(id).ok_or(Refusal::Unsupported)?;
     let (inputs, outputs) = (signature.inputs, signature.outputs);
@@ -121,23 +122,23 @@ pub fn prepare(id: u32, upper: bool, signature: &Signature<'_>) -> Prepared {
             .all(|(o, (of, axes))| (o.dtype, o.ndim) == (of(dtype), ndim - 2 + axes));
     ensure!(fits, "a decomposition's ranks or dtypes do not fit");
     Ok(match dtype {
-        DType::F32 => Box::new(Decomposition::<f32>(operation, upper, PhantomData)),
-        DType::F64 => Box::new(Decomposition::<f64>(operation, upper, PhantomData)),
-        DType::C64 => Box::new(Decomposition::<c32>(operation, upper, PhantomData)),
+        DType::F32 => Box::new(Factorize::<f32>(operation, upper, PhantomData)),
+        DType::F64 => Box::new(Factorize::<f64>(operation, upper, PhantomData)),
+        DType::C64 => Box::new(Factorize::<c32>(operation, upper, PhantomData)),
         _ => return Err(Refusal::Unsupported),
     })
 }
 
-struct Decomposition<T>(Operation, bool, PhantomData<T>);
+struct Factorize<T>(Operation, bool, PhantomData<T>);
 
 /// The last axes of a tensor, behind the batch.
 fn last<'a>(view: &View<'a>, batch: usize) -> &'a [i64] {
     &view.shape[batch..]
 }
 
-impl<T: Scalar> Kernel for Decomposition<T> {
+impl<T: Scalar> Kernel for Factorize<T> {
     unsafe fn run(&self, cx: &Context, args: &Args<'_>) -> Result<(), String> {
-        let Decomposition(operation, upper, _) = *self;
+        let Factorize(operation, upper, _) = *self;
         let views: Vec<View<'_>> = args.inputs.iter().chain(args.outputs).copied().collect();
         let a = &views[0];
         let batch = a.shape.len() - 2;
@@ -171,10 +172,10 @@ impl<T: Scalar> Kernel for Decomposition<T> {
                 for i in 0..count {
                     let place = |k: usize| planes[k].moved(at[k] + i as isize * steps[k]);
                     let planes = std::array::from_fn(place);
-                    let job = decompose::Job { operation, upper, full, planes: &planes };
+                    let factorization = Factorization { operation, upper, full, planes: &planes };
                     // SAFETY: the matrices are the tensors', whose shapes were compared;
                     // tasks have matrices of their own.
-                    if let Err(text) = unsafe { job.run(&mut scratch) } {
+                    if let Err(text) = unsafe { factorization.run(&mut scratch) } {
                         let at = position + i;
                         let mut failed =
                             failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -41,7 +41,7 @@ pub struct Tile {
 pub type MicroFn = unsafe fn(&Tile);
 
 /// Steps of k that are left when C's tile is fetched.
-const LATE: usize = 64;
+const PREFETCH_STEPS: usize = 64;
 
 /// The kernel for `MR` rows by `NV` vectors.
 ///
@@ -78,9 +78,9 @@ pub unsafe fn kernel<V: Simd, const MR: usize, const NV: usize, const DIRECT: bo
         }
         let mut next = t.next;
         // C is fetched shortly before it is used, lest the panels push it out again.
-        let late = k.min(LATE);
-        for steps in [k - late, late] {
-            if steps == late {
+        let tail = k.min(PREFETCH_STEPS);
+        for steps in [k - tail, tail] {
+            if steps == tail {
                 for i in 0..MR {
                     for v in 0..NV {
                         let at = i as isize * t.c_row + (v * V::LANES) as isize;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A lane. Its elements, of both source and target, are valid, of the dtype the function was chosen
 /// for (the target of an arg-sort: uint32), and do not overlap.
-pub struct Job {
+pub struct Lane {
     pub level: Level,
     pub from: *const u8,
     /// Steps are in elements.
@@ -25,18 +25,18 @@ pub struct Job {
 }
 
 // SAFETY: sharing the addresses is harmless; accesses are in unsafe blocks of their own.
-unsafe impl Sync for Job {}
+unsafe impl Sync for Lane {}
 
-/// Sorts a lane. Safety: see [`Job`].
-type Lane = unsafe fn(&Job);
+/// Sorts a lane. Safety: see [`Lane`].
+type SortLane = unsafe fn(&Lane);
 /// The same on several threads, at a level that sorts in vectors.
-type LongLane = unsafe fn(Par, &Job);
+type SortLongLane = unsafe fn(Par, &Lane);
 
 /// The functions for a dtype.
 #[derive(Clone, Copy)]
 pub struct Functions {
-    pub lane: Lane,
-    long: Option<LongLane>,
+    pub lane: SortLane,
+    long: Option<SortLongLane>,
 }
 
 impl Functions {
@@ -53,7 +53,7 @@ impl Functions {
     }
 
     /// The function for long lanes, if the level has one.
-    pub fn long(&self, level: Level) -> Option<LongLane> {
+    pub fn long(&self, level: Level) -> Option<SortLongLane> {
         self.long.filter(|_| u64::in_vectors(level))
     }
 }
@@ -149,12 +149,12 @@ impl<T: Sortable> Body for ToKeys<'_, T> {
 /// Elements from number `start` on become keys; whether some are ambiguous.
 ///
 /// # Safety
-/// See [`Job`].
+/// See [`Lane`].
 #[inline]
-unsafe fn to_keys<T: Sortable>(job: &Job, start: usize, keys: &mut [T::Key]) -> bool {
-    debug_assert!(start + keys.len() <= job.n);
-    let from = job.from.wrapping_offset(start as isize * job.from_step * size_of::<T>() as isize);
-    at(job.level, ToKeys::<T> { from, step: job.from_step, keys })
+unsafe fn to_keys<T: Sortable>(lane: &Lane, start: usize, keys: &mut [T::Key]) -> bool {
+    debug_assert!(start + keys.len() <= lane.n);
+    let from = lane.from.wrapping_offset(start as isize * lane.from_step * size_of::<T>() as isize);
+    at(lane.level, ToKeys::<T> { from, step: lane.from_step, keys })
 }
 
 /// The elements of `n` keys, at steps of `step`; target and keys may be the same memory.
@@ -186,42 +186,42 @@ impl<T: Sortable> Body for ToValues<T> {
 }
 
 /// The target as memory for keys, if they fit in there and are sorted in place.
-fn target_as_keys<T: Sortable>(job: &Job) -> Option<*mut T::Key> {
-    let to = job.to as *mut T::Key;
-    (job.to_step == 1 && T::Key::in_vectors(job.level) && to.is_aligned()).then_some(to)
+fn target_as_keys<T: Sortable>(lane: &Lane) -> Option<*mut T::Key> {
+    let to = lane.to as *mut T::Key;
+    (lane.to_step == 1 && T::Key::in_vectors(lane.level) && to.is_aligned()).then_some(to)
 }
 
 /// # Safety
-/// See [`Job`].
-unsafe fn sort_lane<T: Sortable>(job: &Job) {
+/// See [`Lane`].
+unsafe fn sort_lane<T: Sortable>(lane: &Lane) {
     let work = |keys: &mut [T::Key], scratch: &mut [T::Key]| {
         // SAFETY: by this function's contract, here and below.
-        let ambiguous = unsafe { to_keys::<T>(job, 0, keys) };
+        let ambiguous = unsafe { to_keys::<T>(lane, 0, keys) };
         // What is ambiguous is put right in sorted lanes only.
-        let kth = job.kth.filter(|_| !ambiguous);
-        let sorted = if radix::sort(job.level, keys, scratch, kth) { scratch } else { keys };
-        let (keys, to) = (sorted.as_ptr(), job.to as *mut T);
-        at(job.level, ToValues::<T> { keys, to, step: job.to_step, n: job.n });
+        let kth = lane.kth.filter(|_| !ambiguous);
+        let sorted = if radix::sort(lane.level, keys, scratch, kth) { scratch } else { keys };
+        let (keys, to) = (sorted.as_ptr(), lane.to as *mut T);
+        at(lane.level, ToValues::<T> { keys, to, step: lane.to_step, n: lane.n });
         if ambiguous {
             // SAFETY: as above.
-            unsafe { restore::<T>(job) }
+            unsafe { restore::<T>(lane) }
         }
     };
-    match target_as_keys::<T>(job) {
+    match target_as_keys::<T>(lane) {
         // SAFETY: the target has room for as many elements, whose keys have their size.
-        Some(to) => work(unsafe { std::slice::from_raw_parts_mut(to, job.n) }, &mut []),
-        None => with_scratch::<T::Key, _>(job.level, job.n, work),
+        Some(to) => work(unsafe { std::slice::from_raw_parts_mut(to, lane.n) }, &mut []),
+        None => with_scratch::<T::Key, _>(lane.level, lane.n, work),
     }
 }
 
 /// # Safety
-/// See [`LongLane`].
-unsafe fn sort_long<T: Sortable>(par: Par, job: &Job) {
+/// See [`SortLongLane`].
+unsafe fn sort_long<T: Sortable>(par: Par, lane: &Lane) {
     let own;
-    let keys = match target_as_keys::<T>(job) {
+    let keys = match target_as_keys::<T>(lane) {
         Some(to) => to,
         None => {
-            own = Scratch::new(Slot::Call, job.n * size_of::<T>());
+            own = Scratch::new(Slot::Call, lane.n * size_of::<T>());
             own.get() as *mut T::Key
         }
     };
@@ -229,20 +229,20 @@ unsafe fn sort_long<T: Sortable>(par: Par, job: &Job) {
     let shared = Shared(keys);
     let make = |start: usize, keys: &mut [T::Key]| {
         // SAFETY: by this function's contract.
-        if unsafe { to_keys::<T>(job, start, keys) } {
+        if unsafe { to_keys::<T>(lane, start, keys) } {
             ambiguous.store(true, Ordering::Relaxed);
         }
     };
     let finish = |range: std::ops::Range<usize>| {
         let keys = shared.get().wrapping_add(range.start);
-        let to = (job.to as *mut T).wrapping_offset(range.start as isize * job.to_step);
-        at(job.level, ToValues::<T> { keys, to, step: job.to_step, n: range.len() });
+        let to = (lane.to as *mut T).wrapping_offset(range.start as isize * lane.to_step);
+        at(lane.level, ToValues::<T> { keys, to, step: lane.to_step, n: range.len() });
     };
     // SAFETY: the target or the buffer has room for the keys.
     unsafe {
-        T::Key::sort_long(par, job.n, keys, &make, &finish);
+        T::Key::sort_long(par, lane.n, keys, &make, &finish);
         if ambiguous.into_inner() {
-            restore::<T>(job);
+            restore::<T>(lane);
         }
     }
 }
@@ -251,14 +251,14 @@ unsafe fn sort_long<T: Sortable>(par: Par, job: &Job) {
 /// belong: in the order of the source among those of the same key.
 ///
 /// # Safety
-/// See [`Job`]; the target is sorted.
-unsafe fn restore<T: Sortable>(job: &Job) {
-    let to = job.to as *mut T;
-    let place = |i: usize| to.wrapping_offset(i as isize * job.to_step);
+/// See [`Lane`]; the target is sorted.
+unsafe fn restore<T: Sortable>(lane: &Lane) {
+    let to = lane.to as *mut T;
+    let place = |i: usize| to.wrapping_offset(i as isize * lane.to_step);
     // Keys that stand for more than one element, each with the next free place.
     let mut next = std::collections::HashMap::new();
     let first = |key: T::Key| {
-        let (mut low, mut high) = (0, job.n);
+        let (mut low, mut high) = (0, lane.n);
         while low < high {
             let middle = low + (high - low) / 2;
             // SAFETY: an element of the target.
@@ -269,13 +269,13 @@ unsafe fn restore<T: Sortable>(job: &Job) {
     };
     // SAFETY: the lane's elements; a key has as many places as elements.
     unsafe {
-        each(job.from, job.from_step, job.n, |_, value: T| {
+        each(lane.from, lane.from_step, lane.n, |_, value: T| {
             if value.is_ambiguous() {
                 let key = value.key();
                 next.entry(key.wide()).or_insert_with(|| first(key));
             }
         });
-        each(job.from, job.from_step, job.n, |_, value: T| {
+        each(lane.from, lane.from_step, lane.n, |_, value: T| {
             if value.shares_key()
                 && let Some(at) = next.get_mut(&value.key().wide())
             {
@@ -315,13 +315,13 @@ impl PlacedItem for WidePlaced {
 /// The items of the elements from number `start` on.
 ///
 /// # Safety
-/// See [`Job`].
-unsafe fn to_items<T: Sortable, I: PlacedItem>(job: &Job, start: usize, items: &mut [I]) {
-    debug_assert!(start + items.len() <= job.n);
-    let from = job.from.wrapping_offset(start as isize * job.from_step * size_of::<T>() as isize);
+/// See [`Lane`].
+unsafe fn to_items<T: Sortable, I: PlacedItem>(lane: &Lane, start: usize, items: &mut [I]) {
+    debug_assert!(start + items.len() <= lane.n);
+    let from = lane.from.wrapping_offset(start as isize * lane.from_step * size_of::<T>() as isize);
     // SAFETY: by this function's contract.
     unsafe {
-        each(from, job.from_step, items.len(), |i, value: T| {
+        each(from, lane.from_step, items.len(), |i, value: T| {
             items[i] = I::new(value.key().wide(), (start + i) as u32)
         })
     };
@@ -330,46 +330,47 @@ unsafe fn to_items<T: Sortable, I: PlacedItem>(job: &Job, start: usize, items: &
 /// The indices of items, from place `start` of the target on.
 ///
 /// # Safety
-/// See [`Job`].
-unsafe fn to_indices<I: PlacedItem>(job: &Job, start: usize, items: &[I]) {
-    let to = (job.to as *mut u32).wrapping_offset(start as isize * job.to_step);
+/// See [`Lane`].
+unsafe fn to_indices<I: PlacedItem>(lane: &Lane, start: usize, items: &[I]) {
+    let to = (lane.to as *mut u32).wrapping_offset(start as isize * lane.to_step);
     for (i, item) in items.iter().enumerate() {
         // SAFETY: by this function's contract.
-        unsafe { *to.wrapping_offset(i as isize * job.to_step) = item.place() };
+        unsafe { *to.wrapping_offset(i as isize * lane.to_step) = item.place() };
     }
 }
 
 /// # Safety
-/// See [`Job`].
-unsafe fn arg_sort_lane<T: Sortable, I: PlacedItem>(job: &Job) {
-    with_scratch::<I, _>(job.level, job.n, |items, scratch| {
+/// See [`Lane`].
+unsafe fn arg_sort_lane<T: Sortable, I: PlacedItem>(lane: &Lane) {
+    with_scratch::<I, _>(lane.level, lane.n, |items, scratch| {
         // SAFETY: by this function's contract, here and below.
-        unsafe { to_items::<T, I>(job, 0, items) };
-        let sorted = if radix::sort(job.level, items, scratch, job.kth) { scratch } else { items };
+        unsafe { to_items::<T, I>(lane, 0, items) };
+        let sorted =
+            if radix::sort(lane.level, items, scratch, lane.kth) { scratch } else { items };
         // SAFETY: as above.
-        unsafe { to_indices(job, 0, sorted) };
+        unsafe { to_indices(lane, 0, sorted) };
     });
 }
 
 /// # Safety
-/// See [`LongLane`].
-unsafe fn arg_sort_long<T: Sortable>(par: Par, job: &Job) {
-    let buffer = Scratch::new(Slot::Call, job.n * size_of::<Placed>());
+/// See [`SortLongLane`].
+unsafe fn arg_sort_long<T: Sortable>(par: Par, lane: &Lane) {
+    let buffer = Scratch::new(Slot::Call, lane.n * size_of::<Placed>());
     let items = Shared(buffer.get() as *mut Placed);
     let make = |start: usize, keys: &mut [u64]| {
         // SAFETY: a transparent wrapper.
         let items = unsafe { &mut *(&raw mut *keys as *mut [Placed]) };
         // SAFETY: by this function's contract.
-        unsafe { to_items::<T, Placed>(job, start, items) };
+        unsafe { to_items::<T, Placed>(lane, start, items) };
     };
     let finish = |range: std::ops::Range<usize>| {
         // SAFETY: sorted items of the buffer, and the target's places for them.
         unsafe {
             let sorted =
                 std::slice::from_raw_parts(items.get().wrapping_add(range.start), range.len());
-            to_indices(job, range.start, sorted);
+            to_indices(lane, range.start, sorted);
         }
     };
     // SAFETY: the buffer has room for an item of each element.
-    unsafe { u64::sort_long(par, job.n, items.get() as *mut u64, &make, &finish) };
+    unsafe { u64::sort_long(par, lane.n, items.get() as *mut u64, &make, &finish) };
 }

@@ -13,7 +13,7 @@ mod vector;
 use crate::kernel::{Args, Context, Kernel, Op, Prepared, Refusal, Signature};
 use crate::strided::{Nest, TASK, for_size, move_run, ranges};
 use crate::{dtype::DType, level::Level, par::Shared};
-use lane::{Functions, Job};
+use lane::{Functions, Lane};
 use ultramarine_abi::schema::{AxisAttrs, op};
 
 struct Sort {
@@ -92,7 +92,7 @@ impl Kernel for Sort {
         let along = [source.strides[axis] as isize, output.strides[axis] as isize];
         let bytes = [source.dtype.size() as isize, output.dtype.size() as isize];
         let (from, to) = (Shared(source.data), Shared(output.data));
-        let job = |from: *const u8, from_step: isize, to: *mut u8, to_step: isize| Job {
+        let lane_of = |from: *const u8, from_step: isize, to: *mut u8, to_step: isize| Lane {
             level: cx.level,
             from,
             from_step,
@@ -113,7 +113,7 @@ impl Kernel for Sort {
                         data.wrapping_offset((at[k] + lane * steps[k]) * bytes[k])
                     });
                     // SAFETY: the lane is the tensors', whose dtypes the functions were chosen for.
-                    unsafe { long(cx.par, &job(from, along[0], to, along[1])) };
+                    unsafe { long(cx.par, &lane_of(from, along[0], to, along[1])) };
                 }
             });
             return Ok(());
@@ -138,7 +138,7 @@ impl Kernel for Sort {
                         // function was chosen for; tasks have lanes of their own.
                         unsafe {
                             let (from, to) = (place(0, lane), place(1, lane));
-                            (self.functions.lane)(&job(from, along[0], to, along[1]))
+                            (self.functions.lane)(&lane_of(from, along[0], to, along[1]))
                         };
                     }
                     return;
@@ -155,7 +155,7 @@ impl Kernel for Sort {
                         for lane in 0..group as isize {
                             let [from, to] =
                                 [0, 1].map(|k| buffer[k].offset(lane * inside[1] * bytes[k]));
-                            (self.functions.lane)(&job(from, 1, to, 1));
+                            (self.functions.lane)(&lane_of(from, 1, to, 1));
                         }
                         let outside = [along[1], steps[1]];
                         move_lanes(bytes[1], buffer[1], inside, place(1, first), outside, shape);

@@ -6,7 +6,9 @@ use super::{
 };
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::error::{Error, Result};
-use crate::{backend::value::Value, device::Stream, dtype::Dtype, host, scalar::Scalar, shape};
+use crate::{
+    backend::value::Value, device::Stream, dtype::Dtype, host_table, scalar::Scalar, shape,
+};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -375,17 +377,17 @@ impl Exec {
         self.enqueue(reads, writes, |stream| {
             let mut error = std::ptr::null_mut();
             // SAFETY: the command and all it points at are valid for the call; tensors
-            // have the dtypes and ranks that the plan was made for; it is this thread's
-            // turn on the stream.
+            // have the dtypes and ranks that the plan was made for; this thread
+            // holds the stream's lock.
             let code = unsafe { submit(plan.kernels.handle, stream, &command, 1, &mut error) };
-            let outcome = host::check("submit", code, error);
+            let outcome = host_table::check("submit", code, error);
             if is_refusal(code) {
-                let words = outcome.err().map(|e| e.to_string()).unwrap_or_default();
+                let message = outcome.err().map(|e| e.to_string()).unwrap_or_default();
                 return Err(Error::runtime(
                     name,
                     format!(
                         "backend {} made a plan and then refused its command, which the \
-                         contract forbids: {words}",
+                         contract forbids: {message}",
                         plan.kernels.backend
                     ),
                 ));

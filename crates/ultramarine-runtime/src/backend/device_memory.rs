@@ -2,7 +2,7 @@
 
 use super::{DeviceState, DeviceStream, shutdown};
 use crate::error::{Error, Result};
-use crate::host;
+use crate::host_table;
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface, limit};
@@ -46,11 +46,11 @@ pub(super) struct StreamMemory {
 impl StreamMemory {
     /// Those of a backend that has both and whose work may be under way when a submit returns.
     pub fn of(table: &BackendTable, synchronous: bool) -> Option<StreamMemory> {
-        let ask = table.interface.filter(|_| !synchronous)?;
+        let interface = table.interface.filter(|_| !synchronous)?;
         // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
         // its size, and all-zero is a valid interface table.
         let found: StreamMemoryInterface = unsafe {
-            abi::read_sized(ask(table.backend, stream_memory::INTERFACE.as_ptr()).cast())
+            abi::read_sized(interface(table.backend, stream_memory::INTERFACE.as_ptr()).cast())
         }?;
         Some(StreamMemory { alloc: found.alloc?, free: found.free? })
     }
@@ -105,7 +105,7 @@ impl DeviceState {
                     }
                 }
             };
-            host::check("buffer_alloc", code, error).map(|()| handle)
+            host_table::check("buffer_alloc", code, error).map(|()| handle)
         };
         let handle = made.inspect_err(|_| {
             self.memory.active.fetch_sub(bytes, Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl DeviceState {
         let mut error = std::ptr::null_mut();
         // SAFETY: the device is open, and the struct says its size.
         let code = unsafe { read(self.handle, &mut found, &mut error) };
-        host::check("statistics", code, error)?;
+        host_table::check("statistics", code, error)?;
         let [active, peak, cache] =
             [found.active, found.peak, found.cache].map(|n| usize::try_from(n).unwrap_or(0));
         Ok(InUse { active, peak, cache })
@@ -219,7 +219,7 @@ impl DeviceState {
             // SAFETY: the device is open, the places are valid.
             let code =
                 unsafe { set(self.handle, which as u32, bytes as u64, &mut former, &mut error) };
-            host::check("set_limit", code, error)?;
+            host_table::check("set_limit", code, error)?;
             return Ok(usize::try_from(former).unwrap_or(usize::MAX));
         }
         let former = self.limit(which);

@@ -14,7 +14,7 @@
 use super::{DeviceState, pending_free::PendingFree, shutdown};
 use crate::backend::buffer::{Buffer, Use};
 use crate::error::{Error, Result};
-use crate::{host, sync::lock};
+use crate::{host_table, sync::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
@@ -41,7 +41,7 @@ pub struct DeviceStream {
     event: *mut c_void,
     /// For the backend's functions of which one call at a time is allowed. Holds, by
     /// stream, the numbers that later work of this one waits for already.
-    turn: Mutex<HashMap<*const DeviceStream, u64>>,
+    followed: Mutex<HashMap<*const DeviceStream, u64>>,
     /// The last number that was recorded.
     submitted: AtomicU64,
     /// The device has completed this number.
@@ -73,7 +73,7 @@ struct Failure {
 }
 
 // SAFETY: handles are used by many threads only through functions for which the
-// contract allows it, or under `turn`.
+// contract allows it, or under `followed`.
 unsafe impl Send for DeviceStream {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceStream {}
@@ -86,19 +86,19 @@ impl DeviceStream {
         if let Some(create) = table.stream_create {
             // SAFETY: the places are valid; the device is open.
             let code = unsafe { create(device.handle, &mut handle, &mut error) };
-            host::check("stream_create", code, error)?;
+            host_table::check("stream_create", code, error)?;
         }
         let complete = table.event_record.is_some() && table.event_wait_host.is_some();
         if let (0, true, Some(create)) = (device.info.synchronous, complete, table.event_create) {
             // SAFETY: as above.
             let code = unsafe { create(device.handle, &mut event, &mut error) };
-            host::check("event_create", code, error)?;
+            host_table::check("event_create", code, error)?;
         }
         Ok(DeviceStream {
             device,
             handle,
             event,
-            turn: Mutex::default(),
+            followed: Mutex::default(),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             confirmed: AtomicU64::new(0),
@@ -150,15 +150,15 @@ impl DeviceStream {
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
         shutdown::check(self.device)?;
-        let mut turn = lock(&self.turn);
+        let mut followed = lock(&self.followed);
         let in_commands = self.device.waits_in_commands();
         for buffer in reads.clone() {
             if let Some(written) = buffer.written() {
-                self.follow(&mut turn, &written, in_commands)?;
+                self.follow(&mut followed, &written, in_commands)?;
             }
         }
         for buffer in writes.clone() {
-            buffer.uses().iter().try_for_each(|u| self.follow(&mut turn, u, false))?;
+            buffer.uses().iter().try_for_each(|u| self.follow(&mut followed, u, false))?;
         }
         let outcome = call(self.handle);
         if !self.runs_ahead() {
@@ -175,7 +175,7 @@ impl DeviceStream {
         for buffer in writes {
             buffer.used(Use { stream: self, number, op }, true);
         }
-        drop(turn);
+        drop(followed);
         outcome?;
         recorded?;
         self.free_completed();
@@ -188,10 +188,10 @@ impl DeviceStream {
             return Ok(());
         };
         let mut error = std::ptr::null_mut();
-        // SAFETY: stream and event are the device's, and it is this thread's turn.
+        // SAFETY: stream and event are the device's, and this thread holds the stream's lock.
         let code =
             unsafe { record(self.device.handle, self.handle, self.event, number, &mut error) };
-        host::check("event_record", code, error).inspect_err(|e| self.fail(number, e))
+        host_table::check("event_record", code, error).inspect_err(|e| self.fail(number, e))
     }
 
     /// Keeps the host from running too far ahead, in numbers or in memory.
@@ -210,7 +210,7 @@ impl DeviceStream {
     /// Makes later work of this stream wait for a use on another.
     fn follow(
         &'static self,
-        turn: &mut MutexGuard<'_, HashMap<*const DeviceStream, u64>>,
+        followed: &mut MutexGuard<'_, HashMap<*const DeviceStream, u64>>,
         other: &Use,
         in_commands: bool,
     ) -> Result<()> {
@@ -219,7 +219,7 @@ impl DeviceStream {
         }
         other.stream.failure(other.number).map_err(|e| other.explain(e))?;
         let key: *const DeviceStream = other.stream;
-        if turn.get(&key).is_some_and(|seen| *seen >= other.number) {
+        if followed.get(&key).is_some_and(|seen| *seen >= other.number) {
             return Ok(());
         }
         let same = std::ptr::eq(self.device, other.stream.device);
@@ -233,12 +233,12 @@ impl DeviceStream {
         // (Else every command that reads it carries the event.)
         if !in_commands {
             let mut error = std::ptr::null_mut();
-            // SAFETY: both are the device's, and it is this thread's turn.
+            // SAFETY: both are the device's, and this thread holds the stream's lock.
             let code =
                 unsafe { wait(self.device.handle, self.handle, stream.event, until, &mut error) };
-            host::check("event_wait_stream", code, error)?;
+            host_table::check("event_wait_stream", code, error)?;
             // A wait that failed is asked for again.
-            turn.insert(key, until);
+            followed.insert(key, until);
         }
         lock(&self.needs).push(Need { number: self.last() + 1, stream, until });
         Ok(())
@@ -311,7 +311,7 @@ impl DeviceStream {
         if let (Some(wait), false) = (table.event_wait_host, self.event.is_null()) {
             // SAFETY: the event is the device's; any thread may wait for it.
             let code = unsafe { wait(device, self.event, number, &mut error) };
-            return host::check("event_wait_host", code, error).map(|()| number);
+            return host_table::check("event_wait_host", code, error).map(|()| number);
         }
         let Some(wait) = table.stream_synchronize else {
             return Err(self.device.lacks("stream_synchronize"));
@@ -319,7 +319,7 @@ impl DeviceStream {
         let done = self.last();
         // SAFETY: the stream is the device's; any thread may wait for it.
         let code = unsafe { wait(device, self.handle, &mut error) };
-        host::check("stream_synchronize", code, error).map(|()| done.max(number))
+        host_table::check("stream_synchronize", code, error).map(|()| done.max(number))
     }
 
     /// Waits for everything that was submitted. An error that was raised before is not
@@ -359,10 +359,10 @@ impl Use {
     /// Names the op and the device in an error of the backend.
     pub fn explain(&self, error: Error) -> Error {
         let DeviceState { backend, device, .. } = self.stream.device;
-        let words = format!("[{}] failed on {backend} {device}: {error}", self.op);
+        let message = format!("[{}] failed on {backend} {device}: {error}", self.op);
         match error {
-            Error::Memory(_) => Error::Memory(words),
-            _ => Error::Runtime(words),
+            Error::Memory(_) => Error::Memory(message),
+            _ => Error::Runtime(message),
         }
     }
 }

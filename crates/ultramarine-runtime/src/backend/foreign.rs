@@ -3,7 +3,7 @@
 use super::{DeviceState, DeviceStream, shutdown};
 use crate::backend::buffer::{Buffer, Use};
 use crate::error::{Error, Result};
-use crate::host;
+use crate::host_table;
 use core::ffi::c_void;
 use ultramarine_abi::interface::memory::{self, ForeignMemory, MemoryInterface};
 use ultramarine_abi::{Status, status};
@@ -40,7 +40,7 @@ impl DeviceState {
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the device is open; the block says its size and is read during the call.
         let code = unsafe { import(self.handle, block, &mut handle, &mut error) };
-        self.explain("from_dlpack", code, host::check("import", code, error))?;
+        self.explain("from_dlpack", code, host_table::check("import", code, error))?;
         let pointer = match self.table.buffer_host_pointer {
             // SAFETY: the handle was just made by this device.
             Some(f) => unsafe { f(self.handle, handle) as *mut u8 },
@@ -66,7 +66,7 @@ impl DeviceState {
         let mut error = std::ptr::null_mut();
         // SAFETY: the device is open, the handle is its own, and the struct says its size.
         let code = unsafe { export(self.handle, buffer.handle(), kind, &mut block, &mut error) };
-        self.explain("__dlpack__", code, host::check("export", code, error))?;
+        self.explain("__dlpack__", code, host_table::check("export", code, error))?;
         Ok(block)
     }
 
@@ -80,7 +80,7 @@ impl DeviceState {
     fn explain(&self, op: &str, code: Status, outcome: Result<()>) -> Result<()> {
         outcome.map_err(|e| match (code, e) {
             (status::OUT_OF_MEMORY | status::FORKED, e) => e,
-            (_, Error::Memory(words)) => Error::Memory(words),
+            (_, Error::Memory(message)) => Error::Memory(message),
             (_, e) => Error::buffer_device(
                 op,
                 format!("backend {} ({}) refuses the memory: {e}", self.backend, self.device),
@@ -94,9 +94,9 @@ impl DeviceStream {
     pub fn native(&self) -> Option<u64> {
         let interface = self.device.memory_interface()?;
         let crossing = interface.wait_foreign.is_some() && interface.signal_foreign.is_some();
-        let ask = interface.native_stream.filter(|_| crossing)?;
-        // SAFETY: the stream is the device's; any thread may ask.
-        Some(unsafe { ask(self.device.handle, self.handle()) }).filter(|native| *native != 0)
+        let get = interface.native_stream.filter(|_| crossing)?;
+        // SAFETY: the stream is the device's; any thread may call it.
+        Some(unsafe { get(self.device.handle, self.handle()) }).filter(|native| *native != 0)
     }
 
     /// Makes the backend's stream wait for a foreign one.
@@ -110,9 +110,9 @@ impl DeviceStream {
         let wait = self.device.memory_interface().and_then(|i| i.wait_foreign);
         let Some(wait) = wait else { return Err(self.device.lacks("wait_foreign")) };
         let mut error = std::ptr::null_mut();
-        // SAFETY: the stream is the device's, and it is this thread's turn on it.
+        // SAFETY: the stream is the device's, and this thread holds the stream's lock.
         let code = unsafe { wait(self.device.handle, stream, foreign, &mut error) };
-        host::check("wait_foreign", code, error)
+        host_table::check("wait_foreign", code, error)
     }
 }
 
@@ -134,6 +134,6 @@ impl Use {
         // SAFETY: the event is the device's, and the number was recorded.
         let code =
             unsafe { signal(device.handle, foreign, self.stream.event(), self.number, &mut error) };
-        host::check("signal_foreign", code, error)
+        host_table::check("signal_foreign", code, error)
     }
 }

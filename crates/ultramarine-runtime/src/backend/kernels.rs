@@ -4,7 +4,7 @@
 
 use super::counts::OpCounters;
 use crate::error::{Error, Result};
-use crate::host;
+use crate::host_table;
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use ultramarine_abi::{self as abi, dlpack::device_type, fused::FusedInterface};
@@ -134,14 +134,14 @@ pub fn overlay(table: abi::BackendTable, name: &str, variant: &str, score: u32) 
     let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the places for the answers are valid, index 0 is below the count.
     let code = unsafe { info_of(table.backend, 0, &mut info, &mut error) };
-    host::check("device_info", code, error)?;
+    host_table::check("device_info", code, error)?;
     if info.synchronous == 0 || info.host_memory == 0 {
         return refuse("does not say that it computes in host memory and synchronously");
     }
     let mut error = std::ptr::null_mut();
     // SAFETY: as above.
     let code = unsafe { open(table.backend, 0, &mut handle, &mut error) };
-    host::check("device_open", code, error)?;
+    host_table::check("device_open", code, error)?;
     let device = super::host();
     device.kernels.insert(Kernels::new(name, variant, score, table, (handle, 0), &info));
     device.plans.clear();

@@ -1,7 +1,7 @@
 //! Plans: prepared once per op, dtypes, ranks and layout classes.
 
 use super::{DeviceState, call::Operand, is_refusal, kernels::Kernels, pending_free};
-use crate::{dtype::Dtype, error::Result, host, log, shape, sync::lock};
+use crate::{dtype::Dtype, error::Result, host_table, log, shape, sync::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -149,20 +149,23 @@ fn finish(
 ) -> Result<Option<Plan>> {
     if is_refusal(code) || code == status::NOT_YET {
         // The words of a refusal are dropped: another way is tried.
-        let _ = host::check("prepare", code, error);
+        let _ = host_table::check("prepare", code, error);
     } else {
-        host::check("prepare", code, error)?;
+        host_table::check("prepare", code, error)?;
     }
     Ok((code != status::UNSUPPORTED).then_some(Plan { kernels, raw, status: code }))
 }
 
 impl DeviceState {
     /// The first plan that one of the device's tables makes; from the last, a refusal.
-    fn first(&self, mut ask: impl FnMut(&'static Kernels) -> Result<Option<Plan>>) -> Result<Plan> {
+    fn first(
+        &self,
+        mut make: impl FnMut(&'static Kernels) -> Result<Option<Plan>>,
+    ) -> Result<Plan> {
         let list = self.kernels.get();
         let mut refused = None;
         for (i, kernels) in list.iter().copied().enumerate() {
-            match ask(kernels) {
+            match make(kernels) {
                 Ok(Some(plan)) => return Ok(plan),
                 Ok(None) => refused = Some(kernels),
                 // An overlay that fails does not take the built-in kernels with it.
@@ -203,7 +206,7 @@ impl DeviceState {
             key.push(word);
         }
         // SAFETY: by this function's contract; the descriptions are of these tensors.
-        unsafe { self.asked(op, attributes, key, &descs, inputs.len()) }
+        unsafe { self.plan_of(op, attributes, key, &descs, inputs.len()) }
     }
 
     /// Returns true if one of the device's tables has a kernel for contiguous tensors of these dtypes and ranks.
@@ -225,7 +228,7 @@ impl DeviceState {
         }
         let raw = attributes as *const A as *const c_void;
         // SAFETY: the op's attribute struct, whose bytes the key holds, and the descriptions.
-        let plan = unsafe { self.asked(op, raw, key, &descs, inputs.len()) }?;
+        let plan = unsafe { self.plan_of(op, raw, key, &descs, inputs.len()) }?;
         Ok(plan.status != status::UNSUPPORTED)
     }
 
@@ -233,7 +236,7 @@ impl DeviceState {
     ///
     /// # Safety
     /// `attributes` is the op's attribute struct; `key` holds the same, and the descriptions.
-    unsafe fn asked(
+    unsafe fn plan_of(
         &'static self,
         op: OpId,
         attributes: *const c_void,
@@ -241,7 +244,7 @@ impl DeviceState {
         descs: &[TensorDesc],
         n: usize,
     ) -> Result<Arc<Plan>> {
-        let ask = |kernels: &'static Kernels| {
+        let prepare_in = |kernels: &'static Kernels| {
             let Some(prepare) = kernels.table.prepare else { return Ok(None) };
             let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: descriptions and attributes are valid for the call, the places
@@ -266,7 +269,7 @@ impl DeviceState {
             let plan = finish(kernels, code, error, raw)?;
             Ok(plan.filter(|p| copies || p.status != status::NEEDS_CONTIGUOUS))
         };
-        self.plans.get(key, || self.first(ask))
+        self.plans.get(key, || self.first(prepare_in))
     }
 
     /// The plan for a fused program; `key` holds the program in words.
@@ -283,7 +286,7 @@ impl DeviceState {
             descs.push(desc);
             key.push(word);
         }
-        let ask = |kernels: &'static Kernels| {
+        let prepare_in = |kernels: &'static Kernels| {
             let prepare = kernels.fused.and_then(|f| f.prepare);
             let Some(prepare) = prepare
                 .filter(|_| kernels.takes_programs(program.n_instructions, program.n_inputs))
@@ -307,6 +310,6 @@ impl DeviceState {
             let usable = |p: &Plan| matches!(p.status, status::OK | status::NOT_YET);
             Ok(finish(kernels, code, error, raw)?.filter(usable))
         };
-        self.plans.get(key, || self.first(ask))
+        self.plans.get(key, || self.first(prepare_in))
     }
 }

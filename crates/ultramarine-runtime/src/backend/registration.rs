@@ -40,7 +40,7 @@ impl Registration {
 
     /// True if this thread holds the lock.
     #[cfg(feature = "loader")]
-    pub fn is_mine() -> bool {
+    pub fn is_held_here() -> bool {
         *lock(&OWNER) == Some(std::thread::current().id())
     }
 }
@@ -57,7 +57,7 @@ thread_local! {
         const { RefCell::new(None) };
 }
 
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {
         let guard = lock(&OWNER);
         fork::keep(&HELD, guard);
@@ -78,5 +78,5 @@ static HOOK: Hook = Hook {
 
 /// Has devices and the registration lock seen to at forks.
 pub fn register_fork_hook() {
-    fork::register(ForkStage::Backends, &HOOK);
+    fork::register(ForkStage::Backends, &FORK_HOOK);
 }

@@ -2,7 +2,7 @@
 
 use super::DeviceState;
 use crate::error::{Error, Result};
-use crate::{device::Device, host, validation_layer};
+use crate::{device::Device, host_table, validation_layer};
 use std::ffi::CStr;
 use ultramarine_abi::{self as abi, negotiate};
 
@@ -86,17 +86,17 @@ pub fn start(
     place.value.size = room;
     let mut error = std::ptr::null_mut();
     // SAFETY: both tables are valid, and the host's lives for ever.
-    let code = unsafe { init(host::table(), place.place(), &mut error) };
-    host::check("init", code, error)?;
+    let code = unsafe { init(host_table::table(), place.place(), &mut error) };
+    host_table::check("init", code, error)?;
     if !place.is_whole() {
         return Err(StartError::Table(format!(
             "init wrote beyond the table's {room} bytes that it was given"
         )));
     }
-    let said = place.value.size;
-    if said > room {
+    let written = place.value.size;
+    if written > room {
         return Err(StartError::Table(format!(
-            "init says that it wrote {said} bytes of table; there was room for {room}"
+            "init says that it wrote {written} bytes of table; there was room for {room}"
         )));
     }
     // SAFETY: the table begins with its size, which is no more than its room.
@@ -105,9 +105,9 @@ pub fn start(
     match info {
         Some(info) => {
             let promised = info.table_size.min(room);
-            if said != promised {
+            if written != promised {
                 return Err(StartError::Table(format!(
-                    "its table has {said} bytes, its ABI info promised {promised}"
+                    "its table has {written} bytes, its ABI info promised {promised}"
                 )));
             }
             // SAFETY: the table's name is NULL or a static NUL-terminated string by contract.
@@ -162,7 +162,7 @@ impl Started {
         let mut error = std::ptr::null_mut();
         // SAFETY: the places for the answers are valid, the index is below the count.
         let code = unsafe { describe(self.table.backend, index, place.place(), &mut error) };
-        host::check("device_info", code, error)?;
+        host_table::check("device_info", code, error)?;
         if !place.is_whole() {
             return Err(StartError::Table(
                 "device_info wrote beyond the struct that it was given".to_owned(),
@@ -183,7 +183,7 @@ impl Started {
         let (mut handle, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the places for the answers are valid, the index is below the count.
         let code = unsafe { open(self.table.backend, index, &mut handle, &mut error) };
-        host::check("device_open", code, error)?;
+        host_table::check("device_open", code, error)?;
         Ok(DeviceState::leak(self, index, info, device, handle))
     }
 }

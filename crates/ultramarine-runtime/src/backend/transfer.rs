@@ -3,7 +3,7 @@
 use super::{DeviceState, Exec, call, registry, shutdown};
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::{
-    backend::value::Value, device::Device, error::Result, host, shape::Strides, sync::lock,
+    backend::value::Value, device::Device, error::Result, host_table, shape::Strides, sync::lock,
 };
 use core::ffi::c_void;
 use std::iter;
@@ -75,14 +75,14 @@ fn to_host(from: &Buffer) -> Result<BufferRef> {
     let (target, bytes) = (to.as_ptr() as *mut c_void, from.bytes() as u64);
     let mut error = std::ptr::null_mut();
     // One call at a time for the stream NULL.
-    let turn = lock(&source.copies);
+    let guard = lock(&source.copies);
     // SAFETY: both blocks have `bytes` bytes; the handle is the source device's, and what
     // writes the buffer is done.
     let code = unsafe {
         copy(source.handle, std::ptr::null_mut(), from.handle(), 0, target, bytes, &mut error)
     };
-    drop(turn);
-    host::check("copy_to_host", code, error)?;
+    drop(guard);
+    host_table::check("copy_to_host", code, error)?;
     Ok(to)
 }
 
@@ -113,13 +113,13 @@ pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Res
         // there is one, and the buffer is new, so that nothing else uses it.
         let code =
             unsafe { copy(device.handle, stream, to.handle(), 0, source, bytes, &mut error) };
-        host::check("copy_to_device", code, error)
+        host_table::check("copy_to_device", code, error)
     };
     match device.uploads()? {
         // Whoever uses the buffer waits for the copy, in the device.
         Some(stream) => stream.submit("copy", iter::empty(), iter::once(&*to), call)?,
         None => {
-            let _turn = lock(&device.copies);
+            let _guard = lock(&device.copies);
             call(std::ptr::null_mut())?;
         }
     }
@@ -174,7 +174,7 @@ fn by_peer(
                 &mut error,
             )
         };
-        host::check("copy", code, error)
+        host_table::check("copy", code, error)
     })?;
     Ok(to)
 }

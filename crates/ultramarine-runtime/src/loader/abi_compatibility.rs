@@ -1,6 +1,6 @@
 //! A plugin's ABI info, validated against this process and its file, and as text for reports.
 
-use super::cpu;
+use super::cpu_features;
 use super::reason::{Code, Reason};
 use super::search::{FileName, full_name};
 use ultramarine_abi::negotiate::{self, Host, Mismatch};
@@ -97,7 +97,7 @@ pub(super) fn validate(info: &BackendAbiInfo, file: &FileName, host: &Host) -> R
         );
         return Err(Reason::new(Code::NameDiffers, text));
     }
-    cpu::validate(&inline_str(&info.cpu_features))
+    cpu_features::validate(&inline_str(&info.cpu_features))
 }
 
 fn code_of(mismatch: &Mismatch) -> Code {
@@ -122,8 +122,8 @@ pub(super) fn validate_note(
     reported: &BackendAbiInfo,
 ) -> Result<(), Reason> {
     macro_rules! both {
-        ($words:path: $($field:ident)*) => {
-            [$((stringify!($field), $words(&note.$field), $words(&reported.$field)),)*]
+        ($show:path: $($field:ident)*) => {
+            [$((stringify!($field), $show(&note.$field), $show(&reported.$field)),)*]
         };
     }
     fn number(n: &impl ToString) -> String {

@@ -176,17 +176,17 @@ fn of_section<R: ReadCacheOps>(
 /// The struct in a note: as much of it as it says it has, zeros behind.
 fn decode(bytes: &[u8]) -> Result<BackendAbiInfo, Reason> {
     let damaged = |text: String| Reason::new(Code::NoteDamaged, text);
-    let said = match bytes.first_chunk::<4>() {
+    let size = match bytes.first_chunk::<4>() {
         Some(size) => u32::from_ne_bytes(*size) as usize,
         None => return Err(damaged(format!("its note holds {} bytes", bytes.len()))),
     };
-    if said > bytes.len() || said < 4 {
-        let text = format!("its note says {said} bytes and holds {}", bytes.len());
+    if size > bytes.len() || size < 4 {
+        let text = format!("its note says {size} bytes and holds {}", bytes.len());
         return Err(damaged(text));
     }
     // SAFETY: all-zero is a valid BackendAbiInfo, as is any pattern: it has integers only.
     let mut info: BackendAbiInfo = unsafe { std::mem::zeroed() };
-    let n = said.min(size_of::<BackendAbiInfo>());
+    let n = size.min(size_of::<BackendAbiInfo>());
     // SAFETY: both are valid for n bytes, and the struct takes any.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut info).cast::<u8>(), n) };
     Ok(info)

@@ -54,9 +54,9 @@ impl Plugin {
         if !place.is_whole() {
             return Err(garbage(format!("its ABI info wrote beyond the {room} bytes it got")));
         }
-        let said = place.value.size;
-        if said > room {
-            return Err(garbage(format!("its ABI info says {said} bytes; it got {room}")));
+        let written = place.value.size;
+        if written > room {
+            return Err(garbage(format!("its ABI info says {written} bytes; it got {room}")));
         }
         // SAFETY: the struct begins with its size, which is no more than its room.
         unsafe { abi::read_sized(&place.value) }.ok_or_else(|| garbage("no ABI info".to_owned()))
@@ -85,29 +85,29 @@ impl Plugin {
         if !place.is_whole() || !devices.is_whole() {
             return garbage("its score wrote beyond the structs it got".to_owned());
         }
-        let said = place.value;
-        let words = inline_str(&said.reason);
+        let scored = place.value;
+        let reason = inline_str(&scored.reason);
         let zero = |text: String| Err(Reason::new(Code::ScoreZero, text));
-        match (code, words.is_empty()) {
+        match (code, reason.is_empty()) {
             (status::OK, _) => {}
             (_, true) => return zero(format!("its score failed with status {code}")),
-            (_, false) => return zero(format!("its score failed with status {code}: {words}")),
+            (_, false) => return zero(format!("its score failed with status {code}: {reason}")),
         }
-        match (said.score, words.is_empty()) {
+        match (scored.score, reason.is_empty()) {
             (0, true) => {
                 return zero("it cannot run here (score 0), and does not say why".to_owned());
             }
-            (0, false) => return zero(format!("it cannot run here: {words}")),
+            (0, false) => return zero(format!("it cannot run here: {reason}")),
             (n, _) if n > abi::MAX_SCORE => {
                 return garbage(format!("its score is {n}, the most is {}", abi::MAX_SCORE));
             }
             _ => {}
         }
-        if said.device_count > MOST_DEVICES {
-            return garbage(format!("its score speaks of {} devices", said.device_count));
+        if scored.device_count > MOST_DEVICES {
+            return garbage(format!("its score speaks of {} devices", scored.device_count));
         }
-        let n = (said.device_count as usize).min(DESCRIBED);
-        Ok((said.score, devices.value[..n].to_vec()))
+        let n = (scored.device_count as usize).min(DESCRIBED);
+        Ok((scored.score, devices.value[..n].to_vec()))
     }
 
     /// The entry point that starts it, for which the library stays open for ever.
@@ -138,28 +138,28 @@ fn open(real: &Path) -> Result<Library, Reason> {
     // backends are, for this machine, and (if it has a note) for this processor.
     unsafe { unix::Library::open(Some(real), unix::RTLD_NOW | unix::RTLD_LOCAL) }
         .map(Library::from)
-        .map_err(|e| refused(real, &words(&e)))
+        .map_err(|e| refused(real, &message(&e)))
 }
 
 #[cfg(not(unix))]
 fn open(real: &Path) -> Result<Library, Reason> {
     // SAFETY: its DllMain runs, of which the same holds as on other systems.
-    unsafe { Library::new(real) }.map_err(|e| refused(real, &words(&e)))
+    unsafe { Library::new(real) }.map_err(|e| refused(real, &message(&e)))
 }
 
-/// The system's own words, without libloading's around them.
-fn words(error: &libloading::Error) -> String {
+/// The system's message, without libloading's text around it.
+fn message(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn refused(real: &Path, words: &str) -> Reason {
-    let reason = Reason::new(Code::OpenFailed, format!("it cannot be opened: {words}"));
+fn refused(real: &Path, message: &str) -> Reason {
+    let reason = Reason::new(Code::OpenFailed, format!("it cannot be opened: {message}"));
     // glibc: "libfoo.so.1: cannot open shared object file: No such file or directory".
-    let missing = words.split_once(": cannot open shared object file").map(|(name, _)| name);
+    let missing = message.split_once(": cannot open shared object file").map(|(name, _)| name);
     match missing.filter(|name| std::path::Path::new(name) != real) {
         Some(name) => reason.with_remedy(format!("install what provides the library {name}")),
-        None if words.contains("undefined symbol") => {
+        None if message.contains("undefined symbol") => {
             reason.with_remedy("link it against the library that has the symbol")
         }
         None => reason,

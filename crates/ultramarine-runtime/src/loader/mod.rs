@@ -4,7 +4,7 @@
 //! directories -> files            search.rs               either/or: environment, else the rules
 //!             -> validation       file_permissions.rs     who may replace the file
 //!                                 binary_header.rs        machine, length, note with the ABI info: no code has run
-//!                                 abi_compatibility.rs    versions, name, processor features (cpu.rs)
+//!                                 abi_compatibility.rs    versions, name, processor features (cpu_features.rs)
 //!             -> globs, probe     probe.rs                a child process tries it first (probe_cache.rs)
 //!             -> dlopen, score    library.rs
 //!             -> filter, best of each name, init, registration    here
@@ -14,7 +14,7 @@
 
 mod abi_compatibility;
 mod binary_header;
-mod cpu;
+mod cpu_features;
 mod file_permissions;
 mod library;
 mod pipeline;
@@ -167,7 +167,7 @@ fn off() -> bool {
 #[cold]
 fn autoload_slowly() {
     // A filter or a plugin may ask for devices while this thread holds the registration lock.
-    if off() || Registration::is_mine() {
+    if off() || Registration::is_held_here() {
         return;
     }
     let Ok(registration) = Registration::begin() else { return };

@@ -64,13 +64,13 @@ impl<'a> Wanted<'a> {
             blocked: patterns(options.blocked)?,
             filter: options.filter,
             duplicates: options.duplicates,
-            probe: options.probe.unwrap_or_else(probe::asked),
+            probe: options.probe.unwrap_or_else(probe::is_requested),
         })
     }
 
     /// Everything, as the environment says.
     pub fn all() -> Wanted<'a> {
-        Wanted { probe: probe::asked(), ..Wanted::default() }
+        Wanted { probe: probe::is_requested(), ..Wanted::default() }
     }
 
     fn check_globs(&self, file: &FileName) -> Result<(), Reason> {
@@ -132,8 +132,8 @@ pub(super) fn loaded_file(path: &Path) -> Option<BackendInfo> {
     registry::loaded(&name)
 }
 
-/// A candidate on its way.
-struct Work {
+/// A candidate while it is loaded.
+struct LoadAttempt {
     record: Candidate,
     id: Option<FileId>,
     /// Set once it has passed the validation that runs none of its code.
@@ -149,64 +149,64 @@ struct Checked {
     note: Option<BackendAbiInfo>,
 }
 
-/// Runs a stage of a candidate and keeps the time.
+/// Runs a stage of an attempt and keeps the time.
 fn stage<T>(
-    work: &mut Work,
+    attempt: &mut LoadAttempt,
     stage: Stage,
-    f: impl FnOnce(&mut Work) -> Result<T, Reason>,
+    f: impl FnOnce(&mut LoadAttempt) -> Result<T, Reason>,
 ) -> Option<T> {
     probe::progress(stage);
     let start = Instant::now();
-    work.record.stage = stage;
-    let result = f(work);
-    work.record.milliseconds += start.elapsed().as_secs_f64() * 1e3;
+    attempt.record.stage = stage;
+    let result = f(attempt);
+    attempt.record.milliseconds += start.elapsed().as_secs_f64() * 1e3;
     match result {
         Ok(value) => Some(value),
         Err(reason) => {
-            work.record.leave_out(reason);
+            attempt.record.leave_out(reason);
             None
         }
     }
 }
 
-/// Looks at all candidates, and loads the best of each name. Returns what it loaded.
+/// Validates, probes and scores all candidates, and loads the best of each name. Returns the loaded backends.
 pub(super) fn run(
     registration: &Registration,
     found: Vec<Found>,
     wanted: &Wanted<'_>,
 ) -> Vec<BackendInfo> {
     let host = library::host();
-    let mut works: Vec<Work> = found.into_iter().map(Work::new).collect();
+    let mut attempts: Vec<LoadAttempt> = found.into_iter().map(LoadAttempt::new).collect();
     let mut seen: Vec<(FileId, PathBuf)> = Vec::new();
-    for work in &mut works {
-        work.checked = inspect(work, wanted, &host, &mut seen);
+    for attempt in &mut attempts {
+        attempt.checked = validate_file(attempt, wanted, &host, &mut seen);
     }
     if wanted.probe {
-        try_all(&mut works);
+        probe_all(&mut attempts);
     }
-    for work in &mut works {
-        if let Some(checked) = work.checked.take() {
-            work.plugin = examine(work, checked, &host);
+    for attempt in &mut attempts {
+        if let Some(checked) = attempt.checked.take() {
+            attempt.plugin = open_and_score(attempt, checked, &host);
         }
     }
-    for work in works.iter_mut().filter(|w| w.plugin.is_some()) {
+    for attempt in attempts.iter_mut().filter(|a| a.plugin.is_some()) {
         if let Some(filter) = wanted.filter {
-            stage(work, Stage::Callback, |work| ask(work, filter));
+            stage(attempt, Stage::Callback, |attempt| apply_filter(attempt, filter));
         }
-        if work.record.reason.is_some() {
-            work.plugin = None;
+        if attempt.record.reason.is_some() {
+            attempt.plugin = None;
         }
     }
-    let loaded = choose(registration, &mut works, wanted);
-    for work in works {
-        work.record.log();
-        work.record.record();
+    let loaded = start_best(registration, &mut attempts, wanted);
+    for attempt in attempts {
+        attempt.record.log();
+        attempt.record.record();
     }
     loaded
 }
 
-impl Work {
-    fn new(found: Found) -> Work {
+impl LoadAttempt {
+    fn new(found: Found) -> LoadAttempt {
         let record = Candidate {
             path: found.path,
             name: String::new(),
@@ -222,22 +222,22 @@ impl Work {
             devices: Vec::new(),
             milliseconds: 0.0,
         };
-        Work { record, id: None, checked: None, plugin: None, identities: Vec::new() }
+        LoadAttempt { record, id: None, checked: None, plugin: None, identities: Vec::new() }
     }
 }
 
-/// The stages that run none of the candidate's code. `None` if it was left out.
-fn inspect(
-    work: &mut Work,
+/// The stages that run none of the candidate's code: name, permissions, header and filters. `None` if it was left out.
+fn validate_file(
+    attempt: &mut LoadAttempt,
     wanted: &Wanted<'_>,
     host: &Host,
     seen: &mut Vec<(FileId, PathBuf)>,
 ) -> Option<Checked> {
-    let (name, file) = stage(work, Stage::File, |work| {
-        let name = match FileName::of(&work.record.path) {
+    let (name, file) = stage(attempt, Stage::File, |attempt| {
+        let name = match FileName::of(&attempt.record.path) {
             Some(Ok(name)) => name,
             Some(Err(())) | None => {
-                let file = work.record.path.file_name().unwrap_or_default();
+                let file = attempt.record.path.file_name().unwrap_or_default();
                 let text = format!(
                     "its file is named {}, which is no name of a backend",
                     file.to_string_lossy()
@@ -245,74 +245,79 @@ fn inspect(
                 return Err(Reason::new(Code::FileName, text));
             }
         };
-        work.record.name.clone_from(&name.name);
-        work.record.variant.clone_from(&name.variant);
-        let explicit = work.record.rule == Rule::Explicit;
-        Ok((name, file_permissions::validate(&work.record.path, explicit)?))
+        attempt.record.name.clone_from(&name.name);
+        attempt.record.variant.clone_from(&name.variant);
+        let explicit = attempt.record.rule == Rule::Explicit;
+        Ok((name, file_permissions::validate(&attempt.record.path, explicit)?))
     })?;
-    work.id = Some(file.id);
-    let note = stage(work, Stage::Note, |work| {
+    attempt.id = Some(file.id);
+    let note = stage(attempt, Stage::Note, |attempt| {
         let note = binary_header::read(&file.file)?;
         if let Some(info) = &note {
-            work.record.properties = Some(BackendProperties::of(info, true));
+            attempt.record.properties = Some(BackendProperties::of(info, true));
             abi_compatibility::validate(info, &name, host)?;
         }
         Ok(note)
     })?;
-    stage(work, Stage::Filter, |work| {
+    stage(attempt, Stage::Filter, |attempt| {
         wanted.check_globs(&name)?;
         unloaded(&name, file.id)?;
         if let Some((_, twin)) = seen.iter().find(|(id, _)| *id == file.id) {
             let text = format!("it is the same file as {}", twin.display());
             return Err(Reason::new(Code::SameFile, text));
         }
-        seen.push((file.id, work.record.path.clone()));
+        seen.push((file.id, attempt.record.path.clone()));
         Ok(())
     })?;
     Some(Checked { name, real: file.real, note })
 }
 
-/// Tries the remaining candidates in child processes, and leaves out those that fail.
-fn try_all(works: &mut [Work]) {
-    let mut left: Vec<&mut Work> = works.iter_mut().filter(|w| w.checked.is_some()).collect();
-    let files = left.iter().filter_map(|w| w.checked.as_ref().map(|c| c.real.clone()));
+/// Probes the remaining candidates in child processes, and leaves out those that fail.
+fn probe_all(attempts: &mut [LoadAttempt]) {
+    let mut left: Vec<&mut LoadAttempt> =
+        attempts.iter_mut().filter(|a| a.checked.is_some()).collect();
+    let files = left.iter().filter_map(|a| a.checked.as_ref().map(|c| c.real.clone()));
     let paths: Vec<(PathBuf, PathBuf)> =
-        left.iter().map(|w| w.record.path.clone()).zip(files).collect();
-    for (work, verdict) in left.iter_mut().zip(probe::all(&paths)) {
-        work.record.stage = Stage::Probe;
-        work.record.milliseconds += verdict.milliseconds;
+        left.iter().map(|a| a.record.path.clone()).zip(files).collect();
+    for (attempt, verdict) in left.iter_mut().zip(probe::run_all(&paths)) {
+        attempt.record.stage = Stage::Probe;
+        attempt.record.milliseconds += verdict.milliseconds;
         if let Err((at, reason)) = verdict.result {
-            work.checked = None;
-            work.record.stage = at;
-            work.record.leave_out(reason);
+            attempt.checked = None;
+            attempt.record.stage = at;
+            attempt.record.leave_out(reason);
         }
     }
 }
 
-/// Opens a candidate, and asks it for its ABI info and its score.
-fn examine(work: &mut Work, checked: Checked, host: &Host) -> Option<(Plugin, BackendAbiInfo)> {
-    let plugin = stage(work, Stage::Open, |_| Plugin::open(&checked.real))?;
-    let info = stage(work, Stage::Abi, |work| {
+/// Opens a candidate, and reads its ABI info and its score.
+fn open_and_score(
+    attempt: &mut LoadAttempt,
+    checked: Checked,
+    host: &Host,
+) -> Option<(Plugin, BackendAbiInfo)> {
+    let plugin = stage(attempt, Stage::Open, |_| Plugin::open(&checked.real))?;
+    let info = stage(attempt, Stage::Abi, |attempt| {
         let info = plugin.info()?;
-        work.record.properties.get_or_insert_with(|| BackendProperties::of(&info, false));
+        attempt.record.properties.get_or_insert_with(|| BackendProperties::of(&info, false));
         match &checked.note {
             Some(note) => abi_compatibility::validate_note(note, &info)?,
             None => abi_compatibility::validate(&info, &checked.name, host)?,
         }
         Ok(info)
     })?;
-    let scored = stage(work, Stage::Score, |work| {
+    let scored = stage(attempt, Stage::Score, |attempt| {
         let (score, identities) = plugin.score()?;
-        work.record.score = Some(score);
-        work.record.found_devices = identities.iter().map(DeviceProperties::of).collect();
-        work.identities = identities;
+        attempt.record.score = Some(score);
+        attempt.record.found_devices = identities.iter().map(DeviceProperties::of).collect();
+        attempt.identities = identities;
         Ok(())
     });
     if scored.is_some() {
         return Some((plugin, info));
     }
-    match work.record.reason.as_ref().map(|r| r.code) {
-        Some(Code::ScoreZero) => work.record.score = Some(0),
+    match attempt.record.reason.as_ref().map(|r| r.code) {
+        Some(Code::ScoreZero) => attempt.record.score = Some(0),
         Some(Code::ScoreGarbage) => plugin.leave(),
         _ => {}
     }
@@ -338,15 +343,15 @@ fn unloaded(name: &FileName, id: FileId) -> Result<(), Reason> {
     }
 }
 
-/// Asks the caller's filter.
-fn ask(work: &mut Work, filter: &Filter<'_>) -> Result<(), Reason> {
-    let Some(properties) = work.record.properties.clone() else { return Ok(()) };
+/// Leaves the candidate out if the caller's filter does.
+fn apply_filter(attempt: &mut LoadAttempt, filter: &Filter<'_>) -> Result<(), Reason> {
+    let Some(properties) = attempt.record.properties.clone() else { return Ok(()) };
     let offer = Offer {
-        path: work.record.path.clone(),
+        path: attempt.record.path.clone(),
         device_type: registry::kind_of(properties.device_type),
         properties,
-        score: work.record.score.unwrap_or(0),
-        devices: work.record.found_devices.clone(),
+        score: attempt.record.score.unwrap_or(0),
+        devices: attempt.record.found_devices.clone(),
     };
     match filter(&offer) {
         Ok(true) => Ok(()),
@@ -355,35 +360,37 @@ fn ask(work: &mut Work, filter: &Filter<'_>) -> Result<(), Reason> {
     }
 }
 
-/// Starts the candidates that are left by score, from high to low; in each name until one works.
-fn choose(
+/// Starts the candidates that are left by score, from high to low; in each name until one starts.
+fn start_best(
     registration: &Registration,
-    works: &mut [Work],
+    attempts: &mut [LoadAttempt],
     wanted: &Wanted<'_>,
 ) -> Vec<BackendInfo> {
-    let mut order: Vec<usize> = (0..works.len()).filter(|i| works[*i].plugin.is_some()).collect();
+    let mut order: Vec<usize> =
+        (0..attempts.len()).filter(|i| attempts[*i].plugin.is_some()).collect();
     // Stable: of equals the one found first, in an earlier directory, is first.
-    order.sort_by_key(|i| std::cmp::Reverse(works[*i].record.score));
+    order.sort_by_key(|i| std::cmp::Reverse(attempts[*i].record.score));
     let mut loaded: Vec<BackendInfo> = Vec::new();
     for i in order {
-        let work = &mut works[i];
-        let Some((plugin, info)) = work.plugin.take() else { continue };
-        let best = loaded.iter().find(|b| b.name == work.record.name).cloned();
-        let outscored = stage(work, Stage::Choice, |work| match best {
-            Some(best) => Err(outscored(work, &best)),
-            None => served(work, wanted),
+        let attempt = &mut attempts[i];
+        let Some((plugin, info)) = attempt.plugin.take() else { continue };
+        let best = loaded.iter().find(|b| b.name == attempt.record.name).cloned();
+        let outscored = stage(attempt, Stage::Choice, |attempt| match best {
+            Some(best) => Err(outscored(attempt, &best)),
+            None => served(attempt, wanted),
         });
         if outscored.is_none() {
             continue;
         }
-        let started =
-            stage(work, Stage::Init, |work| launch(registration, work, plugin, &info, wanted));
+        let started = stage(attempt, Stage::Init, |attempt| {
+            launch(registration, attempt, plugin, &info, wanted)
+        });
         if let Some(backend) = started {
-            work.record.stage = Stage::Registered;
-            work.record.outcome = Outcome::Loaded;
-            work.record.winner = true;
-            work.record.devices.clone_from(&backend.devices);
-            if let Some(id) = work.id {
+            attempt.record.stage = Stage::Registered;
+            attempt.record.outcome = Outcome::Loaded;
+            attempt.record.winner = true;
+            attempt.record.devices.clone_from(&backend.devices);
+            if let Some(id) = attempt.id {
                 state::lock().loaded.push((id, backend.name.clone()));
             }
             loaded.push(backend);
@@ -392,9 +399,9 @@ fn choose(
     loaded
 }
 
-fn outscored(work: &Work, best: &BackendInfo) -> Reason {
+fn outscored(attempt: &LoadAttempt, best: &BackendInfo) -> Reason {
     let path = best.path.as_deref().unwrap_or(Path::new("")).display();
-    let text = if Some(best.score) == work.record.score {
+    let text = if Some(best.score) == attempt.record.score {
         format!("{path} scores the same, {}, and is found first", best.score)
     } else {
         format!("{path} scores {}", best.score)
@@ -403,8 +410,8 @@ fn outscored(work: &Work, best: &BackendInfo) -> Reason {
 }
 
 /// Checks that some of its devices may be unserved; else it need not start.
-fn served(work: &Work, wanted: &Wanted<'_>) -> Result<(), Reason> {
-    let all = !work.identities.is_empty() && work.identities.iter().all(registry::serves);
+fn served(attempt: &LoadAttempt, wanted: &Wanted<'_>) -> Result<(), Reason> {
+    let all = !attempt.identities.is_empty() && attempt.identities.iter().all(registry::serves);
     if all && !wanted.duplicates { Err(duplicate()) } else { Ok(()) }
 }
 
@@ -415,7 +422,7 @@ fn duplicate() -> Reason {
 /// Calls init, checks what it filled in, and registers its devices.
 fn launch(
     registration: &Registration,
-    work: &Work,
+    attempt: &LoadAttempt,
     plugin: Plugin,
     info: &BackendAbiInfo,
     wanted: &Wanted<'_>,
@@ -435,12 +442,12 @@ fn launch(
         name: properties.name,
         variant: properties.variant,
         version: properties.version,
-        score: work.record.score.unwrap_or(0),
+        score: attempt.record.score.unwrap_or(0),
         device_type: registry::kind_of(properties.device_type),
         dlpack_device_type: properties.device_type,
         devices: Vec::new(),
         descriptions: Vec::new(),
-        path: Some(work.record.path.clone()),
+        path: Some(attempt.record.path.clone()),
     };
     registry::add(registration, &started, backend, wanted.duplicates).map_err(refused)
 }

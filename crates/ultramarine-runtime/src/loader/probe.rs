@@ -1,7 +1,7 @@
 //! Trying candidates in child processes: one that crashes or hangs costs itself only.
 //!
 //! The child is a fresh process, since a fork of one with threads could not run much: a program that calls
-//! [`probe_here`]. It tells each stage before it begins and its verdict at the end, on lines of its standard
+//! [`probe_here`]. It reports each stage before it begins and its verdict at the end, on lines of its standard
 //! output that begin with [`MARK`]; whatever else a plugin prints is passed over.
 
 use super::reason::{Code, Reason};
@@ -22,7 +22,7 @@ const MARK: &str = "ultramarine-probe: ";
 /// Children at a time.
 const AT_ONCE: usize = 8;
 
-/// This process is a child that tells its progress.
+/// This process is a child that reports its progress.
 static CHILD: AtomicBool = AtomicBool::new(false);
 
 /// Sets the command that tries a file in a child process: a program and its first arguments, to which the file's path is
@@ -38,7 +38,7 @@ pub fn set_probe_timeout(limit: Duration) {
 }
 
 /// Returns true if the environment asks for probes.
-pub(super) fn asked() -> bool {
+pub(super) fn is_requested() -> bool {
     std::env::var_os("ULTRAMARINE_BACKEND_PROBE").is_some_and(|v| v == "1")
 }
 
@@ -53,9 +53,9 @@ pub fn probe_here(path: &Path) {
     };
     let _ = super::load(path);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let told = report::report().candidates.into_iter().find(|c| c.path == path);
-    if let Some(candidate) = told {
-        say(&report::candidate(&candidate).to_string());
+    let candidate = report::report().candidates.into_iter().find(|c| c.path == path);
+    if let Some(candidate) = candidate {
+        write_line(&report::candidate(&candidate).to_string());
     }
     #[cfg(unix)]
     // SAFETY: no preconditions.
@@ -66,17 +66,17 @@ pub fn probe_here(path: &Path) {
     std::process::exit(0);
 }
 
-/// Tells the parent, if there is one, what comes next.
+/// Reports the next stage to the parent, in a child process.
 pub(super) fn progress(stage: Stage) {
     if CHILD.load(Ordering::Relaxed) {
-        say(stage.name());
+        write_line(stage.name());
     }
 }
 
-fn say(words: &str) {
+fn write_line(line: &str) {
     let mut out = std::io::stdout().lock();
-    // A parent that is gone need not be told.
-    let _ = writeln!(out, "{MARK}{words}").and_then(|()| out.flush());
+    // The parent may be gone: a failed write is ignored.
+    let _ = writeln!(out, "{MARK}{line}").and_then(|()| out.flush());
 }
 
 /// The result of a probe.
@@ -87,7 +87,7 @@ pub(super) struct Verdict {
 }
 
 /// Probes files, given by the name they were found under and the real one; some at a time.
-pub(super) fn all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
+pub(super) fn run_all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
     let command = match command() {
         Ok(command) => command,
         Err(reason) => {
@@ -106,7 +106,7 @@ pub(super) fn all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
             files.get(i).zip(verdicts.get(i))
         } {
             let start = Instant::now();
-            let result = one(&command, path, real, limit, &cache);
+            let result = probe_file(&command, path, real, limit, &cache);
             let milliseconds = start.elapsed().as_secs_f64() * 1e3;
             let _ = place.set(Verdict { milliseconds, result });
         }
@@ -119,14 +119,14 @@ pub(super) fn all(files: &[(PathBuf, PathBuf)]) -> Vec<Verdict> {
         work();
     });
     cache.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).save();
-    let unasked = || {
+    let unprobed = || {
         let reason = Reason::new(Code::ProbeFailed, "it was not probed");
         Verdict { milliseconds: 0.0, result: Err((Stage::Probe, reason)) }
     };
-    verdicts.into_iter().map(|v| v.into_inner().unwrap_or_else(unasked)).collect()
+    verdicts.into_iter().map(|v| v.into_inner().unwrap_or_else(unprobed)).collect()
 }
 
-fn one(
+fn probe_file(
     command: &[OsString],
     path: &Path,
     real: &Path,
@@ -137,7 +137,7 @@ fn one(
     if let Some(known) = key.as_ref().and_then(|key| crate::sync::lock(cache).get(key)) {
         return known.map_err(|reason| (Stage::Probe, reason));
     }
-    let result = try_file(command, path, limit);
+    let result = run_child(command, path, limit);
     // What the machine has today it may lack tomorrow; crashes and health are the file's own.
     let own = match &result {
         Ok(()) => Some(None),
@@ -151,7 +151,7 @@ fn one(
 }
 
 /// Runs a child for a file.
-fn try_file(command: &[OsString], path: &Path, limit: Duration) -> Result<(), (Stage, Reason)> {
+fn run_child(command: &[OsString], path: &Path, limit: Duration) -> Result<(), (Stage, Reason)> {
     let failed = |text: String| (Stage::Probe, Reason::new(Code::ProbeFailed, text));
     let (program, arguments) =
         command.split_first().ok_or_else(|| failed("there is no command".to_owned()))?;
@@ -206,12 +206,12 @@ fn try_file(command: &[OsString], path: &Path, limit: Duration) -> Result<(), (S
 
 /// The child's verdict. `Err(None)`: that is none.
 fn answer(line: &str) -> Result<(), Option<(Stage, Reason)>> {
-    let told: Value = serde_json::from_str(line).map_err(|_| None)?;
-    if told["outcome"] == Outcome::Loaded.name() {
+    let reported: Value = serde_json::from_str(line).map_err(|_| None)?;
+    if reported["outcome"] == Outcome::Loaded.name() {
         return Ok(());
     }
-    let text = |key: &str| told["reason"][key].as_str().map(str::to_owned);
-    let stage = told["stage"].as_str().and_then(Stage::named).ok_or(None)?;
+    let text = |key: &str| reported["reason"][key].as_str().map(str::to_owned);
+    let stage = reported["stage"].as_str().and_then(Stage::named).ok_or(None)?;
     let code = text("code").and_then(|c| Code::named(&c)).ok_or(None)?;
     let reason = Reason::new(code, text("text").ok_or(None)?);
     Err(Some((stage, reason.with_remedy(text("remedy").ok_or(None)?))))

@@ -10,30 +10,30 @@ use crate::log::Level;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-macro_rules! words {
-    ($(#[$top:meta])* $type:ident: $($(#[$doc:meta])* $word:ident $name:literal,)*) => {
+macro_rules! named_enum {
+    ($(#[$top:meta])* $type:ident: $($(#[$doc:meta])* $variant:ident $name:literal,)*) => {
         $(#[$top])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum $type {
-            $($(#[$doc])* $word,)*
+            $($(#[$doc])* $variant,)*
         }
 
         impl $type {
             /// Its name in the JSON report.
             pub fn name(self) -> &'static str {
-                match self { $($type::$word => $name,)* }
+                match self { $($type::$variant => $name,)* }
             }
 
             /// The one of a name.
             pub fn named(name: &str) -> Option<$type> {
-                match name { $($name => Some($type::$word),)* _ => None }
+                match name { $($name => Some($type::$variant),)* _ => None }
             }
         }
     };
 }
 
-words! {
+named_enum! {
     /// How far a candidate came.
     Stage:
     /// The file: whether it may be opened.
@@ -60,7 +60,7 @@ words! {
     Registered "registered",
 }
 
-words! {
+named_enum! {
     /// The outcome of a candidate.
     Outcome:
     /// In use.
@@ -133,14 +133,14 @@ pub fn report() -> Report {
 pub fn report_json() -> String {
     let report = report();
     let directories: Vec<Value> = report.directories.iter().map(directory).collect();
-    let told = |c: &Candidate| {
-        let mut told = candidate(c);
+    let listed = |c: &Candidate| {
+        let mut listed = candidate(c);
         if c.outcome == Outcome::Loaded {
-            told["library_report"] = json!(registry::library_report(&c.path));
+            listed["library_report"] = json!(registry::library_report(&c.path));
         }
-        told
+        listed
     };
-    let candidates: Vec<Value> = report.candidates.iter().map(told).collect();
+    let candidates: Vec<Value> = report.candidates.iter().map(listed).collect();
     let all = json!({ "directories": directories, "candidates": candidates });
     serde_json::to_string_pretty(&all).unwrap_or_default()
 }
@@ -148,7 +148,7 @@ pub fn report_json() -> String {
 fn directory(directory: &Directory) -> Value {
     let (found, error) = match &directory.found {
         Ok(n) => (Some(n), None),
-        Err(words) => (None, Some(words)),
+        Err(message) => (None, Some(message)),
     };
     json!({
         "path": directory.path.to_string_lossy(),
@@ -212,7 +212,7 @@ pub fn report_table() -> String {
         let found = match &d.found {
             Ok(1) => "1 file".to_owned(),
             Ok(n) => format!("{n} files"),
-            Err(words) => words.clone(),
+            Err(message) => message.clone(),
         };
         out += &format!("  {}  ({}): {found}\n", d.path.display(), d.rule);
     }

@@ -21,7 +21,7 @@ pub enum Rule {
     BuiltIn,
     /// `backends/` beside the library (or the program, if it is linked into it).
     Beside,
-    /// Added by [`add_search_directory`], in whose words.
+    /// Added by [`add_search_directory`], with its description.
     Added(String),
     /// [`set_search_paths`].
     Set,
@@ -35,7 +35,7 @@ impl fmt::Display for Rule {
             Rule::Environment => PATH_VARIABLE,
             Rule::BuiltIn => "ULTRAMARINE_BACKEND_DIR of the build",
             Rule::Beside => "beside the library",
-            Rule::Added(words) => words,
+            Rule::Added(description) => description,
             Rule::Set => "set_search_paths",
             Rule::Explicit => "load",
         })

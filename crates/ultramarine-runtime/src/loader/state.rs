@@ -42,7 +42,7 @@ thread_local! {
     static HELD: RefCell<Option<MutexGuard<'static, State>>> = const { RefCell::new(None) };
 }
 
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {
         let guard = sync::lock(&STATE);
         fork::keep(&HELD, guard);
@@ -56,6 +56,6 @@ fn release() {
 }
 
 pub(super) fn lock() -> MutexGuard<'static, State> {
-    fork::register(ForkStage::Loader, &HOOK);
+    fork::register(ForkStage::Loader, &FORK_HOOK);
     sync::lock(&STATE)
 }

@@ -296,7 +296,7 @@ fn refill(class: usize, size: usize) -> Option<NonNull<u8>> {
 /// A block from the system.
 #[cold]
 fn fresh(bytes: usize, size: usize) -> Result<NonNull<u8>, AllocError> {
-    fork::register(ForkStage::Allocator, &HOOK);
+    fork::register(ForkStage::Allocator, &FORK_HOOK);
     // Settles the default, which `free` compares with.
     cache_limit();
     let (limit, (_, capacity)) = (memory_limit(), system::capacity());
@@ -462,7 +462,7 @@ fn poison(block: NonNull<u8>, size: usize) {
 }
 
 /// All locks are held across a fork, so that the child finds every list whole. Registered before the first block exists.
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {
         for Padded(shard) in &POOLS {
             shard.acquire();

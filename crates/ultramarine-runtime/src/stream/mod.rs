@@ -24,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWrit
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
 
-/// Work for a stream. Never unwinds.
+/// A job: a closure in a stream's queue. Never unwinds.
 pub type Job = Box<dyn FnOnce() + Send>;
 
 /// Jobs that may wait in one queue before a submitter is held back.
@@ -64,7 +64,7 @@ struct Registry {
 static REGISTRY: RwLock<Option<Registry>> = RwLock::new(None);
 
 fn write<T>(f: impl FnOnce(&mut Registry) -> T) -> T {
-    fork::register(ForkStage::Streams, &HOOK);
+    fork::register(ForkStage::Streams, &FORK_HOOK);
     let mut guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
     f(guard.get_or_insert_with(Registry::default))
 }
@@ -255,7 +255,7 @@ impl StreamState {
         let state = this.clone();
         let spawned = std::thread::Builder::new()
             .name("ultramarine-stream".into())
-            .spawn(move || state.work());
+            .spawn(move || state.run_jobs());
         queue.worker = spawned.is_ok();
         if !queue.worker {
             // No thread to be had: run what waits here rather than never.
@@ -264,7 +264,7 @@ impl StreamState {
         }
     }
 
-    fn work(self: &Arc<Self>) {
+    fn run_jobs(self: &Arc<Self>) {
         let mut queue = lock(&self.queue);
         loop {
             if deferred_deleters::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED }
@@ -308,7 +308,7 @@ thread_local! {
         const { RefCell::new(None) };
 }
 
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {
         let guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
         fork::keep(&HELD, guard);

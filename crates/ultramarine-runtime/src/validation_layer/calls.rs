@@ -2,14 +2,14 @@
 //! the call on with the handles as they are, and checks the answer.
 
 use super::commands::{interface, plan_workspace, prepare, submit};
-use super::state::{BufferState, Key, State, key};
+use super::state::{BufferState, HandleKey, State, key};
 use super::{CONTEXTS, Check, Context, SLOTS};
 use core::ffi::c_void;
 use ultramarine_abi::{self as abi, BackendTable, DeviceInfo, Status, device_flag, status};
 
 pub(super) type Handle = *mut c_void;
-pub(super) type Place = *mut *mut c_void;
-pub(super) type ErrorPlace = *mut *mut abi::Error;
+pub(super) type HandleOut = *mut *mut c_void;
+pub(super) type ErrorOut = *mut *mut abi::Error;
 
 /// The backend of a slot. Functions of a slot are only in tables that were made after it was taken.
 pub(super) fn context(slot: usize) -> Option<&'static Context> {
@@ -20,7 +20,7 @@ pub(super) fn context(slot: usize) -> Option<&'static Context> {
 /// `after` it, if it returned OK, what must hold then.
 macro_rules! fallible {
     ($name:ident($($arg:ident: $t:ty),*), stream: $stream:expr, before: $before:expr, after: $after:expr) => {
-        unsafe extern "C" fn $name<const S: usize>($($arg: $t,)* error: ErrorPlace) -> Status {
+        unsafe extern "C" fn $name<const S: usize>($($arg: $t,)* error: ErrorOut) -> Status {
             let Some(cx) = context(S) else { return status::ERROR };
             let Some(real) = cx.real.$name else { return status::UNSUPPORTED };
             // SAFETY: the arguments are the caller's, who keeps to the contract of the function,
@@ -45,13 +45,13 @@ fn nothing(_: &Context) -> impl FnOnce(&mut State) -> Check {
 
 /// # Safety
 /// The place is NULL or holds a handle.
-pub(super) unsafe fn made(place: Place, what: &str) -> Result<Handle, String> {
+pub(super) unsafe fn made(place: HandleOut, what: &str) -> Result<Handle, String> {
     require!(!place.is_null(), "no place for the {what}");
     // SAFETY: by this function's contract.
     Ok(unsafe { *place })
 }
 
-fn stream_key(device: Handle, stream: Handle) -> Option<Key> {
+fn stream_key(device: Handle, stream: Handle) -> Option<HandleKey> {
     (!stream.is_null()).then(|| key(device, stream))
 }
 
@@ -60,20 +60,20 @@ fallible! {
     before: |_| Ok(()),
     after: |_| |_: &mut _| {
         // SAFETY: the caller's struct, which the backend has filled.
-        let told = unsafe { abi::read_sized(info) }.ok_or("no place for the answer")?;
+        let info = unsafe { abi::read_sized(info) }.ok_or("no place for the answer")?;
         let known = (1u32 << abi::schema::DTYPES.len()) - 1;
-        if told.dtypes_arithmetic & !told.dtypes_storage & known != 0 {
+        if info.dtypes_arithmetic & !info.dtypes_storage & known != 0 {
             return Err("it computes with dtypes that it cannot store".into());
         }
-        if told.alignment != 0 && !told.alignment.is_power_of_two() {
-            return Err(format!("buffers are aligned to {} bytes", told.alignment));
+        if info.alignment != 0 && !info.alignment.is_power_of_two() {
+            return Err(format!("buffers are aligned to {} bytes", info.alignment));
         }
         Ok(())
     }
 }
 
 fallible! {
-    device_open(backend: Handle, index: u32, device: Place), stream: None,
+    device_open(backend: Handle, index: u32, device: HandleOut), stream: None,
     before: |_| Ok(()),
     after: |cx: &'static Context| move |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
@@ -91,7 +91,7 @@ fallible! {
 }
 
 fallible! {
-    buffer_alloc(device: Handle, bytes: u64, buffer: Place), stream: None,
+    buffer_alloc(device: Handle, bytes: u64, buffer: HandleOut), stream: None,
     before: |s| match bytes {
         0 => Err("a buffer of no bytes".into()),
         _ => s.device(device).map(|_| ()),
@@ -146,7 +146,7 @@ fallible! {
 }
 
 fallible! {
-    stream_create(device: Handle, stream: Place), stream: None,
+    stream_create(device: Handle, stream: HandleOut), stream: None,
     before: |s| s.device(device).map(|_| ()),
     after: |_| |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
@@ -165,7 +165,7 @@ fallible! {
 }
 
 fallible! {
-    event_create(device: Handle, event: Place), stream: None,
+    event_create(device: Handle, event: HandleOut), stream: None,
     before: |s| s.device(device).map(|_| ()),
     after: |_| |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.

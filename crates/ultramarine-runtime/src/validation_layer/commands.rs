@@ -1,6 +1,6 @@
 //! The functions of a wrapped table that make plans and run commands.
 
-use super::calls::{ErrorPlace, Handle, Place, context, made, open_context};
+use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{State, key};
 use super::{Context, signature::Signature, tensors};
 use core::ffi::{CStr, c_char, c_void};
@@ -17,9 +17,9 @@ unsafe fn keep(
     cx: &Context,
     device: Handle,
     signature: Result<Signature, String>,
-    plan: Place,
-    error: ErrorPlace,
-    real: impl FnOnce(ErrorPlace) -> Status,
+    plan: HandleOut,
+    error: ErrorOut,
+    real: impl FnOnce(ErrorOut) -> Status,
 ) -> Status {
     let (signature, wrong) = match signature {
         Ok(signature) => (Some(Arc::new(signature)), None),
@@ -68,8 +68,8 @@ pub(super) unsafe extern "C" fn prepare<const S: usize>(
     n_inputs: u32,
     outputs: *const TensorDesc,
     n_outputs: u32,
-    plan: Place,
-    error: ErrorPlace,
+    plan: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = cx.real.prepare else { return status::UNSUPPORTED };
@@ -91,8 +91,8 @@ unsafe extern "C" fn prepare_fused<const S: usize>(
     program: *const Program,
     inputs: *const TensorDesc,
     outputs: *const TensorDesc,
-    plan: Place,
-    error: ErrorPlace,
+    plan: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = cx.fused.get().and_then(|f| f.0.prepare) else { return status::UNSUPPORTED };
@@ -120,7 +120,7 @@ pub(super) unsafe extern "C" fn submit<const S: usize>(
     stream: Handle,
     commands: *const Command,
     n_commands: u32,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = cx.real.submit else { return status::UNSUPPORTED };

@@ -1,7 +1,7 @@
 //! The interface `ultramarine.kernel/1` of a wrapped backend: users' kernels live from compile to release, and
 //! launches use buffers as commands do.
 
-use super::calls::{ErrorPlace, Handle, Place, context, made, open_context};
+use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{State, key};
 use super::{Context, replaced, tensors};
 use core::ffi::c_void;
@@ -17,8 +17,8 @@ fn interface(cx: &Context) -> Option<&KernelInterface> {
 unsafe extern "C" fn compile<const S: usize>(
     device: Handle,
     source: *const KernelSource,
-    kernel: Place,
-    error: ErrorPlace,
+    kernel: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.compile) else { return status::UNSUPPORTED };
@@ -53,7 +53,7 @@ unsafe extern "C" fn launch<const S: usize>(
     stream: Handle,
     kernel: Handle,
     launch: *const KernelLaunch,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.launch) else { return status::UNSUPPORTED };
@@ -118,7 +118,7 @@ unsafe extern "C" fn info<const S: usize>(
     device: Handle,
     kernel: Handle,
     info: *mut KernelInfo,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.info) else { return status::UNSUPPORTED };

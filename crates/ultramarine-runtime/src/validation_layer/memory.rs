@@ -1,7 +1,7 @@
 //! The interface `ultramarine.memory/1` of a wrapped backend: imported buffers live like others,
-//! and their owners are told once.
+//! and their owners are released once.
 
-use super::calls::{ErrorPlace, Handle, Place, context, made, open_context};
+use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{BufferState, State, key};
 use super::{Context, replaced};
 use core::ffi::c_void;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ultramarine_abi::interface::memory::{ForeignMemory, MemoryInterface};
 use ultramarine_abi::{self as abi, Status, status};
 
-/// The owner of an import, in place of whom the backend tells this. Never freed: it sees who
-/// is told twice.
+/// The owner of an import, which the backend releases in place of the caller's. Never freed, so that a second release
+/// is found.
 struct Owner {
     context: &'static Context,
     release: unsafe extern "C" fn(*mut c_void),
@@ -47,8 +47,8 @@ fn interface(cx: &Context) -> Option<&MemoryInterface> {
 unsafe extern "C" fn import<const S: usize>(
     device: Handle,
     memory: *const ForeignMemory,
-    buffer: Place,
-    error: ErrorPlace,
+    buffer: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.import) else { return status::UNSUPPORTED };
@@ -62,7 +62,7 @@ unsafe extern "C" fn import<const S: usize>(
             state: AtomicU8::new(LENDING),
         }))
     });
-    let passed = block.map(|mut b| {
+    let wrapped = block.map(|mut b| {
         if let Some(owner) = owner {
             b.release = Some(release);
             b.context = (&raw const *owner).cast_mut().cast();
@@ -82,9 +82,9 @@ unsafe extern "C" fn import<const S: usize>(
         }
     };
     let real = |e| {
-        let Some(passed) = &passed else { return status::INVALID };
+        let Some(wrapped) = &wrapped else { return status::INVALID };
         // SAFETY: the caller's arguments, but for the owner, who lives for ever.
-        let code = unsafe { real(device, passed, buffer, e) };
+        let code = unsafe { real(device, wrapped, buffer, e) };
         if let Some(owner) = owner {
             owner.state.store(if code == status::OK { LENT } else { BACK }, Ordering::Release);
         }
@@ -106,7 +106,7 @@ unsafe extern "C" fn export<const S: usize>(
     buffer: Handle,
     kind: u32,
     memory: *mut ForeignMemory,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.export) else { return status::UNSUPPORTED };
@@ -115,13 +115,16 @@ unsafe extern "C" fn export<const S: usize>(
     let real = |e| unsafe { real(device, buffer, kind, memory, e) };
     let after = |s: &mut State| {
         // SAFETY: the caller's struct, which the backend has filled.
-        let told = unsafe { abi::read_sized(memory.cast_const()) }.ok_or("no place to tell")?;
+        let reported =
+            unsafe { abi::read_sized(memory.cast_const()) }.ok_or("no place for the answer")?;
         let room = s.buffers.get(key(device, buffer))?.bytes;
         match () {
-            () if told.kind != kind => Err(format!("it told kind {}, not {kind}", told.kind)),
-            () if told.handle == 0 => Err("it told the handle 0".into()),
-            () if told.bytes < room => {
-                Err(format!("it told {} bytes of a buffer of {room}", told.bytes))
+            () if reported.kind != kind => {
+                Err(format!("it reported kind {}, not {kind}", reported.kind))
+            }
+            () if reported.handle == 0 => Err("it reported the handle 0".into()),
+            () if reported.bytes < room => {
+                Err(format!("it reported {} bytes of a buffer of {room}", reported.bytes))
             }
             () => Ok(()),
         }
@@ -134,7 +137,7 @@ unsafe extern "C" fn wait_foreign<const S: usize>(
     device: Handle,
     stream: Handle,
     foreign: u64,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.wait_foreign) else {
@@ -152,7 +155,7 @@ unsafe extern "C" fn signal_foreign<const S: usize>(
     foreign: u64,
     event: Handle,
     value: u64,
-    error: ErrorPlace,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.signal_foreign) else {

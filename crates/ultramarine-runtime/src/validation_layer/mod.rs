@@ -27,7 +27,7 @@ mod stream_memory;
 mod tensors;
 
 use crate::log::{self, Level};
-use crate::{host, sync::lock};
+use crate::{host_table, sync::lock};
 use state::State;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -148,7 +148,7 @@ impl Context {
         let text = self.finding(call, what);
         if !error.is_null() {
             // SAFETY: by this function's contract.
-            unsafe { *error = host::new_error(code, text) };
+            unsafe { *error = host_table::new_error(code, text) };
         }
         code
     }
@@ -161,7 +161,7 @@ impl Context {
         &self,
         call: &str,
         error: *mut *mut abi::Error,
-        stream: Option<state::Key>,
+        stream: Option<state::HandleKey>,
         before: impl FnOnce(&mut State) -> Check,
         real: impl FnOnce(*mut *mut abi::Error) -> Status,
         after: impl FnOnce(&mut State) -> Check,
@@ -199,7 +199,7 @@ impl Context {
         match checked {
             Ok(()) if error.is_null() => {
                 // The caller does not want the error object.
-                let _ = host::check(call, code, made);
+                let _ = host_table::check(call, code, made);
                 code
             }
             Ok(()) => {
@@ -208,7 +208,7 @@ impl Context {
                 code
             }
             Err(what) => {
-                let _ = host::check(call, code, made);
+                let _ = host_table::check(call, code, made);
                 let code = if code == status::OK { status::ERROR } else { code };
                 // SAFETY: by this function's contract.
                 unsafe { self.refuse(call, &what, code, error) }

@@ -4,7 +4,7 @@ use super::Check;
 use ultramarine_abi::schema::{self, op};
 use ultramarine_abi::{MAX_NDIM, TensorDesc, dlpack::DLDataType, layout};
 
-/// A tensor as `prepare` was told of it.
+/// A tensor as it was described to `prepare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Desc {
     pub ndim: i32,

@@ -9,9 +9,9 @@ use std::thread::ThreadId;
 use ultramarine_abi::DeviceInfo;
 
 /// A handle, with its device's.
-pub(super) type Key = (usize, usize);
+pub(super) type HandleKey = (usize, usize);
 
-pub(super) fn key(device: *mut c_void, handle: *mut c_void) -> Key {
+pub(super) fn key(device: *mut c_void, handle: *mut c_void) -> HandleKey {
     (device as usize, handle as usize)
 }
 
@@ -22,8 +22,8 @@ const REMEMBERED: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Live<T> {
     what: &'static str,
-    alive: HashMap<Key, T>,
-    gone: HashSet<Key>,
+    alive: HashMap<HandleKey, T>,
+    gone: HashSet<HandleKey>,
 }
 
 impl<T> Live<T> {
@@ -31,16 +31,16 @@ impl<T> Live<T> {
         Live { what, alive: HashMap::new(), gone: HashSet::new() }
     }
 
-    fn missing(&self, key: Key) -> String {
+    fn missing(&self, key: HandleKey) -> String {
         let why = if self.gone.contains(&key) { "is gone already" } else { "is unknown" };
         format!("{} {:#x} {why}", self.what, key.1)
     }
 
-    pub fn get(&self, key: Key) -> Result<&T, String> {
+    pub fn get(&self, key: HandleKey) -> Result<&T, String> {
         self.alive.get(&key).ok_or_else(|| self.missing(key))
     }
 
-    pub fn get_mut(&mut self, key: Key) -> Result<&mut T, String> {
+    pub fn get_mut(&mut self, key: HandleKey) -> Result<&mut T, String> {
         if self.alive.contains_key(&key) {
             return self.alive.get_mut(&key).ok_or_else(String::new);
         }
@@ -48,7 +48,7 @@ impl<T> Live<T> {
     }
 
     /// A handle that the backend made. `Err` when it is alive already.
-    pub fn add(&mut self, key: Key, value: T) -> Check {
+    pub fn add(&mut self, key: HandleKey, value: T) -> Check {
         self.gone.remove(&key);
         match self.alive.insert(key, value) {
             None => Ok(()),
@@ -56,7 +56,7 @@ impl<T> Live<T> {
         }
     }
 
-    pub fn remove(&mut self, key: Key) -> Result<T, String> {
+    pub fn remove(&mut self, key: HandleKey) -> Result<T, String> {
         let Some(value) = self.alive.remove(&key) else { return Err(self.missing(key)) };
         if self.gone.len() >= REMEMBERED {
             self.gone.clear();
@@ -85,7 +85,7 @@ pub(super) struct BufferState {
     /// Its memory is somebody else's, aligned as they like.
     pub foreign: bool,
     /// The last work of each stream that uses it.
-    uses: Vec<(Key, u64)>,
+    uses: Vec<(HandleKey, u64)>,
 }
 
 impl BufferState {
@@ -108,14 +108,14 @@ pub(super) struct StreamState {
     submitted: u64,
     done: u64,
     /// From this work on, that work of another stream comes before.
-    waits: Vec<(u64, Key, u64)>,
+    waits: Vec<(u64, HandleKey, u64)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct EventState {
     recorded: u64,
     /// Reached with this value: that work of a stream.
-    marks: Vec<(u64, Key, u64)>,
+    marks: Vec<(u64, HandleKey, u64)>,
 }
 
 #[derive(Debug)]
@@ -127,7 +127,7 @@ pub(super) struct State {
     /// Signatures of the plans of a handle: a backend may have one handle for several.
     pub plans: Live<Vec<Arc<Signature>>>,
     /// Users' kernels, with the last launch on each stream.
-    pub kernels: Live<Vec<(Key, u64)>>,
+    pub kernels: Live<Vec<(HandleKey, u64)>>,
 }
 
 impl Default for State {
@@ -175,7 +175,7 @@ impl State {
     }
 
     /// A stream that was made; the same one may be made again.
-    pub fn stream_made(&mut self, key: Key) {
+    pub fn stream_made(&mut self, key: HandleKey) {
         match self.streams.get_mut(key) {
             Ok(stream) => stream.alive += 1,
             Err(_) => {
@@ -185,19 +185,19 @@ impl State {
         }
     }
 
-    pub fn stream_gone(&mut self, key: Key) -> Check {
+    pub fn stream_gone(&mut self, key: HandleKey) -> Check {
         let stream = self.streams.get_mut(key)?;
         require!(stream.user.is_none() || stream.alive != 1, "a call is using the stream");
         stream.alive -= 1;
         if stream.alive == 0 { self.streams.remove(key).map(|_| ()) } else { Ok(()) }
     }
 
-    pub fn event_made(&mut self, key: Key) -> Check {
+    pub fn event_made(&mut self, key: HandleKey) -> Check {
         self.events.add(key, EventState::default())
     }
 
     /// Takes a stream for a call: one at a time.
-    pub fn enter(&mut self, stream: Option<Key>) -> Check {
+    pub fn enter(&mut self, stream: Option<HandleKey>) -> Check {
         let Some(key) = stream else { return Ok(()) };
         let stream = self.streams.get_mut(key)?;
         if stream.alive == 1 && stream.user.is_some() {
@@ -207,14 +207,14 @@ impl State {
         Ok(())
     }
 
-    pub fn leave(&mut self, stream: Option<Key>) {
+    pub fn leave(&mut self, stream: Option<HandleKey>) {
         if let Some(Ok(stream)) = stream.map(|key| self.streams.get_mut(key)) {
             stream.user = None;
         }
     }
 
     /// A submit went through: the stream's work uses these buffers.
-    pub fn submitted(&mut self, stream: Key, buffers: &[Key]) {
+    pub fn submitted(&mut self, stream: HandleKey, buffers: &[HandleKey]) {
         let Ok(state) = self.streams.get_mut(stream) else { return };
         state.submitted += 1;
         let number = state.submitted;
@@ -229,7 +229,7 @@ impl State {
     }
 
     /// The stream's last submit failed: nothing of it is in use.
-    pub fn not_submitted(&mut self, stream: Key) {
+    pub fn not_submitted(&mut self, stream: HandleKey) {
         let Ok(number) = self.streams.get(stream).map(|s| s.submitted) else { return };
         for buffer in self.buffers.alive.values_mut() {
             buffer.uses.retain(|u| *u != (stream, number));
@@ -237,7 +237,7 @@ impl State {
     }
 
     /// The stream is known to have done its work up to `number`, and so what that waited for.
-    fn passed(&mut self, stream: Key, number: u64) {
+    fn completed(&mut self, stream: HandleKey, number: u64) {
         let mut known = vec![(stream, number)];
         while let Some((stream, number)) = known.pop() {
             let Ok(state) = self.streams.get_mut(stream) else { continue };
@@ -252,22 +252,22 @@ impl State {
     }
 
     /// All of a stream's work is done.
-    pub fn drained(&mut self, stream: Key) {
+    pub fn drained(&mut self, stream: HandleKey) {
         let Ok(state) = self.streams.get_mut(stream) else { return };
         let (submitted, waits) = (state.submitted, std::mem::take(&mut state.waits));
-        self.passed(stream, submitted);
+        self.completed(stream, submitted);
         for (_, other, number) in waits {
-            self.passed(other, number);
+            self.completed(other, number);
         }
     }
 
-    pub fn may_record(&self, event: Key, value: u64) -> Check {
+    pub fn may_record(&self, event: HandleKey, value: u64) -> Check {
         let recorded = self.events.get(event)?.recorded;
         require!(value > recorded, "value {value} is recorded after {recorded}: it may only grow");
         Ok(())
     }
 
-    pub fn recorded(&mut self, stream: Key, event: Key, value: u64) {
+    pub fn recorded(&mut self, stream: HandleKey, event: HandleKey, value: u64) {
         let submitted = self.streams.get(stream).map_or(0, |s| s.submitted);
         if let Ok(event) = self.events.get_mut(event) {
             event.recorded = event.recorded.max(value);
@@ -276,7 +276,7 @@ impl State {
     }
 
     /// The stream's next work waits for the event.
-    pub fn waits(&mut self, stream: Key, event: Key, value: u64) {
+    pub fn waits(&mut self, stream: HandleKey, event: HandleKey, value: u64) {
         let marks: Vec<_> = match self.events.get(event) {
             Ok(event) => event.marks.iter().filter(|m| m.0 <= value).map(|m| (m.1, m.2)).collect(),
             Err(_) => return,
@@ -287,20 +287,20 @@ impl State {
         }
     }
 
-    pub fn may_wait(&self, event: Key, value: u64) -> Check {
+    pub fn may_wait(&self, event: HandleKey, value: u64) -> Check {
         let recorded = self.events.get(event)?.recorded;
         require!(value <= recorded, "waits for {value}, but no more than {recorded} was recorded");
         Ok(())
     }
 
     /// The event was seen to have reached `value`.
-    pub fn reached(&mut self, event: Key, value: u64) -> Check {
+    pub fn reached(&mut self, event: HandleKey, value: u64) -> Check {
         let Ok(state) = self.events.get_mut(event) else { return Ok(()) };
         let recorded = state.recorded;
-        let (passed, left): (Vec<_>, Vec<_>) = state.marks.drain(..).partition(|m| m.0 <= value);
+        let (reached, left): (Vec<_>, Vec<_>) = state.marks.drain(..).partition(|m| m.0 <= value);
         state.marks = left;
-        for (_, stream, number) in passed {
-            self.passed(stream, number);
+        for (_, stream, number) in reached {
+            self.completed(stream, number);
         }
         require!(
             value <= recorded,
@@ -310,7 +310,7 @@ impl State {
     }
 
     /// The kernel is launched by the stream's last work.
-    pub fn kernel_used(&mut self, kernel: Key, stream: Key) {
+    pub fn kernel_used(&mut self, kernel: HandleKey, stream: HandleKey) {
         let number = self.streams.get(stream).map_or(0, |s| s.submitted);
         if let Ok(uses) = self.kernels.get_mut(kernel) {
             uses.retain(|u| u.0 != stream);
@@ -319,7 +319,7 @@ impl State {
     }
 
     /// Nothing may be using what is given back.
-    fn idle(&self, what: &str, key: Key, uses: &[(Key, u64)]) -> Check {
+    fn idle(&self, what: &str, key: HandleKey, uses: &[(HandleKey, u64)]) -> Check {
         let runs_ahead = self.devices.get(&key.0).is_some_and(|d| d.info.synchronous == 0);
         let busy = uses
             .iter()
@@ -334,13 +334,13 @@ impl State {
     }
 
     /// A buffer that is given back.
-    pub fn buffer_gone(&mut self, key: Key) -> Check {
+    pub fn buffer_gone(&mut self, key: HandleKey) -> Check {
         let buffer = self.buffers.remove(key)?;
         self.idle("buffer", key, &buffer.uses)
     }
 
     /// Returns true if new work of `stream` comes after work `number` of stream `other`.
-    fn waits_for(&self, stream: Key, other: Key, number: u64) -> bool {
+    fn waits_for(&self, stream: HandleKey, other: HandleKey, number: u64) -> bool {
         let (mut seen, mut next) = (HashSet::new(), vec![stream]);
         while let Some(stream) = next.pop() {
             let Ok(state) = self.streams.get(stream) else { continue };
@@ -356,7 +356,7 @@ impl State {
 
     /// A buffer that is given back in the order of a stream, which may use it still, as may what
     /// the stream waits for.
-    pub fn buffer_gone_in_order(&mut self, key: Key, stream: Key) -> Check {
+    pub fn buffer_gone_in_order(&mut self, key: HandleKey, stream: HandleKey) -> Check {
         self.streams.get(stream)?;
         let mut buffer = self.buffers.remove(key)?;
         require!(!buffer.foreign, "buffer {:#x} is over memory of somebody else", key.1);
@@ -365,16 +365,16 @@ impl State {
     }
 
     /// A kernel that is given back.
-    pub fn kernel_gone(&mut self, key: Key) -> Check {
+    pub fn kernel_gone(&mut self, key: HandleKey) -> Check {
         let uses = self.kernels.remove(key)?;
         self.idle("kernel", key, &uses)
     }
 
-    pub fn event_gone(&mut self, key: Key) -> Check {
+    pub fn event_gone(&mut self, key: HandleKey) -> Check {
         self.events.remove(key).map(|_| ())
     }
 
-    pub fn plan_gone(&mut self, key: Key) -> Check {
+    pub fn plan_gone(&mut self, key: HandleKey) -> Check {
         let signatures = self.plans.get_mut(key)?;
         signatures.pop();
         if signatures.is_empty() { self.plans.remove(key).map(|_| ()) } else { Ok(()) }

@@ -1,7 +1,7 @@
 //! The interface `ultramarine.stream_memory/1` of a wrapped backend: what is given back in the
 //! order of a stream is in use by no other.
 
-use super::calls::{ErrorPlace, Handle, Place, context, made, open_context};
+use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{BufferState, State, key};
 use super::{Context, replaced};
 use core::ffi::c_void;
@@ -15,8 +15,8 @@ unsafe extern "C" fn alloc<const S: usize>(
     device: Handle,
     stream: Handle,
     bytes: u64,
-    buffer: Place,
-    error: ErrorPlace,
+    buffer: HandleOut,
+    error: ErrorOut,
 ) -> Status {
     let Some(cx) = context(S) else { return status::ERROR };
     let Some(real) = interface(cx).and_then(|i| i.alloc) else { return status::UNSUPPORTED };

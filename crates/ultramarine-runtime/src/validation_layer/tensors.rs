@@ -1,7 +1,7 @@
 //! Commands and their tensors: strides, extents, alignment, buffers, overlap.
 
 use super::signature::{Desc, Signature};
-use super::state::{Key, State, key};
+use super::state::{HandleKey, State, key};
 use super::{Check, Context};
 use crate::shape::byte_range;
 use core::ffi::c_void;
@@ -32,7 +32,7 @@ pub(super) unsafe fn command(
     state: &State,
     device: *mut c_void,
     command: &Command,
-) -> Result<Vec<Key>, String> {
+) -> Result<Vec<HandleKey>, String> {
     require!(
         (command.size as usize) >= size_of::<Command>(),
         "a command of {} bytes",
@@ -71,7 +71,7 @@ unsafe fn tensors(
     device: *mut c_void,
     plan: &Signature,
     command: &Command,
-) -> Result<Vec<Key>, String> {
+) -> Result<Vec<HandleKey>, String> {
     let lists =
         [("input", &plan.inputs, command.inputs), ("output", &plan.outputs, command.outputs)];
     let mut seen: [Vec<Seen>; 2] = [Vec::new(), Vec::new()];
@@ -112,7 +112,7 @@ pub(super) unsafe fn bound(
     state: &State,
     device: *mut c_void,
     t: &Tensor,
-) -> Result<Option<Key>, String> {
+) -> Result<Option<HandleKey>, String> {
     let n = usize::try_from(t.dl.ndim).unwrap_or(0);
     let empty = n > 0
         && !t.dl.shape.is_null()

@@ -14,7 +14,8 @@ use crate::backend::{self, Dispatch, Exec, WordHasher};
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value};
 use crate::ops::{
-    Call, Candidates, Decompose, OperationKey, Rules, copy::contiguous, rules::multi_output::Many,
+    Call, Candidates, Decompose, OperationKey, Rules, copy::contiguous,
+    rules::multi_output::MultiOutput,
 };
 use crate::{array::Array, device::Device, dtype::Dtype, shape, stream::Scope, sync::lock};
 use smallvec::SmallVec;
@@ -32,12 +33,12 @@ const NONE_HELPS: usize = usize::MAX;
 
 thread_local! {
     /// Keys of the operations that this thread is decomposing, the outermost first.
-    static NESTED: RefCell<Vec<Key>> = const { RefCell::new(Vec::new()) };
+    static NESTED: RefCell<Vec<CandidateKey>> = const { RefCell::new(Vec::new()) };
     /// A part of a decomposition was refused.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-type Chosen = HashMap<(Device, Key), usize, BuildHasherDefault<WordHasher>>;
+type Chosen = HashMap<(Device, CandidateKey), usize, BuildHasherDefault<WordHasher>>;
 
 /// The candidate that an operation takes, by its index.
 static CHOSEN: Mutex<Option<Chosen>> = Mutex::new(None);
@@ -87,7 +88,7 @@ fn primitive_composition(
     inputs: &Inputs,
     values: &[Value],
 ) -> Option<Result<Value>> {
-    let many: &Many = node.op.get()?;
+    let many: &MultiOutput = node.op.get()?;
     let _scope = Scope::new(node.place.stream);
     many.compose(exec, &given(inputs, values))
 }
@@ -138,16 +139,21 @@ impl UnsupportedOp<'_> {
 /// Operation, dtypes, ranks and layouts. Sizes do not count, so that few operations have to be
 /// remembered.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct CandidateKey {
     operation: OperationKey,
     dtype: Dtype,
     /// Rank and dtype of each operand, and whether it is contiguous.
     operands: SmallVec<[(usize, Dtype, bool); 3]>,
 }
 
-impl Key {
+impl CandidateKey {
     /// `None` if an attribute is opaque: such operations have no decomposition, and would be kept alive.
-    fn new(rules: &dyn Rules, node: &Node, inputs: &Inputs, values: &[Value]) -> Option<Key> {
+    fn new(
+        rules: &dyn Rules,
+        node: &Node,
+        inputs: &Inputs,
+        values: &[Value],
+    ) -> Option<CandidateKey> {
         let operation = OperationKey::new(rules);
         operation.serialised()?;
         let operand = |(input, value): (&Arc<Node>, &Value)| {
@@ -155,7 +161,7 @@ impl Key {
             (input.shape.len(), input.dtype, contiguous)
         };
         let operands = inputs.iter().zip(values).map(operand).collect();
-        Some(Key { operation, dtype: node.dtype, operands })
+        Some(CandidateKey { operation, dtype: node.dtype, operands })
     }
 }
 
@@ -166,7 +172,7 @@ struct Entered {
 
 impl Entered {
     /// `None` if it is being decomposed already, or decompositions are nested too deeply.
-    fn new(key: &Key) -> Option<Entered> {
+    fn new(key: &CandidateKey) -> Option<Entered> {
         NESTED.with_borrow_mut(|nested| {
             if nested.len() >= MAX_DEPTH || nested.contains(key) {
                 return None;
@@ -192,7 +198,7 @@ fn decomposed(
     values: &[Value],
 ) -> Result<Option<Value>> {
     let Some(rules) = node.op.rules() else { return Ok(None) };
-    let Some(key) = Key::new(rules, node, inputs, values) else { return Ok(None) };
+    let Some(key) = CandidateKey::new(rules, node, inputs, values) else { return Ok(None) };
     let key = (exec.device.device, key);
     let chosen = lock(&CHOSEN).as_ref().and_then(|k| k.get(&key).copied());
     if chosen == Some(NONE_HELPS) {
@@ -231,7 +237,7 @@ fn decomposed(
     Ok(None)
 }
 
-fn remember(key: (Device, Key), index: usize) {
+fn remember(key: (Device, CandidateKey), index: usize) {
     let mut chosen = lock(&CHOSEN);
     let chosen = chosen.get_or_insert_with(Chosen::default);
     if chosen.len() >= MAX_CHOSEN {
@@ -265,8 +271,8 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
         dtype: node.dtype,
         donatable: 0,
     };
-    if let Some(many) = node.op.get::<Many>() {
-        return many.run(&host, exec, &call);
+    if let Some(multi) = node.op.get::<MultiOutput>() {
+        return multi.run(&host, exec, &call);
     }
     let value = rules.eval(&host, &call)?;
     exec.local(&value)

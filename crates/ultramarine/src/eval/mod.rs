@@ -3,7 +3,7 @@
 //! ```text
 //! eval(outputs) -> tape (claimed lazy nodes, operands first)
 //!               -> entries (compositions of what devices lack) lower.rs
-//!               -> tasks (single ops and fused groups)        plan.rs
+//!               -> tasks (single ops and fused groups)         grouping.rs
 //!               -> jobs (runs of tasks of one stream)
 //!               -> run: inline on an idle stream, else queued  run.rs
 //! ```
@@ -12,11 +12,11 @@
 //! ordered: one may wait for an earlier one's nodes, never the reverse.
 
 mod fallback;
+mod fused_program;
+mod grouping;
 mod lower;
-mod plan;
-mod program;
 mod run;
-pub(crate) mod values;
+mod values;
 
 use crate::{
     array::Array,
@@ -27,8 +27,8 @@ use crate::{
     stream::{self, Stream},
     sync::lock,
 };
+use grouping::{Task, group_into_tasks};
 use lower::Entry;
-use plan::Task;
 pub(crate) use run::panic_text;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -126,12 +126,12 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
-        run::run(plan::plan(tape, mark));
+        run::run(group_into_tasks(tape, mark));
         return Ok(());
     }
     match single {
         Some(stream) => submit_single(guard, stream, tape, mark, sync),
-        None => submit_split(guard, plan::plan(tape, mark)),
+        None => submit_split(guard, group_into_tasks(tape, mark)),
     }
 }
 
@@ -149,12 +149,12 @@ fn submit_single(
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        deferred_deleters::job(|| run::run(plan::plan(tape, mark)));
+        deferred_deleters::job(|| run::run(group_into_tasks(tape, mark)));
         drop(owner);
         deferred_deleters::release();
         return Ok(());
     }
-    state.push(Box::new(move || deferred_deleters::job(|| run::run(plan::plan(tape, mark)))));
+    state.push(Box::new(move || deferred_deleters::job(|| run::run(group_into_tasks(tape, mark)))));
     drop(guard);
     state.throttle();
     deferred_deleters::release();
@@ -269,7 +269,7 @@ thread_local! {
 }
 
 /// Makes a fork safe: waits until nothing runs and keeps it so until the fork is over.
-static HOOK: Hook = Hook {
+static FORK_HOOK: Hook = Hook {
     prepare: || {
         // No new evaluation starts; those under way finish, for which they may need
         // the scheduler once more.
@@ -296,7 +296,7 @@ fn after_fork() {
 #[inline]
 fn register_fork_hook() {
     backend::registration::register_fork_hook();
-    fork::register(ForkStage::Evaluator, &HOOK);
+    fork::register(ForkStage::Evaluator, &FORK_HOOK);
 }
 
 /// The stream's device, for running.

@@ -1,7 +1,7 @@
 //! Runs tasks one after the other on the calling thread. Never unwinds: what goes
 //! wrong becomes the outcome of the nodes concerned.
 
-use super::{fallback, lower::Entry, plan::Task, program::Build};
+use super::{fallback, fused_program::FusedProgram, grouping::Task, lower::Entry};
 use crate::{
     array::Array,
     backend::{Dispatch, Exec, Operand},
@@ -11,7 +11,7 @@ use crate::{
     ops::{
         Call,
         create::fill::broadcast_constant,
-        rules::multi_output::{Many, Part},
+        rules::multi_output::{MultiOutput, OutputOf},
     },
     scalar::Scalar,
     shape,
@@ -109,11 +109,11 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
     };
     task.members.iter().try_for_each(|member| {
         let (node, work) = (&member.entry.node, member.entry.work());
-        if work.op.leaves_operands() {
+        if work.op.forwards_operands() {
             return check(node, node.dtype);
         }
-        match work.op.get::<Many>() {
-            Some(many) => many.results().iter().try_for_each(|r| check(node, r.1))?,
+        match work.op.get::<MultiOutput>() {
+            Some(multi) => multi.results().iter().try_for_each(|r| check(node, r.1))?,
             None => check(node, node.dtype)?,
         }
         work.with_inputs(|inputs| inputs.iter().try_for_each(|i| check(node, i.dtype)))
@@ -148,9 +148,9 @@ fn outcome(node: &Arc<Node>) -> Result<&Result<Value, Arc<Error>>> {
 /// Whether nothing but `edges` known references and one known clone of its value hold on to an
 /// evaluated operand, so that its memory may be written over. A `clone` in other memory is a mirror: how many hold the
 /// operand's own then says nothing of it, and it is never written over.
-fn is_ours_alone(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
+fn is_unshared(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
     let sole = Arc::strong_count(node) == edges && node.handles.load(Ordering::Acquire) == 0;
-    let alone = |v: &Value| std::ptr::eq(&*v.buffer, &*clone.buffer) && v.buffer.is_ours_alone(2);
+    let alone = |v: &Value| std::ptr::eq(&*v.buffer, &*clone.buffer) && v.buffer.is_unshared(2);
     sole && !node.retains() && node.value().is_some_and(alone)
 }
 
@@ -158,11 +158,11 @@ fn is_ours_alone(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
 fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let (node, work) = (&entry.node, entry.work());
     let inputs: Inputs = work.inputs();
-    let part = work.op.get::<Part>();
-    let here = |i| match part {
+    let output = work.op.get::<OutputOf>();
+    let here = |i| match output {
         // Its error is the operation's, not one of something that needed it.
         Some(_) => outcome(i)?.clone().map_err(|e| Error::clone(&e)),
-        None if work.op.leaves_operands() => value_of(i).cloned(),
+        None if work.op.forwards_operands() => value_of(i).cloned(),
         None => operand(exec, i),
     };
     let values: SmallVec<[Value; 3]> = inputs.iter().map(here).collect::<Result<_>>()?;
@@ -172,7 +172,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let mut donatable = 0u32;
     for (i, input) in inputs.iter().enumerate().take(32) {
         let edges = inputs.iter().filter(|n| Arc::ptr_eq(n, input)).count();
-        if !kept && edges == 1 && is_ours_alone(input, edges, &values[i]) {
+        if !kept && edges == 1 && is_unshared(input, edges, &values[i]) {
             donatable |= 1 << i;
         }
     }
@@ -181,7 +181,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let value = match work.op.rules() {
-        _ if let Some(part) = part => exec.local(&part.value(&inputs[0])?)?,
+        _ if let Some(output) = output => exec.local(&output.value(&inputs[0])?)?,
         Some(rules) => match rules.eval(exec, &call) {
             Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values)?,
             outcome => outcome?,
@@ -199,7 +199,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
 
 /// Counts an operation that ran by itself, under the name that the graph has for it.
 fn count(exec: &Exec, entry: &Entry) {
-    if fallback::is_nested() || entry.work().op.is::<Part>() {
+    if fallback::is_nested() || entry.work().op.is::<OutputOf>() {
         return;
     }
     match entry.dispatch() {
@@ -211,20 +211,20 @@ fn count(exec: &Exec, entry: &Entry) {
 
 /// Runs a task as one program. `Ok(false)`: the backend does not take it.
 fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
-    let Some(mut build) = Build::new(task) else { return Ok(false) };
+    let Some(mut program) = FusedProgram::new(task) else { return Ok(false) };
     let root = task.root();
     let space: SmallVec<[usize; 4]> = match task.epilogue {
         Some(_) => task.reduced().map(|x| x.shape.clone()).unwrap_or_default(),
         None => root.shape.clone(),
     };
     let mut values: SmallVec<[Value; 4]> =
-        build.inputs.iter().map(|(n, _)| operand(exec, n)).collect::<Result<_>>()?;
-    let mut dtypes: SmallVec<[_; 4]> = build.input_dtypes().collect();
+        program.inputs.iter().map(|(n, _)| operand(exec, n)).collect::<Result<_>>()?;
+    let mut dtypes: SmallVec<[_; 4]> = program.input_dtypes().collect();
     if task.epilogue.is_some() && values.is_empty() {
         // Nothing has the iteration shape: a dummy operand lends it.
         values.push(broadcast_constant(exec, Scalar::from_i64(Dtype::Uint8, 0), &space)?);
         dtypes.push(Dtype::Uint8);
-        build.shift_constants();
+        program.shift_constants();
     }
     // Outputs: the epilogue reduction's first, then the written instructions.
     let mut nodes: SmallVec<[&Arc<Node>; 2]> = SmallVec::new();
@@ -235,7 +235,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     let mut outputs: SmallVec<[Value; 2]> = SmallVec::new();
     for (k, node) in nodes.iter().enumerate() {
         let last = k + 1 == nodes.len() && task.epilogue.is_none();
-        let taken = if last { donated(&build, &values, node, task) } else { None };
+        let taken = if last { donated(&program, &values, node, task) } else { None };
         match taken {
             Some(value) => outputs.push(exec.donate(&value)),
             None => outputs.push(exec.alloc(&node.shape, node.dtype)?),
@@ -251,7 +251,8 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
         .zip(&nodes)
         .map(|(value, n)| Operand { value, shape: &n.shape, dtype: n.dtype })
         .collect();
-    let taken = exec.run_fused(&build.program(), build.key(), &ins, &outs, &build.constants)?;
+    let taken =
+        exec.run_fused(&program.to_abi(), program.key(), &ins, &outs, &program.constants)?;
     drop((ins, outs));
     if !taken {
         return Ok(false);
@@ -271,7 +272,7 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
             member.entry.node.release_claim();
         }
     }
-    drop((values, build));
+    drop((values, program));
     for (node, value) in nodes.iter().zip(outputs) {
         node.finish(Ok(value));
     }
@@ -280,18 +281,23 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
 
 /// An operand's memory for the root's output, if nobody else needs it. Only the last
 /// instruction may write over an operand: nothing reads after it.
-fn donated(build: &Build, values: &[Value], node: &Arc<Node>, task: &Task) -> Option<Value> {
+fn donated(
+    program: &FusedProgram,
+    values: &[Value],
+    node: &Arc<Node>,
+    task: &Task,
+) -> Option<Value> {
     if task.members.iter().any(|m| m.entry.node.retains()) {
         return None;
     }
-    let found = build.inputs.iter().zip(values).find(|((input, edges), value)| {
+    let found = program.inputs.iter().zip(values).find(|((input, edges), value)| {
         input.dtype.size() == node.dtype.size()
             && input.shape == node.shape
             && value.offset == 0
             && value.buffer.bytes() == node.bytes()
             && shape::is_contiguous(&input.shape, &value.strides)
-            // The members' edges, and the build's own reference.
-            && is_ours_alone(input, edges + 1, value)
+            // The members' edges, and the program's own reference.
+            && is_unshared(input, edges + 1, value)
     })?;
     Some(found.1.clone())
 }

@@ -37,7 +37,13 @@ impl Array {
         if !value.buffer.as_ptr().is_null() || value.buffer.bytes() == 0 {
             return Ok((value.clone(), true));
         }
-        Ok((host_value(self)?, false))
+        Ok((self.on_host()?, false))
+    }
+
+    /// The evaluated value on the host: the array's own, or a mirror. Unlike [`Array::host_value`] it mirrors device memory
+    /// that the host can address, too.
+    pub(crate) fn on_host(&self) -> Result<Value> {
+        backend::on_device(self.value()?, backend::host(), None)
     }
 
     /// Evaluates and returns a row-major array with the same elements (itself when
@@ -63,7 +69,7 @@ impl Array {
     /// As [`Array::eval`].
     pub fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let array = self.to_contiguous()?;
-        let value = host_value(&array)?;
+        let value = array.on_host()?;
         // SAFETY: evaluated values are immutable, contiguous and kept by `value`.
         Ok(f(unsafe { std::slice::from_raw_parts(value.data(), array.nbytes()) }))
     }
@@ -130,12 +136,4 @@ impl Array {
             Scalar::from_bits(self.dtype(), u64::from_le_bytes(bits))
         })
     }
-}
-
-/// The array's value in host memory: its own, or a mirror.
-///
-/// # Errors
-/// When the copy from the device fails.
-pub(crate) fn host_value(array: &Array) -> Result<Value> {
-    backend::on_device(array.value()?, backend::host(), None)
 }

@@ -5,7 +5,7 @@ use super::primitive::{Applied, Primitive};
 use super::types::{enter, tensor_type};
 use super::{boundary::guard, derive, evaluate};
 use crate::error::{Result, ensure};
-use crate::ops::rules::multi_output::{ManyJvp, ManyRules, ManyVjp, Results};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp, Results};
 use crate::ops::{Call, Cotangents, Refit, Vmap, rules::shapeless::cannot};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, shape::Shape};
 use core::ffi::c_void;
@@ -41,10 +41,10 @@ fn applied(primitive: Primitive, inputs: &[Array]) -> Result<Vec<Array>> {
     let dtypes = inputs.iter().map(Array::dtype).collect();
     let applied = Applied { primitive: Arc::new(primitive), dtypes };
     let inputs: Vec<&Array> = inputs.iter().collect();
-    Array::many(applied, &inputs, results)
+    Array::multi_output(applied, &inputs, results)
 }
 
-impl ManyRules for Applied {
+impl MultiOutputRules for Applied {
     fn name(&self) -> &'static str {
         self.primitive.name
     }
@@ -76,11 +76,11 @@ impl ManyRules for Applied {
         }
     }
 
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         derive::vjp(self, v)
     }
 
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         derive::jvp(self, j)
     }
 

@@ -1,4 +1,4 @@
-//! What functions of the table have in common: nothing unwinds, and what comes in is judged before it is used.
+//! What functions of the table have in common: nothing unwinds, and input is validated before it is used.
 
 use super::errors::give_error;
 use crate::error::{Error, Result, bail, ensure};
@@ -100,7 +100,7 @@ sized! {
 ///
 /// # Safety
 /// `at` is NULL or points at a struct whose size is what it says.
-unsafe fn judged<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
+unsafe fn valid_size<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
     ensure!(!at.is_null(), function, "NULL for {}.", T::NAME);
     ensure!(at.is_aligned(), function, "{} is misaligned.", T::NAME);
     // SAFETY: not NULL; begins with its size.
@@ -118,7 +118,7 @@ unsafe fn judged<T: Sized32>(function: &str, at: *const T) -> Result<u32> {
 pub(super) unsafe fn read<T: Sized32>(function: &str, at: *const T) -> Result<T> {
     // SAFETY: by this function's contract; no more is copied than there is, and zeroes are a value of it.
     unsafe {
-        let size = judged(function, at)?;
+        let size = valid_size(function, at)?;
         let mut value = std::mem::zeroed::<T>();
         let bytes = (size as usize).min(size_of::<T>());
         at.cast::<u8>().copy_to_nonoverlapping((&raw mut value).cast(), bytes);
@@ -133,7 +133,7 @@ pub(super) unsafe fn read<T: Sized32>(function: &str, at: *const T) -> Result<T>
 pub(super) unsafe fn fill<T: Sized32>(function: &str, at: *mut T, value: T) -> Result<()> {
     // SAFETY: by this function's contract; no more is written than there is room for.
     unsafe {
-        let size = judged(function, at)?;
+        let size = valid_size(function, at)?;
         let bytes = (size as usize).min(size_of::<T>());
         (&raw const value).cast::<u8>().copy_to_nonoverlapping(at.cast(), bytes);
         at.cast::<u32>().write(size);
@@ -156,7 +156,7 @@ pub(super) unsafe fn fill_if<T: Sized32>(function: &str, at: *mut T, value: T) -
 /// As [`fill`].
 pub(super) unsafe fn check_if<T: Sized32>(function: &str, at: *mut T) -> Result<()> {
     // SAFETY: by this function's contract.
-    if at.is_null() { Ok(()) } else { unsafe { judged(function, at.cast_const()) }.map(drop) }
+    if at.is_null() { Ok(()) } else { unsafe { valid_size(function, at.cast_const()) }.map(drop) }
 }
 
 /// The structs of an array, `stride` bytes apart (0: as far as the first one's `size`).
@@ -173,7 +173,7 @@ pub(super) unsafe fn read_all<T: Sized32>(
         return Ok(Vec::new());
     }
     // SAFETY: by this function's contract there is a first one.
-    let size = unsafe { judged(function, at)? };
+    let size = unsafe { valid_size(function, at)? };
     let stride = if stride == 0 { size } else { stride } as usize;
     if stride < size as usize || !stride.is_multiple_of(align_of::<T>()) {
         bail!(function, "{} with a stride of {stride}.", T::NAME);

@@ -3,7 +3,7 @@
 use super::handles::{Returned, lent, lent_some};
 use super::{errors::answer, primitive::Applied};
 use crate::error::{Error, Result, bail};
-use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Vmap};
 use crate::shape::{Shape, Show};
 use crate::transforms::{Function, all_cotangents, batch, forward, reverse, stand_in};
@@ -130,7 +130,7 @@ fn checked(
 }
 
 /// Cotangents of the inputs.
-pub(super) fn vjp(own: &Applied, v: &ManyVjp<'_>) -> Result<Cotangents> {
+pub(super) fn vjp(own: &Applied, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let primitive = &*own.primitive;
     let name = primitive.name;
     if let Some(rule) = primitive.rules.vjp {
@@ -166,7 +166,7 @@ pub(super) fn vjp(own: &Applied, v: &ManyVjp<'_>) -> Result<Cotangents> {
 }
 
 /// Tangents of the outputs.
-pub(super) fn jvp(own: &Applied, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+pub(super) fn jvp(own: &Applied, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let primitive = &*own.primitive;
     let name = primitive.name;
     if let Some(rule) = primitive.rules.jvp {
@@ -229,10 +229,10 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
         };
         if let Some(found) = found {
             let each = found.into_iter().zip(output_axes).zip(&results).enumerate();
-            let judge = |(i, ((array, axis), wanted))| {
+            let checked = |(i, ((array, axis), wanted))| {
                 mapped(name, v.size, i, there(name, "vmap", array, i)?, axis, wanted)
             };
-            return each.map(judge).collect();
+            return each.map(checked).collect();
         }
     }
     let _deeper = own.deeper("vmap")?;

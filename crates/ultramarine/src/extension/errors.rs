@@ -51,11 +51,11 @@ unsafe fn owned(error: *mut abi::Error) -> Option<Box<Object>> {
     (!error.is_null()).then(|| unsafe { Box::from_raw(error.cast()) })
 }
 
-/// The words of an extension.
+/// A message of an extension.
 ///
 /// # Safety
 /// `text` is readable for `length` bytes, or NULL.
-pub(super) unsafe fn words(text: *const c_char, length: u64) -> String {
+pub(super) unsafe fn message(text: *const c_char, length: u64) -> String {
     if text.is_null() || length == 0 || length > isize::MAX as u64 {
         return String::new();
     }
@@ -71,7 +71,7 @@ pub(super) unsafe extern "C" fn error_new(
     length: u64,
 ) -> *mut abi::Error {
     // SAFETY: the extension's text, by contract.
-    let text = unsafe { words(text, length) };
+    let text = unsafe { message(text, length) };
     let error = match code {
         status::INVALID => Error::Value(text.clone()),
         status::OUT_OF_MEMORY => Error::Memory(text.clone()),

@@ -41,7 +41,7 @@ pub(super) fn run(
                 return Err(exec.refuse(primitive.name));
             };
             let after = PATTERNS[1].left(exec, &again, results)?;
-            poison::judge(primitive.name, &before, &after)?;
+            poison::check_written(primitive.name, &before, &after)?;
             outputs = again;
         }
     }
@@ -149,11 +149,11 @@ fn neither(primitive: &Primitive, exec: &Exec, operands: &[Array]) -> Error {
         [] => "takes no kernels".to_owned(),
         languages => format!("takes kernels in {}", languages.join(", ")),
     };
-    let asked = primitive.languages();
-    let own = match (primitive.rules.eval_gpu.is_some(), &asked[..]) {
+    let languages = primitive.missing_languages();
+    let own = match (primitive.rules.eval_gpu.is_some(), &languages[..]) {
         (true, []) if !exec.languages().is_empty() => has(true, "eval_gpu"),
         (true, []) => "it has kernels, in languages that it was not asked for".to_owned(),
-        (true, asked) => format!("it has kernels in {}", asked.join(", ")),
+        (true, languages) => format!("it has kernels in {}", languages.join(", ")),
         (false, _) => "it has no eval_gpu".to_owned(),
     };
     let device = exec.device;

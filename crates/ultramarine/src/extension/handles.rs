@@ -2,7 +2,7 @@
 //! box.
 
 use super::boundary::{fill, guard, list, read};
-use super::types::{judged, place_of, tensor_type};
+use super::types::{place_of, tensor_type, validated};
 use crate::error::{Error, Result, ensure};
 use crate::node::{Node, Value};
 use crate::ops::create::fill::{Fill, filled};
@@ -232,7 +232,7 @@ pub(super) unsafe extern "C" fn array_view(
 /// As [`read`].
 unsafe fn wanted(function: &str, of: *const TensorType) -> Result<(Shape, crate::Dtype)> {
     // SAFETY: by this function's contract.
-    judged(function, "the array", &unsafe { read(function, of)? })
+    validated(function, "the array", &unsafe { read(function, of)? })
 }
 
 pub(super) unsafe extern "C" fn array_from_bytes(

@@ -45,7 +45,7 @@ pub(in super::super) unsafe extern "C" fn kernel(
             let given = read(NAME, at)?;
             let language = text(NAME, "the language", given.language)?;
             if !state.exec.languages().iter().any(|l| l == language) {
-                state.primitive.asked_for(language);
+                state.primitive.note_missing_language(language);
                 return Err(Failure::Unsupported);
             }
             let n = given.n_template_arguments as u64;

@@ -74,8 +74,8 @@ impl Pattern {
     }
 }
 
-/// An error if there are elements that were left both times.
-pub(super) fn judge(name: &str, before: &[Vec<bool>], after: &[Vec<bool>]) -> Result<()> {
+/// Checks that no element kept both fillings, so that each was written.
+pub(super) fn check_written(name: &str, before: &[Vec<bool>], after: &[Vec<bool>]) -> Result<()> {
     for (i, (a, b)) in before.iter().zip(after).enumerate() {
         let left = a.iter().zip(b).filter(|(a, b)| **a && **b).count();
         if left > 0 {

@@ -2,7 +2,7 @@
 
 use super::boundary::{list, read, text};
 use super::errors::answer;
-use super::types::{judged, tensor_type};
+use super::types::{tensor_type, validated};
 use crate::error::{Error, Result, ensure};
 use crate::ops::{Attribute, Opaque, OperationKey, attributes, rules::multi_output::Results};
 use crate::{
@@ -49,8 +49,8 @@ pub(crate) struct Primitive {
     /// The rules. Its pointers to name and attributes are not good any more.
     pub rules: abi::Primitive,
     release: Option<Release>,
-    /// Languages of kernels that it asked devices for in vain.
-    asked: Mutex<BTreeSet<String>>,
+    /// Languages of kernels that no device of an evaluation had.
+    missing_languages: Mutex<BTreeSet<String>>,
 }
 
 // SAFETY: by contract rules are called from any thread, at once too, with the same context.
@@ -126,7 +126,7 @@ impl Primitive {
             attributes: attributes.into(),
             rules,
             release: Some(release),
-            asked: Mutex::default(),
+            missing_languages: Mutex::default(),
         })
     }
 
@@ -166,11 +166,11 @@ impl Primitive {
             answer(self.name, "infer", code, error)?
         };
         ensure!(found, self.name, "infer says that it is unsupported.");
-        let judge = |(i, of): (usize, &TensorType)| {
+        let validate = |(i, of): (usize, &TensorType)| {
             ensure!(of.ndim != UNSET, self.name, "infer left output {i} unset.");
-            judged(self.name, &format!("infer's output {i}"), of)
+            validated(self.name, &format!("infer's output {i}"), of)
         };
-        outputs.iter().enumerate().map(judge).collect()
+        outputs.iter().enumerate().map(validate).collect()
     }
 
     /// What the primitive shows of itself.
@@ -192,13 +192,13 @@ impl Primitive {
     }
 
     /// Notes a language of kernels that a device does not take.
-    pub fn asked_for(&self, language: &str) {
-        lock(&self.asked).insert(language.to_owned());
+    pub fn note_missing_language(&self, language: &str) {
+        lock(&self.missing_languages).insert(language.to_owned());
     }
 
-    /// The languages of kernels that it asked for in vain.
-    pub fn languages(&self) -> Vec<String> {
-        lock(&self.asked).iter().cloned().collect()
+    /// The languages of kernels that no device of an evaluation had.
+    pub fn missing_languages(&self) -> Vec<String> {
+        lock(&self.missing_languages).iter().cloned().collect()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{fast, sync::lock};
 use core::ffi::{CStr, c_char, c_void};
 use std::{ffi::CString, sync::Mutex};
 use ultramarine_abi::extension::{EXTENSION_MAJOR, EXTENSION_MINOR, ExtensionHost};
-use ultramarine_runtime::host::{parallel_for, thread_count};
+use ultramarine_runtime::host_table::{parallel_for, thread_count};
 
 /// What Ultramarine lends to extensions: one table, for as long as the process lives.
 pub fn host_table() -> &'static ExtensionHost {

@@ -38,7 +38,7 @@ pub(super) fn dtype(function: &str, dl: DLDataType) -> Result<Dtype> {
 }
 
 /// Shape and dtype, if an array may have them. `what` begins errors: "output 0", say.
-pub(super) fn judged(function: &str, what: &str, of: &TensorType) -> Result<(Shape, Dtype)> {
+pub(super) fn validated(function: &str, what: &str, of: &TensorType) -> Result<(Shape, Dtype)> {
     let ndim = usize::try_from(of.ndim).ok().filter(|n| *n <= MAX_NDIM);
     let Some(ndim) = ndim else {
         bail!(function, "{what} has {} dimensions; 0 to {MAX_NDIM} are possible.", of.ndim);
@@ -175,7 +175,7 @@ pub(super) unsafe extern "C" fn broadcast_types(
         guard(NAME, error, || {
             let types = read_all(NAME, types, n, 0)?;
             let mut all =
-                types.iter().enumerate().map(|(i, t)| judged(NAME, &format!("type {i}"), t));
+                types.iter().enumerate().map(|(i, t)| validated(NAME, &format!("type {i}"), t));
             let Some(first) = all.next() else { bail!(NAME, "There is no type to broadcast.") };
             let (mut shape, mut dtype) = first?;
             for next in all {

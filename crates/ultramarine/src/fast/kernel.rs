@@ -222,7 +222,9 @@ impl Kernel {
     pub fn call(&self, inputs: &[&Array], launch: &Launch) -> Result<Vec<Array>> {
         let made = Launched::new(self.0.clone(), launch.clone(), inputs);
         let outputs = match launch.outputs.len() == self.0.output_names.len() {
-            true => Array::many(made.clone(), inputs, launch.outputs.iter().cloned().collect())?,
+            true => {
+                Array::multi_output(made.clone(), inputs, launch.outputs.iter().cloned().collect())?
+            }
             false => Vec::new(),
         };
         let device = self.device_of(&outputs, inputs)?;

@@ -4,7 +4,7 @@ use super::kernel::{Definition, Launch};
 use super::source::{Generated, Language, Slot};
 use crate::backend::{Argument, DeviceState, Exec, KernelSource, Operand};
 use crate::error::{Error, Result, bail};
-use crate::ops::rules::multi_output::{ManyJvp, ManyRules, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
 use crate::ops::{Attribute, Call, Cotangents, OperationKey, Vmap, attributes};
 use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar, shape::Shape};
 use std::fmt::{self, Debug, Formatter};
@@ -146,7 +146,7 @@ impl Launched {
     }
 }
 
-impl ManyRules for Launched {
+impl MultiOutputRules for Launched {
     fn name(&self) -> &'static str {
         self.0.call.definition.name
     }
@@ -198,11 +198,11 @@ impl ManyRules for Launched {
         Ok(outputs)
     }
 
-    fn vjp(&self, _: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, _: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         self.refuse("vjp")
     }
 
-    fn jvp(&self, _: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, _: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         self.refuse("jvp")
     }
 

@@ -33,6 +33,8 @@
 //! # Ok::<(), ultramarine::Error>(())
 //! ```
 
+// The public functions. The operation that they apply, with its rules, is in `ops/fft`.
+
 mod frequencies;
 mod short_time;
 

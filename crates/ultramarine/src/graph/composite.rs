@@ -1,15 +1,19 @@
-//! Operations that are one node on every device, and other operations where a device has no kernel for them.
+//! Composites: operations that are one node on every device, and that are replaced by a *composition* of ordinary
+//! operations before an evaluation is planned, where the device has no kernel for them.
+//!
+//! A *decomposition* ([`Rules::decompose`](super::rules::Rules::decompose)) is found later, for an operation that the
+//! device refused while it ran.
 
 use crate::{array::Array, backend::DeviceState, dtype::Dtype, error::Result};
 use ultramarine_abi::schema::OpId;
 
-/// An operation that some devices have a kernel for, and that is made of ordinary operations elsewhere. To transforms,
-/// traces and files it is one operation on every device; the evaluator's lowering pass decides where it runs.
+/// The rules of a composite. To transforms, traces and files it is one operation on every device; the evaluator's
+/// lowering pass decides whether its kernel or its composition runs.
 pub(crate) trait Composite {
-    /// Asks for the kernel that the operation needs.
+    /// Returns true if the device has the kernel that the operation needs.
     fn is_offered(&self, offers: &Offers<'_>) -> bool;
 
-    /// The same by ordinary operations, in `dtype`. Derivatives and mapped axes are the operation's own: none flow
+    /// The composition: the same by ordinary operations, in `dtype`. Derivatives and mapped axes are the operation's own: none flow
     /// through the composition.
     fn compose(&self, operands: &[Array], dtype: Dtype) -> Result<Array>;
 }

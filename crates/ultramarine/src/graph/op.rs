@@ -11,17 +11,17 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// Memory for attributes, or for the [`Arc`] of such as do not fit. The largest that fit are a view's.
-type Room = MaybeUninit<[usize; 11]>;
+type Slot = MaybeUninit<[usize; 11]>;
 
-/// The functions for attributes of one type. Each takes a room that holds such attributes, as [`store`] left them.
+/// The functions for attributes of one type. Each takes a slot that holds such attributes, as [`store`] left them.
 struct Table {
     type_id: TypeId,
-    rules: for<'a> unsafe fn(&'a Room) -> &'a dyn Rules,
-    constant: unsafe fn(&Room) -> Option<Scalar>,
-    /// Into an empty room.
-    clone: unsafe fn(&Room, &mut Room),
+    rules: for<'a> unsafe fn(&'a Slot) -> &'a dyn Rules,
+    constant: unsafe fn(&Slot) -> Option<Scalar>,
+    /// Into an empty slot.
+    clone: unsafe fn(&Slot, &mut Slot),
     /// `None` if there is nothing to drop.
-    drop: Option<unsafe fn(&mut Room)>,
+    drop: Option<unsafe fn(&mut Slot)>,
 }
 
 impl Table {
@@ -42,33 +42,33 @@ impl Table {
     }
 }
 
-/// True if a room holds a `T` itself, false if it holds an `Arc<T>`.
+/// True if a slot holds a `T` itself, false if it holds an `Arc<T>`.
 const fn is_inline<T>() -> bool {
-    size_of::<T>() <= size_of::<Room>() && align_of::<T>() <= align_of::<Room>()
+    size_of::<T>() <= size_of::<Slot>() && align_of::<T>() <= align_of::<Slot>()
 }
 
-/// Writes `value` itself into an empty room.
+/// Writes `value` itself into an empty slot.
 #[inline]
-fn put<V>(value: V, room: &mut Room) {
+fn put<V>(value: V, slot: &mut Slot) {
     assert!(is_inline::<V>());
-    // SAFETY: the room is as large and as aligned as a `V` needs, as was just asserted.
-    unsafe { room.as_mut_ptr().cast::<V>().write(value) };
+    // SAFETY: the slot is as large and as aligned as a `V` needs, as was just asserted.
+    unsafe { slot.as_mut_ptr().cast::<V>().write(value) };
 }
 
-/// Writes attributes into an empty room.
+/// Writes attributes into an empty slot.
 #[inline]
-fn store<T>(attributes: T, room: &mut Room) {
-    if is_inline::<T>() { put(attributes, room) } else { put(Arc::new(attributes), room) }
+fn store<T>(attributes: T, slot: &mut Slot) {
+    if is_inline::<T>() { put(attributes, slot) } else { put(Arc::new(attributes), slot) }
 }
 
-/// The attributes in a room.
+/// The attributes in a slot.
 ///
 /// # Safety
-/// `store::<T>` wrote to the room, or `clone_in::<T>` did, and it was not dropped.
-unsafe fn stored<T>(room: &Room) -> &T {
-    let at = room.as_ptr();
+/// `store::<T>` wrote to the slot, or `clone_in::<T>` did, and it was not dropped.
+unsafe fn stored<T>(slot: &Slot) -> &T {
+    let at = slot.as_ptr();
     if is_inline::<T>() {
-        // SAFETY: by contract there is a `T`, where `put` wrote it, as long as the room is borrowed.
+        // SAFETY: by contract there is a `T`, where `put` wrote it, as long as the slot is borrowed.
         unsafe { &*at.cast::<T>() }
     } else {
         // SAFETY: as above, for an `Arc<T>`.
@@ -78,34 +78,34 @@ unsafe fn stored<T>(room: &Room) -> &T {
 
 /// # Safety
 /// As [`stored`].
-unsafe fn rules_in<T: Rules>(room: &Room) -> &dyn Rules {
+unsafe fn rules_in<T: Rules>(slot: &Slot) -> &dyn Rules {
     // SAFETY: by the same contract.
-    unsafe { stored::<T>(room) }
+    unsafe { stored::<T>(slot) }
 }
 
 /// # Safety
 /// As [`stored`].
-unsafe fn constant_in<T: Rules>(room: &Room) -> Option<Scalar> {
+unsafe fn constant_in<T: Rules>(slot: &Slot) -> Option<Scalar> {
     // SAFETY: by the same contract.
-    unsafe { stored::<T>(room) }.constant()
+    unsafe { stored::<T>(slot) }.constant()
 }
 
 /// # Safety
 /// As [`stored`].
-unsafe fn clone_in<T: Clone>(room: &Room, to: &mut Room) {
+unsafe fn clone_in<T: Clone>(slot: &Slot, to: &mut Slot) {
     if is_inline::<T>() {
         // SAFETY: by the same contract.
-        put(unsafe { stored::<T>(room) }.clone(), to)
+        put(unsafe { stored::<T>(slot) }.clone(), to)
     } else {
         // SAFETY: by the same contract there is an `Arc<T>` where `put` wrote it.
-        put(unsafe { &*room.as_ptr().cast::<Arc<T>>() }.clone(), to)
+        put(unsafe { &*slot.as_ptr().cast::<Arc<T>>() }.clone(), to)
     }
 }
 
 /// # Safety
-/// As [`stored`]; the room is not used again.
-unsafe fn drop_in<T>(room: &mut Room) {
-    let at = room.as_mut_ptr();
+/// As [`stored`]; the slot is not used again.
+unsafe fn drop_in<T>(slot: &mut Slot) {
+    let at = slot.as_mut_ptr();
     if is_inline::<T>() {
         // SAFETY: by the same contract, and nobody sees the attributes again.
         unsafe { at.cast::<T>().drop_in_place() }
@@ -122,15 +122,15 @@ struct Answers {
     elementwise: Option<Elementwise>,
     is_constant: bool,
     is_composite: bool,
-    leaves_operands: bool,
+    forwards_operands: bool,
 }
 
 /// An operation with its attributes, or none.
 pub(crate) struct Op {
-    /// The functions for the attributes in the room; `None`: the room holds nothing.
+    /// The functions for the attributes in the slot; `None`: the slot holds nothing.
     table: Option<&'static Table>,
     answers: Answers,
-    room: Room,
+    slot: Slot,
 }
 
 impl Op {
@@ -141,9 +141,9 @@ impl Op {
             elementwise: None,
             is_constant: false,
             is_composite: false,
-            leaves_operands: false,
+            forwards_operands: false,
         },
-        room: Room::uninit(),
+        slot: Slot::uninit(),
     };
 
     /// The operation with these attributes.
@@ -155,9 +155,9 @@ impl Op {
             elementwise: attributes.elementwise(),
             is_constant: attributes.constant().is_some(),
             is_composite: attributes.composite().is_some(),
-            leaves_operands: attributes.leaves_operands(),
+            forwards_operands: attributes.forwards_operands(),
         };
-        store(attributes, &mut op.room);
+        store(attributes, &mut op.slot);
         op.table = Some(Table::of::<T>());
         op
     }
@@ -177,15 +177,15 @@ impl Op {
     #[inline]
     pub fn rules(&self) -> Option<&dyn Rules> {
         let table = self.table?;
-        // SAFETY: the room holds attributes of the table's type from `new` or `clone` to `drop`.
-        Some(unsafe { (table.rules)(&self.room) })
+        // SAFETY: the slot holds attributes of the table's type from `new` or `clone` to `drop`.
+        Some(unsafe { (table.rules)(&self.slot) })
     }
 
     /// The attributes, if they are a `T`.
     #[inline]
     pub fn get<T: Rules>(&self) -> Option<&T> {
         // SAFETY: as for `rules`; the table's type is `T`.
-        self.is::<T>().then(|| unsafe { stored::<T>(&self.room) })
+        self.is::<T>().then(|| unsafe { stored::<T>(&self.slot) })
     }
 
     /// True if the attributes are a `T`.
@@ -204,13 +204,13 @@ impl Op {
     pub fn constant(&self) -> Option<Scalar> {
         let table = self.table.filter(|_| self.answers.is_constant)?;
         // SAFETY: as for `rules`.
-        unsafe { (table.constant)(&self.room) }
+        unsafe { (table.constant)(&self.slot) }
     }
 
-    /// See [`Rules::leaves_operands`].
+    /// See [`Rules::forwards_operands`].
     #[inline]
-    pub fn leaves_operands(&self) -> bool {
-        self.answers.leaves_operands
+    pub fn forwards_operands(&self) -> bool {
+        self.answers.forwards_operands
     }
 
     /// See [`Rules::elementwise`].
@@ -237,8 +237,8 @@ impl Clone for Op {
     fn clone(&self) -> Op {
         let mut op = Op::GIVEN;
         if let Some(table) = self.table {
-            // SAFETY: the room holds attributes of the table's type.
-            unsafe { (table.clone)(&self.room, &mut op.room) };
+            // SAFETY: the slot holds attributes of the table's type.
+            unsafe { (table.clone)(&self.slot, &mut op.slot) };
             (op.table, op.answers) = (Some(table), self.answers);
         }
         op
@@ -249,8 +249,8 @@ impl Drop for Op {
     #[inline]
     fn drop(&mut self) {
         if let Some(Table { drop: Some(drop), .. }) = self.table {
-            // SAFETY: the room holds attributes of the table's type, and ends here.
-            unsafe { drop(&mut self.room) }
+            // SAFETY: the slot holds attributes of the table's type, and ends here.
+            unsafe { drop(&mut self.slot) }
         }
     }
 }
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_apart() {
+    fn types_are_distinct() {
         let op = Op::new(Aligned(3));
         assert!(op.is::<Aligned>() && !op.is::<Counted<()>>() && op.get::<Counted<()>>().is_none());
         assert!(!op.is_given() && format!("{op:?}") == "Aligned(3)");

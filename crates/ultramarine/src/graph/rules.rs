@@ -205,12 +205,14 @@ pub(crate) trait Rules: Attribute + Debug + Send + Sync + 'static {
         None
     }
 
-    /// True if operands may stay on whatever device they are, because the operation only hands one on.
-    fn leaves_operands(&self) -> bool {
+    /// Returns true if the value is an operand's own. The evaluator then leaves the operands on their devices, and copies
+    /// none to the op's.
+    fn forwards_operands(&self) -> bool {
         false
     }
 
-    /// True for views and casts, whose home device is their operand's.
+    /// Returns true for views and casts: without a scope they have a home device only if their operand has one. Other
+    /// operations with operands are at home on the default device then.
     fn inherits_home(&self) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 use super::{attribute::Attribute, operation_key::OperationKey, rules::Rules};
 use crate::ops::{
     arg_reduce, conv, copy, create, elementwise, fft, index, linalg, matmul, nn, random, reduce,
-    rules, rules::multi_output::ManyRules, scan, select, shape, sort,
+    rules, rules::multi_output::MultiOutputRules, scan, select, shape, sort,
 };
 use crate::{dtype::Dtype, scalar::Scalar};
 use std::collections::{HashMap, HashSet};
@@ -110,8 +110,8 @@ operations! {
         nn::softmax::Softmax,
         random::RandomBits,
         reduce::Reduce,
-        rules::multi_output::Part,
-        rules::shapeless::extents::Shaped,
+        rules::multi_output::OutputOf,
+        rules::shapeless::symbolic_shape::Shaped,
         rules::shapeless::share::Share,
         scan::Scan,
         select::Select,
@@ -120,7 +120,7 @@ operations! {
         sort::Sort,
         sort::search::SearchSorted,
     }
-    ManyRules {
+    MultiOutputRules {
         linalg::eig::Eig,
         linalg::eigh::Eigh,
         linalg::lu::Lu,

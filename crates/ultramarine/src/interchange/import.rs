@@ -24,7 +24,7 @@ pub struct ImportOptions {
     pub copy: Option<bool>,
 }
 
-/// A tensor that was judged: it can be taken. Nothing of it is owned or used yet.
+/// A tensor that was validated: it can be taken. Nothing of it is owned or used yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Import {
     checked: Checked,
@@ -77,12 +77,12 @@ impl Array {
         let checked = checked.map_err(refusal)?;
         if options.copy != Some(true)
             && options.device.is_none()
-            && let Some(plain) = Plain::judge(&tensor, &checked)
+            && let Some(plain) = Plain::validate(&tensor, &checked)
         {
-            // SAFETY: judged from this tensor.
+            // SAFETY: validated from this tensor.
             return Ok(unsafe { plain.take(tensor, &checked) });
         }
-        let import = Import::judge(&tensor, checked, options)?;
+        let import = Import::validate(&tensor, checked, options)?;
         // SAFETY: as above.
         unsafe { import.take(tensor) }
     }
@@ -94,9 +94,9 @@ impl Array {
 pub struct Plain(Dtype);
 
 impl Plain {
-    /// Whether a valid tensor is such. If not, [`Import::judge`] says why, or takes it.
+    /// Returns a plain import of a valid tensor, or `None`: then [`Import::validate`] decides.
     #[inline]
-    pub fn judge(tensor: &ManagedTensor, checked: &Checked) -> Option<Plain> {
+    pub fn validate(tensor: &ManagedTensor, checked: &Checked) -> Option<Plain> {
         let header = tensor.tensor();
         let dtype = Dtype::from_dl_with(header.dtype, tensor.flags())?;
         let plain = header.device == HOST
@@ -108,7 +108,7 @@ impl Plain {
     /// Takes the tensor, without a copy.
     ///
     /// # Safety
-    /// The tensor and what was found of it are those that were judged, and nobody changed it
+    /// The tensor and what was found of it are those that were validated, and nobody changed it
     /// since.
     #[inline]
     pub unsafe fn take(self, tensor: ManagedTensor, checked: &Checked) -> Array {
@@ -166,11 +166,11 @@ unsafe fn lay_out(header: &DLTensor, contiguous: bool, dims: &mut Shape, strides
 }
 
 impl Import {
-    /// Whether a valid tensor can be an array.
+    /// Validates that a well-formed tensor can be an array.
     ///
     /// # Errors
     /// As [`Array::from_dlpack_with`].
-    pub fn judge(
+    pub fn validate(
         tensor: &ManagedTensor,
         checked: Checked,
         options: ImportOptions,
@@ -198,7 +198,7 @@ impl Import {
         Import { after: Some(stream), ..self }
     }
 
-    /// Whether taking the tensor is more than a note of where its elements are.
+    /// Returns true if taking the tensor is more than a note of where its elements are.
     #[inline]
     pub fn is_work(&self) -> bool {
         self.copy == Some(true)
@@ -213,7 +213,7 @@ impl Import {
     /// [`Error::Memory`] when there is none for a copy.
     ///
     /// # Safety
-    /// The tensor is the one that was judged, and nobody changed it since.
+    /// The tensor is the one that was validated, and nobody changed it since.
     pub unsafe fn take(self, tensor: ManagedTensor) -> Result<Array> {
         if self.home == Home::Host && self.copy != Some(true) && self.device.is_none() {
             // SAFETY: by this function's contract.
@@ -222,7 +222,7 @@ impl Import {
         let Import { checked, dtype, home, device, copy, after } = self;
         let header = tensor.tensor();
         let (mut dims, mut strides) = (Shape::new(), Strides::new());
-        // SAFETY: the tensor that was judged.
+        // SAFETY: the tensor that was validated.
         unsafe { lay_out(header, checked.contiguous, &mut dims, &mut strides) };
         let is_host = home == Home::Host;
         if is_host && copy == Some(true) && (checked.contiguous || !is_aligned(header, dtype)) {

@@ -46,7 +46,7 @@
 //! ```
 //!
 //! ```text
-//! import.rs   which tensors arrays can be, in two steps: judge (nothing is taken yet), take
+//! import.rs   which tensors arrays can be, in two steps: validate (nothing is taken yet), take
 //! export.rs   tensors of arrays; lend.rs   such as nobody owns, for a call
 //! copy.rs     copies in host memory, of misaligned elements too; names.rs   types in messages
 //! device.rs   DLPack's devices and ours; kinds.rs   what each type of device is to others

@@ -4,6 +4,8 @@
 //! float64 and complex64. They run on any device: where a backend has no kernel the CPU computes
 //! them, by way of the host, which [`crate::op_counts`] counts.
 
+// The public functions. The operations, with their rules, are in `ops/linalg`.
+
 mod pinv;
 
 pub use crate::ops::linalg::{

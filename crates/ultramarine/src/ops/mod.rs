@@ -6,7 +6,7 @@
 //! use are in [`rules`].
 //!
 //! Attributes with [`Rules`] are an operation: [`Array::try_of`] makes its node, or [`Array::of`] where an error waits
-//! for the evaluation. [`Array::many`] makes the nodes of an operation with several results.
+//! for the evaluation. [`Array::multi_output`] makes the nodes of an operation with several results.
 
 pub(crate) mod arg_reduce;
 pub(crate) mod conv;

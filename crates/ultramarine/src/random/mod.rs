@@ -3,6 +3,8 @@
 //! Every function takes a key (two uint32) or, for `None`, splits one off the global
 //! state.
 
+// The public functions. The operation that makes their random bits, with its rules, is in `ops/random`.
+
 mod state;
 
 use crate::error::{Error, Result, bail, ensure};

@@ -4,7 +4,7 @@ use super::custom::{Captured, forward, reverse};
 use super::enclosed::{self, Enclosing, Function, Operands};
 use super::{Tree, vjp::all_cotangents};
 use crate::error::{Error, Result};
-use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Opaque, Vmap};
 use crate::{array::Array, shape::Shape, sync::lock};
 use std::sync::{Arc, Mutex};
@@ -83,7 +83,7 @@ impl Enclosing for Checkpoint {
         NAME
     }
 
-    fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         let cotangents = all_cotangents(v);
         // Nothing is computed again before it is needed.
         let arguments: Vec<Array> =
@@ -91,7 +91,7 @@ impl Enclosing for Checkpoint {
         reverse(&self.0, &arguments, operands.captured(v.primals), cotangents)
     }
 
-    fn jvp(&self, operands: Operands, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, operands: Operands, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         let (arguments, captured) = (operands.arguments(j.primals), operands.captured(j.primals));
         forward(&self.0, arguments, captured, operands.outer(j.tangents))
     }

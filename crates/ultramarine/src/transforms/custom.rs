@@ -6,7 +6,7 @@ use super::vjp::{all_cotangents, pull_back};
 use super::vmap::{batch, stand_in};
 use crate::array::Array;
 use crate::error::{Error, Result, bail};
-use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Opaque, Vmap};
 use crate::shape::{self, Shape, Show};
 use std::fmt;
@@ -150,7 +150,7 @@ impl Enclosing for CustomFunction {
         NAME
     }
 
-    fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         let arguments = operands.arguments(v.primals);
         if !operands.arguments(v.wanted).contains(&true) {
             return Ok(Cotangents::new());
@@ -165,7 +165,7 @@ impl Enclosing for CustomFunction {
         each.map(|(i, (c, a))| checked("vjp", c, a, ("argument", i))).collect()
     }
 
-    fn jvp(&self, operands: Operands, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, operands: Operands, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         let arguments = operands.arguments(j.primals);
         let tangents = operands.arguments(j.tangents);
         if tangents.iter().all(Option::is_none) {

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::node::{Inside, Node, Tracing, Value};
-use crate::ops::rules::multi_output::{ManyJvp, ManyRules, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
 use crate::ops::{Attribute, Call, Cotangents, Opaque, OperationKey, Vmap, attributes};
 use crate::{array::Array, backend::Exec, dtype::Dtype, shape::Shape};
 use std::fmt::{self, Debug, Formatter};
@@ -24,10 +24,10 @@ pub(super) trait Enclosing: Opaque {
     fn name(&self) -> &'static str;
 
     /// Cotangents of arguments and closed-over arrays.
-    fn vjp(&self, operands: Operands, v: &ManyVjp<'_>) -> Result<Cotangents>;
+    fn vjp(&self, operands: Operands, v: &MultiOutputVjp<'_>) -> Result<Cotangents>;
 
     /// Tangents of the results.
-    fn jvp(&self, operands: Operands, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>>;
+    fn jvp(&self, operands: Operands, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>>;
 
     /// Results for a batch; `shapes` are those of a single example.
     fn vmap(
@@ -86,12 +86,12 @@ impl Debug for Enclosed {
     }
 }
 
-impl ManyRules for Enclosed {
+impl MultiOutputRules for Enclosed {
     fn name(&self) -> &'static str {
         self.rules.name()
     }
 
-    fn hands_on(&self) -> bool {
+    fn forwards_operands(&self) -> bool {
         true
     }
 
@@ -99,11 +99,11 @@ impl ManyRules for Enclosed {
         Ok(call.inputs[self.operands.arguments + self.operands.captured..].to_vec())
     }
 
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         self.rules.vjp(self.operands, v)
     }
 
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         self.rules.jvp(self.operands, j)
     }
 
@@ -135,7 +135,7 @@ pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> 
     let inputs: Vec<&Array> = arguments.iter().chain(&captured).collect();
     let shapes = outputs.iter().map(|o| Shape::from_slice(o.shape())).collect();
     let rules = Arc::new(rules);
-    Ok(Array::handed_on(Enclosed { rules, operands, shapes }, &inputs, &outputs))
+    Ok(Array::forwarded(Enclosed { rules, operands, shapes }, &inputs, &outputs))
 }
 
 /// The traced arrays from before the call that `outputs` depend on. What lies between is taken

@@ -3,7 +3,7 @@
 use super::trace::{NodeMap, Trace, operands};
 use super::vjp::zeros_like;
 use crate::error::{Error, Result, ensure};
-use crate::ops::rules::multi_output::{Many, ManyJvp, Part};
+use crate::ops::rules::multi_output::{MultiOutput, MultiOutputJvp, OutputOf};
 use crate::{array::Array, node::Tracing, ops::Jvp, placement, shape::Show};
 use std::sync::Arc;
 
@@ -57,9 +57,9 @@ pub(super) fn push_forward(
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
         let primals = operands(node);
-        if let Some(part) = node.op.get::<Part>() {
+        if let Some(output) = node.op.get::<OutputOf>() {
             let all = bundles.get(&Arc::as_ptr(primals[0].node()));
-            if let Some(tangent) = all.and_then(|a| a.get(part.index).cloned().flatten()) {
+            if let Some(tangent) = all.and_then(|a| a.get(output.index).cloned().flatten()) {
                 known.insert(Arc::as_ptr(node), tangent);
             }
             continue;
@@ -70,10 +70,10 @@ pub(super) fn push_forward(
             continue;
         }
         let _place = placement::enter(node.place);
-        if let Some(many) = node.op.get::<Many>() {
-            let found = many.jvp(&ManyJvp {
+        if let Some(multi) = node.op.get::<MultiOutput>() {
+            let found = multi.jvp(&MultiOutputJvp {
                 primals: &primals,
-                outputs: &many.parts(node),
+                outputs: &multi.outputs(node),
                 tangents: &tangents,
             })?;
             bundles.insert(Arc::as_ptr(node), found);

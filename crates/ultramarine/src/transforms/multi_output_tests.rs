@@ -5,7 +5,9 @@
 use super::{grad, jvp, vjp, vmap};
 use crate::error::{Error, Result, ensure};
 use crate::node::{Tracing, Value};
-use crate::ops::rules::multi_output::{Many, ManyJvp, ManyRules, ManyVjp};
+use crate::ops::rules::multi_output::{
+    MultiOutput, MultiOutputJvp, MultiOutputRules, MultiOutputVjp,
+};
 use crate::ops::{Call, Cotangents, Rules, Vmap, attributes};
 use crate::{array::Array, backend::Exec, dtype::Dtype, memory, shape::Shape, stream::new_stream};
 use mock_device::BUFFERS;
@@ -30,18 +32,18 @@ fn pair(x: &Array, y: &Array, fails: bool) -> Result<[Array; 2]> {
     let product = Shape::from_slice(x.shape());
     let sum = Shape::from_slice(&x.shape()[..x.ndim() - 1]);
     let results = smallvec![(product, x.dtype()), (sum, x.dtype())];
-    let parts = Array::many(Pair { fails }, &[x, y], results)?;
-    parts.try_into().map_err(|_| Error::runtime("pair", "two results"))
+    let outputs = Array::multi_output(Pair { fails }, &[x, y], results)?;
+    outputs.try_into().map_err(|_| Error::runtime("pair", "two results"))
 }
 
-impl ManyRules for Pair {
+impl MultiOutputRules for Pair {
     fn name(&self) -> &'static str {
         "pair"
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>, results: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
         if !exec.device.is_host() {
-            return Err(exec.refuse(ManyRules::name(self)));
+            return Err(exec.refuse(MultiOutputRules::name(self)));
         }
         RUNS.fetch_add(1, Ordering::Relaxed);
         ensure!(!self.fails, "pair", "fails.");
@@ -59,7 +61,7 @@ impl ManyRules for Pair {
         Ok(vec![made(&product, &results[0])?, made(&sums, &results[1])?])
     }
 
-    fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         let (x, y) = (&v.primals[0], &v.primals[1]);
         let [product, sum] = v.cotangents else {
             return Err(Error::runtime("pair", "two results"));
@@ -77,7 +79,7 @@ impl ManyRules for Pair {
         Ok(smallvec![x_, product.as_ref().map(|c| c.multiply(x)).transpose()?])
     }
 
-    fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         let (x, y) = (&j.primals[0], &j.primals[1]);
         let of = |t: &Option<Array>, by: &Array| t.as_ref().map(|t| t.multiply(by)).transpose();
         let product = match (of(&j.tangents[0], y)?, of(&j.tangents[1], x)?) {
@@ -189,13 +191,13 @@ fn results_that_were_read_stay_traced() -> Result<()> {
     let (x, y) = operands()?;
     for read in 0..3 {
         let f = |x: &Array| -> Result<Array> {
-            let parts = pair(x, &y, false)?;
+            let outputs = pair(x, &y, false)?;
             match read {
-                0 => parts[0].eval()?,
-                1 => parts[1].eval()?,
-                _ => crate::eval(&parts)?,
+                0 => outputs[0].eval()?,
+                1 => outputs[1].eval()?,
+                _ => crate::eval(&outputs)?,
             }
-            parts[0].sum(None, false)?.multiply(&parts[1])
+            outputs[0].sum(None, false)?.multiply(&outputs[1])
         };
         // sum(x * y) = 32, sum(x) = 6
         assert_eq!(grad(f)(&x)?.to_vec::<f32>()?, [56.0, 62.0, 68.0], "{read}");
@@ -259,8 +261,8 @@ fn an_error_is_every_results() -> Result<()> {
 
     // What an operand failed with, too.
     let bad = pair(&x, &y, true)?[0].clone();
-    let parts = pair(&bad, &y, false)?;
-    assert!(parts[0].eval().is_err() && parts[1].eval().is_err());
+    let outputs = pair(&bad, &y, false)?;
+    assert!(outputs[0].eval().is_err() && outputs[1].eval().is_err());
     Ok(())
 }
 
@@ -268,12 +270,12 @@ fn an_error_is_every_results() -> Result<()> {
 fn other_streams() -> Result<()> {
     let (x, y) = operands()?;
     let other = new_stream(crate::Device::CPU)?;
-    let parts = crate::with_stream(other, || pair(&x.square()?, &y, false))?;
-    assert_eq!((parts[0].stream(), parts[1].stream()), (other, other));
-    let total = parts[0].sum(None, false)?.add(&parts[1])?;
-    crate::async_eval(&[total.clone(), parts[1].clone()])?;
+    let outputs = crate::with_stream(other, || pair(&x.square()?, &y, false))?;
+    assert_eq!((outputs[0].stream(), outputs[1].stream()), (other, other));
+    let total = outputs[0].sum(None, false)?.add(&outputs[1])?;
+    crate::async_eval(&[total.clone(), outputs[1].clone()])?;
     assert_eq!(total.item::<f32>()?, 78.0 + 14.0);
-    assert_eq!(parts[1].item::<f32>()?, 14.0);
+    assert_eq!(outputs[1].item::<f32>()?, 14.0);
     Ok(())
 }
 
@@ -290,8 +292,8 @@ fn another_device() -> Result<()> {
     let twice = crate::with_stream(gpu, || product.add(&product))?;
     assert_eq!(twice.to_vec::<f32>()?, [8.0, 20.0, 36.0]);
     assert_eq!(sum.item::<f32>()?, 6.0);
-    for part in [&product, &sum] {
-        assert_eq!(part.value()?.buffer.device(), device);
+    for output in [&product, &sum] {
+        assert_eq!(output.value()?.buffer.device(), device);
     }
     let count = crate::op_counts().into_iter().find(|c| c.device == device && c.op == "pair");
     assert_eq!(count.map(|c| (c.native, c.decomposed, c.cpu)), Some((0, 0, 1)));
@@ -301,50 +303,50 @@ fn another_device() -> Result<()> {
     assert_eq!(gradient.to_vec::<f32>()?, [4.0, 5.0, 6.0]);
 
     crate::set_strict(true, &[]);
-    let parts = crate::with_stream(gpu, || pair(&x, &y, false))?;
-    for part in &parts {
-        let error = part.eval().err().map(|e| e.to_string()).unwrap_or_default();
+    let outputs = crate::with_stream(gpu, || pair(&x, &y, false))?;
+    for output in &outputs {
+        let error = output.eval().err().map(|e| e.to_string()).unwrap_or_default();
         assert!(error.contains("[pair] backend mock on gpu:0"), "{error}");
     }
     crate::set_strict(false, &[]);
-    drop((product, sum, twice, gradient, parts, x, y));
+    drop((product, sum, twice, gradient, outputs, x, y));
     assert_eq!(BUFFERS.load(Ordering::SeqCst), 0, "buffers of the device are left over");
     Ok(())
 }
 
 #[test]
-fn rules_that_give_too_little_are_told() -> Result<()> {
+fn rules_with_too_few_results_are_errors() -> Result<()> {
     attributes! {
         #[derive(Debug)]
         struct Bad;
     }
-    impl ManyRules for Bad {
+    impl MultiOutputRules for Bad {
         fn name(&self) -> &'static str {
             "bad"
         }
         fn eval(&self, _: &Exec, _: &Call<'_>, _: &[(Shape, Dtype)]) -> Result<Vec<Value>> {
             Ok(Vec::new())
         }
-        fn jvp(&self, _: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+        fn jvp(&self, _: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
             Ok(vec![None])
         }
     }
     let x = of(&[1.0])?;
     let kind = || (Shape::from_slice(&[1]), Dtype::Float32);
-    let parts = Array::many(Bad, &[&x], smallvec![kind(), kind()])?;
-    assert!(matches!(parts[1].eval(), Err(Error::Runtime(_))));
-    let f = |a: &[Array]| Array::many(Bad, &[&a[0]], smallvec![kind(), kind()]);
+    let outputs = Array::multi_output(Bad, &[&x], smallvec![kind(), kind()])?;
+    assert!(matches!(outputs[1].eval(), Err(Error::Runtime(_))));
+    let f = |a: &[Array]| Array::multi_output(Bad, &[&a[0]], smallvec![kind(), kind()]);
     assert!(matches!(jvp(f, &[x.clone()], &[x.clone()]), Err(Error::Runtime(_))));
     // Without a rule it is an error that names the operation.
     let none = vjp(f, &[x.clone()], &[x.clone(), x.clone()]).err().map(|e| e.to_string());
     assert_eq!(none.as_deref(), Some("[vjp] bad has no vjp rule."));
-    assert!(Array::many(Bad, &[&x], smallvec![]).is_err());
+    assert!(Array::multi_output(Bad, &[&x], smallvec![]).is_err());
 
     // The node that runs is no array of anybody's.
     let _tracing = Tracing::new();
-    let node = parts[0].node().inputs();
-    let many = node.first().and_then(|n| n.op.get::<Many>());
-    assert_eq!(many.map(Many::len), Some(2));
-    assert_eq!(many.map(Rules::name), Some("bad"));
+    let node = outputs[0].node().inputs();
+    let multi = node.first().and_then(|n| n.op.get::<MultiOutput>());
+    assert_eq!(multi.map(MultiOutput::len), Some(2));
+    assert_eq!(multi.map(Rules::name), Some("bad"));
     Ok(())
 }

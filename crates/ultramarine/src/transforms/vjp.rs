@@ -2,7 +2,7 @@
 
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, ensure};
-use crate::ops::rules::multi_output::{Many, ManyVjp, Part};
+use crate::ops::rules::multi_output::{MultiOutput, MultiOutputVjp, OutputOf};
 use crate::{array::Array, node::Tracing, ops::Vjp, placement, scalar::Scalar, shape::Show};
 use std::sync::Arc;
 
@@ -79,11 +79,11 @@ pub(super) fn pull_back(
         };
         let primals = operands(node);
         let _place = placement::enter(node.place);
-        if let (Some(part), Some(cotangent)) = (node.op.get::<Part>(), &cotangent) {
+        if let (Some(output), Some(cotangent)) = (node.op.get::<OutputOf>(), &cotangent) {
             let bundle = primals[0].node();
-            let Some(many) = bundle.op.get::<Many>() else { continue };
-            let all = bundles.entry(Arc::as_ptr(bundle)).or_insert_with(|| vec![None; many.len()]);
-            all[part.index] = Some(match all[part.index].take() {
+            let Some(multi) = bundle.op.get::<MultiOutput>() else { continue };
+            let all = bundles.entry(Arc::as_ptr(bundle)).or_insert_with(|| vec![None; multi.len()]);
+            all[output.index] = Some(match all[output.index].take() {
                 Some(before) => before.add(cotangent)?,
                 None => cotangent.clone(),
             });
@@ -91,10 +91,10 @@ pub(super) fn pull_back(
         }
         let wanted: Vec<bool> = primals.iter().map(|p| trace.depends(p.node())).collect();
         let (primals, wanted) = (&primals[..], &wanted[..]);
-        let found = match (node.op.get::<Many>(), &all, &cotangent) {
-            (Some(many), Some(cotangents), _) => {
-                let outputs = &many.parts(node);
-                many.vjp(&ManyVjp { primals, outputs, cotangents, wanted })?
+        let found = match (node.op.get::<MultiOutput>(), &all, &cotangent) {
+            (Some(multi), Some(cotangents), _) => {
+                let outputs = &multi.outputs(node);
+                multi.vjp(&MultiOutputVjp { primals, outputs, cotangents, wanted })?
             }
             (_, _, Some(cotangent)) => {
                 let output = &Array::from_node(node.clone());
@@ -129,7 +129,7 @@ fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()>
 }
 
 /// The cotangents of all outputs: zeros where there is none.
-pub(crate) fn all_cotangents(v: &ManyVjp<'_>) -> Vec<Array> {
+pub(crate) fn all_cotangents(v: &MultiOutputVjp<'_>) -> Vec<Array> {
     let given = v.cotangents.iter().zip(v.outputs);
     given.map(|(c, o)| c.clone().unwrap_or_else(|| zeros_like(o))).collect()
 }

@@ -3,7 +3,7 @@
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, bail, ensure};
 use crate::node::{Inputs, Node, Tracing};
-use crate::ops::rules::multi_output::{Many, Part};
+use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Op, Vmap, rules::builders::move_axis};
 use crate::shape::{self, Shape};
 use crate::{array::Array, placement};
@@ -104,9 +104,9 @@ pub(crate) fn batch(
     let mut bundles: NodeMap<Vec<(Array, Option<usize>)>> = NodeMap::default();
     for node in &trace.tape {
         let Some(rules) = node.op.rules() else { continue };
-        if let Some(part) = node.op.get::<Part>() {
+        if let Some(output) = node.op.get::<OutputOf>() {
             let bundle = node.with_inputs(|inputs| Arc::as_ptr(&inputs[0]));
-            if let Some(mapped) = bundles.get(&bundle).and_then(|all| all.get(part.index)) {
+            if let Some(mapped) = bundles.get(&bundle).and_then(|all| all.get(output.index)) {
                 known.insert(Arc::as_ptr(node), mapped.clone());
             }
             continue;
@@ -119,8 +119,8 @@ pub(crate) fn batch(
         let _place = placement::enter(node.place);
         let (inputs, axes) = (&inputs[..], &axes[..]);
         let what = Vmap { inputs, axes, operands, size, shape: &node.shape, dtype: node.dtype };
-        if let Some(many) = node.op.get::<Many>() {
-            bundles.insert(Arc::as_ptr(node), many.vmap(&what)?);
+        if let Some(multi) = node.op.get::<MultiOutput>() {
+            bundles.insert(Arc::as_ptr(node), multi.vmap(&what)?);
             continue;
         }
         let found = rules.vmap(&what)?;

@@ -115,7 +115,7 @@ fn position<T: Element>() {
 }
 
 #[test]
-fn elements_do_not_depend_on_their_place() {
+fn elements_do_not_depend_on_their_position() {
     for dtype in DType::ALL {
         for_dtype!(dtype, T => position::<T>());
     }

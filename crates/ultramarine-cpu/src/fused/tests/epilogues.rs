@@ -150,7 +150,7 @@ fn reductions_over_every_axes_mask() {
 }
 
 #[test]
-fn fused_reductions_give_the_bits_of_single_ops() {
+fn fused_reductions_match_single_ops_bitwise() {
     let mut random = Rng::new(3);
     let shapes: &[&[i64]] =
         &[&[], &[3000], &[1100, 70], &[70, 1100], &[33, 7, 65], &[3, 5, 2, 9], &[300, 1024]];

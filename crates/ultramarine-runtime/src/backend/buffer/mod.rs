@@ -78,17 +78,17 @@ pub struct Buffer {
 }
 
 /// Where memory is.
-struct Place {
+struct Location {
     pointer: *mut u8,
     handle: *mut c_void,
     bytes: usize,
     device: Device,
 }
 
-impl Place {
+impl Location {
     #[inline]
-    fn host(pointer: *mut u8, bytes: usize) -> Place {
-        Place { pointer, handle: std::ptr::null_mut(), bytes, device: Device::CPU }
+    fn host(pointer: *mut u8, bytes: usize) -> Location {
+        Location { pointer, handle: std::ptr::null_mut(), bytes, device: Device::CPU }
     }
 }
 
@@ -129,13 +129,13 @@ impl Buffer {
             let uses = Uses { write, reads: SmallVec::new() };
             (pointer, handle, Owner::Device(device, Box::new(Mutex::new(uses))))
         };
-        let place = Place { pointer, handle, bytes, device: device.device };
+        let place = Location { pointer, handle, bytes, device: device.device };
         Ok(Buffer::owned_by(owner, place, false, false))
     }
 
     #[inline]
-    fn owned_by(owner: Owner, place: Place, read_only: bool, given: bool) -> BufferRef {
-        let Place { pointer, handle, bytes, device } = place;
+    fn owned_by(owner: Owner, place: Location, read_only: bool, given: bool) -> BufferRef {
+        let Location { pointer, handle, bytes, device } = place;
         let mut buffer = Box::<Buffer>::new_uninit();
         let at = buffer.as_mut_ptr();
         // Written where it stays: to move what was just written would cost more.
@@ -167,7 +167,7 @@ impl Buffer {
     ) -> BufferRef {
         Buffer::owned_by(
             Owner::Foreign(owner),
-            Place::host(pointer.as_ptr(), bytes),
+            Location::host(pointer.as_ptr(), bytes),
             read_only,
             false,
         )
@@ -179,7 +179,7 @@ impl Buffer {
         let flags = tensor.flags();
         let read_only = flags & flag::READ_ONLY != 0;
         let given = flags & flag::IS_COPIED != 0 && !read_only;
-        Buffer::owned_by(Owner::Tensor(tensor), Place::host(pointer, bytes), read_only, given)
+        Buffer::owned_by(Owner::Tensor(tensor), Location::host(pointer, bytes), read_only, given)
     }
 
     /// Takes over what a backend made of the memory of a tensor with these flags, which is at an
@@ -192,7 +192,7 @@ impl Buffer {
     ) -> BufferRef {
         let read_only = flags & flag::READ_ONLY != 0;
         let given = flags & flag::IS_COPIED != 0 && !read_only;
-        let place = Place { pointer, handle, bytes, device: device.device };
+        let place = Location { pointer, handle, bytes, device: device.device };
         Buffer::owned_by(Owner::Imported(device, Box::default(), address), place, read_only, given)
     }
 
@@ -280,7 +280,7 @@ impl Buffer {
     /// Returns true if a caller that knows of `holders` holders may write over the memory: there are no other holders,
     /// inside or outside.
     #[inline]
-    pub fn is_ours_alone(&self, holders: usize) -> bool {
+    pub fn is_unshared(&self, holders: usize) -> bool {
         self.counts.load(Ordering::Acquire) & !MARKS == holders as u64
             && !self.is_foreign()
             && !self.read_only

@@ -6,13 +6,13 @@ mod source;
 use super::{DeviceState, Exec, Operand, call, pending_free, shutdown, transfer};
 use crate::error::{Error, Result, bail};
 use crate::{
-    backend::buffer::BufferRef, backend::value::Value, dtype::Dtype, host, scalar::Scalar,
+    backend::buffer::BufferRef, backend::value::Value, dtype::Dtype, host_table, scalar::Scalar,
     shape::Strides, sync::lock,
 };
 use cache::Bounded;
 use core::ffi::c_void;
 use smallvec::SmallVec;
-use source::Text;
+use source::FullSource;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, OnceLock};
 use ultramarine_abi::Tensor;
@@ -42,15 +42,15 @@ pub struct KernelSource<'a> {
 }
 
 impl KernelSource<'_> {
-    /// The text that is compiled.
+    /// The whole source that is compiled.
     pub fn whole(&self) -> String {
-        Text::new(self).whole
+        FullSource::new(self).whole
     }
 
     /// The key of the kernel: equal keys mean equal kernels.
-    fn key(&self, text: &str) -> Box<str> {
-        let mut key = String::with_capacity(text.len() + self.entry.len() + 32);
-        key.push_str(text);
+    fn key(&self, full: &str) -> Box<str> {
+        let mut key = String::with_capacity(full.len() + self.entry.len() + 32);
+        key.push_str(full);
         let arguments = self.template_arguments.iter().map(String::as_str);
         for part in [self.language, self.entry].into_iter().chain(self.options).chain(arguments) {
             key.push('\0');
@@ -89,7 +89,7 @@ pub struct Compiled {
     raw: *mut c_void,
 }
 
-// SAFETY: kernels may be asked about and freed by any thread; launches are in a stream's turn.
+// SAFETY: kernels may be queried and freed by any thread; launches hold the stream's lock.
 unsafe impl Send for Compiled {}
 // SAFETY: as above.
 unsafe impl Sync for Compiled {}
@@ -163,11 +163,11 @@ impl DeviceState {
     }
 
     fn kernel_interface(&self) -> Option<&KernelInterface> {
-        let ask = || {
+        let find = || {
             let found: KernelInterface = self.interface(abi::INTERFACE)?;
             (found.compile.is_some() && found.launch.is_some()).then_some(found)
         };
-        self.user_kernels.interface.get_or_init(ask).as_ref()
+        self.user_kernels.interface.get_or_init(find).as_ref()
     }
 }
 
@@ -192,7 +192,7 @@ fn compile(
     device: &'static DeviceState,
     interface: KernelInterface,
     source: &KernelSource<'_>,
-    text: &Text,
+    full: &FullSource,
 ) -> Result<Arc<UserKernel>> {
     let op = source.op;
     let string = |what: &str, text: &str| {
@@ -208,8 +208,8 @@ fn compile(
         size: size_of::<abi::KernelSource>() as u32,
         n_template_arguments: pointers.len() as u32,
         language: language.as_ptr(),
-        source: text.whole.as_ptr().cast(),
-        source_bytes: text.whole.len() as u64,
+        source: full.whole.as_ptr().cast(),
+        source_bytes: full.whole.len() as u64,
         entry: entry.as_ptr(),
         template_arguments: pointers.as_ptr(),
         options: options.as_ref().map_or(std::ptr::null(), |o| o.as_ptr()),
@@ -218,13 +218,13 @@ fn compile(
     let (mut raw, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the source and all it points at are valid for the call, the places for the answers too.
     let code = unsafe { make(device.handle, &given, &mut raw, &mut error) };
-    host::check("compile", code, error).map_err(|e| match e {
+    host_table::check("compile", code, error).map_err(|e| match e {
         Error::Memory(_) => e,
         e => {
             let (log, on) = (e.to_string(), device.device);
-            let told = text.explain(&log, source.source);
+            let message = full.explain(&log, source.source);
             let text = format!(
-                "the kernel does not compile as {} on {on} (backend {}):\n{told}",
+                "the kernel does not compile as {} on {on} (backend {}):\n{message}",
                 source.language, device.backend
             );
             Error::runtime(op, text)
@@ -303,8 +303,8 @@ impl Exec {
                 return Err(Error::runtime(source.op, text));
             }
         };
-        let text = Text::new(source);
-        let key = source.key(&text.whole);
+        let full = FullSource::new(source);
+        let key = source.key(&full.whole);
         let slot = {
             let mut kernels = lock(&device.user_kernels.kernels);
             let found = kernels.get(&*key);
@@ -324,7 +324,7 @@ impl Exec {
         if let Some(kernel) = &*place {
             return Ok(kernel.clone());
         }
-        match compile(device, interface, source, &text) {
+        match compile(device, interface, source, &full) {
             Ok(kernel) => Ok(place.insert(kernel).clone()),
             Err(error) => {
                 drop(place);
@@ -341,7 +341,7 @@ impl Exec {
             return Ok(*known);
         }
         let Some(compiled) = &kernel.compiled else { return Ok(KernelProperties::default()) };
-        let mut told = abi::KernelInfo {
+        let mut reported = abi::KernelInfo {
             size: size_of::<abi::KernelInfo>() as u32,
             ..abi::KernelInfo::default()
         };
@@ -349,13 +349,14 @@ impl Exec {
             shutdown::check(compiled.device)?;
             let mut error = std::ptr::null_mut();
             // SAFETY: a live kernel of this device, and valid places for the answers.
-            let code = unsafe { info(compiled.device.handle, compiled.raw, &mut told, &mut error) };
-            host::check("info", code, error)?;
+            let code =
+                unsafe { info(compiled.device.handle, compiled.raw, &mut reported, &mut error) };
+            host_table::check("info", code, error)?;
         }
         let properties = KernelProperties {
-            max_group: told.max_threads,
-            group_multiple: told.thread_multiple,
-            max_shared: told.max_shared,
+            max_group: reported.max_threads,
+            group_multiple: reported.thread_multiple,
+            max_shared: reported.max_shared,
         };
         Ok(*kernel.properties.get_or_init(|| properties))
     }
@@ -417,13 +418,13 @@ impl Exec {
         self.enqueue(read, written, |stream| {
             let mut error = std::ptr::null_mut();
             // SAFETY: the launch and all it points at are valid for the call, the kernel is alive,
-            // and it is this thread's turn on the stream.
+            // and this thread holds the stream's lock.
             let code = unsafe { launch(self.device.handle, stream, raw, &launched, &mut error) };
             let failed = |e: Error| match e {
                 Error::Memory(_) => e,
                 e => Error::runtime(self.op.get(), format!("the launch failed: {e}")),
             };
-            host::check("launch", code, error).map_err(failed)
+            host_table::check("launch", code, error).map_err(failed)
         })?;
         drop((tensors, values));
         Ok(())

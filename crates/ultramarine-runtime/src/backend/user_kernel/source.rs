@@ -1,4 +1,4 @@
-//! The text that a compiler gets, and its errors, told in lines of what the user wrote.
+//! The source that a compiler gets, and its errors, reported in lines of the user's source.
 
 use super::KernelSource;
 use std::collections::BTreeSet;
@@ -8,12 +8,12 @@ use std::fmt::Write;
 const MOST_LINES: usize = 60;
 const AROUND: usize = 4;
 
-/// The whole text of a kernel.
-pub(super) struct Text {
+/// The whole source of a kernel.
+pub(super) struct FullSource {
     pub whole: String,
     /// Name of the user's part in messages of compilers.
     label: String,
-    /// Lines before the user's, where the language cannot be told to count from one.
+    /// Lines before the user's, where the language has no way to count from one.
     before: usize,
 }
 
@@ -22,8 +22,8 @@ fn has_lines(language: &str) -> bool {
     language != "wgsl"
 }
 
-impl Text {
-    pub fn new(source: &KernelSource<'_>) -> Text {
+impl FullSource {
+    pub fn new(source: &KernelSource<'_>) -> FullSource {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         let label: String = source.op.chars().map(|c| if plain(c) { c } else { '_' }).collect();
         let mut whole = String::with_capacity(
@@ -44,7 +44,7 @@ impl Text {
             whole.push('\n');
         }
         whole.push_str(source.tail);
-        Text { whole, label, before }
+        FullSource { whole, label, before }
     }
 
     /// The compiler's log, with lines counted as the user counts them, and the user's lines.
@@ -149,35 +149,38 @@ mod tests {
 
     #[test]
     fn lines_are_the_users() {
-        let text = Text::new(&source("opencl-c", "one\ntwo\nthree"));
-        assert_eq!(text.whole, "head\nhead\n#line 1 \"my_kernel\"\none\ntwo\nthree\n}\n");
-        let told = text.explain("my_kernel:2:5: error: no\n", "one\ntwo\nthree");
+        let full = FullSource::new(&source("opencl-c", "one\ntwo\nthree"));
+        assert_eq!(full.whole, "head\nhead\n#line 1 \"my_kernel\"\none\ntwo\nthree\n}\n");
+        let message = full.explain("my_kernel:2:5: error: no\n", "one\ntwo\nthree");
         let want = "my_kernel:2:5: error: no\n\nThe source:\n  1 | one\n> 2 | two\n  3 | three";
-        assert_eq!(told, want);
-        assert!(text.explain("my_kernel(3): error: no", "one\ntwo\nthree").contains("> 3 | three"));
+        assert_eq!(message, want);
+        assert!(full.explain("my_kernel(3): error: no", "one\ntwo\nthree").contains("> 3 | three"));
     }
 
     #[test]
     fn without_a_preprocessor_the_log_is_rewritten() {
-        let text = Text::new(&source("wgsl", "one\ntwo\nthree"));
-        assert_eq!(text.whole, "head\nhead\none\ntwo\nthree\n}\n");
+        let full = FullSource::new(&source("wgsl", "one\ntwo\nthree"));
+        assert_eq!(full.whole, "head\nhead\none\ntwo\nthree\n}\n");
         let log = "error: no\n  ┌─ wgsl:4:7\n  │\n4 │ two\n  = :1:2 stays";
-        let told = text.explain(log, "one\ntwo\nthree");
+        let message = full.explain(log, "one\ntwo\nthree");
         assert!(
-            told.starts_with("error: no\n  ┌─ wgsl:2:7\n  │\n2 │ two\n  = :1:2 stays\n"),
-            "{told}"
+            message.starts_with("error: no\n  ┌─ wgsl:2:7\n  │\n2 │ two\n  = :1:2 stays\n"),
+            "{message}"
         );
-        assert!(told.contains("> 2 | two") && told.contains("  1 | one"), "{told}");
+        assert!(message.contains("> 2 | two") && message.contains("  1 | one"), "{message}");
     }
 
     #[test]
-    fn of_a_long_source_what_matters_is_shown() {
+    fn long_sources_are_cut_to_the_lines_with_errors() {
         let long: Vec<String> = (1..=200).map(|i| format!("line{i}")).collect();
         let long = long.join("\n");
-        let text = Text::new(&source("cuda-c", &long));
-        let told = text.explain("my_kernel(100): error: no", &long);
-        assert!(told.contains("> 100 | line100\n") && told.contains("  96 | line96"), "{told}");
-        assert!(!told.contains("line95\n") && !told.contains("line105"), "{told}");
-        assert!(text.explain("no idea", &long).contains("line60\n"));
+        let full = FullSource::new(&source("cuda-c", &long));
+        let message = full.explain("my_kernel(100): error: no", &long);
+        assert!(
+            message.contains("> 100 | line100\n") && message.contains("  96 | line96"),
+            "{message}"
+        );
+        assert!(!message.contains("line95\n") && !message.contains("line105"), "{message}");
+        assert!(full.explain("no idea", &long).contains("line60\n"));
     }
 }

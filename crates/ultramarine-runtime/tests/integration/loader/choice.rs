@@ -1,7 +1,7 @@
 //! The choice of backends: globs, the filter, the best of each name, and the next best if its init fails.
 
 use super::backends::{self, LoadOptions, Outcome};
-use super::bench::{Bench, load_all, told, why};
+use super::bench::{Bench, load_all, reported, why};
 use std::cell::RefCell;
 use ultramarine_runtime::{DeviceType, Error};
 use ultramarine_test_support::own_process;
@@ -28,7 +28,7 @@ fn globs() {
     assert_eq!(why(&blocked).1, "blocked");
     assert!(why(&blocked).2.contains("*-y"));
     assert_eq!((why(&other).0, why(&other).1), ("filter".into(), "not_allowed".into()));
-    assert_eq!(told(&other).outcome, Outcome::Skipped);
+    assert_eq!(reported(&other).outcome, Outcome::Skipped);
     let nothing = LoadOptions { allowed: Some(&[]), ..Default::default() };
     assert!(load_all(nothing).is_empty());
     let bad = LoadOptions { blocked: &["a[b"], ..Default::default() };
@@ -79,14 +79,14 @@ fn best_variant() {
     let cannot = bench.plugin("all", "many-cannot", &["-DSCORE=0", trap]);
     bench.search(&["all"]);
     assert_eq!(load_all(LoadOptions::default()), ["many-best"]);
-    let winner = told(&best);
+    let winner = reported(&best);
     assert!(winner.winner && winner.score == Some(90) && winner.reason.is_none());
     for (loser, score) in [(plain, 5), (middle, 50)] {
         assert_eq!(why(&loser).1, "outscored");
-        assert!(why(&loser).2.contains("90") && told(&loser).score == Some(score));
-        assert!(!told(&loser).winner);
+        assert!(why(&loser).2.contains("90") && reported(&loser).score == Some(score));
+        assert!(!reported(&loser).winner);
     }
-    assert_eq!((why(&cannot).1, told(&cannot).score), ("score_zero".into(), Some(0)));
+    assert_eq!((why(&cannot).1, reported(&cannot).score), ("score_zero".into(), Some(0)));
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     assert!(maps.contains("many-best"), "in use");
     assert!(!maps.contains("many-middle") && !maps.contains("many-cannot"), "closed");
@@ -160,7 +160,7 @@ fn processor() {
     bench.search(&["all"]);
     assert!(load_all(LoadOptions::default()).is_empty());
     assert_eq!((why(&other).0, why(&other).1), ("note".into(), "cpu_feature".into()));
-    assert_eq!(told(&other).outcome, Outcome::Skipped);
+    assert_eq!(reported(&other).outcome, Outcome::Skipped);
     assert_eq!(why(&unknown).1, "unknown_cpu_feature");
     assert!(why(&unknown).2.contains("telepathy"));
     assert!(why(&san).2.contains("ThreadSanitizer"));

@@ -1,7 +1,7 @@
 //! Loading one file.
 
 use super::backends::{self, Rule};
-use super::bench::{Bench, told};
+use super::bench::{Bench, reported};
 use ultramarine_runtime::{Device, DeviceType, Error};
 use ultramarine_test_support::own_process;
 
@@ -20,7 +20,7 @@ fn properties() {
     assert_eq!(info.path.as_deref(), Some(path.as_path()));
     assert_eq!(backends::by_name("proper"), Some(info.clone()));
     assert_eq!(backends::get(Device::gpu(1)).expect("there"), info);
-    assert_eq!(told(&path).rule, Rule::Explicit);
+    assert_eq!(reported(&path).rule, Rule::Explicit);
     // Again: the same entry.
     assert_eq!(backends::load(&path).expect("it is loaded"), info);
     assert_eq!(backends::backends().len(), 2);
@@ -35,10 +35,10 @@ fn notes_and_defaults() {
     let small = ["-s", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"];
     let stripped = bench.plugin("all", "stripped", &small);
     backends::load(&stripped).expect("it can run");
-    assert!(told(&stripped).properties.is_some_and(|f| f.from_note));
+    assert!(reported(&stripped).properties.is_some_and(|f| f.from_note));
     let bare = bench.plugin("all", "bare", &["-DNO_NOTE", "-DNO_SCORE"]);
     assert_eq!(backends::load(&bare).expect("it can run").score, 1);
-    assert!(told(&bare).properties.is_some_and(|f| !f.from_note && f.version == "1.2.3"));
+    assert!(reported(&bare).properties.is_some_and(|f| !f.from_note && f.version == "1.2.3"));
 }
 
 /// Errors hold the report's reason and the remedy.
@@ -48,7 +48,7 @@ fn failing() {
     let bench = Bench::new("explicit-failing");
     let mute = bench.plugin("all", "mute", &["-DON_INIT=return UM_ERROR"]);
     let error = backends::load(&mute).expect_err("its init fails");
-    let reason = told(&mute).reason.expect("it says why");
+    let reason = reported(&mute).reason.expect("it says why");
     let text = error.to_string();
     assert!(matches!(error, Error::Runtime(_)));
     assert!(text.contains(&reason.text) && text.contains(&reason.remedy), "{text}");

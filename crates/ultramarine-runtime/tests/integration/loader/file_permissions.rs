@@ -1,7 +1,7 @@
 //! Validation of files before they are opened: owners, permissions, kinds.
 
 use super::backends::{self, LoadOptions, Outcome};
-use super::bench::{Bench, load_all, told, why};
+use super::bench::{Bench, load_all, reported, why};
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -43,7 +43,7 @@ fn everybody() {
     assert_eq!(why(&file), ("file".into(), "writable_file".into(), why(&file).2));
     for path in [&inside, &sticky, &below, &link] {
         assert_eq!(why(path).1, "writable_directory", "{}", path.display());
-        assert_eq!(told(path).outcome, Outcome::Rejected);
+        assert_eq!(reported(path).outcome, Outcome::Rejected);
     }
     assert!(why(&sticky).2.contains("1777"));
     assert!(why(&below).2.contains("above") && !why(&below).2.contains("above/below"));
@@ -81,7 +81,7 @@ fn owner() {
     assert_eq!(why(&path).1, "owner");
     assert!(why(&path).2.contains("12345"));
     assert_eq!(backends::load(&path).expect("the user's own word").name, "foreign");
-    assert_eq!(told(&path).outcome, Outcome::Loaded);
+    assert_eq!(reported(&path).outcome, Outcome::Loaded);
 }
 
 /// Candidates that are no regular files.
@@ -101,12 +101,12 @@ fn kinds() {
     symlink("/dev/null", path("device")).expect("a link");
     bench.search(&["all"]);
     assert!(load_all(LoadOptions::default()).is_empty());
-    let told = |name: &str| why(path(name)).1;
-    assert_eq!(told("directory"), "not_regular");
-    assert_eq!(told("pipe"), "not_regular");
-    assert_eq!(told("device"), "not_regular");
-    assert_eq!((told("loop_a"), told("loop_b")), ("link_loop".into(), "link_loop".into()));
-    assert_eq!(told("dangling"), "missing");
+    let code = |name: &str| why(path(name)).1;
+    assert_eq!(code("directory"), "not_regular");
+    assert_eq!(code("pipe"), "not_regular");
+    assert_eq!(code("device"), "not_regular");
+    assert_eq!((code("loop_a"), code("loop_b")), ("link_loop".into(), "link_loop".into()));
+    assert_eq!(code("dangling"), "missing");
 }
 
 /// One file under several names, by links of both kinds, counts once, also later on.
@@ -124,7 +124,7 @@ fn one_file_under_two_names() {
     bench.search(&["also", "all"]);
     assert_eq!(load_all(LoadOptions::default()), ["twin"]);
     assert_eq!(why(&hard).1, "name_differs");
-    assert_eq!(told(&soft).outcome, Outcome::Loaded);
+    assert_eq!(reported(&soft).outcome, Outcome::Loaded);
     assert_eq!(why(&real).1, "same_file");
     let again = backends::load(&real).expect("it is loaded");
     assert_eq!(again.path.as_deref(), Some(soft.as_path()));

@@ -27,6 +27,6 @@ fn search_paths_of_this_process() {
 /// Not a test: what `report::logged_by_default` runs.
 #[test]
 #[ignore = "run by another test"]
-fn load_what_is_there() {
+fn load_found_backends() {
     backends::load_all(&backends::LoadOptions::default()).expect("no globs");
 }

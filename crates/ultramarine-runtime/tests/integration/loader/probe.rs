@@ -1,7 +1,7 @@
 //! Trying candidates in child processes.
 
 use super::backends::{self, LoadOptions, Outcome};
-use super::bench::{Bench, load_all, told, why};
+use super::bench::{Bench, load_all, reported, why};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn crashes_and_hangs() {
     }
     assert_eq!(why(&hang).1, "probe_hung");
     assert!(why(&hang).2.contains("3 s") && why(&hang).2.contains("stage init"));
-    // What is merely unusable is told as ever.
+    // What is merely unusable is reported as ever.
     assert_eq!((why(&zero).0, why(&zero).1), ("score".into(), "score_zero".into()));
     assert!(why(&zero).2.contains("no such chip"));
 }
@@ -80,7 +80,7 @@ fn remembered() {
     backends::set_probe_command(Some(vec!["/bin/false".into()]));
     assert!(backends::load(&file).is_err());
     assert!(why(&file).2.contains("SIGABRT") && why(&file).2.contains("remembered"));
-    assert!(told(&file).reason.is_some_and(|r| r.remedy.contains("probes.json")));
+    assert!(reported(&file).reason.is_some_and(|r| r.remedy.contains("probes.json")));
     backends::set_probe_command(this_program());
     bench.plugin("all", "fickle", &[]);
     // Garbage in the memory is as good as nothing.
@@ -89,8 +89,8 @@ fn remembered() {
         assert!(backends::load(bench.plugin("all", "bad", &["-DON_INIT=abort()"])).is_err());
     }
     assert_eq!(backends::load(&file).expect("it is a new one").name, "fickle");
-    let told = std::fs::read_to_string(memory(&cache)).expect("it is written");
-    assert!(told.contains("\"good\"") && told.contains("probe_crashed"), "{told}");
+    let reported = std::fs::read_to_string(memory(&cache)).expect("it is written");
+    assert!(reported.contains("\"good\"") && reported.contains("probe_crashed"), "{reported}");
 }
 
 /// Without a program that probes, nothing that should be probed is opened.
@@ -112,7 +112,7 @@ fn without_a_program() {
         "ultramarine-probe: nonsense".into(),
     ]));
     assert!(load_all(probing()).is_empty());
-    assert_eq!((why(&file).1, told(&file).outcome), ("probe_failed".into(), Outcome::Rejected));
+    assert_eq!((why(&file).1, reported(&file).outcome), ("probe_failed".into(), Outcome::Rejected));
 }
 
 /// Not a test: the program that tries files is this one, with this test and the file's path as arguments.

@@ -88,7 +88,7 @@ fn log_of(level: Option<&str>) -> String {
         &["-DON_INIT=return complain(error, UM_ERROR, \"the fan is off\")"],
     );
     let mut command = std::process::Command::new(std::env::current_exe().expect("this program"));
-    command.args(["loader::load_what_is_there", "--ignored", "--exact", "--nocapture"]);
+    command.args(["loader::load_found_backends", "--ignored", "--exact", "--nocapture"]);
     command.env("ULTRAMARINE_BACKEND_PATH", bench.dir("all")).env_remove("ULTRAMARINE_LOG");
     if let Some(level) = level {
         command.env("ULTRAMARINE_LOG", level);

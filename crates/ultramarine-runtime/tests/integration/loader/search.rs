@@ -1,7 +1,7 @@
 //! Where is looked, either/or; how files are named.
 
 use super::backends::{self, LoadOptions, Rule};
-use super::bench::{Bench, load_all, told, why};
+use super::bench::{Bench, load_all, reported, why};
 use std::path::PathBuf;
 use ultramarine_test_support::own_process;
 
@@ -40,7 +40,7 @@ fn without_the_variable() {
 
     let found = bench.plugin("added", "found", &[]);
     assert_eq!(load_all(LoadOptions::default()), ["found"]);
-    assert_eq!(told(found).rule, Rule::Added("package of a friend".into()));
+    assert_eq!(reported(found).rule, Rule::Added("package of a friend".into()));
 }
 
 /// The variable replaces all rules; relative and empty entries do not count.
@@ -56,7 +56,7 @@ fn with_the_variable() {
     assert_eq!(paths, [first, second, PathBuf::from("/nowhere/at/all")]);
     let here = bench.plugin("second", "here", &[]);
     assert_eq!(load_all(LoadOptions::default()), ["here"]);
-    assert_eq!(told(here).rule, Rule::Environment);
+    assert_eq!(reported(here).rule, Rule::Environment);
     let report = backends::report();
     assert_eq!(report.candidates.len(), 1, "{}", backends::report_json());
     let gone = &report.directories[2];
@@ -93,8 +93,8 @@ fn names() {
         assert_eq!((stage.as_str(), code.as_str()), ("file", "file_name"));
         assert!(text.contains(bad), "{text}");
     }
-    let told = told(good);
-    assert_eq!((told.name.as_str(), told.variant.as_str()), ("name_1", "a-b.c_D"));
+    let reported = reported(good);
+    assert_eq!((reported.name.as_str(), reported.variant.as_str()), ("name_1", "a-b.c_D"));
 }
 
 /// A name in the file that is not the file's name.

@@ -35,7 +35,7 @@ impl Bench {
 }
 
 /// The report's candidate for a file.
-pub fn told(path: impl Into<PathBuf>) -> Candidate {
+pub fn reported(path: impl Into<PathBuf>) -> Candidate {
     let path = path.into();
     let found = backends::report().candidates.into_iter().find(|c| c.path == path);
     found.unwrap_or_else(|| panic!("{} is not in {}", path.display(), backends::report_json()))
@@ -43,9 +43,9 @@ pub fn told(path: impl Into<PathBuf>) -> Candidate {
 
 /// The reason why a file was left out: stage, kind, text.
 pub fn why(path: impl Into<PathBuf>) -> (String, String, String) {
-    let told = told(path);
-    let reason = told.reason.expect("it was left out");
-    (told.stage.name().to_owned(), reason.code.name().to_owned(), reason.text)
+    let reported = reported(path);
+    let reason = reported.reason.expect("it was left out");
+    (reported.stage.name().to_owned(), reason.code.name().to_owned(), reason.text)
 }
 
 /// Loads all; the names of what was loaded.

@@ -6,8 +6,8 @@ use ultramarine_abi::interface::memory::{ForeignMemory, INTERFACE, MemoryInterfa
 
 const RELEASES_AT_ONCE: u32 = 20;
 const RELEASES_WHAT_IT_REFUSES: u32 = 21;
-const TELLS_LESS: u32 = 22;
-const TELLS_ANOTHER_KIND: u32 = 23;
+const REPORTS_LESS: u32 = 22;
+const REPORTS_ANOTHER_KIND: u32 = 23;
 
 /// Whom the mock has to tell of its last import.
 static LAST: Mutex<Option<(unsafe extern "C" fn(Handle), usize)>> = Mutex::new(None);
@@ -42,7 +42,7 @@ unsafe extern "C" fn import(
     }
     if wrong(RELEASES_WHAT_IT_REFUSES) {
         // SAFETY: the caller's place.
-        unsafe { *error = host::new_error(status::INVALID, "no".into()) };
+        unsafe { *error = host_table::new_error(status::INVALID, "no".into()) };
         return status::INVALID;
     }
     // SAFETY: the caller's place.
@@ -58,9 +58,9 @@ unsafe extern "C" fn export(
 ) -> Status {
     // SAFETY: the caller's struct.
     let block = unsafe { &mut *block };
-    block.kind = if wrong(TELLS_ANOTHER_KIND) { kind + 1 } else { kind };
+    block.kind = if wrong(REPORTS_ANOTHER_KIND) { kind + 1 } else { kind };
     block.handle = 0x4000;
-    block.bytes = if wrong(TELLS_LESS) { 8 } else { 64 };
+    block.bytes = if wrong(REPORTS_LESS) { 8 } else { 64 };
     status::OK
 }
 
@@ -104,17 +104,17 @@ pub(super) unsafe extern "C" fn interface(_: Handle, id: *const c_char) -> *cons
 }
 
 #[test]
-fn memory_of_others() {
+fn imports_and_exports() {
     let t = Watched::new();
     let find = t.table.interface.expect("the mock has it");
     // SAFETY: the id's own struct, which is static.
     let i = unsafe { &*find(t.table.backend, INTERFACE.as_ptr()).cast::<MemoryInterface>() };
-    macro_rules! ask {
+    macro_rules! call_interface {
         ($name:ident, $($arg:expr),*) => {{
             let mut error = std::ptr::null_mut();
             // SAFETY: what the arguments point at is valid.
             let code = unsafe { (i.$name.expect("it"))(t.device, $($arg,)* &mut error) };
-            host::check(stringify!($name), code, error)
+            host_table::check(stringify!($name), code, error)
         }};
     }
     let good = ForeignMemory {
@@ -131,7 +131,7 @@ fn memory_of_others() {
     };
     let take = |block: ForeignMemory| {
         let mut buffer = std::ptr::null_mut();
-        ask!(import, &block, &mut buffer).map(|()| buffer)
+        call_interface!(import, &block, &mut buffer).map(|()| buffer)
     };
     // Lives of imported buffers are those of others; owners hear once.
     let buffer = take(good).expect("an import");
@@ -154,22 +154,28 @@ fn memory_of_others() {
     assert_found(take(ForeignMemory { handle: 0, ..good }), "handle is 0");
     assert_found(take(ForeignMemory { kind: kind::HOST, ..good }), "does not import");
 
-    let mut told = good;
+    let mut reported = good;
     let buffer = make!(t, buffer_alloc, 64).expect("a buffer");
-    assert_found(ask!(export, 0x5 as Handle, kind::CL_MEM, &mut told), "is unknown");
-    ask!(export, buffer, kind::CL_MEM, &mut told).expect("an export");
-    WRONG.store(TELLS_LESS, Ordering::SeqCst);
-    assert_found(ask!(export, buffer, kind::CL_MEM, &mut told), "8 bytes of a buffer of 64");
-    WRONG.store(TELLS_ANOTHER_KIND, Ordering::SeqCst);
-    assert_found(ask!(export, buffer, kind::CL_MEM, &mut told), "it told kind 5, not 4");
+    assert_found(call_interface!(export, 0x5 as Handle, kind::CL_MEM, &mut reported), "is unknown");
+    call_interface!(export, buffer, kind::CL_MEM, &mut reported).expect("an export");
+    WRONG.store(REPORTS_LESS, Ordering::SeqCst);
+    assert_found(
+        call_interface!(export, buffer, kind::CL_MEM, &mut reported),
+        "8 bytes of a buffer of 64",
+    );
+    WRONG.store(REPORTS_ANOTHER_KIND, Ordering::SeqCst);
+    assert_found(
+        call_interface!(export, buffer, kind::CL_MEM, &mut reported),
+        "it reported kind 5, not 4",
+    );
     WRONG.store(0, Ordering::SeqCst);
 
     let event = make!(t, event_create).expect("an event");
     call!(t, event_record, t.device, t.stream, event, 3).expect("a record");
-    ask!(signal_foreign, 7, event, 3).expect("it was recorded");
-    assert_found(ask!(signal_foreign, 7, event, 4), "no more than 3 was recorded");
-    ask!(wait_foreign, t.stream, 7).expect("a stream");
-    assert_found(ask!(wait_foreign, 0x5 as Handle, 7), "is unknown");
+    call_interface!(signal_foreign, 7, event, 3).expect("it was recorded");
+    assert_found(call_interface!(signal_foreign, 7, event, 4), "no more than 3 was recorded");
+    call_interface!(wait_foreign, t.stream, 7).expect("a stream");
+    assert_found(call_interface!(wait_foreign, 0x5 as Handle, 7), "is unknown");
     // SAFETY: the watched table's function.
     let native = |stream| unsafe { (i.native_stream.expect("it"))(t.device, stream) };
     assert_eq!(native(t.stream), t.stream as u64);

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use ultramarine_abi::{self as abi, Command, DeviceInfo, Status, TensorDesc, status};
-use ultramarine_runtime::host;
+use ultramarine_runtime::host_table;
 
 pub type Handle = *mut c_void;
 
@@ -47,13 +47,13 @@ pub unsafe extern "C" fn count(_: Handle) -> u32 {
 pub unsafe extern "C" fn info(
     _: Handle,
     _: u32,
-    told: *mut DeviceInfo,
+    reported: *mut DeviceInfo,
     _: *mut *mut abi::Error,
 ) -> Status {
     // SAFETY: the caller's struct.
-    let told = unsafe { &mut *told };
-    told.flags = abi::device_flag::UPLOADS_IN_ORDER;
-    let languages = &mut told.kernel_languages;
+    let reported = unsafe { &mut *reported };
+    reported.flags = abi::device_flag::UPLOADS_IN_ORDER;
+    let languages = &mut reported.kernel_languages;
     for (to, from) in languages.iter_mut().zip(b"mock-c") {
         *to = *from as core::ffi::c_char;
     }
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn alloc(
 ) -> Status {
     if wrong(OK_WITH_ERROR) {
         // SAFETY: the caller's place.
-        unsafe { *e = host::new_error(status::ERROR, "never mind".into()) };
+        unsafe { *e = host_table::new_error(status::ERROR, "never mind".into()) };
     }
     match () {
         () if wrong(FAILS_SILENTLY) => status::ERROR,

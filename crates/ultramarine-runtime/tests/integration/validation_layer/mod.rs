@@ -16,7 +16,7 @@ use ultramarine_abi::{
 };
 use ultramarine_runtime::{
     error::Error,
-    host,
+    host_table,
     sync::lock,
     validation_layer::{validation_findings, with_validation_layer},
 };
@@ -37,7 +37,7 @@ macro_rules! call {
         let mut error = std::ptr::null_mut();
         // SAFETY: the table has the function; what the arguments point at is valid.
         let code = unsafe { ($t.table.$name.expect("the mock has it"))($($arg,)* &mut error) };
-        host::check(stringify!($name), code, error)
+        host_table::check(stringify!($name), code, error)
     }};
 }
 

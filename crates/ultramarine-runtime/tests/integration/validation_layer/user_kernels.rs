@@ -26,7 +26,7 @@ unsafe extern "C" fn launch(
     status::OK
 }
 
-unsafe extern "C" fn facts(
+unsafe extern "C" fn kernel_info(
     _: Handle,
     _: Handle,
     _: *mut KernelInfo,
@@ -41,7 +41,7 @@ pub(super) static TABLE: KernelInterface = KernelInterface {
     compile: Some(compile),
     launch: Some(launch),
     release: Some(end),
-    info: Some(facts),
+    info: Some(kernel_info),
 };
 
 fn source(language: &'static core::ffi::CStr) -> KernelSource {
@@ -63,23 +63,23 @@ fn users_kernels() {
     let find = t.table.interface.expect("the mock has it");
     // SAFETY: the id's own struct, which is static.
     let i = unsafe { &*find(t.table.backend, INTERFACE.as_ptr()).cast::<KernelInterface>() };
-    macro_rules! ask {
+    macro_rules! call_interface {
         ($name:ident, $($arg:expr),*) => {{
             let mut error = std::ptr::null_mut();
             // SAFETY: what the arguments point at is valid.
             let code = unsafe { (i.$name.expect("it"))(t.device, $($arg,)* &mut error) };
-            host::check(stringify!($name), code, error)
+            host_table::check(stringify!($name), code, error)
         }};
     }
     let make = |language| {
         let mut kernel = std::ptr::null_mut();
-        ask!(compile, &source(language), &mut kernel).map(|()| kernel)
+        call_interface!(compile, &source(language), &mut kernel).map(|()| kernel)
     };
     assert_found(make(c"other-c"), "a kernel in other-c, for a device that takes mock-c");
     let kernel = make(c"mock-c").expect("a kernel");
-    let mut told = KernelInfo { size: size_of::<KernelInfo>() as u32, ..KernelInfo::default() };
-    ask!(info, kernel, &mut told).expect("facts");
-    assert_found(ask!(info, 0x5 as Handle, &mut told), "is unknown");
+    let mut reported = KernelInfo { size: size_of::<KernelInfo>() as u32, ..KernelInfo::default() };
+    call_interface!(info, kernel, &mut reported).expect("properties");
+    assert_found(call_interface!(info, 0x5 as Handle, &mut reported), "is unknown");
 
     let buffer = make!(t, buffer_alloc, 64).expect("a buffer");
     let run = |kernel: Handle, buffer: Handle, sizes: [i64; 1], grid: u32, kind: u32| {
@@ -117,7 +117,7 @@ fn users_kernels() {
             grid: [grid, 1, 1],
             block: [1, 1, 1],
         };
-        ask!(launch, t.stream, kernel, &launch)
+        call_interface!(launch, t.stream, kernel, &launch)
     };
     run(kernel, buffer, [4], 1, argument::TENSOR).expect("a launch");
     run(kernel, std::ptr::null_mut(), [0], 1, argument::TENSOR).expect("nothing has no buffer");

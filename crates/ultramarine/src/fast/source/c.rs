@@ -111,12 +111,12 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
     if language == Language::OpenCl && s.definition.shared_memory > 0 {
         parameters.add("um_shared", "__local uchar *um_shared".to_owned());
     }
-    let mut text = s.begin();
+    let mut head = s.begin();
     if s.definition.mlx {
         // Before the header, which may use them.
         let names = if language == Language::Metal { MLX_METAL } else { MLX_CUDA };
         let end = super::prelude(language.name()).map_or(0, str::len);
-        text.insert_str(end, names);
+        head.insert_str(end, names);
     }
     let (declared, given) = templates(s);
     let (of_template, body_name) = (!declared.is_empty(), s.entry("um_body_"));
@@ -129,22 +129,22 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
                     Template::Int(v) => v.to_string(),
                     Template::Bool(v) => (*v as u8).to_string(),
                 };
-                let _ = writeln!(text, "#define {name} {value}");
+                let _ = writeln!(head, "#define {name} {value}");
             }
-            let _ = write!(text, "__kernel void {entry}(");
+            let _ = write!(head, "__kernel void {entry}(");
         }
         Language::Cuda if of_template => {
             let _ =
-                write!(text, "template <{declared}>\n__device__ __forceinline__ void {body_name}(");
+                write!(head, "template <{declared}>\n__device__ __forceinline__ void {body_name}(");
         }
         Language::Cuda => {
-            let _ = write!(text, "extern \"C\" __global__ void {entry}(");
+            let _ = write!(head, "extern \"C\" __global__ void {entry}(");
         }
         _ if of_template => {
-            let _ = write!(text, "template <{declared}>\n[[kernel]] void {body_name}(");
+            let _ = write!(head, "template <{declared}>\n[[kernel]] void {body_name}(");
         }
         _ => {
-            let _ = write!(text, "[[kernel]] void {entry}(");
+            let _ = write!(head, "[[kernel]] void {entry}(");
         }
     }
     let position = "thread_position_in_grid";
@@ -160,8 +160,8 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
         }
     }
     let all: Vec<&str> = parameters.list.iter().chain(&attributes).map(String::as_str).collect();
-    let _ = write!(text, "\n    {}) {{\n", all.join(",\n    "));
-    inside(s, position, &mut text);
+    let _ = write!(head, "\n    {}) {{\n", all.join(",\n    "));
+    inside(s, position, &mut head);
     let mut tail = "}\n".to_owned();
     if of_template {
         match language {
@@ -182,11 +182,11 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
             _ => {}
         }
     }
-    Ok(Generated { language: s.language, head: text, tail, entry, slots })
+    Ok(Generated { language: s.language, head, tail, entry, slots })
 }
 
 /// The declarations in the function before the body.
-fn inside(s: &Signature<'_>, position: &str, text: &mut String) {
+fn inside(s: &Signature<'_>, position: &str, head: &mut String) {
     let position = if s.named(position) { position } else { "um_position" };
     if s.guarded {
         let at = match s.language {
@@ -200,7 +200,7 @@ fn inside(s: &Signature<'_>, position: &str, text: &mut String) {
         };
         let [x, y, z] = at;
         let _ = writeln!(
-            text,
+            head,
             "  if ({x} >= um_grid_x || {y} >= um_grid_y || {z} >= um_grid_z) return;"
         );
     }
@@ -209,7 +209,7 @@ fn inside(s: &Signature<'_>, position: &str, text: &mut String) {
             for (part, kind) in [("shape", "int"), ("strides", "long long")] {
                 if s.named(&format!("{name}_{part}")) {
                     let _ = writeln!(
-                        text,
+                        head,
                         "  const um_list<{kind}> {name}_{part} = {{um_{name}_{part}}};"
                     );
                 }
@@ -221,12 +221,12 @@ fn inside(s: &Signature<'_>, position: &str, text: &mut String) {
             for name in ["threads_per_grid", "grid_size"] {
                 if s.named(name) {
                     let _ = writeln!(
-                        text,
+                        head,
                         "  const uint3 {name} = uint3(um_grid_x, um_grid_y, um_grid_z);"
                     );
                 }
             }
         }
-        _ => threads::declare(s, text),
+        _ => threads::declare(s, head),
     }
 }

@@ -150,21 +150,21 @@ impl Signature<'_> {
 
     /// The prelude, and the user's header.
     fn begin(&self) -> String {
-        let mut text = prelude(self.language.name()).unwrap_or("").to_owned();
+        let mut head = prelude(self.language.name()).unwrap_or("").to_owned();
         let label = self.entry("");
         if !self.header.is_empty() {
             if self.language != Language::Wgsl {
-                let _ = writeln!(text, "#line 1 \"{label}_header\"");
+                let _ = writeln!(head, "#line 1 \"{label}_header\"");
             }
-            text.push_str(self.header);
-            if !text.ends_with('\n') {
-                text.push('\n');
+            head.push_str(self.header);
+            if !head.ends_with('\n') {
+                head.push('\n');
             }
         }
         if self.language != Language::Wgsl {
-            let _ = writeln!(text, "#line 1 \"{label}_signature\"");
+            let _ = writeln!(head, "#line 1 \"{label}_signature\"");
         }
-        text
+        head
     }
 
     /// Generates the source around the body.

@@ -65,7 +65,7 @@ pub(super) fn wants_grid(s: &Signature<'_>) -> bool {
 }
 
 /// Declarations of the names that the body has, for OpenCL C and CUDA C++.
-pub(super) fn declare(s: &Signature<'_>, text: &mut String) {
+pub(super) fn declare(s: &Signature<'_>, head: &mut String) {
     for name in NAMES {
         let form = if s.language == Language::OpenCl { name.opencl } else { name.cuda };
         if form.is_empty() || !s.named(name.name) {
@@ -76,9 +76,9 @@ pub(super) fn declare(s: &Signature<'_>, text: &mut String) {
         let make = if s.language == Language::OpenCl { "(uint3)" } else { "make_uint3" };
         let _ = if name.wide {
             let [x, y, z] = [0, 1, 2].map(axis);
-            writeln!(text, "  const uint3 {} = {make}({x}, {y}, {z});", name.name)
+            writeln!(head, "  const uint3 {} = {make}({x}, {y}, {z});", name.name)
         } else {
-            writeln!(text, "  const unsigned int {} = {form};", name.name)
+            writeln!(head, "  const unsigned int {} = {form};", name.name)
         };
     }
 }

@@ -63,13 +63,13 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
     }
     let slots = s.slots();
     let entry = s.entry("um_kernel_");
-    let mut text = s.begin();
+    let mut head = s.begin();
     for (name, value) in s.template {
         let _ = match value {
-            Template::Int(v) => writeln!(text, "const {name}: i32 = {v};"),
-            Template::Bool(v) => writeln!(text, "const {name}: bool = {v};"),
+            Template::Int(v) => writeln!(head, "const {name}: i32 = {v};"),
+            Template::Bool(v) => writeln!(head, "const {name}: bool = {v};"),
             Template::Dtype(dtype) => match computed(*dtype) {
-                Some(of) => writeln!(text, "alias {name} = {of};"),
+                Some(of) => writeln!(head, "alias {name} = {of};"),
                 None => {
                     let text =
                         format!("wgsl does not compute with {dtype}, which {name} would be.");
@@ -79,15 +79,15 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
         };
     }
     for (index, slot) in slots.iter().enumerate() {
-        let _ = writeln!(text, "@group(0) @binding({index}) {}", binding(s, *slot)?);
+        let _ = writeln!(head, "@group(0) @binding({index}) {}", binding(s, *slot)?);
     }
     for (name, (ndim, _)) in d.input_names.iter().zip(s.inputs) {
         if s.named(&format!("{name}_ndim")) {
-            let _ = writeln!(text, "const {name}_ndim: i32 = {ndim};");
+            let _ = writeln!(head, "const {name}_ndim: i32 = {ndim};");
         }
         if s.named(&format!("um_loc_{name}")) {
             let _ = write!(
-                text,
+                head,
                 "fn um_loc_{name}(elem: u32) -> i32 {{
   var rest = i32(elem);
   var at = 0;
@@ -106,7 +106,7 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
     let [x, y, z] = s.group;
     for name in ["threads_per_threadgroup", "dispatch_threads_per_threadgroup"] {
         if s.named(name) {
-            let _ = writeln!(text, "const {name} = vec3<u32>({x}u, {y}u, {z}u);");
+            let _ = writeln!(head, "const {name} = vec3<u32>({x}u, {y}u, {z}u);");
         }
     }
     let position = "thread_position_in_grid";
@@ -118,20 +118,20 @@ pub(super) fn generate(s: &Signature<'_>) -> Result<Generated> {
         }
     }
     let _ = writeln!(
-        text,
+        head,
         "@compute @workgroup_size({x}, {y}, {z})\nfn {entry}({}) {{",
         parameters.join(", ")
     );
     for name in threads::NAMES.iter().map(|n| n.name).filter(|n| threads::is_grid(n)) {
         if s.named(name) {
-            let _ = writeln!(text, "  let {name} = vec3<u32>(um_grid[0], um_grid[1], um_grid[2]);");
+            let _ = writeln!(head, "  let {name} = vec3<u32>(um_grid[0], um_grid[1], um_grid[2]);");
         }
     }
     if s.guarded {
         let _ = writeln!(
-            text,
+            head,
             "  if ({position}.x >= um_grid[0] || {position}.y >= um_grid[1] || {position}.z >= um_grid[2]) {{ return; }}"
         );
     }
-    Ok(Generated { language: s.language, head: text, tail: "}\n".to_owned(), entry, slots })
+    Ok(Generated { language: s.language, head, tail: "}\n".to_owned(), entry, slots })
 }

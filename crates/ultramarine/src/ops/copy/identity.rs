@@ -79,8 +79,8 @@ attributes! {
 }
 
 impl Identity {
-    /// True if it does nothing that a device would be chosen for.
-    pub fn is_where_its_operand_is(self) -> bool {
+    /// Returns true if it has its operand's place (stream and home device), whatever the scope says.
+    pub fn keeps_place(self) -> bool {
         !matches!(self, Identity::Enough { .. })
     }
 }
@@ -146,7 +146,7 @@ impl Rules for Identity {
         Ok((v.inputs[0].itself(*self), v.axes[0]))
     }
 
-    fn leaves_operands(&self) -> bool {
+    fn forwards_operands(&self) -> bool {
         *self == Identity::After
     }
 }

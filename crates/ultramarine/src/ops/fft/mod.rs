@@ -1,4 +1,5 @@
-//! One-dimensional Fourier transforms along an axis; the public functions are in [`crate::fft`].
+//! The operation of a one-dimensional Fourier transform along an axis. The public functions, which apply it, are in
+//! [`crate::fft`].
 
 mod decompose;
 

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, ensure};
 use crate::ops::rules::builders::{flat, move_axis, without_axis};
 use crate::ops::rules::shapeless::{
-    self, Extent, broadcast_by, broadcast_with, shapeless, zeros_like,
+    self, SymbolicSize, broadcast_by, broadcast_with, shapeless, zeros_like,
 };
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -176,8 +176,8 @@ impl Array {
         let common = |a: &Array, b: &Array| {
             let shape = with(a.shape()[at]);
             let size = |i: usize| match i != at && a.shape()[i] != shape[i] {
-                true => Extent::partner(i),
-                false => Extent::own(i),
+                true => SymbolicSize::partner(i),
+                false => SymbolicSize::own(i),
             };
             if shape[..] == *a.shape() {
                 return Ok(a.clone());

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result, bail};
 use crate::ops::index::{gather::gather, resolve::Resolved};
-use crate::ops::rules::shapeless::{Extent, reshaped};
+use crate::ops::rules::shapeless::{SymbolicSize, reshaped};
 use crate::ops::{rules::builders::bin, select::where_};
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, dtype::Dtype, placement::follow, scalar::Scalar};
@@ -172,7 +172,8 @@ impl Array {
         let part = plan.sliced(self, true)?;
         let shape = plan.result(part.shape());
         if plan.arrays.is_empty() {
-            let sizes = plan.order.iter().map(|o| o.map_or(Extent::Fixed(1), Extent::own));
+            let sizes =
+                plan.order.iter().map(|o| o.map_or(SymbolicSize::Fixed(1), SymbolicSize::own));
             return if part.shape() == &shape[..] {
                 Ok(part)
             } else {

@@ -5,7 +5,7 @@ use crate::ops::linalg::derivatives::{
 };
 use crate::ops::linalg::{inverse::solve, matrices};
 use crate::ops::rules::builders::{plus, un, with_axis};
-use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Jvp, Rules, Vjp, attributes, matmul::adjoint};
 use crate::{array::Array, dtype::Dtype, error::Result, shape::Shape};
 use smallvec::smallvec;
@@ -57,12 +57,12 @@ impl Eig {
             (matrices::with_last(a, &[matrices::sizes(a).0]), Dtype::Complex64),
             (Shape::from_slice(a.shape()), Dtype::Complex64),
         ];
-        matrices::exactly("eig", Array::many(self, &[a], results)?)
+        matrices::exactly("eig", Array::multi_output(self, &[a], results)?)
     }
 }
 
 matrices::decomposition! {
-    impl ManyRules for Eig = "eig": EIG, |_| NoAttrs::new(), eig_vjp, eig_jvp
+    impl MultiOutputRules for Eig = "eig": EIG, |_| NoAttrs::new(), eig_vjp, eig_jvp
 }
 
 attributes! {
@@ -106,7 +106,7 @@ fn as_operand(a: &Array, dtype: Dtype) -> Result<Array> {
 }
 
 /// `a' = V^-H (diag(w') + conj(F) * (V^H V' - V^H V diag(Re(V^H V')))) V^H`: vectors keep norm 1.
-fn eig_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
+fn eig_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let (w, vectors) = (&v.outputs[0], &v.outputs[1]);
     let transposed = adjoint(vectors)?;
     let from_w = v.cotangents[0].as_ref().map(with_diagonal);
@@ -123,7 +123,7 @@ fn eig_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
 }
 
 /// `dw = diag(V^-1 da V)`, `dV = V (F * (V^-1 da V))` less what would change the vectors' norms.
-fn eig_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+fn eig_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let Some(t) = &j.tangents[0] else { return Ok(vec![None; 2]) };
     let (w, v) = (&j.outputs[0], &j.outputs[1]);
     let inner = solve(v, &t.astype(v.dtype()).matmul(v)?)?;

@@ -3,7 +3,7 @@
 use crate::ops::linalg::derivatives::{
     gaps, hermitian, of_columns, one, real_diagonal, with_diagonal,
 };
-use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{
     Cotangents, Jvp, Rules, Vjp, attributes, linalg::matrices, matmul::adjoint,
     rules::builders::plus,
@@ -60,12 +60,12 @@ impl Eigh {
             (matrices::with_last(a, &[matrices::sizes(a).0]), matrices::real_of(a.dtype())),
             (Shape::from_slice(a.shape()), a.dtype()),
         ];
-        matrices::exactly("eigh", Array::many(self, &[a], results)?)
+        matrices::exactly("eigh", Array::multi_output(self, &[a], results)?)
     }
 }
 
 matrices::decomposition! {
-    impl ManyRules for Eigh = "eigh": EIGH, |by| TriangleAttrs::new(by.upper as u32), eigh_vjp, eigh_jvp
+    impl MultiOutputRules for Eigh = "eigh": EIGH, |by| TriangleAttrs::new(by.upper as u32), eigh_vjp, eigh_jvp
 }
 
 attributes! {
@@ -103,7 +103,7 @@ impl Rules for EigvalsH {
 }
 
 /// `a' = V (diag(w') + F * (V^H V')) V^H`, made Hermitian, `F_ij = 1 / (w_j - w_i)`.
-fn eigh_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
+fn eigh_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let (w, vectors) = (&v.outputs[0], &v.outputs[1]);
     let from_w = v.cotangents[0].as_ref().map(|c| with_diagonal(&c.astype(vectors.dtype())));
     let from_v = v.cotangents[1].as_ref().map(|c| -> Result<Array> {
@@ -115,7 +115,7 @@ fn eigh_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
 }
 
 /// `dw = diag(V^H da V)`, `dV = V (F * (V^H da V))`.
-fn eigh_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+fn eigh_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let Some(t) = &j.tangents[0] else { return Ok(vec![None; 2]) };
     let (w, v) = (&j.outputs[0], &j.outputs[1]);
     let inner = adjoint(v)?.matmul(&hermitian(t)?)?.matmul(v)?;

@@ -2,7 +2,7 @@
 
 use crate::ops::linalg::derivatives::{below, columns, divided, minus, one, rows, solved};
 use crate::ops::linalg::matrices::{self, sizes};
-use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{
     Cotangents, attributes, matmul::adjoint, rules::builders::with_axis,
     shape::concatenate::concatenate,
@@ -88,12 +88,12 @@ impl Lu {
             (matrices::with_last(a, &[k]), Dtype::Uint32),
             (rows, Dtype::Uint32),
         ];
-        matrices::exactly("lu", Array::many(self, &[a], results)?)
+        matrices::exactly("lu", Array::multi_output(self, &[a], results)?)
     }
 }
 
 matrices::decomposition! {
-    impl ManyRules for Lu = "lu": LU, |_| NoAttrs::new(), lu_vjp, lu_jvp
+    impl MultiOutputRules for Lu = "lu": LU, |_| NoAttrs::new(), lu_vjp, lu_jvp
 }
 
 /// The leading square factors of packed ones: L with its ones, and U.
@@ -111,7 +111,7 @@ fn ordered(a: &Array, order: &Array) -> Result<Array> {
 
 /// For square factors `P a = L U`: `(P a)' = L^-H (below(L^H L') + above(U' U^H)) U^-H`; what lies beyond the leading
 /// square belongs to L or U alone.
-fn lu_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
+fn lu_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let Some(ct) = &v.cotangents[0] else { return Ok(smallvec![None]) };
     let lu = &v.outputs[0];
     let ((m, n), order) = (sizes(lu), v.outputs[2].argsort(Some(-1))?);
@@ -142,7 +142,7 @@ fn lu_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
 }
 
 /// `dL = L below(F)`, `dU = above(F) U` with `F = L^-1 P da U^-1`, packed.
-fn lu_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+fn lu_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let Some(t) = &j.tangents[0] else { return Ok(vec![None; 3]) };
     let lu = &j.outputs[0];
     let (m, n) = sizes(lu);

@@ -122,10 +122,10 @@ pub(crate) use kernel;
 /// derivatives by these functions, and a mapped axis as one more of the batch.
 macro_rules! decomposition {
     (
-        impl ManyRules for $rules:ident = $name:literal: $op:ident,
+        impl MultiOutputRules for $rules:ident = $name:literal: $op:ident,
         $attributes:expr, $vjp:ident, $jvp:ident
     ) => {
-        impl crate::ops::rules::multi_output::ManyRules for $rules {
+        impl crate::ops::rules::multi_output::MultiOutputRules for $rules {
             fn name(&self) -> &'static str {
                 $name
             }
@@ -137,19 +137,19 @@ macro_rules! decomposition {
                 results: &[(Shape, crate::dtype::Dtype)],
             ) -> Result<Vec<crate::node::Value>> {
                 let attributes: fn(&$rules) -> _ = $attributes;
-                call.run_many(exec, op::$op, &attributes(self), &[], results)
+                call.run_multi_output(exec, op::$op, &attributes(self), &[], results)
             }
 
             fn vjp(
                 &self,
-                v: &crate::ops::rules::multi_output::ManyVjp<'_>,
+                v: &crate::ops::rules::multi_output::MultiOutputVjp<'_>,
             ) -> Result<crate::ops::Cotangents> {
                 $vjp(v)
             }
 
             fn jvp(
                 &self,
-                j: &crate::ops::rules::multi_output::ManyJvp<'_>,
+                j: &crate::ops::rules::multi_output::MultiOutputJvp<'_>,
             ) -> Result<Vec<Option<Array>>> {
                 $jvp(j)
             }

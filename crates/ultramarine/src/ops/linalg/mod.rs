@@ -1,4 +1,5 @@
-//! Linear algebra: decompositions of matrices, and what is computed from them.
+//! Linear algebra: the operations that factorise matrices, and the functions that are computed from them.
+//! [`crate::linalg`] exports them.
 
 pub(crate) mod cholesky;
 pub(crate) mod cross;

@@ -4,7 +4,7 @@ use crate::ops::linalg::derivatives::{
     below, columns, diagonal, divided, imaginary, minus, one, or_zeros, real, with_diagonal,
 };
 use crate::ops::linalg::matrices::{self, sizes};
-use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, attributes, matmul::adjoint, shape::concatenate::concatenate};
 use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::smallvec;
@@ -47,17 +47,17 @@ impl Qr {
             (matrices::with_last(a, &[m, k]), a.dtype()),
             (matrices::with_last(a, &[k, n]), a.dtype()),
         ];
-        matrices::exactly("qr", Array::many(self, &[a], results)?)
+        matrices::exactly("qr", Array::multi_output(self, &[a], results)?)
     }
 }
 
 matrices::decomposition! {
-    impl ManyRules for Qr = "qr": QR, |_| NoAttrs::new(), qr_vjp, qr_jvp
+    impl MultiOutputRules for Qr = "qr": QR, |_| NoAttrs::new(), qr_vjp, qr_jvp
 }
 
 /// `a' = (Q' + Q T) R^-H`, where T is Hermitian with the upper triangle of `R' R^H - Q^H Q'`. Of wide
 /// matrices that is the leading square; the other columns are `Q^H a`.
-fn qr_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
+fn qr_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let (q, r, a) = (&v.outputs[0], &v.outputs[1], &v.primals[0]);
     let (mut dq, dr) = (or_zeros(&v.cotangents[0], q), or_zeros(&v.cotangents[1], r));
     let (m, n) = sizes(a);
@@ -81,7 +81,7 @@ fn qr_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
 
 /// `dQ = Q (W - M) + C`, `dR = (M - W) R` with `C = da R^-1`, `M = Q^H C`, and the W that is skew like
 /// M below its diagonal.
-fn qr_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+fn qr_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let Some(t) = &j.tangents[0] else { return Ok(vec![None; 2]) };
     let (q, r, a) = (&j.outputs[0], &j.outputs[1], &j.primals[0]);
     let (m, n) = sizes(a);

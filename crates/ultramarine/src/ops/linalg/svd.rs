@@ -6,7 +6,7 @@ use crate::ops::linalg::derivatives::{
 };
 use crate::ops::linalg::matrices::{self, real_of, sizes};
 use crate::ops::rules::builders::{plus, un, with_axis};
-use crate::ops::rules::multi_output::{ManyJvp, ManyVjp};
+use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{
     Cotangents, Jvp, Rules, Vjp, attributes, matmul::adjoint, shape::concatenate::concatenate,
 };
@@ -77,13 +77,13 @@ impl Svd {
             (matrices::with_last(a, &[k]), real),
             (matrices::with_last(a, &[right, n]), a.dtype()),
         ];
-        matrices::exactly("svd", Array::many(self, &[a], results)?)
+        matrices::exactly("svd", Array::multi_output(self, &[a], results)?)
     }
 }
 
 // The results' shapes tell the kernel whether to make all singular vectors.
 matrices::decomposition! {
-    impl ManyRules for Svd = "svd": SVD, |_| NoAttrs::new(), svd_vjp, svd_jvp
+    impl MultiOutputRules for Svd = "svd": SVD, |_| NoAttrs::new(), svd_vjp, svd_jvp
 }
 
 attributes! {
@@ -171,7 +171,7 @@ fn outside(x: &Array, rest: &Option<Array>, ct: &Array) -> Result<Array> {
 /// With `P = U^H da V` and `F_ij = 1 / (s_j^2 - s_i^2)`: `dU = U (F * (P S + S P^H))`,
 /// `dV = V (F * (S P + P^H S))`, `ds = Re diag(P)`, and outside of the spans `da V S^-1`, `da^H U S^-1`. The reverse
 /// rule is the adjoint. A phase that U and V share is held in V.
-fn svd_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
+fn svd_vjp(v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
     let p = Parts::of(v.outputs)?;
     let s = of_columns(&p.s)?;
     let inverse = of_columns(&p.inverse)?;
@@ -203,7 +203,7 @@ fn svd_vjp(v: &ManyVjp<'_>) -> Result<Cotangents> {
 }
 
 /// The forward rule; see [`svd_vjp`].
-fn svd_jvp(j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+fn svd_jvp(j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
     let Some(t) = &j.tangents[0] else { return Ok(vec![None; 3]) };
     let p = Parts::of(j.outputs)?;
     let (s, inverse) = (of_columns(&p.s)?, of_columns(&p.inverse)?);

@@ -6,7 +6,7 @@ mod einsum_path;
 
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::builders::{flat, plus, un, with_axis, without_axis};
-use crate::ops::rules::shapeless::{Extent, Extents, broadcast_by, reshaped};
+use crate::ops::rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
     reduce::axes_of, rules::batching::batched,
@@ -22,9 +22,9 @@ fn product(a: &Array, b: &Array) -> Result<Array> {
     let (m, k, n) = (a.shape()[ra - 2], a.shape()[ra - 1], b.shape()[rb - 1]);
     if rb == 2 && ra > 2 {
         // One product with all rows, instead of a small one for each matrix.
-        let rows = smallvec![Extent::Product(0, ra as u8 - 1), Extent::own(ra - 1)];
+        let rows = smallvec![SymbolicSize::Product(0, ra as u8 - 1), SymbolicSize::own(ra - 1)];
         let rows = product(&reshaped(a, rows, &[])?, b)?;
-        let sizes = (0..ra - 1).map(Extent::partner).chain([Extent::own(1)]).collect();
+        let sizes = (0..ra - 1).map(SymbolicSize::partner).chain([SymbolicSize::own(1)]).collect();
         return reshaped(&rows, sizes, &[a]);
     }
     let mut shape = shape::broadcast_shapes(&a.shape()[..ra - 2], &b.shape()[..rb - 2])?;
@@ -43,12 +43,14 @@ fn product(a: &Array, b: &Array) -> Result<Array> {
 }
 
 /// The sizes of `a`'s matrices broadcast to those of leading dimensions of `shape`, which may be `b`'s.
-fn leading(shape: &[usize], a: &Array, b: &Array) -> Extents {
+fn leading(shape: &[usize], a: &Array, b: &Array) -> SymbolicShape {
     let of = |x: &Array, i: usize| (i + x.ndim()).checked_sub(shape.len());
     let size = |i: usize| match (of(a, i), of(b, i)) {
-        (Some(own), _) if i + 2 >= shape.len() || a.shape()[own] == shape[i] => Extent::own(own),
-        (_, Some(other)) => Extent::partner(other),
-        _ => Extent::Fixed(shape[i]),
+        (Some(own), _) if i + 2 >= shape.len() || a.shape()[own] == shape[i] => {
+            SymbolicSize::own(own)
+        }
+        (_, Some(other)) => SymbolicSize::partner(other),
+        _ => SymbolicSize::Fixed(shape[i]),
     };
     (0..shape.len()).map(size).collect()
 }

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_kernel_it_is_what_it_is_made_of() -> Result<()> {
+    fn without_a_kernel_the_composition_runs() -> Result<()> {
         let v = operands()?;
         for centered in [false, true] {
             let [own, parts] = pair(centered);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn its_derivatives_are_those_of_its_parts() -> Result<()> {
+    fn derivatives_match_the_composition() -> Result<()> {
         let v = operands()?;
         let tangents = [v[0].square()?, v[1].square()?, v[2].exp()?];
         for centered in [false, true] {

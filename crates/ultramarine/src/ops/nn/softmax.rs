@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_kernel_it_is_what_it_is_made_of() -> Result<()> {
+    fn without_a_kernel_the_composition_runs() -> Result<()> {
         let x = sample()?;
         for (own, parts) in PAIRS {
             assert_eq!(own(&x)?.to_vec::<f32>()?, parts(&x)?.to_vec::<f32>()?);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn its_derivatives_are_those_of_its_parts() -> Result<()> {
+    fn derivatives_match_the_composition() -> Result<()> {
         let x = sample()?;
         let t = x.square()?;
         for (own, parts) in PAIRS {

@@ -1,4 +1,5 @@
-//! Random bits.
+//! The operation that makes random bits of a key. The public functions, which make numbers of them, are in
+//! [`crate::random`].
 
 mod decompose;
 

@@ -8,7 +8,7 @@ pub(crate) use decompose::combining;
 use crate::dtype::{Dtype, Kind};
 use crate::error::{Error, Result, bail};
 use crate::ops::rules::builders::{bin, flat, move_axis, without_axis};
-use crate::ops::rules::shapeless::{Extent, broadcast_by, reshaped};
+use crate::ops::rules::shapeless::{SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
     attributes,
@@ -35,7 +35,7 @@ pub(crate) fn signed(axes: &[usize]) -> SmallVec<[isize; 4]> {
 
 /// The array with the axes (each of size 1) taken out.
 pub(crate) fn squeezed(a: &Array, axes: &[usize]) -> Result<Array> {
-    let left = (0..a.ndim()).filter(|i| !axes.contains(i)).map(Extent::own).collect();
+    let left = (0..a.ndim()).filter(|i| !axes.contains(i)).map(SymbolicSize::own).collect();
     reshaped(a, left, &[])
 }
 
@@ -248,7 +248,7 @@ impl Rules for Reduce {
         Ok(match self.code {
             reduce::ALL | reduce::ANY => Cotangents::new(),
             reduce::SUM => {
-                let sizes = (0..x.ndim()).map(Extent::partner).collect();
+                let sizes = (0..x.ndim()).map(SymbolicSize::partner).collect();
                 smallvec![Some(broadcast_by(v.cotangent, sizes, &[x])?)]
             }
             _ => {
@@ -309,7 +309,8 @@ pub(crate) fn kept(out: &Array, of: &Array, axes: &[usize], keepdims: bool) -> R
     if !keepdims {
         return Ok(out.clone());
     }
-    let size = |i| if axes.contains(&i) { Extent::Fixed(1) } else { Extent::partner(i) };
+    let size =
+        |i| if axes.contains(&i) { SymbolicSize::Fixed(1) } else { SymbolicSize::partner(i) };
     reshaped(out, (0..of.ndim()).map(size).collect(), &[of])
 }
 

@@ -1,6 +1,6 @@
 //! Helpers of the vmap rules: operands with the mapped axis in one place.
 
-use crate::ops::rules::shapeless::{Extent, broadcast_by};
+use crate::ops::rules::shapeless::{SymbolicSize, broadcast_by};
 use crate::ops::{Op, Vmap};
 use crate::{array::Array, error::Result, shape::Shape};
 use smallvec::SmallVec;
@@ -30,7 +30,8 @@ pub(crate) fn all_batched(v: &Vmap<'_>) -> Result<SmallVec<[Array; 3]>> {
     let operand = |a: &Array, axis: Option<usize>| match (&first, axis) {
         // As long as the mapped operands are.
         (Some(first), None) => {
-            let sizes = std::iter::once(Extent::partner(0)).chain((0..a.ndim()).map(Extent::own));
+            let sizes = std::iter::once(SymbolicSize::partner(0))
+                .chain((0..a.ndim()).map(SymbolicSize::own));
             broadcast_by(a, sizes.collect(), &[first])
         }
         _ => batched(a, axis, v.size),

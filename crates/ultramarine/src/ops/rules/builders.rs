@@ -1,7 +1,7 @@
 //! Graph builders for rules: nodes of elementwise operations by their codes, and views along one axis.
 
 use crate::ops::elementwise::{binary::Binary, unary::Unary};
-use crate::ops::rules::shapeless::{Extent, Extents, broadcast_with, reshaped};
+use crate::ops::rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_with, reshaped};
 use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, error::Result, scalar::Scalar};
 use ultramarine_abi::schema::binary;
@@ -49,19 +49,19 @@ pub(crate) fn move_axis(a: &Array, from: usize, to: usize) -> Result<Array> {
 
 /// The array flattened.
 pub(crate) fn flat(a: &Array) -> Result<Array> {
-    reshaped(a, Extents::from_elem(Extent::Product(0, a.ndim() as u8), 1), &[])
+    reshaped(a, SymbolicShape::from_elem(SymbolicSize::Product(0, a.ndim() as u8), 1), &[])
 }
 
 /// The array with a new axis of size 1 at `axis`.
 pub(crate) fn with_axis(a: &Array, axis: usize) -> Result<Array> {
-    let mut sizes: Extents = (0..a.ndim()).map(Extent::own).collect();
-    sizes.insert(axis, Extent::Fixed(1));
+    let mut sizes: SymbolicShape = (0..a.ndim()).map(SymbolicSize::own).collect();
+    sizes.insert(axis, SymbolicSize::Fixed(1));
     reshaped(a, sizes, &[])
 }
 
 /// The array without the axis, which has size 1.
 pub(crate) fn without_axis(a: &Array, axis: usize) -> Result<Array> {
-    let mut sizes: Extents = (0..a.ndim()).map(Extent::own).collect();
+    let mut sizes: SymbolicShape = (0..a.ndim()).map(SymbolicSize::own).collect();
     sizes.remove(axis);
     reshaped(a, sizes, &[])
 }

@@ -1,5 +1,6 @@
-//! Decompositions: operations out of simpler ones, for devices that have no kernel for them. A family has its own in
-//! `decompose.rs`, which [`crate::ops::Rules::decompose`] calls; this file has what they share.
+//! Decompositions: simpler operations in place of one that the device refused while it ran. A family has its own in
+//! `decompose.rs`, which [`crate::ops::Rules::decompose`] calls; this file has what they share. (The composition of a
+//! [`Composite`](crate::ops::Composite) is chosen before, when the evaluation is planned.)
 //!
 //! The number rules are those of the operation: NaN, signed zeros, wrapping integers and
 //! rounding stay as they are. Only sums in another order, and transcendental functions by

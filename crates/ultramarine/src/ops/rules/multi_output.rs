@@ -21,7 +21,7 @@ use ultramarine_abi::schema::OpId;
 pub(crate) type Results = SmallVec<[(Shape, Dtype); 3]>;
 
 /// Operands, results and the results' cotangents (`None`: zero), for a reverse rule.
-pub(crate) struct ManyVjp<'a> {
+pub(crate) struct MultiOutputVjp<'a> {
     /// Operands.
     pub primals: &'a [Array],
     /// Results.
@@ -33,7 +33,7 @@ pub(crate) struct ManyVjp<'a> {
 }
 
 /// Operands, results and the operands' tangents (`None`: zero), for a forward rule.
-pub(crate) struct ManyJvp<'a> {
+pub(crate) struct MultiOutputJvp<'a> {
     /// Operands.
     pub primals: &'a [Array],
     /// Results.
@@ -43,7 +43,7 @@ pub(crate) struct ManyJvp<'a> {
 }
 
 /// The rules of an operation of several results; as [`Rules`].
-pub(crate) trait ManyRules: Attribute + Debug + Send + Sync {
+pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
     /// MLX's name of the operation.
     fn name(&self) -> &'static str;
 
@@ -62,18 +62,18 @@ pub(crate) trait ManyRules: Attribute + Debug + Send + Sync {
     }
 
     /// Reverse rule: one cotangent for each operand.
-    fn vjp(&self, _: &ManyVjp<'_>) -> Result<Cotangents> {
+    fn vjp(&self, _: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         Err(Error::Value(format!("[vjp] {} has no vjp rule.", self.name())))
     }
 
     /// Forward rule: one tangent for each result.
-    fn jvp(&self, _: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    fn jvp(&self, _: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         Err(Error::Value(format!("[jvp] {} has no jvp rule.", self.name())))
     }
 
-    /// True for operations that only hand operands on, wherever those are. Each result keeps its
-    /// operand's home device; results of other operations are where the bundle is.
-    fn hands_on(&self) -> bool {
+    /// Returns true if the results are the last operands themselves, each on its operand's device. Results of other
+    /// operations are where the bundle is. As [`Rules::forwards_operands`].
+    fn forwards_operands(&self) -> bool {
         false
     }
 
@@ -96,55 +96,60 @@ pub(crate) trait ManyRules: Attribute + Debug + Send + Sync {
 }
 
 struct Inner {
-    rules: Arc<dyn ManyRules>,
+    rules: Arc<dyn MultiOutputRules>,
     results: Results,
     /// Where each result is, if not where the bundle is.
     places: SmallVec<[Place; 1]>,
     values: OnceLock<Vec<Value>>,
 }
 
-/// The operation of the node that runs.
+/// The operation of the node that runs: a *multi-output* operation.
 #[derive(Clone)]
-pub(crate) struct Many(Arc<Inner>);
+pub(crate) struct MultiOutput(Arc<Inner>);
 
-impl Debug for Many {
+impl Debug for MultiOutput {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.rules.fmt(f)
     }
 }
 
-impl Many {
+impl MultiOutput {
     fn new(
-        rules: impl ManyRules + 'static,
+        rules: impl MultiOutputRules + 'static,
         results: Results,
         places: SmallVec<[Place; 1]>,
-    ) -> Many {
-        Many(Arc::new(Inner { rules: Arc::new(rules), results, places, values: OnceLock::new() }))
+    ) -> MultiOutput {
+        MultiOutput(Arc::new(Inner {
+            rules: Arc::new(rules),
+            results,
+            places,
+            values: OnceLock::new(),
+        }))
     }
 
     /// The rules.
-    pub fn rules(&self) -> &dyn ManyRules {
+    pub fn rules(&self) -> &dyn MultiOutputRules {
         &*self.0.rules
     }
 
     /// The same operation for a node of its own, which keeps its own values.
-    pub fn for_new_node(&self) -> Many {
+    pub fn for_new_node(&self) -> MultiOutput {
         self.with_results(self.0.results.clone())
     }
 
     /// The same, with results of these shapes.
-    fn with_results(&self, results: Results) -> Many {
+    fn with_results(&self, results: Results) -> MultiOutput {
         let Inner { rules, places, .. } = &*self.0;
         let (rules, places) = (rules.clone(), places.clone());
-        Many(Arc::new(Inner { rules, results, places, values: OnceLock::new() }))
+        MultiOutput(Arc::new(Inner { rules, results, places, values: OnceLock::new() }))
     }
 
     /// The operation among operands of other sizes.
     ///
     /// # Errors
     /// [`Error::Value`] if it cannot follow, or the sizes do not fit each other.
-    pub fn refit(&self, r: &Refit<'_>) -> Result<Many> {
-        if self.rules().hands_on() {
+    pub fn refit(&self, r: &Refit<'_>) -> Result<MultiOutput> {
+        if self.rules().forwards_operands() {
             // Its last operands.
             let last = r.inputs.len().saturating_sub(self.len())..;
             let shapes = r.inputs[last].iter().map(|s| Shape::from_slice(s));
@@ -162,15 +167,15 @@ impl Many {
     }
 
     /// An array for each result of `node`, whose operation this is.
-    pub fn parts(&self, node: &Arc<Node>) -> Vec<Array> {
+    pub fn outputs(&self, node: &Arc<Node>) -> Vec<Array> {
         let of = self.0.rules.name();
-        let part = |(index, (shape, dtype)): (usize, &(Shape, Dtype))| {
+        let output = |(index, (shape, dtype)): (usize, &(Shape, Dtype))| {
             let inputs: Inputs = std::iter::once(node.clone()).collect();
             let place = self.0.places.get(index).copied().unwrap_or_else(|| node.place);
-            let op = Part { index, of }.into();
+            let op = OutputOf { index, of }.into();
             Array::from_node(Node::new(op, inputs, shape.clone(), *dtype, place))
         };
-        self.0.results.iter().enumerate().map(part).collect()
+        self.0.results.iter().enumerate().map(output).collect()
     }
 
     /// Shape and dtype of each result.
@@ -188,12 +193,12 @@ impl Many {
     }
 
     /// The reverse rule.
-    pub fn vjp(&self, v: &ManyVjp<'_>) -> Result<Cotangents> {
+    pub fn vjp(&self, v: &MultiOutputVjp<'_>) -> Result<Cotangents> {
         self.rules().vjp(v)
     }
 
     /// The forward rule.
-    pub fn jvp(&self, j: &ManyJvp<'_>) -> Result<Vec<Option<Array>>> {
+    pub fn jvp(&self, j: &MultiOutputJvp<'_>) -> Result<Vec<Option<Array>>> {
         let found = self.rules().jvp(j)?;
         self.one_each(found.len())?;
         Ok(found)
@@ -215,7 +220,7 @@ impl Many {
     /// Keeps what an evaluation gave, on the device of `to`.
     fn keep(&self, to: &Exec, values: Vec<Value>) -> Result<Value> {
         self.one_each(values.len())?;
-        let values = match self.rules().hands_on() {
+        let values = match self.rules().forwards_operands() {
             true => values,
             false => values.iter().map(|v| to.local(v)).collect::<Result<Vec<_>>>()?,
         };
@@ -231,7 +236,7 @@ impl Many {
     }
 }
 
-impl Attribute for Many {
+impl Attribute for MultiOutput {
     fn encode(&self, key: &mut OperationKey) {
         self.0.rules.encode(key);
     }
@@ -240,11 +245,11 @@ impl Attribute for Many {
 impl Op {
     /// The operation for another node: the results' values belong to one.
     pub fn for_new_node(&self) -> Op {
-        self.get::<Many>().map_or_else(|| self.clone(), |many| many.for_new_node().into())
+        self.get::<MultiOutput>().map_or_else(|| self.clone(), |multi| multi.for_new_node().into())
     }
 }
 
-impl Rules for Many {
+impl Rules for MultiOutput {
     fn name(&self) -> &'static str {
         self.0.rules.name()
     }
@@ -257,15 +262,15 @@ impl Rules for Many {
         self.run(exec, exec, call)
     }
 
-    fn leaves_operands(&self) -> bool {
-        self.rules().hands_on()
+    fn forwards_operands(&self) -> bool {
+        self.rules().forwards_operands()
     }
 }
 
 attributes! {
-    /// One result: the node's only operand is the node that runs.
+    /// One output of a multi-output operation: the node's only operand is the node that runs.
     #[derive(Clone, Copy, Debug)]
-    pub(crate) struct Part {
+    pub(crate) struct OutputOf {
         /// The index of the result.
         pub index: usize,
         /// Name of the operation, for errors.
@@ -273,17 +278,17 @@ attributes! {
     }
 }
 
-impl Part {
+impl OutputOf {
     /// The value, of the evaluated node that ran.
     pub fn value(&self, of: &Node) -> Result<Value> {
-        let values = of.op.get::<Many>().and_then(|many| many.0.values.get());
+        let values = of.op.get::<MultiOutput>().and_then(|multi| multi.0.values.get());
         let value = values.and_then(|v| v.get(self.index)).cloned();
         value.ok_or_else(|| Error::runtime("eval", "a result without the operation that makes it"))
     }
 }
 
-/// The evaluator and the transforms know parts themselves.
-impl Rules for Part {
+/// The evaluator and the transforms handle outputs themselves.
+impl Rules for OutputOf {
     fn name(&self) -> &'static str {
         self.of
     }
@@ -292,7 +297,7 @@ impl Rules for Part {
         Err(Error::runtime("eval", "a result without the operation that makes it"))
     }
 
-    fn leaves_operands(&self) -> bool {
+    fn forwards_operands(&self) -> bool {
         true
     }
 }
@@ -302,41 +307,40 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::Value`] when operands are on accelerators that do not mix.
-    pub(crate) fn many(
-        rules: impl ManyRules + 'static,
+    pub(crate) fn multi_output(
+        rules: impl MultiOutputRules + 'static,
         inputs: &[&Array],
         results: Results,
     ) -> Result<Vec<Array>> {
         let Some((shape, dtype)) = results.first().cloned() else {
             return Err(Error::runtime(rules.name(), "no results"));
         };
-        let many = Many::new(rules, results, SmallVec::new());
-        let bundle = Array::try_of(many.clone(), inputs, shape, dtype)?;
-        Ok(many.parts(bundle.node()))
+        let multi = MultiOutput::new(rules, results, SmallVec::new());
+        let bundle = Array::try_of(multi.clone(), inputs, shape, dtype)?;
+        Ok(multi.outputs(bundle.node()))
     }
 
-    /// The lazy results of an operation that hands on its last operands, which are where they are
-    /// and of whatever dtype.
-    pub(crate) fn handed_on(
-        rules: impl ManyRules + 'static,
+    /// The lazy results of an operation that forwards its last operands: on their own devices, of any dtype.
+    pub(crate) fn forwarded(
+        rules: impl MultiOutputRules + 'static,
         inputs: &[&Array],
         results: &[Array],
     ) -> Vec<Array> {
         let Some(first) = results.first() else { return Vec::new() };
         let places = results.iter().map(|r| r.node().place).collect();
         let kinds = results.iter().map(|r| (Shape::from_slice(r.shape()), r.dtype())).collect();
-        let many = Many::new(rules, kinds, places);
+        let multi = MultiOutput::new(rules, kinds, places);
         let inputs = inputs.iter().copied().chain(results).map(|a| a.node().clone()).collect();
         let shape = Shape::from_slice(first.shape());
         let bundle =
-            Node::new(many.clone().into(), inputs, shape, first.dtype(), first.node().place);
-        many.parts(&bundle)
+            Node::new(multi.clone().into(), inputs, shape, first.dtype(), first.node().place);
+        multi.outputs(&bundle)
     }
 }
 
 impl Call<'_> {
     /// Runs a backend's op of several outputs with all operands, into new memory.
-    pub fn run_many<A: Copy>(
+    pub fn run_multi_output<A: Copy>(
         &self,
         exec: &Exec,
         op: OpId,

@@ -4,7 +4,7 @@
 use crate::array::Array;
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{
-    Extent, Extents, aligned, broadcast_with, literal, reshaped, shapeless,
+    SymbolicShape, SymbolicSize, aligned, broadcast_with, literal, reshaped, shapeless,
 };
 use crate::ops::{create::fill, shape::view::View};
 use crate::shape::{self, Shape, Show};
@@ -143,8 +143,8 @@ impl Array {
         let (start, end) = (wrap(start).max(0), wrap(end).min(n - 1));
         ensure!(start <= end, "flatten", "start_axis must be less than or equal to end_axis");
         let (start, end) = (start as usize, end as usize);
-        let merged = Extent::Product(start as u8, end as u8 + 1);
-        let axes = |axes: std::ops::Range<usize>| axes.map(Extent::own);
+        let merged = SymbolicSize::Product(start as u8, end as u8 + 1);
+        let axes = |axes: std::ops::Range<usize>| axes.map(SymbolicSize::own);
         let sizes = axes(0..start).chain([merged]).chain(axes(end + 1..self.ndim())).collect();
         reshaped(self, sizes, &[])
     }
@@ -163,7 +163,7 @@ impl Array {
                 format!("Cannot unflatten axis {axis} with size {size} into shape {shape}."),
             )
         })?;
-        let mut sizes: Extents = (0..self.ndim()).map(Extent::own).collect();
+        let mut sizes: SymbolicShape = (0..self.ndim()).map(SymbolicSize::own).collect();
         sizes.remove(at);
         // Of an array without elements nothing can be inferred but from the axis alone, as above.
         let rest = shape.iter().position(|n| n.get() == -1).filter(|_| self.size() > 0);
@@ -239,9 +239,9 @@ impl Array {
     pub fn expand_dims(&self, axes: &[isize]) -> Result<Array> {
         let ndim = self.ndim() + axes.len();
         let axes = named_axes("expand_dims", axes, ndim)?;
-        let mut sizes: Extents = (0..self.ndim()).map(Extent::own).collect();
+        let mut sizes: SymbolicShape = (0..self.ndim()).map(SymbolicSize::own).collect();
         // Ascending, so that each lands where it will stay.
-        axes.iter().for_each(|a| sizes.insert(*a, Extent::Fixed(1)));
+        axes.iter().for_each(|a| sizes.insert(*a, SymbolicSize::Fixed(1)));
         reshaped(self, sizes, &[])
     }
 
@@ -263,7 +263,7 @@ impl Array {
                 own[*a]
             );
         }
-        let left = (0..own.len()).filter(|i| !axes.contains(i)).map(Extent::own).collect();
+        let left = (0..own.len()).filter(|i| !axes.contains(i)).map(SymbolicSize::own).collect();
         reshaped(self, left, &[])
     }
 

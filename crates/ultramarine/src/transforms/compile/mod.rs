@@ -2,22 +2,23 @@
 //! again without calling it, merged and trimmed.
 //!
 //! ```text
-//! call -> key of the arguments -> graph, recorded at the first call     record.rs
+//! call -> key of the arguments                                       trace_key.rs
+//!      -> graph, recorded at the first call                          record.rs
 //!      -> placed again for arguments at home elsewhere               placed.rs
-//!      -> as it was recorded, where a transform traces the arguments    graph.rs
-//!      -> else after the passes, which are functions over the graph     passes/
+//!      -> as it was recorded, where a transform traces the arguments graph.rs
+//!      -> else after the passes, which are functions over the graph  passes/
 //! ```
 //!
 //! Either way the results are ordinary lazy arrays.
 
 mod graph;
-mod key;
 mod passes;
 mod placed;
 mod record;
 mod shapeless;
+mod trace_key;
 
-use key::Key;
+use trace_key::TraceKey;
 
 use crate::error::{Error, Result};
 use crate::ops::rules::shapeless::{Shapeless, shapeless as shapeless_now};
@@ -71,7 +72,7 @@ pub struct Traced {
     /// The arguments' homes when it was traced.
     homes: Homes,
     /// The same for arguments elsewhere and, of a shapeless trace, for the sizes that were asked for.
-    variants: Mutex<KeyMap<Arc<Traced>>>,
+    variants: Mutex<TraceMap<Arc<Traced>>>,
 }
 
 impl fmt::Debug for Traced {
@@ -135,7 +136,7 @@ impl Traced {
 
     /// The trace for arguments with these sizes and homes.
     fn variant(&self, inputs: &[Array]) -> Result<Arc<Traced>> {
-        let key = Key::of_variant(inputs);
+        let key = TraceKey::of_variant(inputs);
         if let Some(known) = lock(&self.variants).get(&key) {
             return Ok(known.clone());
         }
@@ -158,11 +159,11 @@ impl Traced {
     }
 }
 
-type KeyMap<T> = HashMap<Key, T, BuildHasherDefault<crate::backend::WordHasher>>;
+type TraceMap<T> = HashMap<TraceKey, T, BuildHasherDefault<crate::backend::WordHasher>>;
 
 /// Traces of a function, by key, with whatever the caller keeps of each trace.
 pub struct Traces<T> {
-    all: Mutex<KeyMap<Arc<(Traced, T)>>>,
+    all: Mutex<TraceMap<Arc<(Traced, T)>>>,
 }
 
 impl<T> Default for Traces<T> {
@@ -178,11 +179,11 @@ impl<T> fmt::Debug for Traces<T> {
 }
 
 impl<T> Traces<T> {
-    fn get(&self, key: &Key) -> Option<Arc<(Traced, T)>> {
+    fn get(&self, key: &TraceKey) -> Option<Arc<(Traced, T)>> {
         lock(&self.all).get(key).cloned()
     }
 
-    fn insert(&self, key: Key, trace: Arc<(Traced, T)>) {
+    fn insert(&self, key: TraceKey, trace: Arc<(Traced, T)>) {
         let _before = lock(&self.all).insert(key, trace);
     }
 
@@ -279,26 +280,32 @@ impl Compiled {
 }
 
 impl<T> Traces<T> {
-    /// The results for these arguments by a trace that is there already, and that trace. `words` say what else
+    /// The results for these arguments by a trace that is there already, and that trace. `caller_key` says what else
     /// the results depend on, and how many arguments there are.
     ///
     /// # Errors
     /// [`Error::Value`] when the shapes do not fit the operations of a trace without shapes.
     pub fn call(
         &self,
-        words: &[u64],
+        caller_key: &[u64],
         inputs: &[Array],
         shapeless: bool,
     ) -> Result<Option<Called<T>>> {
-        match self.get(&Key::new(words, inputs, shapeless)) {
+        match self.get(&TraceKey::new(caller_key, inputs, shapeless)) {
             Some(trace) => Ok(Some((trace.0.call(inputs)?, trace))),
             None => Ok(None),
         }
     }
 
-    /// Keeps a trace for [`Traces::call`] with the same words and arguments like these.
-    pub fn keep(&self, words: &[u64], inputs: &[Array], shapeless: bool, trace: Arc<(Traced, T)>) {
-        self.insert(Key::new(words, inputs, shapeless), trace);
+    /// Keeps a trace for [`Traces::call`] with the same caller's key and arguments like these.
+    pub fn keep(
+        &self,
+        caller_key: &[u64],
+        inputs: &[Array],
+        shapeless: bool,
+        trace: Arc<(Traced, T)>,
+    ) {
+        self.insert(TraceKey::new(caller_key, inputs, shapeless), trace);
     }
 }
 

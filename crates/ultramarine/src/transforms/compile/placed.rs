@@ -2,7 +2,7 @@
 
 use super::graph::{Graph, Source, Step};
 use crate::ops::copy::{identity::Identity, transfer::Transfer};
-use crate::ops::rules::multi_output::{Many, Part};
+use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::placement::{Place, place_among};
 use crate::{array::Array, device::Device, error::Result};
 use smallvec::SmallVec;
@@ -21,9 +21,9 @@ pub(super) fn are_at(homes: &Homes, inputs: &[Array]) -> bool {
         && inputs.iter().zip(homes).all(|(i, home)| i.node().home() == *home)
 }
 
-/// The operation, if it hands on its last operands, wherever those are.
-fn hands_on(step: &Step) -> Option<&Many> {
-    step.get::<Many>().filter(|many| many.rules().hands_on())
+/// The operation, if it forwards its last operands.
+fn forwarding(step: &Step) -> Option<&MultiOutput> {
+    step.get::<MultiOutput>().filter(|multi| multi.rules().forwards_operands())
 }
 
 impl Graph {
@@ -50,16 +50,16 @@ impl Graph {
                 step.source = Source::Op(Transfer::out_of(from).into());
             } else if !step.place.named {
                 let n = step.operands.len();
-                step.place = if op.get::<Identity>().is_some_and(|i| i.is_where_its_operand_is()) {
+                step.place = if op.get::<Identity>().is_some_and(|i| i.keeps_place()) {
                     operand(0).place
-                } else if let Some(many) = hands_on(step) {
-                    operand(n - many.len()).place
-                } else if let Some(part) = op.get::<Part>() {
+                } else if let Some(multi) = forwarding(step) {
+                    operand(n - multi.len()).place
+                } else if let Some(output) = op.get::<OutputOf>() {
                     let bundle = operand(0);
-                    match hands_on(bundle) {
-                        Some(many) => {
-                            let first = bundle.operands.len() - many.len();
-                            before[bundle.operands[first + part.index] as usize].place
+                    match forwarding(bundle) {
+                        Some(multi) => {
+                            let first = bundle.operands.len() - multi.len();
+                            before[bundle.operands[first + output.index] as usize].place
                         }
                         None => bundle.place,
                     }

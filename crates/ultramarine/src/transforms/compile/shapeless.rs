@@ -1,7 +1,7 @@
 //! Fitting a graph that was traced shapeless to arguments of other sizes.
 
 use super::graph::{Graph, Source, Step};
-use crate::ops::rules::multi_output::{Many, Part};
+use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Fitted, Op, Refit};
 use crate::{error::Result, scalar::Scalar, shape::Shape};
 use smallvec::SmallVec;
@@ -28,9 +28,9 @@ pub(super) fn fitted(graph: &Graph, shapes: &[&[usize]]) -> Result<Graph> {
 /// Fits one operation; `steps` are those before it, fitted.
 fn refit(op: &Op, step: &Step, graph: &Graph, steps: &[Step], now: &mut Step) -> Result<()> {
     let operands = || step.operands.iter().map(|i| *i as usize);
-    if let Some(part) = op.get::<Part>() {
-        if let Some(many) = steps[step.operands[0] as usize].get::<Many>() {
-            now.shape = many.results()[part.index].0.clone();
+    if let Some(output) = op.get::<OutputOf>() {
+        if let Some(multi) = steps[step.operands[0] as usize].get::<MultiOutput>() {
+            now.shape = multi.results()[output.index].0.clone();
         }
         return Ok(());
     }
@@ -40,10 +40,10 @@ fn refit(op: &Op, step: &Step, graph: &Graph, steps: &[Step], now: &mut Step) ->
         operands().map(|i| steps[i].constant()).collect();
     let r =
         Refit { op, traced: &traced, inputs: &inputs, constants: &constants, shape: &step.shape };
-    if let Some(many) = op.get::<Many>() {
-        let many = many.refit(&r)?;
-        now.shape = many.results().first().map(|r| r.0.clone()).unwrap_or_default();
-        now.source = Source::Op(many.into());
+    if let Some(multi) = op.get::<MultiOutput>() {
+        let multi = multi.refit(&r)?;
+        now.shape = multi.results().first().map(|r| r.0.clone()).unwrap_or_default();
+        now.source = Source::Op(multi.into());
         return Ok(());
     }
     let Fitted { op, operands, shape } = op.refit(&r)?;

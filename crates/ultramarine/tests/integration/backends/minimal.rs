@@ -228,18 +228,18 @@ fn fallback_and_memory() -> Result<()> {
 #[test]
 fn score_and_identities() {
     // SAFETY: all-zero is a valid value of both.
-    let (mut devices, mut told): ([DeviceIdentity; 3], BackendScore) =
+    let (mut devices, mut reported): ([DeviceIdentity; 3], BackendScore) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     for d in &mut devices {
         d.size = size_of::<DeviceIdentity>() as u32;
     }
-    told.size = size_of::<BackendScore>() as u32;
-    told.device_capacity = 3;
-    told.device_stride = size_of::<DeviceIdentity>() as u32;
-    told.devices = devices.as_mut_ptr();
+    reported.size = size_of::<BackendScore>() as u32;
+    reported.device_capacity = 3;
+    reported.device_stride = size_of::<DeviceIdentity>() as u32;
+    reported.devices = devices.as_mut_ptr();
     // SAFETY: the struct and its places are as the contract wants them.
-    assert_eq!(unsafe { minimal::score()(&mut told) }, status::OK);
-    assert_eq!((told.score, told.device_count), (1, 2));
+    assert_eq!(unsafe { minimal::score()(&mut reported) }, status::OK);
+    assert_eq!((reported.score, reported.device_count), (1, 2));
     assert_ne!(devices[0].uuid, devices[1].uuid);
     for (i, d) in devices[..2].iter().enumerate() {
         assert_eq!((d.known, inline_str(&d.name)), (identity::UUID, format!("Minimal {i}")));

@@ -20,7 +20,7 @@ use ultramarine_test_support::own_process;
 
 /// The requests that the mocks got.
 #[derive(Default)]
-struct Asked {
+struct Requests {
     /// Kind, offset and bytes of imports.
     imports: Vec<(u32, u64, u64)>,
     /// Streams that ours waited for.
@@ -29,8 +29,8 @@ struct Asked {
     signals: Vec<(u64, u64)>,
 }
 
-static ASKED: Mutex<Asked> =
-    Mutex::new(Asked { imports: Vec::new(), waits: Vec::new(), signals: Vec::new() });
+static REQUESTS: Mutex<Requests> =
+    Mutex::new(Requests { imports: Vec::new(), waits: Vec::new(), signals: Vec::new() });
 
 /// The memory behind an imported buffer.
 struct Lent(ForeignMemory);
@@ -46,8 +46,8 @@ impl Drop for Lent {
     }
 }
 
-fn asked() -> MutexGuard<'static, Asked> {
-    ASKED.lock().unwrap_or_else(PoisonError::into_inner)
+fn requests() -> MutexGuard<'static, Requests> {
+    REQUESTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// More bytes than this are refused.
@@ -61,7 +61,7 @@ unsafe extern "C" fn import(
 ) -> Status {
     // SAFETY: the host's struct.
     let block = unsafe { *memory };
-    asked().imports.push((block.kind, block.offset, block.bytes));
+    requests().imports.push((block.kind, block.offset, block.bytes));
     if block.bytes > MOST {
         return status::OUT_OF_MEMORY;
     }
@@ -97,7 +97,7 @@ unsafe extern "C" fn wait_foreign(
     foreign: u64,
     _: *mut *mut AbiError,
 ) -> Status {
-    asked().waits.push(foreign);
+    requests().waits.push(foreign);
     mock_device::enqueue(stream, || {
         while AT_WORK.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(1));
@@ -116,7 +116,7 @@ unsafe extern "C" fn signal_foreign(
     if recorded.unwrap_or(0) < value {
         return status::INVALID;
     }
-    asked().signals.push((foreign, value));
+    requests().signals.push((foreign, value));
     status::OK
 }
 
@@ -194,11 +194,11 @@ fn tensor(device_type: i32, device_id: i32, n: usize) -> (ManagedTensor, usize) 
 fn take(tensor: ManagedTensor, after: Option<u64>) -> Result<Array> {
     // SAFETY: an owned tensor is a valid one.
     let checked = unsafe { check(tensor.tensor(), tensor.flags()) }.expect("valid");
-    let mut import = Import::judge(&tensor, checked, ImportOptions::default())?;
+    let mut import = Import::validate(&tensor, checked, ImportOptions::default())?;
     if let Some(stream) = after {
         import = import.after(stream);
     }
-    // SAFETY: judged from this tensor.
+    // SAFETY: validated from this tensor.
     unsafe { import.take(tensor) }
 }
 
@@ -207,7 +207,7 @@ fn given(array: &Array, stream: Option<isize>) -> Result<ManagedTensor> {
 }
 
 /// A consumer lets go of a tensor with work under way that reads it.
-fn memory_comes_back_behind_others_work(x: &Array) -> Result<()> {
+fn memory_is_reused_after_the_consumers_work(x: &Array) -> Result<()> {
     let ours = consumer_stream(DLDevice { device_type: dlpack::device_type::CUDA, device_id: 0 })?;
     // On our own stream, whose later work comes after it; a stream of theirs may be gone by then.
     for (stream, waits) in [(ours, None), (Some(1), Some(1)), (Some(4444), Some(1))] {
@@ -218,7 +218,7 @@ fn memory_comes_back_behind_others_work(x: &Array) -> Result<()> {
         let alive = mock_device::BUFFERS.load(Ordering::SeqCst);
         drop(y);
         drop(out);
-        assert_eq!(asked().waits.pop(), waits, "{stream:?}");
+        assert_eq!(requests().waits.pop(), waits, "{stream:?}");
         let z = x.add(x)?;
         assert_eq!(z.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0], "others' work delays ours");
         if waits.is_some() {
@@ -230,13 +230,13 @@ fn memory_comes_back_behind_others_work(x: &Array) -> Result<()> {
             reset_peak_on(Some(x.device()))?;
             std::thread::yield_now();
         }
-        asked().signals.clear();
+        requests().signals.clear();
     }
     Ok(())
 }
 
 /// One thread gives a tensor while another has the device read it.
-fn others_wait_for_what_was_recorded(x: &Array) -> Result<()> {
+fn consumers_wait_for_recorded_uses(x: &Array) -> Result<()> {
     mock_device::RECORD_DELAY.store(20_000, Ordering::SeqCst);
     let reads = std::thread::scope(|scope| {
         let reads = scope.spawn(|| (0..3).try_for_each(|_| x.add(x)?.eval()));
@@ -247,9 +247,9 @@ fn others_wait_for_what_was_recorded(x: &Array) -> Result<()> {
     });
     mock_device::RECORD_DELAY.store(0, Ordering::SeqCst);
     reads?;
-    let mut asked = asked();
-    asked.signals.clear();
-    asked.waits.clear();
+    let mut requests = requests();
+    requests.signals.clear();
+    requests.waits.clear();
     Ok(())
 }
 
@@ -278,8 +278,8 @@ fn tensors_cross() -> Result<()> {
         let (tensor, address) = tensor(device_type, 1, 8);
         let x = take(tensor, after)?;
         assert_eq!((x.device(), x.to_vec::<f32>()?), (gpus[1], vec![7.0, 5.0, 3.0, 1.0]));
-        assert_eq!(asked().imports.pop(), Some((kind::DEVICE_POINTER, 0, 28)));
-        assert_eq!(asked().waits.pop(), after);
+        assert_eq!(requests().imports.pop(), Some((kind::DEVICE_POINTER, 0, 28)));
+        assert_eq!(requests().waits.pop(), after);
         let y = x.add(&x)?;
         assert_eq!((y.device(), y.to_vec::<f32>()?), (gpus[1], vec![14.0, 10.0, 6.0, 2.0]));
         let out = given(&x, Some(-1))?;
@@ -296,23 +296,23 @@ fn tensors_cross() -> Result<()> {
     // Streams as CUDA numbers them.
     let (tensor_, _) = tensor(CUDA, 0, 8);
     let x = take(tensor_, None)?;
-    for (stream, told) in
+    for (stream, signalled) in
         [(None, Some(1)), (Some(1), Some(1)), (Some(2), Some(2)), (Some(-1), None)]
     {
         mock_device::DELAY.store(20_000, Ordering::SeqCst);
         let y = x.add(&x)?;
         ultramarine::async_eval(std::slice::from_ref(&y))?;
         let out = given(&y, stream)?;
-        assert_eq!(asked().signals.pop().map(|(stream, _)| stream), told, "{stream:?}");
+        assert_eq!(requests().signals.pop().map(|(stream, _)| stream), signalled, "{stream:?}");
         mock_device::DELAY.store(0, Ordering::SeqCst);
         drop(out);
         // What they have submitted by then comes before whoever uses the memory next.
-        assert_eq!(asked().waits.pop(), told.map(|_| 1), "{stream:?}");
+        assert_eq!(requests().waits.pop(), signalled.map(|_| 1), "{stream:?}");
         assert_eq!(y.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0]);
-        asked().signals.clear();
+        requests().signals.clear();
     }
-    memory_comes_back_behind_others_work(&x)?;
-    others_wait_for_what_was_recorded(&x)?;
+    memory_is_reused_after_the_consumers_work(&x)?;
+    consumers_wait_for_recorded_uses(&x)?;
     for wrong in [0, -2] {
         assert!(matches!(given(&x, Some(wrong)), Err(Error::Value(_))));
     }
@@ -328,7 +328,7 @@ fn tensors_cross() -> Result<()> {
     let error = take(tensor(METAL, 0, 8).0, Some(5)).map(drop).unwrap_err();
     assert!(error.to_string().contains("\"metal\""), "{error}");
     assert_eq!(GIVEN_BACK.load(Ordering::SeqCst), 3);
-    asked().imports.clear();
+    requests().imports.clear();
 
     // A handle: the block begins with the object. There are no streams that libraries share.
     // SAFETY: as above.
@@ -336,13 +336,13 @@ fn tensors_cross() -> Result<()> {
     let (tensor_, address) = tensor(METAL, 0, 8);
     let x = take(tensor_, None)?;
     assert_eq!((x.device(), x.to_vec::<f32>()?), (gpus[0], vec![7.0, 5.0, 3.0, 1.0]));
-    assert_eq!(asked().imports.pop(), Some((kind::MTL_BUFFER, 0, 32)));
+    assert_eq!(requests().imports.pop(), Some((kind::MTL_BUFFER, 0, 32)));
     let out = given(&x, None)?;
     assert_eq!((out.tensor().data as usize, out.tensor().byte_offset), (address, 28));
     assert_eq!(consumer_stream(DLDevice { device_type: METAL, device_id: 0 })?, None);
     let error = take(tensor(METAL, 0, 8).0, Some(5)).map(drop).unwrap_err();
     assert!(error.to_string().contains("cannot wait for others' streams"), "{error}");
-    assert!(asked().signals.is_empty() && asked().waits.is_empty());
+    assert!(requests().signals.is_empty() && requests().waits.is_empty());
     assert_eq!(mock_device::VIOLATIONS.load(Ordering::SeqCst), 0);
     Ok(())
 }

@@ -83,7 +83,7 @@ fn a_registered_device() -> Result<()> {
         "{error}"
     );
 
-    memory_of_others(gpu)?;
+    foreign_memory(gpu)?;
 
     // Everything goes back where it came from.
     let ones = with_stream(gpu, || {
@@ -97,7 +97,7 @@ fn a_registered_device() -> Result<()> {
 }
 
 /// Memory that others may write to has no mirror that is kept: it is copied for each operand.
-fn memory_of_others(gpu: Stream) -> Result<()> {
+fn foreign_memory(gpu: Stream) -> Result<()> {
     let copies = |x: &Array, wanted: [f32; 2]| -> Result<usize> {
         let before = COPIES.load(Ordering::SeqCst);
         let y = with_stream(gpu, || x.add(x))?;

@@ -16,10 +16,10 @@ use ultramarine_test_support::own_process;
 #[test]
 fn overlays() -> Result<()> {
     own_process!();
-    what_is_no_overlay()?;
+    backends_that_are_no_overlay()?;
     troublesome()?;
     over_the_built_in_kernels()?;
-    while_others_evaluate()
+    an_overlay_arrives_during_evaluations()
 }
 
 fn count(backend: &str, name: &str) -> Option<OpCount> {
@@ -93,7 +93,7 @@ fn over_the_built_in_kernels() -> Result<()> {
 
 /// Overlays that come while other threads evaluate: every result is right, and plans of
 /// tables that are no longer asked first are used to their end.
-fn while_others_evaluate() -> Result<()> {
+fn an_overlay_arrives_during_evaluations() -> Result<()> {
     let x = numbers();
     x.eval()?;
     let want = x.square()?.add(&x)?.sum(None, false)?.to_vec::<f32>()?;
@@ -145,7 +145,7 @@ fn troublesome() -> Result<()> {
     Ok(())
 }
 
-fn what_is_no_overlay() -> Result<()> {
+fn backends_that_are_no_overlay() -> Result<()> {
     // A GPU of the same table is a device, not an overlay.
     let gpu = register(
         PLAIN,

@@ -96,7 +96,7 @@ fn composed_operations_stay_with_their_operands() -> Result<()> {
 }
 
 #[test]
-fn accelerators_do_not_mix_unless_told() -> Result<()> {
+fn accelerators_mix_only_by_copy_or_policy() -> Result<()> {
     own_process!();
     register_mock();
     let (a, b) = (array(&[1.0, 2.0]).copy_to(GPU0)?, array(&[3.0, 4.0]).copy_to(GPU1)?);

@@ -74,7 +74,7 @@ fn streams_wait_for_each_other() -> Result<()> {
 }
 
 #[test]
-fn failures_come_late_but_come() -> Result<()> {
+fn deferred_failures_are_raised() -> Result<()> {
     own_process!();
     register_mocks();
     let (a, b) = (new_stream(Device::gpu(1))?, new_stream(Device::gpu(1))?);

@@ -45,7 +45,7 @@ fn steps_do_not_wait_for_their_uploads() -> Result<()> {
 
 /// An upload whose array is dropped at once still has its memory.
 #[test]
-fn what_is_dropped_lives_until_it_is_uploaded() -> Result<()> {
+fn dropped_arrays_live_until_they_are_uploaded() -> Result<()> {
     own_process!();
     register_mock();
     let gpus = [new_stream(Device::gpu(0))?, new_stream(Device::gpu(0))?];

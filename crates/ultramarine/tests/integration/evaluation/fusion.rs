@@ -81,7 +81,7 @@ fn fused_equals_unfused_to_the_bit() -> Result<()> {
 }
 
 #[test]
-fn what_is_held_is_written() -> Result<()> {
+fn held_results_are_written() -> Result<()> {
     own_process!();
     let x = Array::from_slice(&numbers(1000, 1), &[1000])?;
     let middle = x.add(&x)?;
@@ -167,7 +167,7 @@ fn a_constant_operand_is_not_written_out() -> Result<()> {
 }
 
 #[test]
-fn outputs_larger_than_the_caches_have_the_same_bits() -> Result<()> {
+fn outputs_larger_than_the_caches_are_bitwise_identical() -> Result<()> {
     own_process!();
     // Odd sizes: streamed stores have unaligned starts and ends, in every row.
     let (rows, columns) = (1237, 2503);

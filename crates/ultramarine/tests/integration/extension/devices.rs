@@ -96,7 +96,7 @@ fn without_kernels_and_compose_there_is_an_error() {
 }
 
 #[test]
-fn parts_of_compose_go_the_ways_of_operations() {
+fn parts_of_compose_fall_back_like_operations() {
     own_process!();
     let stream = gpu();
     let sorting = || {

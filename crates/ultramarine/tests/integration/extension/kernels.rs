@@ -148,7 +148,7 @@ fn kernels_run_where_the_operands_are() {
 }
 
 #[test]
-fn what_kernels_leave_unwritten_is_found() {
+fn elements_unwritten_by_kernels_are_found() {
     opencl_process!();
     let Some(gpu) = gpu() else { return };
     let table = |n| Table::new("scaled").gpu(move |c| scale(c, n));

@@ -109,7 +109,7 @@ fn taking(took: Arc<AtomicUsize>) -> Table {
 }
 
 #[test]
-fn memory_is_taken_from_what_nobody_needs() {
+fn only_unshared_memory_is_taken() {
     own_process!();
     // The environment may ask for poison.
     set_poison(false);
@@ -141,7 +141,7 @@ fn memory_is_taken_from_what_nobody_needs() {
 }
 
 #[test]
-fn who_takes_cannot_say_afterwards_that_it_is_unsupported() {
+fn unsupported_after_a_take_is_an_error() {
     own_process!();
     let y = Table::new("bad")
         .allocates()
@@ -276,7 +276,7 @@ fn contexts_of_tasks_are_dropped_whatever_happens() {
 }
 
 #[test]
-fn what_is_left_unwritten_is_found() {
+fn unwritten_elements_are_found() {
     own_process!();
     let lazy = |n: usize| {
         Table::new("lazy").eval(move |c| {

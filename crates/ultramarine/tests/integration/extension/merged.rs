@@ -74,7 +74,7 @@ fn rules_may_be_printed_at_length() {
 }
 
 #[test]
-fn compiled_without_shapes_they_are_asked_again() {
+fn shapeless_traces_infer_types_again() {
     let traced = Arc::new(AtomicUsize::new(0));
     let own = traced.clone();
     let f = compile(move |inputs| {

@@ -48,7 +48,7 @@ fn refused(table: Table, spoil: impl FnOnce(&mut ext::Primitive)) -> Result<Vec<
 }
 
 #[test]
-fn what_infer_says_is_judged() {
+fn results_of_infer_are_validated() {
     let with = |f: fn(&mut ext::TensorType)| {
         let mut table = bad();
         table.infer = Some(Box::new(move |inputs, outputs| {
@@ -82,7 +82,7 @@ fn what_infer_says_is_judged() {
 }
 
 #[test]
-fn tables_are_judged() {
+fn tables_are_validated() {
     let none = || Table::new("bad");
     says(refused(none(), |_| {}), "neither an evaluation nor compose");
     says(refused(bad(), |p| p.infer = None), "has no infer");
@@ -142,7 +142,7 @@ fn operands_that_are_none_are_errors() {
 }
 
 #[test]
-fn an_error_of_an_evaluation_reaches_whoever_waits() {
+fn an_error_of_an_evaluation_reaches_all_waiters() {
     let table = Table::new("bad").eval(|_| wrong("it is too late."));
     let released = table.released.clone();
     let y = table.one(&[x()]).unwrap();
@@ -158,7 +158,7 @@ fn an_error_of_an_evaluation_reaches_whoever_waits() {
 }
 
 #[test]
-fn no_way_to_evaluate_is_an_error() {
+fn an_operation_without_kernel_and_compose_is_an_error() {
     let y = Table::new("bad").gpu(negate).one(&[x()]).unwrap();
     let error = y.eval().unwrap_err().to_string();
     assert_eq!(
@@ -182,7 +182,7 @@ fn missing_rules_are_errors_that_name_both() {
 }
 
 #[test]
-fn what_rules_return_is_judged() {
+fn results_of_rules_are_validated() {
     let four = || Array::zeros(&[4], Dtype::Float32).unwrap();
     let g = |make: fn(Table) -> Table| {
         move |x: &[Array]| Ok::<_, Error>(vec![make(bad()).one(&[x[0].clone()])?])
@@ -237,7 +237,7 @@ fn what_rules_return_is_judged() {
 }
 
 #[test]
-fn what_compose_returns_is_judged() {
+fn results_of_compose_are_validated() {
     let composing = |f: fn(&[Array]) -> Outcome<Vec<Option<Array>>>| {
         Table::new("bad").compose(f).one(&[x()]).unwrap().eval()
     };

@@ -140,7 +140,7 @@ fn rules_may_do_what_programs_do() {
 
 /// Derivatives with respect to some operands only, and of outputs that nobody needs.
 #[test]
-fn what_is_not_wanted_need_not_be_made() {
+fn unwanted_results_may_be_left_out() {
     let table = || {
         let mut table = Table::new("pair").eval(|call| {
             let (a, b) = (elements::<f32>(&call.input(0)), elements::<f32>(&call.input(1)));
@@ -162,7 +162,7 @@ fn what_is_not_wanted_need_not_be_made() {
 
 /// The kind of an error survives the way through rules.
 #[test]
-fn errors_stay_what_they_are() {
+fn errors_keep_their_variant() {
     let y = Table::new("indexing").compose(|x| Ok(vec![Some(x[0].sum(Some(&[9]), true)?)]));
     let error = y.one(&[x()]).unwrap().eval().unwrap_err();
     assert!(matches!(error.root(), Error::Index(_)), "{error:?}");

@@ -148,7 +148,7 @@ fn every_element_is_written() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_at_the_call() {
+fn misfits_are_errors_at_the_call() {
     let (xp, one) = (made(&XP, Dtype::Float32), made(&[1.0], Dtype::Float32));
     for (xp, fp) in [(&xp, &one), (&one, &one)] {
         let error = interp(&one, xp, fp, true).expect_err("no table").to_string();

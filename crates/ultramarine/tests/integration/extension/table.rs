@@ -251,11 +251,11 @@ fn places() {
         let outcome = call_at("exp", &[&x()], &[], 1, &wrong);
         assert!(matches!(outcome, Err(Answer::Error(Error::Value(_)))), "{wrong:?}");
     }
-    let mut told = ext::PlaceCode { kind: 9, ..code };
+    let mut answer = ext::PlaceCode { kind: 9, ..code };
     let y = with_stream(stream, || x().exp().unwrap());
-    let tell = host_table().array_place.unwrap();
-    assert_eq!(unsafe { tell(NONE, borrow_handle(&y), &mut told) }, status::OK);
-    assert_eq!(told, code);
+    let array_place = host_table().array_place.unwrap();
+    assert_eq!(unsafe { array_place(NONE, borrow_handle(&y), &mut answer) }, status::OK);
+    assert_eq!(answer, code);
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn an_import_goes_on_with_its_memory() -> Result<()> {
 
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn what_is_lent_cannot_say_that_numbers_are_padded() -> Result<()> {
+fn lent_tensors_cannot_be_padded() -> Result<()> {
     let _scope = own_stream()?;
     for dtype in Dtype::STORAGE {
         let x = Array::ones(&[4], dtype)?;

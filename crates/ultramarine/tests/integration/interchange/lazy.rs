@@ -18,7 +18,7 @@ fn plus_one(x: Array) -> Result<Array> {
 }
 
 #[test]
-fn later_writes_are_seen_by_what_is_not_evaluated() -> Result<()> {
+fn unevaluated_results_see_later_writes() -> Result<()> {
     let _scope = own_stream()?;
     let memory = Memory::of(&[1.0f32, 2.0, 3.0, 4.0]);
     let x = import(&memory, 0)?;
@@ -31,7 +31,7 @@ fn later_writes_are_seen_by_what_is_not_evaluated() -> Result<()> {
 }
 
 #[test]
-fn only_an_import_that_is_ours_alone_is_written_over() -> Result<()> {
+fn only_an_unshared_import_is_written_over() -> Result<()> {
     let _scope = own_stream()?;
     for (flags, ours) in [
         (0, false),
@@ -68,7 +68,7 @@ fn updates_in_place_leave_imports_alone() -> Result<()> {
 }
 
 #[test]
-fn what_is_exported_is_not_written_over_while_the_tensor_lives() -> Result<()> {
+fn exported_memory_is_not_written_over_while_the_tensor_lives() -> Result<()> {
     let _scope = own_stream()?;
     let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[4])?;
     let place = x.value()?.data();
@@ -94,7 +94,7 @@ fn what_is_exported_is_not_written_over_while_the_tensor_lives() -> Result<()> {
 }
 
 #[test]
-fn a_copy_for_us_is_not_ours_while_it_is_exported() -> Result<()> {
+fn an_imported_copy_is_not_written_over_while_it_is_exported() -> Result<()> {
     let _scope = own_stream()?;
     let memory = Memory::of(&[1.0f32, 2.0, 3.0, 4.0]);
     let x = import(&memory, flag::IS_COPIED)?;
@@ -108,7 +108,7 @@ fn a_copy_for_us_is_not_ours_while_it_is_exported() -> Result<()> {
 }
 
 #[test]
-fn a_kernel_of_others_fills_an_empty_array() -> Result<()> {
+fn a_foreign_kernel_fills_an_empty_array() -> Result<()> {
     let _scope = own_stream()?;
     let x = Array::empty(&[2, 3], Dtype::Float32)?;
     let sum = (&x + 1.0)?;

@@ -5,7 +5,7 @@ mod export;
 mod foreign;
 mod import;
 mod lazy;
-mod life;
+mod lifetime;
 mod refused;
 mod strides;
 

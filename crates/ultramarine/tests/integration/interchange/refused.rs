@@ -13,12 +13,12 @@ fn refused(tensor: &Tensor, options: ImportOptions) -> String {
     // Judging takes nothing.
     // SAFETY: an owned tensor is a valid one.
     let checked = unsafe { check(made.tensor(), made.flags()) }.expect("a valid tensor");
-    let judged = Import::judge(&made, checked, options).map(|_| ());
+    let validated = Import::validate(&made, checked, options).map(|_| ());
     assert_eq!(count.get(), 0);
     let outcome = Array::from_dlpack_with(made, options).map(|_| ());
     assert_eq!(count.get(), 1);
-    if judged.is_err() {
-        assert_eq!(format!("{judged:?}"), format!("{outcome:?}"));
+    if validated.is_err() {
+        assert_eq!(format!("{validated:?}"), format!("{outcome:?}"));
     }
     match outcome {
         Err(Error::Buffer(text) | Error::BufferDevice(text)) => text,

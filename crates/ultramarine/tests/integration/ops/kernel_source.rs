@@ -13,7 +13,7 @@ fn kernel() -> Result<Kernel> {
     Ok(LANGUAGES.iter().fold(all, |k, language| k.source(language, BODY)))
 }
 
-fn text(kernel: &Kernel, language: &str, launch: &Launch) -> Result<String> {
+fn generated(kernel: &Kernel, language: &str, launch: &Launch) -> Result<String> {
     let a = Array::zeros(&[2, 3], Dtype::Float16)?;
     let text = kernel.whole_source(language, &[&a, &Array::scalar(1i32)], launch)?;
     let own = prelude(language).unwrap_or("");
@@ -65,7 +65,7 @@ uint i = thread_position_in_grid.x;
 out[i] = a[i] + a_shape[0] * a_ndim + s_strides[0];
 }
 "#;
-    assert_eq!(text(&kernel()?, "opencl-c", &exact())?, want);
+    assert_eq!(generated(&kernel()?, "opencl-c", &exact())?, want);
     let atomic = kernel()?.atomic_outputs(true).shared_memory(8);
     let want = r#"#line 1 "my_kernel_header"
 // header
@@ -86,7 +86,7 @@ __kernel void um_kernel_my_kernel(
     __local uchar *um_shared) {
   if (get_global_id(0) >= um_grid_x || get_global_id(1) >= um_grid_y || get_global_id(2) >= um_grid_z) return;
 "#;
-    assert!(text(&atomic, "opencl-c", &guarded())?.starts_with(want));
+    assert!(generated(&atomic, "opencl-c", &guarded())?.starts_with(want));
     Ok(())
 }
 
@@ -110,8 +110,8 @@ uint i = thread_position_in_grid.x;
 out[i] = a[i] + a_shape[0] * a_ndim + s_strides[0];
 }
 "#;
-    assert_eq!(text(&kernel()?, "cuda-c", &exact())?, want);
-    let made = text(&kernel()?, "cuda-c", &guarded())?;
+    assert_eq!(generated(&kernel()?, "cuda-c", &exact())?, want);
+    let made = generated(&kernel()?, "cuda-c", &guarded())?;
     let head = r#"template <typename T, int N, bool B>
 __device__ __forceinline__ void um_body_my_kernel(
     const um_float16 *a,
@@ -132,7 +132,9 @@ __device__ __forceinline__ void um_body_my_kernel(
     assert!(made.contains(head), "{made}");
     assert!(made.ends_with(tail), "{made}");
     let mlx = kernel()?.with_names_of_mlx();
-    assert!(text(&mlx, "cuda-c", &exact())?.starts_with("#define elem_to_loc um_elem_to_loc\n"));
+    assert!(
+        generated(&mlx, "cuda-c", &exact())?.starts_with("#define elem_to_loc um_elem_to_loc\n")
+    );
     Ok(())
 }
 
@@ -154,8 +156,8 @@ uint i = thread_position_in_grid.x;
 out[i] = a[i] + a_shape[0] * a_ndim + s_strides[0];
 }
 "#;
-    assert_eq!(text(&kernel()?, "msl", &exact())?, want);
-    let made = text(&kernel()?.atomic_outputs(true), "msl", &guarded())?;
+    assert_eq!(generated(&kernel()?, "msl", &exact())?, want);
+    let made = generated(&kernel()?.atomic_outputs(true), "msl", &guarded())?;
     for part in [
         "template <typename T, int N, bool B>\n[[kernel]] void um_body_my_kernel(\n",
         "device atomic<um_bfloat16> *out [[buffer(5)]],\n    const constant unsigned int &um_grid_x [[buffer(6)]],",
@@ -166,7 +168,9 @@ out[i] = a[i] + a_shape[0] * a_ndim + s_strides[0];
         assert!(made.contains(part), "{made}");
     }
     let double = Launch::new([1, 1, 1], [1, 1, 1]).output(&[], Dtype::Float64);
-    assert!(text(&kernel()?, "msl", &double).is_err_and(|e| e.to_string().contains("no float64")));
+    assert!(
+        generated(&kernel()?, "msl", &double).is_err_and(|e| e.to_string().contains("no float64"))
+    );
     Ok(())
 }
 
@@ -209,12 +213,13 @@ fn um_kernel_my_kernel(@builtin(global_invocation_id) thread_position_in_grid: v
   let threads_per_grid = vec3<u32>(um_grid[0], um_grid[1], um_grid[2]);
   if (thread_position_in_grid.x >= um_grid[0] || thread_position_in_grid.y >= um_grid[1] || thread_position_in_grid.z >= um_grid[2]) { return; }
 "#;
-    assert_eq!(text(&shader()?, "wgsl", &guarded())?, format!("{want}{SHADER}\n}}\n"));
+    assert_eq!(generated(&shader()?, "wgsl", &guarded())?, format!("{want}{SHADER}\n}}\n"));
     let atomic = shader()?.atomic_outputs(true);
     assert!(
-        text(&atomic, "wgsl", &guarded()).is_err_and(|e| e.to_string().contains("int32 or uint32"))
+        generated(&atomic, "wgsl", &guarded())
+            .is_err_and(|e| e.to_string().contains("int32 or uint32"))
     );
-    assert!(text(&shader()?.shared_memory(4), "wgsl", &guarded()).is_err());
+    assert!(generated(&shader()?.shared_memory(4), "wgsl", &guarded()).is_err());
     Ok(())
 }
 
@@ -231,8 +236,8 @@ fn check(program: &str, arguments: &[&str], text: &str) -> Option<(bool, String)
         return None;
     };
     child.stdin.take()?.write_all(text.as_bytes()).ok()?;
-    let told = child.wait_with_output().ok()?;
-    Some((told.status.success(), String::from_utf8_lossy(&told.stderr).into_owned()))
+    let output = child.wait_with_output().ok()?;
+    Some((output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
 #[test]
@@ -245,8 +250,8 @@ fn naga_takes_the_wgsl() -> Result<()> {
     let file = path.to_string_lossy().into_owned();
     for text in [whole(&guarded())?, prelude("wgsl").unwrap_or("").to_owned()] {
         std::fs::write(&path, &text).map_err(|e| Error::Runtime(e.to_string()))?;
-        if let Some((good, told)) = check("naga", &[&file], "") {
-            assert!(good, "{told}\n{text}");
+        if let Some((good, message)) = check("naga", &[&file], "") {
+            assert!(good, "{message}\n{text}");
         }
     }
     let _ = std::fs::remove_file(&path);
@@ -322,10 +327,10 @@ fn uses(language: &str, template: bool) -> Result<String> {
 fn a_compiler_takes_the_cuda() -> Result<()> {
     for template in [true, false] {
         let text = format!("{CUDA}{}", uses("cuda-c", template)?);
-        if let Some((good, told)) =
+        if let Some((good, message)) =
             check("c++", &["-std=c++17", "-fsyntax-only", "-xc++", "-"], &text)
         {
-            assert!(good, "{told}");
+            assert!(good, "{message}");
         }
     }
     Ok(())
@@ -342,8 +347,8 @@ fn a_compiler_takes_the_metal() -> Result<()> {
             text.replace("template [[host_name(\"um_kernel_uses\")]] [[kernel]]", "template");
         let text = format!("{METAL}{text}");
         let arguments = ["-std=c++17", "-fsyntax-only", "-Wno-attributes", "-xc++", "-"];
-        if let Some((good, told)) = check("c++", &arguments, &text) {
-            assert!(good, "{told}");
+        if let Some((good, message)) = check("c++", &arguments, &text) {
+            assert!(good, "{message}");
         }
     }
     Ok(())

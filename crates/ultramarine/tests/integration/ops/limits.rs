@@ -80,7 +80,7 @@ fn memory_from_outside() -> Result<()> {
 }
 
 #[test]
-fn memory_of_others_is_released_once_nobody_reads_it() -> Result<()> {
+fn foreign_memory_is_released_after_its_last_reader() -> Result<()> {
     let owner = Arc::new([1.5f32, 2.5, 3.5]);
     let pointer = NonNull::from(&*owner).cast();
     // SAFETY: the numbers live until the owner is dropped, which the buffer does.
@@ -114,7 +114,7 @@ fn bools_are_zero_or_one() -> Result<()> {
 }
 
 #[test]
-fn places_beyond_all_arrays() -> Result<()> {
+fn indices_beyond_all_arrays() -> Result<()> {
     let x = Array::arange(0.0, 5.0, 1.0, Dtype::Int32)?;
     for vast in [usize::MAX, isize::MAX as usize, 1 << 40] {
         assert!(matches!(x.index(&index![vast]), Err(Error::Index(_))), "{vast}");

@@ -106,7 +106,7 @@ fn rules_see_arguments_outputs_and_cotangents() -> Result<()> {
 }
 
 #[test]
-fn rules_that_do_not_fit_are_told() -> Result<()> {
+fn rules_that_do_not_fit_are_errors() -> Result<()> {
     let x = of(&[1.0, 2.0]);
     let text = |error: Option<Error>| match error {
         Some(Error::Value(text)) => text,
@@ -136,7 +136,7 @@ fn rules_that_do_not_fit_are_told() -> Result<()> {
 }
 
 #[test]
-fn what_a_function_closes_over() -> Result<()> {
+fn closed_over_arrays() -> Result<()> {
     let (x, y) = (of(&[1.0, 2.0]), of(&[3.0, 4.0]));
     let product = |rule: bool| {
         move |a: &(Array, Array)| {

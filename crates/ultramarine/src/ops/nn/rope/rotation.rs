@@ -1,14 +1,15 @@
 //! The rotation of rope as an operation on x and the cosines and sines of angles.
 
 use crate::ops::rules::builders::{bin, plus, slice_axis, times, un};
-use crate::ops::rules::shapeless::{Extent, broadcast_by, shapeless, zeros_like};
+use crate::ops::rules::shapeless::{
+    SymbolicShape, SymbolicSize, broadcast_by, shapeless, zeros_like,
+};
 use crate::ops::shape::concatenate::{concatenate, stack};
 use crate::ops::{
     Call, Composite, Cotangents, Fitted, Jvp, Offers, Refit, Rules, Vjp, Vmap, attributes,
     nn::compute_dtype, rules::batching, shape::view::View,
 };
 use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
-use smallvec::SmallVec;
 use ultramarine_abi::schema::{RopeAttrs, binary, op, unary};
 
 attributes! {
@@ -48,9 +49,9 @@ impl Rotation {
             return Ok(table.clone());
         }
         if shapeless() {
-            let mut extents: SmallVec<[Extent; 4]> = (0..last).map(Extent::partner).collect();
-            extents.push(Extent::Fixed(self.pairs));
-            return broadcast_by(table, extents, &[a]);
+            let mut sizes: SymbolicShape = (0..last).map(SymbolicSize::partner).collect();
+            sizes.push(SymbolicSize::Fixed(self.pairs));
+            return broadcast_by(table, sizes, &[a]);
         }
         Array::try_of(View::Broadcast, &[table], shape, table.dtype())
     }
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_kernel_it_is_what_it_is_made_of() -> Result<()> {
+    fn without_a_kernel_the_composition_runs() -> Result<()> {
         for rotation in ALL {
             let (v, [own, parts]) = (operands(rotation)?, alternatives(rotation));
             near(&own(&v)?, &parts(&v)?)?;
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn its_derivatives_are_those_of_its_parts() -> Result<()> {
+    fn derivatives_match_the_composition() -> Result<()> {
         for rotation in ALL {
             let (v, [own, parts]) = (operands(rotation)?, alternatives(rotation));
             let cotangent = || Ok::<_, crate::error::Error>([sample(&[2, 3, 5])?.exp()?]);

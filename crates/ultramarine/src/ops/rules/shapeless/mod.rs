@@ -3,18 +3,18 @@
 //!
 //! While such a trace is under way ([`Shapeless`]), what would fix a size by the operands of the moment is recorded as
 //! what it means: a broadcast to the shape of a partner has the partner as an operand that only lends its shape, a
-//! reshape knows which sizes are its operand's ([`Extent`]), a mean counts its elements when they are known. These nodes exist
+//! reshape knows which sizes are its operand's ([`SymbolicSize`]), a mean counts its elements when they are known. These nodes exist
 //! in traces only; fitted graphs have ordinary ones in their place. (MLX's tracing does the same with its `Broadcast`,
 //! `ExpandDims`, `Flatten` and `NumberOfElements`.)
 
-pub(crate) mod extents;
 pub(crate) mod share;
+pub(crate) mod symbolic_shape;
 
-pub(crate) use extents::{
-    Extent, Extents, aligned, broadcast_by, broadcast_with, filled_like, literal, reshaped,
-    reshaped_like, zeros_like,
-};
 pub(crate) use share::share;
+pub(crate) use symbolic_shape::{
+    SymbolicShape, SymbolicSize, aligned, broadcast_by, broadcast_with, filled_like, literal,
+    reshaped, reshaped_like, zeros_like,
+};
 
 pub(crate) use crate::graph::refit::cannot;
 

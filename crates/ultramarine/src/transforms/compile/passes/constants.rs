@@ -4,7 +4,7 @@ use super::{Graph, escaping};
 use crate::node::{Inputs, Node};
 use crate::ops::copy::{identity::Identity, transfer::Transfer};
 use crate::ops::create::fill::{Fill, filled};
-use crate::ops::{Op, rules::multi_output::Many, shape::view::View};
+use crate::ops::{Op, rules::multi_output::MultiOutput, shape::view::View};
 use crate::shape::{self, Shape};
 use crate::transforms::compile::graph::{Operands, Source, Step};
 use crate::{array::Array, device::Device, placement, scalar::Scalar, stream, stream::Scope};
@@ -80,7 +80,7 @@ pub(super) fn keep(graph: &mut Graph) {
         let kept = match step.op() {
             None => false,
             // Lighter than any array.
-            Some(op) if op.is::<Fill>() || op.is::<Many>() => false,
+            Some(op) if op.is::<Fill>() || op.is::<MultiOutput>() => false,
             Some(_) => step.dtype.bytes_of(shape::size(&step.shape)) <= MOST_KEPT,
         };
         if let (true, true, false, Some(node)) = (wanted[i], kept, escapes[i], &fixed[i]) {

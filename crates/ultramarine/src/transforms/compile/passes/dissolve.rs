@@ -1,7 +1,7 @@
 //! Removes steps that only transforms read.
 
 use super::Graph;
-use crate::ops::rules::multi_output::{Many, Part};
+use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::{ops::copy::identity::Identity, transforms::compile::graph::Step};
 
 /// Uses the operand of stand-ins and barriers in their place, and what a call with rules of its own
@@ -12,11 +12,11 @@ pub(super) fn dissolve(graph: &mut Graph) {
         if let Some(Identity::Traced | Identity::StopGradient) = step.get() {
             return Some(step.operands[0]);
         }
-        let part: &Part = step.get()?;
+        let output: &OutputOf = step.get()?;
         let bundle: &Step = &steps[step.operands[0] as usize];
-        let many: &Many = bundle.get()?;
+        let multi: &MultiOutput = bundle.get()?;
         // The results themselves are the last operands.
-        let first = bundle.operands.len().checked_sub(many.len())?;
-        many.rules().hands_on().then(|| bundle.operands[first + part.index])
+        let first = bundle.operands.len().checked_sub(multi.len())?;
+        multi.rules().forwards_operands().then(|| bundle.operands[first + output.index])
     });
 }

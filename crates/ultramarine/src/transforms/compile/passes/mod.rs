@@ -49,8 +49,8 @@ fn escaping(graph: &Graph) -> Vec<bool> {
     graph.outputs.iter().for_each(|o| escapes[*o as usize] = true);
     for i in (0..graph.steps.len()).rev() {
         let step = &graph.steps[i];
-        let hands_on = step.op().is_some_and(|op| !makes_memory(op));
-        if escapes[i] && hands_on {
+        let forwards = step.op().is_some_and(|op| !makes_memory(op));
+        if escapes[i] && forwards {
             step.operands.iter().for_each(|x| escapes[*x as usize] = true);
         }
     }

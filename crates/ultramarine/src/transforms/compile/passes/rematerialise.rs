@@ -1,7 +1,7 @@
 //! Rematerialisation: cheap operations whose result several programs read are computed in each of them, where that
 //! moves fewer bytes than writing the result and reading it back.
 //!
-//! The evaluator fuses a node into the group of its consumers if all of them are in one group (`eval/plan.rs`). This pass
+//! The evaluator fuses a node into the group of its consumers if all of them are in one group (`eval/grouping.rs`). This pass
 //! makes the same groups beforehand, from the last step to the first, and gives a step that is cheap to each of its
 //! consumers' groups: a copy for each.
 

@@ -19,7 +19,7 @@ const MOST_OPERANDS: usize = 3;
 
 /// Moves views up to what is not elementwise.
 pub(super) fn raise(graph: &mut Graph) {
-    let facts = Facts::new(graph);
+    let properties = StepProperties::new(graph);
     let mut mover = Mover { movable: Vec::new() };
     let mut number = 0;
     graph.rewrite(|steps, step| {
@@ -28,7 +28,7 @@ pub(super) fn raise(graph: &mut Graph) {
         // What was made on the way stands before this one; nobody moves it again.
         mover.movable.resize(steps.len(), false);
         let raised = match step.get::<View>() {
-            Some(view) if facts.fuses[i] => {
+            Some(view) if properties.fuses[i] => {
                 let view = view.clone();
                 mover.raised(steps, step.operands[0], &view, step, 0)
             }
@@ -36,24 +36,24 @@ pub(super) fn raise(graph: &mut Graph) {
         };
         mover.movable.resize(steps.len(), false);
         match raised {
-            None => mover.movable.push(facts.movable[i] && is_elementwise(step)),
+            None => mover.movable.push(properties.movable[i] && is_elementwise(step)),
             // It may be moved on.
-            Some(made) => mover.movable[made as usize] = facts.movable[i],
+            Some(made) => mover.movable[made as usize] = properties.movable[i],
         }
         raised
     });
 }
 
 /// Properties of the steps before any is moved.
-struct Facts {
+struct StepProperties {
     /// Elementwise, and all that reads it are views that together need no more than it has.
     movable: Vec<bool>,
     /// A view that only elementwise operations and reductions read, or views that only these read.
     fuses: Vec<bool>,
 }
 
-impl Facts {
-    fn new(graph: &Graph) -> Facts {
+impl StepProperties {
+    fn new(graph: &Graph) -> StepProperties {
         let n = graph.steps.len();
         let mut users: Vec<SmallVec<[u32; 2]>> = vec![SmallVec::new(); n];
         for (i, step) in graph.steps.iter().enumerate() {
@@ -88,7 +88,7 @@ impl Facts {
             }
         };
         let movable = (0..n).map(movable).collect();
-        Facts { movable, fuses }
+        StepProperties { movable, fuses }
     }
 }
 
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_broadcast_is_reshaped_before() {
+    fn reshapes_move_before_broadcasts() {
         let narrow = |own: &[usize], from: &[usize], to: &[usize]| {
             narrowed(own, from, to).map(|s| s.to_vec())
         };

@@ -1,7 +1,7 @@
 //! Indices: by score within a load, appended after that, never changed; devices that several
 //! backends show.
 
-use super::bench::{Bench, load_all, told, why};
+use super::bench::{Bench, load_all, reported, why};
 use ultramarine::backends::{self, LoadOptions};
 use ultramarine::{Array, Device, DeviceType, default_stream, with_stream};
 use ultramarine_test_support::own_process;
@@ -44,7 +44,7 @@ fn by_score_then_stable() {
     assert_eq!(backends::get(Device::gpu(5)).expect("there").name, "best");
     let names: Vec<String> = backends::backends().into_iter().map(|b| b.name).collect();
     assert_eq!(names, ["cpu", "high", "middle", "low", "best", "last"]);
-    assert_eq!(told(&later).devices, [Device::gpu(4), Device::gpu(5)]);
+    assert_eq!(reported(&later).devices, [Device::gpu(4), Device::gpu(5)]);
 }
 
 /// Loaded devices compute.
@@ -76,7 +76,7 @@ fn duplicates() {
     bench.search(&["all"]);
     assert_eq!(load_all(LoadOptions::default()), ["native", "general"]);
     assert_eq!((gpus("native"), gpus("general")), (vec![0], vec![1]));
-    assert_eq!(told(&general).devices, [Device::gpu(1)]);
+    assert_eq!(reported(&general).devices, [Device::gpu(1)]);
     // Known from the score: not even started. Known from its devices only: started in vain.
     assert_eq!(why(&again).1, "duplicate");
     assert_eq!(why(&late).1, "duplicate");

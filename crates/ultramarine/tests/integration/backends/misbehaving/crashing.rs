@@ -22,7 +22,7 @@ const FEATURES: &[&str] = if cfg!(target_arch = "x86_64") {
 };
 
 #[test]
-fn only_what_is_probed_dies() -> Result<()> {
+fn only_the_probing_process_dies() -> Result<()> {
     own_process!("XDG_CACHE_HOME" = CACHE);
     let (workshop, scratch) = (Workshop::of_tests()?, Scratch::new("deadly")?);
     let _ = std::fs::remove_dir_all(CACHE);

@@ -71,7 +71,7 @@ fn fifty_candidates_of_which_forty_are_bad() -> Result<()> {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let reasons: HashSet<String> =
         report().candidates.iter().filter_map(|c| Some(c.reason.as_ref()?.text.clone())).collect();
-    assert_eq!(reasons.len(), FORTY.len(), "reasons are told apart");
+    assert_eq!(reasons.len(), FORTY.len(), "reasons are distinct");
 
     // Afterwards everything works: the ten, and what is built in.
     for info in &loaded {
@@ -100,12 +100,12 @@ fn fifty_candidates_of_which_forty_are_bad() -> Result<()> {
     for (kinds, place) in [(FORTY, directory), (MORE, later.path())] {
         for kind in kinds {
             let path = place.join(file_name(kind.name));
-            let told = match backends::load(&path) {
+            let message = match backends::load(&path) {
                 Ok(info) => format!("loaded {info:?}"),
                 Err(error) => error.to_string(),
             };
-            let right = kind.reason.iter().all(|part| told.contains(part));
-            assert!(right, "{}: {told}", kind.name);
+            let right = kind.reason.iter().all(|part| message.contains(part));
+            assert!(right, "{}: {message}", kind.name);
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ type Case = (&'static str, &'static [&'static str], Option<&'static [&'static st
 const RUNNING: &[Case] = &[
     ("refuses", &["-DON_SUBMIT=return UM_UNSUPPORTED"], Some(&["refuses"])),
     (
-        "told",
+        "complains",
         &["-DON_SUBMIT=return complain(error, UM_ERROR, \"the wire is cut\")"],
         Some(&["the wire is cut"]),
     ),
@@ -50,14 +50,14 @@ const RUNNING: &[Case] = &[
 ];
 
 #[test]
-fn what_fails_is_an_error_with_the_backends_words() -> Result<()> {
+fn failures_are_errors_with_the_backends_message() -> Result<()> {
     own_process!();
     let workshop = Workshop::of_tests()?;
     let scratch = Scratch::new("running")?;
     let good = load(workshop.good("good", &[], scratch.path())?)?.devices[0];
-    for (name, flags, told) in RUNNING {
+    for (name, flags, expected) in RUNNING {
         let info = load(workshop.good(name, flags, scratch.path())?)?;
-        match (sum(info.devices[0]), told) {
+        match (sum(info.devices[0]), expected) {
             (Ok(values), None) => assert_eq!(values, RIGHT, "{name}"),
             (Err(error), Some(words)) => {
                 let text = error.to_string();
@@ -128,8 +128,8 @@ fn panics_stay_within_the_plugin() -> Result<()> {
         let name = format!("panic_{i:03}");
         let mut bytes = library.clone();
         patch(&mut bytes, b"panicking\0", format!("{name}\0").as_bytes());
-        let told = format!("panics in: {place:21}");
-        patch(&mut bytes, format!("panics in: {:21}", "nowhere").as_bytes(), told.as_bytes());
+        let changed = format!("panics in: {place:21}");
+        patch(&mut bytes, format!("panics in: {:21}", "nowhere").as_bytes(), changed.as_bytes());
         let path = scratch.path().join(file_name(&name));
         std::fs::write(&path, bytes)?;
         check(place, &path, then)?;

@@ -151,7 +151,7 @@ fn strided_stays_inside() -> Result<()> {
 }
 
 #[test]
-fn absurd_places_and_steps() -> Result<()> {
+fn absurd_positions_and_steps() -> Result<()> {
     let extremes = [isize::MIN, isize::MIN + 1, -1, 0, 1, isize::MAX - 1, isize::MAX];
     let x = counted(&[3, 4]);
     for a in extremes {

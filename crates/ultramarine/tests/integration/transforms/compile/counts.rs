@@ -32,7 +32,7 @@ fn common_subexpressions_are_computed_once() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_depend_on_arguments_is_computed_once() -> Result<()> {
+fn steps_without_arguments_are_computed_once() -> Result<()> {
     own_process!();
     let f = |x: &[Array]| {
         let eye = Array::eye(4, 4, 0, Dtype::Float32)?;

@@ -138,7 +138,7 @@ fn counted(f: impl Fn() -> Vec<Array>) -> (u64, f64, Vec<Vec<u32>>) {
 }
 
 #[test]
-fn compiled_moves_no_more_and_gives_the_same_bits() {
+fn compiled_moves_no_more_and_is_bitwise_identical() {
     own_process!();
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compile.md");
     let page = std::fs::read_to_string(page).unwrap_or_default();

@@ -65,7 +65,7 @@ fn arguments_and_captured_arrays_are_results() -> Result<()> {
 }
 
 #[test]
-fn evaluation_of_what_has_no_value_is_an_error() {
+fn evaluating_a_stand_in_is_an_error() {
     let f = compile(|a| {
         a[0].exp()?.eval()?;
         Ok(vec![a[0].clone()])
@@ -271,7 +271,7 @@ fn numbers_are_folded() -> Result<()> {
 }
 
 #[test]
-fn places_are_kept() -> Result<()> {
+fn placements_are_kept() -> Result<()> {
     use ultramarine::{Device, new_stream, with_stream};
     let stream = new_stream(Device::CPU)?;
     let f = compile(move |x| Ok(vec![with_stream(stream, || x[0].exp())?, x[0].exp()?]));

@@ -50,7 +50,7 @@ fn check_on(
 }
 
 #[test]
-fn what_follows_is_right_for_every_size() {
+fn shapeless_results_are_right_for_every_size() {
     let all: &[(&str, Function)] = &[
         ("elementwise", |x| x.exp()?.add(&x.abs()?)),
         ("numbers", |x| &(x * 2.0)? + 1.0),
@@ -143,7 +143,7 @@ fn mapped_functions_follow() {
 }
 
 #[test]
-fn what_cannot_follow_is_an_error_at_the_first_call() {
+fn fixed_sizes_are_errors_at_the_first_call() {
     let all: &[(&str, Function)] = &[
         ("slice", |x| x.index(&index![..2])),
         ("as_strided", |x| x.as_strided(&[2, 2], &[1, 1], 0)),

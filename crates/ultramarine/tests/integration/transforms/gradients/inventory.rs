@@ -20,7 +20,7 @@ enum Where {
 }
 use Where::{Here, Not, Python};
 
-/// By the type that implements `Rules` or `ManyRules`.
+/// By the type that implements `Rules` or `MultiOutputRules`.
 const OPERATIONS: &[(&str, Where)] = &[
     ("Aligned", Not("of tests")),
     (
@@ -55,10 +55,10 @@ const OPERATIONS: &[(&str, Where)] = &[
     ),
     ("LayerNorm", Not("norms on devices that have them: src/ops/nn/norm.rs")),
     ("Lu", Python(&["linalg.lu", "linalg.lu, tall", "linalg.lu, wide"])),
-    ("Many", Not("hands on to ManyRules: src/transforms/multi_output_tests.rs")),
     ("Matmul", Here(&["matmul"])),
+    ("MultiOutput", Not("calls MultiOutputRules: src/transforms/multi_output_tests.rs")),
+    ("OutputOf", Not("calls MultiOutputRules: src/transforms/multi_output_tests.rs")),
     ("Pair", Not("of tests")),
-    ("Part", Not("hands on to ManyRules: src/transforms/multi_output_tests.rs")),
     ("Qr", Python(&["linalg.qr", "linalg.qr, tall", "linalg.qr, wide"])),
     ("RandomBits", Not("no derivatives; keys are mapped in ops/random.rs")),
     ("Recode", Not("storage dtypes: ops/copy/storage/")),
@@ -92,7 +92,7 @@ const NO_RANDOM_ATTRIBUTES: &[(&str, &str)] = &[
     ("Counted", "of tests"),
     ("Enclosed", "a function: src/transforms/enclosed.rs"),
     ("Launched", "has a struct for its attributes: src/fast/op.rs"),
-    ("Many", "hands on to ManyRules"),
+    ("MultiOutput", "calls MultiOutputRules"),
     ("Pair", "of tests"),
 ];
 
@@ -115,7 +115,7 @@ fn implemented() -> BTreeSet<String> {
     for source in sources {
         let text = std::fs::read_to_string(&source).expect("a source file");
         for line in text.lines().map(str::trim).filter(|l| l.starts_with("impl")) {
-            for of in [" Rules for ", " ManyRules for "] {
+            for of in [" Rules for ", " MultiOutputRules for "] {
                 let Some((_, name)) = line.split_once(of) else { continue };
                 // In a macro the name is a parameter.
                 if name.starts_with('$') {

@@ -1,9 +1,9 @@
 //! Tensors on an OpenCL device: our memory in the hands of another library that makes raw OpenCL calls,
 //! and its memory as our arrays. Watched by the validation layer.
 
+mod export;
 mod foreign;
-mod giving;
-mod taking;
+mod import;
 
 use crate::support::opencl;
 use std::ffi::c_void;

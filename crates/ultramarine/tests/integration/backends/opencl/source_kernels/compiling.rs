@@ -122,7 +122,7 @@ fn groups_that_are_too_large() -> Result<()> {
 }
 
 #[test]
-fn the_text_can_be_seen() -> Result<()> {
+fn the_whole_source_can_be_read() -> Result<()> {
     let k = kernel("seen", &["x"], &["y"], "y[0] = x[0];")?;
     let text = k.whole_source("opencl-c", &[&Array::scalar(1.0f32)], &line(1))?;
     assert!(

@@ -141,36 +141,36 @@ fn a_value_may_be_waited_for_before_it_is_recorded() {
 }
 
 #[test]
-fn what_it_says_of_itself() {
+fn device_properties() {
     opencl_process!();
     let Some(pair) = pair() else { return };
     let side = &pair.opencl;
     let info = side.table.device_info.expect("device_info");
     // SAFETY: all-zero is a valid DeviceInfo, here and below.
-    let mut told: DeviceInfo = unsafe { std::mem::zeroed() };
-    told.size = size_of::<DeviceInfo>() as u32;
+    let mut reported: DeviceInfo = unsafe { std::mem::zeroed() };
+    reported.size = size_of::<DeviceInfo>() as u32;
     let mut error = null_mut();
     // SAFETY: a valid place for the answer.
-    let code = unsafe { info(side.table.backend, 0, &mut told, &mut error) };
+    let code = unsafe { info(side.table.backend, 0, &mut reported, &mut error) };
     assert_eq!((code, words(error).as_str()), (status::OK, ""));
-    assert_eq!((told.synchronous, told.host_memory), (0, 0));
-    assert!(told.memory > 0 && told.name[0] != 0);
+    assert_eq!((reported.synchronous, reported.host_memory), (0, 0));
+    assert!(reported.memory > 0 && reported.name[0] != 0);
     // A shorter struct of an older host is not overrun.
     // SAFETY: as above.
     let mut short: DeviceInfo = unsafe { std::mem::zeroed() };
     short.size = 16;
     // SAFETY: as above.
     let code = unsafe { info(side.table.backend, 0, &mut short, null_mut()) };
-    assert_eq!((code, short.size, short.dtypes_storage), (status::OK, 16, told.dtypes_storage));
+    assert_eq!((code, short.size, short.dtypes_storage), (status::OK, 16, reported.dtypes_storage));
     assert_eq!((short.dtypes_arithmetic, short.memory), (0, 0));
     // SAFETY: as above.
-    let code = unsafe { info(side.table.backend, 77, &mut told, &mut error) };
+    let code = unsafe { info(side.table.backend, 77, &mut reported, &mut error) };
     assert_ne!(code, status::OK);
     assert!(words(error).contains("77"));
 }
 
 #[test]
-fn no_memory_is_told_apart() {
+fn out_of_memory_has_a_status_of_its_own() {
     opencl_process!();
     let Some(pair) = pair() else { return };
     let side = &pair.opencl;
@@ -183,7 +183,7 @@ fn no_memory_is_told_apart() {
 }
 
 #[test]
-fn a_forked_child_is_told() {
+fn a_forked_child_gets_an_error() {
     opencl_process!();
     let Some(pair) = pair() else { return };
     let x = place(F32, &values(F32, 4, 1, false), &[4], 0);
@@ -207,16 +207,16 @@ fn a_forked_child_is_told() {
         // SAFETY: nothing of the parent's is run or flushed.
         unsafe { libc::_exit(code) };
     }
-    let mut told = 0;
+    let mut ended = 0;
     // SAFETY: our own child.
-    assert_eq!(unsafe { libc::waitpid(child, &mut told, 0) }, child);
-    assert!(libc::WIFEXITED(told));
-    assert_eq!(libc::WEXITSTATUS(told), status::FORKED);
+    assert_eq!(unsafe { libc::waitpid(child, &mut ended, 0) }, child);
+    assert!(libc::WIFEXITED(ended));
+    assert_eq!(libc::WEXITSTATUS(ended), status::FORKED);
     assert!(pair.opencl.run(&case).is_ok());
 }
 
 #[test]
-fn memory_of_others() {
+fn imported_memory() {
     opencl_process!();
     use std::sync::atomic::{AtomicUsize, Ordering};
     use ultramarine_abi::interface::memory::{ForeignMemory, INTERFACE, MemoryInterface, kind};

@@ -94,7 +94,7 @@ fn products_of_matrices() {
 }
 
 #[test]
-fn places_of_extremes() {
+fn positions_of_extremes() {
     opencl_process!();
     let Some(mut pair) = pair() else { return };
     for dtype in 0..DTYPES.len() {

@@ -153,16 +153,16 @@ fn dropped_while_it_is_computed_with() -> Result<()> {
     Ok(())
 }
 
-/// A lock of a stranger, such as an interpreter's.
-static STRANGER: Mutex<()> = Mutex::new(());
+/// A lock of a foreign library, such as an interpreter's.
+static FOREIGN_LOCK: Mutex<()> = Mutex::new(());
 
 fn take_the_lock() {
-    drop(STRANGER.lock().unwrap_or_else(PoisonError::into_inner));
+    drop(FOREIGN_LOCK.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
 #[cfg(unix)]
 #[test]
-fn a_deleter_that_waits_for_whoever_forks_does_not_hang() -> Result<()> {
+fn a_deleter_that_waits_for_the_forking_thread_does_not_hang() -> Result<()> {
     own_process!();
     let _scope = own_stream()?;
     let memory = Memory::of(&floats());
@@ -170,7 +170,7 @@ fn a_deleter_that_waits_for_whoever_forks_does_not_hang() -> Result<()> {
     tensor.on_delete = Some(take_the_lock);
     let mut counts = Vec::new();
     let mut results = Vec::new();
-    let held = STRANGER.lock().unwrap_or_else(PoisonError::into_inner);
+    let held = FOREIGN_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..20 {
         // The job lets go of the import; its deleter has to wait for this thread.
         let (made, count) = tensor.make();

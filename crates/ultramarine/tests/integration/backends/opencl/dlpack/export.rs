@@ -196,7 +196,7 @@ struct Sent(Gate);
 unsafe impl Send for Sent {}
 
 #[test]
-fn the_present_stream_follows_others() -> Result<()> {
+fn the_current_stream_follows_other_streams() -> Result<()> {
     opencl_process!("ULTRAMARINE_VALIDATE" = "1");
     let Some(bench) = Bench::new() else { return Ok(()) };
     let x = on(bench.device, &[1.0, 2.0])?;

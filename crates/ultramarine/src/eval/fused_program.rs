@@ -1,6 +1,6 @@
-//! From a task to a fused program: operands numbered, constants pulled out.
+//! The fused program of a task: operands numbered, constants pulled out.
 
-use super::plan::Task;
+use super::grouping::Task;
 use crate::{backend::PlanKey, dtype::Dtype, node::Node, scalar::Scalar};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use ultramarine_abi::fused::{Instruction, NO_REDUCTION, Program};
 
 /// A program with what it needs to run. The vectors hold a small program's inline; larger ones would cost a small
 /// program more to move than a large one to allocate.
-pub(super) struct Build {
+pub(super) struct FusedProgram {
     /// Distinct operands from outside, and how many members' edges lead to each.
     pub inputs: SmallVec<[(Arc<Node>, usize); 4]>,
     pub constants: SmallVec<[Scalar; 4]>,
@@ -26,10 +26,10 @@ fn dtype_word(d: DLDataType) -> u64 {
     (d.code as u64) << 8 | d.bits as u64
 }
 
-impl Build {
+impl FusedProgram {
     /// Numbers a task's operands. Outputs are in the order of [`Task::outputs`].
-    pub fn new(task: &Task) -> Option<Build> {
-        let mut build = Build {
+    pub fn new(task: &Task) -> Option<FusedProgram> {
+        let mut program = FusedProgram {
             inputs: SmallVec::new(),
             constants: SmallVec::new(),
             instructions: SmallVec::new(),
@@ -42,7 +42,7 @@ impl Build {
         for (i, member) in task.members.iter().enumerate() {
             member.entry.work().with_inputs(|inputs| {
                 for input in inputs {
-                    build.note(task, i, input);
+                    program.note(task, i, input);
                 }
             });
         }
@@ -50,10 +50,10 @@ impl Build {
         for (i, member) in task.members[..bodies].iter().enumerate() {
             let kind = member.entry.work().op.elementwise()?;
             let operands: SmallVec<[u16; 3]> = member.entry.work().with_inputs(|inputs| {
-                inputs.iter().map(|x| build.operand(task, i, x)).collect::<Option<_>>()
+                inputs.iter().map(|x| program.operand(task, i, x)).collect::<Option<_>>()
             })?;
             let at = |k: usize| operands.get(k).copied().unwrap_or(0);
-            build.instructions.push(Instruction {
+            program.instructions.push(Instruction {
                 family: kind.family,
                 op: kind.code,
                 a: at(0),
@@ -64,13 +64,13 @@ impl Build {
         }
         if task.epilogue.is_some() {
             let source = task.reduced()?;
-            build.outputs.push(build.operand(task, bodies, &source)?);
+            program.outputs.push(program.operand(task, bodies, &source)?);
         }
         for i in task.written() {
-            build.outputs.push(build.result(i)?);
+            program.outputs.push(program.result(i)?);
         }
-        build.constant_types = build.constants.iter().map(|c| c.dtype().to_dl()).collect();
-        Some(build)
+        program.constant_types = program.constants.iter().map(|c| c.dtype().to_dl()).collect();
+        Some(program)
     }
 
     fn note(&mut self, task: &Task, member: usize, input: &Arc<Node>) {
@@ -129,7 +129,7 @@ impl Build {
     }
 
     /// The contract's program; it borrows from `self`.
-    pub fn program(&self) -> Program {
+    pub fn to_abi(&self) -> Program {
         Program {
             size: size_of::<Program>() as u32,
             reduce: self.reduce,

@@ -1,5 +1,5 @@
-//! The key of a trace, as words. Python's half, the structure and constants of the arguments, is made in
-//! `python/src/compile/key.rs` and comes as the caller's words.
+//! The cache key of a trace, as 64-bit words. Python's half, the structure and constants of the arguments, is made in
+//! `python/src/compile/key.rs` and comes as the caller's key.
 
 use crate::{array::Array, device::DeviceType, stream};
 use smallvec::SmallVec;
@@ -8,34 +8,34 @@ use std::hash::{Hash, Hasher};
 /// The key of a trace: the scope's stream, what the caller says, and of each argument dtype
 /// and shape (or only the number of its dimensions).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Key(SmallVec<[u64; 24]>);
+pub(super) struct TraceKey(SmallVec<[u64; 24]>);
 
-impl Hash for Key {
+impl Hash for TraceKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.iter().for_each(|word| state.write_u64(*word));
     }
 }
 
-impl Key {
-    /// The key of a call, with the caller's own words in front. (Words and arguments cannot be mistaken for each
-    /// other as long as the words say how many arguments there are.)
-    pub fn new(words: &[u64], inputs: &[Array], shapeless: bool) -> Key {
+impl TraceKey {
+    /// The key of a call, with the caller's own key in front. (It and the arguments cannot be mistaken for each
+    /// other as long as it has the number of arguments.)
+    pub fn new(caller_key: &[u64], inputs: &[Array], shapeless: bool) -> TraceKey {
         let mut key = SmallVec::new();
         let (stream, scoped) = stream::current();
         key.push((stream.index as u64) << 2 | (scoped as u64) << 1 | shapeless as u64);
-        key.extend_from_slice(words);
+        key.extend_from_slice(caller_key);
         for input in inputs {
             key.push((input.ndim() as u64) << 16 | input.dtype() as u64);
             if !shapeless {
                 key.extend(input.shape().iter().map(|n| *n as u64));
             }
         }
-        Key(key)
+        TraceKey(key)
     }
 
     /// The key of a variant of a trace: shapes and homes.
-    pub fn of_variant(inputs: &[Array]) -> Key {
-        let mut key = Key::new(&[], inputs, false);
+    pub fn of_variant(inputs: &[Array]) -> TraceKey {
+        let mut key = TraceKey::new(&[], inputs, false);
         key.0.extend(inputs.iter().map(|input| {
             input.node().home().map_or(0, |d| {
                 debug_assert!(d.kind == DeviceType::Gpu);

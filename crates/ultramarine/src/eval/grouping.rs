@@ -1,4 +1,4 @@
-//! From the tape to tasks: which nodes run as one fused program.
+//! Grouping of the tape into tasks: nodes that run as one fused program, or alone.
 //!
 //! Nodes that their device has no kernel for are replaced by compositions first ([`super::lower`]).
 //!
@@ -96,7 +96,7 @@ impl Uses {
     const NONE: Uses = Uses { references: 0, consumers: NONE, first_consumer: 0, reduced_by: NONE };
 }
 
-struct Planner<'a> {
+struct Grouping<'a> {
     tape: &'a [Entry],
     mark: u64,
     groups: Vec<Group>,
@@ -105,21 +105,21 @@ struct Planner<'a> {
 }
 
 /// Cuts a tape into tasks, in an order in which they can run.
-pub(super) fn plan(tape: Vec<Entry>, mark: u64) -> Vec<Task> {
+pub(super) fn group_into_tasks(tape: Vec<Entry>, mark: u64) -> Vec<Task> {
     let tape = lower(tape, mark);
     let n = tape.len();
-    let mut planner = Planner {
+    let mut grouping = Grouping {
         tape: &tape,
         mark,
         groups: Vec::with_capacity(n.min(64)),
         uses: SmallVec::from_elem(Uses::NONE, n),
     };
-    planner.count_uses();
+    grouping.count_uses();
     let fusion = super::fusion();
     for i in (0..n).rev() {
-        planner.place(i, fusion);
+        grouping.assign(i, fusion);
     }
-    let groups = planner.groups;
+    let groups = grouping.groups;
     let mut entries: Vec<Option<Entry>> = tape.into_iter().map(Some).collect();
     let mut tasks = Vec::with_capacity(groups.len());
     for group in groups.into_iter().rev() {
@@ -143,7 +143,7 @@ pub(super) fn plan(tape: Vec<Entry>, mark: u64) -> Vec<Task> {
     tasks
 }
 
-impl Planner<'_> {
+impl Grouping<'_> {
     fn slot(&self, node: &Node) -> Option<usize> {
         (node.mark.load(Ordering::Relaxed) == self.mark)
             .then(|| node.slot.load(Ordering::Relaxed) as usize)
@@ -168,7 +168,7 @@ impl Planner<'_> {
             || Arc::strong_count(node) > self.uses[i].references as usize + 1
     }
 
-    fn place(&mut self, i: usize, fusion: bool) {
+    fn assign(&mut self, i: usize, fusion: bool) {
         let tape = self.tape;
         let (node, work) = (&tape[i].node, tape[i].work());
         let consumers = self.uses[i].consumers;

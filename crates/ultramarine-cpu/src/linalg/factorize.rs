@@ -1,27 +1,28 @@
-//! The decomposition of one matrix of a batch.
+//! The factorisation of one matrix of a batch, or its triangular solve.
 
-use super::matrix::{Plane, Scratch, room};
+use super::matrix::{Plane, Scratch, resized};
 use super::{Operation, TENSORS};
 use ultramarine_linalg::{Scalar, SingularVectors};
 
-/// A decomposition of one matrix: operands, then results.
-pub struct Job<'a> {
+/// A factorisation of one matrix.
+pub struct Factorization<'a> {
     pub operation: Operation,
     pub upper: bool,
     pub full: bool,
+    /// Operands, then results.
     pub planes: &'a [Plane; TENSORS],
 }
 
-impl Job<'_> {
-    /// Decomposes the matrix and stores the results.
+impl Factorization<'_> {
+    /// Factorises the matrix and stores the results.
     ///
     /// # Safety
-    /// The planes are valid, of the decomposition's shapes, and of the dtypes that belong to `T`.
+    /// The planes are valid, of the factorisation's shapes, and of the dtypes that belong to `T`.
     pub unsafe fn run<T: Scalar>(&self, scratch: &mut Scratch<T>) -> Result<(), String> {
         let [plane, first, second, third] = self.planes;
         let (m, n) = (plane.m, plane.n);
         let Scratch { a, left, right, reals, complex, vectors, indices, work } = scratch;
-        let a = room(a, m * n)?;
+        let a = resized(a, m * n)?;
         // An upper triangle is read as the lower one of the adjoint, of which factors and eigenvectors are the same.
         let flipped = self.upper
             && matches!(
@@ -50,7 +51,7 @@ impl Job<'_> {
             }
             Operation::Lu => {
                 let [pivots, rows] = indices;
-                let (pivots, rows) = (room(pivots, m.min(n))?, room(rows, m)?);
+                let (pivots, rows) = (resized(pivots, m.min(n))?, resized(rows, m)?);
                 T::lu(a, m, n, pivots, rows)?;
                 // SAFETY: as above.
                 unsafe {
@@ -60,7 +61,7 @@ impl Job<'_> {
                 }
             }
             Operation::Qr => {
-                let q = room(left, m * m.min(n))?;
+                let q = resized(left, m * m.min(n))?;
                 T::qr(a, m, n, q, work)?;
                 // SAFETY: as above.
                 unsafe {
@@ -69,8 +70,8 @@ impl Job<'_> {
                 }
             }
             Operation::Svd => {
-                let s = room(reals, m.min(n))?;
-                let (u, v) = (room(left, m * first.n)?, room(right, n * third.m)?);
+                let s = resized(reals, m.min(n))?;
+                let (u, v) = (resized(left, m * first.n)?, resized(right, n * third.m)?);
                 let wanted = SingularVectors { u, v, full: self.full };
                 T::svd(a, m, n, s, Some(wanted), work)?;
                 let (u, v) = (&left[..], &right[..]);
@@ -82,15 +83,15 @@ impl Job<'_> {
                 }
             }
             Operation::SingularValues => {
-                let s = room(reals, m.min(n))?;
+                let s = resized(reals, m.min(n))?;
                 T::svd(a, m, n, s, None, work)?;
                 // SAFETY: as above.
                 unsafe { first.store(|i, _| s[i]) };
             }
             Operation::Eigh | Operation::EigvalsH => {
-                let w = room(reals, n)?;
+                let w = resized(reals, n)?;
                 let with = self.operation == Operation::Eigh;
-                let v = room(left, if with { n * n } else { 0 })?;
+                let v = resized(left, if with { n * n } else { 0 })?;
                 T::eigh(a, n, w, with.then_some(v), work)?;
                 let v = &left[..];
                 // SAFETY: as above; without vectors there is no second result.
@@ -102,9 +103,9 @@ impl Job<'_> {
                 }
             }
             Operation::Eig | Operation::Eigvals => {
-                let w = room(complex, n)?;
+                let w = resized(complex, n)?;
                 let with = self.operation == Operation::Eig;
-                let v = room(vectors, if with { n * n } else { 0 })?;
+                let v = resized(vectors, if with { n * n } else { 0 })?;
                 T::eig(a, n, w, with.then_some(v), work)?;
                 let v = &vectors[..];
                 // SAFETY: as above.
@@ -117,7 +118,7 @@ impl Job<'_> {
             }
             Operation::Solve => {
                 let k = first.n;
-                let b = room(left, n * k)?;
+                let b = resized(left, n * k)?;
                 // SAFETY: as above.
                 unsafe { first.load(b) };
                 T::solve_triangular(a, n, self.upper, b, k)?;

@@ -11,10 +11,10 @@ use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scal
 use smallvec::{SmallVec, smallvec};
 
 attributes! {
-    /// A size of a result.
+    /// A size of a result, as a graph that was traced shapeless records it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum Extent {
-        /// Always this.
+    pub(crate) enum SymbolicSize {
+        /// The same for all operands.
         Fixed(size: usize),
         /// The size of an axis of an operand.
         Of(operand: u8, axis: u8),
@@ -25,18 +25,18 @@ attributes! {
     }
 }
 
-/// The sizes of a result.
-pub(crate) type Extents = SmallVec<[Extent; 4]>;
+/// The shape of a result, size by size.
+pub(crate) type SymbolicShape = SmallVec<[SymbolicSize; 4]>;
 
-impl Extent {
+impl SymbolicSize {
     /// Axis `axis` of the first operand.
-    pub fn own(axis: usize) -> Extent {
-        Extent::Of(0, axis as u8)
+    pub fn own(axis: usize) -> SymbolicSize {
+        SymbolicSize::Of(0, axis as u8)
     }
 
     /// Axis `axis` of the first partner.
-    pub fn partner(axis: usize) -> Extent {
-        Extent::Of(1, axis as u8)
+    pub fn partner(axis: usize) -> SymbolicSize {
+        SymbolicSize::Of(1, axis as u8)
     }
 }
 
@@ -45,7 +45,7 @@ attributes! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     enum Form {
         /// Size by size.
-        Sizes(sizes: Extents),
+        Sizes(sizes: SymbolicShape),
         /// The shape that all operands broadcast to.
         Common,
     }
@@ -65,15 +65,17 @@ impl Shaped {
         match &self.form {
             Form::Common => (inputs.iter())
                 .try_fold(Shape::new(), |shape, s| shape::broadcast_shapes(&shape, s)),
-            Form::Sizes(extents) => {
+            Form::Sizes(sizes) => {
                 let mut rest = None;
                 let mut out = Shape::new();
-                for (i, extent) in extents.iter().enumerate() {
-                    out.push(match *extent {
-                        Extent::Fixed(n) => n,
-                        Extent::Of(k, axis) => inputs[k as usize][axis as usize],
-                        Extent::Product(a, b) => shape::size(&inputs[0][a as usize..b as usize]),
-                        Extent::Rest => {
+                for (i, size) in sizes.iter().enumerate() {
+                    out.push(match *size {
+                        SymbolicSize::Fixed(n) => n,
+                        SymbolicSize::Of(k, axis) => inputs[k as usize][axis as usize],
+                        SymbolicSize::Product(a, b) => {
+                            shape::size(&inputs[0][a as usize..b as usize])
+                        }
+                        SymbolicSize::Rest => {
                             rest = Some(i);
                             1
                         }
@@ -164,8 +166,11 @@ impl Rules for Shaped {
             _ => 0,
         };
         let at = |k: usize, axis: usize| match k {
-            0 => Extent::own(axis + lead + mapped as usize),
-            _ => Extent::Of(k as u8, (axis + v.axes[k].is_some_and(|m| m <= axis) as usize) as u8),
+            0 => SymbolicSize::own(axis + lead + mapped as usize),
+            _ => SymbolicSize::Of(
+                k as u8,
+                (axis + v.axes[k].is_some_and(|m| m <= axis) as usize) as u8,
+            ),
         };
         let common = |i: usize| {
             let from = |k: usize| {
@@ -173,14 +178,19 @@ impl Rules for Shaped {
                 let axis = (i + shape.len()).checked_sub(ndim)?;
                 (shape[axis] == v.shape[i]).then(|| at(k, axis))
             };
-            (1..v.operands.len()).chain([0]).find_map(from).unwrap_or(Extent::Fixed(v.shape[i]))
+            (1..v.operands.len())
+                .chain([0])
+                .find_map(from)
+                .unwrap_or(SymbolicSize::Fixed(v.shape[i]))
         };
-        let mut extents: Extents = (0..mapped as usize).map(Extent::own).collect();
+        let mut mapped_sizes: SymbolicShape = (0..mapped as usize).map(SymbolicSize::own).collect();
         match &self.form {
-            Form::Common => extents.extend((0..ndim).map(common)),
-            Form::Sizes(sizes) => extents.extend(sizes.iter().map(|e| match *e {
-                Extent::Of(k, axis) => at(k as usize, axis as usize),
-                Extent::Product(a, b) => Extent::Product(a + mapped as u8, b + mapped as u8),
+            Form::Common => mapped_sizes.extend((0..ndim).map(common)),
+            Form::Sizes(sizes) => mapped_sizes.extend(sizes.iter().map(|e| match *e {
+                SymbolicSize::Of(k, axis) => at(k as usize, axis as usize),
+                SymbolicSize::Product(a, b) => {
+                    SymbolicSize::Product(a + mapped as u8, b + mapped as u8)
+                }
                 // Of all examples together.
                 other => other,
             })),
@@ -190,25 +200,26 @@ impl Rules for Shaped {
             a = batching::to_front(&a, axis)?;
         }
         if lead > 0 {
-            let new = std::iter::repeat_n(Extent::Fixed(1), lead);
-            let sizes =
-                std::iter::once(Extent::own(0)).chain(new).chain((1..=own).map(Extent::own));
+            let new = std::iter::repeat_n(SymbolicSize::Fixed(1), lead);
+            let sizes = std::iter::once(SymbolicSize::own(0))
+                .chain(new)
+                .chain((1..=own).map(SymbolicSize::own));
             a = reshaped(&a, sizes.collect(), &[])?;
         }
         let partners: SmallVec<[&Array; 4]> = v.inputs[1..].iter().collect();
-        let view = Shaped { view: self.view.clone(), form: Form::Sizes(extents) };
+        let view = Shaped { view: self.view.clone(), form: Form::Sizes(mapped_sizes) };
         Ok((view.of(&a, &partners)?, mapped.then_some(0)))
     }
 }
 
-/// The elements of `a` under the sizes `extents`, which may name axes of `a` and of `partners`.
-pub(crate) fn reshaped(a: &Array, extents: Extents, partners: &[&Array]) -> Result<Array> {
+/// The elements of `a` under `sizes`, which may name axes of `a` and of `partners`.
+pub(crate) fn reshaped(a: &Array, sizes: SymbolicShape, partners: &[&Array]) -> Result<Array> {
     if shapeless() {
-        return Shaped { view: View::Reshape, form: Form::Sizes(extents) }.of(a, partners);
+        return Shaped { view: View::Reshape, form: Form::Sizes(sizes) }.of(a, partners);
     }
     let mut shapes: SmallVec<[&[usize]; 4]> = smallvec![a.shape()];
     shapes.extend(partners.iter().map(|p| p.shape()));
-    let form = Form::Sizes(extents);
+    let form = Form::Sizes(sizes);
     let shape = Shaped { view: View::Reshape, form }.shape(&shapes)?;
     a.reshape(&shape)
 }
@@ -218,7 +229,7 @@ pub(crate) fn reshaped_like(a: &Array, x: &Array) -> Result<Array> {
     if !shapeless() {
         return a.reshape(x.shape());
     }
-    reshaped(a, (0..x.ndim()).map(Extent::partner).collect(), &[x])
+    reshaped(a, (0..x.ndim()).map(SymbolicSize::partner).collect(), &[x])
 }
 
 /// `a` broadcast to `shape`, which is what it and `partners` broadcast to.
@@ -230,8 +241,8 @@ pub(crate) fn broadcast_with(a: &Array, shape: &[usize], partners: &[&Array]) ->
 }
 
 /// `a` broadcast to sizes that may be its own (`Of(0, ..)`) and its partner's.
-pub(crate) fn broadcast_by(a: &Array, extents: Extents, partners: &[&Array]) -> Result<Array> {
-    let view = Shaped { view: View::Broadcast, form: Form::Sizes(extents) };
+pub(crate) fn broadcast_by(a: &Array, sizes: SymbolicShape, partners: &[&Array]) -> Result<Array> {
+    let view = Shaped { view: View::Broadcast, form: Form::Sizes(sizes) };
     if shapeless() {
         return view.of(a, partners);
     }
@@ -246,7 +257,7 @@ pub(crate) fn filled_like(x: &Array, value: Scalar) -> Array {
     if !shapeless() {
         return filled(shape, value);
     }
-    let sizes = (0..x.ndim()).map(Extent::partner).collect();
+    let sizes = (0..x.ndim()).map(SymbolicSize::partner).collect();
     let form = Form::Sizes(sizes);
     let one = filled(Shape::new(), value);
     let op = Op::new(Shaped { view: View::Broadcast, form });
@@ -259,28 +270,28 @@ pub(crate) fn zeros_like(x: &Array, dtype: Dtype) -> Array {
 }
 
 /// The sizes of a reshape that was asked for by numbers, `inferred` of them by -1.
-pub(crate) fn literal(to: &[usize], inferred: Option<usize>) -> Extents {
+pub(crate) fn literal(to: &[usize], inferred: Option<usize>) -> SymbolicShape {
     let size = |(i, n): (usize, &usize)| match inferred == Some(i) {
-        true => Extent::Rest,
-        false => Extent::Fixed(*n),
+        true => SymbolicSize::Rest,
+        false => SymbolicSize::Fixed(*n),
     };
     to.iter().enumerate().map(size).collect()
 }
 
 /// The sizes of a reshape that rules ask for: axes that stay, and those that are made one, follow.
-pub(crate) fn aligned(from: &[usize], to: &[usize]) -> Extents {
+pub(crate) fn aligned(from: &[usize], to: &[usize]) -> SymbolicShape {
     if from.contains(&0) {
         return literal(to, None);
     }
-    let (mut out, mut i) = (Extents::new(), 0);
+    let (mut out, mut i) = (SymbolicShape::new(), 0);
     while out.len() < to.len() {
         let start = out.len();
         match from.get(i) {
             Some(n) if *n == to[start] => {
-                out.push(Extent::own(i));
+                out.push(SymbolicSize::own(i));
                 i += 1;
             }
-            _ if to[start] == 1 => out.push(Extent::Fixed(1)),
+            _ if to[start] == 1 => out.push(SymbolicSize::Fixed(1)),
             Some(1) => i += 1,
             Some(_) => {
                 let (mut end, first) = (start + 1, i);
@@ -298,9 +309,9 @@ pub(crate) fn aligned(from: &[usize], to: &[usize]) -> Extents {
                     }
                 }
                 if end == start + 1 {
-                    out.push(Extent::Product(first as u8, i as u8));
+                    out.push(SymbolicSize::Product(first as u8, i as u8));
                 } else {
-                    out.extend(to[start..end].iter().map(|n| Extent::Fixed(*n)));
+                    out.extend(to[start..end].iter().map(|n| SymbolicSize::Fixed(*n)));
                 }
             }
             None => return literal(to, None),
@@ -315,7 +326,7 @@ mod tests {
 
     #[test]
     fn reshapes_of_rules_follow_where_axes_align() {
-        use Extent::*;
+        use SymbolicSize::*;
         let all = |from: &[usize], to: &[usize]| aligned(from, to).to_vec();
         assert_eq!(all(&[2, 3, 4], &[6, 4]), [Product(0, 2), Of(0, 2)]);
         assert_eq!(all(&[6, 4], &[2, 3, 4]), [Fixed(2), Fixed(3), Of(0, 1)]);

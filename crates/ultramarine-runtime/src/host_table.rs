@@ -1,4 +1,4 @@
-//! The host's side of the contract: what backends may call, and their errors.
+//! The host table: the functions that backends may call, and the errors that they make with it.
 
 use crate::error::{Error, Result};
 use crate::{memory::alloc, pool};
@@ -54,7 +54,7 @@ unsafe extern "C" fn error_new(
     new_error(code, unsafe { text(message, len) }.into_owned())
 }
 
-/// An error object for whoever reads it with [`check`].
+/// An error object, which [`check`] reads and frees.
 pub fn new_error(code: Status, text: String) -> *mut abi::Error {
     Box::into_raw(Box::new(ErrorObject { code, text })) as *mut abi::Error
 }
@@ -125,7 +125,7 @@ pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
         return Ok(());
     }
     let mute = || format!("{call} failed without saying why (status {code})");
-    let (code, words) = match object {
+    let (code, message) = match object {
         Some(o) => (
             if o.code == status::OK { code } else { o.code },
             if o.text.is_empty() { mute() } else { o.text },
@@ -133,7 +133,7 @@ pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
         None => (code, mute()),
     };
     Err(match code {
-        status::OUT_OF_MEMORY => Error::Memory(words),
-        _ => Error::Runtime(words),
+        status::OUT_OF_MEMORY => Error::Memory(message),
+        _ => Error::Runtime(message),
     })
 }

@@ -12,7 +12,7 @@ fn to(device: Device) -> ImportOptions {
 }
 
 #[test]
-fn their_memory_is_ours_to_read() -> Result<()> {
+fn foreign_memory_is_readable() -> Result<()> {
     opencl_process!("ULTRAMARINE_VALIDATE" = "1");
     let Some(bench) = Bench::new() else { return Ok(()) };
     let active = active_on(Some(bench.device))?;
@@ -129,8 +129,8 @@ fn nothing_is_released_while_work_uses_it() -> Result<()> {
     let tensor = foreign::tensor(memory, bench.dl(), &[1 << 14], &[1], 0, 0);
     // SAFETY: an owned tensor is a valid one.
     let checked = unsafe { check(tensor.tensor(), tensor.flags()) }.expect("valid");
-    let import = Import::judge(&tensor, checked, ImportOptions::default())?;
-    // SAFETY: judged from this tensor.
+    let import = Import::validate(&tensor, checked, ImportOptions::default())?;
+    // SAFETY: validated from this tensor.
     let x = unsafe { import.after(bench.queue as u64).take(tensor) }?;
     assert!(!x.is_available(), "its producer has not begun");
     let side = ultramarine::new_stream(bench.device)?;
