@@ -21,11 +21,6 @@ def updated(x: Any, change: Any, value: Any) -> Any:
     return x, other, x is other
 
 
-def properties(x: Any, *names: str) -> Any:
-    """Attributes."""
-    return tuple(getattr(x, n) for n in names)
-
-
 def stored(save: Any, load: Any, ending: str) -> Any:
     """Round trip through a file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -66,6 +61,4 @@ def launched(mx: Any, **change: Any) -> Any:
     return kernel(**{**usual, **change})
 
 
-HELPERS = {
-    f.__name__: f for f in (assigned, updated, properties, stored, streamed, restored, launched)
-}
+HELPERS = {f.__name__: f for f in (assigned, updated, stored, streamed, restored, launched)}
