@@ -1,10 +1,9 @@
 //! Determinants, by LU factors.
 
 use crate::ops::linalg::derivatives::{diagonal, safe_inverse};
-use crate::ops::linalg::lu::Lu;
 use crate::ops::linalg::matrices::{check_rank, check_sides, sizes};
 use crate::ops::rules::builders::{bin, like, un};
-use crate::{array::Array, dtype::Dtype, error::Result, placement::follow};
+use crate::{array::Array, dtype::Dtype, error::Result, ops::linalg::lu::Lu, placement::follow};
 use ultramarine_abi::schema::{binary, unary};
 
 /// The diagonal of U, and the sign of the permutation, in the dtype in which they are computed.

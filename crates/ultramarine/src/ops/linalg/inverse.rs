@@ -2,8 +2,7 @@
 
 use crate::ops::linalg::matrices::{check_square, identities, sizes};
 use crate::ops::linalg::triangular::{SolveTriangular, solve_system};
-use crate::ops::rules::builders::with_axis;
-use crate::ops::{linalg::lu::Lu, matmul::adjoint};
+use crate::ops::{linalg::lu::Lu, matmul::adjoint, rules::builders::with_axis};
 use crate::shape::{self, Shape};
 use crate::{array::Array, error::Result, placement::follow};
 
