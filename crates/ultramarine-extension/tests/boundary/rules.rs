@@ -282,7 +282,7 @@ fn printed_text_fits_and_its_length_is_reported() {
         (n, String::from_utf8(text).unwrap())
     };
     assert_eq!(print(&p, 12), (8, "stub(ä)....".into()));
-    assert_eq!(print(&p, 3), (8, "tol.........".into()));
+    assert_eq!(print(&p, 3), (8, "stu.........".into()));
     // A character is not cut in two.
     assert_eq!(print(&p, 6), (8, "stub(.......".into()));
     let panics = applied(Stub { what: What::Panic, _alive: Arc::new(()) }, &x);

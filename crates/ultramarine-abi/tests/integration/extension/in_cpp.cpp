@@ -209,7 +209,7 @@ int main() {
         rule++;
       }
       char text[8] = {0};
-      CHECK(applied.print(applied.context, text, 3) == 4 && std::string(text) == "tol");
+      CHECK(applied.print(applied.context, text, 3) == 4 && std::string(text) == "stu");
       applied.release(applied.context);
       CHECK(contexts == 0);
     }
