@@ -32,7 +32,7 @@ impl FusedProgram {
         let mut program = FusedProgram {
             inputs: SmallVec::new(),
             constants: SmallVec::new(),
-            instructions: SmallVec::new(),
+            instructions: SmallVec::with_capacity(task.bodies()),
             constant_types: SmallVec::new(),
             outputs: SmallVec::new(),
             reduce: task.epilogue.map_or(NO_REDUCTION, |c| c.code),

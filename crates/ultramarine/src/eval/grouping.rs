@@ -100,20 +100,18 @@ struct Grouping<'a> {
     tape: &'a [Entry],
     mark: u64,
     groups: Vec<Group>,
-    /// In the order of the tape. A few lie on the stack: allocations cost a small evaluation most.
-    uses: SmallVec<[Uses; 4]>,
+    /// In the order of the tape.
+    uses: &'a mut [Uses],
 }
 
 /// Cuts a tape into tasks, in an order in which they can run.
 pub(super) fn group_into_tasks(tape: Vec<Entry>, mark: u64) -> Vec<Task> {
     let tape = lower(tape, mark);
     let n = tape.len();
-    let mut grouping = Grouping {
-        tape: &tape,
-        mark,
-        groups: Vec::with_capacity(n.min(64)),
-        uses: SmallVec::from_elem(Uses::NONE, n),
-    };
+    // A few lie on the stack: allocations cost a small evaluation most.
+    let mut uses: SmallVec<[Uses; 4]> = SmallVec::from_elem(Uses::NONE, n);
+    let mut grouping =
+        Grouping { tape: &tape, mark, groups: Vec::with_capacity(n.min(64)), uses: &mut uses };
     grouping.count_uses();
     let fusion = super::fusion();
     for i in (0..n).rev() {
