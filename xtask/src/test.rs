@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all tests that a change has to pass; with `--full` also those that take hours.
+//! `cargo xtask test`: all tests that a change has to pass; with `--full` also those that take an hour.
 
 use crate::conform;
 use crate::drivers;
