@@ -97,11 +97,11 @@ def test_each_language_has_its_flags(tmp_path: Path) -> None:
         #include <ultramarine/extension_python.h>
         _Static_assert(__STDC_VERSION__ >= 201112L, "C11");
         extern long standard(void);
-        static PyObject *standard(PyObject *self, PyObject *none) {
+        static PyObject *cpp_standard(PyObject *self, PyObject *none) {
           (void)self, (void)none;
           return PyLong_FromLong(um_import() == NULL ? 0 : standard());
         }
-        static PyMethodDef methods[] = {{"standard", standard, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+        static PyMethodDef methods[] = {{"standard", cpp_standard, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
         static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mixed", NULL, 0, methods, NULL, NULL, NULL, NULL};
         PyMODINIT_FUNC PyInit_mixed(void) { return PyModuleDef_Init(&definition); }
         """

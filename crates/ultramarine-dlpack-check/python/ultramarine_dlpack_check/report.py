@@ -119,8 +119,8 @@ def markdown(runs: Sequence[Run]) -> str:
                 for run in runs
             ]
             if any(counts):
-                cells = " | ".join(str(c) for c in counts)
-                lines.append(f"| {whose}: {outcome} | {cells} |")
+                row = " | ".join(str(c) for c in counts)
+                lines.append(f"| {whose}: {outcome} | {row} |")
     lines += ["", "| case | rule | " + " | ".join(run.module for run in runs) + " |"]
     lines.append("| --- | --- |" + " --- |" * len(runs))
     found = [{r.case: r for r in run.results} for run in runs]
