@@ -114,7 +114,14 @@ pub unsafe extern "C" fn thread_count(_host: *mut c_void) -> u32 {
 }
 
 /// Turns a status and an error object (freed here) into a result.
+#[inline]
 pub fn check(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
+    if code == status::OK && error.is_null() { Ok(()) } else { check_object(call, code, error) }
+}
+
+/// As [`check`], with an error object or another status.
+#[cold]
+fn check_object(call: &str, code: Status, error: *mut abi::Error) -> Result<()> {
     let object = if error.is_null() {
         None
     } else {
