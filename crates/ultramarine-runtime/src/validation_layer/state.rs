@@ -93,7 +93,7 @@ impl BufferState {
         BufferState { bytes, ..BufferState::default() }
     }
 
-    /// Over memory of somebody else.
+    /// Over foreign memory.
     pub fn imported(bytes: u64) -> Self {
         BufferState { bytes, foreign: true, ..BufferState::default() }
     }
@@ -359,7 +359,7 @@ impl State {
     pub fn buffer_gone_in_order(&mut self, key: HandleKey, stream: HandleKey) -> Check {
         self.streams.get(stream)?;
         let mut buffer = self.buffers.remove(key)?;
-        require!(!buffer.foreign, "buffer {:#x} is over memory of somebody else", key.1);
+        require!(!buffer.foreign, "buffer {:#x} is over foreign memory", key.1);
         buffer.uses.retain(|(by, number)| *by != stream && !self.waits_for(stream, *by, *number));
         self.idle("buffer", key, &buffer.uses)
     }

@@ -1,4 +1,4 @@
-//! What functions of the table have in common: nothing unwinds, and input is validated before it is used.
+//! The shared frame of the table's functions: nothing unwinds, and input is validated before use.
 
 use super::errors::give_error;
 use crate::error::{Error, Result, bail, ensure};

@@ -55,7 +55,7 @@ impl Array {
         &self.node
     }
 
-    /// An array that is nothing but an error, for whoever needs it.
+    /// An array without a value: evaluation raises the error.
     #[cold]
     pub(crate) fn failed(error: Error, shape: Shape, dtype: Dtype) -> Array {
         let place = placement::place_value(Device::CPU);
@@ -223,12 +223,12 @@ impl Array {
         self.node.place.stream.device
     }
 
-    /// Whether it has its values (or an error) already; a device may still be at work on them.
+    /// True if evaluation has ended, in values or in an error. A device may still be computing the values.
     pub fn is_evaluated(&self) -> bool {
         self.node.is_done()
     }
 
-    /// Whether its values are there: nothing has to be waited for.
+    /// True if the values can be read without waiting.
     pub fn is_available(&self) -> bool {
         self.node.value().is_some_and(|v| v.buffer.written().is_none())
     }
