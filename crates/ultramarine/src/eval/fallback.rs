@@ -38,7 +38,7 @@ thread_local! {
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-type Chosen = HashMap<(Device, CandidateKey), usize, BuildHasherDefault<WordHasher>>;
+type Chosen = HashMap<CandidateKey, usize, BuildHasherDefault<WordHasher>>;
 
 /// The candidate that an operation takes, by its index.
 static CHOSEN: Mutex<Option<Chosen>> = Mutex::new(None);
@@ -136,10 +136,11 @@ impl UnsupportedOp<'_> {
     }
 }
 
-/// Operation, dtypes, ranks and layouts. Sizes do not count, so that few operations have to be
+/// Device, operation, dtypes, ranks and layouts. Sizes do not count, so that few operations have to be
 /// remembered.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct CandidateKey {
+    device: Device,
     operation: OperationKey,
     dtype: Dtype,
     /// Rank and dtype of each operand, and whether it is contiguous.
@@ -150,6 +151,7 @@ impl CandidateKey {
     /// `None` if an attribute is opaque: such operations have no decomposition, and would be kept alive.
     fn new(
         rules: &dyn Rules,
+        device: Device,
         node: &Node,
         inputs: &Inputs,
         values: &[Value],
@@ -161,7 +163,7 @@ impl CandidateKey {
             (input.shape.len(), input.dtype, contiguous)
         };
         let operands = inputs.iter().zip(values).map(operand).collect();
-        Some(CandidateKey { operation, dtype: node.dtype, operands })
+        Some(CandidateKey { device, operation, dtype: node.dtype, operands })
     }
 }
 
@@ -172,14 +174,25 @@ struct Entered {
 
 impl Entered {
     /// `None` if it is being decomposed already, or decompositions are nested too deeply.
-    fn new(key: &CandidateKey) -> Option<Entered> {
+    fn new(key: CandidateKey) -> Option<Entered> {
         NESTED.with_borrow_mut(|nested| {
-            if nested.len() >= MAX_DEPTH || nested.contains(key) {
+            if nested.len() >= MAX_DEPTH || nested.contains(&key) {
                 return None;
             }
-            nested.push(key.clone());
+            nested.push(key);
             Some(Entered { refused: REFUSED.replace(false) })
         })
+    }
+
+    /// Remembers the candidate that the operation takes.
+    fn remember(&self, index: usize) {
+        let Some(key) = NESTED.with_borrow(|nested| nested.last().cloned()) else { return };
+        let mut chosen = lock(&CHOSEN);
+        let chosen = chosen.get_or_insert_with(Chosen::default);
+        if chosen.len() >= MAX_CHOSEN {
+            chosen.clear();
+        }
+        chosen.insert(key, index);
     }
 }
 
@@ -198,14 +211,16 @@ fn decomposed(
     values: &[Value],
 ) -> Result<Option<Value>> {
     let Some(rules) = node.op.rules() else { return Ok(None) };
-    let Some(key) = CandidateKey::new(rules, node, inputs, values) else { return Ok(None) };
-    let key = (exec.device.device, key);
+    let device = exec.device.device;
+    let Some(key) = CandidateKey::new(rules, device, node, inputs, values) else {
+        return Ok(None);
+    };
     let chosen = lock(&CHOSEN).as_ref().and_then(|k| k.get(&key).copied());
     if chosen == Some(NONE_HELPS) {
         return Ok(None);
     }
     let nested = is_nested();
-    let Some(_entered) = Entered::new(&key.1) else { return Ok(None) };
+    let Some(entered) = Entered::new(key) else { return Ok(None) };
     let _scope = Scope::new(node.place.stream);
     let operands = given(inputs, values);
     let request = Decompose { inputs: &operands, shape: &node.shape, dtype: node.dtype };
@@ -219,8 +234,8 @@ fn decomposed(
         let array = contiguous(array);
         match super::submit(&array) {
             Ok(()) => {
-                if !nested {
-                    remember(key, index);
+                if !nested && chosen != Some(index) {
+                    entered.remember(index);
                 }
                 return Ok(array.node().value().cloned());
             }
@@ -232,18 +247,9 @@ fn decomposed(
     }
     // Inside of another decomposition a candidate may fail because of the surrounding one.
     if !nested && memory {
-        remember(key, NONE_HELPS);
+        entered.remember(NONE_HELPS);
     }
     Ok(None)
-}
-
-fn remember(key: (Device, CandidateKey), index: usize) {
-    let mut chosen = lock(&CHOSEN);
-    let chosen = chosen.get_or_insert_with(Chosen::default);
-    if chosen.len() >= MAX_CHOSEN {
-        chosen.clear();
-    }
-    chosen.insert(key, index);
 }
 
 /// Runs an operation with the CPU's kernels on the host's copies of its operands, and

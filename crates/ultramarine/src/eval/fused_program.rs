@@ -49,16 +49,20 @@ impl FusedProgram {
         let bodies = task.bodies();
         for (i, member) in task.members[..bodies].iter().enumerate() {
             let kind = member.entry.work().op.elementwise()?;
-            let operands: SmallVec<[u16; 3]> = member.entry.work().with_inputs(|inputs| {
-                inputs.iter().map(|x| program.operand(task, i, x)).collect::<Option<_>>()
+            let mut operands = [0; 3];
+            member.entry.work().with_inputs(|inputs| {
+                for (number, input) in operands.iter_mut().zip(inputs) {
+                    *number = program.operand(task, i, input)?;
+                }
+                Some(())
             })?;
-            let at = |k: usize| operands.get(k).copied().unwrap_or(0);
+            let [a, b, c] = operands;
             program.instructions.push(Instruction {
                 family: kind.family,
                 op: kind.code,
-                a: at(0),
-                b: at(1),
-                c: at(2),
+                a,
+                b,
+                c,
                 dtype: member.entry.node.dtype.to_dl(),
             });
         }

@@ -12,7 +12,7 @@
 //! group of a reduction of it that has no other member yet, and is written as an
 //! extra output (softmax: `exp` is written while it is summed).
 
-use super::lower::{Entry, lower};
+use super::lower::{Entry, Tape, lower};
 use crate::{backend, node::Node, ops::Epilogue, stream::Stream};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -105,8 +105,9 @@ struct Grouping<'a> {
 }
 
 /// Cuts a tape into tasks, in an order in which they can run.
-pub(super) fn group_into_tasks(tape: Vec<Entry>, mark: u64) -> Vec<Task> {
-    let tape = lower(tape, mark);
+pub(super) fn group_into_tasks(tape: Tape) -> Vec<Task> {
+    let mark = tape.mark;
+    let tape = lower(tape);
     let n = tape.len();
     // A few lie on the stack: allocations cost a small evaluation most.
     let mut uses: SmallVec<[Uses; 4]> = SmallVec::from_elem(Uses::NONE, n);

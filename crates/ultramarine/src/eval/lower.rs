@@ -15,6 +15,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// The nodes that an evaluation claimed.
+pub(super) struct Tape {
+    /// Operands before what uses them.
+    pub entries: Vec<Entry>,
+    /// The mark that the nodes bear.
+    pub mark: u64,
+    /// Some operation has a composition. Noted while the nodes are at hand: another pass over them costs cache misses.
+    pub composite: bool,
+}
+
 /// A node on the tape, with the form in which it runs.
 pub(super) struct Entry {
     /// The node that gets the value.
@@ -65,12 +75,13 @@ impl Entry {
 }
 
 /// The tape with compositions in place of what devices lack. A node whose composition cannot be built fails.
-pub(super) fn lower(tape: Vec<Entry>, mark: u64) -> Vec<Entry> {
-    if !tape.iter().any(|entry| entry.node.op.is_composite()) {
-        return tape;
+pub(super) fn lower(tape: Tape) -> Vec<Entry> {
+    let Tape { entries, mark, composite } = tape;
+    if !composite {
+        return entries;
     }
-    let mut lowering = Lowering { entries: Vec::with_capacity(2 * tape.len()), mark };
-    tape.into_iter().for_each(|entry| lowering.push(entry.node, false));
+    let mut lowering = Lowering { entries: Vec::with_capacity(2 * entries.len()), mark };
+    entries.into_iter().for_each(|entry| lowering.push(entry.node, false));
     lowering.entries
 }
 

@@ -28,7 +28,7 @@ use crate::{
     sync::lock,
 };
 use grouping::{Task, group_into_tasks};
-use lower::Entry;
+use lower::{Entry, Tape};
 pub(crate) use run::panic_text;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -119,42 +119,36 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
     let guard = lock(&SCHEDULER);
-    let Claimed { tape, mark, single } = claim(arrays)?;
-    if tape.is_empty() {
+    let Claimed { tape, single } = claim(arrays)?;
+    if tape.entries.is_empty() {
         return Ok(());
     }
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
-        run::run(group_into_tasks(tape, mark));
+        run::run(group_into_tasks(tape));
         return Ok(());
     }
     match single {
-        Some(stream) => submit_single(guard, stream, tape, mark, sync),
-        None => submit_split(guard, group_into_tasks(tape, mark)),
+        Some(stream) => submit_single(guard, stream, tape, sync),
+        None => submit_split(guard, group_into_tasks(tape)),
     }
 }
 
 /// All work is on one stream: the common case.
-fn submit_single(
-    guard: MutexGuard<'_, ()>,
-    stream: Stream,
-    tape: Vec<Entry>,
-    mark: u64,
-    sync: bool,
-) -> Result<()> {
+fn submit_single(guard: MutexGuard<'_, ()>, stream: Stream, tape: Tape, sync: bool) -> Result<()> {
     let Some(state) = stream::state(stream) else {
-        tape.iter().for_each(|e| e.node.release_claim());
+        tape.entries.iter().for_each(|e| e.node.release_claim());
         return Err(Error::Value(format!("[eval] There is no {stream:?}.")));
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        deferred_deleters::job(|| run::run(group_into_tasks(tape, mark)));
+        deferred_deleters::job(|| run::run(group_into_tasks(tape)));
         drop(owner);
         deferred_deleters::release();
         return Ok(());
     }
-    state.push(Box::new(move || deferred_deleters::job(|| run::run(group_into_tasks(tape, mark)))));
+    state.push(Box::new(move || deferred_deleters::job(|| run::run(group_into_tasks(tape)))));
     drop(guard);
     state.throttle();
     deferred_deleters::release();
@@ -207,9 +201,7 @@ fn without_value() -> Error {
 }
 
 struct Claimed {
-    /// Claimed nodes, operands before what uses them.
-    tape: Vec<Entry>,
-    mark: u64,
+    tape: Tape,
     /// The stream, if all nodes are on one.
     single: Option<Stream>,
 }
@@ -218,6 +210,7 @@ struct Claimed {
 fn claim(arrays: &[Array]) -> Result<Claimed> {
     let mark = next_mark();
     let mut tape: Vec<Entry> = Vec::new();
+    let mut composite = false;
     let mut stack: SmallVec<[(Arc<Node>, bool); 8]> = SmallVec::new();
     let mut single: Option<Stream> = None;
     let mut mixed = false;
@@ -231,6 +224,7 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
                 Some(s) => mixed |= s != node.place.stream,
             }
             node.slot.store(tape.len() as u32, Ordering::Relaxed);
+            composite |= node.op.is_composite();
             tape.push(Entry::new(node));
             continue;
         }
@@ -258,7 +252,8 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
         });
         debug_assert!(stack.len() > base);
     }
-    Ok(Claimed { tape, mark, single: if mixed { None } else { single } })
+    let tape = Tape { entries: tape, mark, composite };
+    Ok(Claimed { tape, single: if mixed { None } else { single } })
 }
 
 /// Locks of the scheduler and of the threads that wait for nodes, held over a fork.
