@@ -8,14 +8,8 @@
 
 #![allow(clippy::print_stdout, reason = "the report is this program's output")]
 
-/// Returns an error with a text unless a condition holds: `ensure!(condition, "text {}", values)`.
-macro_rules! ensure {
-    ($condition:expr, $($text:tt)+) => {
-        if !$condition {
-            return Err(format!($($text)+));
-        }
-    };
-}
+#[macro_use(ensure)]
+extern crate ultramarine_abi;
 
 mod cases;
 mod compare;

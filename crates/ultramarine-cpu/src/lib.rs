@@ -12,21 +12,8 @@
 //!   `conv`, `fft`, `linalg`, `random`;
 //! * `arith`, `strided`, `scratch`: arithmetic of elements, iteration over strides, memory that threads keep.
 
-/// Returns an error with a text: `bail!("text {}", values)`.
-macro_rules! bail {
-    ($($text:tt)+) => {
-        return Err(format!($($text)+).into())
-    };
-}
-
-/// Returns as `bail!` does unless a condition holds: `ensure!(condition, "text {}", values)`.
-macro_rules! ensure {
-    ($condition:expr, $($text:tt)+) => {
-        if !$condition {
-            bail!($($text)+);
-        }
-    };
-}
+#[macro_use(bail, ensure)]
+extern crate ultramarine_abi;
 
 #[macro_use]
 pub mod dtype;

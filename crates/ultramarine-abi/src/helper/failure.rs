@@ -122,3 +122,21 @@ pub fn guard_value<T>(host: Option<&Host>, otherwise: T, body: impl FnOnce() -> 
         }
     }
 }
+
+/// Returns an error with a text, converted to the function's type of error: `bail!("text {}", values)`.
+#[macro_export]
+macro_rules! bail {
+    ($($text:tt)+) => {
+        return Err(format!($($text)+).into())
+    };
+}
+
+/// Returns as [`bail!`](crate::bail) does unless a condition holds: `ensure!(condition, "text {}", values)`.
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $($text:tt)+) => {
+        if !$condition {
+            $crate::bail!($($text)+);
+        }
+    };
+}

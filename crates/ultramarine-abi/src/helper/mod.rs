@@ -16,7 +16,8 @@
 //!
 //! * [`Backend`], [`Device`], [`SyncDevice`]: what a backend implements;
 //! * [`Request`], [`Commands`], [`TensorRef`]: what it is asked, as safe views;
-//! * [`Host`]: what the host lends; [`Failure`]: errors;
+//! * [`Host`]: what the host lends; [`Failure`]: errors; [`bail!`](crate::bail) and
+//!   [`ensure!`](crate::ensure): early returns with one;
 //! * [`host_memory_buffers!`](crate::host_memory_buffers): buffers in the host's memory;
 //! * [`guard`], [`with_device`], [`handle`], [`give`], [`take`]: for entries of optional interfaces,
 //!   which a backend writes itself;

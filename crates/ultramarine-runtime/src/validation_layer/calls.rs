@@ -5,7 +5,7 @@ use super::commands::{interface, plan_workspace, prepare, submit};
 use super::state::{BufferState, HandleKey, State, key};
 use super::{CONTEXTS, Check, Context, SLOTS};
 use core::ffi::c_void;
-use ultramarine_abi::{self as abi, BackendTable, DeviceInfo, Status, device_flag, status};
+use ultramarine_abi::{self as abi, BackendTable, DeviceInfo, Status, device_flag, ensure, status};
 
 pub(super) type Handle = *mut c_void;
 pub(super) type HandleOut = *mut *mut c_void;
@@ -46,7 +46,7 @@ fn nothing(_: &Context) -> impl FnOnce(&mut State) -> Check {
 /// # Safety
 /// The place is NULL or holds a handle.
 pub(super) unsafe fn made(place: HandleOut, what: &str) -> Result<Handle, String> {
-    require!(!place.is_null(), "no place for the {what}");
+    ensure!(!place.is_null(), "no place for the {what}");
     // SAFETY: by this function's contract.
     Ok(unsafe { *place })
 }
@@ -99,7 +99,7 @@ fallible! {
     after: |_| |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
         let buffer = unsafe { made(buffer, "buffer") }?;
-        require!(!buffer.is_null(), "it returned OK and no buffer");
+        ensure!(!buffer.is_null(), "it returned OK and no buffer");
         s.buffers.add(key(device, buffer), BufferState::new(bytes))
     }
 }
@@ -118,7 +118,7 @@ fallible! {
     copy_to_device(device: Handle, stream: Handle, buffer: Handle, offset: u64, source: *const c_void, bytes: u64),
     stream: stream_key(device, stream),
     before: |s| {
-        require!(!source.is_null() || bytes == 0, "the source is NULL");
+        ensure!(!source.is_null() || bytes == 0, "the source is NULL");
         copies(s, device, buffer, (offset, bytes))
     },
     after: |_| move |s: &mut State| {
@@ -136,7 +136,7 @@ fallible! {
     copy_to_host(device: Handle, stream: Handle, buffer: Handle, offset: u64, target: *mut c_void, bytes: u64),
     stream: stream_key(device, stream),
     before: |s| {
-        require!(!target.is_null() || bytes == 0, "the target is NULL");
+        ensure!(!target.is_null() || bytes == 0, "the target is NULL");
         copies(s, device, buffer, (offset, bytes))
     },
     after: |_| move |s: &mut State| {

@@ -7,7 +7,7 @@ use core::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use ultramarine_abi::fused::{self, FusedInterface, Program};
 use ultramarine_abi::interface::{kernel, memory, stream_memory};
-use ultramarine_abi::{Command, Status, TensorDesc, status};
+use ultramarine_abi::{Command, Status, TensorDesc, ensure, status};
 
 /// Keeps a plan that was made, or says what is wrong with the answer.
 ///
@@ -130,7 +130,7 @@ pub(super) unsafe extern "C" fn submit<const S: usize>(
     let mut refused = false;
     let before = |s: &mut State| {
         s.device(device)?;
-        require!(n_commands == 0 || !commands.is_null(), "no commands");
+        ensure!(n_commands == 0 || !commands.is_null(), "no commands");
         let mut buffers = Vec::new();
         for i in 0..n_commands as usize {
             // SAFETY: the caller's commands lie `size` bytes apart; `tensors::command` reads what they

@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use ultramarine_abi::interface::kernel::{
     KernelArgument, KernelInfo, KernelInterface, KernelLaunch, KernelSource, argument,
 };
-use ultramarine_abi::{self as abi, Status, inline_str, status};
+use ultramarine_abi::{self as abi, Status, ensure, inline_str, status};
 
 fn interface(cx: &Context) -> Option<&KernelInterface> {
     cx.kernel.get().map(|(real, _)| real)
@@ -41,7 +41,7 @@ unsafe extern "C" fn compile<const S: usize>(
     let after = |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
         let kernel = unsafe { made(kernel, "kernel") }?;
-        require!(!kernel.is_null(), "it gave no kernel");
+        ensure!(!kernel.is_null(), "it gave no kernel");
         s.kernels.add(key(device, kernel), Vec::new())
     };
     // SAFETY: the caller's place for the error.

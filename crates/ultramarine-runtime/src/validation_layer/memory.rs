@@ -7,7 +7,7 @@ use super::{Context, replaced};
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicU8, Ordering};
 use ultramarine_abi::interface::memory::{ForeignMemory, MemoryInterface};
-use ultramarine_abi::{self as abi, Status, status};
+use ultramarine_abi::{self as abi, Status, ensure, status};
 
 /// The owner of an import, which the backend releases in place of the caller's. Never freed, so that a second release
 /// is found.
@@ -93,7 +93,7 @@ unsafe extern "C" fn import<const S: usize>(
     let after = |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
         let buffer = unsafe { made(buffer, "buffer") }?;
-        require!(!buffer.is_null(), "it returned OK and no buffer");
+        ensure!(!buffer.is_null(), "it returned OK and no buffer");
         let bytes = block.map_or(0, |b| b.bytes);
         s.buffers.add(key(device, buffer), BufferState::imported(bytes))
     };

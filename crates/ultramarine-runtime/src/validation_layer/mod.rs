@@ -8,15 +8,6 @@
 //!
 //! (The loader validates the files of plugins: `loader/mod.rs`.)
 
-/// Returns an error with a text unless a condition holds: `require!(condition, "text {}", values)`.
-macro_rules! require {
-    ($condition:expr, $($text:tt)+) => {
-        if !$condition {
-            return Err(format!($($text)+));
-        }
-    };
-}
-
 mod calls;
 mod commands;
 mod kernel;

@@ -2,7 +2,7 @@
 
 use super::Check;
 use ultramarine_abi::schema::{self, op};
-use ultramarine_abi::{MAX_NDIM, TensorDesc, dlpack::DLDataType, layout};
+use ultramarine_abi::{MAX_NDIM, TensorDesc, dlpack::DLDataType, ensure, layout};
 
 /// A tensor as it was described to `prepare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Signature {
 /// # Safety
 /// The pointer is readable for so many descriptions.
 unsafe fn descs((first, n): (*const TensorDesc, u32), what: &str) -> Result<Vec<Desc>, String> {
-    require!(n == 0 || !first.is_null(), "no {what} descriptions");
+    ensure!(n == 0 || !first.is_null(), "no {what} descriptions");
     let mut out = Vec::with_capacity(n as usize);
     for i in 0..n as usize {
         // SAFETY: by this function's contract.
@@ -93,7 +93,7 @@ unsafe fn descs((first, n): (*const TensorDesc, u32), what: &str) -> Result<Vec<
         if (d.size as usize) < size_of::<TensorDesc>() {
             return Err(format!("{what} {i}: its description says {} bytes", d.size));
         }
-        require!((0..=MAX_NDIM as i32).contains(&d.ndim), "{what} {i} has {} dimensions", d.ndim);
+        ensure!((0..=MAX_NDIM as i32).contains(&d.ndim), "{what} {i} has {} dimensions", d.ndim);
         if d.layout != layout::CONTIGUOUS && d.layout != layout::STRIDED {
             return Err(format!("{what} {i} has layout {}", d.layout));
         }

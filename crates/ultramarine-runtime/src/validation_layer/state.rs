@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::thread::ThreadId;
-use ultramarine_abi::DeviceInfo;
+use ultramarine_abi::{DeviceInfo, ensure};
 
 /// A handle, with its device's.
 pub(super) type HandleKey = (usize, usize);
@@ -187,7 +187,7 @@ impl State {
 
     pub fn stream_gone(&mut self, key: HandleKey) -> Check {
         let stream = self.streams.get_mut(key)?;
-        require!(stream.user.is_none() || stream.alive != 1, "a call is using the stream");
+        ensure!(stream.user.is_none() || stream.alive != 1, "a call is using the stream");
         stream.alive -= 1;
         if stream.alive == 0 { self.streams.remove(key).map(|_| ()) } else { Ok(()) }
     }
@@ -263,7 +263,7 @@ impl State {
 
     pub fn may_record(&self, event: HandleKey, value: u64) -> Check {
         let recorded = self.events.get(event)?.recorded;
-        require!(value > recorded, "value {value} is recorded after {recorded}: it may only grow");
+        ensure!(value > recorded, "value {value} is recorded after {recorded}: it may only grow");
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl State {
 
     pub fn may_wait(&self, event: HandleKey, value: u64) -> Check {
         let recorded = self.events.get(event)?.recorded;
-        require!(value <= recorded, "waits for {value}, but no more than {recorded} was recorded");
+        ensure!(value <= recorded, "waits for {value}, but no more than {recorded} was recorded");
         Ok(())
     }
 
@@ -302,7 +302,7 @@ impl State {
         for (_, stream, number) in reached {
             self.completed(stream, number);
         }
-        require!(
+        ensure!(
             value <= recorded,
             "the event says {value}, but no more than {recorded} was recorded"
         );
@@ -359,7 +359,7 @@ impl State {
     pub fn buffer_gone_in_order(&mut self, key: HandleKey, stream: HandleKey) -> Check {
         self.streams.get(stream)?;
         let mut buffer = self.buffers.remove(key)?;
-        require!(!buffer.foreign, "buffer {:#x} is over foreign memory", key.1);
+        ensure!(!buffer.foreign, "buffer {:#x} is over foreign memory", key.1);
         buffer.uses.retain(|(by, number)| *by != stream && !self.waits_for(stream, *by, *number));
         self.idle("buffer", key, &buffer.uses)
     }

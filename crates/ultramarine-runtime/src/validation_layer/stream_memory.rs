@@ -5,7 +5,7 @@ use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
 use super::state::{BufferState, State, key};
 use super::{Context, replaced};
 use core::ffi::c_void;
-use ultramarine_abi::{Status, interface::stream_memory::StreamMemoryInterface, status};
+use ultramarine_abi::{Status, ensure, interface::stream_memory::StreamMemoryInterface, status};
 
 fn interface(cx: &Context) -> Option<&StreamMemoryInterface> {
     cx.stream_memory.get().map(|(real, _)| real)
@@ -29,7 +29,7 @@ unsafe extern "C" fn alloc<const S: usize>(
     let after = |s: &mut State| {
         // SAFETY: the caller's place, which the backend has filled.
         let buffer = unsafe { made(buffer, "buffer") }?;
-        require!(!buffer.is_null(), "it returned OK and no buffer");
+        ensure!(!buffer.is_null(), "it returned OK and no buffer");
         s.buffers.add(key(device, buffer), BufferState::new(bytes))
     };
     // SAFETY: the caller's place for the error.

@@ -5,7 +5,7 @@ use super::state::{HandleKey, State, key};
 use super::{Check, Context};
 use crate::shape::byte_range;
 use core::ffi::c_void;
-use ultramarine_abi::{Command, Tensor, device_flag, dlpack::type_code};
+use ultramarine_abi::{Command, Tensor, device_flag, dlpack::type_code, ensure};
 
 /// Elements up to which overlapping tensors are compared one by one.
 const COMPARED: usize = 1 << 14;
@@ -33,11 +33,7 @@ pub(super) unsafe fn command(
     device: *mut c_void,
     command: &Command,
 ) -> Result<Vec<HandleKey>, String> {
-    require!(
-        (command.size as usize) >= size_of::<Command>(),
-        "a command of {} bytes",
-        command.size
-    );
+    ensure!((command.size as usize) >= size_of::<Command>(), "a command of {} bytes", command.size);
     let plans = state.plans.get(key(device, command.plan))?;
     let counts = (command.n_inputs, command.n_outputs, command.n_scalars);
     let mut fits = Err("a plan without signature".to_owned());
@@ -51,7 +47,7 @@ pub(super) unsafe fn command(
         }
     }
     let mut buffers = fits?;
-    require!(command.n_scalars == 0 || !command.scalars.is_null(), "its scalars are NULL");
+    ensure!(command.n_scalars == 0 || !command.scalars.is_null(), "its scalars are NULL");
     if let Some(ask) = cx.real.plan_workspace {
         // SAFETY: the plan is alive; the command is the caller's.
         let wanted = unsafe { ask(device, command.plan, command) };
@@ -76,7 +72,7 @@ unsafe fn tensors(
         [("input", &plan.inputs, command.inputs), ("output", &plan.outputs, command.outputs)];
     let mut seen: [Vec<Seen>; 2] = [Vec::new(), Vec::new()];
     for (seen, (what, descs, first)) in seen.iter_mut().zip(lists) {
-        require!(descs.is_empty() || !first.is_null(), "no {what}s");
+        ensure!(descs.is_empty() || !first.is_null(), "no {what}s");
         for (i, desc) in descs.iter().enumerate() {
             // SAFETY: by this function's contract they lie `tensor_stride` bytes apart.
             let t = unsafe {
@@ -138,8 +134,8 @@ unsafe fn tensor(
     desc: &Desc,
 ) -> Result<Seen, String> {
     let dl = &t.dl;
-    require!((t.size as usize) >= size_of::<Tensor>(), "it says that it has {} bytes", t.size);
-    require!((dl.ndim, dl.dtype) == (desc.ndim, desc.dtype), "its rank or dtype is not the plan's");
+    ensure!((t.size as usize) >= size_of::<Tensor>(), "it says that it has {} bytes", t.size);
+    ensure!((dl.ndim, dl.dtype) == (desc.ndim, desc.dtype), "its rank or dtype is not the plan's");
     if dl.device.device_type != cx.real.device_type {
         return Err(format!("it is on a device of type {}", dl.device.device_type));
     }
@@ -175,7 +171,7 @@ unsafe fn tensor(
     let strides: Vec<i128> = strides.iter().map(|s| i128::from(*s) * item).collect();
     let offset = i128::from(dl.byte_offset);
     let (low, high) = (offset + i128::from(first), offset + i128::from(end));
-    require!(
+    ensure!(
         low >= 0 && high <= i128::from(t.buffer_size),
         "it reaches from byte {low} to {high} of a buffer of {} bytes",
         t.buffer_size
