@@ -15,7 +15,8 @@
 // rows of threads of a block take turns along the reduction.
 // fold_merge: the segments' results, of which there are several where outputs are few.
 //
-// The order of joining depends on shapes and the device alone. Every thread joins a few hundred values at most
+// The order of joining depends on the kernel, V and the words alone, so GATHER, which reads each of the V values by
+// itself, joins a tensor of any strides as its row-major copy would be. Every thread joins a few hundred values at most
 // one after another, in several chains, so that rounding errors of long sums stay small.
 
 #define FOLD_THREADS 256
@@ -184,6 +185,38 @@ template <> struct FoldRead<1> {
   template <class F, class I, int K, class A> INLINE void of(const F &f, const I (&at)[K], A (&x)[1]) { x[0] = f(at); }
 };
 
+// Elements r to r + V of a reduction. GATHER: each lies anywhere.
+template <bool GATHER, int V, class F, int K, int KN, int RN, class I, class A>
+INLINE void fold_read(const F &f, const Fold<K, KN, RN> &w, const I (&base)[K], I r, A (&x)[V]) {
+  I at[K];
+  if constexpr (GATHER) {
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      fold_place<K, KN, RN, I>(w, base, r + v, at);
+      x[v] = f(at);
+    }
+  } else {
+    fold_place<K, KN, RN, I>(w, base, r, at);
+    FoldRead<V>::of(f, at, x);
+  }
+}
+
+// Element r of V neighbouring outputs. Without GATHER the first of `base` tells where all are.
+template <bool GATHER, int V, class F, int K, int KN, int RN, class I, int BASES, class A>
+INLINE void fold_read_across(const F &f, const Fold<K, KN, RN> &w, const I (&base)[BASES][K], I r, A (&x)[V]) {
+  I at[K];
+  if constexpr (GATHER) {
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      fold_place<K, KN, RN, I>(w, base[v], r, at);
+      x[v] = f(at);
+    }
+  } else {
+    fold_place<K, KN, RN, I>(w, base[0], r, at);
+    FoldRead<V>::of(f, at, x);
+  }
+}
+
 // The join of N values, a power of two, as a tree.
 template <class Op, int N>
 INLINE typename Op::Acc fold_tree(typename Op::Acc (&x)[N]) {
@@ -227,7 +260,7 @@ INLINE typename Op::Acc fold_team(typename Op::Acc x, typename Op::Acc *shared) 
 
 // ---- the kernels ------------------------------------------------------------------------------------------------
 
-template <class Op, class F, int K, int KN, int RN, class I, int TEAM, int V>
+template <class Op, class F, int K, int KN, int RN, class I, int TEAM, int V, bool GATHER>
 static __device__ __forceinline__ void fold_rows(const F &f, typename Op::Out::T *out, typename Op::Acc *partial,
                                                  const Fold<K, KN, RN> &w) {
   typedef typename Op::Acc Acc;
@@ -254,10 +287,7 @@ static __device__ __forceinline__ void fold_rows(const F &f, typename Op::Out::T
       for (; r + (U - 1) * step < whole; r += U * step) {
         A x[U][V];
 #pragma unroll
-        for (int u = 0; u < U; u++) {
-          fold_place<K, KN, RN, I>(w, base, r + u * step, at);
-          FoldRead<V>::of(f, at, x[u]);
-        }
+        for (int u = 0; u < U; u++) fold_read<GATHER, V>(f, w, base, (I)(r + u * step), x[u]);
 #pragma unroll
         for (int u = 0; u < U; u++) {
           Acc y[V];
@@ -268,8 +298,7 @@ static __device__ __forceinline__ void fold_rows(const F &f, typename Op::Out::T
       }
       for (; r < whole; r += step) {
         A x[V];
-        fold_place<K, KN, RN, I>(w, base, r, at);
-        FoldRead<V>::of(f, at, x);
+        fold_read<GATHER, V>(f, w, base, r, x);
         Acc y[V];
 #pragma unroll
         for (int v = 0; v < V; v++) y[v] = Op::lift(x[v], r + v);
@@ -291,7 +320,7 @@ static __device__ __forceinline__ void fold_rows(const F &f, typename Op::Out::T
   }
 }
 
-template <class Op, class F, int K, int KN, int RN, class I, int V>
+template <class Op, class F, int K, int KN, int RN, class I, int V, bool GATHER>
 static __device__ __forceinline__ void fold_columns(const F &f, typename Op::Out::T *out, typename Op::Acc *partial,
                                                     const Fold<K, KN, RN> &w) {
   typedef typename Op::Acc Acc;
@@ -305,20 +334,18 @@ static __device__ __forceinline__ void fold_columns(const F &f, typename Op::Out
     Acc sum[V];
 #pragma unroll
     for (int v = 0; v < V; v++) sum[v] = Op::neutral();
-    I to = 0;
+    I to[GATHER ? V : 1] = {0};
     if (o < w.outputs) {
-      I base[K], at[K];
-      fold_kept<K, KN, RN, I>(w, (I)o, base, to);
+      I base[GATHER ? V : 1][K];
+#pragma unroll
+      for (int v = 0; v < (GATHER ? V : 1); v++) fold_kept<K, KN, RN, I>(w, (I)(o + v), base[v], to[v]);
       const i64 last = (segment + 1) * w.length;
       const I begin = (I)(segment * w.length), end = (I)(last < w.count ? last : w.count), step = rows;
       I r = begin + y;
       for (; r + (U - 1) * step < end; r += U * step) {
         A value[U][V];
 #pragma unroll
-        for (int u = 0; u < U; u++) {
-          fold_place<K, KN, RN, I>(w, base, r + u * step, at);
-          FoldRead<V>::of(f, at, value[u]);
-        }
+        for (int u = 0; u < U; u++) fold_read_across<GATHER, V>(f, w, base, (I)(r + u * step), value[u]);
 #pragma unroll
         for (int v = 0; v < V; v++) {
           Acc lifted[U];
@@ -329,8 +356,7 @@ static __device__ __forceinline__ void fold_columns(const F &f, typename Op::Out
       }
       for (; r < end; r += step) {
         A value[V];
-        fold_place<K, KN, RN, I>(w, base, r, at);
-        FoldRead<V>::of(f, at, value);
+        fold_read_across<GATHER, V>(f, w, base, r, value);
 #pragma unroll
         for (int v = 0; v < V; v++) sum[v] = Op::join(sum[v], Op::lift(value[v], r));
       }
@@ -357,7 +383,7 @@ static __device__ __forceinline__ void fold_columns(const F &f, typename Op::Out
       const I step = w.kept > 0 ? (I)w.out_stride[w.kept - 1] : (I)0;
 #pragma unroll
       for (int v = 0; v < V; v++) {
-        if (w.segments == 1) out[to + v * step] = Op::drop(sum[v]);
+        if (w.segments == 1) out[GATHER ? to[GATHER ? v : 0] : to[0] + v * step] = Op::drop(sum[v]);
         else partial[segment * w.outputs + o + v] = sum[v];
       }
     }

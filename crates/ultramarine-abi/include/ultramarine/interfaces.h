@@ -12,7 +12,8 @@ extern "C" {
 /* A program is in static single assignment form. Operand indices count first the inputs, then the constants, then
  * the instructions' results. Every value has the iteration shape, to which inputs are broadcast by zero strides.
  * Every instruction rounds to its dtype, without contraction. With an epilogue, output 0 is the named value
- * reduced over `axes` (kept as size 1); further outputs have the iteration shape. */
+ * reduced over `axes` (kept as size 1); further outputs have the iteration shape. A sum or a product gives the bits of
+ * REDUCE of that value, so the order in which either joins values does not depend on an operand's strides. */
 #define UM_FUSED_INTERFACE "ultramarine.fused/1"
 
 #define UM_FAMILY_UNARY 0u

@@ -7,7 +7,9 @@
 //! contraction, so a program gives the bits that its ops give one by one.
 //!
 //! With an epilogue, output 0 is the named value reduced over `axes`
-//! (kept as size 1); further outputs have the iteration shape.
+//! (kept as size 1); further outputs have the iteration shape. A sum or a product
+//! gives the bits of REDUCE of that value, so the order in which either joins values
+//! depends on dtype, shape and axes, and not on an operand's strides.
 
 use crate::{Error, Status, TensorDesc};
 use core::ffi::c_void;

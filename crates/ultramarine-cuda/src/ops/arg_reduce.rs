@@ -38,5 +38,6 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         // The last index is that of no element.
         longest: u64::from(u32::MAX),
         kernels: kernels_of(op, input.dtype, HEADERS),
+        copy: None,
     }))
 }

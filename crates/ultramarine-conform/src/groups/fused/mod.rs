@@ -1,6 +1,7 @@
 //! Fused programs: results are bitwise identical to those of single ops.
 
 mod random;
+mod reductions;
 
 use super::with_device;
 use crate::cases::none;
@@ -37,6 +38,11 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
                     program(device, &interface, &sketch, layout)
                 });
             }
+        }
+        for layout in Layout::STRIDED.into_iter().chain([Layout::Offset]) {
+            recorder.check(&format!("fused/reductions of an operand {}", layout.name()), || {
+                reductions::run(device, &interface, layout, options.full)
+            });
         }
         for seed in 0..if options.full { 40 } else { 12 } {
             recorder.check(&format!("fused/random program {seed}"), || {

@@ -62,6 +62,7 @@ impl Epilogue {
             vector: reduce::vector(dtype),
             longest: u64::MAX,
             kernels: reduce::kernels_of(op.clone(), dtype, reduce::HEADERS),
+            copy: None,
         };
         let (program, name) = (program.clone(), op.clone());
         let kernels =
@@ -78,24 +79,25 @@ impl Epilogue {
                 self.axes, out.shape
             )));
         }
-        let fold = |strides: &[&[i64]], places: &[(u64, u64)]| {
-            let (axes, vector, out) = (self.axes, self.plain.vector, out.strides);
-            let problem = Problem { shape, strides, places, out, axes, vector };
-            Fold::of(&job.device.properties, &problem)
-        };
-        let plain = fold(&[&row_major(shape)], &[(0, self.dtype.bytes())]);
+        let (properties, axes) = (&job.device.properties, self.axes);
+        let (vector, out) = (self.plain.vector, out.strides);
+        let (copied, place) = ([&row_major(shape)[..]], [(0, self.dtype.bytes())]);
+        let of_value = Problem { shape, strides: &copied, places: &place, out, axes, vector };
+        let plain = Fold::of(properties, &of_value);
         let tensors: Vec<&View<'_>> = job.inputs.iter().chain(&job.outputs[1..]).collect();
         let strides: Vec<&[i64]> = tensors.iter().map(|t| t.strides).collect();
         let places: Vec<(u64, u64)> =
             tensors.iter().map(|t| (t.address, t.dtype.bytes())).collect();
-        let single = fold(&strides, &places);
-        let vector = single.variant.vector as usize;
-        let copies = vector * if vector == 1 { 8 } else { 32 / vector.clamp(8, 16) };
-        let words = single.words.len() + tensors.len() + program.constants.max(1) + 2;
-        let fits = 8 * words <= PARAMETERS
-            && copies * program.weight() <= MOST
-            && single.joins_like(&plain);
-        Ok(Strategy { plain, single: fits.then_some(single) })
+        let problem = Problem { strides: &strides, places: &places, ..of_value };
+        let single = Fold::of(properties, &problem).like(&plain, &problem);
+        let fits = |single: &Fold| {
+            let vector = single.variant.vector as usize;
+            let copies = vector * if vector == 1 { 8 } else { 32 / vector.clamp(8, 16) };
+            let words = single.words.len() + tensors.len() + program.constants.max(1) + 2;
+            8 * words <= PARAMETERS && copies * program.weight() <= MOST
+        };
+        let single = single.filter(fits);
+        Ok(Strategy { plain, single })
     }
 
     fn ready<'a>(&self, job: &Job<'_>, strategy: &'a Strategy) -> Result<Option<&'a Fold>> {

@@ -46,6 +46,7 @@ pub fn prepare_logsumexp(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         vector: vector(dtype),
         longest: u64::MAX,
         kernels: kernels_of(format!("LogSumExp<{}>", dtype.tag()), dtype, HEADERS),
+        copy: None,
     }))
 }
 

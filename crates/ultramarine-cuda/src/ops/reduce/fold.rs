@@ -38,6 +38,21 @@ pub struct Problem<'a> {
     pub vector: u32,
 }
 
+impl Problem<'_> {
+    /// The kept and the reduced axes, of which those of one element are left out.
+    fn axes(&self) -> (Vec<Axis>, Vec<Axis>) {
+        let (mut kept, mut reduced) = (Vec::new(), Vec::new());
+        for (i, size) in self.shape.iter().copied().enumerate().filter(|(_, n)| *n != 1) {
+            let gone = self.axes >> i & 1 == 1;
+            let mut strides: Vec<i64> = self.strides.iter().map(|s| s[i]).collect();
+            strides.push(if gone { 0 } else { self.out[i] });
+            let axes = if gone { &mut reduced } else { &mut kept };
+            axes.push(Axis { number: i, size, strides });
+        }
+        (kept, reduced)
+    }
+}
+
 /// The family of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -64,6 +79,8 @@ pub struct Variant {
     pub vector: u32,
     /// Bit `k`: tensor `k` has stride 1 along vectors; 0 where elements are read one by one.
     pub unit: u64,
+    /// The elements of a vector lie anywhere.
+    pub gather: bool,
 }
 
 impl Variant {
@@ -97,13 +114,13 @@ impl Variant {
         let walk = format!("{k}, {kept}, {reduced}, {i}");
         match self.kind {
             Kind::Rows(team) => format!(
-                "fold_rows<{op}, {functor}, {walk}, {team}, {}>(f, out, partial, w);",
-                self.vector
+                "fold_rows<{op}, {functor}, {walk}, {team}, {}, {}>(f, out, partial, w);",
+                self.vector, self.gather
             ),
             Kind::Columns => {
                 format!(
-                    "fold_columns<{op}, {functor}, {walk}, {}>(f, out, partial, w);",
-                    self.vector
+                    "fold_columns<{op}, {functor}, {walk}, {}, {}>(f, out, partial, w);",
+                    self.vector, self.gather
                 )
             }
             Kind::Merge(team) => format!("fold_merge<{op}, {walk}, {team}>(out, partial, w);"),
@@ -118,8 +135,10 @@ impl Variant {
             Kind::Merge(team) => format!("merge{team}"),
         };
         let (kept, reduced) = self.ranks;
-        let (vector, unit) = (self.vector, self.unit);
-        format!("{kind} {} {kept} {reduced} {} {vector} {unit:x}", self.tensors, self.index())
+        let (vector, unit, gather) =
+            (self.vector, self.unit, if self.gather { " gather" } else { "" });
+        let index = self.index();
+        format!("{kind} {} {kept} {reduced} {index} {vector} {unit:x}{gather}", self.tensors)
     }
 }
 
@@ -274,14 +293,7 @@ impl Fold {
 
     /// Chooses for a device that runs so many threads at once.
     fn on(parallelism: u64, problem: &Problem<'_>) -> Self {
-        let (mut kept, mut reduced) = (Vec::new(), Vec::new());
-        for (i, size) in problem.shape.iter().copied().enumerate().filter(|(_, n)| *n != 1) {
-            let gone = problem.axes >> i & 1 == 1;
-            let mut strides: Vec<i64> = problem.strides.iter().map(|s| s[i]).collect();
-            strides.push(if gone { 0 } else { problem.out[i] });
-            let axes = if gone { &mut reduced } else { &mut kept };
-            axes.push(Axis { number: i, size, strides });
-        }
+        let (mut kept, mut reduced) = problem.axes();
         sort(&mut kept, problem.places);
         sort(&mut reduced, problem.places);
         let order = reduced.iter().map(|axis| axis.number).collect();
@@ -306,10 +318,6 @@ impl Fold {
             true => Cut::rows(outputs, count, v, parallelism),
             false => Cut::columns(outputs, count, v, parallelism),
         };
-        let ranks = match (kept.len(), reduced.len()) {
-            (0..=4, n @ 0..=4) => (4, [1, 1, 2, 4, 4][n]),
-            _ => (MAX_AXES as u32, MAX_AXES as u32),
-        };
         let unit =
             match (vector, inner) {
                 (2.., Some(inner)) => problem.strides.iter().zip(&inner.strides).enumerate().fold(
@@ -318,33 +326,78 @@ impl Fold {
                 ),
                 _ => 0,
             };
-        let variant = Variant {
-            kind: cut.kind,
-            tensors: problem.strides.len() as u32,
-            ranks,
-            wide: !is_small(outputs, count, others()),
-            vector,
-            unit,
+        let base = Self {
+            variant: Variant {
+                kind: cut.kind,
+                tensors: problem.strides.len() as u32,
+                ranks: (0, 0),
+                wide: false,
+                vector,
+                unit,
+                gather: false,
+            },
+            words: vec![outputs, count, cut.length, cut.segments, 0, u64::from(cut.lanes)],
+            outputs,
+            count,
+            segments: cut.segments,
+            along: None,
+            blocks: cut.blocks,
+            order,
         };
-        let mut words = vec![outputs, count, cut.length, cut.segments];
-        words.push(kept.len() as u64 | (reduced.len() as u64) << 32);
-        words.push(u64::from(cut.lanes));
-        let n = problem.strides.len();
-        let rank = ranks.0 as usize;
-        put(&mut words, &kept, rank, 1, |axis| axis.size as u64);
-        put(&mut words, &kept, rank, 0, |axis| magic(axis.size));
-        put(&mut words, &kept, rank, 0, |axis| axis.strides[n] as u64);
-        (0..n).for_each(|k| put(&mut words, &kept, rank, 0, |axis| axis.strides[k] as u64));
-        let rank = ranks.1 as usize;
-        put(&mut words, &reduced, rank, 1, |axis| axis.size as u64);
-        put(&mut words, &reduced, rank, 0, |axis| magic(axis.size));
-        (0..n).for_each(|k| put(&mut words, &reduced, rank, 0, |axis| axis.strides[k] as u64));
-        let (segments, blocks) = (cut.segments, cut.blocks);
-        let along = match &reduced[..] {
+        base.over(&kept, &reduced)
+    }
+
+    /// The same over these axes.
+    fn over(mut self, kept: &[Axis], reduced: &[Axis]) -> Self {
+        self.variant.ranks = match (kept.len(), reduced.len()) {
+            (0..=4, n @ 0..=4) => (4, [1, 1, 2, 4, 4][n]),
+            _ => (MAX_AXES as u32, MAX_AXES as u32),
+        };
+        self.variant.wide = !is_small(self.outputs, self.count, kept.iter().chain(reduced));
+        let (n, words) = (self.variant.tensors as usize, &mut self.words);
+        words.truncate(6);
+        words[4] = kept.len() as u64 | (reduced.len() as u64) << 32;
+        let rank = self.variant.ranks.0 as usize;
+        put(words, kept, rank, 1, |axis| axis.size as u64);
+        put(words, kept, rank, 0, |axis| magic(axis.size));
+        put(words, kept, rank, 0, |axis| axis.strides[n] as u64);
+        (0..n).for_each(|k| put(words, kept, rank, 0, |axis| axis.strides[k] as u64));
+        let rank = self.variant.ranks.1 as usize;
+        put(words, reduced, rank, 1, |axis| axis.size as u64);
+        put(words, reduced, rank, 0, |axis| magic(axis.size));
+        (0..n).for_each(|k| put(words, reduced, rank, 0, |axis| axis.strides[k] as u64));
+        self.along = match reduced {
             [axis] => Some(axis.strides[..n].to_vec()),
             _ => None,
         };
-        Self { variant, words, outputs, count, segments, along, blocks, order }
+        self
+    }
+
+    /// The choice that joins values as `plain`, the choice for a row-major tensor of the problem's shape, does.
+    /// `None` where a row-major copy is read faster than the tensors are in that order.
+    ///
+    /// `self` is the choice for the problem.
+    pub fn like(self, plain: &Fold, problem: &Problem<'_>) -> Option<Self> {
+        if self.joins_like(plain) {
+            return Some(self);
+        }
+        let rows = |fold: &Fold| matches!(fold.variant.kind, Kind::Rows(_));
+        // In memory as in the order, or so few elements that a cache holds them.
+        let in_order = rows(&self) == rows(plain) && self.order == plain.order;
+        let elements = |strides: &&[i64]| {
+            let axes = problem.shape.iter().copied().zip(strides.iter().copied());
+            span(axes)
+        };
+        let read: u64 = problem.strides.iter().map(elements).fold(0, u64::saturating_add);
+        if !in_order && read > plain.outputs.saturating_mul(plain.count) / 4 {
+            return None;
+        }
+        let (mut kept, reduced) = problem.axes();
+        sort(&mut kept, problem.places);
+        let tensors = self.variant.tensors;
+        let variant =
+            Variant { tensors, unit: 0, gather: plain.variant.vector > 1, ..plain.variant };
+        Some(Fold { variant, ..plain.clone() }.over(&joined(kept), &joined(reduced)))
     }
 
     /// True if each reduction joins the same values in the same order, so that the bits are the
@@ -380,7 +433,7 @@ impl Fold {
         };
         let kind = Kind::Merge(team as u32);
         // Neither is looked at.
-        let variant = Variant { kind, vector: 1, unit: 0, ..self.variant };
+        let variant = Variant { kind, vector: 1, unit: 0, gather: false, ..self.variant };
         Some((variant, line(self.outputs.div_ceil(THREADS / team))))
     }
 }

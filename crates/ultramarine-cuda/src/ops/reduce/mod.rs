@@ -5,12 +5,12 @@ mod kernels;
 
 pub use kernels::FoldKernels;
 
-use crate::launch::{Dtype, Job, OpRequest, Work, launch};
-use crate::ops::headers;
+use crate::launch::{Desc, Dtype, Job, OpRequest, View, Work, launch, row_major};
+use crate::ops::{copy, headers};
 use crate::program::Source;
 use fold::{Fold, Problem, Variant};
 use ultramarine_abi::helper::{Failure, Result};
-use ultramarine_abi::schema::{ReduceAttrs, reduce};
+use ultramarine_abi::schema::{ReduceAttrs, op, reduce};
 
 /// Headers of the kernels.
 pub const HEADERS: &[&str] = &[headers::NUMBER, fold::HEADER];
@@ -53,6 +53,9 @@ pub struct Reduction {
     pub longest: u64,
     /// The kernels.
     pub kernels: FoldKernels,
+    /// Makes an operand row-major whose own layout is joined in another order. `None`: results do not depend on the
+    /// order, or the operand is row-major.
+    pub copy: Option<Box<dyn Work>>,
 }
 
 /// The kernels of an op for values of a dtype, over one tensor.
@@ -68,7 +71,11 @@ pub fn kernels_of(op: String, dtype: Dtype, headers: &'static [&'static str]) ->
 }
 
 impl Reduction {
-    fn fold(&self, job: &Job<'_>) -> Result<Fold> {
+    /// The choice, and the strides of the copy that it reads, if it does not read the operand itself.
+    ///
+    /// Values are joined in the order of a row-major operand, whatever the layout: so a reduction gives the same bits
+    /// alone and as the epilogue of a program, which has no layout.
+    fn strategy(&self, job: &Job<'_>) -> Result<(Fold, Option<Vec<i64>>)> {
         let (input, output) = (job.input(0)?, job.output(0)?);
         let axes = self.axes;
         let size = |i: usize, n: i64| if axes >> i & 1 == 1 { 1 } else { n };
@@ -79,35 +86,59 @@ impl Reduction {
                 input.shape, output.shape
             )));
         }
-        let fold = Fold::of(
-            &job.device.properties,
-            &Problem {
-                shape: input.shape,
-                strides: &[input.strides],
-                places: &[(input.address, input.dtype.bytes())],
-                out: output.strides,
-                axes,
-                vector: self.vector,
-            },
-        );
-        match fold.count <= self.longest {
-            true => Ok(fold),
-            false => Err(Failure::invalid(format!(
+        let properties = &job.device.properties;
+        let (own, places) = ([input.strides], [(input.address, input.dtype.bytes())]);
+        let (shape, out, vector) = (input.shape, output.strides, self.vector);
+        let problem = Problem { shape, strides: &own, places: &places, out, axes, vector };
+        let fold = Fold::of(properties, &problem);
+        if fold.count > self.longest {
+            return Err(Failure::invalid(format!(
                 "indices of {} elements do not fit in uint32",
                 fold.count
-            ))),
+            )));
         }
+        if self.copy.is_none() {
+            return Ok((fold, None));
+        }
+        let strides = row_major(shape);
+        let (copied, places) = ([&strides[..]], [(0, input.dtype.bytes())]);
+        let plain = Fold::of(properties, &Problem { strides: &copied, places: &places, ..problem });
+        Ok(match fold.like(&plain, &problem) {
+            Some(fold) => (fold, None),
+            None => (plain, Some(strides)),
+        })
+    }
+
+    /// Offset of the copy in the workspace.
+    fn copy_at(&self, fold: &Fold) -> u64 {
+        fold.workspace(self.accumulator).next_multiple_of(256)
     }
 }
 
 impl Work for Reduction {
     fn workspace(&self, job: &Job<'_>) -> Result<u64> {
-        Ok(self.fold(job)?.workspace(self.accumulator))
+        let (fold, copied) = self.strategy(job)?;
+        match copied {
+            Some(_) => Ok(self.copy_at(&fold) + job.input(0)?.bytes()),
+            None => Ok(fold.workspace(self.accumulator)),
+        }
     }
 
     fn run(&self, job: &Job<'_>) -> Result<()> {
-        let fold = self.fold(job)?;
-        let (input, output) = (job.input(0)?.address, job.output(0)?.address);
+        let (fold, copied) = self.strategy(job)?;
+        let (mut input, output) = (job.input(0)?.address, job.output(0)?.address);
+        if let (Some(copy), Some(strides)) = (&self.copy, &copied) {
+            input = job.scratch()? + self.copy_at(&fold);
+            let to = View { address: input, strides, ..*job.input(0)? };
+            copy.run(&Job {
+                device: job.device,
+                stream: job.stream,
+                inputs: vec![*job.input(0)?],
+                outputs: vec![to],
+                scalars: Vec::new(),
+                workspace: 0,
+            })?;
+        }
         let partial = if fold.segments > 1 { job.scratch()? } else { 0 };
         let kernel = self.kernels.get(&job.device.programs, &fold.variant)?;
         launch!(job, &kernel, fold.grid(); input, output, partial, fold.words[..])?;
@@ -131,6 +162,17 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
             output_of(code, dtype).name()
         )));
     }
-    let kernels = kernels_of(op, dtype, HEADERS);
-    Ok(Box::new(Reduction { axes, accumulator, vector: vector(dtype), longest: u64::MAX, kernels }))
+    let ordered = matches!(code, reduce::SUM | reduce::PROD)
+        && (dtype.is_real() || dtype == Dtype::Complex64);
+    let whole = Desc { contiguous: true, ..request.input(0)? };
+    let copy = ordered
+        .then(|| copy::prepare(&request.part(op::COPY, vec![request.input(0)?], vec![whole])));
+    Ok(Box::new(Reduction {
+        axes,
+        accumulator,
+        vector: vector(dtype),
+        longest: u64::MAX,
+        kernels: kernels_of(op, dtype, HEADERS),
+        copy: copy.transpose()?,
+    }))
 }

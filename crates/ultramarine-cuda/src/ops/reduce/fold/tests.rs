@@ -37,6 +37,39 @@ fn what_is_next_in_memory_decides() {
     assert_eq!((transpose.variant.kind, transpose.variant.vector), (Kind::Rows(256), 4));
 }
 
+/// The choice for a tensor of these strides, in the order of a row-major one, and whether its elements are gathered.
+fn like(shape: &[i64], strides: &[i64], address: u64, axes: u64) -> Option<(Kind, u32, bool)> {
+    let out = crate::launch::row_major(
+        &shape
+            .iter()
+            .enumerate()
+            .map(|(i, n)| if axes >> i & 1 == 1 { 1 } else { *n })
+            .collect::<Vec<_>>(),
+    );
+    let (strides, places) = ([strides], [(address, 4)]);
+    let problem = Problem { shape, strides: &strides, places: &places, out: &out, axes, vector: 4 };
+    let plain = row_major(shape, axes);
+    let fold = Fold::on(H200, &problem).like(&plain, &problem)?;
+    assert!(fold.joins_like(&plain));
+    Some((fold.variant.kind, fold.variant.vector, fold.variant.gather))
+}
+
+#[test]
+fn strides_do_not_change_the_order() {
+    let matrix = [4096i64, 4096];
+    let rows = |gather| Some((Kind::Rows(256), 4, gather));
+    assert_eq!(like(&matrix, &[4096, 1], 4096, 0b10), rows(false));
+    // Misaligned, backwards, and one row for all.
+    assert_eq!(like(&matrix, &[4096, 1], 4100, 0b10), rows(true));
+    assert_eq!(like(&matrix, &[-4096, -1], 4096, 0b10), rows(true));
+    assert_eq!(like(&matrix, &[0, 1], 4096, 0b10), rows(true));
+    assert_eq!(like(&matrix, &[0, 0], 4096, 0b10), rows(true));
+    assert_eq!(like(&matrix, &[4096, -1], 4096, 0b01), Some((Kind::Columns, 4, true)));
+    // A transposed matrix is copied.
+    assert_eq!(like(&matrix, &[1, 4096], 4096, 0b10), None);
+    assert_eq!(like(&matrix, &[1, 4096], 4096, 0b01), None);
+}
+
 #[test]
 fn joined_axes_take_the_smallest_room() {
     assert_eq!(row_major(&[4, 5, 6], 0b111).variant.ranks, (4, 1));
