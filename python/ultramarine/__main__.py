@@ -1,5 +1,5 @@
 """`python -m ultramarine backends`: which backends were found, and why others were left out. `python -m ultramarine
-include`: the directory of the C and C++ headers."""
+include`: the directory of the C and C++ headers. `python -m ultramarine cmake`: the directory of CMake's package."""
 
 import argparse
 import sys
@@ -30,9 +30,13 @@ def main(arguments=None):
         "--probe", action="store_true", default=None, help="try each in a child process first"
     )
     commands.add_parser("include", help="print the directory of the headers, for a compiler's -I")
+    commands.add_parser("cmake", help="print CMake's Ultramarine_DIR, for find_package")
     given = parser.parse_args(arguments)
     if given.command == "include":
         print(backends.include_dir())
+        return 0
+    if given.command == "cmake":
+        print(backends.cmake_dir())
         return 0
     failed = _load(given)
     print(backends.report_json() if given.json else _text())

@@ -21,6 +21,7 @@ __all__ = [
     "OpCount",
     "Report",
     "Stats",
+    "cmake_dir",
     "device_count",
     "get",
     "include_dir",
@@ -441,6 +442,11 @@ def validation_findings():
 def include_dir():
     """Returns the directory of the contract's C headers, which a compiler needs as `-I` to build a backend."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+
+
+def cmake_dir():
+    """Returns the directory of CMake's package `Ultramarine`, which `find_package` takes as `Ultramarine_DIR`."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "share", "cmake", "Ultramarine")
 
 
 def _package_directories():

@@ -17,6 +17,7 @@ __all__ = [
     "OpCount",
     "Report",
     "Stats",
+    "cmake_dir",
     "device_count",
     "get",
     "include_dir",
@@ -406,3 +407,6 @@ def validation_findings() -> int:
 
 def include_dir() -> str:
     """Returns the directory of the contract's C headers, which a compiler needs as `-I` to build a backend."""
+
+def cmake_dir() -> str:
+    """Returns the directory of CMake's package `Ultramarine`, which `find_package` takes as `Ultramarine_DIR`."""

@@ -42,9 +42,11 @@ pub fn run() -> Result<()> {
     }
     const HEADERS: &str = "import ultramarine, pathlib; \
         folder = pathlib.Path(ultramarine.get_include(), 'ultramarine'); \
-        print(all((folder / f'{name}.h').is_file() for name in ('backend', 'extension_python')))";
+        config = pathlib.Path(ultramarine.backends.cmake_dir(), 'UltramarineConfig.cmake'); \
+        print(config.is_file() and \
+        all((folder / f'{name}.h').is_file() for name in ('backend', 'extension_python')))";
     if sh::read(fresh.python(&["-c", HEADERS]))?.trim() != "True" {
-        bail!("the installed package has no headers for backends and extensions");
+        bail!("the installed package has no headers or CMake package for backends and extensions");
     }
     sh::run(fresh.python(&["-m", "ultramarine", "backends"]))?;
     cuda(&venv, &fresh)?;
