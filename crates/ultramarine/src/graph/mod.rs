@@ -14,3 +14,4 @@ pub(crate) mod refit;
 pub(crate) mod rules;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod tracing;

@@ -22,7 +22,7 @@ use trace_key::TraceKey;
 
 use crate::error::{Error, Result};
 use crate::ops::rules::shapeless::{Shapeless, shapeless as shapeless_now};
-use crate::{array::Array, node::Tracing, sync::lock};
+use crate::{array::Array, sync::lock};
 use graph::Graph;
 use placed::Homes;
 use std::collections::HashMap;
@@ -116,7 +116,7 @@ impl Traced {
     }
 
     fn graph(&self, inputs: &[Array]) -> &Graph {
-        match Tracing::active() && inputs.iter().any(|a| a.node().is_traced()) {
+        match inputs.iter().any(|a| a.node().is_traced()) {
             true => &self.recorded,
             false => self.merged(),
         }
