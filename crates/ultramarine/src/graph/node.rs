@@ -11,6 +11,7 @@ use crate::{
     device::Device,
     dtype::Dtype,
     error::Error,
+    graph::host_copies,
     graph::op::Op,
     graph::tracing::{TraceState, Tracing, trace_of},
     once::SetOnce,
@@ -21,7 +22,7 @@ use crate::{
 };
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The operands of a node.
@@ -39,6 +40,8 @@ pub(crate) struct Node {
     pub dtype: Dtype,
     /// Part of `trace` (not 0). One more than the number of [`Inside`] calls that it was made in.
     tracer: AtomicU8,
+    /// It has a copy in [`host_copies`].
+    copied: AtomicBool,
     /// Scratch of the evaluation that claimed the node: its place on the tape.
     pub slot: AtomicU32,
     /// Scratch of traversals: the last one that saw the node.
@@ -123,6 +126,7 @@ impl Node {
             state: AtomicU8::new(LAZY),
             dtype,
             tracer: AtomicU8::new(if trace.is_some() { 1 + INSIDE.get() } else { 0 }),
+            copied: AtomicBool::new(false),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
             place,
@@ -147,6 +151,7 @@ impl Node {
             state: AtomicU8::new(LAZY),
             dtype,
             tracer: AtomicU8::new(0),
+            copied: AtomicBool::new(false),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
             place,
@@ -175,6 +180,7 @@ impl Node {
                 state: _,
                 dtype: _,
                 tracer: _,
+                copied: _,
                 slot: _,
                 mark: _,
                 place: _,
@@ -195,6 +201,7 @@ impl Node {
             (&raw mut (*at).state).write(AtomicU8::new(LAZY));
             (&raw mut (*at).dtype).write(dtype);
             (&raw mut (*at).tracer).write(AtomicU8::new(0));
+            (&raw mut (*at).copied).write(AtomicBool::new(false));
             (&raw mut (*at).slot).write(AtomicU32::new(0));
             (&raw mut (*at).mark).write(AtomicU64::new(0));
             (&raw mut (*at).place).write(place);
@@ -262,6 +269,11 @@ impl Node {
     /// Whether it is part of a trace, made before the innermost [`Inside`] call of this thread began.
     pub fn is_traced_outside(&self) -> bool {
         (1..=INSIDE.get()).contains(&self.tracer.load(Ordering::Relaxed)) && self.is_traced()
+    }
+
+    /// Notes that it has a copy in [`host_copies`].
+    pub(super) fn note_host_copy(&self) {
+        self.copied.store(true, Ordering::Relaxed);
     }
 
     /// Takes it out of its trace.
@@ -349,6 +361,9 @@ thread_local! {
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {
+        if *self.copied.get_mut() {
+            host_copies::forget(self);
+        }
         let inputs = self.inputs.get_mut().unwrap_or_else(PoisonError::into_inner);
         if !inputs.is_empty() {
             drop_operands(std::mem::take(inputs));
