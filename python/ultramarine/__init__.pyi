@@ -2104,7 +2104,8 @@ def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     """
 
 def clear_cache(device: Device | DeviceType | None = None) -> None:
-    """Returns the memory that is kept for reuse to the system.
+    """Returns the memory that is kept for reuse to the system, and copies that reading arrays of
+    other devices left on the CPU.
 
     Args:
         device (Device | DeviceType | None): Device; by default all devices.
@@ -4844,6 +4845,9 @@ def searchsorted(
 
 def set_cache_limit(limit: int, device: Device | DeviceType | None = None) -> int:
     """Sets the number of bytes of freed memory that may be kept for reuse.
+
+    That of the CPU also limits the copies that reading arrays of other devices (`item`,
+    printing, `tolist`) leaves in its memory; the oldest go first.
 
     Args:
         limit (int): Number of bytes; 0 keeps nothing.
