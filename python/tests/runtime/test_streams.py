@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,3 +144,19 @@ def test_buffer_size() -> None:
     um.eval(y)
     assert um.get_array_buffer_size([x, (y,)]) == 2 * size
     assert um.get_array_buffer_size() == um.get_array_buffer_size(1, "a") == 0
+
+
+def stream_threads() -> int:
+    """Threads that run the jobs of streams (Linux)."""
+    names = [(task / "comm") for task in Path("/proc/self/task").iterdir()]
+    return sum(name.read_text().startswith("ultramarine-str") for name in names if name.exists())
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads as Linux does")
+def test_streams_share_threads() -> None:
+    streams = [um.new_stream(um.cpu) for _ in range(200)]
+    for stream in streams:
+        x = um.exp(um.ones(100), stream=stream)
+        um.async_eval(x)
+        um.synchronize(stream)
+    assert stream_threads() <= 24
