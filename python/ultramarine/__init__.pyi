@@ -217,7 +217,7 @@ class Stream:
         """Device: Device of the stream."""
     @property
     def index(self) -> int:
-        """int: Index of the stream, unique in the process."""
+        """int: Index of the stream, unique among streams that are in use."""
 
 class StreamContext:
     """Context manager in which operations use a stream.
@@ -4293,6 +4293,9 @@ def negative(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 def new_stream(device: Device | DeviceType) -> Stream:
     """Makes a new stream on a device. Any thread may use it.
 
+    When nothing refers to the stream any more it is given back, and a later call may return it
+    again. Work that it was given is done, and arrays that are to be computed there are, too.
+
     Args:
         device (Device | DeviceType): Device of the stream.
 
@@ -4874,7 +4877,8 @@ def set_default_device(device: Device | DeviceType) -> None:
 def set_default_stream(stream: Stream) -> None:
     """Makes a stream the default one of its device.
 
-    Threads that already used the former one keep it until they change device.
+    Threads that already used the former one keep it until they change device. The stream is kept
+    to the end of the process.
 
     Args:
         stream (Stream): Stream.

@@ -58,7 +58,7 @@ pub struct StreamState {
 struct Registry {
     streams: Vec<(Stream, Arc<StreamState>)>,
     defaults: HashMap<Device, Stream>,
-    /// Streams of threads that have ended.
+    /// Streams that nobody has any more: of threads that have ended, and those that were released.
     free: Vec<Stream>,
 }
 
@@ -101,24 +101,40 @@ fn set_default_of(stream: Stream) {
     write(|r| r.defaults.insert(stream.device, stream));
 }
 
-/// Makes a new stream on a device.
+/// Makes a new stream on a device: one that nobody else has. It takes some memory, on the device too, until [`release_stream`].
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
 #[inline]
 pub fn new_stream(device: Device) -> Result<Stream> {
     devices::get(device)?;
-    let stream = write(|r| r.add(device));
+    let stream = take(device);
     thread_local::made(stream);
     Ok(stream)
+}
+
+/// Gives a stream back that [`new_stream`] made, for a later call of it. Work that it was given is done nevertheless, and arrays that
+/// are to be computed there still are, in the order of the stream and beside the work of its next owner. A stream that was given back
+/// already, or that is a default stream, stays what it is.
+pub fn release_stream(stream: Stream) {
+    write(|r| {
+        let kept = r.defaults.values().any(|s| *s == stream) || r.free.contains(&stream);
+        if !kept && r.streams.get(stream.index as usize).is_some_and(|s| s.0 == stream) {
+            r.free.push(stream);
+        }
+    });
 }
 
 /// A stream for a thread, until it gives it back.
 #[inline]
 pub fn take(device: Device) -> Stream {
-    write(|r| match r.free.iter().position(|s| s.device == device) {
-        Some(i) => r.free.swap_remove(i),
-        None => r.add(device),
+    write(|r| {
+        // The new owner does not wait for the work of the former one.
+        let unused = |s: &Stream| s.device == device && is_idle(&r.streams[s.index as usize].1);
+        match r.free.iter().position(unused) {
+            Some(i) => r.free.swap_remove(i),
+            None => r.add(device),
+        }
     })
 }
 
@@ -157,11 +173,12 @@ pub fn synchronize_all() {
 /// Returns true if nothing runs or waits on any stream.
 #[inline]
 pub fn all_idle() -> bool {
-    let idle = |state: &StreamState| {
-        let queue = lock(&state.queue);
-        !queue.busy && queue.jobs.is_empty()
-    };
-    read(|r| Some(r.streams.iter().all(|s| idle(&s.1)))).unwrap_or(true)
+    read(|r| Some(r.streams.iter().all(|s| is_idle(&s.1)))).unwrap_or(true)
+}
+
+fn is_idle(state: &StreamState) -> bool {
+    let queue = lock(&state.queue);
+    !queue.busy && queue.jobs.is_empty()
 }
 
 /// Returns true if the stream exists.
