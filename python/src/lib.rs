@@ -32,6 +32,7 @@ mod evaluate;
 mod extension;
 mod fast;
 mod io;
+mod lease;
 mod memory;
 mod ops;
 mod print;
@@ -74,7 +75,7 @@ macro_rules! context_manager {
             }
 
             fn __enter__(&self) {
-                SCOPES.with_borrow_mut(|scopes| scopes.push(<$scope>::new(self.0)));
+                SCOPES.with_borrow_mut(|scopes| scopes.push(<$scope>::new(self.0.clone().into())));
             }
 
             #[pyo3(signature = (exc_type=None, exc_value=None, traceback=None))]

@@ -91,6 +91,9 @@ of_devices! {
     get_memory_limit() -> usize = memory::memory_limit_on;
     /// Sets the number of bytes of freed memory that may be kept for reuse.
     ///
+    /// That of the CPU also limits the copies that reading arrays of other devices (`item`,
+    /// printing, `tolist`) leaves in its memory; the oldest go first.
+    ///
     /// Args:
     ///     limit (int): Number of bytes; 0 keeps nothing.
     ///     device (Device | DeviceType | None): Device; by default each device of the one backend
@@ -115,7 +118,8 @@ of_devices! {
     /// Raises:
     ///     TypeError: If the limit is no number of bytes.
     set_wired_limit(limit) -> usize = memory::set_wired_limit_on;
-    /// Returns the memory that is kept for reuse to the system.
+    /// Returns the memory that is kept for reuse to the system, and copies that reading arrays of
+    /// other devices left on the CPU.
     ///
     /// Args:
     ///     device (Device | DeviceType | None): Device; by default all devices.

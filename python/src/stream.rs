@@ -1,6 +1,7 @@
 //! Devices and streams.
 
 use crate::error::{Res, type_, value};
+use crate::lease::Leased;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::hash_map::DefaultHasher;
@@ -170,13 +171,25 @@ impl FromPyObject<'_, '_> for DeviceArg {
 
 /// Ordered queue of work on a device. Made by `new_stream`.
 #[pyclass(name = "Stream", module = "ultramarine", frozen)]
-pub struct PyStream(pub Stream);
+pub struct PyStream(Leased);
+
+impl PyStream {
+    fn get(&self) -> Stream {
+        self.0.stream()
+    }
+}
 
 /// Stream of each thread's own: where a stream is asked for, it is the calling thread's.
 ///
 /// Made by `new_thread_local_stream`.
 #[pyclass(name = "ThreadLocalStream", module = "ultramarine", frozen)]
 pub struct PyThreadLocalStream(ThreadLocalStream);
+
+impl PyThreadLocalStream {
+    fn get(&self) -> ThreadLocalStream {
+        self.0
+    }
+}
 
 /// The methods of a class of streams, with the docstrings of its getters.
 macro_rules! stream_methods {
@@ -186,22 +199,22 @@ macro_rules! stream_methods {
             #[doc = $device]
             #[getter]
             fn device(&self) -> PyDevice {
-                PyDevice(self.0.device)
+                PyDevice(self.get().device)
             }
 
             #[doc = $index]
             #[getter]
             fn index(&self) -> u32 {
-                self.0.index
+                self.get().index
             }
 
             fn __repr__(&self) -> String {
-                let Device { kind, index } = self.0.device;
-                format!("{}(Device({kind}, {index}), {})", $name, self.0.index)
+                let Device { kind, index } = self.get().device;
+                format!("{}(Device({kind}, {index}), {})", $name, self.get().index)
             }
 
             fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-                other.cast::<$class>().is_ok_and(|s| s.get().0 == self.0)
+                other.cast::<$class>().is_ok_and(|s| s.get().get() == self.get())
             }
 
             fn __ne__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -209,7 +222,7 @@ macro_rules! stream_methods {
             }
 
             fn __hash__(&self) -> u64 {
-                hash_of(self.0)
+                hash_of(self.get())
             }
         }
     };
@@ -219,7 +232,7 @@ stream_methods!(
     PyStream,
     "Stream",
     "Device: Device of the stream.",
-    "int: Index of the stream, unique in the process."
+    "int: Index of the stream, unique among streams that are in use."
 );
 stream_methods!(
     PyThreadLocalStream,
@@ -229,12 +242,12 @@ stream_methods!(
 );
 
 /// The `stream=` of an operation: a stream, or a device's default stream.
-pub struct StreamArg(Stream);
+pub struct StreamArg(Leased);
 
 impl StreamArg {
     /// The stream.
     pub fn get(&self) -> Stream {
-        self.0
+        self.0.stream()
     }
 }
 
@@ -243,16 +256,17 @@ impl FromPyObject<'_, '_> for StreamArg {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if let Ok(s) = object.cast::<PyStream>() {
-            return Ok(StreamArg(s.get().0));
+            return Ok(StreamArg(s.get().0.clone()));
         }
         if let Ok(s) = object.cast::<PyThreadLocalStream>() {
-            return Ok(StreamArg(s.get().0.stream()));
+            return Ok(StreamArg(Leased::for_good(s.get().0.stream())));
         }
         match device_of(&object) {
             Some(d) => {
                 found(object.py(), d)?;
                 let stream = ultramarine::default_stream(d);
-                Ok(StreamArg(stream.map_err(|e| crate::error::exception(&e))?))
+                let stream = stream.map_err(|e| crate::error::exception(&e))?;
+                Ok(StreamArg(Leased::for_good(stream)))
             }
             None => Err(type_(format!(
                 "expected a Stream, Device, DeviceType or None, got {}",
@@ -268,7 +282,7 @@ impl FromPyObject<'_, '_> for StreamArg {
 pub fn on<T>(stream: Option<StreamArg>, f: impl FnOnce() -> T) -> T {
     match stream {
         None => f(),
-        Some(StreamArg(stream)) => ultramarine::with_stream(stream, f),
+        Some(StreamArg(leased)) => ultramarine::with_stream(leased.stream(), f),
     }
 }
 
@@ -278,7 +292,7 @@ crate::context_manager! {
     /// Args:
     ///     s (Stream | ThreadLocalStream | Device | DeviceType): Stream, or device whose default
     ///         stream is meant.
-    StreamContext("StreamContext"): StreamArg => Stream, Scope
+    StreamContext("StreamContext"): StreamArg => Leased, Scope
 }
 
 /// Returns a context manager in which operations use a stream.
@@ -355,21 +369,28 @@ fn device_count(device_type: DeviceArg) -> usize {
 ///     ValueError: If there is no such device.
 #[pyfunction]
 fn default_stream(device: DeviceArg) -> Res<PyStream> {
-    Ok(PyStream(ultramarine::default_stream(device.0)?))
+    Ok(PyStream(Leased::of(ultramarine::default_stream(device.0)?)))
 }
 
 /// Makes a stream the default one of its device.
 ///
-/// Threads that already used the former one keep it until they change device.
+/// Threads that already used the former one keep it until they change device. The stream is kept
+/// to the end of the process.
 ///
 /// Args:
 ///     stream (Stream): Stream.
 #[pyfunction]
 fn set_default_stream(stream: &Bound<'_, PyStream>) {
-    ultramarine::set_default_stream(stream.get().0);
+    let leased = &stream.get().0;
+    // Threads remember default streams.
+    leased.keep();
+    ultramarine::set_default_stream(leased.stream());
 }
 
 /// Makes a new stream on a device. Any thread may use it.
+///
+/// When nothing refers to the stream any more it is given back, and a later call may return it
+/// again. Work that it was given is done, and arrays that are to be computed there are, too.
 ///
 /// Args:
 ///     device (Device | DeviceType): Device of the stream.
@@ -381,7 +402,7 @@ fn set_default_stream(stream: &Bound<'_, PyStream>) {
 ///     ValueError: If there is no such device.
 #[pyfunction]
 fn new_stream(device: DeviceArg) -> Res<PyStream> {
-    Ok(PyStream(ultramarine::new_stream(device.0)?))
+    Ok(PyStream(Leased::new(ultramarine::new_stream(device.0)?)))
 }
 
 /// Makes a stream of each thread's own on a device.
@@ -452,7 +473,7 @@ fn device_info(py: Python<'_>, d: Option<DeviceArg>) -> Res<Bound<'_, PyDict>> {
 #[pyo3(signature = (stream=None))]
 fn synchronize(py: Python<'_>, stream: Option<StreamArg>) -> Res<()> {
     let stream = match stream {
-        Some(s) => s.0,
+        Some(s) => s.get(),
         None => ultramarine::default_stream(ultramarine::default_device())?,
     };
     py.detach(|| ultramarine::synchronize(stream))?;

@@ -217,7 +217,7 @@ class Stream:
         """Device: Device of the stream."""
     @property
     def index(self) -> int:
-        """int: Index of the stream, unique in the process."""
+        """int: Index of the stream, unique among streams that are in use."""
 
 class StreamContext:
     """Context manager in which operations use a stream.
@@ -2104,7 +2104,8 @@ def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     """
 
 def clear_cache(device: Device | DeviceType | None = None) -> None:
-    """Returns the memory that is kept for reuse to the system.
+    """Returns the memory that is kept for reuse to the system, and copies that reading arrays of
+    other devices left on the CPU.
 
     Args:
         device (Device | DeviceType | None): Device; by default all devices.
@@ -2147,7 +2148,8 @@ def compile(
 
     `fun` is called once for each set of shapes and dtypes of the arrays among its arguments,
     and of constants (numbers, strings, None) among them, on arrays without values. Later calls
-    run the graph. So it should be pure: arrays that it closes over are constants.
+    run the graph. So it should be pure: arrays that it closes over are constants. The 256 graphs
+    that were called last are kept.
 
     Args:
         fun (Callable[P, R]): Function of arrays, and trees of them.
@@ -4291,6 +4293,9 @@ def negative(a: ArrayLike, /, stream: StreamOrDevice = None) -> array:
 def new_stream(device: Device | DeviceType) -> Stream:
     """Makes a new stream on a device. Any thread may use it.
 
+    When nothing refers to the stream any more it is given back, and a later call may return it
+    again. Work that it was given is done, and arrays that are to be computed there are, too.
+
     Args:
         device (Device | DeviceType): Device of the stream.
 
@@ -4844,6 +4849,9 @@ def searchsorted(
 def set_cache_limit(limit: int, device: Device | DeviceType | None = None) -> int:
     """Sets the number of bytes of freed memory that may be kept for reuse.
 
+    That of the CPU also limits the copies that reading arrays of other devices (`item`,
+    printing, `tolist`) leaves in its memory; the oldest go first.
+
     Args:
         limit (int): Number of bytes; 0 keeps nothing.
         device (Device | DeviceType | None): Device; by default each device of the one backend
@@ -4869,7 +4877,8 @@ def set_default_device(device: Device | DeviceType) -> None:
 def set_default_stream(stream: Stream) -> None:
     """Makes a stream the default one of its device.
 
-    Threads that already used the former one keep it until they change device.
+    Threads that already used the former one keep it until they change device. The stream is kept
+    to the end of the process.
 
     Args:
         stream (Stream): Stream.

@@ -78,8 +78,8 @@ pub use ops::{
 pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};
 pub use scalar::Scalar;
 pub use stream::{
-    Scope, Stream, clear_streams, default_device, default_stream, new_stream, set_default_device,
-    set_default_stream, synchronize, with_stream,
+    Scope, Stream, clear_streams, default_device, default_stream, new_stream, release_stream,
+    set_default_device, set_default_stream, synchronize, with_stream,
 };
 
 /// ```

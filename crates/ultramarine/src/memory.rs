@@ -3,13 +3,10 @@
 pub(crate) use ultramarine_runtime::memory::deferred_deleters;
 pub use ultramarine_runtime::{
     devices::memory::{
-        active_on, cached_on, clear_cache_on, memory_limit_on, peak_on, reset_peak_on,
-        set_cache_limit_on, set_memory_limit_on, set_wired_limit_on,
+        active_on, cached_on, clear_cache, clear_cache_on, memory_limit_on, peak_on, reset_peak_on,
+        set_cache_limit, set_cache_limit_on, set_memory_limit_on, set_wired_limit_on,
     },
-    memory::{
-        active, cache_limit, cached, clear_cache, memory_limit, peak, reset_peak, set_cache_limit,
-        set_memory_limit,
-    },
+    memory::{active, cache_limit, cached, memory_limit, peak, reset_peak, set_memory_limit},
 };
 // The allocator itself, for the integration tests.
 #[doc(hidden)]

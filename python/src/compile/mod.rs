@@ -151,7 +151,8 @@ impl Compiled {
 ///
 /// `fun` is called once for each set of shapes and dtypes of the arrays among its arguments,
 /// and of constants (numbers, strings, None) among them, on arrays without values. Later calls
-/// run the graph. So it should be pure: arrays that it closes over are constants.
+/// run the graph. So it should be pure: arrays that it closes over are constants. The 256 graphs
+/// that were called last are kept.
 ///
 /// Args:
 ///     fun (Callable[P, R]): Function of arrays, and trees of them.

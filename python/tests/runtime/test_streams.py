@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,3 +145,52 @@ def test_buffer_size() -> None:
     um.eval(y)
     assert um.get_array_buffer_size([x, (y,)]) == 2 * size
     assert um.get_array_buffer_size() == um.get_array_buffer_size(1, "a") == 0
+
+
+def stream_threads() -> int:
+    """Threads that run the jobs of streams (Linux)."""
+    names = [(task / "comm") for task in Path("/proc/self/task").iterdir()]
+    return sum(name.read_text().startswith("ultramarine-str") for name in names if name.exists())
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads as Linux does")
+def test_streams_share_threads() -> None:
+    streams = [um.new_stream(um.cpu) for _ in range(200)]
+    for stream in streams:
+        x = um.exp(um.ones(100), stream=stream)
+        um.async_eval(x)
+        um.synchronize(stream)
+    assert stream_threads() <= 24
+
+
+def test_dropped_streams_are_given_out_again() -> None:
+    def indices() -> set[int]:
+        streams = [um.new_stream(um.cpu) for _ in range(200)]
+        found = {stream.index for stream in streams}
+        assert len(found) == 200
+        return found
+
+    gc.collect()
+    first = indices()
+    assert len(first | indices()) < 300
+
+
+def test_a_stream_is_ones_own_while_anything_refers_to_it() -> None:
+    with um.stream(um.new_stream(um.cpu)):
+        inside = um.default_stream(um.cpu)
+        assert um.new_stream(um.cpu) != inside
+    index = inside.index
+    del inside
+    gc.collect()
+    others = [um.new_stream(um.cpu) for _ in range(500)]
+    assert index in {s.index for s in others}
+    # A default stream is nobody else's for good.
+    former = um.default_stream(um.cpu)
+    um.set_default_stream(um.new_stream(um.cpu))
+    try:
+        assert um.default_stream(um.cpu) != um.new_stream(um.cpu)
+    finally:
+        um.set_default_stream(former)
+    # Arrays that are to be computed on a dropped stream are.
+    x = um.exp(um.zeros(3), stream=um.new_stream(um.cpu)) + 1
+    assert x.tolist() == [2, 2, 2]

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 import numpy as np
+from support.memory import active
 
 import ultramarine as mx
 
@@ -30,6 +31,42 @@ def together(work: Callable[[int], None]) -> None:
         assert not thread.is_alive(), "a thread hangs"
     if failures:
         raise failures[0]
+
+
+def test_training_beside_traces_keeps_its_size() -> None:
+    """Eight threads make 2,000 steps while another one is inside of a compiled function's trace."""
+    begun, over = threading.Event(), threading.Event()
+
+    def traced(x: mx.array) -> mx.array:
+        begun.set()
+        assert over.wait(120)
+        return mx.exp(x)
+
+    def loss(w: mx.array) -> mx.array:
+        return mx.sin(w * w).sum()
+
+    step = mx.value_and_grad(loss)
+    weights = [mx.full((1024,), 1.0 + i / 8) for i in range(THREADS)]
+
+    def train(i: int, steps: int) -> None:
+        for _ in range(steps):
+            value, gradient = step(weights[i])
+            weights[i] = weights[i] - 0.01 * gradient
+            mx.eval(value, weights[i])
+
+    tracer = threading.Thread(
+        target=mx.compile(mx.grad(traced)), args=(mx.array(1.0),), daemon=True
+    )
+    tracer.start()
+    try:
+        assert begun.wait(120)
+        together(lambda i: train(i, 10))
+        before = active()
+        together(lambda i: train(i, 250))
+        assert active() - before < 64 << 10
+    finally:
+        over.set()
+        tracer.join(120)
 
 
 def test_each_its_own_arrays() -> None:

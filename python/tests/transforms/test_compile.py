@@ -48,6 +48,37 @@ def test_traced_for_each_shape_and_dtype() -> None:
     assert traces(lambda mx: [((mx.zeros((2,), getattr(mx, d)),), {}) for d in dtypes])[-1] == 3
 
 
+def test_the_last_256_traces_are_kept() -> None:
+    """A constant that differs at each call has the function traced each time, and traces do not pile up."""
+
+    class Constant(float):
+        """One that can be asked whether it is alive."""
+
+    calls: list[float] = []
+
+    @um.compile
+    def f(x: um.array, n: float) -> um.array:
+        calls.append(float(n))
+        return x * n
+
+    x = um.array(2.0)
+    alive = []
+    for n in range(300):
+        constant = Constant(n)
+        alive.append(weakref.ref(constant))
+        assert f(x, constant).item() == 2 * n
+        assert f(x, 1.0).item() == 2.0  # a trace that is in use stays
+    del constant
+    gc.collect()
+    assert len(calls) == 301
+    assert sum(ref() is not None for ref in alive) == 255
+    f(x, Constant(299))
+    f(x, Constant(45))
+    assert len(calls) == 301
+    f(x, Constant(44))
+    assert len(calls) == 302
+
+
 def test_traced_for_each_constant() -> None:
     constants = [
         1,

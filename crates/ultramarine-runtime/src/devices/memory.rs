@@ -4,7 +4,7 @@
 //! are the CPU's), and a limit can be set where one backend serves them all. A backend that
 //! keeps counts and limits of its own is asked; else the host's stand in.
 
-use crate::backend::{self, DeviceState, Limit};
+use crate::backend::{self, DeviceState, Limit, buffer::limit_host_mirrors};
 use crate::error::{Error, Result};
 use crate::{device::Device, memory::alloc};
 
@@ -67,12 +67,27 @@ pub fn reset_peak_on(device: Option<Device>) -> Result<()> {
     everywhere(device, alloc::reset_peak, DeviceState::reset_peak)
 }
 
-/// Gives what is kept for reuse back to the system; without a device, everywhere.
+/// Gives what is kept for reuse back to the system; without a device, everywhere. On the CPU that is also what reading arrays of other
+/// devices left there.
 ///
 /// # Errors
 /// As [`active_on`].
 pub fn clear_cache_on(device: Option<Device>) -> Result<()> {
-    everywhere(device, alloc::clear_cache, DeviceState::clear_cache)
+    everywhere(device, clear_cache, DeviceState::clear_cache)
+}
+
+/// Gives what the host keeps for reuse back to the system: blocks, and copies of what is on other devices.
+pub fn clear_cache() {
+    limit_host_mirrors(0);
+    alloc::clear_cache();
+}
+
+/// Sets how many bytes the host may keep for reuse; returns the former limit. Copies of what is on other devices, which reading arrays
+/// leaves there, may take as much besides.
+pub fn set_cache_limit(bytes: usize) -> usize {
+    let former = alloc::set_cache_limit(bytes);
+    limit_host_mirrors(alloc::cache_limit());
+    former
 }
 
 fn everywhere(device: Option<Device>, cpu: fn(), gpu: fn(&DeviceState)) -> Result<()> {
@@ -112,12 +127,13 @@ pub fn set_memory_limit_on(bytes: usize, device: Option<Device>) -> Result<usize
     set("set_memory_limit", bytes, device, Limit::Memory, alloc::set_memory_limit)
 }
 
-/// Sets how many bytes may be kept for reuse; returns the former limit.
+/// Sets how many bytes may be kept for reuse; returns the former limit. The CPU's is the limit of what reading arrays of other devices leaves
+/// there, too.
 ///
 /// # Errors
 /// As [`set_memory_limit_on`].
 pub fn set_cache_limit_on(bytes: usize, device: Option<Device>) -> Result<usize> {
-    set("set_cache_limit", bytes, device, Limit::Cache, alloc::set_cache_limit)
+    set("set_cache_limit", bytes, device, Limit::Cache, set_cache_limit)
 }
 
 /// Sets how many bytes may be pinned; returns the former limit. The CPU's memory is never

@@ -1,14 +1,15 @@
 //! Streams: ordered queues of work on a device.
 //!
-//! A host stream has no thread of its own until it needs one: a synchronous
+//! A host stream has no thread until it needs one: a synchronous
 //! evaluation on an idle stream runs on the calling thread, which owns the stream
-//! meanwhile; anything else is queued for the stream's worker. Jobs enter queues
+//! meanwhile; anything else is queued for a worker, which streams share (`workers.rs`). Jobs enter queues
 //! under the scheduler's lock, in an order that respects their dependencies, so
 //! waiting inside a job cannot deadlock: the oldest unfinished job of all streams
 //! never waits for a younger one.
 
 mod scope;
 mod thread_local;
+mod workers;
 
 pub use crate::device::Stream;
 use crate::fork::{self, ForkStage, Hook};
@@ -33,7 +34,7 @@ const MAX_QUEUED: usize = 64;
 /// Releases of others' memory that may wait while there are jobs.
 const MOST_DEFERRED: usize = 16;
 
-/// How long a stream's worker waits for work before it ends.
+/// How long a thread sleeps before it looks at a queue again.
 const IDLE: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -41,13 +42,13 @@ struct Queue {
     jobs: VecDeque<Job>,
     /// A thread is running a job of this stream.
     busy: bool,
-    /// A worker thread exists (in this process, not in a forked parent).
+    /// A worker thread has the stream, or was told to take it (in this process, not in a forked parent).
     worker: bool,
     /// Threads that sleep until something changes. Waking is a system call, even of nobody.
     waiting: usize,
 }
 
-/// A stream's queue and its worker.
+/// A stream's queue.
 pub struct StreamState {
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -57,7 +58,7 @@ pub struct StreamState {
 struct Registry {
     streams: Vec<(Stream, Arc<StreamState>)>,
     defaults: HashMap<Device, Stream>,
-    /// Streams of threads that have ended.
+    /// Streams that nobody has any more: of threads that have ended, and those that were released.
     free: Vec<Stream>,
 }
 
@@ -100,24 +101,40 @@ fn set_default_of(stream: Stream) {
     write(|r| r.defaults.insert(stream.device, stream));
 }
 
-/// Makes a new stream on a device.
+/// Makes a new stream on a device: one that nobody else has. It takes some memory, on the device too, until [`release_stream`].
 ///
 /// # Errors
 /// [`crate::Error::Value`] when no loaded backend has the device.
 #[inline]
 pub fn new_stream(device: Device) -> Result<Stream> {
     devices::get(device)?;
-    let stream = write(|r| r.add(device));
+    let stream = take(device);
     thread_local::made(stream);
     Ok(stream)
+}
+
+/// Gives a stream back that [`new_stream`] made, for a later call of it. Work that it was given is done nevertheless, and arrays that
+/// are to be computed there still are, in the order of the stream and beside the work of its next owner. A stream that was given back
+/// already, or that is a default stream, stays what it is.
+pub fn release_stream(stream: Stream) {
+    write(|r| {
+        let kept = r.defaults.values().any(|s| *s == stream) || r.free.contains(&stream);
+        if !kept && r.streams.get(stream.index as usize).is_some_and(|s| s.0 == stream) {
+            r.free.push(stream);
+        }
+    });
 }
 
 /// A stream for a thread, until it gives it back.
 #[inline]
 pub fn take(device: Device) -> Stream {
-    write(|r| match r.free.iter().position(|s| s.device == device) {
-        Some(i) => r.free.swap_remove(i),
-        None => r.add(device),
+    write(|r| {
+        // The new owner does not wait for the work of the former one.
+        let unused = |s: &Stream| s.device == device && is_idle(&r.streams[s.index as usize].1);
+        match r.free.iter().position(unused) {
+            Some(i) => r.free.swap_remove(i),
+            None => r.add(device),
+        }
     })
 }
 
@@ -156,11 +173,12 @@ pub fn synchronize_all() {
 /// Returns true if nothing runs or waits on any stream.
 #[inline]
 pub fn all_idle() -> bool {
-    let idle = |state: &StreamState| {
-        let queue = lock(&state.queue);
-        !queue.busy && queue.jobs.is_empty()
-    };
-    read(|r| Some(r.streams.iter().all(|s| idle(&s.1)))).unwrap_or(true)
+    read(|r| Some(r.streams.iter().all(|s| is_idle(&s.1)))).unwrap_or(true)
+}
+
+fn is_idle(state: &StreamState) -> bool {
+    let queue = lock(&state.queue);
+    !queue.busy && queue.jobs.is_empty()
 }
 
 /// Returns true if the stream exists.
@@ -252,11 +270,7 @@ impl StreamState {
         if queue.worker {
             return;
         }
-        let state = this.clone();
-        let spawned = std::thread::Builder::new()
-            .name("ultramarine-stream".into())
-            .spawn(move || state.run_jobs());
-        queue.worker = spawned.is_ok();
+        queue.worker = workers::start(this).is_ok();
         if !queue.worker {
             // No thread to be had: run what waits here rather than never.
             let jobs = std::mem::take(&mut queue.jobs);
@@ -293,32 +307,35 @@ impl StreamState {
                 queue = lock(&self.queue);
                 continue;
             }
-            let changed;
-            (queue, changed) = self.sleep(queue);
-            if !changed && queue.jobs.is_empty() {
+            if queue.jobs.is_empty() {
                 queue.worker = false;
                 return;
             }
+            // The thread that owns the stream says when it is done.
+            queue = self.sleep(queue).0;
         }
     }
 }
 
 thread_local! {
-    static HELD: RefCell<Option<RwLockWriteGuard<'static, Option<Registry>>>> =
-        const { RefCell::new(None) };
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
+
+/// Locks of the registry and of the workers, held over a fork.
+type Held = (RwLockWriteGuard<'static, Option<Registry>>, MutexGuard<'static, workers::Workers>);
 
 static FORK_HOOK: Hook = Hook {
     prepare: || {
         let guard = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
-        fork::keep(&HELD, guard);
+        fork::keep(&HELD, (guard, workers::hold()));
     },
     parent: || drop(fork::take(&HELD)),
     // The streams were drained before the fork, with the scheduler's lock held; they have no workers here.
     child: || {
-        let Some(mut guard) = fork::take(&HELD) else {
+        let Some((mut guard, mut workers)) = fork::take(&HELD) else {
             return;
         };
+        workers.forget();
         for (_, state) in guard.iter_mut().flat_map(|registry| &mut registry.streams) {
             *state = Arc::new(StreamState { queue: Mutex::default(), changed: Condvar::new() });
         }

@@ -4,7 +4,7 @@ use super::{default_of, give_back, synchronize, take};
 use crate::device::{Device, Stream};
 use crate::{devices, error::Result};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A stream of each thread's own on a device: threads that use it do not wait for each other.
@@ -23,7 +23,7 @@ struct Own {
     /// By the index of the [`ThreadLocalStream`].
     local: HashMap<u32, Stream>,
     /// Streams that this thread made by [`crate::new_stream`].
-    made: Vec<Stream>,
+    made: HashSet<Stream>,
 }
 
 impl Drop for Own {
@@ -59,7 +59,7 @@ impl ThreadLocalStream {
 
 /// Notes that this thread made a stream.
 pub fn made(stream: Stream) {
-    let _ = OWN.try_with(|own| own.borrow_mut().made.push(stream));
+    let _ = OWN.try_with(|own| own.borrow_mut().made.insert(stream));
 }
 
 /// Waits for the streams that the calling thread made, and forgets them: its [`ThreadLocalStream`]s begin

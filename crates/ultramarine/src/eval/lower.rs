@@ -112,7 +112,7 @@ impl Lowering {
     /// Claims the operands of a new node and puts them on the tape, lowest first. The nodes of a composition are known
     /// here alone, so claiming them takes no lock of the scheduler. Its `operands` are on the tape already, or done.
     fn push_parts(&mut self, of: &Node, operands: &Inputs) {
-        of.set_traced(false);
+        of.leave_trace();
         for input in of.inputs() {
             let known = operands.iter().any(|o| Arc::ptr_eq(o, &input));
             if known || input.is_done() || !input.claim() {

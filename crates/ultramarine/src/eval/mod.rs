@@ -185,8 +185,8 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
 
 /// An array that a transform made up has no value.
 #[cold]
-fn without_value() -> Error {
-    if node::Tracing::active() {
+fn without_value(node: &Node) -> Error {
+    if node.is_traced() {
         return Error::value(
             "eval",
             "Attempting to eval an array during function transformations like compile or vmap \
@@ -234,7 +234,7 @@ fn claim(arrays: &[Array]) -> Result<Claimed> {
         if node.op.is_given() {
             tape.iter().for_each(|e| e.node.release_claim());
             stack.iter().filter(|(_, e)| *e).for_each(|(n, _)| n.release_claim());
-            return Err(without_value());
+            return Err(without_value(&node));
         }
         if !node.claim() {
             // Ours already, or an earlier evaluation's, which will finish it.

@@ -151,7 +151,7 @@ fn outcome(node: &Arc<Node>) -> Result<&Result<Value, Arc<Error>>> {
 fn is_unshared(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
     let sole = Arc::strong_count(node) == edges && node.handles.load(Ordering::Acquire) == 0;
     let alone = |v: &Value| std::ptr::eq(&*v.buffer, &*clone.buffer) && v.buffer.is_unshared(2);
-    sole && !node.retains() && node.value().is_some_and(alone)
+    sole && !node.is_traced() && node.value().is_some_and(alone)
 }
 
 /// Runs one op by itself.
@@ -168,7 +168,7 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let values: SmallVec<[Value; 3]> = inputs.iter().map(here).collect::<Result<_>>()?;
     // Given up before the references are counted: what only this op needed is ours.
     entry.release_inputs();
-    let kept = node.retains();
+    let kept = node.is_traced();
     let mut donatable = 0u32;
     for (i, input) in inputs.iter().enumerate().take(32) {
         let edges = inputs.iter().filter(|n| Arc::ptr_eq(n, input)).count();
@@ -287,7 +287,7 @@ fn donated(
     node: &Arc<Node>,
     task: &Task,
 ) -> Option<Value> {
-    if task.members.iter().any(|m| m.entry.node.retains()) {
+    if task.members.iter().any(|m| m.entry.node.is_traced()) {
         return None;
     }
     let found = program.inputs.iter().zip(values).find(|((input, edges), value)| {

@@ -3,6 +3,7 @@
 use super::handles::{Returned, lent, lent_some};
 use super::{errors::answer, primitive::Applied};
 use crate::error::{Error, Result, bail};
+use crate::graph::tracing::Tracing;
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Vmap};
 use crate::shape::{Shape, Show};
@@ -236,8 +237,9 @@ pub(super) fn vmap(own: &Applied, v: &Vmap<'_>) -> Result<Vec<(Array, Option<usi
         }
     }
     let _deeper = own.deeper("vmap")?;
+    let tracing = Tracing::new();
     let seen: Vec<Array> =
-        v.inputs.iter().zip(v.axes).map(|(a, axis)| stand_in(a, *axis)).collect();
+        v.inputs.iter().zip(v.axes).map(|(a, axis)| stand_in(&tracing, a, *axis)).collect();
     let outputs = own.function("vmap")(&seen)?;
     batch(&seen, v.inputs, v.axes, v.size, &outputs)
 }

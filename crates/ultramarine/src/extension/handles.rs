@@ -4,16 +4,14 @@
 use super::boundary::{fill, guard, list, read};
 use super::types::{place_of, tensor_type, validated};
 use crate::error::{Error, Result, ensure};
-use crate::node::{Node, Value};
+use crate::node::Node;
 use crate::ops::create::fill::{Fill, filled};
 use crate::ops::shape::reshape::broadcast_arrays as broadcast;
 use crate::shape::{self, Shape};
 use crate::{
     array::Array, eval, memory::deferred_deleters, placement::Place, scalar::Scalar, stream,
-    sync::lock,
 };
 use core::ffi::c_void;
-use std::sync::{Arc, Mutex, Weak};
 use ultramarine_abi::extension::{ArrayHandle, PlaceCode, TensorType, View, view};
 use ultramarine_abi::{self as abi, Status};
 
@@ -167,30 +165,6 @@ pub(super) unsafe extern "C" fn array_eval(
     }
 }
 
-/// Copies in host memory of arrays on devices, which live as long as the arrays' nodes: a handle has no room for them.
-static COPIES: Mutex<Vec<(Weak<Node>, Arc<Value>)>> = Mutex::new(Vec::new());
-
-/// A copy that lives as long as the array's node. Those whose node is gone are let go.
-fn kept(array: &Array, value: Value) -> Arc<Value> {
-    let mut gone = Vec::new();
-    let found = {
-        let mut copies = lock(&COPIES);
-        gone.extend(copies.extract_if(.., |(node, _)| node.strong_count() == 0));
-        let known =
-            copies.iter().find(|(node, _)| std::ptr::eq(node.as_ptr(), Arc::as_ptr(array.node())));
-        match known {
-            Some((_, value)) => value.clone(),
-            None => {
-                let value = Arc::new(value);
-                copies.push((Arc::downgrade(array.node()), value.clone()));
-                value
-            }
-        }
-    };
-    drop(gone);
-    found
-}
-
 pub(super) unsafe extern "C" fn array_view(
     _: *mut c_void,
     handle: *const ArrayHandle,
@@ -205,7 +179,7 @@ pub(super) unsafe extern "C" fn array_view(
             may_wait(NAME, std::slice::from_ref(array))?;
             let (on_host, own) = array.host_value()?;
             let value = array.value()?;
-            let data = if own { value.data() } else { kept(array, on_host).data() };
+            let data = if own { value.data() } else { array.node().host_copy(on_host).data() };
             let flags = match shape::is_contiguous(array.shape(), &value.strides) {
                 true => view::ROW_CONTIGUOUS,
                 false => 0,

@@ -5,6 +5,7 @@
 pub(crate) mod array;
 pub(crate) mod attribute;
 pub(crate) mod composite;
+mod host_copies;
 pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod op;
@@ -14,3 +15,4 @@ pub(crate) mod refit;
 pub(crate) mod rules;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod tracing;

@@ -11,7 +11,9 @@ use crate::{
     device::Device,
     dtype::Dtype,
     error::Error,
+    graph::host_copies,
     graph::op::Op,
+    graph::tracing::{TraceState, Tracing, trace_of},
     once::SetOnce,
     placement::Place,
     scalar::Scalar,
@@ -20,7 +22,7 @@ use crate::{
 };
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The operands of a node.
@@ -36,9 +38,10 @@ pub(crate) struct Node {
     pub handles: AtomicU32,
     state: AtomicU8,
     pub dtype: Dtype,
-    /// Part of a trace (not 0): keeps its operands after evaluation while traces are alive. One more
-    /// than the number of [`Inside`] calls that it was made in.
+    /// Part of `trace` (not 0). One more than the number of [`Inside`] calls that it was made in.
     tracer: AtomicU8,
+    /// It has a copy in [`host_copies`].
+    copied: AtomicBool,
     /// Scratch of the evaluation that claimed the node: its place on the tape.
     pub slot: AtomicU32,
     /// Scratch of traversals: the last one that saw the node.
@@ -48,6 +51,8 @@ pub(crate) struct Node {
     pub op: Op,
     inputs: Mutex<Inputs>,
     value: SetOnce<Result<Value, Arc<Error>>>,
+    /// The trace that it was made in, which is over some time.
+    trace: Option<Arc<TraceState>>,
 }
 
 /// Where sleepers wait for claimed nodes: one place for all, since sleeping is rare.
@@ -58,33 +63,10 @@ pub(crate) fn hold_sleepers() -> MutexGuard<'static, ()> {
     lock(&DONE.0)
 }
 
-/// Traces in progress, in any thread.
-static TRACES: AtomicUsize = AtomicUsize::new(0);
-
 /// A fresh number for marking nodes.
 pub(crate) fn next_mark() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-/// While it lives, traced nodes keep their operands even when evaluated.
-pub(crate) struct Tracing(());
-
-impl Tracing {
-    pub fn new() -> Self {
-        TRACES.fetch_add(1, Ordering::Relaxed);
-        Tracing(())
-    }
-
-    pub fn active() -> bool {
-        TRACES.load(Ordering::Relaxed) > 0
-    }
-}
-
-impl Drop for Tracing {
-    fn drop(&mut self) {
-        TRACES.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 thread_local! {
@@ -114,12 +96,37 @@ impl Drop for Inside {
 
 impl Node {
     pub fn new(op: Op, inputs: Inputs, shape: Shape, dtype: Dtype, place: Place) -> Arc<Node> {
-        let tracer = Tracing::active() && inputs.iter().any(|i| i.is_traced());
+        let trace = trace_of(&inputs);
+        Node::of_trace(trace, op, inputs, shape, dtype, place)
+    }
+
+    /// A node that a transform starts from.
+    pub fn argument(
+        tracing: &Tracing,
+        op: Op,
+        inputs: Inputs,
+        shape: Shape,
+        dtype: Dtype,
+        place: Place,
+    ) -> Arc<Node> {
+        Node::of_trace(Some(tracing.joined(&inputs)), op, inputs, shape, dtype, place)
+    }
+
+    #[inline]
+    fn of_trace(
+        trace: Option<Arc<TraceState>>,
+        op: Op,
+        inputs: Inputs,
+        shape: Shape,
+        dtype: Dtype,
+        place: Place,
+    ) -> Arc<Node> {
         Arc::new(Node {
             handles: AtomicU32::new(0),
             state: AtomicU8::new(LAZY),
             dtype,
-            tracer: AtomicU8::new(if tracer { 1 + INSIDE.get() } else { 0 }),
+            tracer: AtomicU8::new(if trace.is_some() { 1 + INSIDE.get() } else { 0 }),
+            copied: AtomicBool::new(false),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
             place,
@@ -127,6 +134,7 @@ impl Node {
             op,
             inputs: Mutex::new(inputs),
             value: SetOnce::new(),
+            trace,
         })
     }
 
@@ -143,6 +151,7 @@ impl Node {
             state: AtomicU8::new(LAZY),
             dtype,
             tracer: AtomicU8::new(0),
+            copied: AtomicBool::new(false),
             slot: AtomicU32::new(0),
             mark: AtomicU64::new(0),
             place,
@@ -150,6 +159,7 @@ impl Node {
             op: Op::GIVEN,
             inputs: Mutex::new(Inputs::new()),
             value: SetOnce::full(outcome),
+            trace: None,
         })
     }
 
@@ -170,6 +180,7 @@ impl Node {
                 state: _,
                 dtype: _,
                 tracer: _,
+                copied: _,
                 slot: _,
                 mark: _,
                 place: _,
@@ -177,6 +188,7 @@ impl Node {
                 op: _,
                 inputs: _,
                 value: _,
+                trace: _,
             } = node;
         };
         let node = Arc::<Node>::new_uninit();
@@ -189,11 +201,13 @@ impl Node {
             (&raw mut (*at).state).write(AtomicU8::new(LAZY));
             (&raw mut (*at).dtype).write(dtype);
             (&raw mut (*at).tracer).write(AtomicU8::new(0));
+            (&raw mut (*at).copied).write(AtomicBool::new(false));
             (&raw mut (*at).slot).write(AtomicU32::new(0));
             (&raw mut (*at).mark).write(AtomicU64::new(0));
             (&raw mut (*at).place).write(place);
             (&raw mut (*at).op).write(Op::GIVEN);
             (&raw mut (*at).inputs).write(Mutex::new(Inputs::new()));
+            (&raw mut (*at).trace).write(None);
             (&raw mut (*at).shape).write(Shape::new());
             lay(&mut (*at).shape, &mut strides);
             (&raw mut (*at).value).write(SetOnce::full(Ok(Value { buffer, offset, strides })));
@@ -237,19 +251,34 @@ impl Node {
         self.value.get().is_some()
     }
 
-    /// Whether it is part of a trace.
+    /// The trace under way that it is part of. Such a node keeps its operands when it is evaluated.
+    #[inline]
+    pub fn live_trace(&self) -> Option<&Arc<TraceState>> {
+        if self.tracer.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.trace.as_ref().filter(|trace| trace.is_live())
+    }
+
+    /// Whether it is part of a trace that is under way.
+    #[inline]
     pub fn is_traced(&self) -> bool {
-        self.tracer.load(Ordering::Relaxed) != 0
+        self.live_trace().is_some()
     }
 
     /// Whether it is part of a trace, made before the innermost [`Inside`] call of this thread began.
     pub fn is_traced_outside(&self) -> bool {
-        (1..=INSIDE.get()).contains(&self.tracer.load(Ordering::Relaxed))
+        (1..=INSIDE.get()).contains(&self.tracer.load(Ordering::Relaxed)) && self.is_traced()
     }
 
-    /// Makes it part of a trace, or takes it out of all.
-    pub fn set_traced(&self, traced: bool) {
-        self.tracer.store(if traced { 1 + INSIDE.get() } else { 0 }, Ordering::Relaxed);
+    /// Notes that it has a copy in [`host_copies`].
+    pub(super) fn note_host_copy(&self) {
+        self.copied.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes it out of its trace.
+    pub fn leave_trace(&self) {
+        self.tracer.store(0, Ordering::Relaxed);
     }
 
     /// The operands (none once they were let go).
@@ -263,14 +292,14 @@ impl Node {
         f(&lock(&self.inputs))
     }
 
-    /// Whether operands are kept after evaluation.
-    pub fn retains(&self) -> bool {
-        self.is_traced() && Tracing::active()
-    }
-
     /// The operands, given up if nothing needs them after evaluation.
     pub fn take_inputs(&self) -> Inputs {
-        if self.retains() { self.inputs() } else { std::mem::take(&mut *lock(&self.inputs)) }
+        if self.is_traced() { self.inputs() } else { self.release_inputs() }
+    }
+
+    /// The operands, given up. They are gone for good: only what is done, or about to be, may lose them.
+    pub fn release_inputs(&self) -> Inputs {
+        std::mem::take(&mut *lock(&self.inputs))
     }
 
     /// Claims a lazy node; false if somebody else did.
@@ -288,8 +317,11 @@ impl Node {
         self.leave(LAZY);
     }
 
-    /// Ends a claimed evaluation.
-    pub fn finish(&self, outcome: Result<Value, Arc<Error>>) {
+    /// Ends a claimed evaluation. A trace that is under way keeps the operands until it is over.
+    pub fn finish(self: &Arc<Node>, outcome: Result<Value, Arc<Error>>) {
+        if self.trace.is_some() && !self.live_trace().is_some_and(|trace| trace.keep(self)) {
+            drop(self.release_inputs());
+        }
         self.value.set(outcome);
         self.leave(CLAIMED);
     }
@@ -329,6 +361,9 @@ thread_local! {
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {
+        if *self.copied.get_mut() {
+            host_copies::forget(self);
+        }
         let inputs = self.inputs.get_mut().unwrap_or_else(PoisonError::into_inner);
         if !inputs.is_empty() {
             drop_operands(std::mem::take(inputs));

@@ -6,6 +6,7 @@ use super::vjp::{all_cotangents, pull_back};
 use super::vmap::{batch, stand_in};
 use crate::array::Array;
 use crate::error::{Error, Result, bail};
+use crate::graph::tracing::Tracing;
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputVjp};
 use crate::ops::{Cotangents, Opaque, Vmap};
 use crate::shape::{self, Shape, Show};
@@ -225,7 +226,8 @@ pub(crate) fn reverse(
     captured: &[Array],
     cotangents: Vec<Array>,
 ) -> Result<Cotangents> {
-    let mut traced: Vec<Array> = arguments.iter().map(Array::traced).collect();
+    let tracing = Tracing::new();
+    let mut traced: Vec<Array> = arguments.iter().map(|a| a.traced(&tracing)).collect();
     let outputs = f(&traced)?;
     traced.extend_from_slice(captured);
     Ok(pull_back(&traced, &outputs, cotangents)?.into_iter().map(Some).collect())
@@ -238,7 +240,8 @@ pub(crate) fn forward(
     captured: &[Array],
     tangents: &[Option<Array>],
 ) -> Result<Vec<Option<Array>>> {
-    let mut traced: Vec<Array> = arguments.iter().map(Array::traced).collect();
+    let tracing = Tracing::new();
+    let mut traced: Vec<Array> = arguments.iter().map(|a| a.traced(&tracing)).collect();
     let outputs = f(&traced)?;
     traced.extend_from_slice(captured);
     let (traced, tangents): (Vec<Array>, Vec<Array>) =
@@ -275,8 +278,9 @@ impl Captured {
         axes: &[Option<usize>],
         size: usize,
     ) -> Result<Vec<(Array, Option<usize>)>> {
+        let tracing = Tracing::new();
         let mut seen: Vec<Array> =
-            arguments.iter().zip(axes).map(|(a, axis)| stand_in(a, *axis)).collect();
+            arguments.iter().zip(axes).map(|(a, axis)| stand_in(&tracing, a, *axis)).collect();
         let outputs = f(&seen)?;
         seen.extend_from_slice(&self.seen);
         let mapped = [arguments, &self.mapped].concat();

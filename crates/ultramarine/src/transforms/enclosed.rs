@@ -6,7 +6,8 @@
 //! they are computed. (The idea is that of MLX's `CustomTransforms`.)
 
 use crate::error::{Error, Result};
-use crate::node::{Inside, Node, Tracing, Value};
+use crate::graph::tracing::Tracing;
+use crate::node::{Inside, Node, Value};
 use crate::ops::rules::multi_output::{MultiOutputJvp, MultiOutputRules, MultiOutputVjp};
 use crate::ops::{Attribute, Call, Cotangents, Opaque, OperationKey, Vmap, attributes};
 use crate::{array::Array, backend::Exec, dtype::Dtype, shape::Shape};
@@ -117,6 +118,7 @@ impl MultiOutputRules for Enclosed {
 /// # Errors
 /// What `f` returns; [`Error::Value`] when such calls are nested some hundred times.
 pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> Result<Vec<Array>> {
+    // Arrays that `f` closes over may belong to a trace of any thread.
     if !Tracing::active() {
         return f(arguments);
     }
@@ -150,7 +152,7 @@ fn closed_over(outputs: &[Array]) -> Vec<Array> {
             }
         } else if node.is_traced() {
             stack.extend(node.inputs());
-            node.set_traced(false);
+            node.leave_trace();
             if node.is_done() {
                 drop(node.take_inputs());
             }

@@ -4,7 +4,7 @@ use super::trace::{NodeMap, Trace, operands};
 use super::vjp::zeros_like;
 use crate::error::{Error, Result, ensure};
 use crate::ops::rules::multi_output::{MultiOutput, MultiOutputJvp, OutputOf};
-use crate::{array::Array, node::Tracing, ops::Jvp, placement, shape::Show};
+use crate::{array::Array, graph::tracing::Tracing, ops::Jvp, placement, shape::Show};
 use std::sync::Arc;
 
 /// The outputs of `f` at `primals`, and the Jacobian-vector product with `tangents`
@@ -34,8 +34,8 @@ pub fn jvp<E: From<Error>>(
             "Input of shape {primal} and tangent of shape {tangent} do not match."
         );
     }
-    let _tracing = Tracing::new();
-    let arguments: Vec<Array> = primals.iter().map(Array::traced).collect();
+    let tracing = Tracing::new();
+    let arguments: Vec<Array> = primals.iter().map(|p| p.traced(&tracing)).collect();
     let outputs = f(&arguments)?;
     let products = push_forward(&arguments, &outputs, tangents)?;
     Ok((outputs, products))

@@ -4,7 +4,7 @@
 
 use super::{grad, jvp, vjp, vmap};
 use crate::error::{Error, Result, ensure};
-use crate::node::{Tracing, Value};
+use crate::node::Value;
 use crate::ops::rules::multi_output::{
     MultiOutput, MultiOutputJvp, MultiOutputRules, MultiOutputVjp,
 };
@@ -343,7 +343,6 @@ fn rules_with_too_few_results_are_errors() -> Result<()> {
     assert!(Array::multi_output(Bad, &[&x], smallvec![]).is_err());
 
     // The node that runs is no array of anybody's.
-    let _tracing = Tracing::new();
     let node = outputs[0].node().inputs();
     let multi = node.first().and_then(|n| n.op.get::<MultiOutput>());
     assert_eq!(multi.map(MultiOutput::len), Some(2));

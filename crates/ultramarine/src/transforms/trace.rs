@@ -24,6 +24,8 @@ impl Trace {
         for argument in arguments {
             depends.insert(Arc::as_ptr(argument.node()), true);
         }
+        // A function that closes over arrays of a trace may be called again when that is over; these lead to it nevertheless.
+        let all_live = arguments.iter().all(|a| a.node().is_traced());
         let mut tape = Vec::new();
         let mut stack: Vec<(Arc<Node>, bool)> =
             outputs.iter().rev().map(|o| (o.node().clone(), false)).collect();
@@ -41,8 +43,8 @@ impl Trace {
             if depends.contains_key(&id) {
                 continue;
             }
-            // What is not traced cannot lead to an argument.
-            if !node.is_traced() {
+            // What is not traced cannot lead to an argument that is.
+            if all_live && !node.is_traced() {
                 depends.insert(id, false);
                 continue;
             }

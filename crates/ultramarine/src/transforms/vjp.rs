@@ -3,7 +3,8 @@
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, ensure};
 use crate::ops::rules::multi_output::{MultiOutput, MultiOutputVjp, OutputOf};
-use crate::{array::Array, node::Tracing, ops::Vjp, placement, scalar::Scalar, shape::Show};
+use crate::{array::Array, graph::tracing::Tracing, ops::Vjp, placement};
+use crate::{scalar::Scalar, shape::Show};
 use std::sync::Arc;
 
 /// The outputs of `f` at `primals`, and the vector-Jacobian product of `cotangents`
@@ -40,8 +41,8 @@ pub fn vjp_with<E: From<Error>>(
     primals: &[Array],
     cotangents: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
 ) -> Result<(Vec<Array>, Vec<Array>), E> {
-    let _tracing = Tracing::new();
-    let arguments: Vec<Array> = primals.iter().map(Array::traced).collect();
+    let tracing = Tracing::new();
+    let arguments: Vec<Array> = primals.iter().map(|p| p.traced(&tracing)).collect();
     let outputs = f(&arguments)?;
     let cotangents = cotangents(&outputs)?;
     let gradients = pull_back(&arguments, &outputs, cotangents)?;

@@ -2,7 +2,8 @@
 
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, bail, ensure};
-use crate::node::{Inputs, Node, Tracing};
+use crate::graph::tracing::Tracing;
+use crate::node::{Inputs, Node};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Op, Vmap, rules::builders::move_axis};
 use crate::shape::{self, Shape};
@@ -24,9 +25,9 @@ pub fn vmap<E: From<Error>>(
     out_axes: impl FnOnce(usize) -> Result<Vec<Option<isize>>, E>,
 ) -> Result<Vec<Array>, E> {
     let (axes, size) = mapped_axes(inputs, in_axes)?;
-    let _tracing = Tracing::new();
+    let tracing = Tracing::new();
     let arguments: Vec<Array> =
-        inputs.iter().zip(&axes).map(|(input, axis)| stand_in(input, *axis)).collect();
+        inputs.iter().zip(&axes).map(|(input, axis)| stand_in(&tracing, input, *axis)).collect();
     let outputs = f(&arguments)?;
     let out_axes = out_axes(outputs.len())?;
     if out_axes.len() != outputs.len() {
@@ -69,13 +70,12 @@ fn mapped_axes(inputs: &[Array], in_axes: &[Option<isize>]) -> Result<(Vec<Optio
 }
 
 /// The stand-in of a mapped input: its shape without the axis, no value.
-pub(crate) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
+pub(crate) fn stand_in(tracing: &Tracing, input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
-    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place);
-    node.set_traced(true);
-    Array::from_node(node)
+    let (dtype, place) = (input.dtype(), input.node().place);
+    Array::from_node(Node::argument(tracing, Op::GIVEN, Inputs::new(), shape, dtype, place))
 }
 
 /// The outputs for the whole batch, each with its batch axis (`None`: it does not depend on the

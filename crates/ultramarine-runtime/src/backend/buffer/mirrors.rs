@@ -1,27 +1,58 @@
 //! Mirrors: copies of a buffer on other devices, made when work there reads it, and dropped when memory runs out.
+//!
+//! Those in host memory are what reading arrays of a device leaves behind. They are a cache, and together take no more than the
+//! host's cache limit: the oldest go first.
 
 use super::{Buffer, BufferRef, holders::MIRRORED};
-use crate::{device::Device, error::Result, sync::lock};
-use std::sync::atomic::Ordering;
+use crate::{device::Device, error::Result, memory, sync::lock};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 /// Copies of a buffer on other devices.
 #[derive(Default)]
 pub(super) struct Mirrors {
-    list: Vec<BufferRef>,
+    list: Vec<Mirror>,
     /// Number of exports, whose holders may write to the memory.
     stale: u64,
+}
+
+/// A copy that is kept.
+struct Mirror {
+    buffer: BufferRef,
+    /// Bytes that count towards the host's limit.
+    counted: usize,
+    /// Younger ones have higher numbers.
+    serial: u64,
+}
+
+/// Bytes of the mirrors in host memory.
+static ON_HOST: AtomicUsize = AtomicUsize::new(0);
+
+impl Mirror {
+    fn new(buffer: BufferRef) -> Mirror {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let counted = if buffer.device() == Device::CPU { buffer.allocated() } else { 0 };
+        ON_HOST.fetch_add(counted, Ordering::Relaxed);
+        Mirror { buffer, counted, serial: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        ON_HOST.fetch_sub(self.counted, Ordering::Relaxed);
+    }
 }
 
 impl Buffer {
     /// The copy on another device, if there is one.
     #[inline]
     pub fn mirrored(&self, device: Device) -> Option<BufferRef> {
-        let mirrors = lock(self.mirrors.get()?);
-        mirrors.list.iter().find(|m| m.device == device).cloned()
+        lock(self.mirrors.get()?).on(device)
     }
 
-    /// The copy of this buffer on another device, made by `make` at the first need.
+    /// The copy of this buffer on another device, made by `make` at the first need. One in host memory is not kept if it is
+    /// larger than the host's cache limit.
     pub fn mirror(
         &self,
         device: Device,
@@ -36,17 +67,31 @@ impl Buffer {
         self.counts.fetch_or(MIRRORED, Ordering::AcqRel);
         let stale = {
             let mirrors = lock(mirrors);
-            if let Some(found) = mirrors.list.iter().find(|m| m.device == device) {
-                return Ok(found.clone());
+            if let Some(found) = mirrors.on(device) {
+                return Ok(found);
             }
             mirrors.stale
         };
         // Made without the lock: running out of memory drops mirrors.
         let made = make()?;
-        let mut mirrors = lock(mirrors);
-        // An export may have come meanwhile; it may have gone, too.
-        if self.exports() == 0 && mirrors.stale == stale {
-            mirrors.list.push(made.clone());
+        let on_host = made.device() == Device::CPU;
+        if on_host && made.allocated() > memory::cache_limit() {
+            return Ok(made);
+        }
+        let kept = {
+            let mut all = lock(mirrors);
+            // An export may have come meanwhile; it may have gone, too.
+            let valid = self.exports() == 0 && all.stale == stale;
+            valid.then(|| {
+                let mirror = Mirror::new(made.clone());
+                let serial = mirror.serial;
+                all.list.push(mirror);
+                serial
+            })
+        };
+        if let Some(serial) = kept.filter(|_| on_host) {
+            queue(mirrors, serial);
+            limit_host_mirrors(memory::cache_limit());
         }
         Ok(made)
     }
@@ -65,6 +110,12 @@ impl Buffer {
             lock(mirrors).stale += 1;
             clear(mirrors);
         }
+    }
+}
+
+impl Mirrors {
+    fn on(&self, device: Device) -> Option<BufferRef> {
+        self.list.iter().find(|m| m.buffer.device == device).map(|m| m.buffer.clone())
     }
 }
 
@@ -92,4 +143,34 @@ fn note() -> Arc<Mutex<Mirrors>> {
 pub(super) fn drop_all_mirrors() {
     let list: Vec<_> = lock(&MIRRORS).iter().filter_map(Weak::upgrade).collect();
     list.iter().for_each(|mirrors| clear(mirrors));
+}
+
+/// A mirror in host memory: the place that it is in, and its serial.
+type Queued = (Weak<Mutex<Mirrors>>, u64);
+
+/// Mirrors in host memory, the oldest first, with some that are gone.
+static QUEUE: Mutex<VecDeque<Queued>> = Mutex::new(VecDeque::new());
+
+fn queue(mirrors: &Arc<Mutex<Mirrors>>, serial: u64) {
+    let mut queue = lock(&QUEUE);
+    if queue.len() == queue.capacity() {
+        queue.retain(|(m, _)| m.strong_count() > 0);
+        // Looking at all again is due when there are twice as many.
+        let len = queue.len();
+        queue.reserve(len);
+    }
+    queue.push_back((Arc::downgrade(mirrors), serial));
+}
+
+/// Drops the oldest mirrors in host memory until they take at most this number of bytes. Those in use live until their use ends.
+pub fn limit_host_mirrors(bytes: usize) {
+    while ON_HOST.load(Ordering::Relaxed) > bytes {
+        let Some((mirrors, serial)) = lock(&QUEUE).pop_front() else { return };
+        let Some(mirrors) = mirrors.upgrade() else { continue };
+        let dropped = {
+            let list = &mut lock(&mirrors).list;
+            list.iter().position(|m| m.serial == serial).map(|i| list.swap_remove(i))
+        };
+        drop(dropped);
+    }
 }

@@ -13,6 +13,7 @@ mod holders;
 mod mirrors;
 
 pub use holders::{BufferRef, Export};
+pub use mirrors::limit_host_mirrors;
 
 use crate::backend::{DeviceState, DeviceStream, PendingFree, shutdown};
 use crate::memory::{alloc, deferred_deleters};

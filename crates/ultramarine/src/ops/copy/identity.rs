@@ -2,6 +2,7 @@
 //! `stop_gradient`), a check at evaluation, and an order of it.
 
 use crate::error::{Error, Result};
+use crate::graph::tracing::Tracing;
 use crate::node::{Node, Value};
 use crate::ops::{Call, Cotangents, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes};
 use crate::{array::Array, backend::Exec, dtype::Dtype, shape::Shape};
@@ -30,17 +31,18 @@ impl Array {
     }
 
     /// A node of its own for a transform to start from.
-    pub(crate) fn traced(&self) -> Array {
-        let copy = self.itself(Identity::Traced);
-        copy.node().set_traced(true);
-        copy
+    pub(crate) fn traced(&self, tracing: &Tracing) -> Array {
+        let inputs = std::iter::once(self.node().clone()).collect();
+        let shape = Shape::from_slice(self.shape());
+        let (op, place) = (Identity::Traced.into(), self.node().place);
+        Array::from_node(Node::argument(tracing, op, inputs, shape, self.dtype(), place))
     }
 
     /// The same array, which no trace sees: derivatives of what is made of it are none of the
     /// transforms' that are under way.
     pub(crate) fn untraced(&self) -> Array {
         let copy = self.itself(Identity::Traced);
-        copy.node().set_traced(false);
+        copy.node().leave_trace();
         copy
     }
 

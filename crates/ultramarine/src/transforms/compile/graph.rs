@@ -55,7 +55,7 @@ impl Step {
     pub fn node(&self, op: Op, operands: Inputs, shape: Shape) -> Arc<Node> {
         let node = Node::new(op, operands, shape, self.dtype, self.place);
         if self.hidden {
-            node.set_traced(false);
+            node.leave_trace();
         }
         node
     }

@@ -14,6 +14,7 @@
 mod graph;
 mod passes;
 mod placed;
+mod recent;
 mod record;
 mod shapeless;
 mod trace_key;
@@ -22,12 +23,11 @@ use trace_key::TraceKey;
 
 use crate::error::{Error, Result};
 use crate::ops::rules::shapeless::{Shapeless, shapeless as shapeless_now};
-use crate::{array::Array, node::Tracing, sync::lock};
+use crate::{array::Array, sync::lock};
 use graph::Graph;
 use placed::Homes;
-use std::collections::HashMap;
+use recent::Recent;
 use std::fmt;
-use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -58,9 +58,6 @@ pub fn set_compile(on: bool) {
     ENABLED.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// Variants that a trace keeps; with more, it starts again.
-const MOST_VARIANTS: usize = 256;
-
 /// A function that was traced, for one key.
 pub struct Traced {
     /// As it was recorded: what transforms see.
@@ -72,7 +69,7 @@ pub struct Traced {
     /// The arguments' homes when it was traced.
     homes: Homes,
     /// The same for arguments elsewhere and, of a shapeless trace, for the sizes that were asked for.
-    variants: Mutex<TraceMap<Arc<Traced>>>,
+    variants: Mutex<Recent<Arc<Traced>>>,
 }
 
 impl fmt::Debug for Traced {
@@ -116,7 +113,7 @@ impl Traced {
     }
 
     fn graph(&self, inputs: &[Array]) -> &Graph {
-        match Tracing::active() && inputs.iter().any(|a| a.node().is_traced()) {
+        match inputs.iter().any(|a| a.node().is_traced()) {
             true => &self.recorded,
             false => self.merged(),
         }
@@ -138,7 +135,7 @@ impl Traced {
     fn variant(&self, inputs: &[Array]) -> Result<Arc<Traced>> {
         let key = TraceKey::of_variant(inputs);
         if let Some(known) = lock(&self.variants).get(&key) {
-            return Ok(known.clone());
+            return Ok(known);
         }
         let mut graph = self.recorded.clone();
         if self.shapeless {
@@ -149,21 +146,16 @@ impl Traced {
             graph = graph.placed(inputs)?;
         }
         let variant = Arc::new(Traced::of(graph, placed::homes(inputs), false));
-        let mut all = lock(&self.variants);
-        let before = (all.len() >= MOST_VARIANTS).then(|| std::mem::take(&mut *all));
-        all.insert(key, variant.clone());
-        drop(all);
-        // Arrays that these keep are let go without the lock.
-        drop(before);
+        // Arrays that another one keeps are let go without the lock.
+        let gone = lock(&self.variants).insert(key, variant.clone());
+        drop(gone);
         Ok(variant)
     }
 }
 
-type TraceMap<T> = HashMap<TraceKey, T, BuildHasherDefault<crate::backend::WordHasher>>;
-
-/// Traces of a function, by key, with whatever the caller keeps of each trace.
+/// Traces of a function, by key, with whatever the caller keeps of each trace: the 256 that were called last.
 pub struct Traces<T> {
-    all: Mutex<TraceMap<Arc<(Traced, T)>>>,
+    all: Mutex<Recent<Arc<(Traced, T)>>>,
 }
 
 impl<T> Default for Traces<T> {
@@ -180,19 +172,21 @@ impl<T> fmt::Debug for Traces<T> {
 
 impl<T> Traces<T> {
     fn get(&self, key: &TraceKey) -> Option<Arc<(Traced, T)>> {
-        lock(&self.all).get(key).cloned()
+        lock(&self.all).get(key)
     }
 
     fn insert(&self, key: TraceKey, trace: Arc<(Traced, T)>) {
-        let _before = lock(&self.all).insert(key, trace);
+        // Dropped without the lock: what the caller keeps may run its code.
+        let gone = lock(&self.all).insert(key, trace);
+        drop(gone);
     }
 
-    /// Number of traces.
+    /// Number of traces that are kept.
     pub fn len(&self) -> usize {
         lock(&self.all).len()
     }
 
-    /// True if nothing was traced yet.
+    /// True if there is no trace.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -229,7 +223,8 @@ impl fmt::Debug for Compiled {
 /// The function is called once for each set of shapes and dtypes of its arguments, and each default stream, on arrays that
 /// have no values. The graph is the same wherever arguments are: what no scope or argument placed follows them. Later calls build the graph that it built
 /// without calling it, with equal operations merged and what leads to no result left out. So it should be pure: what it closes
-/// over is constant, and what else it does is done once.
+/// over is constant, and what else it does is done once. The 256 graphs that were called last are kept, with the arrays
+/// that they close over.
 ///
 /// ```
 /// use ultramarine::{Array, transforms::compile};
@@ -253,7 +248,7 @@ impl Compiled {
         self
     }
 
-    /// How often the function was traced and its graph kept.
+    /// Number of traces that are kept, at most 256.
     pub fn traces(&self) -> usize {
         self.traces.len()
     }

@@ -3,7 +3,8 @@
 
 use super::graph::{Graph, Source, Step};
 use crate::error::{Error, Result, bail};
-use crate::node::{Inputs, Node, Tracing};
+use crate::graph::tracing::Tracing;
+use crate::node::{Inputs, Node};
 use crate::{array::Array, ops::Op, shape::Shape, transforms::trace::NodeMap};
 use std::sync::{Arc, atomic::Ordering};
 
@@ -19,19 +20,17 @@ pub(super) fn record<E: From<Error>>(
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>, E>,
     inputs: &[Array],
 ) -> Result<Recorded, E> {
-    let outside = Tracing::active();
-    let _tracing = Tracing::new();
-    let arguments: Vec<Array> = inputs.iter().map(stand_in).collect();
+    let tracing = Tracing::new();
+    let arguments: Vec<Array> = inputs.iter().map(|i| stand_in(&tracing, i)).collect();
     let outputs = f(&arguments)?;
-    Ok(written(&arguments, &outputs, outside)?)
+    Ok(written(&arguments, &outputs)?)
 }
 
 /// The stand-in of an argument, which the function gets.
-fn stand_in(input: &Array) -> Array {
+fn stand_in(tracing: &Tracing, input: &Array) -> Array {
     let shape = Shape::from_slice(input.shape());
-    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place);
-    node.set_traced(true);
-    Array::from_node(node)
+    let (dtype, place) = (input.dtype(), input.node().place);
+    Array::from_node(Node::argument(tracing, Op::GIVEN, Inputs::new(), shape, dtype, place))
 }
 
 /// The role of a node in the graph.
@@ -91,7 +90,7 @@ fn reach(arguments: &[Array], outputs: &[Array]) -> (Vec<Reached>, NodeMap<u32>)
     (all, number)
 }
 
-fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Recorded> {
+fn written(arguments: &[Array], outputs: &[Array]) -> Result<Recorded> {
     let (mut all, number) = reach(arguments, outputs);
     // Handles of the results that are ours.
     let mut own = vec![0; all.len()];
@@ -126,7 +125,7 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Reco
             Role::Input(i) => Source::Input(*i),
             Role::Op(_) => Source::Op(node.op.for_new_node()),
             Role::Constant => {
-                once |= is_foreign(node, outside)?;
+                once |= is_foreign(node)?;
                 Source::Constant(Array::from_node(node.clone()))
             }
         };
@@ -144,12 +143,12 @@ fn written(arguments: &[Array], outputs: &[Array], outside: bool) -> Result<Reco
     Ok(Recorded { graph, once })
 }
 
-/// True if an array belongs to another transform (that is under way `outside`).
-fn is_foreign(node: &Node, outside: bool) -> Result<bool> {
-    let has_value = node.is_done();
-    if node.op.is_given() && !has_value && !outside {
+/// True if an array belongs to another transform, which is under way.
+fn is_foreign(node: &Node) -> Result<bool> {
+    let (has_value, traced) = (node.is_done(), node.is_traced());
+    if node.op.is_given() && !has_value && !traced {
         bail!("compile", "Attempting to compile a function with uncaptured inputs is not allowed.");
     }
     let alone = has_value && node.with_inputs(|inputs| inputs.is_empty());
-    Ok(outside && node.is_traced() && !alone)
+    Ok(traced && !alone)
 }

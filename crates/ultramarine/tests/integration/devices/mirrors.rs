@@ -4,8 +4,8 @@
 use crate::support::mock_device::{BUFFERS, COPIES, init};
 use std::sync::atomic::Ordering;
 use ultramarine::{
-    Array, Device, Dtype, Error, Result, Stream, backends, default_stream, op_counts, register,
-    set_strict, stats, with_stream,
+    Array, Device, Dtype, Error, Result, Stream, backends, default_stream, memory, op_counts,
+    register, set_strict, stats, with_stream,
 };
 use ultramarine_test_support::own_process;
 
@@ -93,6 +93,61 @@ fn a_registered_device() -> Result<()> {
     assert!(BUFFERS.load(Ordering::SeqCst) > 0);
     drop((x, y, z, t, s, product, bad, dependent, wide, ones));
     assert_eq!(BUFFERS.load(Ordering::SeqCst), 0, "device buffers left over");
+    Ok(())
+}
+
+/// What reading arrays of a device leaves on the host is a cache: its limit is the cache's.
+#[test]
+fn mirrors_on_the_host_are_limited() -> Result<()> {
+    own_process!();
+    const BYTES: usize = 4096;
+    // SAFETY: the mock keeps to the contract.
+    unsafe { register(init) }?;
+    let gpu = default_stream(Device::gpu(0))?;
+    let one = Array::ones(&[BYTES / 4], Dtype::Float32)?;
+    let make = || -> Result<Array> {
+        let x = with_stream(gpu, || one.add(&one))?;
+        x.eval()?;
+        Ok(x)
+    };
+    let all = (0..10).map(|_| make()).collect::<Result<Vec<_>>>()?;
+    let before = memory::active();
+    let mirrors = || (memory::active() - before) / BYTES;
+    let read = |i: usize| all[i].to_vec::<f32>().map(|v| assert_eq!(v, [2.0; BYTES / 4]));
+    let copies = |i: usize| -> Result<usize> {
+        let before = COPIES.load(Ordering::SeqCst);
+        read(i)?;
+        Ok(COPIES.load(Ordering::SeqCst) - before)
+    };
+    (0..10).try_for_each(read)?;
+    assert_eq!(mirrors(), 10);
+    // A lower limit is that of those that are there already; the oldest go first.
+    let former = memory::set_cache_limit(3 * BYTES + 100);
+    assert_eq!(mirrors(), 3);
+    assert_eq!((copies(9)?, copies(7)?, copies(6)?), (0, 0, 1));
+    assert_eq!((mirrors(), copies(7)?, copies(6)?, copies(9)?), (3, 1, 0, 0));
+    // One that is larger than the limit is not kept.
+    memory::set_cache_limit(BYTES - 1);
+    assert_eq!((mirrors(), copies(9)?, copies(9)?, mirrors()), (0, 1, 1, 0));
+    // Mirrors of arrays that are gone do not count.
+    memory::set_cache_limit(2 * BYTES);
+    for _ in 0..5 {
+        make()?.to_vec::<f32>()?;
+    }
+    assert_eq!((mirrors(), copies(0)?, copies(1)?), (0, 1, 1));
+    assert_eq!((mirrors(), copies(0)?), (2, 0));
+    // Nor do mirrors of host values on devices, which the host's cache has nothing to do with.
+    let made = COPIES.load(Ordering::SeqCst);
+    let host = Array::from_slice(&[1.0f32; BYTES], &[BYTES])?;
+    for _ in 0..2 {
+        with_stream(gpu, || host.add(&host))?.eval()?;
+    }
+    assert_eq!(COPIES.load(Ordering::SeqCst), made + 1);
+    drop(host);
+    assert_eq!(mirrors(), 2);
+    memory::clear_cache();
+    assert_eq!(mirrors(), 0);
+    memory::set_cache_limit(former);
     Ok(())
 }
 

@@ -8,3 +8,4 @@ mod fusion;
 mod lowering;
 mod memory;
 mod pool;
+mod streams;

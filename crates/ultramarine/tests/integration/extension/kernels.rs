@@ -2,12 +2,15 @@
 
 use super::raw::{Answer, Call, Outcome, Table, poisoned};
 use crate::opencl_process;
-use crate::support::opencl::register_stream as gpu;
+use crate::support::{mock_device, opencl::register_stream as gpu};
 use std::ffi::CString;
 use ultramarine::extension::host_table;
 use ultramarine::transforms::vmap;
-use ultramarine::{Array, Dtype, Error, reset_stats, stats, with_stream};
+use ultramarine::{
+    Array, Device, Dtype, Error, default_stream, memory, register, reset_stats, stats, with_stream,
+};
 use ultramarine_abi::extension::{self as ext, bind};
+use ultramarine_test_support::own_process;
 
 /// y[i] = a x[loc(i)] + table[0], by way of a temporary.
 const SCALE: &str = "
@@ -244,6 +247,43 @@ fn arrays_of_devices_are_seen_by_a_copy() {
     assert_eq!(super::raw::elements::<f32>(&first), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]);
     // One copy, which lives as long as the array.
     assert_eq!(first.data, second.data);
+}
+
+#[test]
+fn copies_of_arrays_of_devices_go_with_them() {
+    own_process!();
+    unsafe { register(mock_device::init) }.unwrap();
+    let gpu = default_stream(Device::gpu(0)).unwrap();
+    let look = |y: &Array| {
+        let mut view: ext::View = unsafe { std::mem::zeroed() };
+        view.size = size_of::<ext::View>() as u32;
+        let mut error = std::ptr::null_mut();
+        let handle = ultramarine::extension::borrow_handle(y);
+        let ask = host_table().array_view.unwrap();
+        let code = unsafe { ask(std::ptr::null_mut(), handle, &mut view, &mut error) };
+        assert!(super::raw::outcome(code, error).is_ok());
+        view
+    };
+    let one = Array::ones(&[1024], Dtype::Float32).unwrap();
+    let make = || {
+        let y = with_stream(gpu, || one.add(&one)).unwrap();
+        y.eval().unwrap();
+        y
+    };
+    let kept = make();
+    let (before, view) = (memory::active(), look(&kept));
+    // Without the mirror that it is made from, and beside copies of others that come and go.
+    memory::clear_cache();
+    for _ in 0..100 {
+        let y = make();
+        look(&y);
+        assert_eq!(look(&y.clone()).data, look(&y).data);
+    }
+    assert_eq!(memory::active(), before + 4096);
+    assert_eq!(super::raw::elements::<f32>(&view), [2.0; 1024]);
+    assert_eq!(look(&kept).data, view.data);
+    drop(kept);
+    assert_eq!(memory::active(), before);
 }
 
 #[test]

@@ -3,3 +3,4 @@
 mod compile;
 mod custom_function;
 mod gradients;
+mod traces;

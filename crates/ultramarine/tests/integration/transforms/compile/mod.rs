@@ -53,6 +53,26 @@ fn traced_once_for_each_shape_and_dtype() -> Result<()> {
     Ok(())
 }
 
+/// 256 traces are kept: the one that was called least recently goes, with the arrays that it holds.
+#[test]
+fn traces_that_are_not_called_are_let_go() -> Result<()> {
+    let (count, f) = counted(|x| Ok(vec![x[0].exp()?]));
+    let f = compile(f);
+    let call = |n: usize| f.call(&[Array::zeros(&[n], Dtype::Float32)?]).map(drop);
+    for n in 1..=300 {
+        call(n)?;
+        // One that is in use stays.
+        call(1)?;
+    }
+    assert_eq!((count.load(Ordering::Relaxed), f.traces()), (300, 256));
+    // Those that were called last are there.
+    [1, 46, 47, 299, 300].into_iter().try_for_each(call)?;
+    assert_eq!(count.load(Ordering::Relaxed), 300);
+    [2, 45].into_iter().try_for_each(call)?;
+    assert_eq!((count.load(Ordering::Relaxed), f.traces()), (302, 256));
+    Ok(())
+}
+
 #[test]
 fn arguments_and_captured_arrays_are_results() -> Result<()> {
     let captured = x();
