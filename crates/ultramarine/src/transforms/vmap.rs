@@ -2,6 +2,7 @@
 
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, bail, ensure};
+use crate::graph::op::Transform;
 use crate::node::{Inputs, Node, Tracing};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Op, Vmap, rules::builders::move_axis};
@@ -73,7 +74,13 @@ pub(crate) fn stand_in(input: &Array, axis: Option<usize>) -> Array {
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
-    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place);
+    let node = Node::new(
+        Op::stand_in(Transform::Vmap),
+        Inputs::new(),
+        shape,
+        input.dtype(),
+        input.node().place,
+    );
     node.set_traced(true);
     Array::from_node(node)
 }

@@ -3,6 +3,7 @@
 
 use super::graph::{Graph, Source, Step};
 use crate::error::{Error, Result, bail};
+use crate::graph::op::Transform;
 use crate::node::{Inputs, Node, Tracing};
 use crate::{array::Array, ops::Op, shape::Shape, transforms::trace::NodeMap};
 use std::sync::{Arc, atomic::Ordering};
@@ -29,7 +30,13 @@ pub(super) fn record<E: From<Error>>(
 /// The stand-in of an argument, which the function gets.
 fn stand_in(input: &Array) -> Array {
     let shape = Shape::from_slice(input.shape());
-    let node = Node::new(Op::GIVEN, Inputs::new(), shape, input.dtype(), input.node().place);
+    let node = Node::new(
+        Op::stand_in(Transform::Compile),
+        Inputs::new(),
+        shape,
+        input.dtype(),
+        input.node().place,
+    );
     node.set_traced(true);
     Array::from_node(node)
 }
