@@ -12,6 +12,7 @@
 //! extension.rs arrays for modules in other languages: the capsule `ultramarine._C_API`
 //! ops/         functions over arrays, by family, as tables; the modules fft, linalg and random
 //! tree.rs      trees of arrays
+//! stack.rs     the stack that recursion over them has left
 //! compile/     compiled functions: keys, captured state
 //! evaluate.rs, transforms.rs, custom.rs (functions with transforms of their own), io.rs,
 //! fast.rs (kernels in source form), print.rs
@@ -35,6 +36,7 @@ mod io;
 mod memory;
 mod ops;
 mod print;
+mod stack;
 mod stream;
 mod transfer;
 mod transforms;

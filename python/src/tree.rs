@@ -2,16 +2,16 @@
 
 use crate::array::PyArray;
 use crate::convert::as_array;
-use crate::error::{Fail, Res, value};
-use pyo3::exceptions::PyRecursionError;
+use crate::error::{Res, value};
+use crate::stack;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{BoundObject, PyTraverseError};
 use ultramarine::Array;
 
-/// Deepest nesting of trees.
-const MOST_LEVELS: usize = 500;
+/// What is nested too deeply, for errors.
+const WHAT: &str = "A tree of arrays";
 
 /// Kind of a node of a tree.
 enum Kind<'a, 'py> {
@@ -33,28 +33,19 @@ fn kind<'a, 'py>(tree: &'a Bound<'py, PyAny>) -> Kind<'a, 'py> {
     }
 }
 
-fn too_deep() -> Fail {
-    PyRecursionError::new_err("a tree of arrays is nested too deeply (or contains itself)").into()
-}
-
 /// Calls `f` with every leaf, in order.
 pub fn visit<'py>(
     tree: &Bound<'py, PyAny>,
     f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<()>,
 ) -> Res<()> {
-    visit_at(tree, f, MOST_LEVELS)
-}
-
-fn visit_at<'py>(
-    tree: &Bound<'py, PyAny>,
-    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<()>,
-    levels: usize,
-) -> Res<()> {
-    let below = levels.checked_sub(1).ok_or_else(too_deep)?;
+    if let Kind::Leaf = kind(tree) {
+        return f(tree);
+    }
+    stack::check(WHAT)?;
     match kind(tree) {
-        Kind::List(list) => list.iter().try_for_each(|item| visit_at(&item, f, below)),
-        Kind::Tuple(tuple) => tuple.iter().try_for_each(|item| visit_at(&item, f, below)),
-        Kind::Dict(dict) => dict.values().iter().try_for_each(|item| visit_at(&item, f, below)),
+        Kind::List(list) => list.iter().try_for_each(|item| visit(&item, f)),
+        Kind::Tuple(tuple) => tuple.iter().try_for_each(|item| visit(&item, f)),
+        Kind::Dict(dict) => dict.values().iter().try_for_each(|item| visit(&item, f)),
         Kind::Leaf => f(tree),
     }
 }
@@ -65,6 +56,10 @@ pub fn map<'py>(
     f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>>,
 ) -> Res<Bound<'py, PyAny>> {
     let py = tree.py();
+    if let Kind::Leaf = kind(tree) {
+        return f(tree);
+    }
+    stack::check(WHAT)?;
     match kind(tree) {
         Kind::List(list) => {
             let made = PyList::empty(py);
@@ -116,8 +111,7 @@ pub fn arrays_among(tree: &Bound<'_, PyAny>, all: &mut Vec<Array>) -> Res<()> {
     })
 }
 
-/// The tree with its arrays replaced, in order. (It was visited before, so it is not too
-/// deep.)
+/// The tree with its arrays replaced, in order.
 pub fn rebuild<'py>(
     tree: &Bound<'py, PyAny>,
     arrays: &mut dyn Iterator<Item = Array>,
@@ -153,6 +147,7 @@ pub fn axes(
             })
         }
         Kind::Dict(given) => {
+            stack::check(WHAT)?;
             let Kind::Dict(dict) = kind(tree) else { return Err(mismatch()) };
             if given.len() != dict.len() {
                 return Err(mismatch());
@@ -164,6 +159,7 @@ pub fn axes(
             Ok(())
         }
         Kind::List(_) | Kind::Tuple(_) => {
+            stack::check(WHAT)?;
             if !matches!(kind(tree), Kind::List(_) | Kind::Tuple(_))
                 || axes_of.len()? != tree.len()?
             {
