@@ -11,7 +11,7 @@
 //! backends.rs  the loaded backends, and what they ran
 //! extension.rs arrays for modules in other languages: the capsule `ultramarine._C_API`
 //! ops/         functions over arrays, by family, as tables; the modules fft, linalg and random
-//! tree.rs      trees of arrays
+//! tree.rs      trees of arrays; substitution.rs: other arrays in the caller's own containers
 //! stack.rs     the stack that recursion over them has left
 //! compile/     compiled functions: keys, captured state
 //! evaluate.rs, transforms.rs, custom.rs (functions with transforms of their own), io.rs,
@@ -38,6 +38,7 @@ mod ops;
 mod print;
 mod stack;
 mod stream;
+mod substitution;
 mod transfer;
 mod transforms;
 mod tree;

@@ -3,7 +3,8 @@
 use crate::array::PyArray;
 use crate::convert::{Arrays, Ints, as_array};
 use crate::error::{Fail, Res, type_, type_name, value};
-use crate::tree;
+use crate::substitution::Substitution;
+use crate::tree::{self, Structure};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -121,10 +122,10 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
         }
         positions.push(position);
     }
-    let mut unique = names.clone();
-    unique.sort_unstable();
-    unique.dedup();
-    if unique.len() != names.len() {
+    positions.sort_unstable();
+    let mut names = names;
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(value(format!("[{op}] Duplicate argument names are not allowed.")));
     }
     Ok(Wanted { op, positions, names })
@@ -133,8 +134,11 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
 /// Returns a function that computes the gradient of `fun`.
 ///
 /// `fun` returns an array without dimensions. The gradient has the structure of the argument,
-/// which may be a tree of arrays. Several `argnums` give a tuple; with `argnames` it is a pair
-/// of that and a dictionary.
+/// which may be a tree of arrays. Several `argnums` give a tuple, in the order of the arguments;
+/// with `argnames` it is a pair of that and a dictionary.
+///
+/// `fun` is called with the caller's own lists and dictionaries. Their arrays are replaced for the
+/// call; what `fun` assigns to them stays.
 ///
 /// Args:
 ///     fun (Callable[P, R]): Function to differentiate.
@@ -146,8 +150,8 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
 ///     Callable[P, Any]: Function with the arguments of `fun`, which returns the gradient.
 ///
 /// Raises:
-///     ValueError: If an argument is named twice or is negative; at a call, if it is not there,
-///         or `fun` returns something else.
+///     ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
+///         no array or anything else in it, or `fun` returns something else.
 ///
 /// Example:
 ///     >>> mx.grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
@@ -179,8 +183,8 @@ fn grad(
 ///         the value and the gradient.
 ///
 /// Raises:
-///     ValueError: If an argument is named twice or is negative; at a call, if it is not there,
-///         or `fun` returns something else.
+///     ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
+///         no array or anything else in it, or `fun` returns something else.
 #[pyfunction]
 #[pyo3(signature = (fun, argnums=None, argnames=None),
        text_signature = "(fun, argnums=None, argnames=[])")]
@@ -251,25 +255,44 @@ fn gradient<'py>(
         })?);
     }
     let mut primals = Vec::new();
-    for tree in &trees {
-        tree::arrays(tree, &mut primals)?;
-    }
+    let structures = trees.iter().map(|tree| Structure::of_arrays(tree, &mut primals));
+    let structures = structures.collect::<Res<Vec<_>>>()?;
 
     let mut result = None;
     let run = |traced: &[Array]| -> Res<Vec<Array>> {
         let mut traced = traced.iter().cloned();
+        let mut next = || {
+            traced.next().ok_or_else(|| value("[tree_unflatten] The structure of a tree changed."))
+        };
+        let mut substitution = Substitution::default();
         let mut given: Vec<Bound<'py, PyAny>> = args.iter().collect();
+        let named = kwargs.map(|k| k.copy()).transpose()?;
         let (by_position, by_name) = trees.split_at(wanted.positions.len());
         for (position, tree) in wanted.positions.iter().zip(by_position) {
-            given[*position] = tree::rebuild(tree, &mut traced)?;
+            given[*position] = substitution.differentiated(tree, &mut next)?;
         }
-        let named = kwargs.map(|k| k.copy()).transpose()?;
+        let mut keywords = Vec::new();
         for (name, tree) in wanted.names.iter().zip(by_name) {
-            if let Some(named) = &named {
-                named.set_item(name, tree::rebuild(tree, &mut traced)?)?;
+            keywords.push((name, substitution.differentiated(tree, &mut next)?));
+        }
+        for (position, argument) in given.iter_mut().enumerate() {
+            if wanted.positions.binary_search(&position).is_err() {
+                *argument = substitution.other(argument)?;
+            }
+        }
+        if let Some(named) = &named {
+            for (name, argument) in named.copy()?.iter() {
+                let differentiated = wanted.names.iter().any(|n| name.eq(n).unwrap_or(false));
+                if !differentiated {
+                    named.set_item(name, substitution.other(&argument)?)?;
+                }
+            }
+            for (name, argument) in keywords {
+                named.set_item(name, argument)?;
             }
         }
         let returned = function.call(PyTuple::new(py, given)?, named.as_ref())?;
+        substitution.restore()?;
         let loss = loss(op, &returned, tuples)?;
         result = Some(returned);
         Ok(vec![loss])
@@ -280,9 +303,9 @@ fn gradient<'py>(
     };
     let (_, gradients) = transforms::vjp_with(run, &primals, one)?;
 
-    let mut gradients = gradients.into_iter();
-    let mut made =
-        trees.iter().map(|t| tree::rebuild(t, &mut gradients)).collect::<Res<Vec<_>>>()?;
+    let mut gradients = gradients.iter();
+    let made = structures.iter().map(|s| s.filled_from(py, &mut gradients));
+    let mut made = made.collect::<Res<Vec<_>>>()?;
     let named = made.split_off(wanted.positions.len());
     let positional = match made.len() {
         0 => py.None().into_bound(py),
@@ -422,8 +445,8 @@ fn vmap(py: Python<'_>, fun: &Bound<'_, PyAny>, in_axes: Axes, out_axes: Axes) -
 /// Returns a function that computes `fun`, and computes it again for a gradient.
 ///
 /// Values between arguments and results are not kept: less memory for more work. Arguments
-/// and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
-/// closes over.
+/// and results may be trees, of which `fun` gets copies. Gradients are those of `fun`, also with
+/// respect to arrays that it closes over.
 ///
 /// Args:
 ///     fun (Callable[P, R]): Function of arrays.

@@ -1,27 +1,29 @@
-//! Trees of arrays: lists, tuples and dictionaries, nested in any way.
+//! Trees of arrays: lists, tuples and dictionaries, nested in any way, and instances of their subclasses.
 
 use crate::array::PyArray;
 use crate::convert::as_array;
-use crate::error::{Res, value};
+use crate::error::{Res, type_name, value};
 use crate::stack;
+use pyo3::exceptions::PyException;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use pyo3::{BoundObject, PyTraverseError};
+use pyo3::{BoundObject, PyTraverseError, PyTypeInfo};
 use ultramarine::Array;
 
 /// What is nested too deeply, for errors.
-const WHAT: &str = "A tree of arrays";
+pub const WHAT: &str = "A tree of arrays";
 
 /// Kind of a node of a tree.
-enum Kind<'a, 'py> {
+pub enum Kind<'a, 'py> {
     List(&'a Bound<'py, PyList>),
     Tuple(&'a Bound<'py, PyTuple>),
     Dict(&'a Bound<'py, PyDict>),
     Leaf,
 }
 
-fn kind<'a, 'py>(tree: &'a Bound<'py, PyAny>) -> Kind<'a, 'py> {
+pub fn kind<'a, 'py>(tree: &'a Bound<'py, PyAny>) -> Kind<'a, 'py> {
     if let Ok(list) = tree.cast::<PyList>() {
         Kind::List(list)
     } else if let Ok(tuple) = tree.cast::<PyTuple>() {
@@ -55,50 +57,110 @@ pub fn map<'py>(
     tree: &Bound<'py, PyAny>,
     f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>>,
 ) -> Res<Bound<'py, PyAny>> {
-    let py = tree.py();
     if let Kind::Leaf = kind(tree) {
         return f(tree);
     }
     stack::check(WHAT)?;
-    match kind(tree) {
+    with_items(tree, &mut |item| map(item, f))
+}
+
+/// A new container like `container`, with what `f` makes of its items: one of the same class and with the same
+/// attributes, or a plain one if the class does not let itself be copied. A tuple whose items stay is itself.
+pub fn with_items<'py>(
+    container: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>>,
+) -> Res<Bound<'py, PyAny>> {
+    let py = container.py();
+    match kind(container) {
         Kind::List(list) => {
-            let made = PyList::empty(py);
-            for item in list.iter() {
-                made.append(map(&item, f)?)?;
+            let items = list.iter().map(|item| f(&item)).collect::<Res<Vec<_>>>()?;
+            let made = PyList::new(py, items)?;
+            match copied::<PyList>(list)? {
+                None => Ok(made.into_any()),
+                Some(copy) => {
+                    copy.set_slice(0, copy.len(), made.as_any())?;
+                    Ok(copy.into_any())
+                }
             }
-            Ok(made.into_any())
         }
         Kind::Tuple(tuple) => {
-            let made = tuple.iter().map(|item| map(&item, f)).collect::<Res<Vec<_>>>()?;
-            let made = PyTuple::new(py, made)?;
-            if tuple.is_exact_instance_of::<PyTuple>() {
-                return Ok(made.into_any());
-            }
-            // A named tuple stays one.
-            match tuple.get_type().getattr_opt("_make")? {
-                Some(make) => Ok(make.call1((made,))?),
-                None => Ok(made.into_any()),
-            }
+            let items = tuple.iter().map(|item| f(&item)).collect::<Res<Vec<_>>>()?;
+            tuple_like(tuple, items)
         }
         Kind::Dict(dict) => {
-            let made = PyDict::new(py);
+            let made = copied::<PyDict>(dict)?.unwrap_or_else(|| PyDict::new(py));
             for (key, item) in dict.iter() {
-                made.set_item(key, map(&item, f)?)?;
+                made.set_item(key, f(&item)?)?;
             }
             Ok(made.into_any())
         }
-        Kind::Leaf => f(tree),
+        Kind::Leaf => f(container),
+    }
+}
+
+/// A tuple of the same class with other items, and the same attributes; the tuple itself if the items are its own.
+pub fn tuple_like<'py>(
+    tuple: &Bound<'py, PyTuple>,
+    items: Vec<Bound<'py, PyAny>>,
+) -> Res<Bound<'py, PyAny>> {
+    let py = tuple.py();
+    if items.len() == tuple.len() && tuple.iter_borrowed().zip(&items).all(|(a, b)| a.is(b)) {
+        return Ok(tuple.clone().into_any());
+    }
+    let items = PyTuple::new(py, items)?;
+    if tuple.is_exact_instance_of::<PyTuple>() {
+        return Ok(items.into_any());
+    }
+    // A subclass's own `__new__` may have any signature: named tuples want their fields one by one.
+    let made = py.get_type::<PyTuple>().call_method1("__new__", (tuple.get_type(), items))?;
+    if let Some(attributes) = tuple.getattr_opt("__dict__")? {
+        made.getattr("__dict__")?.call_method1("update", (attributes,))?;
+    }
+    Ok(made)
+}
+
+static COPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// A shallow copy of an instance of a subclass. `None` for the class `T` itself, and for classes that cannot be
+/// copied (their items may be read-only, or the copy is the instance).
+fn copied<'py, T>(container: &Bound<'py, T>) -> Res<Option<Bound<'py, T>>>
+where
+    T: PyTypeInfo,
+{
+    let (py, object) = (container.py(), container.as_any());
+    if object.is_exact_instance_of::<T>() {
+        return Ok(None);
+    }
+    let copy = COPY.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("copy")?.getattr("copy")?.unbind())
+    })?;
+    match copy.bind(py).call1((object,)) {
+        Ok(made) if made.get_type().is(object.get_type()) && !made.is(object) => {
+            Ok(made.cast_into::<T>().ok())
+        }
+        Err(error) if !error.is_instance_of::<PyException>(py) => Err(error.into()),
+        _ => Ok(None),
     }
 }
 
 /// Appends the arrays of a tree, which must hold nothing else.
 pub fn arrays(tree: &Bound<'_, PyAny>, all: &mut Vec<Array>) -> Res<()> {
     visit(tree, &mut |leaf| {
-        let array = as_array(leaf)
-            .ok_or_else(|| value("[tree_flatten] The argument should contain only arrays"))?;
-        all.push(array.get().get(leaf.py()));
+        all.push(array_in(leaf)?);
         Ok(())
     })
+}
+
+/// The array that a leaf has to be.
+fn array_in(leaf: &Bound<'_, PyAny>) -> Res<Array> {
+    match as_array(leaf) {
+        Some(array) => Ok(array.get().get(leaf.py())),
+        None => Err(value(format!(
+            "[tree_flatten] The argument should contain only arrays, but it has {}. Leaves of a tree are what is no \
+             list, tuple or dictionary.",
+            type_name(leaf)
+        ))),
+    }
 }
 
 /// Appends the arrays of a tree, whatever else it holds.
@@ -177,9 +239,10 @@ pub fn axes(
 #[pyclass(name = "_Hole", module = "ultramarine", frozen)]
 struct Hole;
 
-/// A place for an array.
+/// A place for an array. There is one such object.
 pub fn hole(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
-    Ok(Bound::new(py, Hole)?.into_any())
+    static HOLE: PyOnceLock<Py<Hole>> = PyOnceLock::new();
+    Ok(HOLE.get_or_try_init(py, || Py::new(py, Hole))?.bind(py).clone().into_any())
 }
 
 /// True if an object is such a place.
@@ -194,12 +257,23 @@ impl Structure {
     /// The structure of a tree, and its arrays in order.
     pub fn of(tree: &Bound<'_, PyAny>) -> Res<(Structure, Vec<Array>)> {
         let mut arrays = Vec::new();
-        arrays_among(tree, &mut arrays)?;
         let holes = map(tree, &mut |leaf| match as_array(leaf) {
-            Some(_) => hole(leaf.py()),
+            Some(array) => {
+                arrays.push(array.get().get(leaf.py()));
+                hole(leaf.py())
+            }
             None => Ok(leaf.clone()),
         })?;
         Ok((Structure(holes.unbind()), arrays))
+    }
+
+    /// The structure of a tree of nothing but arrays, which are appended.
+    pub fn of_arrays(tree: &Bound<'_, PyAny>, all: &mut Vec<Array>) -> Res<Structure> {
+        let holes = map(tree, &mut |leaf| {
+            all.push(array_in(leaf)?);
+            hole(leaf.py())
+        })?;
+        Ok(Structure(holes.unbind()))
     }
 
     /// Another reference to it.
@@ -224,7 +298,15 @@ impl Structure {
 
     /// The tree with these arrays.
     pub fn filled<'py>(&self, py: Python<'py>, arrays: &[Array]) -> Res<Bound<'py, PyAny>> {
-        let mut arrays = arrays.iter();
+        self.filled_from(py, &mut arrays.iter())
+    }
+
+    /// The tree with the next of these arrays.
+    pub fn filled_from<'py, 'a>(
+        &self,
+        py: Python<'py>,
+        arrays: &mut impl Iterator<Item = &'a Array>,
+    ) -> Res<Bound<'py, PyAny>> {
         map(self.0.bind(py), &mut |leaf| {
             if !is_hole(leaf) {
                 return Ok(leaf.clone());

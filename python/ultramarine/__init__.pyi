@@ -2093,8 +2093,8 @@ def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     """Returns a function that computes `fun`, and computes it again for a gradient.
 
     Values between arguments and results are not kept: less memory for more work. Arguments
-    and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
-    closes over.
+    and results may be trees, of which `fun` gets copies. Gradients are those of `fun`, also with
+    respect to arrays that it closes over.
 
     Args:
         fun (Callable[P, R]): Function of arrays.
@@ -3323,8 +3323,11 @@ def grad(
     """Returns a function that computes the gradient of `fun`.
 
     `fun` returns an array without dimensions. The gradient has the structure of the argument,
-    which may be a tree of arrays. Several `argnums` give a tuple; with `argnames` it is a pair
-    of that and a dictionary.
+    which may be a tree of arrays. Several `argnums` give a tuple, in the order of the arguments;
+    with `argnames` it is a pair of that and a dictionary.
+
+    `fun` is called with the caller's own lists and dictionaries. Their arrays are replaced for the
+    call; what `fun` assigns to them stays.
 
     Args:
         fun (Callable[P, R]): Function to differentiate.
@@ -3336,8 +3339,8 @@ def grad(
         Callable[P, Any]: Function with the arguments of `fun`, which returns the gradient.
 
     Raises:
-        ValueError: If an argument is named twice or is negative; at a call, if it is not there,
-            or `fun` returns something else.
+        ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
+            no array or anything else in it, or `fun` returns something else.
 
     Example:
         >>> mx.grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
@@ -5712,8 +5715,8 @@ def value_and_grad(
             the value and the gradient.
 
     Raises:
-        ValueError: If an argument is named twice or is negative; at a call, if it is not there,
-            or `fun` returns something else.
+        ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
+            no array or anything else in it, or `fun` returns something else.
     """
 
 def var(
