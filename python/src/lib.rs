@@ -14,7 +14,7 @@
 //! tree.rs      trees of arrays; substitution.rs: other arrays in the caller's own containers
 //! stack.rs     the stack that recursion over them has left
 //! compile/     compiled functions: keys, captured state
-//! evaluate.rs, transforms.rs, custom.rs (functions with transforms of their own), io.rs,
+//! evaluate.rs, transforms.rs, vmap.rs, custom.rs (functions with transforms of their own), io.rs,
 //! fast.rs (kernels in source form), print.rs
 //! ```
 
@@ -42,6 +42,7 @@ mod substitution;
 mod transfer;
 mod transforms;
 mod tree;
+mod vmap;
 
 use pyo3::prelude::*;
 
@@ -133,6 +134,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     io::register(m)?;
     evaluate::register(m)?;
     transforms::register(m)?;
+    vmap::register(m)?;
     custom::register(m)?;
     compile::register(m)?;
     fast::register(m)?;

@@ -185,23 +185,36 @@ pub fn rebuild<'py>(
 }
 
 /// For each leaf of a tree the axis that `axes` gives it: an integer or `None` for all
-/// leaves below, or the same structure with these.
+/// leaves below, or the same structure with these. `name` is the argument that gives them.
 pub fn axes(
+    name: &str,
     tree: &Bound<'_, PyAny>,
     axes_of: &Bound<'_, PyAny>,
     all: &mut Vec<Option<isize>>,
 ) -> Res<()> {
-    let invalid = || value("[vmap] axis must be int or None.");
-    let mismatch = || value("[vmap] The axes are not a valid prefix of the tree of arguments.");
-    let below = |given: &Bound<'_, PyAny>, item: &Bound<'_, PyAny>, all: &mut Vec<_>| {
-        axes(item, given, all)
+    let mismatch = || {
+        let given = axes_of.repr().map_or_else(|_| type_name(axes_of), |text| text.to_string());
+        value(format!(
+            "[vmap] {name} does not fit: {given} stands for {}. Give an int or None, or a tree of them with the \
+             structure of what it is for.",
+            match kind(tree) {
+                Kind::Leaf => "an array".into(),
+                _ => format!("a {} of {} items", type_name(tree), tree.len().unwrap_or(0)),
+            }
+        ))
     };
     match kind(axes_of) {
         Kind::Leaf => {
             let axis = if axes_of.is_none() {
                 None
             } else {
-                Some(axes_of.extract::<isize>().map_err(|_| invalid())?)
+                let invalid = |_| {
+                    value(format!(
+                        "[vmap] axis must be int or None, but {name} has {}.",
+                        type_name(axes_of)
+                    ))
+                };
+                Some(axes_of.extract::<isize>().map_err(invalid)?)
             };
             visit(tree, &mut |_| {
                 all.push(axis);
@@ -216,7 +229,7 @@ pub fn axes(
             }
             for (key, item) in dict.iter() {
                 let axis = given.get_item(key)?.ok_or_else(mismatch)?;
-                below(&axis, &item, all)?;
+                axes(name, &item, &axis, all)?;
             }
             Ok(())
         }
@@ -228,7 +241,7 @@ pub fn axes(
                 return Err(mismatch());
             }
             for i in 0..tree.len()? {
-                below(&axes_of.get_item(i)?, &tree.get_item(i)?, all)?;
+                axes(name, &tree.get_item(i)?, &axes_of.get_item(i)?, all)?;
             }
             Ok(())
         }

@@ -5819,18 +5819,23 @@ def vjp(
 def vmap(fun: Callable[_P, _R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[_P, _R]:
     """Returns a function that applies `fun` to each slice of its arguments, all at once.
 
+    An axis stands for all arrays below it: `in_axes` and `out_axes` are an axis, or lists, tuples
+    and dictionaries of them in the structure of the arguments and of the result. `fun` gets
+    containers of the call's own, of the same classes as the arguments.
+
     Args:
         fun (Callable[P, R]): Function of arrays, and trees of them.
         in_axes (Any): Axis that is mapped, of all arguments; or a tuple with an entry for each,
-            which may be a tree. None: not mapped.
-        out_axes (Any): Position of the mapped axis in the outputs, likewise.
+            which may be a tree; or the tree of the only argument. None: not mapped.
+        out_axes (Any): Position of the mapped axis in the outputs, likewise. None: the output does
+            not depend on mapped arguments, and is the same for all.
 
     Returns:
         Callable[P, R]: Function with the positional arguments of `fun`.
 
     Raises:
-        ValueError: If an axis is neither an integer nor None; at a call, if the sizes of mapped
-            axes differ.
+        ValueError: If an axis is neither an integer nor None; at a call, if the axes do not fit
+            the structure of the arguments or of the result, or the sizes of mapped axes differ.
 
     Example:
         >>> mx.vmap(lambda x, y: (x * y).sum())(mx.ones((2, 3)), mx.ones((2, 3)))
