@@ -263,6 +263,11 @@ fn gradient<'py>(
     let mut primals = Vec::new();
     let structures = trees.iter().map(|tree| Structure::of_arrays(tree, &mut primals));
     let structures = structures.collect::<Res<Vec<_>>>()?;
+    if primals.is_empty() {
+        return Err(value(format!(
+            "[{op}] Must specify at least one argument: there is no array in those that are differentiated."
+        )));
+    }
 
     let mut result = None;
     let run = |traced: &[Array]| -> Res<Vec<Array>> {

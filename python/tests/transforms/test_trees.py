@@ -5,6 +5,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable
 from typing import Any
 
+import mlx.core as mlx
 import pytest
 from support.both import same, values
 
@@ -419,3 +420,22 @@ def test_order_of_argnums() -> None:
         )
 
     assert same(case) == [[2.0, 3.0], [9.0, [2.0, 4.0]], [None, {"a": 2.0, "b": 3.0}]]
+
+
+def test_nothing_to_differentiate() -> None:
+    """It is said before the function is called."""
+    called = lambda *_: 1 / 0
+
+    def refused(mx: Any, *args: Any, **options: Any) -> None:
+        for transform in (mx.grad, mx.value_and_grad):
+            with pytest.raises(ValueError, match="Must specify at least one argument"):
+                transform(called, **options)(*args)
+
+    for mx in (um, mlx):
+        for tree in ({}, [], (), {"a": [{}]}):
+            refused(mx, tree)
+            refused(mx, tree, mx.array(1.0))
+        refused(mx, [], {}, argnums=(0, 1))
+    # One of several may be empty.
+    both = lambda mx: mx.grad(lambda t, y: y * 2, argnums=(0, 1))([], mx.array(1.0))
+    assert same(both) == [[], 2.0]
