@@ -4,6 +4,7 @@
 //! array/       the class: attributes, operators, indexing, construction, export
 //! convert.rs   Python values as operands and arguments
 //! dlpack/      arrays from other libraries and for them
+//! argument_errors.rs  errors of arguments, completed by function and parameter
 //! dtype.rs     Dtype, categories, finfo, iinfo
 //! stream.rs    devices and streams
 //! memory.rs    counters and limits of memory
@@ -21,6 +22,7 @@
 // Everything public is so for the sake of Python; the documentation is its docstrings.
 #![allow(missing_docs)]
 
+mod argument_errors;
 mod array;
 mod backends;
 mod compile;
@@ -51,7 +53,22 @@ use pyo3::prelude::*;
 #[doc(hidden)]
 macro_rules! functions {
     ($m:ident: $($name:ident)*) => {
-        $($m.add_function(pyo3::wrap_pyfunction!($name, $m)?)?;)*
+        $({
+            static WRAPPED: $crate::argument_errors::Wrapped =
+                $crate::argument_errors::Wrapped::new();
+
+            unsafe extern "C" fn call(
+                slf: *mut pyo3::ffi::PyObject,
+                args: *const *mut pyo3::ffi::PyObject,
+                count: pyo3::ffi::Py_ssize_t,
+                names: *mut pyo3::ffi::PyObject,
+            ) -> *mut pyo3::ffi::PyObject {
+                // SAFETY: the interpreter calls it in the place of the function.
+                unsafe { WRAPPED.call(slf, args, count, names) }
+            }
+
+            $crate::argument_errors::add($m, pyo3::wrap_pyfunction!($name, $m)?, &WRAPPED, call)?;
+        })*
     };
 }
 
