@@ -144,7 +144,7 @@ impl Call {
             })?;
             let (outputs, axes_of) = (pair.get_item(0)?, pair.get_item(1)?);
             let mut axes = Vec::new();
-            tree::axes(&outputs, &axes_of, &mut axes)?;
+            tree::axes("the vmap rule", &outputs, &axes_of, &mut axes)?;
             let (structure, arrays) = Structure::of(&outputs)?;
             let leaves = structure.leaves(py)?;
             let axes =

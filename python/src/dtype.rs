@@ -408,10 +408,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     for (name, _) in PyCategory::ALL {
         m.add(*name, class.getattr(*name)?)?;
     }
-    m.add_function(wrap_pyfunction!(issubdtype, m)?)?;
-    m.add_function(wrap_pyfunction!(isdtype, m)?)?;
-    m.add_function(wrap_pyfunction!(result_type, m)?)?;
-    m.add_function(wrap_pyfunction!(can_cast, m)?)?;
+    crate::functions!(m: issubdtype isdtype result_type can_cast);
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! array/       the class: attributes, operators, indexing, construction, export
 //! convert.rs   Python values as operands and arguments
 //! dlpack/      arrays from other libraries and for them
+//! argument_errors.rs  errors of arguments, completed by function and parameter
 //! dtype.rs     Dtype, categories, finfo, iinfo
 //! stream.rs    devices and streams
 //! memory.rs    counters and limits of memory
@@ -11,15 +12,17 @@
 //! backends.rs  the loaded backends, and what they ran
 //! extension.rs arrays for modules in other languages: the capsule `ultramarine._C_API`
 //! ops/         functions over arrays, by family, as tables; the modules fft, linalg and random
-//! tree.rs      trees of arrays
+//! tree.rs      trees of arrays; substitution.rs: other arrays in the caller's own containers
+//! stack.rs     the stack that recursion over them has left
 //! compile/     compiled functions: keys, captured state
-//! evaluate.rs, transforms.rs, custom.rs (functions with transforms of their own), io.rs,
+//! evaluate.rs, transforms.rs, vmap.rs, custom.rs (functions with transforms of their own), io.rs,
 //! fast.rs (kernels in source form), print.rs
 //! ```
 
 // Everything public is so for the sake of Python; the documentation is its docstrings.
 #![allow(missing_docs)]
 
+mod argument_errors;
 mod array;
 mod backends;
 mod compile;
@@ -36,10 +39,13 @@ mod lease;
 mod memory;
 mod ops;
 mod print;
+mod stack;
 mod stream;
+mod substitution;
 mod transfer;
 mod transforms;
 mod tree;
+mod vmap;
 
 use pyo3::prelude::*;
 
@@ -48,7 +54,22 @@ use pyo3::prelude::*;
 #[doc(hidden)]
 macro_rules! functions {
     ($m:ident: $($name:ident)*) => {
-        $($m.add_function(pyo3::wrap_pyfunction!($name, $m)?)?;)*
+        $({
+            static WRAPPED: $crate::argument_errors::Wrapped =
+                $crate::argument_errors::Wrapped::new();
+
+            unsafe extern "C" fn call(
+                slf: *mut pyo3::ffi::PyObject,
+                args: *const *mut pyo3::ffi::PyObject,
+                count: pyo3::ffi::Py_ssize_t,
+                names: *mut pyo3::ffi::PyObject,
+            ) -> *mut pyo3::ffi::PyObject {
+                // SAFETY: the interpreter calls it in the place of the function.
+                unsafe { WRAPPED.call(slf, args, count, names) }
+            }
+
+            $crate::argument_errors::add($m, pyo3::wrap_pyfunction!($name, $m)?, &WRAPPED, call)?;
+        })*
     };
 }
 
@@ -131,6 +152,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     io::register(m)?;
     evaluate::register(m)?;
     transforms::register(m)?;
+    vmap::register(m)?;
     custom::register(m)?;
     compile::register(m)?;
     fast::register(m)?;

@@ -1,14 +1,14 @@
-//! Function transforms.
+//! Function transforms, but for `vmap` (vmap.rs).
 
 use crate::array::PyArray;
 use crate::convert::{Arrays, Ints, as_array};
 use crate::error::{Fail, Res, type_, type_name, value};
-use crate::tree;
+use crate::substitution::Substitution;
+use crate::tree::Structure;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use std::cell::RefCell;
 use ultramarine::{Array, Scalar, transforms};
 
 /// The arguments that a gradient is with respect to.
@@ -34,6 +34,13 @@ pub struct Transformed {
 
 crate::seen_through!(Transformed);
 
+impl Transformed {
+    /// What `vmap` returns.
+    pub fn vmap(function: Py<PyAny>, in_axes: Py<PyAny>, out_axes: Py<PyAny>) -> Transformed {
+        Transformed { function, kind: Kind::Vmap { in_axes, out_axes } }
+    }
+}
+
 #[pymethods]
 impl Transformed {
     #[pyo3(signature = (*args, **kwargs))]
@@ -55,7 +62,7 @@ impl Transformed {
                 if kwargs.is_some_and(|k| !k.is_empty()) {
                     return Err(type_("[vmap] Keyword arguments are not supported."));
                 }
-                vectorised(function, in_axes.bind(py), out_axes.bind(py), args)
+                crate::vmap::called(function, in_axes.bind(py), out_axes.bind(py), args)
             }
         }
     }
@@ -121,10 +128,10 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
         }
         positions.push(position);
     }
-    let mut unique = names.clone();
-    unique.sort_unstable();
-    unique.dedup();
-    if unique.len() != names.len() {
+    positions.sort_unstable();
+    let mut names = names;
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(value(format!("[{op}] Duplicate argument names are not allowed.")));
     }
     Ok(Wanted { op, positions, names })
@@ -133,8 +140,11 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
 /// Returns a function that computes the gradient of `fun`.
 ///
 /// `fun` returns an array without dimensions. The gradient has the structure of the argument,
-/// which may be a tree of arrays. Several `argnums` give a tuple; with `argnames` it is a pair
-/// of that and a dictionary.
+/// which may be a tree of arrays. Several `argnums` give a tuple, in the order of the arguments;
+/// with `argnames` it is a pair of that and a dictionary.
+///
+/// `fun` is called with the caller's own lists and dictionaries. Their arrays are replaced for the
+/// call; what `fun` assigns to them stays.
 ///
 /// Args:
 ///     fun (Callable[P, R]): Function to differentiate.
@@ -146,8 +156,8 @@ fn wanted(op: &'static str, argnums: Option<Ints>, argnames: Option<Names>) -> R
 ///     Callable[P, Any]: Function with the arguments of `fun`, which returns the gradient.
 ///
 /// Raises:
-///     ValueError: If an argument is named twice or is negative; at a call, if it is not there,
-///         or `fun` returns something else.
+///     ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
+///         no array or anything else in it, or `fun` returns something else.
 ///
 /// Example:
 ///     >>> mx.grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
@@ -179,8 +189,8 @@ fn grad(
 ///         the value and the gradient.
 ///
 /// Raises:
-///     ValueError: If an argument is named twice or is negative; at a call, if it is not there,
-///         or `fun` returns something else.
+///     ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
+///         no array or anything else in it, or `fun` returns something else.
 #[pyfunction]
 #[pyo3(signature = (fun, argnums=None, argnames=None),
        text_signature = "(fun, argnums=None, argnames=[])")]
@@ -251,25 +261,49 @@ fn gradient<'py>(
         })?);
     }
     let mut primals = Vec::new();
-    for tree in &trees {
-        tree::arrays(tree, &mut primals)?;
+    let structures = trees.iter().map(|tree| Structure::of_arrays(tree, &mut primals));
+    let structures = structures.collect::<Res<Vec<_>>>()?;
+    if primals.is_empty() {
+        return Err(value(format!(
+            "[{op}] Must specify at least one argument: there is no array in those that are differentiated."
+        )));
     }
 
     let mut result = None;
     let run = |traced: &[Array]| -> Res<Vec<Array>> {
         let mut traced = traced.iter().cloned();
+        let mut next = || {
+            traced.next().ok_or_else(|| value("[tree_unflatten] The structure of a tree changed."))
+        };
+        let mut substitution = Substitution::default();
         let mut given: Vec<Bound<'py, PyAny>> = args.iter().collect();
+        let named = kwargs.map(|k| k.copy()).transpose()?;
         let (by_position, by_name) = trees.split_at(wanted.positions.len());
         for (position, tree) in wanted.positions.iter().zip(by_position) {
-            given[*position] = tree::rebuild(tree, &mut traced)?;
+            given[*position] = substitution.differentiated(tree, &mut next)?;
         }
-        let named = kwargs.map(|k| k.copy()).transpose()?;
+        let mut keywords = Vec::new();
         for (name, tree) in wanted.names.iter().zip(by_name) {
-            if let Some(named) = &named {
-                named.set_item(name, tree::rebuild(tree, &mut traced)?)?;
+            keywords.push((name, substitution.differentiated(tree, &mut next)?));
+        }
+        for (position, argument) in given.iter_mut().enumerate() {
+            if wanted.positions.binary_search(&position).is_err() {
+                *argument = substitution.other(argument)?;
+            }
+        }
+        if let Some(named) = &named {
+            for (name, argument) in named.copy()?.iter() {
+                let differentiated = wanted.names.iter().any(|n| name.eq(n).unwrap_or(false));
+                if !differentiated {
+                    named.set_item(name, substitution.other(&argument)?)?;
+                }
+            }
+            for (name, argument) in keywords {
+                named.set_item(name, argument)?;
             }
         }
         let returned = function.call(PyTuple::new(py, given)?, named.as_ref())?;
+        substitution.restore()?;
         let loss = loss(op, &returned, tuples)?;
         result = Some(returned);
         Ok(vec![loss])
@@ -280,9 +314,9 @@ fn gradient<'py>(
     };
     let (_, gradients) = transforms::vjp_with(run, &primals, one)?;
 
-    let mut gradients = gradients.into_iter();
-    let mut made =
-        trees.iter().map(|t| tree::rebuild(t, &mut gradients)).collect::<Res<Vec<_>>>()?;
+    let mut gradients = gradients.iter();
+    let made = structures.iter().map(|s| s.filled_from(py, &mut gradients));
+    let mut made = made.collect::<Res<Vec<_>>>()?;
     let named = made.split_off(wanted.positions.len());
     let positional = match made.len() {
         0 => py.None().into_bound(py),
@@ -368,62 +402,11 @@ fn jvp(fun: &Bound<'_, PyAny>, primals: Arrays, tangents: Arrays) -> Res<Pair> {
     Ok(pair(transforms::jvp::<Fail>(|a| call(fun, a), &primals.0, &tangents.0)?))
 }
 
-/// The axes that `vmap` is given; by default 0.
-struct Axes(Option<Py<PyAny>>);
-
-impl FromPyObject<'_, '_> for Axes {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        if object.is_none() {
-            return Err(type_("vmap: the axes must be an int or a tuple, not None").into());
-        }
-        Ok(Axes(Some(object.to_owned().unbind())))
-    }
-}
-
-/// Returns a function that applies `fun` to each slice of its arguments, all at once.
-///
-/// Args:
-///     fun (Callable[P, R]): Function of arrays, and trees of them.
-///     in_axes (Any): Axis that is mapped, of all arguments; or a tuple with an entry for each,
-///         which may be a tree. None: not mapped.
-///     out_axes (Any): Position of the mapped axis in the outputs, likewise.
-///
-/// Returns:
-///     Callable[P, R]: Function with the positional arguments of `fun`.
-///
-/// Raises:
-///     ValueError: If an axis is neither an integer nor None; at a call, if the sizes of mapped
-///         axes differ.
-///
-/// Example:
-///     >>> mx.vmap(lambda x, y: (x * y).sum())(mx.ones((2, 3)), mx.ones((2, 3)))
-///     array([3, 3], dtype=float32)
-#[pyfunction]
-#[pyo3(signature = (fun, in_axes=Axes(None), out_axes=Axes(None)),
-       text_signature = "(fun, in_axes=0, out_axes=0)")]
-fn vmap(py: Python<'_>, fun: &Bound<'_, PyAny>, in_axes: Axes, out_axes: Axes) -> Res<Transformed> {
-    let function = callable("vmap", fun)?;
-    let axes = |given: Axes| -> Res<Py<PyAny>> {
-        let axes = match given.0 {
-            Some(axes) => axes.into_bound(py),
-            None => 0isize.into_pyobject(py).map_err(PyErr::from)?.into_any(),
-        };
-        if axes.is_instance_of::<pyo3::types::PyList>() || axes.is_instance_of::<PyString>() {
-            return Err(value("[vmap] axis must be int or None."));
-        }
-        Ok(axes.unbind())
-    };
-    let kind = Kind::Vmap { in_axes: axes(in_axes)?, out_axes: axes(out_axes)? };
-    Ok(Transformed { function, kind })
-}
-
 /// Returns a function that computes `fun`, and computes it again for a gradient.
 ///
 /// Values between arguments and results are not kept: less memory for more work. Arguments
-/// and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
-/// closes over.
+/// and results may be trees, of which `fun` gets copies. Gradients are those of `fun`, also with
+/// respect to arrays that it closes over.
 ///
 /// Args:
 ///     fun (Callable[P, R]): Function of arrays.
@@ -435,49 +418,8 @@ fn checkpoint(fun: &Bound<'_, PyAny>) -> Res<Transformed> {
     Ok(Transformed { function: callable("checkpoint", fun)?, kind: Kind::Checkpoint })
 }
 
-fn vectorised<'py>(
-    function: &Bound<'py, PyAny>,
-    in_axes: &Bound<'py, PyAny>,
-    out_axes: &Bound<'py, PyAny>,
-    args: &Bound<'py, PyTuple>,
-) -> Res<Bound<'py, PyAny>> {
-    let (mut inputs, mut axes) = (Vec::new(), Vec::new());
-    tree::arrays(args, &mut inputs)?;
-    tree::axes(args, in_axes, &mut axes)?;
-    // Filled by the first closure, read by the second.
-    let (result, wanted_axes) = (RefCell::new(None), RefCell::new(Vec::new()));
-    let outputs = transforms::vmap::<Fail>(
-        |traced| {
-            let given = tree::rebuild(args, &mut traced.iter().cloned())?;
-            let given = given.cast_into::<PyTuple>().map_err(PyErr::from)?;
-            let returned = function.call1(given)?;
-            let mut outputs = Vec::new();
-            tree::arrays(&returned, &mut outputs)?;
-            let mut axes = Vec::new();
-            // One output may have its axis in a tuple, too.
-            let single = as_array(&returned).is_some();
-            match out_axes.cast::<PyTuple>() {
-                Ok(tuple) if single && tuple.len() == 1 => {
-                    tree::axes(&returned, &tuple.get_item(0)?, &mut axes)?;
-                }
-                _ => tree::axes(&returned, out_axes, &mut axes)?,
-            }
-            result.replace(Some(returned));
-            wanted_axes.replace(axes);
-            Ok(outputs)
-        },
-        &inputs,
-        &axes,
-        |_| Ok(wanted_axes.take()),
-    )?;
-    match result.take() {
-        Some(returned) => tree::rebuild(&returned, &mut outputs.into_iter()),
-        None => Err(value("[vmap] the function was not called.")),
-    }
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Transformed>()?;
-    crate::functions!(m: grad value_and_grad vjp jvp vmap checkpoint);
+    crate::functions!(m: grad value_and_grad vjp jvp checkpoint);
     Ok(())
 }

@@ -1,27 +1,29 @@
-//! Trees of arrays: lists, tuples and dictionaries, nested in any way.
+//! Trees of arrays: lists, tuples and dictionaries, nested in any way, and instances of their subclasses.
 
 use crate::array::PyArray;
 use crate::convert::as_array;
-use crate::error::{Fail, Res, value};
-use pyo3::exceptions::PyRecursionError;
+use crate::error::{Res, type_name, value};
+use crate::stack;
+use pyo3::exceptions::PyException;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use pyo3::{BoundObject, PyTraverseError};
+use pyo3::{BoundObject, PyTraverseError, PyTypeInfo};
 use ultramarine::Array;
 
-/// Deepest nesting of trees.
-const MOST_LEVELS: usize = 500;
+/// What is nested too deeply, for errors.
+pub const WHAT: &str = "A tree of arrays";
 
 /// Kind of a node of a tree.
-enum Kind<'a, 'py> {
+pub enum Kind<'a, 'py> {
     List(&'a Bound<'py, PyList>),
     Tuple(&'a Bound<'py, PyTuple>),
     Dict(&'a Bound<'py, PyDict>),
     Leaf,
 }
 
-fn kind<'a, 'py>(tree: &'a Bound<'py, PyAny>) -> Kind<'a, 'py> {
+pub fn kind<'a, 'py>(tree: &'a Bound<'py, PyAny>) -> Kind<'a, 'py> {
     if let Ok(list) = tree.cast::<PyList>() {
         Kind::List(list)
     } else if let Ok(tuple) = tree.cast::<PyTuple>() {
@@ -33,28 +35,19 @@ fn kind<'a, 'py>(tree: &'a Bound<'py, PyAny>) -> Kind<'a, 'py> {
     }
 }
 
-fn too_deep() -> Fail {
-    PyRecursionError::new_err("a tree of arrays is nested too deeply (or contains itself)").into()
-}
-
 /// Calls `f` with every leaf, in order.
 pub fn visit<'py>(
     tree: &Bound<'py, PyAny>,
     f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<()>,
 ) -> Res<()> {
-    visit_at(tree, f, MOST_LEVELS)
-}
-
-fn visit_at<'py>(
-    tree: &Bound<'py, PyAny>,
-    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<()>,
-    levels: usize,
-) -> Res<()> {
-    let below = levels.checked_sub(1).ok_or_else(too_deep)?;
+    if let Kind::Leaf = kind(tree) {
+        return f(tree);
+    }
+    stack::check(WHAT)?;
     match kind(tree) {
-        Kind::List(list) => list.iter().try_for_each(|item| visit_at(&item, f, below)),
-        Kind::Tuple(tuple) => tuple.iter().try_for_each(|item| visit_at(&item, f, below)),
-        Kind::Dict(dict) => dict.values().iter().try_for_each(|item| visit_at(&item, f, below)),
+        Kind::List(list) => list.iter().try_for_each(|item| visit(&item, f)),
+        Kind::Tuple(tuple) => tuple.iter().try_for_each(|item| visit(&item, f)),
+        Kind::Dict(dict) => dict.values().iter().try_for_each(|item| visit(&item, f)),
         Kind::Leaf => f(tree),
     }
 }
@@ -64,46 +57,110 @@ pub fn map<'py>(
     tree: &Bound<'py, PyAny>,
     f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>>,
 ) -> Res<Bound<'py, PyAny>> {
-    let py = tree.py();
-    match kind(tree) {
+    if let Kind::Leaf = kind(tree) {
+        return f(tree);
+    }
+    stack::check(WHAT)?;
+    with_items(tree, &mut |item| map(item, f))
+}
+
+/// A new container like `container`, with what `f` makes of its items: one of the same class and with the same
+/// attributes, or a plain one if the class does not let itself be copied. A tuple whose items stay is itself.
+pub fn with_items<'py>(
+    container: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>>,
+) -> Res<Bound<'py, PyAny>> {
+    let py = container.py();
+    match kind(container) {
         Kind::List(list) => {
-            let made = PyList::empty(py);
-            for item in list.iter() {
-                made.append(map(&item, f)?)?;
+            let items = list.iter().map(|item| f(&item)).collect::<Res<Vec<_>>>()?;
+            let made = PyList::new(py, items)?;
+            match copied::<PyList>(list)? {
+                None => Ok(made.into_any()),
+                Some(copy) => {
+                    copy.set_slice(0, copy.len(), made.as_any())?;
+                    Ok(copy.into_any())
+                }
             }
-            Ok(made.into_any())
         }
         Kind::Tuple(tuple) => {
-            let made = tuple.iter().map(|item| map(&item, f)).collect::<Res<Vec<_>>>()?;
-            let made = PyTuple::new(py, made)?;
-            if tuple.is_exact_instance_of::<PyTuple>() {
-                return Ok(made.into_any());
-            }
-            // A named tuple stays one.
-            match tuple.get_type().getattr_opt("_make")? {
-                Some(make) => Ok(make.call1((made,))?),
-                None => Ok(made.into_any()),
-            }
+            let items = tuple.iter().map(|item| f(&item)).collect::<Res<Vec<_>>>()?;
+            tuple_like(tuple, items)
         }
         Kind::Dict(dict) => {
-            let made = PyDict::new(py);
+            let made = copied::<PyDict>(dict)?.unwrap_or_else(|| PyDict::new(py));
             for (key, item) in dict.iter() {
-                made.set_item(key, map(&item, f)?)?;
+                made.set_item(key, f(&item)?)?;
             }
             Ok(made.into_any())
         }
-        Kind::Leaf => f(tree),
+        Kind::Leaf => f(container),
+    }
+}
+
+/// A tuple of the same class with other items, and the same attributes; the tuple itself if the items are its own.
+pub fn tuple_like<'py>(
+    tuple: &Bound<'py, PyTuple>,
+    items: Vec<Bound<'py, PyAny>>,
+) -> Res<Bound<'py, PyAny>> {
+    let py = tuple.py();
+    if items.len() == tuple.len() && tuple.iter_borrowed().zip(&items).all(|(a, b)| a.is(b)) {
+        return Ok(tuple.clone().into_any());
+    }
+    let items = PyTuple::new(py, items)?;
+    if tuple.is_exact_instance_of::<PyTuple>() {
+        return Ok(items.into_any());
+    }
+    // A subclass's own `__new__` may have any signature: named tuples want their fields one by one.
+    let made = py.get_type::<PyTuple>().call_method1("__new__", (tuple.get_type(), items))?;
+    if let Some(attributes) = tuple.getattr_opt("__dict__")? {
+        made.getattr("__dict__")?.call_method1("update", (attributes,))?;
+    }
+    Ok(made)
+}
+
+static COPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// A shallow copy of an instance of a subclass. `None` for the class `T` itself, and for classes that cannot be
+/// copied (their items may be read-only, or the copy is the instance).
+fn copied<'py, T>(container: &Bound<'py, T>) -> Res<Option<Bound<'py, T>>>
+where
+    T: PyTypeInfo,
+{
+    let (py, object) = (container.py(), container.as_any());
+    if object.is_exact_instance_of::<T>() {
+        return Ok(None);
+    }
+    let copy = COPY.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("copy")?.getattr("copy")?.unbind())
+    })?;
+    match copy.bind(py).call1((object,)) {
+        Ok(made) if made.get_type().is(object.get_type()) && !made.is(object) => {
+            Ok(made.cast_into::<T>().ok())
+        }
+        Err(error) if !error.is_instance_of::<PyException>(py) => Err(error.into()),
+        _ => Ok(None),
     }
 }
 
 /// Appends the arrays of a tree, which must hold nothing else.
 pub fn arrays(tree: &Bound<'_, PyAny>, all: &mut Vec<Array>) -> Res<()> {
     visit(tree, &mut |leaf| {
-        let array = as_array(leaf)
-            .ok_or_else(|| value("[tree_flatten] The argument should contain only arrays"))?;
-        all.push(array.get().get(leaf.py()));
+        all.push(array_in(leaf)?);
         Ok(())
     })
+}
+
+/// The array that a leaf has to be.
+fn array_in(leaf: &Bound<'_, PyAny>) -> Res<Array> {
+    match as_array(leaf) {
+        Some(array) => Ok(array.get().get(leaf.py())),
+        None => Err(value(format!(
+            "[tree_flatten] The argument should contain only arrays, but it has {}. Leaves of a tree are what is no \
+             list, tuple or dictionary.",
+            type_name(leaf)
+        ))),
+    }
 }
 
 /// Appends the arrays of a tree, whatever else it holds.
@@ -116,8 +173,7 @@ pub fn arrays_among(tree: &Bound<'_, PyAny>, all: &mut Vec<Array>) -> Res<()> {
     })
 }
 
-/// The tree with its arrays replaced, in order. (It was visited before, so it is not too
-/// deep.)
+/// The tree with its arrays replaced, in order.
 pub fn rebuild<'py>(
     tree: &Bound<'py, PyAny>,
     arrays: &mut dyn Iterator<Item = Array>,
@@ -129,23 +185,36 @@ pub fn rebuild<'py>(
 }
 
 /// For each leaf of a tree the axis that `axes` gives it: an integer or `None` for all
-/// leaves below, or the same structure with these.
+/// leaves below, or the same structure with these. `name` is the argument that gives them.
 pub fn axes(
+    name: &str,
     tree: &Bound<'_, PyAny>,
     axes_of: &Bound<'_, PyAny>,
     all: &mut Vec<Option<isize>>,
 ) -> Res<()> {
-    let invalid = || value("[vmap] axis must be int or None.");
-    let mismatch = || value("[vmap] The axes are not a valid prefix of the tree of arguments.");
-    let below = |given: &Bound<'_, PyAny>, item: &Bound<'_, PyAny>, all: &mut Vec<_>| {
-        axes(item, given, all)
+    let mismatch = || {
+        let given = axes_of.repr().map_or_else(|_| type_name(axes_of), |text| text.to_string());
+        value(format!(
+            "[vmap] {name} does not fit: {given} stands for {}. Give an int or None, or a tree of them with the \
+             structure of what it is for.",
+            match kind(tree) {
+                Kind::Leaf => "an array".into(),
+                _ => format!("a {} of {} items", type_name(tree), tree.len().unwrap_or(0)),
+            }
+        ))
     };
     match kind(axes_of) {
         Kind::Leaf => {
             let axis = if axes_of.is_none() {
                 None
             } else {
-                Some(axes_of.extract::<isize>().map_err(|_| invalid())?)
+                let invalid = |_| {
+                    value(format!(
+                        "[vmap] axis must be int or None, but {name} has {}.",
+                        type_name(axes_of)
+                    ))
+                };
+                Some(axes_of.extract::<isize>().map_err(invalid)?)
             };
             visit(tree, &mut |_| {
                 all.push(axis);
@@ -153,24 +222,26 @@ pub fn axes(
             })
         }
         Kind::Dict(given) => {
+            stack::check(WHAT)?;
             let Kind::Dict(dict) = kind(tree) else { return Err(mismatch()) };
             if given.len() != dict.len() {
                 return Err(mismatch());
             }
             for (key, item) in dict.iter() {
                 let axis = given.get_item(key)?.ok_or_else(mismatch)?;
-                below(&axis, &item, all)?;
+                axes(name, &item, &axis, all)?;
             }
             Ok(())
         }
         Kind::List(_) | Kind::Tuple(_) => {
+            stack::check(WHAT)?;
             if !matches!(kind(tree), Kind::List(_) | Kind::Tuple(_))
                 || axes_of.len()? != tree.len()?
             {
                 return Err(mismatch());
             }
             for i in 0..tree.len()? {
-                below(&axes_of.get_item(i)?, &tree.get_item(i)?, all)?;
+                axes(name, &tree.get_item(i)?, &axes_of.get_item(i)?, all)?;
             }
             Ok(())
         }
@@ -181,9 +252,10 @@ pub fn axes(
 #[pyclass(name = "_Hole", module = "ultramarine", frozen)]
 struct Hole;
 
-/// A place for an array.
+/// A place for an array. There is one such object.
 pub fn hole(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
-    Ok(Bound::new(py, Hole)?.into_any())
+    static HOLE: PyOnceLock<Py<Hole>> = PyOnceLock::new();
+    Ok(HOLE.get_or_try_init(py, || Py::new(py, Hole))?.bind(py).clone().into_any())
 }
 
 /// True if an object is such a place.
@@ -198,12 +270,23 @@ impl Structure {
     /// The structure of a tree, and its arrays in order.
     pub fn of(tree: &Bound<'_, PyAny>) -> Res<(Structure, Vec<Array>)> {
         let mut arrays = Vec::new();
-        arrays_among(tree, &mut arrays)?;
         let holes = map(tree, &mut |leaf| match as_array(leaf) {
-            Some(_) => hole(leaf.py()),
+            Some(array) => {
+                arrays.push(array.get().get(leaf.py()));
+                hole(leaf.py())
+            }
             None => Ok(leaf.clone()),
         })?;
         Ok((Structure(holes.unbind()), arrays))
+    }
+
+    /// The structure of a tree of nothing but arrays, which are appended.
+    pub fn of_arrays(tree: &Bound<'_, PyAny>, all: &mut Vec<Array>) -> Res<Structure> {
+        let holes = map(tree, &mut |leaf| {
+            all.push(array_in(leaf)?);
+            hole(leaf.py())
+        })?;
+        Ok(Structure(holes.unbind()))
     }
 
     /// Another reference to it.
@@ -228,7 +311,15 @@ impl Structure {
 
     /// The tree with these arrays.
     pub fn filled<'py>(&self, py: Python<'py>, arrays: &[Array]) -> Res<Bound<'py, PyAny>> {
-        let mut arrays = arrays.iter();
+        self.filled_from(py, &mut arrays.iter())
+    }
+
+    /// The tree with the next of these arrays.
+    pub fn filled_from<'py, 'a>(
+        &self,
+        py: Python<'py>,
+        arrays: &mut impl Iterator<Item = &'a Array>,
+    ) -> Res<Bound<'py, PyAny>> {
         map(self.0.bind(py), &mut |leaf| {
             if !is_hole(leaf) {
                 return Ok(leaf.clone());

@@ -2093,8 +2093,8 @@ def checkpoint(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     """Returns a function that computes `fun`, and computes it again for a gradient.
 
     Values between arguments and results are not kept: less memory for more work. Arguments
-    and results may be trees. Gradients are those of `fun`, also with respect to arrays that it
-    closes over.
+    and results may be trees, of which `fun` gets copies. Gradients are those of `fun`, also with
+    respect to arrays that it closes over.
 
     Args:
         fun (Callable[P, R]): Function of arrays.
@@ -3325,8 +3325,11 @@ def grad(
     """Returns a function that computes the gradient of `fun`.
 
     `fun` returns an array without dimensions. The gradient has the structure of the argument,
-    which may be a tree of arrays. Several `argnums` give a tuple; with `argnames` it is a pair
-    of that and a dictionary.
+    which may be a tree of arrays. Several `argnums` give a tuple, in the order of the arguments;
+    with `argnames` it is a pair of that and a dictionary.
+
+    `fun` is called with the caller's own lists and dictionaries. Their arrays are replaced for the
+    call; what `fun` assigns to them stays.
 
     Args:
         fun (Callable[P, R]): Function to differentiate.
@@ -3338,8 +3341,8 @@ def grad(
         Callable[P, Any]: Function with the arguments of `fun`, which returns the gradient.
 
     Raises:
-        ValueError: If an argument is named twice or is negative; at a call, if it is not there,
-            or `fun` returns something else.
+        ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
+            no array or anything else in it, or `fun` returns something else.
 
     Example:
         >>> mx.grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))
@@ -5721,8 +5724,8 @@ def value_and_grad(
             the value and the gradient.
 
     Raises:
-        ValueError: If an argument is named twice or is negative; at a call, if it is not there,
-            or `fun` returns something else.
+        ValueError: If an argument is named twice or is negative; at a call, if it is not there, has
+            no array or anything else in it, or `fun` returns something else.
     """
 
 def var(
@@ -5825,18 +5828,23 @@ def vjp(
 def vmap(fun: Callable[_P, _R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[_P, _R]:
     """Returns a function that applies `fun` to each slice of its arguments, all at once.
 
+    An axis stands for all arrays below it: `in_axes` and `out_axes` are an axis, or lists, tuples
+    and dictionaries of them in the structure of the arguments and of the result. `fun` gets
+    containers of the call's own, of the same classes as the arguments.
+
     Args:
         fun (Callable[P, R]): Function of arrays, and trees of them.
         in_axes (Any): Axis that is mapped, of all arguments; or a tuple with an entry for each,
-            which may be a tree. None: not mapped.
-        out_axes (Any): Position of the mapped axis in the outputs, likewise.
+            which may be a tree; or the tree of the only argument. None: not mapped.
+        out_axes (Any): Position of the mapped axis in the outputs, likewise. None: the output does
+            not depend on mapped arguments, and is the same for all.
 
     Returns:
         Callable[P, R]: Function with the positional arguments of `fun`.
 
     Raises:
-        ValueError: If an axis is neither an integer nor None; at a call, if the sizes of mapped
-            axes differ.
+        ValueError: If an axis is neither an integer nor None; at a call, if the axes do not fit
+            the structure of the arguments or of the result, or the sizes of mapped axes differ.
 
     Example:
         >>> mx.vmap(lambda x, y: (x * y).sum())(mx.ones((2, 3)), mx.ones((2, 3)))

@@ -5,8 +5,8 @@
 //! different arguments have different words.
 
 use crate::convert::as_array;
-use crate::error::{Fail, Res, type_name, value};
-use pyo3::exceptions::PyRecursionError;
+use crate::error::{Res, type_name, value};
+use crate::stack;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -14,9 +14,6 @@ use ultramarine::Array;
 
 /// The words of a key.
 pub type Words = SmallVec<[u64; 32]>;
-
-/// Deepest nesting of arguments.
-const MOST_LEVELS: usize = 500;
 
 /// Kind of the item that a word begins, in its upper byte; below are lengths.
 mod tag {
@@ -44,10 +41,10 @@ pub fn arguments(
 ) -> Res<()> {
     words.push(args.len() as u64);
     for item in args.iter_borrowed() {
-        leaf_or_tree(&item, words, arrays, MOST_LEVELS)?;
+        leaf_or_tree(&item, words, arrays)?;
     }
     match kwargs {
-        Some(kwargs) => dict(kwargs, words, arrays, MOST_LEVELS),
+        Some(kwargs) => dict(kwargs, words, arrays),
         None => {
             words.push(tag::DICT);
             Ok(())
@@ -55,31 +52,24 @@ pub fn arguments(
     }
 }
 
-fn leaf_or_tree(
-    object: &Bound<'_, PyAny>,
-    words: &mut Words,
-    arrays: &mut Vec<Array>,
-    levels: usize,
-) -> Res<()> {
+fn leaf_or_tree(object: &Bound<'_, PyAny>, words: &mut Words, arrays: &mut Vec<Array>) -> Res<()> {
     if let Some(array) = as_array(object) {
         words.push(tag::ARRAY);
         arrays.push(array.get().get(object.py()));
         return Ok(());
     }
-    let below = levels.checked_sub(1).ok_or_else(|| -> Fail {
-        PyRecursionError::new_err("arguments are nested too deeply (or contain themselves)").into()
-    })?;
+    stack::check("The arguments' tree")?;
     if let Ok(list) = object.cast::<PyList>() {
         subclass(object, list.is_exact_instance_of::<PyList>(), words);
         words.push(tag::LIST | list.len() as u64);
-        list.iter().try_for_each(|item| leaf_or_tree(&item, words, arrays, below))
+        list.iter().try_for_each(|item| leaf_or_tree(&item, words, arrays))
     } else if let Ok(tuple) = object.cast::<PyTuple>() {
         subclass(object, tuple.is_exact_instance_of::<PyTuple>(), words);
         words.push(tag::TUPLE | tuple.len() as u64);
-        tuple.iter_borrowed().try_for_each(|item| leaf_or_tree(&item, words, arrays, below))
+        tuple.iter_borrowed().try_for_each(|item| leaf_or_tree(&item, words, arrays))
     } else if let Ok(items) = object.cast::<PyDict>() {
         subclass(object, items.is_exact_instance_of::<PyDict>(), words);
-        dict(items, words, arrays, below)
+        dict(items, words, arrays)
     } else if constant(object, words)? {
         Ok(())
     } else {
@@ -91,19 +81,14 @@ fn leaf_or_tree(
     }
 }
 
-fn dict(
-    items: &Bound<'_, PyDict>,
-    words: &mut Words,
-    arrays: &mut Vec<Array>,
-    levels: usize,
-) -> Res<()> {
+fn dict(items: &Bound<'_, PyDict>, words: &mut Words, arrays: &mut Vec<Array>) -> Res<()> {
     words.push(tag::DICT | items.len() as u64);
     for (name, item) in items.iter() {
         if !constant(&name, words)? {
             // The trace keeps its arguments, so the address stays that of this object.
             words.extend_from_slice(&[tag::OBJECT, name.as_ptr() as u64]);
         }
-        leaf_or_tree(&item, words, arrays, levels)?;
+        leaf_or_tree(&item, words, arrays)?;
     }
     Ok(())
 }

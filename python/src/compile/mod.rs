@@ -54,7 +54,7 @@ impl Compiled {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Res<Bound<'py, PyAny>> {
         if !transforms::compiles_here() {
-            return Ok(self.function.bind(py).call(args, kwargs)?);
+            return self.uncompiled(py, args, kwargs);
         }
         let (mut words, mut arrays) = (Words::new(), Vec::new());
         key::arguments(args, kwargs, &mut words, &mut arrays)?;
@@ -98,7 +98,40 @@ impl Compiled {
 
 type Called = (Vec<Array>, Arc<(Traced, Kept)>);
 
+/// The structure of a call's arguments, and the arrays among them.
+fn structure<'py>(
+    py: Python<'py>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> Res<(Structure, Vec<Array>)> {
+    let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
+    Structure::of(PyTuple::new(py, [args.clone().into_any(), kwargs.into_any()])?.as_any())
+}
+
+/// Arguments of a structure with these arrays.
+fn filled<'py>(
+    py: Python<'py>,
+    structure: &Structure,
+    arrays: &[Array],
+) -> Res<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+    let both = structure.filled(py, arrays)?;
+    let args = both.get_item(0)?.cast_into::<PyTuple>().map_err(PyErr::from)?;
+    Ok((args, both.get_item(1)?.cast_into::<PyDict>().map_err(PyErr::from)?))
+}
+
 impl Compiled {
+    /// Calls the function as it is, with containers of the call's own as when it is traced.
+    fn uncompiled<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Res<Bound<'py, PyAny>> {
+        let (arguments, arrays) = structure(py, args, kwargs)?;
+        let (args, kwargs) = filled(py, &arguments, &arrays)?;
+        Ok(self.function.bind(py).call(args, Some(&kwargs))?)
+    }
+
     /// Calls the function on arrays without values, and then the graph that it built.
     #[cold]
     fn trace<'py>(
@@ -109,17 +142,12 @@ impl Compiled {
         words: &[u64],
         arrays: &[Array],
     ) -> Res<Called> {
-        let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
-        let both = PyTuple::new(py, [args.clone().into_any(), kwargs.into_any()])?;
-        let (arguments, given) = Structure::of(&both)?;
+        let (arguments, given) = structure(py, args, kwargs)?;
         let given = given.len();
         let mut kept = None;
         let call = |stand_ins: &[Array]| -> Res<Vec<Array>> {
             let (own, captured) = stand_ins.split_at(given);
-            let both = arguments.filled(py, own)?;
-            let args = both.get_item(0)?.cast_into::<PyTuple>().map_err(PyErr::from)?;
-            let kwargs = both.get_item(1)?.cast_into::<PyDict>().map_err(PyErr::from)?;
-            drop(both);
+            let (args, kwargs) = filled(py, &arguments, own)?;
             let (inputs, outputs) = (&self.inputs, &self.outputs);
             let ((returned, mut results), after) =
                 state::within(py, inputs, outputs, captured, || {

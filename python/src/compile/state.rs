@@ -7,18 +7,18 @@
 use super::key::{Words, constant};
 use super::wrapped;
 use crate::convert::as_array;
-use crate::error::{Fail, Res, value};
+use crate::error::{Res, value};
 use crate::ops::random::RandomState;
+use crate::stack;
 use crate::tree;
 use pyo3::PyTraverseError;
-use pyo3::exceptions::PyRecursionError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use ultramarine::{Array, random};
 
-/// Deepest nesting of state.
-const MOST_LEVELS: usize = 500;
+/// What is nested too deeply, for errors.
+const WHAT: &str = "Captured state";
 
 /// Captured inputs or outputs: lists and dictionaries, or nothing.
 pub struct State(pub Option<Py<PyAny>>);
@@ -47,13 +47,6 @@ fn part<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Part<'a, 'py> {
     }
 }
 
-fn deeper(levels: usize) -> Res<usize> {
-    levels.checked_sub(1).ok_or_else(|| {
-        let text = "captured state is nested too deeply (or contains itself)";
-        Fail::from(PyRecursionError::new_err(text))
-    })
-}
-
 /// A place of an array in captured state.
 enum Place<'py> {
     Item(Bound<'py, PyAny>, Bound<'py, PyAny>),
@@ -63,13 +56,8 @@ enum Place<'py> {
 type Visit<'a, 'py> = dyn FnMut(Place<'py>, Array) -> Res<()> + 'a;
 
 /// Calls `f` with the place of each array, in order. `words` get the structure.
-fn visit<'py>(
-    object: &Bound<'py, PyAny>,
-    words: &mut Words,
-    f: &mut Visit<'_, 'py>,
-    levels: usize,
-) -> Res<()> {
-    let below = deeper(levels)?;
+fn visit<'py>(object: &Bound<'py, PyAny>, words: &mut Words, f: &mut Visit<'_, 'py>) -> Res<()> {
+    stack::check(WHAT)?;
     let py = object.py();
     match part(object) {
         Part::List(list) => {
@@ -81,7 +69,7 @@ fn visit<'py>(
                         words.push(u64::MAX);
                         f(Place::Item(object.clone(), at), array.get().get(py))?;
                     }
-                    None => visit(&item, words, f, below)?,
+                    None => visit(&item, words, f)?,
                 }
             }
         }
@@ -96,13 +84,13 @@ fn visit<'py>(
                         words.push(u64::MAX);
                         f(Place::Item(object.clone(), name), array.get().get(py))?;
                     }
-                    None => visit(&item, words, f, below)?,
+                    None => visit(&item, words, f)?,
                 }
             }
         }
         Part::Tuple(tuple) => {
             words.push(tuple.len() as u64);
-            tuple.iter().try_for_each(|item| visit(&item, words, f, below))?;
+            tuple.iter().try_for_each(|item| visit(&item, words, f))?;
         }
         Part::Random => {
             words.push(u64::MAX - 1);
@@ -125,7 +113,7 @@ impl State {
             arrays.push(array);
             Ok(())
         };
-        visit(object, words, &mut add, MOST_LEVELS)
+        visit(object, words, &mut add)
     }
 
     /// Puts the arrays of a result where they belong.
@@ -149,19 +137,15 @@ impl Template {
 }
 
 /// The template of captured outputs, whose arrays are appended.
-fn template<'py>(
-    object: &Bound<'py, PyAny>,
-    arrays: &mut Vec<Array>,
-    levels: usize,
-) -> Res<Bound<'py, PyAny>> {
-    let below = deeper(levels)?;
+fn template<'py>(object: &Bound<'py, PyAny>, arrays: &mut Vec<Array>) -> Res<Bound<'py, PyAny>> {
+    stack::check(WHAT)?;
     let py = object.py();
     let mut of = |item: &Bound<'py, PyAny>| match as_array(item) {
         Some(array) => {
             arrays.push(array.get().get(py));
             tree::hole(py)
         }
-        None => template(item, arrays, below),
+        None => template(item, arrays),
     };
     Ok(match part(object) {
         Part::List(list) => {
@@ -179,7 +163,7 @@ fn template<'py>(
             made.into_any()
         }
         Part::Tuple(tuple) => {
-            let each = tuple.iter().map(|item| template(&item, arrays, below));
+            let each = tuple.iter().map(|item| template(&item, arrays));
             PyTuple::new(py, each.collect::<Res<Vec<_>>>()?)?.into_any()
         }
         Part::Random => {
@@ -278,18 +262,18 @@ enum Before<'py> {
 }
 
 /// Notes all lists and dictionaries of captured state.
-fn note<'py>(object: &Bound<'py, PyAny>, all: &mut Vec<Before<'py>>, levels: usize) -> Res<()> {
-    let below = deeper(levels)?;
+fn note<'py>(object: &Bound<'py, PyAny>, all: &mut Vec<Before<'py>>) -> Res<()> {
+    stack::check(WHAT)?;
     match part(object) {
         Part::List(list) => {
             all.push(Before::List(list.clone(), list.iter().collect()));
-            list.iter().try_for_each(|item| note(&item, all, below))
+            list.iter().try_for_each(|item| note(&item, all))
         }
         Part::Dict(dict) => {
             all.push(Before::Dict(dict.clone(), dict.copy()?));
-            dict.values().iter().try_for_each(|item| note(&item, all, below))
+            dict.values().iter().try_for_each(|item| note(&item, all))
         }
-        Part::Tuple(tuple) => tuple.iter().try_for_each(|item| note(&item, all, below)),
+        Part::Tuple(tuple) => tuple.iter().try_for_each(|item| note(&item, all)),
         Part::Random | Part::Leaf => Ok(()),
     }
 }
@@ -346,7 +330,7 @@ pub fn within<'py, T>(
     let mut before = Vec::new();
     for state in [inputs, outputs] {
         if let Some(object) = state.object(py) {
-            note(object, &mut before, MOST_LEVELS)?;
+            note(object, &mut before)?;
         }
     }
     let mut scope = None;
@@ -357,7 +341,7 @@ pub fn within<'py, T>(
                 places.push(place);
                 Ok(())
             };
-            visit(object, &mut Words::new(), &mut add, MOST_LEVELS)?;
+            visit(object, &mut Words::new(), &mut add)?;
             for (place, stand_in) in places.into_iter().zip(stand_ins) {
                 match place {
                     Place::Item(container, at) => container.set_item(at, wrapped(py, stand_in)?)?,
@@ -369,7 +353,7 @@ pub fn within<'py, T>(
         let mut arrays = Vec::new();
         let after = match outputs.object(py) {
             Some(object) => {
-                let template = template(object, &mut arrays, MOST_LEVELS)?;
+                let template = template(object, &mut arrays)?;
                 Some((Template(template.unbind()), arrays))
             }
             None => None,

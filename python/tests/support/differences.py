@@ -420,6 +420,38 @@ PARITY: list[Row] = [
         "a stream has an index",
         written("index"),
     ),
+    Row(
+        "grad value_and_grad vmap compile checkpoint custom_function",
+        "gradients and results have the classes of lists and dictionaries that they are gradients of "
+        "or that were returned, and functions get copies of these classes; mlx makes plain ones",
+        written("type\\("),
+    ),
+    Row(
+        "grad value_and_grad",
+        "a container that is passed twice is differentiated in each place apart; in mlx the last "
+        "place takes all",
+        written("\\] \\* 2"),
+        "result",
+    ),
+    Row(
+        "custom_function",
+        "a rule that gives too few or too many arrays, or one of another shape, is refused; mlx takes "
+        "these, and gives wrong gradients or ends the process",
+        message="raises ValueError",
+    ),
+    Row(
+        "vmap",
+        "the axes of an only argument may stand in a tuple, as those of several do: "
+        "in_axes=({'a': 0},); lists and tuples of axes stand for each other",
+        written("in_axes=(\\(\\{|\\[)"),
+        "gives a value, mlx raises ValueError",
+    ),
+    Row(
+        "vmap",
+        "an output whose axis is None is not repeated; mlx puts the axis last",
+        written("out_axes=.*None"),
+        "shape",
+    ),
 ]
 
 # What mlx does not survive: a crash, a hang, or memory without end. Ours must.

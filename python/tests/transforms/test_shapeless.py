@@ -174,3 +174,56 @@ def test_transforms_outside_and_inside() -> None:
         want = um.grad(lambda x: whole(x).sum())(x)
         assert um.array_equal(got, want), shape
         assert um.allclose(um.vmap(f)(x), um.vmap(whole)(x)), shape
+
+
+# Functions of two operands, `in_axes`, and operands' shapes with batches of n.
+MAPPED: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any], Callable[[int], Any]]] = {
+    "matrices by a matrix": (lambda mx: mx.matmul, (0, None), lambda n: [(n, 3, 4), (4, 5)]),
+    "matrices by matrices": (lambda mx: mx.matmul, (0, None), lambda n: [(n, 3, 4), (7, 4, 5)]),
+    "vectors by matrices": (lambda mx: mx.matmul, (0, None), lambda n: [(n, 4), (7, 4, 5)]),
+    "matrices by a vector": (lambda mx: mx.matmul, (0, None), lambda n: [(n, 3, 4), (4,)]),
+    "a matrix by matrices": (lambda mx: mx.matmul, (None, 0), lambda n: [(3, 4), (n, 4, 5)]),
+    "shared matrices": (lambda mx: mx.matmul, (None, 1), lambda n: [(7, 3, 4), (4, n, 5)]),
+    "both": (lambda mx: mx.matmul, (2, 0), lambda n: [(3, 4, n), (n, 4, 5)]),
+    "take_along_axis of one": (
+        lambda mx: lambda x, y: mx.take_along_axis(x, y.astype(mx.int32) % 3, axis=0),
+        (None, 0),
+        lambda n: [(3, 4), (n, 2, 4)],
+    ),
+    "take_along_axis by one": (
+        lambda mx: lambda x, y: mx.take_along_axis(x, y.astype(mx.int32) % 3, axis=0),
+        (0, None),
+        lambda n: [(n, 3, 4), (2, 4)],
+    ),
+    "put_along_axis": (
+        lambda mx: lambda x, y: mx.put_along_axis(x, mx.argsort(y, axis=0), y, axis=0),
+        (None, 0),
+        lambda n: [(3, 4), (n, 3, 4)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_mapped_over_batches_of_other_sizes(name: str) -> None:
+    function, in_axes, shapes = MAPPED[name]
+    traced = []
+
+    def counted(x: Any, y: Any) -> Any:
+        traced.append(1)
+        return function(um)(x, y)
+
+    f = um.compile(um.vmap(counted, in_axes=in_axes), shapeless=True)
+    plain = um.vmap(function(um), in_axes=in_axes)
+    for n in (2, 6, 1, 3, 0):
+        operands = [um.array(data(s)) for s in shapes(n)]
+        got, want = f(*operands), plain(*operands)
+        assert got.shape == want.shape and um.allclose(got, want, rtol=1e-5, atol=1e-6), n
+        # Without vmap, too.
+        each = [
+            function(um)(
+                *(x if a is None else um.take(x, i, axis=a) for x, a in zip(operands, in_axes))
+            )
+            for i in range(n)
+        ]
+        assert n == 0 or um.allclose(got, um.stack(each), rtol=1e-5, atol=1e-6), n
+    assert len(traced) == 1

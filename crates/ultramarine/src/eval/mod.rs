@@ -22,6 +22,7 @@ use crate::{
     array::Array,
     backend, devices,
     error::{Error, Result},
+    graph::op::Transform,
     memory::deferred_deleters,
     node::{self, Node, next_mark},
     stream::{self, Stream},
@@ -183,7 +184,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
     Ok(())
 }
 
-/// An array that a transform made up has no value.
+/// A stand-in of a transform has no value.
 #[cold]
 fn without_value(node: &Node) -> Error {
     if node.is_traced() {
@@ -193,11 +194,18 @@ fn without_value(node: &Node) -> Error {
              is not allowed.",
         );
     }
-    Error::runtime(
-        "eval",
-        "Attempting to eval an array of a transform that is over; a compiled function has to name what it \
-         changes as its inputs and outputs.",
-    )
+    let text = match node.op.stands_in() {
+        Some(Transform::Vmap) => {
+            "This array was made by a function that vmap called once for the whole batch, and has no value of its own. \
+             Return it from the function."
+        }
+        _ => {
+            "This array was made while a compiled function was traced, and has no value. Return it from the function in \
+             lists, tuples or dictionaries: any other object, such as a dataclass, is no tree of arrays. Name containers \
+             that the function changes as its inputs and outputs."
+        }
+    };
+    Error::runtime("eval", text)
 }
 
 struct Claimed {

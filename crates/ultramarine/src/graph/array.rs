@@ -88,6 +88,18 @@ impl Array {
         Array { node: Node::laid_out((buffer, offset), dtype, place, lay) }
     }
 
+    /// True if both are one array, and not only equal ones: handles of the same operation's result.
+    ///
+    /// ```
+    /// use ultramarine::Array;
+    /// let x = Array::scalar(1.0f32);
+    /// assert!(x.is_same(&x.clone()) && !x.is_same(&Array::scalar(1.0f32)));
+    /// ```
+    #[must_use]
+    pub fn is_same(&self, other: &Array) -> bool {
+        Arc::ptr_eq(&self.node, &other.node)
+    }
+
     /// Makes an array of a slice's elements, in row-major order.
     ///
     /// # Errors

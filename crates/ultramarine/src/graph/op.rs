@@ -123,6 +123,14 @@ struct Answers {
     is_constant: bool,
     is_composite: bool,
     forwards_operands: bool,
+    stand_in: Option<Transform>,
+}
+
+/// A transform whose function is called with stand-ins, which never get a value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Transform {
+    Compile,
+    Vmap,
 }
 
 /// An operation with its attributes, or none.
@@ -134,7 +142,7 @@ pub(crate) struct Op {
 }
 
 impl Op {
-    /// No operation: the node was made with its value, or is a stand-in of a transform, which never gets one.
+    /// No operation: the node was made with its value. (Stand-ins of transforms have none either: [`Op::stand_in`].)
     pub const GIVEN: Op = Op {
         table: None,
         answers: Answers {
@@ -142,9 +150,22 @@ impl Op {
             is_constant: false,
             is_composite: false,
             forwards_operands: false,
+            stand_in: None,
         },
         slot: Slot::uninit(),
     };
+
+    /// No operation: the node is a stand-in of this transform.
+    pub fn stand_in(transform: Transform) -> Op {
+        let mut op = Op::GIVEN;
+        op.answers.stand_in = Some(transform);
+        op
+    }
+
+    /// The transform whose stand-in the node is.
+    pub fn stands_in(&self) -> Option<Transform> {
+        self.answers.stand_in
+    }
 
     /// The operation with these attributes.
     #[inline(always)]
@@ -156,6 +177,7 @@ impl Op {
             is_constant: attributes.constant().is_some(),
             is_composite: attributes.composite().is_some(),
             forwards_operands: attributes.forwards_operands(),
+            stand_in: None,
         };
         store(attributes, &mut op.slot);
         op.table = Some(Table::of::<T>());
@@ -167,13 +189,13 @@ impl Op {
         is_inline::<T>()
     }
 
-    /// True for [`Op::GIVEN`].
+    /// True for [`Op::GIVEN`] and stand-ins.
     #[inline]
     pub fn is_given(&self) -> bool {
         self.table.is_none()
     }
 
-    /// The rules of the operation; `None` for [`Op::GIVEN`].
+    /// The rules of the operation; `None` for [`Op::GIVEN`] and stand-ins.
     #[inline]
     pub fn rules(&self) -> Option<&dyn Rules> {
         let table = self.table?;
@@ -236,10 +258,11 @@ impl<T: Rules + Clone> From<T> for Op {
 impl Clone for Op {
     fn clone(&self) -> Op {
         let mut op = Op::GIVEN;
+        op.answers = self.answers;
         if let Some(table) = self.table {
             // SAFETY: the slot holds attributes of the table's type.
             unsafe { (table.clone)(&self.slot, &mut op.slot) };
-            (op.table, op.answers) = (Some(table), self.answers);
+            op.table = Some(table);
         }
         op
     }

@@ -19,13 +19,14 @@ use crate::{array::Array, scalar::Scalar};
 ///
 /// # Errors
 /// The returned function gives what `f` gives, and [`Error::Value`] when the result
-/// is not a scalar or an argument is not floating-point.
+/// is not a scalar, an argument is not floating-point, or there is no array in it.
 pub fn value_and_grad<P: Tree>(
     f: impl Fn(&P) -> Result<Array>,
 ) -> impl Fn(&P) -> Result<(Array, P)> {
     move |arguments: &P| {
         let mut leaves = Vec::new();
         arguments.leaves(&mut leaves);
+        ensure!(!leaves.is_empty(), "grad", "There is no array to differentiate with respect to.");
         if let Some(bad) = leaves.iter().find(|l| !l.dtype().is_inexact()) {
             bail!("grad", "Gradients are of floating-point arrays only, not of {}.", bad.dtype());
         }

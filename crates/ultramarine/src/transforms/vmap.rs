@@ -2,7 +2,7 @@
 
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, bail, ensure};
-use crate::graph::tracing::Tracing;
+use crate::graph::{op::Transform, tracing::Tracing};
 use crate::node::{Inputs, Node};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
 use crate::ops::{Op, Vmap, rules::builders::move_axis};
@@ -75,7 +75,14 @@ pub(crate) fn stand_in(tracing: &Tracing, input: &Array, axis: Option<usize>) ->
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
     let (dtype, place) = (input.dtype(), input.node().place);
-    Array::from_node(Node::argument(tracing, Op::GIVEN, Inputs::new(), shape, dtype, place))
+    Array::from_node(Node::argument(
+        tracing,
+        Op::stand_in(Transform::Vmap),
+        Inputs::new(),
+        shape,
+        dtype,
+        place,
+    ))
 }
 
 /// The outputs for the whole batch, each with its batch axis (`None`: it does not depend on the

@@ -254,6 +254,10 @@ FIXED: dict[str, list[str]] = {
         "mx.grad(1)",
         "mx.grad(lambda x: x, argnums=[])(mx.array(1.0))",
         "mx.grad(lambda x: x, argnums=(0, 0))(mx.array(1.0))",
+        "mx.grad(lambda x, y: x * 2 + y * 3, argnums=(1, 0))(mx.array(1.0), mx.array(1.0))",
+        "mx.grad(lambda x: 1 / 0)({})",
+        "mx.grad(lambda d: d[0].sum())(type('L', (list,), {})([mx.ones(2)]))",
+        "mx.grad(lambda x, y: x['x'] * 2 + y['x'] * 3, argnums=(0, 1))(*[{'x': mx.array(2.0)}] * 2)",
     ],
     "value_and_grad": [
         "mx.value_and_grad(lambda x: (x * x).sum())(mx.array([1.0, 2.0]))",
@@ -291,6 +295,11 @@ FIXED: dict[str, list[str]] = {
         "mx.vmap(lambda d: d['a'] + 1)({'a': mx.ones((3, 2))})",
         "mx.vmap(lambda x: (x, x.sum()), out_axes=(1, 0))(mx.ones((3, 2)))",
         "mx.vmap(lambda x: 1)(mx.ones((3, 2)))",
+        "mx.vmap(lambda d: d['a'] + d['b'], in_axes={'a': 0, 'b': 1})({'a': mx.ones((3, 2)), 'b': mx.ones((2, 3))})",
+        "mx.vmap(lambda d: d['a'] + d['b'], in_axes=({'a': 0, 'b': 1},))({'a': mx.ones((3, 2)), 'b': mx.ones((2, 3))})",
+        "mx.vmap(lambda x, y: x + y, in_axes=[0, 1])(mx.ones((3, 2)), mx.ones((2, 3)))",
+        "mx.vmap(lambda x: [x, x * 2], out_axes=[1, 0])(mx.ones((3, 2)))",
+        "mx.vmap(lambda x: (mx.ones(3), x * 2), out_axes=(None, 0))(mx.ones((3, 2)))",
     ],
     "compile": [
         "mx.compile(lambda x: x + 1)(mx.array([1, 2]))",
@@ -318,5 +327,6 @@ FIXED: dict[str, list[str]] = {
         "(lambda f: (f.jvp(lambda p, t: t[0] * 7 if isinstance(t, (list, tuple)) else t * 7), mx.jvp(f, [mx.array(3.0)], [mx.array(1.0)]))[1])(mx.custom_function(lambda a: a * a))",
         "(lambda f: (f.vmap(lambda x, a: (x * 5, a)), mx.vmap(f)(mx.array([3.0, 1.0])))[1])(mx.custom_function(lambda a: a * a))",
         "mx.custom_function(1)",
+        "(lambda f: (f.vjp(lambda p, c, o: mx.ones((3,))), mx.grad(lambda x: f(x).sum())(mx.array([3.0])))[1])(mx.custom_function(lambda a: a * a))",
     ],
 }

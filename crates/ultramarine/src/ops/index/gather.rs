@@ -7,7 +7,9 @@ use crate::ops::rules::shapeless::{
 };
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    index::scatter::scatter, rules::batching::batched, scan::axis_of,
+    index::scatter::scatter,
+    rules::batching::{all_batched, batched},
+    scan::axis_of,
 };
 use crate::shape::{self, Shape};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, placement::follow};
@@ -311,8 +313,7 @@ impl Rules for GatherAxis {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        let source = batched(&v.inputs[0], v.axes[0], v.size)?;
-        let indices = batched(&v.inputs[1], v.axes[1], v.size)?;
-        Ok((source.gather_axis(&indices, self.axis + 1), Some(0)))
+        let operands = all_batched(v)?;
+        Ok((operands[0].gather_axis(&operands[1], self.axis + 1), Some(0)))
     }
 }

@@ -6,7 +6,7 @@ use crate::ops::rules::builders::{bin, flat, like, move_axis, plus, un, with_axi
 use crate::ops::rules::shapeless::{self, zeros_like};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    rules::batching::batched,
+    rules::batching::{all_batched, batched},
 };
 use crate::{array::Array, backend::Exec, node::Value, shape::Shape};
 use smallvec::{SmallVec, smallvec};
@@ -334,8 +334,8 @@ impl Rules for ScatterAxis {
     }
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        let operand = |i: usize| batched(&v.inputs[i], v.axes[i], v.size);
-        let out = operand(0)?.put_axis(&operand(1)?, &operand(2)?, self.axis + 1, self.kind)?;
-        Ok((out, Some(0)))
+        let operands = all_batched(v)?;
+        let (indices, updates) = (&operands[1], &operands[2]);
+        Ok((operands[0].put_axis(indices, updates, self.axis + 1, self.kind)?, Some(0)))
     }
 }

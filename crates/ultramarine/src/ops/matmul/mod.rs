@@ -9,7 +9,8 @@ use crate::ops::rules::builders::{flat, plus, un, with_axis, without_axis};
 use crate::ops::rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    reduce::axes_of, rules::batching::batched,
+    reduce::axes_of,
+    rules::batching::{all_batched, batched},
 };
 use crate::shape::{self, Shape, Show};
 use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
@@ -315,7 +316,10 @@ impl Rules for Matmul {
                 let rows = product(&transposed(&batched(b, Some(i), v.size)?)?, &transposed(a)?)?;
                 transposed(&rows)?
             }
-            (i, j) => product(&batched(a, i, v.size)?, &batched(b, j, v.size)?)?,
+            _ => {
+                let operands = all_batched(v)?;
+                product(&operands[0], &operands[1])?
+            }
         };
         Ok((out, Some(0)))
     }

@@ -3,7 +3,7 @@
 
 use super::graph::{Graph, Source, Step};
 use crate::error::{Error, Result, bail};
-use crate::graph::tracing::Tracing;
+use crate::graph::{op::Transform, tracing::Tracing};
 use crate::node::{Inputs, Node};
 use crate::{array::Array, ops::Op, shape::Shape, transforms::trace::NodeMap};
 use std::sync::{Arc, atomic::Ordering};
@@ -30,7 +30,14 @@ pub(super) fn record<E: From<Error>>(
 fn stand_in(tracing: &Tracing, input: &Array) -> Array {
     let shape = Shape::from_slice(input.shape());
     let (dtype, place) = (input.dtype(), input.node().place);
-    Array::from_node(Node::argument(tracing, Op::GIVEN, Inputs::new(), shape, dtype, place))
+    Array::from_node(Node::argument(
+        tracing,
+        Op::stand_in(Transform::Compile),
+        Inputs::new(),
+        shape,
+        dtype,
+        place,
+    ))
 }
 
 /// The role of a node in the graph.

@@ -31,6 +31,8 @@ fn trees_and_errors() -> Result<()> {
     assert!(matches!(not_scalar, Err(Error::Value(_))), "{not_scalar:?}");
     let integer = grad(|a: &Array| a.sum(None, false))(&Array::scalar(1i32));
     assert!(matches!(integer, Err(Error::Value(_))), "{integer:?}");
+    let nothing = grad(|_: &Vec<Array>| panic!("it is called"))(&Vec::new());
+    assert!(matches!(nothing, Err(Error::Value(_))), "{nothing:?}");
     let inside = vmap(
         |x: &[Array]| Ok::<_, Error>(vec![Array::scalar(x[0].item::<f32>()?)]),
         &[x(1.0)?],
