@@ -122,7 +122,7 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
 
 /// Waits for an operand and brings it to the device.
 fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
-    exec.local(value_of(node)?)
+    exec.local(&Operand { value: value_of(node)?, shape: &node.shape, dtype: node.dtype })
 }
 
 /// Waits for an operand, wherever it is.
@@ -181,9 +181,13 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let value = match work.op.rules() {
-        _ if let Some(output) = output => exec.local(&output.value(&inputs[0])?)?,
+        _ if let Some(output) = output => placed(exec, node, output.value(&inputs[0])?)?,
         Some(rules) => match rules.eval(exec, &call) {
             Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values)?,
+            // A view stays where its operand is, unless a user who named the device holds it.
+            Ok(value) if node.place.firm && node.handles.load(Ordering::Acquire) > 0 => {
+                placed(exec, node, value)?
+            }
             outcome => outcome?,
         },
         None => return Err(Error::runtime("eval", "a stand-in has no value")),
@@ -195,6 +199,14 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     drop((values, inputs));
     node.finish(Ok(value));
     Ok(())
+}
+
+/// A node's value on its device.
+fn placed(exec: &Exec, node: &Node, value: Value) -> Result<Value> {
+    match value.buffer.device() == exec.device.device {
+        true => Ok(value),
+        false => exec.local(&Operand { value: &value, shape: &node.shape, dtype: node.dtype }),
+    }
 }
 
 /// Counts an operation that ran by itself, under the name that the graph has for it.
