@@ -1,0 +1,86 @@
+"""Memory that results take: of operands that nobody needs any more, and none for views of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from support.harness import rng
+
+import ultramarine as mx
+
+ROWS, COLUMNS = 512, 1024
+COUNT = ROWS * COLUMNS
+# Sums over rows, and what the allocator rounds up.
+SLACK = 64 << 10
+
+
+def numbers(dtype: mx.Dtype = mx.float32) -> mx.array:
+    data = rng("reused").standard_normal((ROWS, COLUMNS), dtype=np.float32)
+    x = mx.array(data).astype(dtype)
+    mx.eval(x)
+    return x
+
+
+def taken(f: Callable[[], mx.array]) -> tuple[mx.array, int]:
+    """What a function gives, computed, and the most memory that was in use meanwhile beyond what is before."""
+    mx.clear_cache()
+    mx.reset_peak_memory()
+    before = mx.get_active_memory()
+    out = f()
+    mx.eval(out)
+    return out, mx.get_peak_memory() - before
+
+
+def commands(f: Callable[[], mx.array]) -> tuple[mx.array, int, int]:
+    """What a function gives, computed, with the commands that were run and the bytes that these wrote."""
+    before = mx.backends.stats()
+    out = f()
+    mx.eval(out)
+    after = mx.backends.stats()
+    return out, after.commands - before.commands, after.bytes_written - before.bytes_written
+
+
+def test_a_broadcast_constant_takes_one_element() -> None:
+    for make in (mx.array, lambda v: mx.full((40000, 1), v)):
+        one = make(0.0)
+        whole, bytes_ = taken(lambda one=one: mx.broadcast_to(one, (40000, 40000)))
+        assert bytes_ < 1 << 20
+        assert (whole.shape, whole.dtype) == ((40000, 40000), mx.float32)
+        assert whole[39999, 12345].item() == 0
+        # Its views, and what is made of it.
+        part, bytes_ = taken(lambda whole=whole: whole.T[3:, 5:].reshape(-1)[:COUNT])
+        assert bytes_ < 1 << 20
+        np.testing.assert_array_equal(np.array(part + 1), np.ones(COUNT, np.float32))
+
+
+def test_broadcast_constants_keep_their_values() -> None:
+    for dtype in (mx.bool_, mx.int8, mx.float16, mx.int64, mx.complex64):
+        x = mx.broadcast_to(mx.full((1,), 1, dtype=dtype), (3, 4))
+        assert np.array(x).tolist() == [[1] * 4] * 3
+        assert mx.sum(x.astype(mx.float32)).item() == 12
+        x[1] = mx.zeros((4,), dtype)
+        assert np.array(x)[:, 0].tolist() == [1, 0, 1]
+    assert mx.broadcast_to(mx.array(2.0), (0, 3)).tolist() == []
+    y = mx.broadcast_to(mx.array(2.0), (64, 64)) @ mx.ones((64, 2))
+    assert y.tolist() == [[128, 128]] * 64
+    assert mx.sort(mx.broadcast_to(mx.array(3), (2, 2)))[0, 1].item() == 3
+
+
+@pytest.mark.parametrize("view", ["slice", "transpose", "reshape", "row"])
+@pytest.mark.parametrize("make", [mx.zeros, mx.ones, lambda shape: mx.full(shape, 2.5)])
+def test_views_of_a_constant_with_memory_are_views(
+    view: str, make: Callable[..., mx.array]
+) -> None:
+    views: dict[str, Callable[[mx.array], mx.array]] = {
+        "slice": lambda a: a[1:, ::2],
+        "transpose": lambda a: a.T,
+        "reshape": lambda a: a.reshape(-1, ROWS),
+        "row": lambda a: a[3],
+    }
+    whole = make((ROWS, COLUMNS))
+    mx.eval(whole)
+    out, count, written = commands(lambda: views[view](whole))
+    assert (count, written) == (0, 0)
+    np.testing.assert_array_equal(np.array(out), np.array(views[view](whole + 0)))
