@@ -84,3 +84,66 @@ def test_views_of_a_constant_with_memory_are_views(
     out, count, written = commands(lambda: views[view](whole))
     assert (count, written) == (0, 0)
     np.testing.assert_array_equal(np.array(out), np.array(views[view](whole + 0)))
+
+
+@pytest.mark.parametrize("operation", ["exp", "add", "compare"])
+def test_the_memory_of_a_dead_constant_is_reused(operation: str) -> None:
+    x = numbers()
+    operations: dict[str, Callable[[mx.array], mx.array]] = {
+        "exp": mx.exp,
+        "add": lambda a: a + x,
+        "compare": lambda a: mx.where(x > 0, a, x),
+    }
+    z = mx.ones((ROWS, COLUMNS))
+    mx.eval(z)
+    mx.clear_cache()
+    mx.reset_peak_memory()
+    before = mx.get_active_memory()
+    z = operations[operation](z)
+    mx.eval(z)
+    assert mx.get_peak_memory() - before <= SLACK
+    want = operations[operation](mx.array(np.ones((ROWS, COLUMNS), np.float32)))
+    np.testing.assert_array_equal(np.array(z), np.array(want))
+
+
+def test_the_memory_of_a_constant_in_use_is_not() -> None:
+    z = mx.zeros((ROWS, COLUMNS))
+    row = z[3]
+    mx.eval(z, row)
+    kept = z
+    z = mx.exp(z)
+    mx.eval(z)
+    assert (kept[5, 5].item(), row[5].item(), z[3, 5].item()) == (0, 0, 1)
+    exported = np.asarray(kept)
+    del kept
+    w = mx.zeros((ROWS, COLUMNS))
+    mx.eval(w)
+    seen = np.asarray(w)
+    w = mx.exp(w) + mx.cos(w)
+    mx.eval(w)
+    assert not seen.any() and not exported.any() and w[1, 1].item() == 2
+
+
+def test_softmax_of_a_temporary_takes_its_memory() -> None:
+    x = numbers()
+    want = mx.softmax(x, axis=-1)
+    mx.eval(want)
+    out, bytes_ = taken(lambda: mx.softmax(x * 1.0 + 0.0, axis=-1))
+    assert bytes_ <= 4 * COUNT + SLACK
+    np.testing.assert_array_equal(np.array(out), np.array(want))
+    for axis in (0, -1, (0, 1)):
+        wide, bytes_ = taken(lambda axis=axis: mx.softmax(mx.tanh(x), axis=axis))
+        assert bytes_ <= 4 * COUNT + SLACK
+        np.testing.assert_array_equal(
+            np.array(wide), np.array(mx.softmax(mx.array(np.array(mx.tanh(x))), axis=axis))
+        )
+
+
+def test_casts_of_one_size_take_their_operands_memory() -> None:
+    x = numbers()
+    square = x @ x.T
+    mx.eval(square)
+    want = np.array(square).astype(np.int32)
+    out, bytes_ = taken(lambda: (x @ x.T).astype(mx.int32))
+    assert bytes_ <= 4 * ROWS * ROWS + SLACK
+    np.testing.assert_array_equal(np.array(out), want)
