@@ -1,4 +1,5 @@
-"""Bytes that move between the host and the device that the suite runs on, counted. On the CPU none move."""
+"""Copies that operands need, counted: between the host and the device that the suite runs on (on the CPU none moves),
+and of what a device takes contiguous alone."""
 
 from __future__ import annotations
 
@@ -157,3 +158,24 @@ def test_counts_of_results_come_as_one_integer() -> None:
     values, down, _ = moved(lambda: array_api.unique_values(whole))
     assert down <= expected(16) or on_cpu() > before
     np.testing.assert_array_equal(np.array(values), np.unique(np.array(whole)))
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1)])
+def test_a_product_with_one_row_or_column_copies_no_transposed_matrix(
+    batch: tuple[int, ...],
+) -> None:
+    r = rng("one row")
+    words = r.standard_normal((*batch, 70, 20), dtype=np.float32)
+    state = r.standard_normal((*batch, 1, 20), dtype=np.float32)
+    e, h, g = mx.array(words), mx.array(state), mx.array(words[..., :1])
+    across = mx.swapaxes(e, -1, -2)
+    mx.eval(e, h, g, across)
+    before = backends.stats().contiguous_copies
+    row, column = h @ across, across @ g
+    mx.eval(row, column)
+    assert backends.stats().contiguous_copies == before
+    for got, want in (
+        (row, state @ words.swapaxes(-1, -2)),
+        (column, words.swapaxes(-1, -2) @ words[..., :1]),
+    ):
+        np.testing.assert_allclose(np.array(got), want, rtol=1e-4, atol=1e-4)
