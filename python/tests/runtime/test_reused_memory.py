@@ -139,6 +139,18 @@ def test_softmax_of_a_temporary_takes_its_memory() -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16])
+def test_precise_softmax_widens_no_array(dtype: mx.Dtype) -> None:
+    x = numbers(dtype)
+    for axis in (0, -1):
+        out, bytes_ = taken(lambda axis=axis: mx.softmax(x, axis=axis, precise=True))
+        assert bytes_ <= 2 * COUNT + SLACK
+        want = mx.softmax(x.astype(mx.float32), axis=axis).astype(dtype)
+        np.testing.assert_array_equal(
+            np.array(out.astype(mx.float32)), np.array(want.astype(mx.float32))
+        )
+
+
 def test_casts_of_one_size_take_their_operands_memory() -> None:
     x = numbers()
     square = x @ x.T
@@ -147,3 +159,12 @@ def test_casts_of_one_size_take_their_operands_memory() -> None:
     out, bytes_ = taken(lambda: (x @ x.T).astype(mx.int32))
     assert bytes_ <= 4 * ROWS * ROWS + SLACK
     np.testing.assert_array_equal(np.array(out), want)
+
+
+def test_a_product_with_one_row_copies_no_matrix() -> None:
+    words = mx.array(rng("words").standard_normal((51865, 64), dtype=np.float32))
+    h = mx.array(rng("state").standard_normal((1, 64), dtype=np.float32))
+    mx.eval(words, h)
+    for one in (h, h[0], h.reshape(1, 1, 64)):
+        _, bytes_ = taken(lambda one=one: one @ words.T)
+        assert bytes_ <= 4 * 51865 + SLACK
