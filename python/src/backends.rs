@@ -258,6 +258,8 @@ fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         contiguous_copies,
         mirrors,
         transfers,
+        bytes_to_host,
+        bytes_to_devices,
     } = ultramarine::stats();
     let out = PyDict::new(py);
     out.set_item("commands", commands)?;
@@ -269,6 +271,8 @@ fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     out.set_item("contiguous_copies", contiguous_copies)?;
     out.set_item("mirrors", mirrors)?;
     out.set_item("transfers", transfers)?;
+    out.set_item("bytes_to_host", bytes_to_host)?;
+    out.set_item("bytes_to_devices", bytes_to_devices)?;
     Ok(out)
 }
 

@@ -346,6 +346,8 @@ class Stats(_Record):
         contiguous_copies (int): Copies for backends that need contiguous operands.
         mirrors (int): Copies between the host and a device.
         transfers (int): Copies between accelerators.
+        bytes_to_host (int): Bytes that were copied from devices to the host.
+        bytes_to_devices (int): Bytes that were copied to devices, from the host or from another accelerator.
     """
 
 

@@ -181,6 +181,8 @@ class Stats:
         contiguous_copies (int): Copies for backends that need contiguous operands.
         mirrors (int): Copies between the host and a device.
         transfers (int): Copies between accelerators.
+        bytes_to_host (int): Bytes that were copied from devices to the host.
+        bytes_to_devices (int): Bytes that were copied to devices, from the host or from another accelerator.
     """
 
     commands: int
@@ -192,6 +194,8 @@ class Stats:
     contiguous_copies: int
     mirrors: int
     transfers: int
+    bytes_to_host: int
+    bytes_to_devices: int
 
 def load(path: str | PathLike[str]) -> Backend:
     """Loads the backend in one file.

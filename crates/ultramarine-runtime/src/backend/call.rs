@@ -2,7 +2,7 @@
 
 use super::{
     DeviceState, Plan, PlanKey, counts::Dispatch, device_stream::DeviceStream, is_refusal,
-    kernels::Kernels,
+    kernels::Kernels, parts::Parts,
 };
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::error::{Error, Result};
@@ -73,6 +73,10 @@ counters! {
     mirrors,
     /// Buffers copied from one accelerator to another.
     transfers,
+    /// Bytes copied from devices to the host, in buffers and in parts of buffers.
+    bytes_to_host,
+    /// Bytes copied to devices likewise, from the host or from another accelerator.
+    bytes_to_devices,
 }
 
 /// Counts a copy between the host and a device.
@@ -83,6 +87,16 @@ pub(super) fn count_mirror() {
 /// Counts a copy from one accelerator to another.
 pub(super) fn count_transfer() {
     TOTALS.transfers.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts bytes that are copied to the host.
+pub(super) fn count_to_host(bytes: usize) {
+    TOTALS.bytes_to_host.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+/// Counts bytes that are copied to a device.
+pub(super) fn count_to_device(bytes: usize) {
+    TOTALS.bytes_to_devices.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
 fn bump(cell: &Cell<u64>, by: u64) {
@@ -108,6 +122,8 @@ pub struct Exec {
     ran: Cell<Option<&'static Kernels>>,
     /// The last error means that no table has a kernel. Operands are as they were.
     refused: Cell<bool>,
+    /// Parts of other devices' buffers that were copied here.
+    parts: Parts,
     local: Local,
 }
 
@@ -116,14 +132,32 @@ type Tensors = SmallVec<[Tensor; 8]>;
 impl Exec {
     pub fn new(device: &'static DeviceState, stream: Stream) -> Result<Self> {
         let stream = if device.is_host() { None } else { Some(device.stream(stream)?) };
-        Ok(Exec {
+        Ok(Self::on(device, stream))
+    }
+
+    /// For copies on a device that no job runs on.
+    pub(super) fn beside(device: &'static DeviceState) -> Result<Self> {
+        let stream = if device.is_host() { None } else { Some(device.beside()?) };
+        let exec = Self::on(device, stream);
+        exec.op.set("copy");
+        Ok(exec)
+    }
+
+    #[inline]
+    fn on(device: &'static DeviceState, stream: Option<&'static DeviceStream>) -> Self {
+        Exec {
             device,
             stream,
             op: Cell::new("eval"),
             ran: Cell::new(None),
             refused: Cell::new(false),
+            parts: Parts::default(),
             local: Local::default(),
-        })
+        }
+    }
+
+    pub(super) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// After a task: waits for it where the device runs ahead but has no events.

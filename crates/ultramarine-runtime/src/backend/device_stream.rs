@@ -32,6 +32,8 @@ const MAX_PENDING_BYTES: usize = 512 << 20;
 const UPLOADS: u32 = u32::MAX;
 /// Likewise of [`DeviceState::returns`].
 const RETURNS: u32 = u32::MAX - 1;
+/// Likewise of [`DeviceState::beside`].
+const BESIDE: u32 = u32::MAX - 2;
 
 /// One of our streams on one device.
 pub struct DeviceStream {
@@ -384,6 +386,12 @@ impl DeviceState {
     #[inline]
     pub fn returns(&'static self) -> Result<&'static DeviceStream> {
         self.stream_at(RETURNS)
+    }
+
+    /// The stream of copies that another device's work, or the host, waits for: one of its own, so that they wait for
+    /// what they read alone.
+    pub(super) fn beside(&'static self) -> Result<&'static DeviceStream> {
+        self.stream_at(BESIDE)
     }
 
     fn stream_at(&'static self, index: u32) -> Result<&'static DeviceStream> {

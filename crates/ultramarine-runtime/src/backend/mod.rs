@@ -11,6 +11,7 @@ mod device_memory;
 mod device_stream;
 mod foreign;
 mod kernels;
+mod parts;
 mod pending_free;
 mod plan;
 pub mod registration;

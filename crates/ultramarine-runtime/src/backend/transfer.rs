@@ -1,39 +1,181 @@
-//! Buffers on other devices than their own: mirrors and copies.
+//! Values on other devices than their own: mirrors of buffers, and copies of the parts that are read.
+//!
+//! A read of a large part of a buffer mirrors it as a whole, and the buffer keeps the mirror for later readers. Of a
+//! small part only its range travels, into memory that lives as long as its reader. A view whose elements lie far apart
+//! is packed first, on its own device.
 
-use super::{DeviceState, Exec, call, registry, shutdown};
+use super::{DeviceState, Exec, Operand, call, registry, shutdown};
 use crate::backend::buffer::{Buffer, BufferRef};
-use crate::{
-    backend::value::Value, device::Device, error::Result, host_table, shape::Strides, sync::lock,
-};
+use crate::shape::{self, Shape};
+use crate::{backend::value::Value, device::Device, error::Result, host_table, sync::lock};
 use core::ffi::c_void;
 use std::iter;
+use std::ops::Range;
 use ultramarine_abi::interface::peer::PeerInterface;
+
+/// A read of less than one part in so many of a buffer is small.
+const SMALL: usize = 4;
+
+/// Bytes between a view's elements above which it costs less to pack it than to move them, too.
+const GAPS: usize = 64 << 10;
 
 impl Exec {
     /// An operand in host memory, to be looked at.
-    pub fn on_host(&self, value: &Value) -> Result<Value> {
-        on_device(value, super::host(), None)
+    pub fn on_host(&self, operand: &Operand<'_>) -> Result<Value> {
+        on_device(operand, super::host(), None)
     }
 
     /// An input as this device can read it. Whether accelerators may be mixed was seen to
     /// when the op was called.
-    pub fn local(&self, value: &Value) -> Result<Value> {
-        value.buffer.check()?;
-        on_device(value, self.device, Some(self))
+    pub fn local(&self, operand: &Operand<'_>) -> Result<Value> {
+        operand.value.buffer.check()?;
+        on_device(operand, self.device, Some(self))
+    }
+
+    /// A row-major copy of an operand beside it: on its own device, unless that has no kernel for it; then here.
+    pub fn packed(&self, operand: &Operand<'_>) -> Result<Value> {
+        if operand.value.buffer.device() == self.device.device {
+            return self.packed_here(operand);
+        }
+        operand.value.buffer.check()?;
+        match pack(operand)? {
+            Some(packed) => Ok(packed),
+            None => self.packed_here(&Operand { value: &self.local(operand)?, ..*operand }),
+        }
+    }
+
+    fn packed_here(&self, operand: &Operand<'_>) -> Result<Value> {
+        let copy = self.alloc(operand.shape, operand.dtype)?;
+        self.copy(*operand, Operand { value: &copy, ..*operand })?;
+        Ok(copy)
     }
 }
 
-/// The value on `device`: itself, or a mirror of its buffer there.
+/// How an operand's elements get to another device.
+enum Route {
+    /// With their whole buffer.
+    Mirror,
+    /// With the bytes between them.
+    Range(Range<usize>),
+    /// After they were packed where they are. The range is for devices that cannot, if it is small.
+    Packed(Option<Range<usize>>),
+}
+
+impl Route {
+    fn of(operand: &Operand<'_>) -> Route {
+        let buffer = &operand.value.buffer;
+        let Some(range) = range(operand) else { return Route::Mirror };
+        let small = |bytes: usize| bytes.saturating_mul(SMALL) < buffer.bytes();
+        // Broadcast elements count once, and those of windows that overlap no more often than they are there.
+        let elements = operand.dtype.bytes_of(shape::size(&distinct(operand)));
+        let elements = if operand.dtype.is_packed() { range.len() } else { elements };
+        let read = elements.min(range.len());
+        // Memory of other libraries has no mirror that could be kept.
+        if !small(read) && !buffer.is_escaped() {
+            return Route::Mirror;
+        }
+        let sparse = !small(range.len()) || read.saturating_mul(SMALL) < range.len();
+        let few = small(range.len()) || buffer.is_escaped();
+        if sparse && small(read) && range.len() - read > GAPS {
+            return Route::Packed(few.then_some(range));
+        }
+        if few { Route::Range(range) } else { Route::Mirror }
+    }
+}
+
+/// The bytes of the buffer from an operand's first to its last.
+fn range(operand: &Operand<'_>) -> Option<Range<usize>> {
+    let Operand { value, shape, dtype } = *operand;
+    if shape.contains(&0) {
+        return Some(value.offset..value.offset);
+    }
+    let (first, end) = shape::byte_range(shape::axes(shape, &value.strides), dtype.bits())?;
+    let at = |bytes: i64| value.offset.checked_add_signed(isize::try_from(bytes).ok()?);
+    Some(at(first)?..at(end)?.min(value.buffer.bytes()))
+}
+
+/// An operand's shape without its repetitions.
+fn distinct(operand: &Operand<'_>) -> Shape {
+    let each = operand.shape.iter().zip(&operand.value.strides);
+    each.map(|(n, stride)| if *stride == 0 { (*n).min(1) } else { *n }).collect()
+}
+
+/// The operand on `device`: itself, a view of its buffer's mirror there, or a copy of what is read of it.
 pub fn on_device(
-    value: &Value,
+    operand: &Operand<'_>,
     device: &'static DeviceState,
     exec: Option<&Exec>,
 ) -> Result<Value> {
-    if value.buffer.device() == device.device {
+    let (value, from) = (operand.value, &operand.value.buffer);
+    if from.device() == device.device {
         return Ok(value.clone());
     }
-    let buffer = value.buffer.mirror(device.device, || copy_buffer(&value.buffer, device, exec))?;
-    Ok(Value { buffer, offset: value.offset, strides: Strides::from_slice(&value.strides) })
+    let mirror = |buffer| Value { buffer, offset: value.offset, strides: value.strides.clone() };
+    let escaped = from.is_escaped();
+    if !escaped && let Some(found) = from.mirrored(device.device) {
+        return Ok(mirror(found));
+    }
+    let route = Route::of(operand);
+    let parts = exec.filter(|_| !escaped).map(|exec| exec.parts());
+    let by_range = |range: Range<usize>| -> Result<Value> {
+        if let Some(known) = parts.and_then(|p| p.find_range(value, &range)) {
+            return Ok(known);
+        }
+        let buffer = copy_range(from, range.clone(), device, exec)?;
+        let offset = value.offset - range.start;
+        if let Some(parts) = parts {
+            parts.keep_range(value, range, &buffer);
+        }
+        Ok(Value { buffer, offset, strides: value.strides.clone() })
+    };
+    let range = match route {
+        Route::Range(range) => Some(range),
+        Route::Packed(range) => {
+            let known = parts.and_then(|p| p.find_packed(value, operand.shape, operand.dtype));
+            if let Some(known) = known {
+                return Ok(known);
+            }
+            if let Some(packed) = pack_distinct(operand)? {
+                let whole = 0..packed.buffer.bytes();
+                let buffer = copy_range(&packed.buffer, whole, device, exec)?;
+                let copy = Value { buffer, ..packed };
+                if let Some(parts) = parts {
+                    parts.keep_packed(value, operand.shape, operand.dtype, &copy);
+                }
+                return Ok(copy);
+            }
+            range
+        }
+        Route::Mirror => None,
+    };
+    match range {
+        Some(range) => by_range(range),
+        None => from.mirror(device.device, || copy_buffer(from, device, exec)).map(mirror),
+    }
+}
+
+/// An operand's elements without gaps, each once, on their own device. `None` if it has no kernel for that.
+fn pack_distinct(operand: &Operand<'_>) -> Result<Option<Value>> {
+    let shape = distinct(operand);
+    let packed = pack(&Operand { shape: &shape, ..*operand })?;
+    Ok(packed.map(|mut packed| {
+        for (to, from) in packed.strides.iter_mut().zip(&operand.value.strides) {
+            *to = if *from == 0 { 0 } else { *to };
+        }
+        packed
+    }))
+}
+
+/// A row-major copy of an operand on its own device. `None` if it has no kernel for that.
+fn pack(operand: &Operand<'_>) -> Result<Option<Value>> {
+    let device = operand.value.buffer.device();
+    let state = if device == Device::CPU { super::host() } else { registry::registered(device)? };
+    let exec = Exec::beside(state)?;
+    match exec.packed_here(operand) {
+        Ok(packed) => exec.settle().map(|()| Some(packed)),
+        Err(_) if exec.take_refusal() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A whole buffer's bytes on another device: by the backend itself where it serves both
@@ -43,56 +185,74 @@ pub fn copy_buffer(
     device: &'static DeviceState,
     exec: Option<&Exec>,
 ) -> Result<BufferRef> {
-    if device.is_host() {
+    if device.is_host() || from.device() == Device::CPU {
         call::count_mirror();
-        return to_host(from);
+    }
+    copy_range(from, 0..from.bytes(), device, exec)
+}
+
+/// Likewise a range of a buffer's bytes.
+fn copy_range(
+    from: &Buffer,
+    range: Range<usize>,
+    device: &'static DeviceState,
+    exec: Option<&Exec>,
+) -> Result<BufferRef> {
+    if device.is_host() {
+        return to_host(from, range);
     }
     if from.device() == Device::CPU {
-        call::count_mirror();
-        return to_device(from, device);
+        return to_device(from, range, device);
     }
     call::count_transfer();
     let source = registry::registered(from.device())?;
     if let (Some(exec), Some(copy)) = (exec, peer(source, device)) {
-        return by_peer(from, source, exec, copy);
+        return by_peer(from, range, source, exec, copy);
     }
-    let staged = match from.mirrored(Device::CPU) {
-        Some(found) => found,
-        None => to_host(from)?,
-    };
-    to_device(&staged, device)
+    match from.mirrored(Device::CPU) {
+        Some(found) => to_device(&found, range, device),
+        None => {
+            let bytes = range.len();
+            to_device(&*to_host(from, range)?, 0..bytes, device)
+        }
+    }
 }
 
-fn to_host(from: &Buffer) -> Result<BufferRef> {
-    let to = Buffer::new(from.bytes(), super::host())?;
-    if from.bytes() == 0 {
+fn to_host(from: &Buffer, range: Range<usize>) -> Result<BufferRef> {
+    let to = Buffer::new(range.len(), super::host())?;
+    if range.is_empty() {
         return Ok(to);
     }
     let source = registry::registered(from.device())?;
     shutdown::check(source)?;
     from.ready()?;
     let Some(copy) = source.table.copy_to_host else { return Err(source.lacks("copy_to_host")) };
-    let (target, bytes) = (to.as_ptr() as *mut c_void, from.bytes() as u64);
+    call::count_to_host(range.len());
+    let (target, bytes) = (to.as_ptr() as *mut c_void, range.len() as u64);
+    let (stream, offset) = (std::ptr::null_mut(), range.start as u64);
     let mut error = std::ptr::null_mut();
     // One call at a time for the stream NULL.
     let guard = lock(&source.copies);
-    // SAFETY: both blocks have `bytes` bytes; the handle is the source device's, and what
-    // writes the buffer is done.
-    let code = unsafe {
-        copy(source.handle, std::ptr::null_mut(), from.handle(), 0, target, bytes, &mut error)
-    };
+    // SAFETY: the target has `bytes` bytes, and the buffer as many from `offset` on; the handle is the source
+    // device's, and what writes the buffer is done.
+    let code =
+        unsafe { copy(source.handle, stream, from.handle(), offset, target, bytes, &mut error) };
     drop(guard);
     host_table::check("copy_to_host", code, error)?;
     Ok(to)
 }
 
 /// `from` is host memory.
-fn to_device(from: &Buffer, device: &'static DeviceState) -> Result<BufferRef> {
-    if from.bytes() == 0 {
+fn to_device(
+    from: &Buffer,
+    range: Range<usize>,
+    device: &'static DeviceState,
+) -> Result<BufferRef> {
+    if range.is_empty() {
         return bytes_to_device(&[], device);
     }
-    // SAFETY: host memory of that many bytes.
-    let bytes = unsafe { std::slice::from_raw_parts(from.as_ptr(), from.bytes()) };
+    // SAFETY: host memory with all bytes of the range.
+    let bytes = unsafe { std::slice::from_raw_parts(from.as_ptr().add(range.start), range.len()) };
     bytes_to_device(bytes, device)
 }
 
@@ -106,6 +266,7 @@ pub(super) fn bytes_to_device(bytes: &[u8], device: &'static DeviceState) -> Res
     let Some(copy) = device.table.copy_to_device else {
         return Err(device.lacks("copy_to_device"));
     };
+    call::count_to_device(bytes.len());
     let (source, bytes) = (bytes.as_ptr() as *const c_void, bytes.len() as u64);
     let call = |stream: *mut c_void| {
         let mut error = std::ptr::null_mut();
@@ -148,19 +309,21 @@ fn peer(a: &DeviceState, b: &DeviceState) -> Option<PeerCopy> {
 
 fn by_peer(
     from: &Buffer,
+    range: Range<usize>,
     source: &'static DeviceState,
     exec: &Exec,
     copy: PeerCopy,
 ) -> Result<BufferRef> {
-    let to = exec.buffer(from.bytes())?;
-    if from.bytes() == 0 {
+    let to = exec.buffer(range.len())?;
+    if range.is_empty() {
         return Ok(to);
     }
+    call::count_to_device(range.len());
     let reads = iter::once(from);
     exec.enqueue(reads, iter::once(&*to), |stream| {
         let mut error = std::ptr::null_mut();
         // SAFETY: the handles belong to the two devices of this backend, both buffers
-        // have that many bytes, and the stream waits for what wrote the source.
+        // have that many bytes behind the offsets, and the stream waits for what wrote the source.
         let code = unsafe {
             copy(
                 exec.device.handle,
@@ -169,8 +332,8 @@ fn by_peer(
                 0,
                 source.handle,
                 from.handle(),
-                0,
-                from.bytes() as u64,
+                range.start as u64,
+                range.len() as u64,
                 &mut error,
             )
         };

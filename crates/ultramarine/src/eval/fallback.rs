@@ -10,7 +10,7 @@
 //! A decomposition is taken whole or not at all: when one of its parts would have to go to
 //! the CPU, the operation itself goes there, in one transfer and bitwise identical to the CPU's result.
 
-use crate::backend::{self, Dispatch, Exec, WordHasher};
+use crate::backend::{self, Dispatch, Exec, Operand, WordHasher};
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value};
 use crate::ops::{
@@ -264,7 +264,7 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
     let values: SmallVec<[Value; 3]> = inputs
         .iter()
         .map(|i| match i.outcome() {
-            Some(Ok(value)) => host.local(value),
+            Some(Ok(value)) => host.local(&Operand { value, shape: &i.shape, dtype: i.dtype }),
             _ => Err(Error::runtime(node.op.name(), "an operand has no value")),
         })
         .collect::<Result<_>>()?;
@@ -281,5 +281,5 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
         return multi.run(&host, exec, &call);
     }
     let value = rules.eval(&host, &call)?;
-    exec.local(&value)
+    exec.local(&call.output(&value))
 }

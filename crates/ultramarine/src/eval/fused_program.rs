@@ -13,6 +13,8 @@ pub(super) struct FusedProgram {
     /// Distinct operands from outside, and how many members' edges lead to each.
     pub inputs: SmallVec<[(Arc<Node>, usize); 4]>,
     pub constants: SmallVec<[Scalar; 4]>,
+    /// Constants among them whose memory the program does not read, and how many members' edges lead to each.
+    spare: Vec<(Arc<Node>, usize)>,
     instructions: SmallVec<[Instruction; 8]>,
     constant_types: SmallVec<[DLDataType; 4]>,
     outputs: SmallVec<[u16; 4]>,
@@ -20,6 +22,13 @@ pub(super) struct FusedProgram {
     axes: u64,
     /// An operand without use that lends a reduction of constants its shape.
     dummy: bool,
+}
+
+fn count_edge(nodes: &mut Vec<(Arc<Node>, usize)>, node: &Arc<Node>) {
+    match nodes.iter_mut().find(|(n, _)| Arc::ptr_eq(n, node)) {
+        Some((_, edges)) => *edges += 1,
+        None => nodes.push((node.clone(), 1)),
+    }
 }
 
 fn dtype_word(d: DLDataType) -> u64 {
@@ -32,6 +41,7 @@ impl FusedProgram {
         let mut program = FusedProgram {
             inputs: SmallVec::new(),
             constants: SmallVec::new(),
+            spare: Vec::new(),
             instructions: SmallVec::with_capacity(task.bodies()),
             constant_types: SmallVec::new(),
             outputs: SmallVec::new(),
@@ -89,12 +99,20 @@ impl FusedProgram {
             if !self.constants.contains(&value) {
                 self.constants.push(value);
             }
+            if input.value().is_some() {
+                count_edge(&mut self.spare, input);
+            }
             return;
         }
         match self.inputs.iter_mut().find(|(n, _)| Arc::ptr_eq(n, input)) {
             Some((_, edges)) => *edges += 1,
             None => self.inputs.push((input.clone(), 1)),
         }
+    }
+
+    /// Constants that have memory which the program does not read, and how many members' edges lead to each.
+    pub fn spare(&self) -> impl Iterator<Item = (&Arc<Node>, usize)> {
+        self.spare.iter().map(|(node, edges)| (node, *edges))
     }
 
     fn operand(&self, task: &Task, member: usize, input: &Arc<Node>) -> Option<u16> {

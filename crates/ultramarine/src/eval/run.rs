@@ -122,7 +122,7 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
 
 /// Waits for an operand and brings it to the device.
 fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
-    exec.local(value_of(node)?)
+    exec.local(&Operand { value: value_of(node)?, shape: &node.shape, dtype: node.dtype })
 }
 
 /// Waits for an operand, wherever it is.
@@ -181,9 +181,13 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
     let value = match work.op.rules() {
-        _ if let Some(output) = output => exec.local(&output.value(&inputs[0])?)?,
+        _ if let Some(output) = output => placed(exec, node, output.value(&inputs[0])?)?,
         Some(rules) => match rules.eval(exec, &call) {
             Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values)?,
+            // A view stays where its operand is, unless a user who named the device holds it.
+            Ok(value) if node.place.firm && node.handles.load(Ordering::Acquire) > 0 => {
+                placed(exec, node, value)?
+            }
             outcome => outcome?,
         },
         None => return Err(Error::runtime("eval", "a stand-in has no value")),
@@ -195,6 +199,14 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     drop((values, inputs));
     node.finish(Ok(value));
     Ok(())
+}
+
+/// A node's value on its device.
+fn placed(exec: &Exec, node: &Node, value: Value) -> Result<Value> {
+    match value.buffer.device() == exec.device.device {
+        true => Ok(value),
+        false => exec.local(&Operand { value: &value, shape: &node.shape, dtype: node.dtype }),
+    }
 }
 
 /// Counts an operation that ran by itself, under the name that the graph has for it.
@@ -234,8 +246,11 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     nodes.extend(task.written().map(|i| &task.members[i].entry.node));
     let mut outputs: SmallVec<[Value; 2]> = SmallVec::new();
     for (k, node) in nodes.iter().enumerate() {
-        let last = k + 1 == nodes.len() && task.epilogue.is_none();
-        let taken = if last { donated(&program, &values, node, task) } else { None };
+        // The last instruction's: of a reduction's operand, too, which is written while it is read.
+        let last = k + 1 == nodes.len()
+            && (task.epilogue.is_none()
+                || task.written().last().is_some_and(|i| i + 1 == task.bodies()));
+        let taken = if last { donated(exec, &program, &values, node, task) } else { None };
         match taken {
             Some(value) => outputs.push(exec.donate(&value)),
             None => outputs.push(exec.alloc(&node.shape, node.dtype)?),
@@ -279,9 +294,10 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     Ok(true)
 }
 
-/// An operand's memory for the root's output, if nobody else needs it. Only the last
+/// An operand's memory for the last instruction's output, if nobody else needs it. Only the last
 /// instruction may write over an operand: nothing reads after it.
 fn donated(
+    exec: &Exec,
     program: &FusedProgram,
     values: &[Value],
     node: &Arc<Node>,
@@ -298,13 +314,30 @@ fn donated(
             && shape::is_contiguous(&input.shape, &value.strides)
             // The members' edges, and the program's own reference.
             && is_unshared(input, edges + 1, value)
-    })?;
-    Some(found.1.clone())
+    });
+    if let Some((_, value)) = found {
+        return Some(value.clone());
+    }
+    // The program has the number of a constant, and does not read its memory.
+    program.spare().find_map(|(constant, edges)| {
+        let value = constant.value()?.clone();
+        let fits = value.buffer.bytes() == node.bytes()
+            && value.buffer.device() == exec.device.device
+            && is_unshared(constant, edges + 1, &value);
+        let strides = shape::contiguous_strides(&node.shape);
+        fits.then(|| Value { offset: 0, strides, ..value })
+    })
 }
 
 impl Call<'_> {
     /// Runs an elementwise op, into the memory of an operand that may be had.
     pub(crate) fn elementwise<A: Copy>(&self, exec: &Exec, op: u32, attrs: &A) -> Result<Value> {
+        self.run_into(exec, self.memory(exec)?, op, attrs, &[])
+    }
+
+    /// Memory for the result of an op that reads each element no later than it writes it: an operand's that may be had,
+    /// else new.
+    pub(crate) fn memory(&self, exec: &Exec) -> Result<Value> {
         let reusable = (0..self.inputs.len().min(32)).find(|i| {
             let (value, (from, dtype)) = (&self.inputs[*i], self.descs[*i]);
             self.donatable >> i & 1 == 1
@@ -314,10 +347,9 @@ impl Call<'_> {
                 && value.buffer.bytes() == shape::size(from) * dtype.size()
                 && shape::is_contiguous(from, &value.strides)
         });
-        let value = match reusable {
-            Some(i) => exec.donate(&self.inputs[i]),
-            None => exec.alloc(self.shape, self.dtype)?,
-        };
-        self.run_into(exec, value, op, attrs, &[])
+        match reusable {
+            Some(i) => Ok(exec.donate(&self.inputs[i])),
+            None => exec.alloc(self.shape, self.dtype),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Values of arrays: what evaluates one, and reads its elements.
 
+use crate::backend::Operand;
 use crate::dtype::{Dtype, Element};
 use crate::error::{Error, Result, bail, ensure};
 use crate::shape::{self, Show};
@@ -40,10 +41,11 @@ impl Array {
         Ok((self.on_host()?, false))
     }
 
-    /// The evaluated value on the host: the array's own, or a mirror. Unlike [`Array::host_value`] it mirrors device memory
-    /// that the host can address, too.
+    /// The evaluated value on the host: the array's own, a mirror, or a copy of a small part of a device's buffer. Unlike
+    /// [`Array::host_value`] it copies device memory that the host can address, too.
     pub(crate) fn on_host(&self) -> Result<Value> {
-        backend::on_device(self.value()?, backend::host(), None)
+        let operand = Operand { value: self.value()?, shape: self.shape(), dtype: self.dtype() };
+        backend::on_device(&operand, backend::host(), None)
     }
 
     /// Evaluates and returns a row-major array with the same elements (itself when

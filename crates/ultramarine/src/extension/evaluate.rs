@@ -119,7 +119,7 @@ pub(super) fn composed(
     };
     eval::compute(&arrays).map_err(|e| named(name, "compose", e.root().clone()))?;
     let value = |a: &Array| match a.node().value() {
-        Some(value) => exec.local(value),
+        Some(value) => exec.local(&Operand { value, shape: a.shape(), dtype: a.dtype() }),
         None => Err(Error::runtime(name, "an output of compose has no value")),
     };
     arrays.iter().map(value).collect()

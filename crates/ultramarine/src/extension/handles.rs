@@ -254,7 +254,7 @@ fn constant(shape: Shape, value: Scalar) -> Array {
         return filled(shape, value);
     }
     let place = Place { stream: stream::current().0, firm: false, named: false };
-    let op = Fill { value }.into();
+    let op = Fill { value, spread: false }.into();
     Array::from_node(Node::new(op, Default::default(), shape, value.dtype(), place))
 }
 

@@ -3,7 +3,7 @@
 //! pattern, so that nobody is accused for a value that happens to look like the pattern.
 
 use super::call::Output;
-use crate::backend::{self, Exec};
+use crate::backend::{self, Exec, Operand};
 use crate::error::{Error, Result};
 use crate::shape::{self, Shape};
 use crate::{backend::buffer::Buffer, dtype::Dtype, node::Value};
@@ -64,7 +64,8 @@ impl Pattern {
             if !output.own || shape.contains(&0) {
                 return Ok(Vec::new());
             }
-            let value = exec.on_host(&output.value)?;
+            let written = Operand { value: &output.value, shape, dtype: *dtype };
+            let value = exec.on_host(&written)?;
             let bytes = value.buffer.bytes();
             // SAFETY: that many bytes of an output, which is written, or was filled.
             let bytes = unsafe { std::slice::from_raw_parts(value.buffer.as_ptr(), bytes) };

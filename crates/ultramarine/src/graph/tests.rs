@@ -167,7 +167,8 @@ fn versions_are_different_operations() {
 #[test]
 fn fills_differ_by_the_bits_of_their_numbers() {
     let numbers = [0u64, 1 << 31, 0x7fc0_0000, 0x7fc0_0001, 0xffc0_0000, 0x7f80_0001];
-    let fill = |bits| create::fill::Fill { value: Scalar::from_bits(Dtype::Float32, bits) };
+    let fill =
+        |bits| create::fill::Fill { value: Scalar::from_bits(Dtype::Float32, bits), spread: false };
     let keys: HashSet<_> = numbers.iter().map(|bits| OperationKey::new(&fill(*bits))).collect();
     assert_eq!(keys.len(), numbers.len());
     assert!(keys.contains(&OperationKey::new(&fill(0x7fc0_0000))), "a NaN equals itself");

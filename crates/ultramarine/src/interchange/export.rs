@@ -2,7 +2,7 @@
 
 use super::{device, device_memory, import::HOST, kinds};
 use crate::error::{Error, Result};
-use crate::{array::Array, device::Device, eval, node::Value};
+use crate::{array::Array, backend, device::Device, eval, node::Value};
 use core::ffi::c_void;
 use ultramarine_abi::dlpack::{DLDevice, Description, ManagedTensor, flag};
 
@@ -114,11 +114,16 @@ impl Array {
         }
     }
 
-    /// The device of the array's tensor: that of its value, which is not computed for this.
+    /// The device of the array's tensor: that of its value. The value is computed for this only if it is a view, which
+    /// is where its operand is.
     ///
     /// # Errors
-    /// [`Error::Value`] when no loaded backend has it.
+    /// [`Error::Value`] when no loaded backend has it; for a view as [`Array::eval`].
     pub fn dlpack_device(&self) -> Result<DLDevice> {
+        let node = self.node();
+        if !node.is_done() && node.op.forwards_operands() && !backend::gpus().is_empty() {
+            eval::submit(self)?;
+        }
         let device = self.node().value().map_or(self.device(), |v| v.buffer.device());
         device::of(device)
     }

@@ -56,7 +56,8 @@ impl MultiOutputRules for Pair {
         let product: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x * y).collect();
         let sums: Vec<f32> = x.chunks(n).map(|row| row.iter().sum()).collect();
         let made = |data: &[f32], (shape, _): &(Shape, Dtype)| -> Result<Value> {
-            exec.local(Array::from_slice(data, shape)?.value()?)
+            let made = Array::from_slice(data, shape)?;
+            exec.local(&Operand { value: made.value()?, shape, dtype: Dtype::Float32 })
         };
         Ok(vec![made(&product, &results[0])?, made(&sums, &results[1])?])
     }

@@ -54,7 +54,7 @@ impl Rules for Cast {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        let value = exec.alloc(call.shape, call.dtype)?;
+        let value = call.memory(exec)?;
         exec.copy(call.operand(0), call.output(&value))?;
         Ok(value)
     }

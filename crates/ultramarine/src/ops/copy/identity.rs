@@ -98,8 +98,8 @@ impl Rules for Identity {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        if let (Identity::Enough { rows }, [_, count]) = (self, call.inputs) {
-            let count = exec.on_host(count)?;
+        if let Identity::Enough { rows } = self {
+            let count = exec.on_host(&call.operand(1))?;
             // SAFETY: an evaluated 0-d int32, which lives as long as `count`.
             let wanted = unsafe { count.data().cast::<i32>().read_unaligned() };
             if usize::try_from(wanted).is_ok_and(|n| n > *rows) {
@@ -149,6 +149,6 @@ impl Rules for Identity {
     }
 
     fn forwards_operands(&self) -> bool {
-        *self == Identity::After
+        true
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn filled(shape: Shape, value: Scalar) -> Array {
     if value.dtype().is_storage() {
         return crate::ops::copy::storage::filled(shape, value);
     }
-    Array::of(Fill { value }, &[], shape, value.dtype())
+    Fill { value, spread: false }.of(shape)
 }
 
 impl Array {
@@ -261,6 +261,16 @@ attributes! {
     #[derive(Clone, Debug)]
     pub(crate) struct Fill {
         pub value: Scalar,
+        /// One element of memory, which all elements are: the view of a constant that has no memory to be seen.
+        pub spread: bool,
+    }
+}
+
+impl Fill {
+    /// The array, whose dtype is no storage dtype.
+    pub fn of(self, shape: Shape) -> Array {
+        let dtype = self.value.dtype();
+        Array::of(self, &[], shape, dtype)
     }
 }
 
@@ -270,13 +280,16 @@ impl Rules for Fill {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        if self.spread && shape::size(call.shape) > 1 {
+            return broadcast_constant(exec, self.value, call.shape);
+        }
         call.run(exec, op::FILL, &NoAttrs::new(), &[self.value])
     }
 
     no_derivatives!();
 
     fn vmap(&self, v: &Vmap<'_>) -> Result<(Array, Option<usize>)> {
-        Ok((filled(Shape::from_slice(v.shape), self.value), None))
+        Ok((self.clone().of(Shape::from_slice(v.shape)), None))
     }
 
     fn constant(&self) -> Option<Scalar> {

@@ -4,6 +4,7 @@ mod decompose;
 pub(crate) mod einsum;
 mod einsum_path;
 
+use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::builders::{flat, plus, un, with_axis, without_axis};
 use crate::ops::rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_by, reshaped};
@@ -13,9 +14,10 @@ use crate::ops::{
     rules::batching::{all_batched, batched},
 };
 use crate::shape::{self, Shape, Show};
-use crate::{array::Array, backend::Exec, dtype::Dtype, node::Value, scalar::Scalar};
+use crate::{array::Array, dtype::Dtype, node::Value, scalar::Scalar};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{NoAttrs, op, unary};
+use ultramarine_abi::status;
 
 /// The product of two stacks of matrices of one dtype and at least two dimensions.
 fn product(a: &Array, b: &Array) -> Result<Array> {
@@ -265,13 +267,64 @@ fn transposed(a: &Array) -> Result<Array> {
     a.transpose_axes(&order)
 }
 
+/// A product with one row or one column as that of the transposed operands, where the device would have a transposed
+/// matrix copied: the transposed operands are contiguous then.
+fn flipped(exec: &Exec, call: &Call<'_>) -> Result<Option<Value>> {
+    let n = call.shape.len();
+    let contiguous = |i: usize| shape::is_contiguous(call.descs[i].0, &call.inputs[i].strides);
+    if exec.device.is_host()
+        || (call.shape[n - 2] != 1 && call.shape[n - 1] != 1)
+        || (contiguous(0) && contiguous(1))
+    {
+        return Ok(None);
+    }
+    let flip = |shape: &[usize]| {
+        let mut shape = Shape::from_slice(shape);
+        shape.swap(n - 2, n - 1);
+        shape
+    };
+    let shapes = [1, 0].map(|i| flip(call.descs[i].0));
+    let values = [1, 0].map(|i| {
+        let mut value = call.inputs[i].clone();
+        value.strides.swap(n - 2, n - 1);
+        value
+    });
+    if !(0..2).all(|i| shape::is_contiguous(&shapes[i], &values[i].strides)) {
+        return Ok(None);
+    }
+    let dtype = call.dtype;
+    let (attributes, given) = (NoAttrs::new(), [call.operand(0), call.operand(1)]);
+    // Plans know nothing of memory.
+    let result = Value { strides: shape::contiguous_strides(call.shape), ..values[0].clone() };
+    let plan = exec.plan(op::MATMUL, &attributes, &given, &[call.output(&result)])?;
+    if plan.status != status::NEEDS_CONTIGUOUS {
+        return Ok(None);
+    }
+    let mut value = exec.alloc(call.shape, dtype)?;
+    let inputs = [0, 1].map(|i| Operand { value: &values[i], shape: &shapes[i], dtype });
+    let shape = flip(call.shape);
+    value.strides = shape::contiguous_strides(&shape);
+    exec.run(
+        op::MATMUL,
+        &attributes,
+        &inputs,
+        &[Operand { value: &value, shape: &shape, dtype }],
+        &[],
+    )?;
+    value.strides = shape::contiguous_strides(call.shape);
+    Ok(Some(value))
+}
+
 impl Rules for Matmul {
     fn name(&self) -> &'static str {
         "matmul"
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
-        call.run(exec, op::MATMUL, &NoAttrs::new(), &[])
+        match flipped(exec, call)? {
+            Some(value) => Ok(value),
+            None => call.run(exec, op::MATMUL, &NoAttrs::new(), &[]),
+        }
     }
 
     fn refit(&self, r: &Refit<'_>) -> Result<Fitted> {

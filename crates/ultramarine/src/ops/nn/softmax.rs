@@ -126,9 +126,16 @@ impl Composite for Softmax {
     }
 
     fn compose(&self, operands: &[Array], dtype: Dtype) -> Result<Array> {
-        let a = operands[0].astype(self.inner(dtype));
+        let inner = self.inner(dtype);
+        let a = operands[0].astype(inner);
         let axes: Vec<isize> = (0..a.ndim() as isize).filter(|i| self.axes >> i & 1 == 1).collect();
         let top = if self.logsumexp { shift(&a, &axes)? } else { a.max(Some(&axes), true)? };
+        if inner != dtype && !self.logsumexp {
+            // Each pass widens anew, in registers: kept, the exponentials would take more memory than operand and result.
+            let e = || bin(binary::SUBTRACT, &operands[0].astype(inner), &top)?.exp();
+            let sum = e()?.sum(Some(&axes), true)?;
+            return Ok(bin(binary::DIVIDE, &e()?, &sum)?.astype(dtype));
+        }
         let e = bin(binary::SUBTRACT, &a, &top)?.exp()?;
         let sum = e.sum(Some(&axes), true)?;
         match self.logsumexp {

@@ -222,7 +222,13 @@ impl MultiOutput {
         self.one_each(values.len())?;
         let values = match self.rules().forwards_operands() {
             true => values,
-            false => values.iter().map(|v| to.local(v)).collect::<Result<Vec<_>>>()?,
+            false => {
+                let each = values.iter().zip(&self.0.results);
+                each.map(|(value, (shape, dtype))| {
+                    to.local(&Operand { value, shape, dtype: *dtype })
+                })
+                .collect::<Result<Vec<_>>>()?
+            }
         };
         let first = values[0].clone();
         let _ = self.0.values.set(values);

@@ -1,7 +1,8 @@
 //! Padding: with a constant, the edge, or mirror images.
 
 use crate::error::{Error, Result, bail};
-use crate::ops::{select::where_, shape::concatenate::concatenate};
+use crate::ops::rules::shapeless::shapeless;
+use crate::ops::{create::fill, select::where_, shape::concatenate::concatenate};
 use crate::shape::{self, Shape};
 use crate::{array::Array, dtype::Dtype, placement::follow};
 use smallvec::SmallVec;
@@ -70,7 +71,12 @@ impl Array {
         let start: SmallVec<[isize; 8]> = widths.iter().map(|w| w.0 as isize).collect();
         let stop: SmallVec<[isize; 8]> =
             start.iter().zip(self.shape()).map(|(a, n)| a + *n as isize).collect();
-        let base = value.astype(self.dtype()).broadcast_to(&shape)?;
+        let value = value.astype(self.dtype());
+        // In memory of its own, which the elements are written to.
+        let base = match value.node().constant().filter(|_| value.ndim() == 0 && !shapeless()) {
+            Some(number) => fill::filled(shape, number),
+            None => value.broadcast_to(&shape)?,
+        };
         base.slice_update(self, &start, &stop, &SmallVec::<[isize; 8]>::from_elem(1, self.ndim()))
     }
 

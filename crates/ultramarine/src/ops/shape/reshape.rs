@@ -6,7 +6,7 @@ use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{
     SymbolicShape, SymbolicSize, aligned, broadcast_with, literal, reshaped, shapeless,
 };
-use crate::ops::{create::fill, shape::view::View};
+use crate::ops::{create::fill::Fill, shape::view::View};
 use crate::shape::{self, Shape, Show};
 use smallvec::SmallVec;
 
@@ -30,10 +30,15 @@ macro_rules! dims {
 }
 dims! { usize isize i32 i64 }
 
-/// A view of `a`; every view of a constant is a constant.
+/// A view of `a`. A view of a constant is a constant, unless it shows memory that is there: none is filled for it in
+/// any case.
 pub(crate) fn view(view: View, a: &Array, shape: Shape) -> Result<Array> {
     if let Some(value) = a.node().constant().filter(|_| !shapeless()) {
-        return Ok(fill::filled(shape, value));
+        let of_spread = a.node().op.get::<Fill>().is_some_and(|fill| fill.spread);
+        let spread = of_spread || matches!(view, View::Broadcast);
+        if spread || a.node().value().is_none() {
+            return Ok(Fill { value, spread }.of(shape));
+        }
     }
     Array::try_of(view, &[a], shape, a.dtype())
 }

@@ -1,7 +1,7 @@
 //! The operation of all views: strides for the evaluator, linear maps for the transforms. They
 //! never reach a backend, but for those that no strides can express, which copy first.
 
-use crate::backend::{Exec, Operand};
+use crate::backend::Exec;
 use crate::error::{Error, Result, bail, ensure};
 use crate::ops::rules::shapeless::{self, filled_like, reshaped_like};
 use crate::ops::{
@@ -140,8 +140,7 @@ impl Rules for View {
         if let Some(value) = self.of(input, from, call.shape, dtypes) {
             return Ok(value);
         }
-        let copy = exec.alloc(from, dtype)?;
-        exec.copy(call.operand(0), Operand { value: &copy, shape: from, dtype })?;
+        let copy = exec.packed(&call.operand(0))?;
         self.of(&copy, from, call.shape, dtypes)
             .ok_or_else(|| Error::runtime(self.name(), "no strides for a contiguous array"))
     }
@@ -255,6 +254,10 @@ impl Rules for View {
     }
 
     fn inherits_home(&self) -> bool {
+        true
+    }
+
+    fn forwards_operands(&self) -> bool {
         true
     }
 }

@@ -8,6 +8,7 @@ mod memory;
 mod mirrors;
 mod not_yet;
 mod overlay;
+mod parts;
 mod placement;
 mod running_ahead;
 mod stream_memory;

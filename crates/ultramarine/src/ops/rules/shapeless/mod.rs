@@ -57,7 +57,11 @@ impl Refit<'_> {
     /// A constant in place of the node.
     pub fn constant(&self, value: Scalar, shape: Shape) -> Result<Fitted> {
         shape::check("compile", &shape)?;
-        Ok(Fitted { op: Fill { value }.into(), operands: Some(SmallVec::new()), shape })
+        Ok(Fitted {
+            op: Fill { value, spread: false }.into(),
+            operands: Some(SmallVec::new()),
+            shape,
+        })
     }
 
     /// A view of the first operand in place of the node.

@@ -24,14 +24,16 @@ pub(super) fn fold(graph: &mut Graph) {
         let values: Option<Vec<Scalar>> =
             step.operands.iter().map(|i| steps[*i as usize].constant()).collect();
         let values = values?;
-        let value = match op.get::<View>() {
+        let seen = || steps[step.operands[0] as usize].get::<Fill>().is_some_and(|f| f.spread);
+        let (value, spread) = match op.get::<View>() {
             Some(View::Bitcast | View::Strided { .. }) => return None,
-            Some(_) => values[0],
-            None if op.elementwise().is_some() => computed(op, &values, step)?,
+            Some(View::Broadcast) => (values[0], true),
+            Some(_) => (values[0], seen()),
+            None if op.elementwise().is_some() => (computed(op, &values, step)?, false),
             None => return None,
         };
         if value.dtype() == step.dtype {
-            step.source = Source::Op(Fill { value }.into());
+            step.source = Source::Op(Fill { value, spread }.into());
             step.operands = Operands::new();
         }
         None
