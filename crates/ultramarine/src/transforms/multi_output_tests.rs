@@ -3,13 +3,14 @@
 #![allow(clippy::cloned_ref_to_slice_refs, reason = "lists of one array look like lists of two")]
 
 use super::{grad, jvp, vjp, vmap};
+use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, ensure};
 use crate::node::Value;
 use crate::ops::rules::multi_output::{
     MultiOutput, MultiOutputJvp, MultiOutputRules, MultiOutputVjp,
 };
 use crate::ops::{Call, Cotangents, Rules, Vmap, attributes};
-use crate::{array::Array, backend::Exec, dtype::Dtype, memory, shape::Shape, stream::new_stream};
+use crate::{array::Array, dtype::Dtype, memory, shape::Shape, stream::new_stream};
 use mock_device::BUFFERS;
 use smallvec::smallvec;
 use std::sync::atomic::{AtomicUsize, Ordering};
