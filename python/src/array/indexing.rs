@@ -1,6 +1,7 @@
 //! `x[...]`, `x[...] = v` and `x.at[...]`.
 
 use super::PyArray;
+use super::make::Request;
 use crate::convert::{as_array, operand};
 use crate::error::{Res, value};
 use pyo3::exceptions::PyTypeError;
@@ -66,7 +67,7 @@ fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
     if let Ok(v) = object.extract::<i64>() {
         return Ok(Index::Int(v));
     }
-    match super::make::array_like(object, None)? {
+    match super::make::array_like(object, Request::of_array(None))? {
         Some(a) => Ok(Index::from(a)),
         None => Err(invalid()),
     }

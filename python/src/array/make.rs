@@ -140,9 +140,9 @@ fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// The array of an object of another library, copied, if it offers its memory: what operators
-/// and functions take besides arrays and numbers. Without a dtype it is what `array` makes.
-pub fn array_like(object: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<Option<Array>> {
-    foreign(object, Request::of_array(dtype))
+/// and functions take besides arrays and numbers.
+pub fn array_like(object: &Bound<'_, PyAny>, request: Request) -> Res<Option<Array>> {
+    foreign(object, request)
 }
 
 /// Capsule, producer, buffer, `__array__`, `__mlx_array__`, in this order: the part of the

@@ -39,12 +39,15 @@ compile_error!("the handle of an array relies on the interpreter lock");
 /// dtype float64 becomes float32 and complex128 complex64, as in MLX; `asarray` keeps float64.
 ///
 /// Operators and functions that take numbers beside arrays take objects of 3 to 6, too, on
-/// either side. They are copied at the call, so that later writes by their owner do not matter,
-/// and converted to the dtype of the array beside them (floats beside integers lose their
-/// fraction, as in MLX). The result is an array, also of `numpy_array + array` (in MLX a NumPy
-/// array) and of pandas objects on the left. `numpy_array += array` binds the name to a new
-/// array and leaves NumPy's as it was; `numpy_array[...] += array` writes into it. NumPy's
-/// functions (`numpy.add(x, y)`) give NumPy arrays.
+/// either side. They are copied at the call, so that later writes by their owner do not matter.
+/// Functions, and operators with the object on the right, convert it to the dtype of the array
+/// beside it (floats beside integers lose their fraction, as in MLX). With the object on the left,
+/// and in comparisons, no value is lost: it is what `array(object)` makes (float64 beside float64
+/// stays float64), and the dtypes are promoted. The result is an array, also of
+/// `numpy_array + array` (in MLX a NumPy array) and of pandas objects on the left.
+/// `numpy_array += array` binds the name to a new array and leaves NumPy's as it was;
+/// `numpy_array[...] += array` writes into it. NumPy's functions (`numpy.add(x, y)`) give NumPy
+/// arrays.
 ///
 /// Args:
 ///     val (ArrayLike | Sequence[Any]): Object to make the array of.
