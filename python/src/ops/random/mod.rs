@@ -65,7 +65,11 @@ fn or(dtype: Option<DtypeArg>, default: Dtype) -> Dtype {
     dtype.map_or(default, |d| *d)
 }
 
-/// Seeds the global state, from which numbers come where no key is given.
+/// Seeds the calling thread's state, from which its numbers come where no key is given.
+///
+/// Each thread has a state of its own, as in MLX: a thread that seeds or draws leaves the numbers of
+/// others alone. Until a thread seeds, its state comes from the clock and is unlike any other
+/// thread's (in MLX, the same in all of them).
 ///
 /// Args:
 ///     seed (int): Integer from 0 to 2**64 - 1.
@@ -101,7 +105,7 @@ fn key(seed: Seed) -> Res<PyArray> {
 /// Args:
 ///     shape (Sequence[int]): Shape of the result.
 ///     width (int): Bytes of an element: 1, 2 or 4.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -150,7 +154,7 @@ fn split(key: ArrayArg, num: isize, stream: Option<StreamArg>) -> Res<PyArray> {
 ///     high (ArrayLike): Upper bound, broadcast to the shape.
 ///     shape (Sequence[int]): Shape of the result.
 ///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -183,7 +187,7 @@ fn uniform(
 ///     dtype (Dtype | None): Dtype of floats, or complex64; float32 by default.
 ///     loc (ArrayLike | None): Mean, broadcast with the shape; 0 by default.
 ///     scale (ArrayLike | None): Standard deviation, broadcast with the shape; 1 by default.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -215,7 +219,7 @@ fn normal(
 ///     high (ArrayLike): Upper bound, broadcast to the shape.
 ///     shape (Sequence[int]): Shape of the result.
 ///     dtype (Dtype | None): Dtype of integers, or bool; int32 by default.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -245,7 +249,7 @@ fn randint(
 /// Args:
 ///     p (ArrayLike): Probability of True, broadcast to the shape.
 ///     shape (Sequence[int] | None): Shape of the result; by default that of `p`.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -274,7 +278,7 @@ fn bernoulli(
 ///     upper (ArrayLike): Upper bound, broadcast with `lower`.
 ///     shape (Sequence[int] | None): Shape of the result; by default that of the bounds.
 ///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -307,7 +311,7 @@ fn truncated_normal(
 /// Args:
 ///     shape (Sequence[int]): Shape of the result.
 ///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -337,7 +341,7 @@ fn gumbel(
 ///     dtype (Dtype | None): Dtype of floats; float32 by default.
 ///     loc (float): Mean.
 ///     scale (float): Scale; the standard deviation is sqrt(2) times as large.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -370,7 +374,7 @@ fn laplace(
 ///         are broadcast.
 ///     num_samples (int | None): Number of indices of each distribution, along a new last axis;
 ///         not together with `shape`.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -409,7 +413,7 @@ fn categorical(
 /// Args:
 ///     x (int | array): Array to permute; or an integer, for the numbers below it.
 ///     axis (int): Axis whose slices are permuted.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
@@ -444,7 +448,7 @@ fn permutation(
 ///     shape (Sequence[int]): Leading shape of the result, broadcast with the leading axes of
 ///         both.
 ///     dtype (Dtype | None): float32, the only one.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
 ///
