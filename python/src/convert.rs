@@ -5,6 +5,7 @@ use crate::array::PyArray;
 use crate::array::make::{self, Request};
 use crate::error::{Fail, Res, shown, type_, type_name, value};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use ultramarine::{Array, Complex32, Dtype, Kind, Scalar};
@@ -60,6 +61,26 @@ impl Number {
             return Ok(Some(Number::Complex(re, im)));
         }
         Ok(None)
+    }
+
+    /// The number that an object converts itself to, by `__complex__`, `__float__` or `__index__`.
+    pub fn converted(object: &Bound<'_, PyAny>) -> Res<Option<Number>> {
+        let class = object.get_type();
+        if class.hasattr(intern!(object.py(), "__complex__"))? {
+            let number = object.call_method0(intern!(object.py(), "__complex__"))?;
+            return match Number::of(&number)? {
+                Some(number @ Number::Complex(..)) => Ok(Some(number)),
+                _ => Err(type_(format!(
+                    "{}.__complex__ returned no complex but {}",
+                    type_name(object),
+                    type_name(&number)
+                ))),
+            };
+        }
+        if class.hasattr(intern!(object.py(), "__float__"))? {
+            return Ok(Some(Number::Float(object.extract()?)));
+        }
+        Ok(integer(object)?.map(|v| Number::Int(v as i64)))
     }
 
     fn int(object: &Bound<'_, PyAny>) -> Res<Number> {

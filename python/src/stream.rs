@@ -447,7 +447,8 @@ fn device_info(py: Python<'_>, d: Option<DeviceArg>) -> Res<Bound<'_, PyDict>> {
 ///         whose default stream is meant; by default that of the default device.
 ///
 /// Raises:
-///     RuntimeError: If the device failed.
+///     RuntimeError: If the device failed, or work that `async_eval` began did; what failed first
+///         and was not raised yet is raised, with the type of its own error, once.
 #[pyfunction]
 #[pyo3(signature = (stream=None))]
 fn synchronize(py: Python<'_>, stream: Option<StreamArg>) -> Res<()> {

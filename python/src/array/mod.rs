@@ -47,7 +47,7 @@ compile_error!("the handle of an array relies on the interpreter lock");
 /// `numpy_array + array` (in MLX a NumPy array) and of pandas objects on the left.
 /// `numpy_array += array` binds the name to a new array and leaves NumPy's as it was;
 /// `numpy_array[...] += array` writes into it. NumPy's functions (`numpy.add(x, y)`) give NumPy
-/// arrays.
+/// arrays, its reductions (`numpy.sum(x)`) what the method of that name gives.
 ///
 /// Args:
 ///     val (ArrayLike | Sequence[Any]): Object to make the array of.
