@@ -15,6 +15,7 @@ mod fallback;
 mod fused_program;
 mod grouping;
 mod lower;
+mod oversized;
 mod run;
 mod values;
 
@@ -135,7 +136,7 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
-        drop(run::run(group_into_tasks(tape, mark)));
+        drop(run_tasks(group_into_tasks(tape, mark)));
         return Ok(());
     }
     match single {
@@ -158,7 +159,7 @@ fn submit_single(
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        deferred_deleters::job(|| drop(run::run(group_into_tasks(tape, mark))));
+        deferred_deleters::job(|| drop(run_tasks(group_into_tasks(tape, mark))));
         drop(owner);
         deferred_deleters::release();
         return Ok(());
@@ -170,12 +171,19 @@ fn submit_single(
     Ok(())
 }
 
+/// Runs tasks; the first failure.
+fn run_tasks(mut tasks: Vec<Task>) -> Option<Arc<Error>> {
+    let refused = oversized::refuse(&mut tasks);
+    let failed = run::run(tasks);
+    refused.or(failed)
+}
+
 /// Queues tasks. Of work that nobody waits for the first failure stays with the stream.
 fn push(state: &Arc<StreamState>, tasks: impl FnOnce() -> Vec<Task> + Send + 'static, sync: bool) {
     let kept = (!sync).then(|| Arc::downgrade(state));
     state.push(Box::new(move || {
         deferred_deleters::job(|| {
-            let failure = run::run(tasks());
+            let failure = run_tasks(tasks());
             if let (Some(error), Some(state)) = (failure, kept.and_then(|s| s.upgrade())) {
                 state.keep_failure(error);
             }
