@@ -49,6 +49,11 @@ compile_error!("the handle of an array relies on the interpreter lock");
 /// `numpy_array[...] += array` writes into it. NumPy's functions (`numpy.add(x, y)`) give NumPy
 /// arrays, its reductions (`numpy.sum(x)`) what the method of that name gives.
 ///
+/// Integers and slices in an index are checked at the call. What index arrays hold is known when
+/// they are evaluated: reading with an index out of bounds gives the first or the last element,
+/// whichever is nearer, and writing there (`x[i] = v`, `x.at[i].add(v)`) does nothing. In a process
+/// that started with `ULTRAMARINE_VALIDATE=1` both are an IndexError when the result is evaluated.
+///
 /// Args:
 ///     val (ArrayLike | Sequence[Any]): Object to make the array of.
 ///     dtype (Dtype | None): Dtype of the elements.
