@@ -7,6 +7,7 @@ use crate::convert::{Number, as_array, exact, invalid};
 use crate::dlpack::{from_capsule, from_producer, is_capsule};
 use crate::dtype::DtypeArg;
 use crate::error::{Fail, Res, exception, type_name, value};
+use crate::stream::DeviceArg;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
@@ -19,13 +20,22 @@ use ultramarine::{Array, Device, Dtype, Error};
 #[pymethods]
 impl PyArray {
     #[new]
-    #[pyo3(signature = (val, dtype=None, *, copy=None))]
-    fn py_new(val: &Bound<'_, PyAny>, dtype: Option<DtypeArg>, copy: Option<bool>) -> Res<PyArray> {
+    #[pyo3(signature = (val, dtype=None, *, copy=None, device=None))]
+    fn py_new(
+        val: &Bound<'_, PyAny>,
+        dtype: Option<DtypeArg>,
+        copy: Option<bool>,
+        device: Option<DeviceArg>,
+    ) -> Res<PyArray> {
+        let device = device.map(|d| d.get());
         let copy = match copy {
             None => Copy::Foreign,
             Some(copy) => Copy::asked(Some(copy)),
         };
-        Ok(PyArray::new(made(val, Request { copy, ..Request::of_array(dtype.map(|d| *d)) })?))
+        Ok(PyArray::new(made(
+            val,
+            Request { copy, device, ..Request::of_array(dtype.map(|d| *d)) },
+        )?))
     }
 }
 
@@ -203,7 +213,9 @@ fn memory_of(object: &Bound<'_, PyAny>, request: Request) -> Res<Memory> {
 /// The tensor of a capsule or a producer, shared: `finish` takes what has to be a copy.
 fn tensor(object: &Bound<'_, PyAny>, request: Request) -> Res<Memory> {
     let take = |object: &Bound<'_, PyAny>, copy| -> Res<Option<Array>> {
-        let options = ImportOptions { device: request.device, copy };
+        // What becomes narrower does so where it is: a device may lack float64.
+        let device = request.device.filter(|_| !request.narrow);
+        let options = ImportOptions { device, copy };
         if is_capsule(object) {
             return from_capsule(object, options).map(Some);
         }

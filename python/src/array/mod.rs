@@ -23,7 +23,7 @@ compile_error!("the handle of an array relies on the interpreter lock");
 
 /// Lazy n-dimensional array.
 ///
-/// `array(val, dtype=None, *, copy=None)` makes one of, in this order:
+/// `array(val, dtype=None, *, copy=None, device=None)` makes one of, in this order:
 ///
 /// 1. an array;
 /// 2. a Python number (NumPy's float64 and complex128 scalars are such); a list or a tuple of
@@ -59,6 +59,8 @@ compile_error!("the handle of an array relies on the interpreter lock");
 ///     dtype (Dtype | None): Dtype of the elements.
 ///     copy (bool | None): True always copies, False never: it raises where a copy is needed.
 ///         None copies foreign memory; an array, which never changes, it does not copy.
+///     device (Device | DeviceType | None): Device of the array; by default where the memory is, the
+///         host for Python's numbers.
 ///
 /// Raises:
 ///     ValueError: If no array can be made of `val`.

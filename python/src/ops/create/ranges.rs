@@ -5,7 +5,7 @@ use crate::array::PyArray;
 use crate::convert::{ArrayArg, Number, integer};
 use crate::dtype::DtypeArg;
 use crate::error::{Res, type_, value};
-use crate::stream::{StreamArg, on};
+use crate::stream::{DeviceArg, StreamArg, on, placed_on};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use ultramarine::{Array, Dtype};
@@ -23,6 +23,7 @@ use ultramarine::{Array, Dtype};
 ///         they do not fit), else float32.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Numbers in one dimension.
@@ -36,8 +37,8 @@ use ultramarine::{Array, Dtype};
 ///     >>> mx.arange(0, 1, 0.25)
 ///     array([0, 0.25, 0.5, 0.75], dtype=float32)
 #[pyfunction]
-#[pyo3(signature = (*args, start=None, stop=None, step=None, dtype=None, stream=None),
-       text_signature = "(start=None, stop=None, step=None, dtype=None, *, stream=None)")]
+#[pyo3(signature = (*args, start=None, stop=None, step=None, dtype=None, stream=None, device=None),
+       text_signature = "(start=None, stop=None, step=None, dtype=None, *, stream=None, device=None)")]
 fn arange(
     args: &Bound<'_, PyTuple>,
     start: Option<&Bound<'_, PyAny>>,
@@ -45,6 +46,7 @@ fn arange(
     step: Option<&Bound<'_, PyAny>>,
     dtype: Option<&Bound<'_, PyAny>>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let named = start.is_some();
     let [start, stop, step, dtype] = placed(
@@ -79,7 +81,7 @@ fn arange(
     };
     let (start, stop, step) = (number(start, 0.0)?, number(Some(stop), 0.0)?, number(step, 1.0)?);
     let dtype = dtype.map_or(own, |d| *d);
-    Ok(PyArray::new(on(stream, || Array::arange(start, stop, step, dtype))?))
+    Ok(PyArray::new(on(placed_on(stream, device)?, || Array::arange(start, stop, step, dtype))?))
 }
 
 /// Arguments by place and by name, where it matters which: None is an argument that is left out.
@@ -114,6 +116,7 @@ fn placed<'py, const N: usize>(
 ///     dtype (Dtype | None): Dtype of the result; float32 by default.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Numbers in one dimension.
@@ -125,8 +128,8 @@ fn placed<'py, const N: usize>(
 ///     >>> mx.linspace(0, 1, 5)
 ///     array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
 #[pyfunction]
-#[pyo3(signature = (start, stop, num=50, endpoint=true, dtype=None, stream=None),
-       text_signature = "(start, stop, num=50, endpoint=True, dtype=None, stream=None)")]
+#[pyo3(signature = (start, stop, num=50, endpoint=true, dtype=None, stream=None, *, device=None),
+       text_signature = "(start, stop, num=50, endpoint=True, dtype=None, stream=None, *, device=None)")]
 fn linspace(
     start: f64,
     stop: f64,
@@ -134,13 +137,16 @@ fn linspace(
     endpoint: bool,
     dtype: Option<DtypeArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let num = num.unwrap_or(50);
     let count = usize::try_from(num).map_err(|_| {
         value(format!("[linspace] number of samples, {num}, must be non-negative."))
     })?;
     let dtype = or_float(dtype);
-    Ok(PyArray::new(on(stream, || Array::linspace(start, stop, count, endpoint, dtype))?))
+    Ok(PyArray::new(on(placed_on(stream, device)?, || {
+        Array::linspace(start, stop, count, endpoint, dtype)
+    })?))
 }
 
 /// Creates the coordinates of the grid that vectors span.
