@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use ultramarine::interchange::ImportOptions;
-use ultramarine::{Array, Device, Dtype, Error};
+use ultramarine::{Array, Device, Dtype, Error, shape};
 
 #[pymethods]
 impl PyArray {
@@ -396,13 +396,20 @@ fn taken(py: Python<'_>, array: Array, request: Request) -> Res<Array> {
         evaluate(py, &copy)?;
         return Ok(copy);
     }
-    let dense = py.detach(|| array.to_contiguous())?;
-    if !escaped(&dense) {
-        return Ok(dense);
+    let narrow = request.narrows();
+    let dense = shape::is_contiguous(array.shape(), &array.value()?.strides);
+    if narrow && array.dtype() == Dtype::Float64 && !dense {
+        // One pass, as below.
+        let stream = ultramarine::default_stream(Device::CPU)?;
+        let copy = ultramarine::with_stream(stream, || array.astype(Dtype::Float32));
+        evaluate(py, &copy)?;
+        return Ok(copy);
     }
-    // Under the interpreter lock, so that no Python code writes to it meanwhile.
-    let copy = |b: &[u8]| memory::copied(b, array.shape(), array.dtype(), request.narrows());
-    Ok(dense.with_bytes(copy)??)
+    if !dense {
+        return Ok(py.detach(|| array.to_contiguous())?);
+    }
+    let copy = |b: &[u8]| memory::copied(b, array.shape(), array.dtype(), narrow);
+    Ok(memory::without_lock(py, array.nbytes(), || array.with_bytes(copy))??)
 }
 
 /// The array on the device that was asked for, if any was.
