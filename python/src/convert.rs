@@ -1,9 +1,11 @@
 //! Python values as operands: exact arrays first, then Python's numbers (weakly
 //! typed), then whatever can be made an array.
 
-use crate::array::{PyArray, make};
+use crate::array::PyArray;
+use crate::array::make::{self, Request};
 use crate::error::{Fail, Res, shown, type_, type_name, value};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use ultramarine::{Array, Complex32, Dtype, Kind, Scalar};
@@ -59,6 +61,26 @@ impl Number {
             return Ok(Some(Number::Complex(re, im)));
         }
         Ok(None)
+    }
+
+    /// The number that an object converts itself to, by `__complex__`, `__float__` or `__index__`.
+    pub fn converted(object: &Bound<'_, PyAny>) -> Res<Option<Number>> {
+        let class = object.get_type();
+        if class.hasattr(intern!(object.py(), "__complex__"))? {
+            let number = object.call_method0(intern!(object.py(), "__complex__"))?;
+            return match Number::of(&number)? {
+                Some(number @ Number::Complex(..)) => Ok(Some(number)),
+                _ => Err(type_(format!(
+                    "{}.__complex__ returned no complex but {}",
+                    type_name(object),
+                    type_name(&number)
+                ))),
+            };
+        }
+        if class.hasattr(intern!(object.py(), "__float__"))? {
+            return Ok(Some(Number::Float(object.extract()?)));
+        }
+        Ok(integer(object)?.map(|v| Number::Int(v as i64)))
     }
 
     fn int(object: &Bound<'_, PyAny>) -> Res<Number> {
@@ -152,6 +174,28 @@ pub fn as_array<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py,
 /// The array of an object that can be an operand beside an array of dtype `beside`;
 /// `None` if it cannot.
 pub fn try_operand(object: &Bound<'_, PyAny>, beside: Option<Dtype>) -> Res<Option<Array>> {
+    match own_operand(object, beside)? {
+        Some(a) => Ok(Some(a)),
+        // Foreign operands are typed weakly, too, and copied now.
+        None => make::array_like(object, Request::of_array(beside)),
+    }
+}
+
+/// As [`try_operand`], but foreign memory keeps its dtype, so that a promotion loses none of its
+/// values. Only float64 becomes float32, as in `array(object)`, unless it meets float64.
+pub fn promoting_operand(object: &Bound<'_, PyAny>, beside: Dtype) -> Res<Option<Array>> {
+    match own_operand(object, Some(beside))? {
+        Some(a) => Ok(Some(a)),
+        None => {
+            let narrow = beside != Dtype::Float64;
+            make::array_like(object, Request { narrow, ..Request::of_array(None) })
+        }
+    }
+}
+
+/// The array of an array or a number.
+#[inline]
+fn own_operand(object: &Bound<'_, PyAny>, beside: Option<Dtype>) -> Res<Option<Array>> {
     if let Some(a) = exact(object) {
         return Ok(Some(a.get().get(object.py())));
     }
@@ -161,11 +205,7 @@ pub fn try_operand(object: &Bound<'_, PyAny>, beside: Option<Dtype>) -> Res<Opti
             None => n.cast(n.dtype()),
         })));
     }
-    if let Some(a) = as_array(object) {
-        return Ok(Some(a.get().get(object.py())));
-    }
-    // Foreign operands are typed weakly, too, and copied now.
-    make::array_like(object, beside)
+    Ok(as_array(object).map(|a| a.get().get(object.py())))
 }
 
 /// The error for an operand of a wrong type.

@@ -14,7 +14,12 @@ fn hash_of(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Kind of a device: `cpu` or `gpu`. It stands for the first device of that kind.
+/// Kind of a device: `cpu` or `gpu`. It stands for the first device of that kind; called with an
+/// index, it gives any.
+///
+/// Example:
+///     >>> mx.cpu(0)
+///     Device(cpu, 0)
 #[pyclass(name = "DeviceType", module = "ultramarine", frozen)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types)]
@@ -66,6 +71,11 @@ impl PyDeviceType {
         hash_of(Device { kind: self.get(), index: 0 })
     }
 
+    #[pyo3(signature = (index=0))]
+    fn __call__(&self, index: isize) -> Res<PyDevice> {
+        PyDevice::of(*self, index)
+    }
+
     fn __reduce__(&self) -> String {
         self.name()
     }
@@ -89,9 +99,7 @@ impl PyDevice {
     fn new(r#type: &Bound<'_, PyAny>, index: isize) -> Res<PyDevice> {
         let kind =
             r#type.cast::<PyDeviceType>().map_err(|_| type_("Device: expected a DeviceType"))?;
-        let index = u16::try_from(index)
-            .map_err(|_| value(format!("[Device] There is no index {index}.")))?;
-        Ok(PyDevice(Device { kind: kind.get().get(), index }))
+        PyDevice::of(*kind.get(), index)
     }
 
     /// DeviceType: Kind of the device.
@@ -124,6 +132,14 @@ impl PyDevice {
 
     fn __getnewargs__(&self) -> (PyDeviceType, u16) {
         (self.r#type(), self.0.index)
+    }
+}
+
+impl PyDevice {
+    fn of(kind: PyDeviceType, index: isize) -> Res<PyDevice> {
+        let index = u16::try_from(index)
+            .map_err(|_| value(format!("[Device] There is no index {index}.")))?;
+        Ok(PyDevice(Device { kind: kind.get(), index }))
     }
 }
 
@@ -283,6 +299,24 @@ pub fn on<T>(stream: Option<StreamArg>, f: impl FnOnce() -> T) -> T {
     match stream {
         None => f(),
         Some(StreamArg(leased)) => ultramarine::with_stream(leased.stream(), f),
+    }
+}
+
+/// The stream of a function that takes `stream=` and `device=`: a device stands for its default
+/// stream; both may be given if they agree.
+pub fn placed_on(stream: Option<StreamArg>, device: Option<DeviceArg>) -> Res<Option<StreamArg>> {
+    match (stream, device) {
+        (stream, None) => Ok(stream),
+        (None, Some(DeviceArg(device))) => {
+            Ok(Some(StreamArg(ultramarine::default_stream(device)?)))
+        }
+        (Some(StreamArg(stream)), Some(DeviceArg(device))) if stream.device == device => {
+            Ok(Some(StreamArg(stream)))
+        }
+        (Some(StreamArg(stream)), Some(DeviceArg(device))) => Err(value(format!(
+            "The stream is of {} but the device is {device}. Give one of them.",
+            stream.device
+        ))),
     }
 }
 
@@ -468,7 +502,8 @@ fn device_info(py: Python<'_>, d: Option<DeviceArg>) -> Res<Bound<'_, PyDict>> {
 ///         whose default stream is meant; by default that of the default device.
 ///
 /// Raises:
-///     RuntimeError: If the device failed.
+///     RuntimeError: If the device failed, or work that `async_eval` began did; what failed first
+///         and was not raised yet is raised, with the type of its own error, once.
 #[pyfunction]
 #[pyo3(signature = (stream=None))]
 fn synchronize(py: Python<'_>, stream: Option<StreamArg>) -> Res<()> {

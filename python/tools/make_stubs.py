@@ -176,7 +176,7 @@ def module_stub(module: ModuleType, header: str) -> str:
     for name, value in public(module).items():
         if isinstance(value, type):
             classes.append(class_stub(name, value))
-        elif callable(value):
+        elif inspect.isroutine(value):
             own = value.__name__
             if own != name and hasattr(module, own):
                 aliases.append(f"{name} = {own}")

@@ -51,7 +51,7 @@ __version__: str
 RANDOM = """\
 from collections.abc import Sequence
 
-from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
+from ultramarine import ArrayLike, Device, DeviceType, Dtype, StreamOrDevice, array
 
 class _RandomState:
     def __len__(self) -> int: ...

@@ -62,6 +62,7 @@ SLOTS = {
         "def __exit__(self, *args: Any) -> None: ...",
     ],
     "PrintOptions": ["precision: int"],
+    "DeviceType": ["def __call__(self, index: int = 0) -> Device: ..."],
     "CustomKernel": [
         "def __call__(self, *, inputs: Sequence[ArrayLike], output_shapes: Sequence[Sequence[int]], "
         "output_dtypes: Sequence[Dtype], grid: tuple[int, int, int], threadgroup: tuple[int, int, int], "

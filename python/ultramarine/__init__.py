@@ -1,6 +1,7 @@
 """Ultramarine: lazy arrays on the CPU and on accelerators, with MLX's interface."""
 
 from ultramarine import _core
+from ultramarine import _reprlib as _reprlib
 from ultramarine import backends as backends
 from ultramarine import cuda as cuda
 from ultramarine import fast as fast

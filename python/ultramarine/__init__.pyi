@@ -155,7 +155,13 @@ class Device:
         """DeviceType: Kind of the device."""
 
 class DeviceType:
-    """Kind of a device: `cpu` or `gpu`. It stands for the first device of that kind."""
+    """Kind of a device: `cpu` or `gpu`. It stands for the first device of that kind; called with an
+    index, it gives any.
+
+    Example:
+        >>> mx.cpu(0)
+        Device(cpu, 0)
+    """
 
     cpu: DeviceType
     gpu: DeviceType
@@ -165,6 +171,7 @@ class DeviceType:
     @property
     def value(self) -> int:
         """int: Number of the member."""
+    def __call__(self, index: int = 0) -> Device: ...
 
 class Dtype:
     """Type of an array's elements, such as `float32`."""
@@ -273,7 +280,7 @@ class _PrintOptionsContext:
 class array:
     """Lazy n-dimensional array.
 
-    `array(val, dtype=None, *, copy=None)` makes one of, in this order:
+    `array(val, dtype=None, *, copy=None, device=None)` makes one of, in this order:
 
     1. an array;
     2. a Python number (NumPy's float64 and complex128 scalars are such); a list or a tuple of
@@ -289,18 +296,28 @@ class array:
     dtype float64 becomes float32 and complex128 complex64, as in MLX; `asarray` keeps float64.
 
     Operators and functions that take numbers beside arrays take objects of 3 to 6, too, on
-    either side. They are copied at the call, so that later writes by their owner do not matter,
-    and converted to the dtype of the array beside them (floats beside integers lose their
-    fraction, as in MLX). The result is an array, also of `numpy_array + array` (in MLX a NumPy
-    array) and of pandas objects on the left. `numpy_array += array` binds the name to a new
-    array and leaves NumPy's as it was; `numpy_array[...] += array` writes into it. NumPy's
-    functions (`numpy.add(x, y)`) give NumPy arrays.
+    either side. They are copied at the call, so that later writes by their owner do not matter.
+    Functions, and operators with the object on the right, convert it to the dtype of the array
+    beside it (floats beside integers lose their fraction, as in MLX). With the object on the left,
+    and in comparisons, no value is lost: it is what `array(object)` makes (float64 beside float64
+    stays float64), and the dtypes are promoted. The result is an array, also of
+    `numpy_array + array` (in MLX a NumPy array) and of pandas objects on the left.
+    `numpy_array += array` binds the name to a new array and leaves NumPy's as it was;
+    `numpy_array[...] += array` writes into it. NumPy's functions (`numpy.add(x, y)`) give NumPy
+    arrays, its reductions (`numpy.sum(x)`) what the method of that name gives.
+
+    Integers and slices in an index are checked at the call. What index arrays hold is known when
+    they are evaluated: reading with an index out of bounds gives the first or the last element,
+    whichever is nearer, and writing there (`x[i] = v`, `x.at[i].add(v)`) does nothing. In a process
+    that started with `ULTRAMARINE_VALIDATE=1` both are an IndexError when the result is evaluated.
 
     Args:
         val (ArrayLike | Sequence[Any]): Object to make the array of.
         dtype (Dtype | None): Dtype of the elements.
         copy (bool | None): True always copies, False never: it raises where a copy is needed.
             None copies foreign memory; an array, which never changes, it does not copy.
+        device (Device | DeviceType | None): Device of the array; by default where the memory is, the
+            host for Python's numbers.
 
     Raises:
         ValueError: If no array can be made of `val`.
@@ -319,6 +336,7 @@ class array:
         dtype: Dtype | None = None,
         *,
         copy: bool | None = None,
+        device: Device | DeviceType | None = None,
     ) -> None: ...
     @property
     def T(self) -> array:
@@ -500,6 +518,8 @@ class array:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Tests whether all elements are non-zero; bools, True for nothing.
@@ -507,6 +527,8 @@ class array:
         Args:
             axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
             keepdims (bool): Keeps the reduced axes, with size 1.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -521,6 +543,8 @@ class array:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Tests whether any element is non-zero; bools, False for nothing.
@@ -528,6 +552,8 @@ class array:
         Args:
             axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
             keepdims (bool): Keeps the reduced axes, with size 1.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -850,6 +876,8 @@ class array:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Computes the logarithm of the sum of exponentials, without overflow.
@@ -859,6 +887,8 @@ class array:
         Args:
             axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
             keepdims (bool): Keeps the reduced axes, with size 1.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -873,6 +903,8 @@ class array:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Finds the largest element; NaN if there is one.
@@ -882,6 +914,8 @@ class array:
         Args:
             axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
             keepdims (bool): Keeps the reduced axes, with size 1.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -896,6 +930,8 @@ class array:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Averages elements.
@@ -905,6 +941,8 @@ class array:
         Args:
             axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
             keepdims (bool): Keeps the reduced axes, with size 1.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -919,6 +957,8 @@ class array:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Finds the smallest element; NaN if there is one.
@@ -928,6 +968,8 @@ class array:
         Args:
             axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
             keepdims (bool): Keeps the reduced axes, with size 1.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -958,6 +1000,8 @@ class array:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Multiplies elements.
@@ -968,6 +1012,8 @@ class array:
         Args:
             axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
             keepdims (bool): Keeps the reduced axes, with size 1.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -1113,6 +1159,8 @@ class array:
         ddof: int = 0,
         *,
         correction: int | None = None,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Computes the standard deviation: the square root of the variance.
@@ -1124,6 +1172,8 @@ class array:
             keepdims (bool): Keeps the reduced axes, with size 1.
             ddof (int): The divisor is the number of elements less this.
             correction (int | None): Another name of `ddof`, which goes before it.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -1139,6 +1189,8 @@ class array:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         *,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Sums elements.
@@ -1149,6 +1201,8 @@ class array:
         Args:
             axis (int | Sequence[int] | None): Axes to reduce; by default all of them.
             keepdims (bool): Keeps the reduced axes, with size 1.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -1216,6 +1270,8 @@ class array:
         ddof: int = 0,
         *,
         correction: int | None = None,
+        dtype: None = None,
+        out: None = None,
         stream: StreamOrDevice = None,
     ) -> array:
         """Computes the variance: the mean of the squared distances from the mean.
@@ -1227,6 +1283,8 @@ class array:
             keepdims (bool): Keeps the reduced axes, with size 1.
             ddof (int): The divisor is the number of elements less this.
             correction (int | None): Another name of `ddof`, which goes before it.
+            dtype (None): None alone, as NumPy's functions pass it.
+            out (None): None alone, as NumPy's functions pass it.
             stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
                 else the default device.
 
@@ -1558,24 +1616,28 @@ def arange(
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates numbers from `start` up to, and without, `stop`.
 
-    With one number it is the stop, and numbers start at 0.
+    With one number it is the stop, and numbers start at 0. By name that is `stop`; `start` alone is
+    an error. An infinite step gives the first number alone.
 
     Args:
-        start (float | None): First number; or the stop, if it is the only one.
+        start (float | None): First number; or the stop, if it is the only one, by place.
         stop (float | None): Number that the result stays below (above, for a negative step).
         step (float | None): Difference of neighbours; 1 by default.
         dtype (Dtype | None): Dtype of the result; by default int32 for integers (int64 where
             they do not fit), else float32.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Numbers in one dimension.
 
     Raises:
+        TypeError: If there is no stop.
         ValueError: If a number is a bool or NaN, the step is zero, or there would be too many
             numbers.
 
@@ -1918,13 +1980,16 @@ def atleast_3d(*arys: array, stream: StreamOrDevice = None) -> array | list[arra
         array | list[array]: View of the array; a list of views, if there are several arrays.
     """
 
-def bartlett(M: int, *, stream: StreamOrDevice = None) -> array:
+def bartlett(
+    M: int, *, stream: StreamOrDevice = None, device: Device | DeviceType | None = None
+) -> array:
     """Creates Bartlett's window, a triangle: `1 - abs(2 * n / (M - 1) - 1)`.
 
     Args:
         M (int): Number of samples; of a negative number there are none.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Window as float32.
@@ -1998,7 +2063,9 @@ def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
         ValueError: If the shapes cannot be broadcast.
     """
 
-def blackman(M: int, *, stream: StreamOrDevice = None) -> array:
+def blackman(
+    M: int, *, stream: StreamOrDevice = None, device: Device | DeviceType | None = None
+) -> array:
     """Creates Blackman's window: `0.42 - 0.5 * cos(2 * pi * n / (M - 1)) + 0.08 * cos(4 * pi * n /
     (M - 1))`.
 
@@ -2006,6 +2073,7 @@ def blackman(M: int, *, stream: StreamOrDevice = None) -> array:
         M (int): Number of samples; of a negative number there are none.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Window as float32.
@@ -2918,7 +2986,11 @@ def einsum_path(subscripts: str, *operands: array) -> tuple[list[tuple[int, ...]
     """
 
 def empty(
-    shape: int | Sequence[int], dtype: Dtype | None = None, *, stream: StreamOrDevice = None
+    shape: int | Sequence[int],
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates an array whose elements are whatever its memory holds; bools are False.
 
@@ -2929,6 +3001,7 @@ def empty(
         dtype (Dtype | None): Dtype of the result; float32 by default.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: New array.
@@ -2937,7 +3010,14 @@ def empty(
         ValueError: If a size is negative, or the whole is too large.
     """
 
-def empty_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+def empty_like(
+    a: array,
+    /,
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
+) -> array:
     """Creates an array in the shape of another, whose elements are whatever its memory holds: see
     `empty`.
 
@@ -2946,6 +3026,7 @@ def empty_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevic
         dtype (Dtype | None): Dtype of the result; by default that of `a`.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: New array.
@@ -3072,6 +3153,7 @@ def eye(
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates a matrix with ones on a diagonal and zeros elsewhere.
 
@@ -3082,6 +3164,7 @@ def eye(
         dtype (Dtype | None): Dtype of the result; float32 by default.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Matrix of the shape (n, m).
@@ -3195,6 +3278,7 @@ def full(
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates an array filled with a number, or with an array that is broadcast.
 
@@ -3205,6 +3289,7 @@ def full(
             int32, float32, bool or complex64.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Filled array.
@@ -3219,7 +3304,12 @@ def full(
     """
 
 def full_like(
-    a: array, vals: ArrayLike, dtype: Dtype | None = None, *, stream: StreamOrDevice = None
+    a: array,
+    vals: ArrayLike,
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates an array in the shape of another, filled with a number or an array that is
     broadcast.
@@ -3230,6 +3320,7 @@ def full_like(
         dtype (Dtype | None): Dtype of the result; by default that of `a`.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Filled array.
@@ -3385,31 +3476,43 @@ def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> 
         ValueError: If the shapes cannot be broadcast.
     """
 
-def hamming(M: int, *, stream: StreamOrDevice = None) -> array:
+def hamming(
+    M: int, *, stream: StreamOrDevice = None, device: Device | DeviceType | None = None
+) -> array:
     """Creates Hamming's window: `0.54 - 0.46 * cos(2 * pi * n / (M - 1))`.
 
     Args:
         M (int): Number of samples; of a negative number there are none.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Window as float32.
     """
 
-def hanning(M: int, *, stream: StreamOrDevice = None) -> array:
+def hanning(
+    M: int, *, stream: StreamOrDevice = None, device: Device | DeviceType | None = None
+) -> array:
     """Creates Hann's window: `0.5 - 0.5 * cos(2 * pi * n / (M - 1))`.
 
     Args:
         M (int): Number of samples; of a negative number there are none.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Window as float32.
     """
 
-def identity(n: int, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+def identity(
+    n: int,
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
+) -> array:
     """Creates an identity matrix: `eye` of one size.
 
     Args:
@@ -3417,6 +3520,7 @@ def identity(n: int, dtype: Dtype | None = None, *, stream: StreamOrDevice = Non
         dtype (Dtype | None): Dtype of the result; float32 by default.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Matrix of the shape (n, n).
@@ -3700,6 +3804,8 @@ def linspace(
     endpoint: bool = True,
     dtype: Dtype | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates numbers that are evenly spaced from `start` to `stop`.
 
@@ -3711,6 +3817,7 @@ def linspace(
         dtype (Dtype | None): Dtype of the result; float32 by default.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Numbers in one dimension.
@@ -4341,7 +4448,11 @@ def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
     """
 
 def ones(
-    shape: int | Sequence[int], dtype: Dtype | None = None, *, stream: StreamOrDevice = None
+    shape: int | Sequence[int],
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates an array of ones.
 
@@ -4350,6 +4461,7 @@ def ones(
         dtype (Dtype | None): Dtype of the result; float32 by default.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: New array.
@@ -4358,7 +4470,14 @@ def ones(
         ValueError: If a size is negative, or the whole is too large.
     """
 
-def ones_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+def ones_like(
+    a: array,
+    /,
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
+) -> array:
     """Creates an array of ones in the shape of another.
 
     Args:
@@ -4366,6 +4485,7 @@ def ones_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice
         dtype (Dtype | None): Dtype of the result; by default that of `a`.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: New array.
@@ -4541,6 +4661,9 @@ def put_along_axis(
     stream: StreamOrDevice = None,
 ) -> array:
     """Replaces elements at indices that differ for each line along an axis.
+
+    Values for indices out of bounds are dropped; in a process that started with
+    `ULTRAMARINE_VALIDATE=1` they are an IndexError when the result is evaluated.
 
     Args:
         a (array): Array of any shape.
@@ -5340,7 +5463,8 @@ def synchronize(stream: Stream | ThreadLocalStream | Device | DeviceType | None 
             whose default stream is meant; by default that of the default device.
 
     Raises:
-        RuntimeError: If the device failed.
+        RuntimeError: If the device failed, or work that `async_eval` began did; what failed first
+            and was not raised yet is raised, with the type of its own error, once.
     """
 
 def take(
@@ -5348,8 +5472,9 @@ def take(
 ) -> array:
     """Takes elements at indices along an axis, or of the flattened array.
 
-    Negative indices count from the end. Only a Python integer is checked; indices of an array
-    that are out of range are not, and give elements of the array that are not specified.
+    Negative indices count from the end. A Python integer is checked. An index in an array that is
+    out of bounds gives the first or the last element, whichever is nearer; in a process that
+    started with `ULTRAMARINE_VALIDATE=1` it is an IndexError when the result is evaluated.
 
     Args:
         a (array): Array of any shape.
@@ -5374,6 +5499,8 @@ def take_along_axis(
 ) -> array:
     """Takes elements at indices that differ for each line along an axis, as `argsort` returns
     them.
+
+    Indices out of bounds give the nearest element, as those of `take`.
 
     Args:
         a (array): Array of any shape.
@@ -5560,6 +5687,7 @@ def tri(
     dtype: Dtype | None = None,
     *,
     stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates a matrix with ones on and below a diagonal and zeros above it.
 
@@ -5570,6 +5698,7 @@ def tri(
         dtype (Dtype | None): Dtype of the result; float32 by default.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Matrix of the shape (n, m).
@@ -5897,7 +6026,11 @@ def xlogy(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """
 
 def zeros(
-    shape: int | Sequence[int], dtype: Dtype | None = None, *, stream: StreamOrDevice = None
+    shape: int | Sequence[int],
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Creates an array of zeros.
 
@@ -5906,6 +6039,7 @@ def zeros(
         dtype (Dtype | None): Dtype of the result; float32 by default.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: New array.
@@ -5914,7 +6048,14 @@ def zeros(
         ValueError: If a size is negative, or the whole is too large.
     """
 
-def zeros_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevice = None) -> array:
+def zeros_like(
+    a: array,
+    /,
+    dtype: Dtype | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: Device | DeviceType | None = None,
+) -> array:
     """Creates an array of zeros in the shape of another.
 
     Args:
@@ -5922,6 +6063,7 @@ def zeros_like(a: array, /, dtype: Dtype | None = None, *, stream: StreamOrDevic
         dtype (Dtype | None): Dtype of the result; by default that of `a`.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: New array.

@@ -1,4 +1,4 @@
-"""Random numbers. Without a key they come from a global state; see `seed`."""
+"""Random numbers. Without a key they come from a state of the thread's own; see `seed`."""
 
 from ultramarine import _core
 
@@ -36,4 +36,4 @@ truncated_normal = _core._random.truncated_normal
 uniform = _core._random.uniform
 
 state = _core._random.state
-"""The global state: `state[0]` is its key, which may be read and set."""
+"""The calling thread's state: `state[0]` is its key, which may be read and set."""

@@ -1,10 +1,10 @@
-"""Random numbers. Without a key they come from a global state; see `seed`."""
+"""Random numbers. Without a key they come from a state of the thread's own; see `seed`."""
 
 # Made by python/tools/make_stubs.py of the module's docstrings: change those.
 
 from collections.abc import Sequence
 
-from ultramarine import ArrayLike, Dtype, StreamOrDevice, array
+from ultramarine import ArrayLike, Device, DeviceType, Dtype, StreamOrDevice, array
 
 class _RandomState:
     def __len__(self) -> int: ...
@@ -18,15 +18,18 @@ def bernoulli(
     shape: Sequence[int] | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws bools that are True with a probability.
 
     Args:
         p (ArrayLike): Probability of True, broadcast to the shape.
         shape (Sequence[int] | None): Shape of the result; by default that of `p`.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Random bools.
@@ -40,15 +43,18 @@ def bits(
     width: int = 4,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws uniformly random bits.
 
     Args:
         shape (Sequence[int]): Shape of the result.
         width (int): Bytes of an element: 1, 2 or 4.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: uint8, uint16 or uint32.
@@ -64,6 +70,8 @@ def categorical(
     num_samples: int | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws indices along an axis with the probabilities `softmax(logits, axis)`.
 
@@ -74,9 +82,10 @@ def categorical(
             are broadcast.
         num_samples (int | None): Number of indices of each distribution, along a new last axis;
             not together with `shape`.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Indices as uint32: without `shape` and `num_samples` one of each distribution.
@@ -91,15 +100,18 @@ def gumbel(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws numbers from the standard Gumbel distribution.
 
     Args:
         shape (Sequence[int]): Shape of the result.
         dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Random numbers.
@@ -133,6 +145,8 @@ def laplace(
     scale: float = 1.0,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws numbers from the Laplace distribution.
 
@@ -141,9 +155,10 @@ def laplace(
         dtype (Dtype | None): Dtype of floats; float32 by default.
         loc (float): Mean.
         scale (float): Scale; the standard deviation is sqrt(2) times as large.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Random numbers.
@@ -159,6 +174,8 @@ def multivariate_normal(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws vectors from a joint normal distribution.
 
@@ -168,9 +185,10 @@ def multivariate_normal(
         shape (Sequence[int]): Leading shape of the result, broadcast with the leading axes of
             both.
         dtype (Dtype | None): float32, the only one.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Random vectors, of the shape (..., n).
@@ -186,6 +204,8 @@ def normal(
     scale: ArrayLike | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws numbers from the normal distribution.
 
@@ -194,9 +214,10 @@ def normal(
         dtype (Dtype | None): Dtype of floats, or complex64; float32 by default.
         loc (ArrayLike | None): Mean, broadcast with the shape; 0 by default.
         scale (ArrayLike | None): Standard deviation, broadcast with the shape; 1 by default.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Random numbers.
@@ -206,16 +227,22 @@ def normal(
     """
 
 def permutation(
-    x: int | array, axis: int = 0, key: array | None = None, stream: StreamOrDevice = None
+    x: int | array,
+    axis: int = 0,
+    key: array | None = None,
+    stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Puts numbers, or the slices of an array, into random order.
 
     Args:
         x (int | array): Array to permute; or an integer, for the numbers below it.
         axis (int): Axis whose slices are permuted.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Permuted array; of an integer, uint32.
@@ -232,6 +259,8 @@ def randint(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws integers uniformly from `low` up to, and without, `high`.
 
@@ -240,9 +269,10 @@ def randint(
         high (ArrayLike): Upper bound, broadcast to the shape.
         shape (Sequence[int]): Shape of the result.
         dtype (Dtype | None): Dtype of integers, or bool; int32 by default.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Random integers.
@@ -252,7 +282,11 @@ def randint(
     """
 
 def seed(seed: int) -> None:
-    """Seeds the global state, from which numbers come where no key is given.
+    """Seeds the calling thread's state, from which its numbers come where no key is given.
+
+    Each thread has a state of its own, as in MLX: a thread that seeds or draws leaves the numbers of
+    others alone. Until a thread seeds, its state comes from the clock and is unlike any other
+    thread's (in MLX, the same in all of them).
 
     Args:
         seed (int): Integer from 0 to 2**64 - 1.
@@ -261,7 +295,13 @@ def seed(seed: int) -> None:
         TypeError: If the seed is no such integer.
     """
 
-def split(key: array, num: int = 2, stream: StreamOrDevice = None) -> list[array]:
+def split(
+    key: array,
+    num: int = 2,
+    stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
+) -> list[array]:
     """Makes several keys of one.
 
     Args:
@@ -269,6 +309,7 @@ def split(key: array, num: int = 2, stream: StreamOrDevice = None) -> list[array
         num (int): Number of keys.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         list[array]: Keys as the rows of an array of the shape (num, 2).
@@ -284,6 +325,8 @@ def truncated_normal(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws numbers from the standard normal distribution, restricted to an interval.
 
@@ -292,9 +335,10 @@ def truncated_normal(
         upper (ArrayLike): Upper bound, broadcast with `lower`.
         shape (Sequence[int] | None): Shape of the result; by default that of the bounds.
         dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Random numbers.
@@ -312,6 +356,8 @@ def uniform(
     dtype: Dtype | None = None,
     key: array | None = None,
     stream: StreamOrDevice = None,
+    *,
+    device: Device | DeviceType | None = None,
 ) -> array:
     """Draws numbers uniformly from `low` up to, and without, `high`.
 
@@ -320,9 +366,10 @@ def uniform(
         high (ArrayLike): Upper bound, broadcast to the shape.
         shape (Sequence[int]): Shape of the result.
         dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-        key (array | None): Key of the numbers; by default the global state.
+        key (array | None): Key of the numbers; by default the thread's state.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             else the default device.
+        device (Device | DeviceType | None): Device to run on, in place of `stream`.
 
     Returns:
         array: Random numbers.

@@ -57,6 +57,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// The failure that an error began with: that of the operation which an array's other
+    /// operations depend on.
+    pub fn cause(error: &Arc<Error>) -> &Arc<Error> {
+        let mut cause = error;
+        while let Error::Poisoned { cause: earlier, .. } = &**cause {
+            cause = earlier;
+        }
+        cause
+    }
+
     /// A [`Error::Value`] about `op`: `[op] text`.
     pub fn value(op: &str, text: impl std::fmt::Display) -> Self {
         Error::Value(format!("[{op}] {text}"))

@@ -12,7 +12,7 @@
 //! | `ULTRAMARINE_BACKEND_AUTOLOAD=0` | nothing is loaded by itself |
 //! | `ULTRAMARINE_BACKEND_PROBE=1` | each candidate is tried in a child process first |
 //! | `ULTRAMARINE_PROBE` | the program that does so: `ultramarine-probe` |
-//! | `ULTRAMARINE_VALIDATE=1` | what host and backends do is checked, see [`validation_findings`] |
+//! | `ULTRAMARINE_VALIDATE=1` | what host and backends do is checked, see [`validation_findings`]; index arrays that point outside are errors |
 //! | `ULTRAMARINE_LOG` | `off`, `error`, `warning` (default), `info`, `debug` |
 
 pub use crate::backend::{BackendInfo, backends, by_name, register};

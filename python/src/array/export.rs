@@ -162,7 +162,12 @@ impl PyArray {
         let format = format(array.dtype());
         if format.is_none() && wants(ffi::PyBUF_FORMAT) {
             // Only then does NumPy go on to `__array__`, which can.
-            let text = format!("the buffer protocol has no {}", array.dtype());
+            let bits = if array.dtype() == Dtype::Bfloat16 { Dtype::Uint16 } else { Dtype::Uint8 };
+            let text = format!(
+                "the buffer protocol has no {}: view({bits}) has its bits, and NumPy takes the array \
+                 itself",
+                array.dtype()
+            );
             return Err(PyBufferError::new_err(text).into());
         }
         evaluate(py, &array)?;

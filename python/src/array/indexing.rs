@@ -1,7 +1,8 @@
 //! `x[...]`, `x[...] = v` and `x.at[...]`.
 
 use super::PyArray;
-use crate::convert::{as_array, operand};
+use super::make::Request;
+use crate::convert::{Number, as_array, invalid, try_operand};
 use crate::error::{Res, value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -66,7 +67,7 @@ fn entry(object: &Bound<'_, PyAny>) -> Res<Index> {
     if let Ok(v) = object.extract::<i64>() {
         return Ok(Index::Int(v));
     }
-    match super::make::array_like(object, None)? {
+    match super::make::array_like(object, Request::of_array(None))? {
         Some(a) => Ok(Index::from(a)),
         None => Err(invalid()),
     }
@@ -82,6 +83,18 @@ fn entries(object: &Bound<'_, PyAny>) -> Res<Vec<Index>> {
     match object.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().map(|item| entry(&item)).collect(),
         Err(_) => Ok(vec![entry(object)?]),
+    }
+}
+
+/// The array of an object that elements of `dtype` are assigned: besides operands it may be what
+/// converts itself to a number, as in MLX.
+fn assigned(object: &Bound<'_, PyAny>, dtype: Dtype) -> Res<Array> {
+    if let Some(a) = try_operand(object, Some(dtype))? {
+        return Ok(a);
+    }
+    match Number::converted(object)? {
+        Some(n) => Ok(Array::scalar(n.beside(dtype)?)),
+        None => Err(invalid(object)),
     }
 }
 
@@ -103,9 +116,13 @@ impl PyArray {
         arg0: &Bound<'_, PyAny>,
         arg1: &Bound<'_, PyAny>,
     ) -> Res<()> {
-        let entries = entries(arg0)?;
+        let entries = match arg0.cast::<PyBool>() {
+            // As MLX has it, for assignments alone: a mask without dimensions.
+            Ok(mask) => vec![Index::from(Array::scalar(mask.is_true()))],
+            Err(_) => entries(arg0)?,
+        };
         let array = self.get(py);
-        let values = operand(arg1, Some(array.dtype()))?;
+        let values = assigned(arg1, array.dtype())?;
         let made = array.index_update(&entries, &values, Update::Set)?;
         // The former handle must not count as a user of the memory that is updated.
         drop(array);
@@ -134,7 +151,7 @@ impl ArrayAt {
         let Some(entries) = &self.entries else {
             return Err(value("Must give an index to .at, as in x.at[i]."));
         };
-        let updates = operand(updates, Some(self.array.dtype()))?;
+        let updates = assigned(updates, self.array.dtype())?;
         Ok(PyArray::new(self.array.index_update(entries, &updates, kind)?))
     }
 }

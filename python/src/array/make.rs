@@ -7,6 +7,7 @@ use crate::convert::{Number, as_array, exact, invalid};
 use crate::dlpack::{from_capsule, from_producer, is_capsule};
 use crate::dtype::DtypeArg;
 use crate::error::{Fail, Res, exception, type_name, value};
+use crate::stream::DeviceArg;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
@@ -14,18 +15,27 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use ultramarine::interchange::ImportOptions;
-use ultramarine::{Array, Device, Dtype, Error};
+use ultramarine::{Array, Device, Dtype, Error, shape};
 
 #[pymethods]
 impl PyArray {
     #[new]
-    #[pyo3(signature = (val, dtype=None, *, copy=None))]
-    fn py_new(val: &Bound<'_, PyAny>, dtype: Option<DtypeArg>, copy: Option<bool>) -> Res<PyArray> {
+    #[pyo3(signature = (val, dtype=None, *, copy=None, device=None))]
+    fn py_new(
+        val: &Bound<'_, PyAny>,
+        dtype: Option<DtypeArg>,
+        copy: Option<bool>,
+        device: Option<DeviceArg>,
+    ) -> Res<PyArray> {
+        let device = device.map(|d| d.get());
         let copy = match copy {
             None => Copy::Foreign,
             Some(copy) => Copy::asked(Some(copy)),
         };
-        Ok(PyArray::new(made(val, Request { copy, ..Request::of_array(dtype.map(|d| *d)) })?))
+        Ok(PyArray::new(made(
+            val,
+            Request { copy, device, ..Request::of_array(dtype.map(|d| *d)) },
+        )?))
     }
 }
 
@@ -140,9 +150,9 @@ fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// The array of an object of another library, copied, if it offers its memory: what operators
-/// and functions take besides arrays and numbers. Without a dtype it is what `array` makes.
-pub fn array_like(object: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<Option<Array>> {
-    foreign(object, Request::of_array(dtype))
+/// and functions take besides arrays and numbers.
+pub fn array_like(object: &Bound<'_, PyAny>, request: Request) -> Res<Option<Array>> {
+    foreign(object, request)
 }
 
 /// Capsule, producer, buffer, `__array__`, `__mlx_array__`, in this order: the part of the
@@ -203,7 +213,9 @@ fn memory_of(object: &Bound<'_, PyAny>, request: Request) -> Res<Memory> {
 /// The tensor of a capsule or a producer, shared: `finish` takes what has to be a copy.
 fn tensor(object: &Bound<'_, PyAny>, request: Request) -> Res<Memory> {
     let take = |object: &Bound<'_, PyAny>, copy| -> Res<Option<Array>> {
-        let options = ImportOptions { device: request.device, copy };
+        // What becomes narrower does so where it is: a device may lack float64.
+        let device = request.device.filter(|_| !request.narrow);
+        let options = ImportOptions { device, copy };
         if is_capsule(object) {
             return from_capsule(object, options).map(Some);
         }
@@ -384,13 +396,20 @@ fn taken(py: Python<'_>, array: Array, request: Request) -> Res<Array> {
         evaluate(py, &copy)?;
         return Ok(copy);
     }
-    let dense = py.detach(|| array.to_contiguous())?;
-    if !escaped(&dense) {
-        return Ok(dense);
+    let narrow = request.narrows();
+    let dense = shape::is_contiguous(array.shape(), &array.value()?.strides);
+    if narrow && array.dtype() == Dtype::Float64 && !dense {
+        // One pass, as below.
+        let stream = ultramarine::default_stream(Device::CPU)?;
+        let copy = ultramarine::with_stream(stream, || array.astype(Dtype::Float32));
+        evaluate(py, &copy)?;
+        return Ok(copy);
     }
-    // Under the interpreter lock, so that no Python code writes to it meanwhile.
-    let copy = |b: &[u8]| memory::copied(b, array.shape(), array.dtype(), request.narrows());
-    Ok(dense.with_bytes(copy)??)
+    if !dense {
+        return Ok(py.detach(|| array.to_contiguous())?);
+    }
+    let copy = |b: &[u8]| memory::copied(b, array.shape(), array.dtype(), narrow);
+    Ok(memory::without_lock(py, array.nbytes(), || array.with_bytes(copy))??)
 }
 
 /// The array on the device that was asked for, if any was.

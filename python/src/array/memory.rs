@@ -82,28 +82,41 @@ impl View {
         steps.iter().zip(shape).map(whole).collect()
     }
 
-    /// Calls `f` with the elements' bytes in row-major order.
-    fn with_bytes<R>(&self, py: Python<'_>, f: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
+    /// Calls `f` with the elements' bytes in row-major order, without the interpreter's lock if
+    /// there are many.
+    fn with_bytes<R: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&[u8]) -> R + Send,
+    ) -> PyResult<R> {
         let len = self.raw.len.max(0) as usize;
         if len == 0 {
             return Ok(f(&[]));
         }
         let order = b'C' as std::ffi::c_char;
-        // SAFETY: a contiguous view has `len` readable bytes at `buf`, and we hold the
-        // interpreter lock, so no Python code writes to them; otherwise they are gathered
-        // into a vector of that length.
+        // SAFETY: a contiguous view has `len` readable bytes at `buf` until it is released.
+        // Otherwise they are gathered into a vector of that length. What Python code writes while it
+        // is copied is its race, as with NumPy's own copies: any bytes are elements, and only copied.
         unsafe {
             if ffi::PyBuffer_IsContiguous(&*self.raw, order) != 0 {
-                return Ok(f(std::slice::from_raw_parts(self.raw.buf as *const u8, len)));
+                let bytes = std::slice::from_raw_parts(self.raw.buf as *const u8, len);
+                return Ok(without_lock(py, len, || f(bytes)));
             }
             let mut bytes = vec![0u8; len];
             let target = bytes.as_mut_ptr().cast();
             if ffi::PyBuffer_ToContiguous(target, &*self.raw, self.raw.len, order) != 0 {
                 return Err(PyErr::fetch(py));
             }
-            Ok(f(&bytes))
+            Ok(without_lock(py, len, || f(&bytes)))
         }
     }
+}
+
+/// Calls `f`, which copies so many bytes: without the interpreter's lock if other threads gain more
+/// from that than the exchange costs.
+pub fn without_lock<R: Send>(py: Python<'_>, bytes: usize, f: impl FnOnce() -> R + Send) -> R {
+    const LARGE: usize = 256 << 10;
+    if bytes < LARGE { f() } else { py.detach(f) }
 }
 
 impl Drop for View {
@@ -259,21 +272,12 @@ impl Code {
     fn array(self, bytes: &[u8], shape: &[usize], narrow: bool) -> ultramarine::Result<Array> {
         match self {
             Code::Plain(Dtype::Float64) if narrow => {
-                let narrow: Vec<f32> = f64s(bytes).map(|v| v as f32).collect();
-                Array::from_slice(&narrow, shape)
+                Array::from_float64_bytes(bytes, shape, Dtype::Float32)
             }
             Code::Plain(own) => Array::from_bytes(bytes, shape, own),
-            Code::Complex128 => {
-                let mut narrow = Vec::with_capacity(bytes.len() / 2);
-                f64s(bytes).for_each(|v| narrow.extend_from_slice(&(v as f32).to_ne_bytes()));
-                Array::from_bytes(&narrow, shape, Dtype::Complex64)
-            }
+            Code::Complex128 => Array::from_float64_bytes(bytes, shape, Dtype::Complex64),
         }
     }
-}
-
-fn f64s(bytes: &[u8]) -> impl Iterator<Item = f64> + '_ {
-    bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b))
 }
 
 #[derive(Clone, Copy, PartialEq)]

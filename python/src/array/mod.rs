@@ -23,7 +23,7 @@ compile_error!("the handle of an array relies on the interpreter lock");
 
 /// Lazy n-dimensional array.
 ///
-/// `array(val, dtype=None, *, copy=None)` makes one of, in this order:
+/// `array(val, dtype=None, *, copy=None, device=None)` makes one of, in this order:
 ///
 /// 1. an array;
 /// 2. a Python number (NumPy's float64 and complex128 scalars are such); a list or a tuple of
@@ -39,18 +39,28 @@ compile_error!("the handle of an array relies on the interpreter lock");
 /// dtype float64 becomes float32 and complex128 complex64, as in MLX; `asarray` keeps float64.
 ///
 /// Operators and functions that take numbers beside arrays take objects of 3 to 6, too, on
-/// either side. They are copied at the call, so that later writes by their owner do not matter,
-/// and converted to the dtype of the array beside them (floats beside integers lose their
-/// fraction, as in MLX). The result is an array, also of `numpy_array + array` (in MLX a NumPy
-/// array) and of pandas objects on the left. `numpy_array += array` binds the name to a new
-/// array and leaves NumPy's as it was; `numpy_array[...] += array` writes into it. NumPy's
-/// functions (`numpy.add(x, y)`) give NumPy arrays.
+/// either side. They are copied at the call, so that later writes by their owner do not matter.
+/// Functions, and operators with the object on the right, convert it to the dtype of the array
+/// beside it (floats beside integers lose their fraction, as in MLX). With the object on the left,
+/// and in comparisons, no value is lost: it is what `array(object)` makes (float64 beside float64
+/// stays float64), and the dtypes are promoted. The result is an array, also of
+/// `numpy_array + array` (in MLX a NumPy array) and of pandas objects on the left.
+/// `numpy_array += array` binds the name to a new array and leaves NumPy's as it was;
+/// `numpy_array[...] += array` writes into it. NumPy's functions (`numpy.add(x, y)`) give NumPy
+/// arrays, its reductions (`numpy.sum(x)`) what the method of that name gives.
+///
+/// Integers and slices in an index are checked at the call. What index arrays hold is known when
+/// they are evaluated: reading with an index out of bounds gives the first or the last element,
+/// whichever is nearer, and writing there (`x[i] = v`, `x.at[i].add(v)`) does nothing. In a process
+/// that started with `ULTRAMARINE_VALIDATE=1` both are an IndexError when the result is evaluated.
 ///
 /// Args:
 ///     val (ArrayLike | Sequence[Any]): Object to make the array of.
 ///     dtype (Dtype | None): Dtype of the elements.
 ///     copy (bool | None): True always copies, False never: it raises where a copy is needed.
 ///         None copies foreign memory; an array, which never changes, it does not copy.
+///     device (Device | DeviceType | None): Device of the array; by default where the memory is, the
+///         host for Python's numbers.
 ///
 /// Raises:
 ///     ValueError: If no array can be made of `val`.

@@ -2,28 +2,50 @@
 //! form.
 //!
 //! The other operand may be a number or whatever offers memory, on either side: it is copied at
-//! the call and converted to the array's dtype, and the result is an array. (See the docstring of the class.)
+//! the call, and the result is an array. (See the docstring of the class.) A foreign operand on the
+//! right takes the array's dtype, as in MLX. One on the left is MLX's array of it, and both are
+//! promoted: there the result is the foreign library's in MLX, with all of its values.
 
 use super::PyArray;
-use crate::convert::{Number, exact, try_operand};
+use crate::convert::{Number, exact, promoting_operand, try_operand};
 use crate::error::{Fail, Res, type_, type_name, value};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use ultramarine::{Array, Result};
+use ultramarine::{Array, Dtype, Result};
 
 type Function = fn(&Array, &Array) -> Result<Array>;
 
-/// `f(slf, other)`, or `f(other, slf)` if `reflected`.
+/// Where the other operand stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Right,
+    Left,
+    /// Of a comparison, whose sides Python exchanges without saying so.
+    Either,
+}
+
+impl Side {
+    /// The array of an operand on this side of one of dtype `beside`.
+    fn operand(self, other: &Bound<'_, PyAny>, beside: Dtype) -> Res<Option<Array>> {
+        match self {
+            Side::Right => try_operand(other, Some(beside)),
+            Side::Left | Side::Either => promoting_operand(other, beside),
+        }
+    }
+}
+
+/// `f(slf, other)`, or `f(other, slf)` if the other one stands on the left.
 #[inline]
 fn apply(
     slf: &Bound<'_, PyArray>,
     other: &Bound<'_, PyAny>,
     what: &str,
-    reflected: bool,
+    side: Side,
     f: Function,
 ) -> Res<Array> {
     let py = slf.py();
+    let reflected = side == Side::Left;
     if let Some(b) = exact(other) {
         // SAFETY: building a node runs no Python code and rebinds no array.
         let (a, b) = unsafe { (slf.get().borrow(py), b.get().borrow(py)) };
@@ -35,7 +57,7 @@ fn apply(
         let b = a.constant_beside(n.beside(a.dtype())?);
         return Ok(if reflected { f(&b, &a)? } else { f(&a, &b)? });
     }
-    let Some(b) = try_operand(other, Some(a.dtype()))? else {
+    let Some(b) = side.operand(other, a.dtype())? else {
         return Err(if other.is_none() {
             type_(format!("Cannot perform {what} on an array and None"))
         } else {
@@ -64,15 +86,15 @@ macro_rules! operators {
         impl PyArray {
             $(
             fn $op(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-                Ok(PyArray::new(apply(slf, other, $what, false, $f)?))
+                Ok(PyArray::new(apply(slf, other, $what, Side::Right, $f)?))
             }
 
             fn $rop(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-                Ok(PyArray::new(apply(slf, other, $what, true, $f)?))
+                Ok(PyArray::new(apply(slf, other, $what, Side::Left, $f)?))
             }
 
             fn $iop(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
-                let made = apply(slf, other, $what, false, $f)?;
+                let made = apply(slf, other, $what, Side::Right, $f)?;
                 slf.get().set(slf.py(), made);
                 Ok(())
             }
@@ -96,11 +118,11 @@ operators! {
 #[pymethods]
 impl PyArray {
     fn __truediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        Ok(PyArray::new(apply(slf, other, "division", false, Array::divide)?))
+        Ok(PyArray::new(apply(slf, other, "division", Side::Right, Array::divide)?))
     }
 
     fn __rtruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        Ok(PyArray::new(apply(slf, other, "division", true, Array::divide)?))
+        Ok(PyArray::new(apply(slf, other, "division", Side::Left, Array::divide)?))
     }
 
     /// Division, under its name in Python 2, as mlx has it.
@@ -118,7 +140,7 @@ impl PyArray {
         if !dtype.is_inexact() && !dtype.is_storage() {
             return Err(value("In place division cannot cast to non-floating point type."));
         }
-        let made = apply(slf, other, "division", false, Array::divide)?;
+        let made = apply(slf, other, "division", Side::Right, Array::divide)?;
         slf.get().set(slf.py(), made);
         Ok(())
     }
@@ -135,25 +157,25 @@ impl PyArray {
     const PANDAS_PRIORITY: i32 = 5000;
 
     fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        product(slf, other, false).map(PyArray::new)
+        product(slf, other, Side::Right).map(PyArray::new)
     }
 
     fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<PyArray> {
-        product(slf, other, true).map(PyArray::new)
+        product(slf, other, Side::Left).map(PyArray::new)
     }
 
     fn __imatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<()> {
-        let made = product(slf, other, false)?;
+        let made = product(slf, other, Side::Right)?;
         slf.get().set(slf.py(), made);
         Ok(())
     }
 
     fn __divmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<(PyArray, PyArray)> {
-        divmod(slf, other, false)
+        divmod(slf, other, Side::Right)
     }
 
     fn __rdivmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Res<(PyArray, PyArray)> {
-        divmod(slf, other, true)
+        divmod(slf, other, Side::Left)
     }
 
     fn __pow__(
@@ -162,7 +184,7 @@ impl PyArray {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> Res<PyArray> {
         no_modulo(modulo)?;
-        Ok(PyArray::new(apply(slf, other, "power", false, Array::power)?))
+        Ok(PyArray::new(apply(slf, other, "power", Side::Right, Array::power)?))
     }
 
     fn __rpow__(
@@ -171,7 +193,7 @@ impl PyArray {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> Res<PyArray> {
         no_modulo(modulo)?;
-        Ok(PyArray::new(apply(slf, other, "power", true, Array::power)?))
+        Ok(PyArray::new(apply(slf, other, "power", Side::Left, Array::power)?))
     }
 
     fn __ipow__(
@@ -180,7 +202,7 @@ impl PyArray {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> Res<()> {
         no_modulo(modulo)?;
-        let made = apply(slf, other, "power", false, Array::power)?;
+        let made = apply(slf, other, "power", Side::Right, Array::power)?;
         slf.get().set(slf.py(), made);
         Ok(())
     }
@@ -201,7 +223,7 @@ impl PyArray {
         };
         if matches!(op, CompareOp::Eq | CompareOp::Ne) && exact(other).is_none() {
             let a = slf.get().get(py);
-            let b = match try_operand(other, Some(a.dtype())) {
+            let b = match Side::Either.operand(other, a.dtype()) {
                 Err(fail) if Number::of(other)?.is_none() => unequal(py, fail).map(|()| None)?,
                 b => b?,
             };
@@ -211,7 +233,7 @@ impl PyArray {
                 None => Ok(py.NotImplemented().into_bound(py)),
             };
         }
-        let made = apply(slf, other, "comparison", false, f)?;
+        let made = apply(slf, other, "comparison", Side::Either, f)?;
         Ok(Bound::new(py, PyArray::new(made))?.into_any())
     }
 
@@ -231,32 +253,32 @@ fn unequal(py: Python<'_>, fail: Fail) -> PyResult<()> {
 }
 
 /// The matrix product. Numbers have no part in it.
-fn product(slf: &Bound<'_, PyArray>, other: &Bound<'_, PyAny>, reflected: bool) -> Res<Array> {
+fn product(slf: &Bound<'_, PyArray>, other: &Bound<'_, PyAny>, side: Side) -> Res<Array> {
     let a = slf.get().get(slf.py());
     let b = match Number::of(other)? {
-        None => try_operand(other, Some(a.dtype()))?,
+        None => side.operand(other, a.dtype())?,
         Some(_) => None,
     };
     let Some(b) = b else {
         let name = type_name(other);
         return Err(type_(format!("unsupported operand type for @: an array and {name}")));
     };
-    Ok(if reflected { b.matmul(&a)? } else { a.matmul(&b)? })
+    Ok(if side == Side::Left { b.matmul(&a)? } else { a.matmul(&b)? })
 }
 
 fn divmod(
     slf: &Bound<'_, PyArray>,
     other: &Bound<'_, PyAny>,
-    reflected: bool,
+    side: Side,
 ) -> Res<(PyArray, PyArray)> {
     let py = slf.py();
     // Foreign operands are copied once.
     let dtype = slf.get().get(py).dtype();
-    let held = match try_operand(other, Some(dtype))? {
+    let held = match side.operand(other, dtype)? {
         Some(array) if exact(other).is_none() => Bound::new(py, PyArray::new(array))?.into_any(),
         _ => other.clone(),
     };
-    let part = |f| apply(slf, &held, "division", reflected, f).map(PyArray::new);
+    let part = |f| apply(slf, &held, "division", side, f).map(PyArray::new);
     Ok((part(Array::floor_divide)?, part(Array::remainder)?))
 }
 

@@ -1,6 +1,6 @@
 //! Indices of the smallest and largest elements.
 
-use super::reduce::reductions;
+use super::reduce::{reduction_method, reductions};
 use crate::array::PyArray;
 use crate::convert::ArrayArg;
 use crate::error::Res;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 reductions! {
     register, isize, Clone::clone,
-    "     axis (int | None): Axis to reduce; by default the array is flattened.";
+    "     axis (int | None): Axis to reduce; by default the array is flattened.", [];
     /// Finds the index of the smallest element, the first of equal ones, as uint32.
     ///
     /// NaN counts as the smallest. A reduction of no elements raises a ValueError.

@@ -9,8 +9,9 @@ use ultramarine::Array;
 
 /// Takes elements at indices along an axis, or of the flattened array.
 ///
-/// Negative indices count from the end. Only a Python integer is checked; indices of an array
-/// that are out of range are not, and give elements of the array that are not specified.
+/// Negative indices count from the end. A Python integer is checked. An index in an array that is
+/// out of bounds gives the first or the last element, whichever is nearer; in a process that
+/// started with `ULTRAMARINE_VALIDATE=1` it is an IndexError when the result is evaluated.
 ///
 /// Args:
 ///     a (array): Array of any shape.
@@ -63,6 +64,8 @@ fn take(
 
 /// Takes elements at indices that differ for each line along an axis, as `argsort` returns
 /// them.
+///
+/// Indices out of bounds give the nearest element, as those of `take`.
 ///
 /// Args:
 ///     a (array): Array of any shape.
@@ -159,6 +162,9 @@ fn slice_update(
 }
 
 /// Replaces elements at indices that differ for each line along an axis.
+///
+/// Values for indices out of bounds are dropped; in a process that started with
+/// `ULTRAMARINE_VALIDATE=1` they are an IndexError when the result is evaluated.
 ///
 /// Args:
 ///     a (array): Array of any shape.

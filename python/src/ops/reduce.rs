@@ -2,14 +2,56 @@
 
 use crate::array::PyArray;
 use crate::convert::{ArrayArg, Ints, axes};
-use crate::error::{Res, value};
+use crate::error::{Res, type_, type_name, value};
 use crate::stream::{StreamArg, on};
 use pyo3::prelude::*;
 
+/// The method of a reduction.
+macro_rules! reduction_method {
+    (
+        $axis:ty, $about:literal, [$($extra:ident $(#[doc = $meaning:literal])*)*],
+        $(#[doc = $doc:literal])* $name:ident
+    ) => {
+        #[pymethods]
+        impl PyArray {
+            $(#[doc = $doc])*
+            ///
+            /// Args:
+            #[doc = $about]
+            ///     keepdims (bool): Keeps the reduced axes, with size 1.
+            $($(#[doc = $meaning])*)*
+            ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
+            ///         else the default device.
+            ///
+            /// Returns:
+            ///     array: Results without the reduced axes.
+            ///
+            /// Raises:
+            ///     IndexError: If an axis is out of range.
+            #[pyo3(signature = (axis=None, keepdims=false, *, $($extra=None,)* stream=None))]
+            fn $name(
+                &self,
+                py: Python<'_>,
+                axis: Option<$axis>,
+                keepdims: bool,
+                $($extra: Option<Absent>,)*
+                stream: Option<StreamArg>,
+            ) -> Res<PyArray> {
+                $(let _ = $extra;)*
+                $name(ArrayArg(self.get(py)), axis, keepdims, stream)
+            }
+        }
+    };
+}
+
 /// Functions and methods `name(axis=None, keepdims=False)`; `$axis` is the type of `axis`,
-/// documented by `$about`, which the function `$as` converts for the core.
+/// documented by `$about`, which the function `$as` converts for the core. The methods take the
+/// parameters of the list, too, which may only be None.
 macro_rules! reductions {
-    ($register:ident, $axis:ty, $as:expr, $about:literal; $($(#[doc = $doc:literal])* $name:ident;)*) => {
+    (
+        $register:ident, $axis:ty, $as:expr, $about:literal,
+        $extras:tt; $($(#[doc = $doc:literal])* $name:ident;)*
+    ) => {
         $(
         $(#[doc = $doc])*
         ///
@@ -37,34 +79,9 @@ macro_rules! reductions {
         }
         )*
 
-        #[pymethods]
-        impl PyArray {
-            $(
-            $(#[doc = $doc])*
-            ///
-            /// Args:
-            #[doc = $about]
-            ///     keepdims (bool): Keeps the reduced axes, with size 1.
-            ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
-            ///         else the default device.
-            ///
-            /// Returns:
-            ///     array: Results without the reduced axes.
-            ///
-            /// Raises:
-            ///     IndexError: If an axis is out of range.
-            #[pyo3(signature = (axis=None, keepdims=false, *, stream=None))]
-            fn $name(
-                &self,
-                py: Python<'_>,
-                axis: Option<$axis>,
-                keepdims: bool,
-                stream: Option<StreamArg>,
-            ) -> Res<PyArray> {
-                $name(ArrayArg(self.get(py)), axis, keepdims, stream)
-            }
-            )*
-        }
+        $(
+        reduction_method! { $axis, $about, $extras, $(#[doc = $doc])* $name }
+        )*
 
         pub fn $register(m: &Bound<'_, PyModule>) -> PyResult<()> {
             crate::functions!(m: $($name)*);
@@ -73,11 +90,34 @@ macro_rules! reductions {
     };
 }
 
-pub(super) use reductions;
+pub(super) use {reduction_method, reductions};
+
+/// A parameter of NumPy's reductions, which call the methods with it, that may only be None: so
+/// `numpy.all(array)` is the array's own method.
+struct Absent;
+
+impl FromPyObject<'_, '_> for Absent {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        Err(type_(format!(
+            "reductions of an array take neither a dtype nor an output, but {} was given. Convert \
+             with astype, or reduce numpy.asarray(array).",
+            type_name(&object)
+        ))
+        .into())
+    }
+}
 
 reductions! {
     register_reductions, Ints, axes,
-    "     axis (int | Sequence[int] | None): Axes to reduce; by default all of them.";
+    "     axis (int | Sequence[int] | None): Axes to reduce; by default all of them.",
+    [
+        dtype
+        ///     dtype (None): None alone, as NumPy's functions pass it.
+        out
+        ///     out (None): None alone, as NumPy's functions pass it.
+    ];
     /// Tests whether all elements are non-zero; bools, True for nothing.
     all;
     /// Tests whether any element is non-zero; bools, False for nothing.
@@ -159,6 +199,8 @@ macro_rules! deviations {
             ///     keepdims (bool): Keeps the reduced axes, with size 1.
             ///     ddof (int): The divisor is the number of elements less this.
             ///     correction (int | None): Another name of `ddof`, which goes before it.
+            ///     dtype (None): None alone, as NumPy's functions pass it.
+            ///     out (None): None alone, as NumPy's functions pass it.
             ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
             ///         else the default device.
             ///
@@ -169,8 +211,10 @@ macro_rules! deviations {
             ///     IndexError: If an axis is out of range.
             ///     ValueError: If the divisor's correction is negative.
             #[pyo3(signature = (
-                axis=None, keepdims=false, ddof=0, *, correction=None, stream=None
+                axis=None, keepdims=false, ddof=0, *, correction=None, dtype=None, out=None,
+                stream=None
             ))]
+            #[allow(clippy::too_many_arguments, reason = "the parameters of MLX and of NumPy")]
             fn $name(
                 &self,
                 py: Python<'_>,
@@ -178,8 +222,11 @@ macro_rules! deviations {
                 keepdims: bool,
                 ddof: isize,
                 correction: Option<isize>,
+                dtype: Option<Absent>,
+                out: Option<Absent>,
                 stream: Option<StreamArg>,
             ) -> Res<PyArray> {
+                let _ = (dtype, out);
                 $function(ArrayArg(self.get(py)), axis, keepdims, ddof, correction, stream)
             }
             )*

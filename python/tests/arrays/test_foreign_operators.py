@@ -138,9 +138,69 @@ def test_foreign_operands_are_typed_weakly(
     make: Callable[..., Any], ours: mx.Dtype, theirs: type
 ) -> None:
     x, n = mx.array([1, 2], ours), make(np.array([3, 4], theirs))
-    for got in (x + n, n + x, x * n, n - x, mx.add(x, n), mx.add(n, x)):
+    for got in (x + n, x * n, mx.add(x, n), mx.add(n, x)):
         assert got.dtype == ours
     assert (n < x).dtype == mx.bool_
+
+
+@each
+@pytest.mark.parametrize(
+    "ours", [mx.bool_, mx.uint8, mx.int32, mx.uint64, mx.float16, mx.float32, mx.complex64]
+)
+@pytest.mark.parametrize("theirs", [np.uint8, np.int16, np.int64, np.float32, np.float64])
+def test_foreign_operands_on_the_left_are_promoted(
+    make: Callable[..., Any], ours: mx.Dtype, theirs: type
+) -> None:
+    x, n = mx.array([1, 1], ours), make(np.array([3, 4], theirs))
+    promoted = mx.array(n)
+    for f in (operator.add, operator.mul, operator.truediv, operator.pow):
+        got, want = f(n, x), f(promoted, x)
+        assert type(got) is mx.array and got.dtype == want.dtype
+        assert got.tolist() == want.tolist()
+    # Python does not say which side a comparison has.
+    for f in (operator.lt, operator.ge):
+        assert f(n, x).tolist() == f(promoted, x).tolist()
+        assert f(x, n).tolist() == f(x, promoted).tolist()
+
+
+@each
+def test_values_on_the_left_are_kept(make: Callable[..., Any]) -> None:
+    half, wide = make(np.array([2.5, 300.0])), make(np.array([300, -1]))
+    x = mx.array([1, 1])
+    assert (half * x).tolist() == [2.5, 300] and (half * x).dtype == mx.float32
+    assert (wide + mx.array([1, 1], mx.uint8)).tolist() == [301, 0]
+    assert (half * mx.array([True, True])).tolist() == [2.5, 300]
+    assert [p.tolist() for p in divmod(half, x)] == [[2, 300], [0.5, 0]]
+    assert (half @ mx.array([2, 0])).item() == 5
+    assert (half >= mx.array([3, 3])).tolist() == [False, True]
+    if make is not memoryview:
+        assert (half == mx.array([2, 300])).tolist() == [False, True]
+        assert (half != mx.array([2, 300])).tolist() == [True, False]
+    with pytest.raises(ValueError, match="Floating point"):
+        half | x
+    x64 = mx.array([3.0], mx.float64)
+    third = make(np.array([1 / 3]))
+    if np.asarray(third).dtype != np.float64:
+        return  # jax makes it float32
+    assert (third * x64).dtype == mx.float64 and (third * x64).item() == 1 / 3 * 3.0
+    assert (third + x64).item() == 1 / 3 + 3.0
+
+
+def test_complex_values_on_the_left_are_kept() -> None:
+    torch = pytest.importorskip("torch")
+    for n in (np.array([1 + 1j]), np.array([1 + 1j], np.complex64), torch.tensor([1 + 1j])):
+        assert (n * mx.array([2.0])).tolist() == [2 + 2j]
+        assert (n * mx.array([2])).tolist() == [2 + 2j]
+        assert (n == mx.array([1.0])).tolist() == [False]
+    assert (np.complex64(1j) * mx.array([2.0])).tolist() == [2j]
+
+
+def test_numpy_scalars_on_the_left_are_kept() -> None:
+    assert (np.float32(2.5) * mx.array([1])).tolist() == [2.5]
+    assert (np.float64(2.5) * mx.array([1])).tolist() == [2.5]
+    assert (np.int64(300) + mx.array([1], mx.uint8)).tolist() == [301]
+    assert (np.float32(1.5) > mx.array([1])).tolist() == [True]
+    assert (np.float32(1.5) == mx.array([1])).tolist() == [False]
 
 
 def test_beside_float64_nothing_is_lost() -> None:

@@ -1,12 +1,14 @@
 """Protocols of Python objects: pickle, copy, buffers, hashing, iteration."""
 
+import array
 import copy
 import pickle
+import reprlib
 
 import numpy as np
 import pytest
 from support.compare import assert_identical
-from support.harness import ALL, LAYOUTS, given
+from support.harness import ALL, LAYOUTS, Tally, given
 
 import ultramarine as mx
 
@@ -158,3 +160,43 @@ def test_iteration_and_membership() -> None:
     assert b.tolist() == [2, 3]
     first, *rest = iter(x)
     assert first.tolist() == [0, 1] and len(rest) == 2
+
+
+REDUCED = ["all", "any", "sum", "prod", "mean", "max", "min", "std", "var"]
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_numpys_reductions(name: str) -> None:
+    """They call the method, with `dtype=None` and `out=None`."""
+    data = np.array([[1, 2, 0], [4, 5, 6]], np.float32)
+    x, f = mx.array(data), getattr(np, name)
+    for keywords in ({}, {"axis": 0}, {"axis": (0, 1)}, {"axis": 1, "keepdims": True}):
+        got, want = f(x, **keywords), f(data, **keywords)
+        assert type(got) is mx.array and got.shape == want.shape
+        np.testing.assert_allclose(np.array(got), want, rtol=1e-6)
+    method = getattr(x, name)
+    assert method(dtype=None, out=None).item() == method().item()
+    for odd in ({"dtype": np.float64}, {"dtype": mx.float32}, {"out": np.zeros(())}):
+        with pytest.raises(TypeError, match="astype"):
+            method(**odd)
+    if name in ("std", "var"):
+        np.testing.assert_allclose(np.array(f(x, ddof=1)), f(data, ddof=1), rtol=1e-6)
+
+
+def test_reprlib() -> None:
+    """It takes what is called `array` for the standard library's."""
+    for x in (mx.array([1, 2, 3]), mx.array(1.5), mx.zeros((30, 30)), mx.zeros((0,))):
+        assert reprlib.repr(x) == reprlib.Repr().repr_instance(x, 1)
+        assert reprlib.repr([x]) == f"[{reprlib.repr(x)}]"
+    assert reprlib.repr(mx.array([1, 2, 3])) == "array([1, 2, 3], dtype=int32)"
+    assert reprlib.repr(array.array("i", [1, 2])) == "array('i', [1, 2])"
+    assert reprlib.repr(array.array("i")) == "array('i')"
+
+
+def test_memoryview_of_bfloat16(tally: Tally) -> None:
+    """mlx has one of the format "bfloat16", with which NumPy refuses the array."""
+    tally.same("memoryview of bfloat16", lambda lib: memoryview(lib.ones(2, lib.bfloat16)).nbytes)
+    x = mx.array([1.0, 2.0], mx.bfloat16)
+    with pytest.raises(BufferError, match=r"view\(uint16\)"):
+        memoryview(x)
+    assert bytes(memoryview(x.view(mx.uint16))) == bytes(x)

@@ -198,6 +198,142 @@ mx.async_eval(x)
     )
 
 
+CREATION = """
+import numpy as np
+x, logits, key = mx.array([[1.0, 2.0], [3.0, 4.0]]), mx.zeros((2, 3)), mx.random.key(3)
+mean, cov = mx.zeros(2), mx.eye(2)
+r = mx.random
+made = {
+    "array": lambda **k: mx.array([[1, 2], [3, 4]], **k),
+    "array of a number": lambda **k: mx.array(1.5, mx.float16, **k),
+    "array of an array": lambda **k: mx.array(x, **k),
+    "array of arrays": lambda **k: mx.array([x, x], **k),
+    "array of NumPy's": lambda **k: mx.array(np.arange(3.0), **k),
+    "array of bytes": lambda **k: mx.array(b"abc", **k),
+    "asarray": lambda **k: mx.asarray([1, 2], **k),
+    "zeros": lambda **k: mx.zeros((2, 3), **k),
+    "ones": lambda **k: mx.ones((2, 3), mx.int32, **k),
+    "empty": lambda **k: mx.empty((2, 3), **k),
+    "full": lambda **k: mx.full((2, 3), 7, **k),
+    "full of an array": lambda **k: mx.full((2, 2), x, **k),
+    "zeros_like": lambda **k: mx.zeros_like(x, **k),
+    "ones_like": lambda **k: mx.ones_like(x, **k),
+    "empty_like": lambda **k: mx.empty_like(x, **k),
+    "full_like": lambda **k: mx.full_like(x, 3, **k),
+    "arange": lambda **k: mx.arange(5, **k),
+    "linspace": lambda **k: mx.linspace(0, 1, 5, **k),
+    "eye": lambda **k: mx.eye(3, **k),
+    "identity": lambda **k: mx.identity(3, **k),
+    "tri": lambda **k: mx.tri(3, 4, **k),
+    "bartlett": lambda **k: mx.bartlett(5, **k),
+    "blackman": lambda **k: mx.blackman(5, **k),
+    "hamming": lambda **k: mx.hamming(5, **k),
+    "hanning": lambda **k: mx.hanning(5, **k),
+    "bits": lambda **k: r.bits((3,), key=key, **k),
+    "split": lambda **k: r.split(key, **k),
+    "uniform": lambda **k: r.uniform(shape=(3,), key=key, **k),
+    "normal": lambda **k: r.normal((3,), key=key, **k),
+    "randint": lambda **k: r.randint(0, 9, (3,), key=key, **k),
+    "bernoulli": lambda **k: r.bernoulli(0.5, (3,), key=key, **k),
+    "truncated_normal": lambda **k: r.truncated_normal(-1.0, 1.0, (3,), key=key, **k),
+    "gumbel": lambda **k: r.gumbel((3,), key=key, **k),
+    "laplace": lambda **k: r.laplace((3,), key=key, **k),
+    "categorical": lambda **k: r.categorical(logits, key=key, **k),
+    "permutation": lambda **k: r.permutation(5, key=key, **k),
+    "permutation of rows": lambda **k: r.permutation(x, key=key, **k),
+    "multivariate_normal": lambda **k: r.multivariate_normal(mean, cov, key=key, **k),
+}
+"""
+
+
+def test_devices_by_number() -> None:
+    routed(
+        """
+assert mx.gpu(1) == gpu[1] == mx.Device(mx.gpu, 1) and type(mx.gpu(1)) is mx.Device
+assert mx.cpu() == mx.cpu(0) == mx.cpu and mx.gpu(0) == mx.gpu
+assert isinstance(mx.cpu, mx.DeviceType) and mx.gpu(index=1).index == 1
+error(ValueError, lambda: mx.gpu(-1), "no index -1")
+error(ValueError, lambda: mx.ones(2, device=mx.gpu(7)), "gpu:7")
+error(TypeError, lambda: mx.gpu("0"))
+error(TypeError, lambda: mx.ones(2, device="gpu"), "Device")
+""",
+        minimal(),
+    )
+
+
+def test_creation_on_a_device() -> None:
+    routed(
+        CREATION
+        + """
+for name, make in made.items():
+    here = make()
+    for device in (gpu[1], mx.gpu, mx.cpu):
+        there = make(device=device)
+        assert there.device == device, (name, device)
+        assert there.dtype == here.dtype and there.shape == here.shape, name
+        if "empty" not in name:
+            assert np.allclose(np.array(there), np.array(here), 1e-5), name
+    if not name.startswith(("array", "asarray")):
+        stream = mx.new_stream(gpu[1])
+        assert make(stream=stream, device=gpu[1]).device == gpu[1], name
+        error(ValueError, lambda: make(stream=mx.cpu, device=gpu[1]), "gpu:1", "cpu:0")
+    with mx.stream(gpu[0]):
+        assert make(device=gpu[1]).device == gpu[1], name
+# Without a key, from the thread's state, which stays on the CPU.
+mx.random.seed(3)
+first = mx.random.normal((3,), device=gpu[1]).tolist()
+mx.random.seed(3)
+assert np.allclose(mx.random.normal((3,)).tolist(), first, 1e-5)
+assert mx.random.state[0].device == mx.cpu
+""",
+        minimal(),
+    )
+
+
+def test_every_creation_takes_a_device() -> None:
+    """All functions that make arrays of nothing are in the table of the test before."""
+    routed(
+        CREATION
+        + """
+import inspect
+spaces = {**vars(mx), **{n: getattr(mx.random, n) for n in mx.random.__all__}}
+takes = {n for n, f in spaces.items() if not n.startswith("_") and callable(f)
+         and not inspect.isclass(f) and "device=" in (getattr(f, "__text_signature__", None) or "")
+         and "stream=" in f.__text_signature__}
+assert takes == {n.split()[0] for n in made} - {"array", "asarray"}, takes
+""",
+        minimal(),
+    )
+
+
+@pytest.mark.skipif("opencl() is None", reason="no OpenCL device")
+def test_a_program_on_two_backends() -> None:
+    plugin = opencl()
+    assert plugin is not None
+    routed(
+        """
+own = [b for b in backends.list() if b.name == "opencl"][0].devices[0].index
+other = [b for b in backends.list() if b.name == "minimal"][0].devices[0].index
+a = mx.ones((1000, 1000), device=mx.gpu(own))
+b = mx.random.normal((1000, 1000), key=mx.random.key(1), device=mx.gpu(other))
+mx.eval(a, b)
+[mx.synchronize(mx.gpu(i)) for i in (own, other)]
+assert mx.get_active_memory(mx.gpu(own)) >= 4_000_000 <= mx.get_active_memory(mx.gpu(other))
+error(ValueError, lambda: a + b, "copy(x, device)")
+c = a + mx.copy(b, mx.gpu(own))
+assert c.device == mx.gpu(own)
+total = mx.sum(c, stream=mx.cpu)
+assert total.device == mx.cpu
+assert abs(total.item() - 1e6 - mx.sum(mx.copy(b, mx.cpu)).item()) < 50
+del a, b, c, total
+[mx.synchronize(d) for d in (mx.cpu, mx.gpu(own), mx.gpu(other))]
+assert mx.get_active_memory(mx.gpu(own)) == mx.get_active_memory(mx.gpu(other)) == 0
+""",
+        minimal(),
+        plugin,
+    )
+
+
 @pytest.mark.skipif("opencl() is None", reason="no OpenCL device")
 def test_two_backends() -> None:
     plugin = opencl()

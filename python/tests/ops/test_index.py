@@ -1,5 +1,7 @@
 """Reading, assigning and updating by every kind of index."""
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -262,3 +264,83 @@ def test_too_few_updates_of_a_mask_are_reported_when_evaluated() -> None:
     assert um.grad(filled)(um.array([1.0, 2.0, 3.0])).tolist() == [2, 4, 6]
     rows = um.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert um.vmap(filled)(rows).tolist() == [14, 77]
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_set_by_a_bool(tally: Tally, flag: bool) -> None:
+    """True is all of the array, False nothing, in assignments alone."""
+    values: dict[str, Any] = {
+        "number": lambda mx: 5,
+        "float": lambda mx: 2.5,
+        "row": lambda mx: mx.array([1.0, 2.0, 3.0]),
+        "with leading axes": lambda mx: mx.array([[[1.0, 2.0, 3.0]]]),
+        "wrong shape": lambda mx: mx.zeros((4,)),
+    }
+    for shape in ((2, 3), (0, 3), (3,), ()):
+        for dtype in ("float32", "int32", "bool_", "complex64"):
+            x = given(dtype, shape)
+            for name, value in values.items():
+                if not shape and name != "number":
+                    continue  # numbers alone fit
+                tally.same(
+                    f"{shape} {dtype} {name}",
+                    lambda mx, x, value=value: set_and_return(mx, x, flag, value(mx))[0],
+                    x,
+                )
+    x = given("float32", (2, 3))
+    tally.same("get", lambda mx, x: x[flag], x)
+    tally.same("in a tuple", lambda mx, x: set_and_return(mx, x, (flag, 0), 5), x)
+    tally.same("at", lambda mx, x: x.at[flag].add(1), x)
+
+
+class AsComplex:
+    def __complex__(self) -> complex:
+        return 1.5 + 2j
+
+    def __float__(self) -> float:
+        return 7.0
+
+
+class AsFloat:
+    def __float__(self) -> float:
+        return 2.5
+
+
+class AsIndex:
+    def __index__(self) -> int:
+        return 3
+
+
+def test_set_to_what_converts_itself_to_a_number(tally: Tally) -> None:
+    given_ = [AsComplex(), AsFloat(), AsIndex(), Decimal("1.5"), Fraction(1, 2)]
+    for value in given_:
+        for dtype in ("float32", "complex64", "int32", "uint8", "bool_", "float16"):
+            x = given(dtype, (3, 2))
+            name = f"{type(value).__name__} {dtype}"
+            tally.same(name, lambda mx, x, v=value: set_and_return(mx, x, 1, v)[0], x)
+            tally.same(
+                f"{name} whole", lambda mx, x, v=value: set_and_return(mx, x, x == x, v)[0], x
+            )
+    x = given("float32", (3,))
+    for value in given_:
+        name = type(value).__name__
+        tally.same(f"{name} at", lambda mx, x, v=value: x.at[0].add(v), x)
+    for odd in ("1.5", None, object(), {}):
+        tally.same(f"{odd!r}", lambda mx, x, odd=odd: set_and_return(mx, x, 0, odd), x)
+
+
+def test_a_conversion_that_fails_says_why() -> None:
+    class Fails:
+        def __float__(self) -> float:
+            raise ZeroDivisionError
+
+    class Lies:
+        def __complex__(self) -> Any:
+            return 1.0
+
+    x = um.zeros(2)
+    with pytest.raises(ZeroDivisionError):
+        x[0] = Fails()
+    with pytest.raises(TypeError, match="__complex__"):
+        x[0] = Lies()
+    assert x.tolist() == [0, 0]

@@ -126,3 +126,16 @@ def test_wrong_calls(tally: Tally) -> None:
         "seed of text": lambda mx: mx.random.seed("a"),
     }.items():
         tally.same(name, case)
+
+
+def test_truncated_normal_of_bounds_in_the_wrong_order(tally: Tally) -> None:
+    cases = {
+        "numbers": lambda mx: mx.random.truncated_normal(2, -2),
+        "a shape": lambda mx: mx.random.truncated_normal(3.0, 1.0, (3,)),
+        "infinities": lambda mx: mx.random.truncated_normal(mx.inf, -mx.inf),
+        "arrays": lambda mx: mx.random.truncated_normal(
+            mx.array([2.0, 1.0]), mx.array([-2.0, 1.0]), (4, 2)
+        ),
+    }
+    for name, case in cases.items():
+        tally.same(name, case)

@@ -1,6 +1,7 @@
 """Reductions, over shapes, layouts and axes."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,3 +72,22 @@ def test_spread_with_ddof(tally: Tally, dtype: str) -> None:
                 return getattr(mx, op)(x, axis=1, ddof=ddof)
 
             tally.same(f"{op} {ddof}", case, x, ulps=128, scale="largest")
+
+
+def test_median_of_complex_nan(tally: Tally) -> None:
+    nan = math.nan
+    rows = [
+        [1j, complex(nan, 1), 2],
+        [1, complex(1, nan), 3],
+        [complex(nan, nan), 1, 2],
+        [1 + 1j, 2, 3],
+    ]
+
+    def case(mx: Any, axis: int | None, keepdims: bool) -> Any:
+        return mx.median(mx.array(rows, mx.complex64), axis=axis, keepdims=keepdims)
+
+    for axis in (None, 0, 1):
+        for keepdims in (False, True):
+            tally.same(f"{axis} {keepdims}", lambda mx, a=axis, k=keepdims: case(mx, a, k))
+    for row in rows:
+        tally.same(f"even {row}", lambda mx, row=row: mx.median(mx.array(row[1:], mx.complex64)))

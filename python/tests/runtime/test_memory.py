@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 from support.memory import resident
 
 import ultramarine as mx
@@ -127,3 +128,42 @@ def test_functions_in_a_cycle_are_collected() -> None:
         del holder, big
     gc.collect()
     assert mx.get_active_memory() - before < 8 * MIB
+
+
+IMPOSSIBLE = {
+    "tri": lambda: mx.tri(10**7, 10**9),
+    "eye": lambda: mx.eye(10**8, 10**8),
+    "identity": lambda: mx.identity(10**8),
+    "tril": lambda: mx.tril(mx.broadcast_to(mx.array(1.0), (10**6, 10**8))),
+    "outer": lambda: mx.outer(mx.arange(10**8), mx.arange(10**8)),
+    "a broadcast sum": lambda: mx.arange(10**8)[:, None] + mx.arange(10**8)[None] * 2,
+    "hanning": lambda: mx.hanning(10**8)[:, None] * mx.arange(10**9),
+    "in the middle": lambda: mx.exp(mx.outer(mx.arange(10**8), mx.arange(10**8)))[:2, :2],
+    "zeros": lambda: mx.zeros((10**8, 10**8)),
+    "random": lambda: mx.random.normal((10**8, 10**8)),
+    "kron": lambda: mx.kron(mx.ones(10**8), mx.arange(10**8)),
+    "meshgrid": lambda: mx.meshgrid(mx.arange(10**8), mx.arange(10**8))[0] + 1,
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_sizes_are_refused_first(name: str) -> None:
+    """Before anything is computed that only they need."""
+    mx.clear_cache()
+    mx.reset_peak_memory()
+    before = mx.get_peak_memory()
+    with pytest.raises(MemoryError, match="bytes"):
+        mx.eval(IMPOSSIBLE[name]())
+    assert mx.get_peak_memory() - before < MIB
+
+
+def test_what_an_impossible_result_needs_is_still_to_be_had() -> None:
+    x = mx.arange(1 << 18, dtype=mx.float32) + 1
+    y = x * 2
+    row = mx.broadcast_to(mx.array(3.0), (1 << 30,))
+    with pytest.raises(MemoryError):
+        mx.eval(y[:, None] * (row * 2)[None], y.sum())
+    assert y[:3].tolist() == [2, 4, 6]
+    assert (y * 2)[0].item() == 4
+    # Large operands of what is small are no results.
+    assert mx.sum(mx.broadcast_to(mx.array(1.0), (1 << 10, 1 << 10)) * 2).item() == 1 << 21

@@ -194,3 +194,73 @@ def test_a_stream_is_ones_own_while_anything_refers_to_it() -> None:
     # Arrays that are to be computed on a dropped stream are.
     x = um.exp(um.zeros(3), stream=um.new_stream(um.cpu)) + 1
     assert x.tolist() == [2, 2, 2]
+
+
+def fails(lib: Any, stream: Any = None) -> Any:
+    """An array whose evaluation fails."""
+    return lib.linalg.inv(lib.zeros((3, 3)), stream=stream or lib.cpu)
+
+
+def outcomes(*calls: Any) -> list[str]:
+    found = []
+    for call in calls:
+        try:
+            call()
+            found.append("done")
+        except RuntimeError:
+            found.append("fails")
+    return found
+
+
+def test_synchronize_raises_asynchronous_failures() -> None:
+    def case(lib: Any) -> list[list[str]]:
+        default = lib.default_stream(lib.cpu)
+        own = lib.new_stream(lib.cpu)
+        found = []
+
+        x, y = fails(lib), fails(lib)
+        lib.async_eval(x)
+        lib.async_eval(y)
+        found.append(outcomes(lambda: lib.synchronize(default), lambda: lib.synchronize(default)))
+
+        lib.async_eval(fails(lib))  # an array that nobody has
+        found.append(outcomes(lib.synchronize, lib.synchronize))
+
+        z = fails(lib, own)
+        lib.async_eval(z)
+        found.append(outcomes(lib.synchronize, lambda: lib.synchronize(own)))
+
+        z = fails(lib)
+        lib.async_eval(z)
+        # What was raised once is not raised again.
+        found.append(outcomes(lambda: lib.eval(z), lib.synchronize))
+
+        found.append(outcomes(lambda: lib.eval(fails(lib)), lib.synchronize))
+        return found
+
+    assert case(um) == [
+        ["fails", "done"],
+        ["fails", "done"],
+        ["done", "fails"],
+        ["fails", "done"],
+        ["fails", "done"],
+    ]
+    assert case(um) == case(pytest.importorskip("mlx.core"))
+
+
+def test_synchronize_raises_no_failure_that_a_dependent_raised() -> None:
+    x = fails(um)
+    y = x * 2
+    um.async_eval(x, y)
+    with pytest.raises(RuntimeError, match="singular"):
+        um.eval(y)
+    um.synchronize()
+    # Unlike mlx, ours stays failed.
+    with pytest.raises(RuntimeError, match="singular"):
+        um.eval(x)
+
+
+def test_synchronize_names_the_failure() -> None:
+    um.async_eval(fails(um) + 1)
+    with pytest.raises(RuntimeError, match="singular"):
+        um.synchronize(um.default_stream(um.cpu))

@@ -2,8 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
+import pytest
 from support.memory import active
 
 import ultramarine as mx
@@ -182,3 +185,57 @@ def test_errors_in_threads_stay_there() -> None:
             assert (mx.ones(3) * i).tolist() == [i] * 3
 
     together(work)
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    """What `work` gives in a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(60)
+
+
+def test_threads_leave_each_others_random_numbers_alone() -> None:
+    def case(lib: Any) -> Any:
+        def draw() -> Any:
+            return lib.random.uniform(shape=(3,)).tolist()
+
+        def seeded() -> Any:
+            lib.random.seed(5)
+            return draw()
+
+        def key() -> Any:
+            return lib.random.state[0].tolist()
+
+        lib.random.seed(1)
+        numbers = [draw(), in_thread(seeded), draw()]
+        in_thread(draw)
+        in_thread(lambda: lib.random.state[0])
+        return [numbers, draw(), key(), in_thread(lambda: (seeded(), key()))]
+
+    assert case(mx) == case(pytest.importorskip("mlx.core"))
+
+
+def test_threads_that_do_not_seed_have_numbers_of_their_own() -> None:
+    mx.random.seed(3)
+    keys = [mx.random.state[0].tolist()]
+    keys += [in_thread(lambda: mx.random.state[0].tolist()) for _ in range(3)]
+    assert len({tuple(key) for key in keys}) == 4
+
+
+def test_captured_random_state_is_the_calling_threads() -> None:
+    def case(lib: Any) -> Any:
+        state = lib.random.state
+        step = lib.compile(lambda: lib.random.uniform(shape=(2,)), inputs=state, outputs=state)
+
+        def seeded() -> Any:
+            lib.random.seed(7)
+            return [step().tolist(), step().tolist()]
+
+        lib.random.seed(4)
+        before = step().tolist()
+        return [before, in_thread(seeded), step().tolist(), state[0].tolist(), seeded()]
+
+    found = case(mx)
+    mx.random.seed(4)
+    assert [found[0], found[2]] == [mx.random.uniform(shape=(2,)).tolist() for _ in range(2)]
+    assert found[1] == found[4]
+    assert found == case(pytest.importorskip("mlx.core"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import re
 from collections.abc import Iterator
 from types import GetSetDescriptorType, ModuleType
@@ -22,7 +23,7 @@ def documented(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """Functions and classes of a module, and their methods and properties."""
     for name in sorted(public(module)):
         value = getattr(module, name)
-        if not callable(value):
+        if not isinstance(value, type) and not inspect.isroutine(value):
             continue
         yield name, value
         if not isinstance(value, type) or issubclass(value, Exception):

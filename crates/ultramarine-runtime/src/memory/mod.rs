@@ -14,3 +14,8 @@ pub use alloc::{
 pub fn physical() -> usize {
     system::capacity().0
 }
+
+/// Bytes of memory and swap that this process may have: the allocator refuses what is more.
+pub fn capacity() -> usize {
+    system::capacity().1
+}

@@ -12,9 +12,10 @@ mod thread_local;
 mod workers;
 
 pub use crate::device::Stream;
+use crate::error::{Error, Result};
 use crate::fork::{self, ForkStage, Hook};
 use crate::memory::{self, deferred_deleters};
-use crate::{backend, device::Device, devices, error::Result, sync::lock};
+use crate::{backend, device::Device, devices, sync::lock};
 pub use scope::{
     Scope, current, default_device, default_stream, scoped, scoped_device, set_default_device,
     set_default_stream, with_stream,
@@ -49,9 +50,12 @@ struct Queue {
 }
 
 /// A stream's queue.
+#[derive(Default)]
 pub struct StreamState {
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// The first failure of asynchronous work that nobody was told of.
+    failure: Mutex<Option<Arc<Error>>>,
 }
 
 #[derive(Default)]
@@ -77,8 +81,7 @@ fn read<T>(f: impl FnOnce(&Registry) -> Option<T>) -> Option<T> {
 impl Registry {
     fn add(&mut self, device: Device) -> Stream {
         let stream = Stream { index: self.streams.len() as u32, device };
-        let state = StreamState { queue: Mutex::default(), changed: Condvar::new() };
-        self.streams.push((stream, Arc::new(state)));
+        self.streams.push((stream, Arc::default()));
         stream
     }
 }
@@ -148,14 +151,28 @@ pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
 /// Waits until all work given to the stream is done.
 ///
 /// # Errors
-/// The error of work that failed on the device after its submission had been taken, and that no caller has waited for
-/// yet.
+/// The first error of asynchronous work on the stream, or of work that failed on the device after its submission had
+/// been taken, that was not raised before. It is raised once.
 #[inline]
 pub fn synchronize(stream: Stream) -> Result<()> {
-    if let Some(state) = state(stream) {
+    let failure = state(stream).and_then(|state| {
         state.drain();
+        lock(&state.failure).take()
+    });
+    let outcome = devices::get(stream.device)?.synchronize(stream);
+    failure.map_or(outcome, |error| Err(Error::clone(&error)))
+}
+
+/// Notes that a failure was raised, so that no stream's [`synchronize`] raises it again.
+#[cold]
+pub fn raised(error: &Arc<Error>) {
+    let all = read(|r| Some(r.streams.iter().map(|s| s.1.clone()).collect::<Vec<_>>()));
+    for state in all.unwrap_or_default() {
+        let mut failure = lock(&state.failure);
+        if failure.as_ref().is_some_and(|f| Arc::ptr_eq(Error::cause(f), Error::cause(error))) {
+            *failure = None;
+        }
     }
-    devices::get(stream.device)?.synchronize(stream)
 }
 
 /// Waits for every stream.
@@ -244,6 +261,11 @@ impl StreamState {
         let (mut queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         queue.waiting -= 1;
         (queue, !timeout.timed_out())
+    }
+
+    /// Keeps the failure of asynchronous work for [`synchronize`], unless there is an earlier one.
+    pub fn keep_failure(&self, error: Arc<Error>) {
+        lock(&self.failure).get_or_insert(error);
     }
 
     /// Holds the caller back while too many jobs wait, or while any do and memory is
@@ -337,7 +359,7 @@ static FORK_HOOK: Hook = Hook {
         };
         workers.forget();
         for (_, state) in guard.iter_mut().flat_map(|registry| &mut registry.streams) {
-            *state = Arc::new(StreamState { queue: Mutex::default(), changed: Condvar::new() });
+            *state = Arc::default();
         }
     },
 };

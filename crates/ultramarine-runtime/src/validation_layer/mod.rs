@@ -58,13 +58,14 @@ pub fn validation_findings() -> u64 {
     FINDINGS.load(Ordering::Relaxed)
 }
 
+/// Returns true if the environment variable `ULTRAMARINE_VALIDATE` is `1`.
+pub fn is_enabled() -> bool {
+    std::env::var_os("ULTRAMARINE_VALIDATE").is_some_and(|v| v == "1")
+}
+
 /// Wraps the table of a backend that has started, if the environment variable asks for it.
 pub(super) fn wrap_if_enabled(table: abi::BackendTable) -> abi::BackendTable {
-    if std::env::var_os("ULTRAMARINE_VALIDATE").is_some_and(|v| v == "1") {
-        with_validation_layer(table)
-    } else {
-        table
-    }
+    if is_enabled() { with_validation_layer(table) } else { table }
 }
 
 /// Returns a table that passes calls on to another one and checks them: lifetimes of handles, threads, tensors,

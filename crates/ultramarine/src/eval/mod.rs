@@ -15,6 +15,7 @@ mod fallback;
 mod fused_program;
 mod grouping;
 mod lower;
+mod oversized;
 mod run;
 mod values;
 
@@ -25,7 +26,7 @@ use crate::{
     graph::op::Transform,
     memory::deferred_deleters,
     node::{self, Node, next_mark},
-    stream::{self, Stream},
+    stream::{self, Stream, StreamState},
     sync::lock,
 };
 use grouping::{Task, group_into_tasks};
@@ -77,7 +78,7 @@ pub fn eval(arrays: &[Array]) -> Result<()> {
 ///
 /// # Errors
 /// As [`eval`], for what is known at once; later failures are raised to whoever
-/// needs the values.
+/// needs the values, and by [`crate::synchronize`] of the stream.
 pub fn async_eval(arrays: &[Array]) -> Result<()> {
     start(arrays, false)
 }
@@ -93,7 +94,7 @@ fn wait(array: &Array) -> Result<()> {
 pub(crate) fn submit(array: &Array) -> Result<()> {
     loop {
         if let Some(outcome) = array.node().outcome() {
-            return outcome.as_ref().map(drop).map_err(|e| Error::clone(e));
+            return outcome.as_ref().map(drop).map_err(|e| raise(e));
         }
         if array.node().is_claimed() {
             array.node().wait();
@@ -102,6 +103,15 @@ pub(crate) fn submit(array: &Array) -> Result<()> {
             start(std::slice::from_ref(array), true)?;
         }
     }
+}
+
+/// The error of an array, which no `synchronize` has to raise any more.
+#[cold]
+fn raise(error: &Arc<Error>) -> Error {
+    if !deferred_deleters::in_job() {
+        stream::raised(error);
+    }
+    Error::clone(error)
 }
 
 /// Computes arrays together, but does not wait for devices that run ahead.
@@ -127,12 +137,12 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
-        run::run(group_into_tasks(tape));
+        drop(run_tasks(group_into_tasks(tape)));
         return Ok(());
     }
     match single {
         Some(stream) => submit_single(guard, stream, tape, sync),
-        None => submit_split(guard, group_into_tasks(tape)),
+        None => submit_split(guard, group_into_tasks(tape), sync),
     }
 }
 
@@ -144,20 +154,40 @@ fn submit_single(guard: MutexGuard<'_, ()>, stream: Stream, tape: Tape, sync: bo
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        deferred_deleters::job(|| run::run(group_into_tasks(tape)));
+        deferred_deleters::job(|| drop(run_tasks(group_into_tasks(tape))));
         drop(owner);
         deferred_deleters::release();
         return Ok(());
     }
-    state.push(Box::new(move || deferred_deleters::job(|| run::run(group_into_tasks(tape)))));
+    push(&state, move || group_into_tasks(tape), sync);
     drop(guard);
     state.throttle();
     deferred_deleters::release();
     Ok(())
 }
 
+/// Runs tasks; the first failure.
+fn run_tasks(mut tasks: Vec<Task>) -> Option<Arc<Error>> {
+    let refused = oversized::refuse(&mut tasks);
+    let failed = run::run(tasks);
+    refused.or(failed)
+}
+
+/// Queues tasks. Of work that nobody waits for the first failure stays with the stream.
+fn push(state: &Arc<StreamState>, tasks: impl FnOnce() -> Vec<Task> + Send + 'static, sync: bool) {
+    let kept = (!sync).then(|| Arc::downgrade(state));
+    state.push(Box::new(move || {
+        deferred_deleters::job(|| {
+            let failure = run_tasks(tasks());
+            if let (Some(error), Some(state)) = (failure, kept.and_then(|s| s.upgrade())) {
+                state.keep_failure(error);
+            }
+        });
+    }));
+}
+
 /// Work of several streams: consecutive tasks of one stream make a job.
-fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
+fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>, sync: bool) -> Result<()> {
     let (mut states, mut homeless) = (Vec::new(), Vec::new());
     let mut tasks = tasks.into_iter().peekable();
     while let Some(first) = tasks.next() {
@@ -168,7 +198,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
         }
         match stream::state(stream) {
             Some(state) => {
-                state.push(Box::new(move || deferred_deleters::job(|| run::run(job))));
+                push(&state, move || job, sync);
                 states.push(state);
             }
             None => homeless.push((job, stream)),
@@ -177,7 +207,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
     drop(guard);
     // Nobody else's releases may wait for the scheduler either.
     homeless.into_iter().for_each(|(job, stream)| {
-        run::fail(job, &Error::Value(format!("[eval] There is no {stream:?}.")));
+        run::fail(job, Error::Value(format!("[eval] There is no {stream:?}.")));
     });
     states.iter().for_each(|s| s.throttle());
     deferred_deleters::release();

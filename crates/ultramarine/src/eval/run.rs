@@ -23,38 +23,43 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Runs tasks in order.
-pub(super) fn run(tasks: Vec<Task>) {
+/// Runs tasks in order; the first failure.
+pub(super) fn run(tasks: Vec<Task>) -> Option<Arc<Error>> {
     let mut current: Option<(Stream, Exec)> = None;
+    let mut failure = None;
     for task in tasks {
         let stream = task.stream();
         if current.as_ref().is_none_or(|(s, _)| *s != stream) {
             match super::device_of(stream).and_then(|d| Exec::new(d, stream)) {
                 Ok(exec) => current = Some((stream, exec)),
                 Err(error) => {
-                    fail(vec![task], &error);
+                    failure.get_or_insert(fail(vec![task], error));
                     continue;
                 }
             }
         }
-        if let Some((_, exec)) = &current {
-            run_task(exec, task);
+        if let Some((_, exec)) = &current
+            && let Err(error) = run_task(exec, task)
+        {
+            failure.get_or_insert(error);
         }
     }
+    failure
 }
 
 /// Gives tasks up with an error.
-pub(super) fn fail(tasks: Vec<Task>, error: &Error) {
-    let error = Arc::new(error.clone());
+pub(super) fn fail(tasks: Vec<Task>, error: Error) -> Arc<Error> {
+    let error = Arc::new(error);
     for task in tasks {
         for member in &task.members {
             member.entry.release_inputs();
             member.entry.node.finish(Err(error.clone()));
         }
     }
+    error
 }
 
-fn run_task(exec: &Exec, task: Task) {
+fn run_task(exec: &Exec, task: Task) -> Result<(), Arc<Error>> {
     exec.op.set(task.root().op.name());
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         check_dtypes(exec, &task)?;
@@ -73,11 +78,11 @@ fn run_task(exec: &Exec, task: Task) {
         }
     }));
     let error = match outcome {
-        Ok(Ok(())) => return,
+        Ok(Ok(())) => return Ok(()),
         Ok(Err(error)) => error,
         Err(panic) => panicked(task.root(), &*panic),
     };
-    fail(vec![task], &error);
+    Err(fail(vec![task], error))
 }
 
 /// The text of a panic.

@@ -1,11 +1,11 @@
 //! The array: a handle to a node of the lazy graph.
 
-use crate::backend::buffer::{Buffer, BufferRef};
+use crate::backend::buffer::BufferRef;
 use crate::dtype::{Dtype, Element};
 use crate::error::{Error, Result, bail, ensure};
 use crate::node::{Node, Value};
 use crate::shape::{self, Shape, Show};
-use crate::{backend, device::Device, placement, stream::Stream};
+use crate::{device::Device, placement, stream::Stream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -114,33 +114,6 @@ impl Array {
         let bytes =
             unsafe { std::slice::from_raw_parts(data.as_ptr() as *const u8, size_of_val(data)) };
         Array::from_bytes(bytes, shape, T::DTYPE)
-    }
-
-    /// Makes an array of the bytes of its elements: row-major, native byte order.
-    /// For bool, any non-zero byte is true.
-    ///
-    /// # Errors
-    /// [`Error::Value`] when the number of bytes does not fit shape and dtype,
-    /// [`Error::Memory`] when there is no memory.
-    pub fn from_bytes(bytes: &[u8], shape: &[usize], dtype: Dtype) -> Result<Array> {
-        shape::check("array", shape)?;
-        let wanted = dtype.bytes_of(shape::size(shape));
-        ensure!(
-            bytes.len() == wanted,
-            "array",
-            "{} bytes for shape {} of {dtype}, which takes {wanted}.",
-            bytes.len(),
-            Show(shape)
-        );
-        let buffer = Buffer::new(wanted, backend::host())?;
-        // SAFETY: the buffer is new, so nobody else sees it, and has `wanted` bytes.
-        let target = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), wanted) };
-        target.copy_from_slice(bytes);
-        if dtype == Dtype::Bool {
-            target.iter_mut().for_each(|b| *b = (*b != 0) as u8);
-        }
-        let value = Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) };
-        Ok(Array::given(value, Shape::from_slice(shape), dtype))
     }
 
     /// An array over memory that exists already, on whatever device the buffer has.

@@ -5,6 +5,7 @@
 pub(crate) mod array;
 pub(crate) mod attribute;
 pub(crate) mod composite;
+pub(crate) mod elements;
 mod host_copies;
 pub(crate) mod names;
 pub(crate) mod node;

@@ -356,6 +356,12 @@ thread_local! {
     static DROPPING: Cell<Option<Vec<Inputs>>> = const { Cell::new(None) };
 }
 
+/// Has this thread drop deep graphs by the list below for as long as thread-locals live that begin
+/// after this call: they end in the reverse order.
+pub(crate) fn prepare_drops() {
+    let _ = DROPPING.try_with(|d| d.set(d.take()));
+}
+
 /// Dropping a long chain must not recurse: operands whose last reference goes are
 /// put on a list that the outermost drop works off.
 impl Drop for Node {

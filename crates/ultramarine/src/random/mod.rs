@@ -302,7 +302,7 @@ pub fn laplace(
 }
 
 /// The normal distribution cut off to `(lower, upper)`, which are broadcast to `shape`
-/// (`None`: to each other).
+/// (`None`: to each other). Where `lower` is above `upper`, the numbers are `lower`, as in MLX.
 ///
 /// # Errors
 /// [`Error::Value`] for integer dtypes; else as [`uniform`].
@@ -327,7 +327,7 @@ pub fn truncated_normal(
     let end = |x: &Array| Ok(un(unary::ERF, &bin(binary::DIVIDE, x, &root)?));
     let u = uniform(&end(&lower)?, &end(&upper)?, &shape, dtype, key)?;
     let out = root.multiply(&un(unary::ERFINV, &u))?;
-    bin(binary::MINIMUM, &bin(binary::MAXIMUM, &out, &lower)?, &upper)
+    bin(binary::MAXIMUM, &bin(binary::MINIMUM, &out, &upper)?, &lower)
 }
 
 /// The numbers `0..n` (uint32) in random order.

@@ -1,19 +1,28 @@
-//! Keys, and the state that functions without a key split one off: global, or a thread's own.
+//! Keys, and the state of each thread, which functions without a key split one off.
 
 use crate::error::{Result, bail};
 use crate::{
-    array::Array, device::Device, dtype::Dtype, ops::rules::builders::slice_axis, shape::Show,
-    stream, stream::Scope, sync::lock,
+    array::Array, device::Device, dtype::Dtype, node, ops::rules::builders::slice_axis,
+    shape::Show, stream, stream::Scope,
 };
 use std::cell::RefCell;
-use std::sync::Mutex;
-
-/// The global state.
-static STATE: Mutex<Option<Array>> = Mutex::new(None);
+use std::sync::atomic::{AtomicU64, Ordering};
 
 thread_local! {
-    /// The state of the innermost [`StateScope`] of this thread.
-    static SCOPED: RefCell<Option<Array>> = const { RefCell::new(None) };
+    /// This thread's state, once it was needed; that of the innermost [`StateScope`].
+    static STATE: RefCell<Option<Array>> = const { RefCell::new(None) };
+}
+
+/// Calls `f` with this thread's state. `f` drops no array: that may run foreign code.
+fn with_state<T>(f: impl FnOnce(&mut Option<Array>) -> T) -> T {
+    // A state that many keys were drawn of, none of them evaluated, is a deep graph.
+    node::prepare_drops();
+    STATE.with_borrow_mut(f)
+}
+
+/// Sets this thread's state; the former one.
+fn replace(state: Option<Array>) -> Option<Array> {
+    with_state(|own| std::mem::replace(own, state))
 }
 
 /// The key of a seed: its upper and its lower half.
@@ -24,7 +33,7 @@ pub fn key(seed: u64) -> Result<Array> {
     Array::from_slice(&[(seed >> 32) as u32, seed as u32], &[2])
 }
 
-/// Sets the global state to the key of a seed.
+/// Sets this thread's state to the key of a seed. Other threads' numbers stay what they are.
 ///
 /// # Errors
 /// As [`key`].
@@ -32,37 +41,27 @@ pub fn seed(seed: u64) -> Result<()> {
     set_state(&key(seed)?)
 }
 
-/// The global state: a key. It is seeded from the clock until [`seed`] is called.
+/// This thread's state: a key. Until the thread sets it, it comes from the clock and the number of
+/// threads before it that needed one, so that no two threads draw the same numbers.
 ///
 /// # Errors
 /// As [`key`].
 pub fn state() -> Result<Array> {
-    match scoped() {
-        Some(state) => Ok(state),
-        None => current(&mut lock(&STATE)),
-    }
+    with_state(current)
 }
 
-/// Sets the global state.
+/// Sets this thread's state.
 ///
 /// # Errors
 /// [`crate::Error::Value`] when it is no key.
 pub fn set_state(state: &Array) -> Result<()> {
     check_key(state)?;
-    if scoped().is_some() {
-        SCOPED.set(Some(state.clone()));
-    } else {
-        *lock(&STATE) = Some(state.clone());
-    }
+    replace(Some(state.clone()));
     Ok(())
 }
 
-fn scoped() -> Option<Array> {
-    SCOPED.with_borrow(Clone::clone)
-}
-
-/// While it lives, this thread has a state of its own in place of the global one. Scopes nest; drop them in
-/// the reverse order.
+/// While it lives, this thread has another state; then it has the former one again. Scopes nest;
+/// drop them in the reverse order.
 #[derive(Debug)]
 pub struct StateScope {
     before: Option<Array>,
@@ -77,48 +76,42 @@ impl StateScope {
     /// [`crate::Error::Value`] when it is no key.
     pub fn new(state: &Array) -> Result<StateScope> {
         check_key(state)?;
-        let before = SCOPED.replace(Some(state.clone()));
+        let before = replace(Some(state.clone()));
         Ok(StateScope { before, _thread: std::marker::PhantomData })
     }
 }
 
 impl Drop for StateScope {
     fn drop(&mut self) {
-        SCOPED.set(self.before.take());
+        replace(self.before.take());
     }
 }
 
 fn current(state: &mut Option<Array>) -> Result<Array> {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
     if let Some(state) = state {
         return Ok(state.clone());
     }
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let key = key(now.map_or(0, |t| t.as_millis() as u64))?;
+    // Milliseconds take 41 bits until 2039.
+    let thread = THREADS.fetch_add(1, Ordering::Relaxed) << 41;
+    let key = key(thread ^ now.map_or(0, |t| t.as_millis() as u64))?;
     *state = Some(key.clone());
     Ok(key)
 }
 
-/// The key itself, or one split off the global state.
+/// The key itself, or one split off this thread's state.
 pub(super) fn key_or_next(key: Option<&Array>) -> Result<Array> {
     if let Some(key) = key {
         return Ok(key.clone());
     }
     // The state stays on the host without a home device, because the next call may be on any device.
     let _host = Scope::new(stream::default_of(Device::CPU));
-    let halves = |of: &Array| -> Result<[Array; 2]> {
-        let halves = split(of, 2)?;
-        let half = |i: usize| slice_axis(&halves, 0, i, 1)?.reshape(&[2]);
-        Ok([half(0)?, half(1)?])
-    };
-    if let Some(state) = scoped() {
-        let [next, key] = halves(&state)?;
-        SCOPED.set(Some(next));
-        return Ok(key);
-    }
-    let mut state = lock(&STATE);
-    let [next, key] = halves(&current(&mut state)?)?;
-    *state = Some(next);
-    Ok(key)
+    let halves = split(&state()?, 2)?;
+    let half = |i: usize| slice_axis(&halves, 0, i, 1)?.reshape(&[2]);
+    let next = half(0)?;
+    replace(Some(next));
+    half(1)
 }
 
 pub(super) fn check_key(key: &Array) -> Result<()> {

@@ -5,7 +5,7 @@ use crate::array::PyArray;
 use crate::convert::{ArrayArg, Ints, Number, as_array, operand};
 use crate::dtype::DtypeArg;
 use crate::error::{Res, value};
-use crate::stream::{StreamArg, on};
+use crate::stream::{DeviceArg, StreamArg, on, placed_on};
 use pyo3::prelude::*;
 use ultramarine::{Array, Dtype, Scalar};
 
@@ -19,6 +19,7 @@ macro_rules! filled {
         ///     dtype (Dtype | None): Dtype of the result; float32 by default.
         ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
         ///         else the default device.
+        ///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
         ///
         /// Returns:
         ///     array: New array.
@@ -26,15 +27,16 @@ macro_rules! filled {
         /// Raises:
         ///     ValueError: If a size is negative, or the whole is too large.
         #[pyfunction]
-        #[pyo3(signature = (shape, dtype=None, *, stream=None),
-               text_signature = "(shape, dtype=None, *, stream=None)")]
+        #[pyo3(signature = (shape, dtype=None, *, stream=None, device=None),
+               text_signature = "(shape, dtype=None, *, stream=None, device=None)")]
         fn $name(
             shape: Ints,
             dtype: Option<DtypeArg>,
             stream: Option<StreamArg>,
+            device: Option<DeviceArg>,
         ) -> Res<PyArray> {
             let shape = shape.shape($op)?;
-            Ok(PyArray::new(on(stream, || $f(&shape, or_float(dtype)))?))
+            Ok(PyArray::new(on(placed_on(stream, device)?, || $f(&shape, or_float(dtype)))?))
         }
         )*
     };
@@ -61,18 +63,20 @@ macro_rules! like {
         ///     dtype (Dtype | None): Dtype of the result; by default that of `a`.
         ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
         ///         else the default device.
+        ///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
         ///
         /// Returns:
         ///     array: New array.
         #[pyfunction]
-        #[pyo3(signature = (a, /, dtype=None, *, stream=None))]
+        #[pyo3(signature = (a, /, dtype=None, *, stream=None, device=None))]
         fn $name(
             a: ArrayArg,
             dtype: Option<DtypeArg>,
             stream: Option<StreamArg>,
+            device: Option<DeviceArg>,
         ) -> Res<PyArray> {
             let dtype = dtype.map_or(a.0.dtype(), |d| *d);
-            Ok(PyArray::new(on(stream, || a.0.beside(|| ($f)(&a.0, dtype)))?))
+            Ok(PyArray::new(on(placed_on(stream, device)?, || a.0.beside(|| ($f)(&a.0, dtype)))?))
         }
         )*
     };
@@ -113,6 +117,18 @@ fn fill(shape: &[usize], vals: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<A
     Ok(vals.broadcast_to(shape)?)
 }
 
+/// What `make` makes on a stream: a view of an array that is elsewhere is copied to its device.
+fn filled_on(stream: Option<StreamArg>, make: impl FnOnce() -> Res<Array>) -> Res<PyArray> {
+    let asked = stream.as_ref().map(|s| s.get());
+    on(stream, || {
+        let made = make()?;
+        Ok(PyArray::new(match asked {
+            Some(stream) if made.device() != stream.device => made.copy_to(stream.device)?,
+            _ => made,
+        }))
+    })
+}
+
 /// Creates an array filled with a number, or with an array that is broadcast.
 ///
 /// Args:
@@ -122,6 +138,7 @@ fn fill(shape: &[usize], vals: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<A
 ///         int32, float32, bool or complex64.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Filled array.
@@ -134,15 +151,16 @@ fn fill(shape: &[usize], vals: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> Res<A
 ///     array([[7, 7],
 ///            [7, 7]], dtype=int32)
 #[pyfunction]
-#[pyo3(signature = (shape, vals, dtype=None, *, stream=None))]
+#[pyo3(signature = (shape, vals, dtype=None, *, stream=None, device=None))]
 fn full(
     shape: Ints,
     vals: &Bound<'_, PyAny>,
     dtype: Option<DtypeArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let shape = shape.shape("full")?;
-    Ok(PyArray::new(on(stream, || fill(&shape, vals, dtype.map(|d| *d)))?))
+    filled_on(placed_on(stream, device)?, || fill(&shape, vals, dtype.map(|d| *d)))
 }
 
 /// Creates an array in the shape of another, filled with a number or an array that is
@@ -154,6 +172,7 @@ fn full(
 ///     dtype (Dtype | None): Dtype of the result; by default that of `a`.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Filled array.
@@ -161,16 +180,17 @@ fn full(
 /// Raises:
 ///     ValueError: If `vals` cannot be broadcast to the shape.
 #[pyfunction]
-#[pyo3(signature = (a, vals, dtype=None, *, stream=None))]
+#[pyo3(signature = (a, vals, dtype=None, *, stream=None, device=None))]
 fn full_like(
     a: ArrayArg,
     vals: &Bound<'_, PyAny>,
     dtype: Option<DtypeArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let dtype = dtype.map_or(a.0.dtype(), |d| *d);
     let make = || fill(a.0.shape(), vals, Some(dtype));
-    Ok(PyArray::new(on(stream, || a.0.beside(make))?))
+    filled_on(placed_on(stream, device)?, || a.0.beside(make))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,7 +5,7 @@ use crate::array::PyArray;
 use crate::convert::ArrayArg;
 use crate::dtype::DtypeArg;
 use crate::error::{Res, value};
-use crate::stream::{StreamArg, on};
+use crate::stream::{DeviceArg, StreamArg, on, placed_on};
 use pyo3::prelude::*;
 use ultramarine::Array;
 
@@ -26,6 +26,7 @@ fn sides(op: &str, n: isize, m: Option<isize>) -> Res<(usize, usize)> {
 ///     dtype (Dtype | None): Dtype of the result; float32 by default.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Matrix of the shape (n, m).
@@ -33,17 +34,18 @@ fn sides(op: &str, n: isize, m: Option<isize>) -> Res<(usize, usize)> {
 /// Raises:
 ///     ValueError: If a size is negative.
 #[pyfunction]
-#[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None),
-       text_signature = "(n, m=None, k=0, dtype=None, *, stream=None)")]
+#[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None, device=None),
+       text_signature = "(n, m=None, k=0, dtype=None, *, stream=None, device=None)")]
 fn eye(
     n: isize,
     m: Option<isize>,
     k: isize,
     dtype: Option<DtypeArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let (n, m) = sides("eye", n, m)?;
-    Ok(PyArray::new(on(stream, || Array::eye(n, m, k, or_float(dtype)))?))
+    Ok(PyArray::new(on(placed_on(stream, device)?, || Array::eye(n, m, k, or_float(dtype)))?))
 }
 
 /// Creates an identity matrix: `eye` of one size.
@@ -53,6 +55,7 @@ fn eye(
 ///     dtype (Dtype | None): Dtype of the result; float32 by default.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Matrix of the shape (n, n).
@@ -60,10 +63,15 @@ fn eye(
 /// Raises:
 ///     ValueError: If the size is negative.
 #[pyfunction]
-#[pyo3(signature = (n, dtype=None, *, stream=None),
-       text_signature = "(n, dtype=None, *, stream=None)")]
-fn identity(n: isize, dtype: Option<DtypeArg>, stream: Option<StreamArg>) -> Res<PyArray> {
-    eye(n, None, 0, dtype, stream)
+#[pyo3(signature = (n, dtype=None, *, stream=None, device=None),
+       text_signature = "(n, dtype=None, *, stream=None, device=None)")]
+fn identity(
+    n: isize,
+    dtype: Option<DtypeArg>,
+    stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
+) -> Res<PyArray> {
+    eye(n, None, 0, dtype, stream, device)
 }
 
 /// Creates a matrix with ones on and below a diagonal and zeros above it.
@@ -75,6 +83,7 @@ fn identity(n: isize, dtype: Option<DtypeArg>, stream: Option<StreamArg>) -> Res
 ///     dtype (Dtype | None): Dtype of the result; float32 by default.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Matrix of the shape (n, m).
@@ -84,17 +93,18 @@ fn identity(n: isize, dtype: Option<DtypeArg>, stream: Option<StreamArg>) -> Res
 ///     array([[1, 0, 0],
 ///            [1, 1, 0]], dtype=float32)
 #[pyfunction]
-#[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None))]
+#[pyo3(signature = (n, m=None, k=0, dtype=None, *, stream=None, device=None))]
 fn tri(
     n: isize,
     m: Option<isize>,
     k: isize,
     dtype: Option<DtypeArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     // Fewer than none are none, as in mlx; `eye` refuses them.
     let (n, m) = (n.max(0) as usize, m.unwrap_or(n).max(0) as usize);
-    Ok(PyArray::new(on(stream, || Array::tri(n, m, k, or_float(dtype)))?))
+    Ok(PyArray::new(on(placed_on(stream, device)?, || Array::tri(n, m, k, or_float(dtype)))?))
 }
 
 /// Replaces the elements above a diagonal of matrices by zeros.

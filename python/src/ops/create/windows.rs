@@ -2,7 +2,7 @@
 
 use crate::array::PyArray;
 use crate::error::Res;
-use crate::stream::{StreamArg, on};
+use crate::stream::{DeviceArg, StreamArg, on, placed_on};
 use pyo3::prelude::*;
 
 macro_rules! windows {
@@ -14,14 +14,15 @@ macro_rules! windows {
         ///     M (int): Number of samples; of a negative number there are none.
         ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
         ///         else the default device.
+        ///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
         ///
         /// Returns:
         ///     array: Window as float32.
         #[pyfunction]
-        #[pyo3(signature = (M, *, stream=None))]
+        #[pyo3(signature = (M, *, stream=None, device=None))]
         #[allow(non_snake_case, reason = "MLX's name of the argument")]
-        fn $name(M: isize, stream: Option<StreamArg>) -> Res<PyArray> {
-            Ok(PyArray::new(on(stream, || ultramarine::$name(M.max(0) as usize))?))
+        fn $name(M: isize, stream: Option<StreamArg>, device: Option<DeviceArg>) -> Res<PyArray> {
+            Ok(PyArray::new(on(placed_on(stream, device)?, || ultramarine::$name(M.max(0) as usize))?))
         }
         )*
     };

@@ -7,11 +7,11 @@ pub use state::RandomState;
 use crate::array::PyArray;
 use crate::convert::{ArrayArg, Ints, Sequence, as_array, integer, operand};
 use crate::dtype::DtypeArg;
-use crate::error::{Res, type_, value};
-use crate::stream::{StreamArg, on};
+use crate::error::{Fail, Res, type_, value};
+use crate::stream::{DeviceArg, StreamArg, on, placed_on};
 use pyo3::prelude::*;
 use ultramarine::random::{self, Samples};
-use ultramarine::{Array, Dtype, Result, Scalar};
+use ultramarine::{Array, Dtype, Scalar};
 
 /// A seed: an integer of 64 bits.
 struct Seed(u64);
@@ -57,15 +57,23 @@ fn parameter_if(given: Option<&Bound<'_, PyAny>>) -> Res<Option<Array>> {
     given.map(|v| operand(v, None)).transpose()
 }
 
-fn made(stream: Option<StreamArg>, f: impl FnOnce() -> Result<Array>) -> Res<PyArray> {
-    Ok(PyArray::new(on(stream, f)?))
+/// The array of a function that runs on a stream. Parameters that are numbers become arrays there.
+fn made<E: Into<Fail>>(
+    stream: Option<StreamArg>,
+    f: impl FnOnce() -> std::result::Result<Array, E>,
+) -> Res<PyArray> {
+    Ok(PyArray::new(on(stream, f).map_err(Into::into)?))
 }
 
 fn or(dtype: Option<DtypeArg>, default: Dtype) -> Dtype {
     dtype.map_or(default, |d| *d)
 }
 
-/// Seeds the global state, from which numbers come where no key is given.
+/// Seeds the calling thread's state, from which its numbers come where no key is given.
+///
+/// Each thread has a state of its own, as in MLX: a thread that seeds or draws leaves the numbers of
+/// others alone. Until a thread seeds, its state comes from the clock and is unlike any other
+/// thread's (in MLX, the same in all of them).
 ///
 /// Args:
 ///     seed (int): Integer from 0 to 2**64 - 1.
@@ -101,9 +109,10 @@ fn key(seed: Seed) -> Res<PyArray> {
 /// Args:
 ///     shape (Sequence[int]): Shape of the result.
 ///     width (int): Bytes of an element: 1, 2 or 4.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: uint8, uint16 or uint32.
@@ -111,16 +120,17 @@ fn key(seed: Seed) -> Res<PyArray> {
 /// Raises:
 ///     ValueError: If the width is another, or a size is negative.
 #[pyfunction]
-#[pyo3(signature = (shape=None, width=4, key=None, stream=None),
-    text_signature = "(shape=[], width=4, key=None, stream=None)")]
+#[pyo3(signature = (shape=None, width=4, key=None, stream=None, *, device=None),
+    text_signature = "(shape=[], width=4, key=None, stream=None, *, device=None)")]
 fn bits(
     shape: Option<Sequence>,
     width: isize,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let (shape, width) = (sizes("bits", shape)?, count("bits", "width", width)?);
-    made(stream, || random::bits(&shape, width, key_of(&key)))
+    made(placed_on(stream, device)?, || random::bits(&shape, width, key_of(&key)))
 }
 
 /// Makes several keys of one.
@@ -130,6 +140,7 @@ fn bits(
 ///     num (int): Number of keys.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     list[array]: Keys as the rows of an array of the shape (num, 2).
@@ -137,10 +148,15 @@ fn bits(
 /// Raises:
 ///     ValueError: If `num` is negative, or `key` is no key.
 #[pyfunction]
-#[pyo3(signature = (key, num=2, stream=None))]
-fn split(key: ArrayArg, num: isize, stream: Option<StreamArg>) -> Res<PyArray> {
+#[pyo3(signature = (key, num=2, stream=None, *, device=None))]
+fn split(
+    key: ArrayArg,
+    num: isize,
+    stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
+) -> Res<PyArray> {
     let num = count("split", "num", num)?;
-    made(stream, || random::split(&key.0, num))
+    made(placed_on(stream, device)?, || random::split(&key.0, num))
 }
 
 /// Draws numbers uniformly from `low` up to, and without, `high`.
@@ -150,9 +166,10 @@ fn split(key: ArrayArg, num: isize, stream: Option<StreamArg>) -> Res<PyArray> {
 ///     high (ArrayLike): Upper bound, broadcast to the shape.
 ///     shape (Sequence[int]): Shape of the result.
 ///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Random numbers.
@@ -161,8 +178,8 @@ fn split(key: ArrayArg, num: isize, stream: Option<StreamArg>) -> Res<PyArray> {
 ///     ValueError: If the dtype is not of floats, or a bound cannot be broadcast to the shape.
 ///     RuntimeError: If the dtype is float64.
 #[pyfunction]
-#[pyo3(signature = (low=None, high=None, shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(low=0, high=1, shape=[], dtype=None, key=None, stream=None)")]
+#[pyo3(signature = (low=None, high=None, shape=None, dtype=None, key=None, stream=None, *, device=None),
+    text_signature = "(low=0, high=1, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
 fn uniform(
     low: Option<&Bound<'_, PyAny>>,
     high: Option<&Bound<'_, PyAny>>,
@@ -170,10 +187,13 @@ fn uniform(
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
-    let (low, high) = (parameter(low, 0.0)?, parameter(high, 1.0)?);
     let (shape, dtype) = (sizes("uniform", shape)?, or(dtype, Dtype::Float32));
-    made(stream, || random::uniform(&low, &high, &shape, dtype, key_of(&key)))
+    made::<Fail>(placed_on(stream, device)?, || {
+        let (low, high) = (parameter(low, 0.0)?, parameter(high, 1.0)?);
+        Ok(random::uniform(&low, &high, &shape, dtype, key_of(&key))?)
+    })
 }
 
 /// Draws numbers from the normal distribution.
@@ -183,9 +203,10 @@ fn uniform(
 ///     dtype (Dtype | None): Dtype of floats, or complex64; float32 by default.
 ///     loc (ArrayLike | None): Mean, broadcast with the shape; 0 by default.
 ///     scale (ArrayLike | None): Standard deviation, broadcast with the shape; 1 by default.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Random numbers.
@@ -193,8 +214,8 @@ fn uniform(
 /// Raises:
 ///     ValueError: If the dtype is neither of floats nor complex.
 #[pyfunction]
-#[pyo3(signature = (shape=None, dtype=None, loc=None, scale=None, key=None, stream=None),
-    text_signature = "(shape=[], dtype=None, loc=None, scale=None, key=None, stream=None)")]
+#[pyo3(signature = (shape=None, dtype=None, loc=None, scale=None, key=None, stream=None, *, device=None),
+    text_signature = "(shape=[], dtype=None, loc=None, scale=None, key=None, stream=None, *, device=None)")]
 fn normal(
     shape: Option<Sequence>,
     dtype: Option<DtypeArg>,
@@ -202,10 +223,13 @@ fn normal(
     scale: Option<&Bound<'_, PyAny>>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
-    let (loc, scale) = (parameter_if(loc)?, parameter_if(scale)?);
     let (shape, dtype) = (sizes("normal", shape)?, or(dtype, Dtype::Float32));
-    made(stream, || random::normal(&shape, dtype, loc.as_ref(), scale.as_ref(), key_of(&key)))
+    made::<Fail>(placed_on(stream, device)?, || {
+        let (loc, scale) = (parameter_if(loc)?, parameter_if(scale)?);
+        Ok(random::normal(&shape, dtype, loc.as_ref(), scale.as_ref(), key_of(&key))?)
+    })
 }
 
 /// Draws integers uniformly from `low` up to, and without, `high`.
@@ -215,9 +239,10 @@ fn normal(
 ///     high (ArrayLike): Upper bound, broadcast to the shape.
 ///     shape (Sequence[int]): Shape of the result.
 ///     dtype (Dtype | None): Dtype of integers, or bool; int32 by default.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Random integers.
@@ -225,8 +250,8 @@ fn normal(
 /// Raises:
 ///     ValueError: If the dtype is another, or a bound cannot be broadcast to the shape.
 #[pyfunction]
-#[pyo3(signature = (low, high, shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(low, high, shape=[], dtype=None, key=None, stream=None)")]
+#[pyo3(signature = (low, high, shape=None, dtype=None, key=None, stream=None, *, device=None),
+    text_signature = "(low, high, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
 fn randint(
     low: &Bound<'_, PyAny>,
     high: &Bound<'_, PyAny>,
@@ -234,10 +259,13 @@ fn randint(
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
-    let (low, high) = (operand(low, None)?, operand(high, None)?);
     let (shape, dtype) = (sizes("randint", shape)?, or(dtype, Dtype::Int32));
-    made(stream, || random::randint(&low, &high, &shape, dtype, key_of(&key)))
+    made::<Fail>(placed_on(stream, device)?, || {
+        let (low, high) = (operand(low, None)?, operand(high, None)?);
+        Ok(random::randint(&low, &high, &shape, dtype, key_of(&key))?)
+    })
 }
 
 /// Draws bools that are True with a probability.
@@ -245,9 +273,10 @@ fn randint(
 /// Args:
 ///     p (ArrayLike): Probability of True, broadcast to the shape.
 ///     shape (Sequence[int] | None): Shape of the result; by default that of `p`.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Random bools.
@@ -255,16 +284,19 @@ fn randint(
 /// Raises:
 ///     ValueError: If `p` is not of floats, or cannot be broadcast to the shape.
 #[pyfunction]
-#[pyo3(signature = (p=None, shape=None, key=None, stream=None),
-    text_signature = "(p=0.5, shape=None, key=None, stream=None)")]
+#[pyo3(signature = (p=None, shape=None, key=None, stream=None, *, device=None),
+    text_signature = "(p=0.5, shape=None, key=None, stream=None, *, device=None)")]
 fn bernoulli(
     p: Option<&Bound<'_, PyAny>>,
     shape: Option<Sequence>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
-    let (p, shape) = (parameter(p, 0.5)?, sizes_if("bernoulli", shape)?);
-    made(stream, || random::bernoulli(&p, shape.as_deref(), key_of(&key)))
+    let shape = sizes_if("bernoulli", shape)?;
+    made::<Fail>(placed_on(stream, device)?, || {
+        Ok(random::bernoulli(&parameter(p, 0.5)?, shape.as_deref(), key_of(&key))?)
+    })
 }
 
 /// Draws numbers from the standard normal distribution, restricted to an interval.
@@ -274,9 +306,10 @@ fn bernoulli(
 ///     upper (ArrayLike): Upper bound, broadcast with `lower`.
 ///     shape (Sequence[int] | None): Shape of the result; by default that of the bounds.
 ///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Random numbers.
@@ -286,8 +319,8 @@ fn bernoulli(
 ///         shape.
 ///     RuntimeError: If the dtype is float64.
 #[pyfunction]
-#[pyo3(signature = (lower, upper, shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(lower, upper, shape=None, dtype=None, key=None, stream=None)")]
+#[pyo3(signature = (lower, upper, shape=None, dtype=None, key=None, stream=None, *, device=None),
+    text_signature = "(lower, upper, shape=None, dtype=None, key=None, stream=None, *, device=None)")]
 fn truncated_normal(
     lower: &Bound<'_, PyAny>,
     upper: &Bound<'_, PyAny>,
@@ -295,11 +328,14 @@ fn truncated_normal(
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
-    let (lower, upper) = (operand(lower, None)?, operand(upper, None)?);
     let shape = sizes_if("truncated_normal", shape)?;
     let dtype = or(dtype, Dtype::Float32);
-    made(stream, || random::truncated_normal(&lower, &upper, shape.as_deref(), dtype, key_of(&key)))
+    made::<Fail>(placed_on(stream, device)?, || {
+        let (lower, upper) = (operand(lower, None)?, operand(upper, None)?);
+        Ok(random::truncated_normal(&lower, &upper, shape.as_deref(), dtype, key_of(&key))?)
+    })
 }
 
 /// Draws numbers from the standard Gumbel distribution.
@@ -307,9 +343,10 @@ fn truncated_normal(
 /// Args:
 ///     shape (Sequence[int]): Shape of the result.
 ///     dtype (Dtype | None): float32 (the default), float16 or bfloat16.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Random numbers.
@@ -318,16 +355,17 @@ fn truncated_normal(
 ///     ValueError: If the dtype is not of floats.
 ///     RuntimeError: If the dtype is float64.
 #[pyfunction]
-#[pyo3(signature = (shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(shape=[], dtype=None, key=None, stream=None)")]
+#[pyo3(signature = (shape=None, dtype=None, key=None, stream=None, *, device=None),
+    text_signature = "(shape=[], dtype=None, key=None, stream=None, *, device=None)")]
 fn gumbel(
     shape: Option<Sequence>,
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let (shape, dtype) = (sizes("gumbel", shape)?, or(dtype, Dtype::Float32));
-    made(stream, || random::gumbel(&shape, dtype, key_of(&key)))
+    made(placed_on(stream, device)?, || random::gumbel(&shape, dtype, key_of(&key)))
 }
 
 /// Draws numbers from the Laplace distribution.
@@ -337,9 +375,10 @@ fn gumbel(
 ///     dtype (Dtype | None): Dtype of floats; float32 by default.
 ///     loc (float): Mean.
 ///     scale (float): Scale; the standard deviation is sqrt(2) times as large.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Random numbers.
@@ -347,8 +386,8 @@ fn gumbel(
 /// Raises:
 ///     ValueError: If the dtype is not of floats.
 #[pyfunction]
-#[pyo3(signature = (shape=None, dtype=None, loc=0.0, scale=1.0, key=None, stream=None),
-    text_signature = "(shape=[], dtype=None, loc=0.0, scale=1.0, key=None, stream=None)")]
+#[pyo3(signature = (shape=None, dtype=None, loc=0.0, scale=1.0, key=None, stream=None, *, device=None),
+    text_signature = "(shape=[], dtype=None, loc=0.0, scale=1.0, key=None, stream=None, *, device=None)")]
 fn laplace(
     shape: Option<Sequence>,
     dtype: Option<DtypeArg>,
@@ -356,9 +395,10 @@ fn laplace(
     scale: f64,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let (shape, dtype) = (sizes("laplace", shape)?, or(dtype, Dtype::Float32));
-    made(stream, || random::laplace(&shape, dtype, loc, scale, key_of(&key)))
+    made(placed_on(stream, device)?, || random::laplace(&shape, dtype, loc, scale, key_of(&key)))
 }
 
 /// Draws indices along an axis with the probabilities `softmax(logits, axis)`.
@@ -370,9 +410,10 @@ fn laplace(
 ///         are broadcast.
 ///     num_samples (int | None): Number of indices of each distribution, along a new last axis;
 ///         not together with `shape`.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Indices as uint32: without `shape` and `num_samples` one of each distribution.
@@ -381,7 +422,7 @@ fn laplace(
 ///     IndexError: If the axis is out of range.
 ///     ValueError: If both `shape` and `num_samples` are given, or the shape does not fit.
 #[pyfunction]
-#[pyo3(signature = (logits, axis=-1, shape=None, num_samples=None, key=None, stream=None))]
+#[pyo3(signature = (logits, axis=-1, shape=None, num_samples=None, key=None, stream=None, *, device=None))]
 fn categorical(
     logits: ArrayArg,
     axis: isize,
@@ -389,6 +430,7 @@ fn categorical(
     num_samples: Option<isize>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let shape = sizes_if("categorical", shape)?;
     let samples = match (&shape, num_samples) {
@@ -401,7 +443,7 @@ fn categorical(
         (None, Some(n)) => Samples::Count(count("categorical", "num_samples", n)?),
         (None, None) => Samples::One,
     };
-    made(stream, || random::categorical(&logits.0, axis, samples, key_of(&key)))
+    made(placed_on(stream, device)?, || random::categorical(&logits.0, axis, samples, key_of(&key)))
 }
 
 /// Puts numbers, or the slices of an array, into random order.
@@ -409,9 +451,10 @@ fn categorical(
 /// Args:
 ///     x (int | array): Array to permute; or an integer, for the numbers below it.
 ///     axis (int): Axis whose slices are permuted.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Permuted array; of an integer, uint32.
@@ -420,20 +463,21 @@ fn categorical(
 ///     IndexError: If the axis is out of range.
 ///     ValueError: If the integer is negative.
 #[pyfunction]
-#[pyo3(signature = (x, axis=0, key=None, stream=None))]
+#[pyo3(signature = (x, axis=0, key=None, stream=None, *, device=None))]
 fn permutation(
     x: &Bound<'_, PyAny>,
     axis: isize,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     if let Some(a) = as_array(x) {
         let a = a.get().get(x.py());
-        return made(stream, || random::permute(&a, axis, key_of(&key)));
+        return made(placed_on(stream, device)?, || random::permute(&a, axis, key_of(&key)));
     }
     let n = integer(x)?.ok_or_else(|| type_("permutation: expected an int or an array"))?;
     let n = count("permutation", "the number of elements", n)?;
-    made(stream, || random::permutation(n, key_of(&key)))
+    made(placed_on(stream, device)?, || random::permutation(n, key_of(&key)))
 }
 
 /// Draws vectors from a joint normal distribution.
@@ -444,9 +488,10 @@ fn permutation(
 ///     shape (Sequence[int]): Leading shape of the result, broadcast with the leading axes of
 ///         both.
 ///     dtype (Dtype | None): float32, the only one.
-///     key (array | None): Key of the numbers; by default the global state.
+///     key (array | None): Key of the numbers; by default the thread's state.
 ///     stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,
 ///         else the default device.
+///     device (Device | DeviceType | None): Device to run on, in place of `stream`.
 ///
 /// Returns:
 ///     array: Random vectors, of the shape (..., n).
@@ -454,8 +499,8 @@ fn permutation(
 /// Raises:
 ///     ValueError: If the shapes do not fit, or the dtype is another.
 #[pyfunction]
-#[pyo3(signature = (mean, cov, shape=None, dtype=None, key=None, stream=None),
-    text_signature = "(mean, cov, shape=[], dtype=None, key=None, stream=None)")]
+#[pyo3(signature = (mean, cov, shape=None, dtype=None, key=None, stream=None, *, device=None),
+    text_signature = "(mean, cov, shape=[], dtype=None, key=None, stream=None, *, device=None)")]
 fn multivariate_normal(
     mean: ArrayArg,
     cov: ArrayArg,
@@ -463,10 +508,13 @@ fn multivariate_normal(
     dtype: Option<DtypeArg>,
     key: Option<ArrayArg>,
     stream: Option<StreamArg>,
+    device: Option<DeviceArg>,
 ) -> Res<PyArray> {
     let shape = sizes("multivariate_normal", shape)?;
     let dtype = or(dtype, Dtype::Float32);
-    made(stream, || random::multivariate_normal(&mean.0, &cov.0, &shape, dtype, key_of(&key)))
+    made(placed_on(stream, device)?, || {
+        random::multivariate_normal(&mean.0, &cov.0, &shape, dtype, key_of(&key))
+    })
 }
 
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,4 +1,4 @@
-//! The global state of random numbers as a Python object.
+//! The random state of the calling thread as a Python object.
 
 use super::made;
 use crate::array::PyArray;
@@ -8,7 +8,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use ultramarine::random;
 
-/// Global state of random numbers, as a list of one key.
+/// Random state of the calling thread, as a list of one key.
 #[pyclass(name = "_RandomState", module = "ultramarine.random", frozen, sequence)]
 pub struct RandomState;
 

@@ -182,20 +182,27 @@ impl Array {
         Ok(a.astype(dtype))
     }
 
-    /// `start`, `start + step` ... below `stop`, as a 1-d array.
+    /// `start`, `start + step` ... below `stop`, as a 1-d array. An infinite step towards `stop`
+    /// gives `start` alone.
     ///
     /// # Errors
-    /// [`Error::Value`] when `step` is zero or an argument is not finite, the length
+    /// [`Error::Value`] when `step` is zero or NaN, a bound is not finite, the length
     /// is absurd, or for bool.
     pub fn arange(start: f64, stop: f64, step: f64, dtype: Dtype) -> Result<Array> {
         if dtype == Dtype::Bool {
             return Err(Error::Value("bool not supported for arange.".into()));
         }
-        if ![start, stop, step].iter().all(|v| v.is_finite()) {
+        if !start.is_finite() || !stop.is_finite() || step.is_nan() {
             bail!("arange", "Cannot compute length.");
         }
         ensure!(step != 0.0, "arange", "step must be nonzero.");
-        let n = ((stop - start) / step).ceil().max(0.0);
+        let (n, step) = if step.is_infinite() {
+            // Of the step nothing but 0 * step is needed, which must not be NaN.
+            let towards = if step > 0.0 { start < stop } else { stop < start };
+            (f64::from(u8::from(towards)), 1.0)
+        } else {
+            (((stop - start) / step).ceil().max(0.0), step)
+        };
         ensure!(n <= i32::MAX as f64, "arange", "Maximum size exceeded.");
         // Integers: the distance of the first two, each truncated by itself.
         let (start, step) = if dtype.is_inexact() {

@@ -7,7 +7,7 @@ use crate::ops::rules::shapeless::{
 };
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
-    index::scatter::scatter,
+    index::{bounds, scatter::scatter},
     rules::batching::{all_batched, batched},
     scan::axis_of,
 };
@@ -101,11 +101,13 @@ pub(crate) fn spread(source: &[usize], indices: &Array, axis: usize) -> Result<O
 
 impl Array {
     /// Elements at `indices` along `axis` (`None`: of the flattened array); the axis
-    /// is replaced by the shape of the indices. Negative indices count from the end.
+    /// is replaced by the shape of the indices. Negative indices count from the end; those that
+    /// are out of bounds give the first or the last element, whichever is nearer.
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range; [`Error::Value`] for indices that
-    /// are no integers, or a non-empty take from an empty axis.
+    /// are no integers, or a non-empty take from an empty axis. Under `ULTRAMARINE_VALIDATE=1`
+    /// evaluation fails with [`Error::Index`] for an index out of bounds.
     pub fn take(&self, indices: &Array, axis: Option<isize>) -> Result<Array> {
         self.computable("take")?;
         let _home = follow(&[self, indices]);
@@ -133,7 +135,7 @@ impl Array {
 
     /// Elements at `indices`, which have this array's dimensions, along `axis`:
     /// `out[.., i, ..] = self[.., indices[.., i, ..], ..]`; other axes are broadcast.
-    /// `None`: of the flattened array, with 1-d indices.
+    /// `None`: of the flattened array, with 1-d indices. Indices out of bounds: see [`Array::take`].
     ///
     /// # Errors
     /// [`Error::Index`] for an axis out of range, [`Error::Value`] for indices of
@@ -220,6 +222,7 @@ impl Rules for Gather {
         let index_ndim = call.shape.len() - call.descs[0].0.len();
         let n = self.axes.len() as u32;
         let attrs = GatherAttrs::new(n, index_ndim as u32, axes_attr(&self.axes));
+        bounds::validate(self.name(), exec, call, &self.axes)?;
         call.run(exec, op::GATHER, &attrs, &[])
     }
 
@@ -290,6 +293,7 @@ impl Rules for GatherAxis {
     }
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
+        bounds::validate(self.name(), exec, call, &[self.axis as u8])?;
         call.run(exec, op::GATHER_AXIS, &AxisAttrs::new(self.axis as u32), &[])
     }
 

@@ -155,7 +155,8 @@ fn fitted(updates: &Array, shape: &[usize]) -> Result<Array> {
 
 impl Array {
     /// Reads `x[entries]`: a view for integers and slices, a copy for index
-    /// arrays. Index arrays out of range are clamped, never read beyond the array. A mask by
+    /// arrays. Index arrays out of range are clamped, never read beyond the array (under
+    /// `ULTRAMARINE_VALIDATE=1` they fail with [`Error::Index`] when evaluated). A mask by
     /// itself gives the elements at its true positions, as an axis in place of the mask's: the
     /// mask is evaluated, since that decides the shape.
     ///
@@ -205,8 +206,10 @@ impl Array {
 
     /// The array after `x[entries] = updates`, `x.at[entries].add(updates)` ...: the
     /// updates are broadcast to what [`Array::index`] gives, and take the array's
-    /// dtype. A mask by itself takes updates for its true positions, in order, or one for
-    /// all of them; too few are [`Error::Runtime`] when the result is evaluated.
+    /// dtype. Updates by index arrays out of range are dropped (under `ULTRAMARINE_VALIDATE=1` they
+    /// fail with [`Error::Index`] when evaluated). A mask by itself takes updates for its true
+    /// positions, in order, or one for all of them; too few are [`Error::Runtime`] when the result
+    /// is evaluated.
     ///
     /// # Errors
     /// As [`Array::index`], but for masks by themselves; [`Error::Value`] when the

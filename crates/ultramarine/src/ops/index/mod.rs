@@ -1,5 +1,6 @@
 //! Reads and writes at positions: index arrays, masks, slices that begin at an array's values.
 
+mod bounds;
 mod decompose;
 mod dynamic_slice;
 pub(crate) mod gather;

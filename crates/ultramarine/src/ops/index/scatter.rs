@@ -1,6 +1,7 @@
 //! Writing through index arrays, and the user's functions that do.
 
 use crate::error::{Error, Result};
+use crate::ops::index::bounds;
 use crate::ops::index::gather::{IndexAxes, axes_attr, batch_index, common, gather, gathered};
 use crate::ops::rules::builders::{bin, flat, like, move_axis, plus, un, with_axis};
 use crate::ops::rules::shapeless::{self, zeros_like};
@@ -40,7 +41,8 @@ pub(crate) fn scatter(
 impl Array {
     /// The array with `values` put where `indices` point along `axis`; see
     /// [`Array::take_along_axis`]. The values are broadcast to the indices' shape and
-    /// take this array's dtype. `None`: the flattened array, whose shape is kept.
+    /// take this array's dtype. `None`: the flattened array, whose shape is kept. Values for
+    /// indices out of bounds are dropped.
     ///
     /// # Errors
     /// As [`Array::take_along_axis`]; [`crate::Error::Value`] when the values cannot
@@ -159,6 +161,7 @@ impl Rules for Scatter {
         let index_ndim = (updates.len() - call.shape.len()) as u32;
         let n = self.axes.len() as u32;
         let attrs = ScatterAttrs::new(self.kind, n, index_ndim, axes_attr(&self.axes));
+        bounds::validate(self.name(), exec, call, &self.axes)?;
         call.run_into(exec, output(exec, call)?, op::SCATTER, &attrs, &[])
     }
 
@@ -293,6 +296,7 @@ impl Rules for ScatterAxis {
 
     fn eval(&self, exec: &Exec, call: &Call<'_>) -> Result<Value> {
         let attrs = ScatterAxisAttrs::new(self.kind, self.axis as u32);
+        bounds::validate(self.name(), exec, call, &[self.axis as u8])?;
         call.run_into(exec, output(exec, call)?, op::SCATTER_AXIS, &attrs, &[])
     }
 

@@ -3,7 +3,7 @@
 use crate::error::{Result, bail, ensure};
 use crate::ops::reduce::{axes_of, joined, kept, signed};
 use crate::ops::rules::builders::{bin, like, slice_axis, un, without_axis};
-use crate::ops::{elementwise::unary::Unary, rules::shapeless::share};
+use crate::ops::{elementwise::unary::Unary, rules::shapeless::share, select::where_};
 use crate::{array::Array, dtype::Dtype};
 use ultramarine_abi::schema::{binary, unary};
 
@@ -71,7 +71,7 @@ impl Array {
     }
 
     /// The median over `axes`: of an even number of elements, the mean of the middle
-    /// two. NaN if any is NaN; float32 for integers.
+    /// two. NaN if any is NaN, or has a part that is; float32 for integers.
     ///
     /// # Errors
     /// As [`Array::sum`]; [`crate::Error::Value`] when there is nothing to take it of.
@@ -98,6 +98,11 @@ impl Array {
             let low = bin(binary::MAXIMUM, &last, &like(&last, info.min))?;
             let finite = bin(binary::MINIMUM, &low, &like(&last, info.max))?;
             middle = middle.add(&finite.stop_gradient().multiply(&like(&last, 0.0))?)?;
+        }
+        if a.dtype().is_complex() {
+            // Of complex numbers, too, those with a NaN in either part sort last.
+            let nan = like(&last, f64::NAN);
+            middle = where_(&bin(binary::NOT_EQUAL, &last, &last)?, &nan, &middle)?;
         }
         kept(&middle, self, &named, keepdims)
     }

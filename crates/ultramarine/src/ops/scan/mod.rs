@@ -8,10 +8,7 @@ use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
     rules::shapeless::zeros_like, select::where_,
 };
-use crate::{
-    array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, scalar::Scalar,
-    shape::Shape,
-};
+use crate::{array::Array, backend::Exec, dtype::Dtype, error::Result, node::Value, shape::Shape};
 use smallvec::smallvec;
 use ultramarine_abi::schema::{ScanAttrs, binary, op, reduce, unary};
 
@@ -98,6 +95,24 @@ impl Scan {
         if self.reverse { bin(binary::SUBTRACT, &Array::scalar(n as i32 - 1), &at) } else { Ok(at) }
     }
 
+    /// The positions, held to the axis. If elements themselves are left out, also whether there
+    /// is one: the first has none.
+    fn sources(&self, x: &Array) -> Result<(Array, Option<Array>)> {
+        let at = self.positions(x)?;
+        if self.inclusive {
+            return Ok((at, None));
+        }
+        let last = Array::scalar(x.shape()[self.axis] as i32 - 1);
+        let none = Array::scalar(0i32);
+        let real = bin(
+            binary::LOGICAL_AND,
+            &bin(binary::GREATER_EQUAL, &at, &none)?,
+            &bin(binary::LESS_EQUAL, &at, &last)?,
+        )?;
+        let inside = bin(binary::MINIMUM, &bin(binary::MAXIMUM, &at, &none)?, &last)?;
+        Ok((inside, Some(real)))
+    }
+
     /// Of a running product: where the first zero is, and the product without it.
     fn without_zero(&self, x: &Array) -> Result<Zeros> {
         let zero = bin(binary::EQUAL, x, &like(x, 0.0))?;
@@ -177,7 +192,12 @@ impl Rules for Scan {
             }
             reduce::MAX | reduce::MIN => {
                 let zeros = zeros_like(x, ct.dtype());
-                zeros.scatter_add_axis(&self.positions(x)?, ct, self.axis)?
+                let (at, real) = self.sources(x)?;
+                let ct = match real {
+                    Some(real) => ct.multiply(&real.astype(ct.dtype()))?,
+                    None => ct.clone(),
+                };
+                zeros.scatter_add_axis(&at, &ct, self.axis)?
             }
             _ => {
                 let sums = self.back(reduce::LOGADDEXP);
@@ -198,19 +218,11 @@ impl Rules for Scan {
                 plain.add(&sums.of(&t.multiply(&z.first)?).multiply(&z.product)?)?
             }
             reduce::MAX | reduce::MIN => {
-                let at = self.positions(x)?;
+                let (at, real) = self.sources(x)?;
                 let taken = t.gather_axis(&at, self.axis);
-                if self.inclusive {
-                    taken
-                } else {
-                    let n =
-                        Array::scalar(Scalar::from_i64(Dtype::Int32, x.shape()[self.axis] as i64));
-                    let real = bin(
-                        binary::LOGICAL_AND,
-                        &bin(binary::GREATER_EQUAL, &at, &Array::scalar(0i32))?,
-                        &bin(binary::LESS, &at, &n)?,
-                    )?;
-                    taken.multiply(&real.astype(t.dtype()))?
+                match real {
+                    Some(real) => taken.multiply(&real.astype(t.dtype()))?,
+                    None => taken,
                 }
             }
             _ => self.signed(t, |log| bin(binary::SUBTRACT, &self.of(&log.add(x)?), y))?,

@@ -6,7 +6,7 @@ use ultramarine::{
     random::{self, Samples},
     transforms::vmap,
 };
-use ultramarine_test_support::{Tolerance, assert_close, own_process};
+use ultramarine_test_support::{Tolerance, assert_close};
 
 fn key() -> Result<Array> {
     random::key(11)
@@ -200,8 +200,7 @@ fn errors() -> Result<()> {
 }
 
 #[test]
-fn global_state() -> Result<()> {
-    own_process!();
+fn state_of_a_thread() -> Result<()> {
     let draw = || random::uniform(&num(0.0), &num(1.0), &[2], Dtype::Float32, None);
     random::seed(7)?;
     let (first, second) = (draw()?, draw()?);
@@ -213,6 +212,41 @@ fn global_state() -> Result<()> {
     assert_eq!(f64s(&draw()?), a);
     assert!(random::set_state(&num(1.0)).is_err());
     Ok(())
+}
+
+#[test]
+fn threads_leave_each_others_state_alone() -> Result<()> {
+    let draw = || random::uniform(&num(0.0), &num(1.0), &[4], Dtype::Float32, None);
+    let in_thread = |f: &(dyn Fn() -> Result<Vec<f64>> + Sync)| -> Result<Vec<f64>> {
+        std::thread::scope(|scope| scope.spawn(f).join()).expect("no panic")
+    };
+    random::seed(7)?;
+    let alone = [f64s(&draw()?), f64s(&draw()?)];
+
+    random::seed(7)?;
+    let first = f64s(&draw()?);
+    let seeded = in_thread(&|| {
+        random::seed(7)?;
+        Ok(f64s(&draw()?))
+    })?;
+    let own = [in_thread(&|| Ok(f64s(&draw()?)))?, in_thread(&|| Ok(f64s(&draw()?)))?];
+    assert_eq!(seeded, alone[0]);
+    // Threads that do not seed have numbers of their own.
+    assert!(own[0] != own[1] && own.iter().all(|o| *o != alone[0] && *o != alone[1]));
+    assert_eq!([first, f64s(&draw()?)], alone);
+    Ok(())
+}
+
+#[test]
+fn a_thread_ends_with_a_deep_state() -> Result<()> {
+    let ended = std::thread::Builder::new().stack_size(256 << 10).spawn(|| -> Result<()> {
+        random::seed(7)?;
+        for _ in 0..20_000 {
+            drop(random::bits(&[2], 4, None)?);
+        }
+        Ok(())
+    });
+    ended.expect("a thread").join().expect("no panic")
 }
 
 #[test]

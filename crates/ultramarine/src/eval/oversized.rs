@@ -1,0 +1,88 @@
+//! Results that no memory can hold: refused before what only they need is computed.
+
+use super::{device_of, grouping::Task, run};
+use crate::backend::DeviceState;
+use crate::error::Error;
+use crate::node::Node;
+use crate::shape::Show;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use ultramarine_runtime::memory;
+
+/// Smaller results are left to the allocator: what they need costs as little as they do.
+const LARGE: usize = 1 << 30;
+
+/// Fails tasks whose results are larger than their device's memory, and takes those before them
+/// off the list whose results nothing else wants: these are lazy again. The first failure.
+#[inline]
+pub(super) fn refuse(tasks: &mut Vec<Task>) -> Option<Arc<Error>> {
+    let large = |task: &Task| task.members.iter().any(|m| m.entry.node.bytes() >= LARGE);
+    if tasks.len() > 1 && tasks.iter().any(large) { refuse_large(tasks) } else { None }
+}
+
+#[cold]
+fn refuse_large(tasks: &mut Vec<Task>) -> Option<Arc<Error>> {
+    let errors: Vec<Option<Error>> = tasks.iter().map(too_large).collect();
+    if errors.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut needed: HashSet<*const Node> = HashSet::new();
+    let mut kept = Vec::new();
+    let mut failure = None;
+    for (task, error) in std::mem::take(tasks).into_iter().zip(errors).rev() {
+        if let Some(error) = error {
+            failure = Some(run::fail(vec![task], error));
+            continue;
+        }
+        let wanted = task.members.iter().any(|m| {
+            let node = &m.entry.node;
+            node.handles.load(Ordering::Acquire) > 0 || needed.contains(&Arc::as_ptr(node))
+        });
+        if wanted {
+            for member in &task.members {
+                member.entry.each_reference(|input| needed.extend([Arc::as_ptr(input)]));
+            }
+            kept.push(task);
+        } else {
+            task.members.iter().for_each(|m| m.entry.node.release_claim());
+        }
+    }
+    kept.reverse();
+    *tasks = kept;
+    failure
+}
+
+/// The error of a task that writes more than its device's memory.
+fn too_large(task: &Task) -> Option<Error> {
+    let device = device_of(task.stream()).ok()?;
+    let most = capacity(device)?;
+    let written = task.members.iter().filter(|m| m.materialised);
+    let node = written.map(|m| &m.entry.node).find(|n| is_allocated(n) && n.bytes() > most)?;
+    Some(Error::Memory(format!(
+        "[{}] cannot allocate {} bytes for a result of shape {} and {}: the memory of {} is {most} bytes.",
+        node.op.name(),
+        node.bytes(),
+        Show(&node.shape),
+        node.dtype,
+        device.device,
+    )))
+}
+
+/// True if the node's value needs memory of its size: it is no view, no constant and no operand's own.
+fn is_allocated(node: &Node) -> bool {
+    let op = &node.op;
+    if node.constant().is_some() {
+        return false;
+    }
+    let views = op.forwards_operands() || op.rules().is_some_and(|r| r.inherits_home());
+    op.elementwise().is_some() || !views
+}
+
+/// Bytes that a device's memory has; `None` if that is unknown.
+fn capacity(device: &DeviceState) -> Option<usize> {
+    if device.is_host() {
+        return Some(memory::capacity());
+    }
+    usize::try_from(device.properties().1).ok().filter(|bytes| *bytes > 0)
+}

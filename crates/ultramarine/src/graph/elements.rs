@@ -1,0 +1,85 @@
+//! Arrays made of elements in the host's memory, which are copied on the host's threads.
+
+use super::array::Array;
+use crate::backend::{self, buffer::Buffer};
+use crate::error::{Result, bail, ensure};
+use crate::node::Value;
+use crate::shape::{self, Shape, Show};
+use crate::{dtype::Dtype, sync::lock};
+use std::sync::Mutex;
+use ultramarine_runtime::pool;
+
+/// Bytes of the result that one thread copies at a time. Smaller arrays take one thread.
+const PIECE: usize = 1 << 20;
+
+impl Array {
+    /// Makes an array of the bytes of its elements: row-major, native byte order.
+    /// For bool, any non-zero byte is true. Large ones are copied by several threads.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] when the number of bytes does not fit shape and dtype,
+    /// [`crate::Error::Memory`] when there is no memory.
+    pub fn from_bytes(bytes: &[u8], shape: &[usize], dtype: Dtype) -> Result<Array> {
+        made(bytes, shape, dtype, [1, 1], |source, target| {
+            target.copy_from_slice(source);
+            if dtype == Dtype::Bool {
+                target.iter_mut().for_each(|b| *b = (*b != 0) as u8);
+            }
+        })
+    }
+
+    /// Makes an array of float32 of the bytes of float64 numbers, or one of complex64 of pairs of
+    /// them, as [`Array::from_bytes`] would of bytes of its own dtype: they are rounded as they are
+    /// copied.
+    ///
+    /// # Errors
+    /// As [`Array::from_bytes`]; [`crate::Error::Value`] for another dtype.
+    pub fn from_float64_bytes(bytes: &[u8], shape: &[usize], dtype: Dtype) -> Result<Array> {
+        if !matches!(dtype, Dtype::Float32 | Dtype::Complex64) {
+            bail!("array", "bytes of float64 become float32 or complex64, not {dtype}.");
+        }
+        made(bytes, shape, dtype, [2, 1], |source, target| {
+            let (source, target) = (source.as_chunks::<8>().0, target.as_chunks_mut::<4>().0);
+            for (from, to) in source.iter().zip(target) {
+                *to = (f64::from_ne_bytes(*from) as f32).to_ne_bytes();
+            }
+        })
+    }
+}
+
+/// An array whose bytes `copy` makes of `from` bytes for each `to`, piece by piece.
+fn made(
+    bytes: &[u8],
+    shape: &[usize],
+    dtype: Dtype,
+    [from, to]: [usize; 2],
+    copy: impl Fn(&[u8], &mut [u8]) + Sync,
+) -> Result<Array> {
+    shape::check("array", shape)?;
+    let size = dtype.bytes_of(shape::size(shape));
+    let wanted = size / to * from;
+    ensure!(
+        bytes.len() == wanted,
+        "array",
+        "{} bytes for shape {} of {dtype}, which takes {wanted}.",
+        bytes.len(),
+        Show(shape)
+    );
+    let buffer = Buffer::new(size, backend::host())?;
+    // SAFETY: the buffer is new, so nobody else sees it, and has `size` bytes.
+    let target = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), size) };
+    if size <= PIECE {
+        copy(bytes, target);
+    } else {
+        let parts: Vec<_> = (bytes.chunks(PIECE / to * from))
+            .zip(target.chunks_mut(PIECE))
+            .map(Mutex::new)
+            .collect();
+        pool::parallel_for(parts.len(), &|i| {
+            let (source, target) = &mut *lock(&parts[i]);
+            copy(source, target);
+        });
+    }
+    let value = Value { buffer, offset: 0, strides: shape::contiguous_strides(shape) };
+    Ok(Array::given(value, Shape::from_slice(shape), dtype))
+}
