@@ -69,7 +69,7 @@ fn to_host(from: &Buffer) -> Result<BufferRef> {
         return Ok(to);
     }
     let source = registry::registered(from.device())?;
-    shutdown::check(source)?;
+    shutdown::check_wait(source)?;
     from.ready()?;
     let Some(copy) = source.table.copy_to_host else { return Err(source.lacks("copy_to_host")) };
     let (target, bytes) = (to.as_ptr() as *mut c_void, from.bytes() as u64);

@@ -8,24 +8,28 @@
 //! never waits for a younger one.
 
 mod scope;
+mod shutdown;
 mod thread_local;
 
 pub use crate::device::Stream;
+use crate::error::{Error, Result};
 use crate::fork::{self, ForkStage, Hook};
 use crate::memory::{self, deferred_deleters};
-use crate::{backend, device::Device, devices, error::Result, sync::lock};
+use crate::{backend, device::Device, devices, interrupt, sync::lock};
 pub use scope::{
     Scope, current, default_device, default_stream, scoped, scoped_device, set_default_device,
     set_default_stream, with_stream,
 };
+pub use shutdown::shutdown;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
 
-/// A job: a closure in a stream's queue. Never unwinds.
-pub type Job = Box<dyn FnOnce() + Send>;
+/// A job: a closure in a stream's queue. Never unwinds. It is called once: with `Ok` to run, or with the error that keeps
+/// it from running.
+pub type Job = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// Jobs that may wait in one queue before a submitter is held back.
 const MAX_QUEUED: usize = 64;
@@ -45,6 +49,35 @@ struct Queue {
     worker: bool,
     /// Threads that sleep until something changes. Waking is a system call, even of nobody.
     waiting: usize,
+    /// Former workers that run deleters.
+    releasing: usize,
+    /// Number of jobs that have ended, and of threads that owned the stream.
+    finished: u64,
+}
+
+impl Queue {
+    fn is_idle(&self) -> bool {
+        !self.busy && self.jobs.is_empty()
+    }
+
+    fn end_job(&mut self) {
+        self.busy = false;
+        self.finished += 1;
+    }
+}
+
+/// Jobs that no thread can be had for, taken out of their queue.
+#[must_use = "arrays would be waited for without end"]
+pub struct Stranded {
+    jobs: VecDeque<Job>,
+    error: Error,
+}
+
+impl Stranded {
+    /// Calls the jobs with the error. Call it without locks.
+    pub fn fail(self) {
+        self.jobs.into_iter().for_each(|job| job(Err(self.error.clone())));
+    }
 }
 
 /// A stream's queue and its worker.
@@ -136,15 +169,16 @@ pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
 #[inline]
 pub fn synchronize(stream: Stream) -> Result<()> {
     if let Some(state) = state(stream) {
-        state.drain();
+        while !state.wait_until(Queue::is_idle) {
+            interrupt::handle()?;
+        }
     }
     devices::get(stream.device)?.synchronize(stream)
 }
 
 /// Waits for every stream.
 pub fn synchronize_all() {
-    let all = read(|r| Some(r.streams.iter().map(|s| s.1.clone()).collect::<Vec<_>>()));
-    for state in all.unwrap_or_default() {
+    for (_, state) in all() {
         state.drain();
     }
     for device in backend::gpus() {
@@ -153,14 +187,15 @@ pub fn synchronize_all() {
     }
 }
 
+/// All streams that there are.
+fn all() -> Vec<(Stream, Arc<StreamState>)> {
+    read(|r| Some(r.streams.clone())).unwrap_or_default()
+}
+
 /// Returns true if nothing runs or waits on any stream.
 #[inline]
 pub fn all_idle() -> bool {
-    let idle = |state: &StreamState| {
-        let queue = lock(&state.queue);
-        !queue.busy && queue.jobs.is_empty()
-    };
-    read(|r| Some(r.streams.iter().all(|s| idle(&s.1)))).unwrap_or(true)
+    read(|r| Some(r.streams.iter().all(|s| s.1.lock().is_idle()))).unwrap_or(true)
 }
 
 /// Returns true if the stream exists.
@@ -180,21 +215,29 @@ pub struct Ownership(Arc<StreamState>);
 
 impl Drop for Ownership {
     fn drop(&mut self) {
-        let mut queue = lock(&self.0.queue);
-        queue.busy = false;
-        if !queue.jobs.is_empty() {
-            StreamState::ensure_worker(&self.0, &mut queue);
-        }
+        let mut queue = self.0.lock();
+        queue.end_job();
+        let ensured = match queue.jobs.is_empty() {
+            true => Ok(()),
+            false => StreamState::ensure_worker(&self.0, &mut queue),
+        };
         self.0.wake(queue);
+        if let Err(stranded) = ensured {
+            stranded.fail();
+        }
     }
 }
 
 impl StreamState {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        lock(&self.queue)
+    }
+
     /// Takes the stream for the calling thread, if nothing runs or waits on it.
     #[inline]
     pub fn try_own(self: &Arc<Self>) -> Option<Ownership> {
-        let mut queue = lock(&self.queue);
-        if queue.busy || !queue.jobs.is_empty() {
+        let mut queue = self.lock();
+        if !queue.is_idle() {
             return None;
         }
         queue.busy = true;
@@ -202,12 +245,16 @@ impl StreamState {
     }
 
     /// Queues a job for the stream's worker.
+    ///
+    /// # Errors
+    /// What the queue held, if no thread can be had for it. The caller fails it when it holds no locks.
     #[inline]
-    pub fn push(self: &Arc<Self>, job: Job) {
-        let mut queue = lock(&self.queue);
+    pub fn push(self: &Arc<Self>, job: Job) -> Result<(), Stranded> {
+        let mut queue = self.lock();
         queue.jobs.push_back(job);
-        Self::ensure_worker(self, &mut queue);
+        let ensured = Self::ensure_worker(self, &mut queue);
         self.wake(queue);
+        ensured
     }
 
     /// Lets go of the queue, which has changed.
@@ -219,10 +266,14 @@ impl StreamState {
         }
     }
 
-    /// Sleeps until the queue changes, at most for [`IDLE`]; false when that is over.
-    fn sleep<'a>(&self, mut queue: MutexGuard<'a, Queue>) -> (MutexGuard<'a, Queue>, bool) {
+    /// Sleeps until the queue changes, at most for a time; false when that is over.
+    fn sleep<'a>(
+        &self,
+        mut queue: MutexGuard<'a, Queue>,
+        longest: Duration,
+    ) -> (MutexGuard<'a, Queue>, bool) {
         queue.waiting += 1;
-        let waited = self.changed.wait_timeout(queue, IDLE);
+        let waited = self.changed.wait_timeout(queue, longest);
         let (mut queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         queue.waiting -= 1;
         (queue, !timeout.timed_out())
@@ -235,67 +286,98 @@ impl StreamState {
             queue.jobs.len() > MAX_QUEUED
                 || (!queue.jobs.is_empty() && memory::active() > memory::memory_limit())
         };
-        let mut queue = lock(&self.queue);
+        let mut queue = self.lock();
         while crowded(&queue) {
-            queue = self.sleep(queue).0;
+            queue = self.sleep(queue, IDLE).0;
         }
     }
 
     fn drain(&self) {
-        let mut queue = lock(&self.queue);
-        while queue.busy || !queue.jobs.is_empty() {
-            queue = self.sleep(queue).0;
+        let mut queue = self.lock();
+        while !queue.is_idle() {
+            queue = self.sleep(queue, IDLE).0;
         }
     }
 
-    fn ensure_worker(this: &Arc<Self>, queue: &mut Queue) {
-        if queue.worker {
-            return;
+    /// Sleeps until the queue is as it should be; false if the thread was interrupted before.
+    fn wait_until(&self, done: impl Fn(&Queue) -> bool) -> bool {
+        let mut queue = self.lock();
+        while !done(&queue) {
+            queue = self.sleep(queue, interrupt::PERIOD).0;
+            drop(queue);
+            if interrupt::is_requested() {
+                return false;
+            }
+            queue = self.lock();
         }
+        true
+    }
+
+    fn start_worker(this: &Arc<Self>) -> std::io::Result<()> {
         let state = this.clone();
-        let spawned = std::thread::Builder::new()
-            .name("ultramarine-stream".into())
-            .spawn(move || state.run_jobs());
-        queue.worker = spawned.is_ok();
-        if !queue.worker {
-            // No thread to be had: run what waits here rather than never.
-            let jobs = std::mem::take(&mut queue.jobs);
-            jobs.into_iter().for_each(|job| job());
+        let named = std::thread::Builder::new().name("ultramarine-stream".into());
+        named.spawn(move || state.run_jobs()).map(drop)
+    }
+
+    fn ensure_worker(this: &Arc<Self>, queue: &mut Queue) -> Result<(), Stranded> {
+        if queue.worker {
+            return Ok(());
         }
+        match Self::start_worker(this) {
+            Ok(()) => queue.worker = true,
+            // Its owner finds the jobs when it is done.
+            Err(_) if queue.busy => {}
+            Err(error) => {
+                let error = Error::runtime(
+                    "eval",
+                    format!(
+                        "the system has no thread for a stream: {error}. Raise the limit of processes and threads \
+                         (`ulimit -u`, or the container's), or of address space."
+                    ),
+                );
+                return Err(Stranded { jobs: std::mem::take(&mut queue.jobs), error });
+            }
+        }
+        Ok(())
     }
 
     fn run_jobs(self: &Arc<Self>) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.lock();
         loop {
-            if deferred_deleters::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED }
+            let most = if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED };
+            // Deleters may take their time: another worker takes the jobs. Without one the jobs come first.
+            if deferred_deleters::waiting() >= most
+                && (queue.jobs.is_empty() || Self::start_worker(self).is_ok())
             {
-                // Strangers may take their time: who queues jobs meanwhile gets another worker.
-                queue.worker = false;
-                if !queue.jobs.is_empty() {
-                    Self::ensure_worker(self, &mut queue);
-                }
+                queue.worker = !queue.jobs.is_empty();
+                queue.releasing += 1;
                 drop(queue);
                 deferred_deleters::release();
-                queue = lock(&self.queue);
-                if std::mem::replace(&mut queue.worker, true) {
+                queue = self.lock();
+                queue.releasing -= 1;
+                let replaced = std::mem::replace(&mut queue.worker, true);
+                self.wake(queue);
+                if replaced {
                     return;
                 }
+                queue = self.lock();
             }
             if !queue.busy
                 && let Some(job) = queue.jobs.pop_front()
             {
                 queue.busy = true;
                 drop(queue);
-                job();
-                queue = lock(&self.queue);
-                queue.busy = false;
+                job(Ok(()));
+                queue = self.lock();
+                queue.end_job();
                 self.wake(queue);
-                queue = lock(&self.queue);
+                queue = self.lock();
                 continue;
             }
             let changed;
-            (queue, changed) = self.sleep(queue);
-            if !changed && queue.jobs.is_empty() {
+            (queue, changed) = self.sleep(queue, IDLE);
+            // While the process exits a thread's end would run destructors of libraries that may be gone.
+            if !changed && queue.jobs.is_empty() && !backend::shutdown::is_exiting() {
                 queue.worker = false;
                 return;
             }

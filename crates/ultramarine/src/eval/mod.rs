@@ -24,7 +24,7 @@ use crate::{
     error::{Error, Result},
     memory::deferred_deleters,
     node::{self, Node, next_mark},
-    stream::{self, Stream},
+    stream::{self, Stranded, Stream},
     sync::lock,
 };
 use grouping::{Task, group_into_tasks};
@@ -154,33 +154,47 @@ fn submit_single(
         deferred_deleters::release();
         return Ok(());
     }
-    state.push(Box::new(move || deferred_deleters::job(|| run::run(group_into_tasks(tape, mark)))));
+    let pushed = state.push(job(move || group_into_tasks(tape, mark)));
     drop(guard);
-    state.throttle();
+    match pushed {
+        Ok(()) => state.throttle(),
+        Err(stranded) => stranded.fail(),
+    }
     deferred_deleters::release();
     Ok(())
 }
 
+/// The job that runs tasks, or fails them.
+fn job(tasks: impl FnOnce() -> Vec<Task> + Send + 'static) -> stream::Job {
+    Box::new(move |ready| {
+        deferred_deleters::job(|| match ready {
+            Ok(()) => run::run(tasks()),
+            Err(error) => run::fail(tasks(), &error),
+        });
+    })
+}
+
 /// Work of several streams: consecutive tasks of one stream make a job.
 fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>) -> Result<()> {
-    let (mut states, mut homeless) = (Vec::new(), Vec::new());
+    let (mut states, mut homeless, mut stranded) = (Vec::new(), Vec::new(), Vec::new());
     let mut tasks = tasks.into_iter().peekable();
     while let Some(first) = tasks.next() {
         let stream = first.stream();
-        let mut job = vec![first];
+        let mut run = vec![first];
         while let Some(task) = tasks.next_if(|t| t.stream() == stream) {
-            job.push(task);
+            run.push(task);
         }
         match stream::state(stream) {
             Some(state) => {
-                state.push(Box::new(move || deferred_deleters::job(|| run::run(job))));
+                stranded.extend(state.push(job(move || run)).err());
                 states.push(state);
             }
-            None => homeless.push((job, stream)),
+            None => homeless.push((run, stream)),
         }
     }
     drop(guard);
     // Nobody else's releases may wait for the scheduler either.
+    stranded.into_iter().for_each(Stranded::fail);
     homeless.into_iter().for_each(|(job, stream)| {
         run::fail(job, &Error::Value(format!("[eval] There is no {stream:?}.")));
     });
