@@ -14,7 +14,7 @@
 //! tree.rs      trees of arrays
 //! compile/     compiled functions: keys, captured state
 //! evaluate.rs, transforms.rs, custom.rs (functions with transforms of their own), io.rs,
-//! fast.rs (kernels in source form), print.rs, interpreter.rs (its exit)
+//! fast.rs (kernels in source form), print.rs, interpreter.rs (its exit, and Ctrl-C)
 //! ```
 
 // Everything public is so for the sake of Python; the documentation is its docstrings.

@@ -32,6 +32,13 @@ pub use ultramarine_runtime::{
 
 ultramarine_runtime::built_in_backend!(ultramarine_cpu::backend_init);
 
+/// Has requests of the embedding language end evaluations, between tasks and inside of loops on the CPU.
+#[doc(hidden)]
+pub fn set_interrupt_handler(handler: interrupt::Handler) {
+    ultramarine_cpu::par::set_interrupted(interrupt::is_due);
+    interrupt::set_handler(handler);
+}
+
 pub use array::Array;
 pub use backend::buffer::{Buffer, BufferRef, Export};
 pub use backend::value::Value;

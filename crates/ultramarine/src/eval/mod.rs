@@ -35,6 +35,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine_runtime::fork::{self, ForkStage, Hook};
+use ultramarine_runtime::interrupt;
 
 static SCHEDULER: Mutex<()> = Mutex::new(());
 
@@ -94,11 +95,13 @@ pub(crate) fn submit(array: &Array) -> Result<()> {
         if let Some(outcome) = array.node().outcome() {
             return outcome.as_ref().map(drop).map_err(|e| Error::clone(e));
         }
-        if array.node().is_claimed() {
-            array.node().wait();
-        } else {
+        if !array.node().is_claimed() {
             // Another evaluation gave it up, or nobody has asked for it.
             start(std::slice::from_ref(array), true)?;
+        } else if deferred_deleters::in_job() {
+            run::await_node(array.node())?;
+        } else if !array.node().wait(interrupt::is_requested) {
+            interrupt::handle()?;
         }
     }
 }
@@ -114,6 +117,15 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
         return Ok(());
     }
     register_fork_hook();
+    // An evaluation that an interrupt ended goes on where that is no error.
+    while !start_once(arrays, sync)? {
+        interrupt::handle()?;
+    }
+    Ok(())
+}
+
+/// False if the evaluation was given up, with its nodes.
+fn start_once(arrays: &[Array], sync: bool) -> Result<bool> {
     // What runs already goes on during a fork; what is new waits until it is over.
     while FORKING.load(Ordering::Relaxed) && !deferred_deleters::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
@@ -121,17 +133,17 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     let guard = lock(&SCHEDULER);
     let Claimed { tape, mark, single } = claim(arrays)?;
     if tape.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
         run::run(group_into_tasks(tape, mark));
-        return Ok(());
+        return if interrupt::is_cut() { Err(run::interrupted()) } else { Ok(true) };
     }
     match single {
         Some(stream) => submit_single(guard, stream, tape, mark, sync),
-        None => submit_split(guard, group_into_tasks(tape, mark)),
+        None => submit_split(guard, group_into_tasks(tape, mark)).map(|()| true),
     }
 }
 
@@ -142,17 +154,25 @@ fn submit_single(
     tape: Vec<Entry>,
     mark: u64,
     sync: bool,
-) -> Result<()> {
+) -> Result<bool> {
     let Some(state) = stream::state(stream) else {
         tape.iter().for_each(|e| e.node.release_claim());
         return Err(Error::Value(format!("[eval] There is no {stream:?}.")));
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        deferred_deleters::job(|| run::run(group_into_tasks(tape, mark)));
+        let cut = interrupt::run(|| {
+            deferred_deleters::job(|| {
+                let tasks = group_into_tasks(tape, mark);
+                if interrupt::is_possible() && tasks.iter().any(Task::is_final) {
+                    interrupt::hold();
+                }
+                run::run(tasks);
+            });
+        });
         drop(owner);
         deferred_deleters::release();
-        return Ok(());
+        return Ok(!cut);
     }
     let pushed = state.push(job(move || group_into_tasks(tape, mark)));
     drop(guard);
@@ -161,7 +181,7 @@ fn submit_single(
         Err(stranded) => stranded.fail(),
     }
     deferred_deleters::release();
-    Ok(())
+    Ok(true)
 }
 
 /// The job that runs tasks, or fails them.
