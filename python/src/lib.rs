@@ -16,7 +16,7 @@
 //! stack.rs     the stack that recursion over them has left
 //! compile/     compiled functions: keys, captured state
 //! evaluate.rs, transforms.rs, vmap.rs, custom.rs (functions with transforms of their own), io.rs,
-//! fast.rs (kernels in source form), print.rs
+//! fast.rs (kernels in source form), print.rs, interpreter.rs (its exit, and Ctrl-C)
 //! ```
 
 // Everything public is so for the sake of Python; the documentation is its docstrings.
@@ -34,6 +34,7 @@ mod error;
 mod evaluate;
 mod extension;
 mod fast;
+mod interpreter;
 mod io;
 mod lease;
 mod memory;
@@ -144,6 +145,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     // The tests ask whether they see what a failed assertion would show.
     m.add("_debug_assertions", cfg!(debug_assertions))?;
+    interpreter::register(m)?;
     array::register(m)?;
     dtype::register(m)?;
     stream::register(m)?;

@@ -1,5 +1,7 @@
 """Ultramarine: lazy arrays on the CPU and on accelerators, with MLX's interface."""
 
+import atexit as _atexit
+
 from ultramarine import _core
 from ultramarine import _reprlib as _reprlib
 from ultramarine import backends as backends
@@ -14,6 +16,8 @@ from ultramarine._errors import InterchangeDeviceError as InterchangeDeviceError
 from ultramarine._errors import InterchangeError as InterchangeError
 
 __version__ = _core.__version__
+# Streams are at rest before the interpreter goes. Handlers that are registered later run before this one.
+_atexit.register(_core._shutdown)
 # What extensions in other languages import; see docs/native-arrays.md.
 _C_API = _core._C_API
 

@@ -125,6 +125,7 @@ fn faults_of_layout() {
     seen("WRITES_WHOLE_STRUCT", "abi", name, "wrote behind");
     seen("LONG_TABLE", "abi", "abi/init with a short table", "wrote behind");
     seen("LACKS_EVENTS", "abi", "abi/functions", "event_query");
+    seen("SCORE_STARTS_THREAD", "abi", "abi/score starts no threads", "started 1 threads");
 }
 
 #[test]

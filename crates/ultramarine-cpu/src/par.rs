@@ -1,8 +1,20 @@
 //! The host's thread pool, as kernels use it.
 
 use core::ffi::c_void;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ultramarine_abi::HostTable;
+
+static INTERRUPTED: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Registers a function by which the host ends loops early. It is asked before each piece, by the thread that runs it; once
+/// it returned true, the command whose loop that is fails. Only the first call counts.
+pub fn set_interrupted(interrupted: fn() -> bool) {
+    let _ = INTERRUPTED.set(interrupted);
+}
+
+/// The panic of a kernel whose loop ended early.
+struct Interrupted;
 
 /// Runs loops on the host's threads; without a host (unit tests) in place.
 #[derive(Clone, Copy, Default)]
@@ -33,16 +45,24 @@ impl Par {
     /// on every machine.
     ///
     /// # Panics
-    /// When a call panicked.
+    /// When a call panicked, or the host ended the loop.
     pub fn run<F: Fn(usize) + Sync>(&self, count: usize, body: F) {
         match &self.host {
             Some(HostTable { parallel_for: Some(parallel_for), host, .. }) if count > 1 => {
-                let task = Task { body: &body, panicked: AtomicBool::new(false) };
+                let task = Task {
+                    body: &body,
+                    panicked: AtomicBool::new(false),
+                    ended: AtomicBool::new(false),
+                };
                 // SAFETY: `entry::<F>` gets back the Task it was made for, which
                 // outlives the call; F is Sync, so any thread may call it.
                 unsafe {
                     parallel_for(*host, count as u64, entry::<F>, &raw const task as *mut c_void)
                 };
+                if task.ended.load(Ordering::Relaxed) {
+                    // Past the panic hook: nothing went wrong.
+                    std::panic::resume_unwind(Box::new(Interrupted));
+                }
                 assert!(!task.panicked.load(Ordering::Relaxed), "a CPU kernel's task panicked");
             }
             _ => (0..count).for_each(body),
@@ -53,6 +73,8 @@ impl Par {
 struct Task<'a, F> {
     body: &'a F,
     panicked: AtomicBool,
+    /// The host ended the loop.
+    ended: AtomicBool,
 }
 
 /// # Safety
@@ -60,9 +82,17 @@ struct Task<'a, F> {
 unsafe extern "C" fn entry<F: Fn(usize) + Sync>(context: *mut c_void, index: u64) {
     // SAFETY: by this function's contract.
     let task = unsafe { &*(context as *const Task<F>) };
+    if task.ended.load(Ordering::Relaxed) {
+        return;
+    }
+    if INTERRUPTED.get().is_some_and(|interrupted| interrupted()) {
+        task.ended.store(true, Ordering::Relaxed);
+        return;
+    }
     let call = std::panic::AssertUnwindSafe(|| (task.body)(index as usize));
-    if std::panic::catch_unwind(call).is_err() {
-        task.panicked.store(true, Ordering::Relaxed);
+    if let Err(panic) = std::panic::catch_unwind(call) {
+        let place = if panic.is::<Interrupted>() { &task.ended } else { &task.panicked };
+        place.store(true, Ordering::Relaxed);
     }
 }
 

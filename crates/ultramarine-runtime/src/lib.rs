@@ -8,6 +8,7 @@
 //!
 //! ```text
 //! error log once sync files            no imports
+//! interrupt                            requests to stop what a thread does
 //! dtype scalar shape                   what an element and an extent are
 //! device                               names of devices and streams
 //! fork pool memory                     fork hooks, threads, the host's allocator
@@ -32,6 +33,8 @@ pub mod files;
 pub mod fork;
 #[doc(hidden)]
 pub mod host_table;
+#[doc(hidden)]
+pub mod interrupt;
 #[cfg(feature = "loader")]
 pub mod loader;
 #[doc(hidden)]

@@ -26,9 +26,18 @@ use graph::{array, node, placement};
 pub use ultramarine_runtime::shape;
 use ultramarine_runtime::{backend, device, devices, dtype, error, once, scalar, stream, sync};
 #[doc(hidden)]
-pub use ultramarine_runtime::{measure, pool};
+pub use ultramarine_runtime::{
+    interrupt, measure, memory::deferred_deleters::leak_from_now_on, pool,
+};
 
 ultramarine_runtime::built_in_backend!(ultramarine_cpu::backend_init);
+
+/// Has requests of the embedding language end evaluations, between tasks and inside of loops on the CPU.
+#[doc(hidden)]
+pub fn set_interrupt_handler(handler: interrupt::Handler) {
+    ultramarine_cpu::par::set_interrupted(interrupt::is_due);
+    interrupt::set_handler(handler);
+}
 
 pub use array::Array;
 pub use backend::buffer::{Buffer, BufferRef, Export};
@@ -79,7 +88,7 @@ pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer
 pub use scalar::Scalar;
 pub use stream::{
     Scope, Stream, clear_streams, default_device, default_stream, new_stream, release_stream,
-    set_default_device, set_default_stream, synchronize, with_stream,
+    set_default_device, set_default_stream, shutdown, synchronize, with_stream,
 };
 
 /// ```

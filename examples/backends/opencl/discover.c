@@ -55,18 +55,23 @@ static bool listed(const struct found *list, uint32_t count, cl_device_id id) {
   return false;
 }
 
-static uint32_t find(struct found *list, char *reason, size_t reason_size) {
-  static const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU};
-  cl_platform_id platforms[16];
-  cl_uint n_platforms = 0;
-  uint32_t count = 0;
-  cl_int code = clGetPlatformIDs(16, platforms, &n_platforms);
-  if (code != CL_SUCCESS || n_platforms == 0) {
+static cl_uint find_platforms(cl_platform_id platforms[16], char *reason, size_t reason_size) {
+  cl_uint count = 0;
+  cl_int code = clGetPlatformIDs(16, platforms, &count);
+  if (code != CL_SUCCESS || count == 0) {
     snprintf(reason, reason_size, "no OpenCL platform is installed (clGetPlatformIDs: %d); "
              "install the driver of your GPU or pocl-opencl-icd", code);
     return 0;
   }
-  if (n_platforms > 16) n_platforms = 16;
+  return count > 16 ? 16 : count;
+}
+
+static uint32_t find(struct found *list, char *reason, size_t reason_size) {
+  static const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU};
+  cl_platform_id platforms[16];
+  cl_uint n_platforms = find_platforms(platforms, reason, reason_size);
+  uint32_t count = 0;
+  if (n_platforms == 0) return 0;
   for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
     for (cl_uint p = 0; p < n_platforms; p++) {
       cl_device_id ids[MAX_DEVICES];
@@ -85,9 +90,25 @@ static uint32_t find(struct found *list, char *reason, size_t reason_size) {
   return count;
 }
 
+/* Drivers start at the first question, and not all of them bear two at once. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool has_platforms(bool *beyond_host, char *reason, size_t reason_size) {
+  cl_platform_id platforms[16];
+  *beyond_host = false;
+  pthread_mutex_lock(&lock);
+  cl_uint count = find_platforms(platforms, reason, reason_size);
+  for (cl_uint p = 0; p < count; p++) {
+    char name[256] = "";
+    if (clGetPlatformInfo(platforms[p], CL_PLATFORM_NAME, sizeof name - 1, name, NULL) != CL_SUCCESS) continue;
+    /* PoCL, and the CPU runtimes of Intel and others. */
+    *beyond_host |= !strstr(name, "Portable Computing Language") && !strstr(name, "CPU");
+  }
+  pthread_mutex_unlock(&lock);
+  return count > 0;
+}
+
 uint32_t discover(struct found *list, char *reason, size_t reason_size) {
-  /* Drivers start at the first question, and not all of them bear two at once. */
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&lock);
   uint32_t count = find(list, reason, reason_size);
   pthread_mutex_unlock(&lock);

@@ -70,6 +70,8 @@ static inline uint64_t parallelism(const struct device *device) {
 
 /* Lists usable devices, GPUs first; at most MAX_DEVICES. Where there is none, `reason` says why. */
 uint32_t discover(struct found *list, char *reason, size_t reason_size);
+/* Whether there are platforms, and whether one of them may have more than the host's processor. */
+bool has_platforms(bool *beyond_host, char *reason, size_t reason_size);
 void identify(const struct found *found, um_device_identity *identity);
 bool has_extension(cl_device_id id, const char *name);
 /* Whether the device computes in the host's own memory. */

@@ -2,8 +2,10 @@
 //! arrays with other libraries is measured by.
 
 use super::PyArray;
+use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use ultramarine::Array;
 
@@ -16,11 +18,35 @@ static OFFSET: AtomicUsize = AtomicUsize::new(0);
 pub(super) fn learn(py: Python<'_>) -> PyResult<()> {
     let sample = Bound::new(py, PyArray::new(Array::scalar(0.0f32)))?;
     let inside = std::ptr::from_ref(sample.get()) as usize - sample.as_ptr() as usize;
-    OFFSET.store(inside, Ordering::Relaxed);
     let class = sample.get_type();
+    check_layout(&class, inside)?;
+    OFFSET.store(inside, Ordering::Relaxed);
     CLASS.store(class.as_type_ptr(), Ordering::Release);
     std::mem::forget(class);
     Ok(())
+}
+
+/// Checks that objects are a header, the value, and the slot for weak references, and nothing that [`PyArray::object`]
+/// would have to set besides.
+fn check_layout(class: &Bound<'_, PyType>, inside: usize) -> PyResult<()> {
+    let header = size_of::<ffi::PyObject>().next_multiple_of(align_of::<PyArray>());
+    let slot = (header + size_of::<PyArray>()).next_multiple_of(align_of::<*mut ffi::PyObject>());
+    let expected = [header, slot + size_of::<*mut ffi::PyObject>(), slot, 0, 0];
+    let size = |name| -> PyResult<usize> { class.getattr(name)?.extract() };
+    let found = [
+        inside,
+        size("__basicsize__")?,
+        size("__weakrefoffset__")?,
+        size("__dictoffset__")?,
+        size("__itemsize__")?,
+    ];
+    if found == expected {
+        return Ok(());
+    }
+    Err(PyImportError::new_err(format!(
+        "ultramarine: objects of arrays are laid out as (value, size, weak references, dictionary, items) = {found:?} \
+         bytes instead of {expected:?}. Build the package with the version of PyO3 that its Cargo.toml names.",
+    )))
 }
 
 impl PyArray {

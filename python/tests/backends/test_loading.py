@@ -134,6 +134,24 @@ def test_filters(tmp_path: Path) -> None:
         assert printed.splitlines()[0] == str(loaded), options
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system shows no mappings")
+def test_code_that_ran_stays_mapped(tmp_path: Path) -> None:
+    """A constructor or a score may have left threads in it: of a loser, of what the filter did not take."""
+    for variant in ("good", "good-slow"):
+        make(tmp_path, variant, *(["-DSCORE=1"] if "slow" in variant else []))
+    run(
+        """
+        def mapped():
+            return {line.split("/")[-1].strip() for line in open("/proc/self/maps") if "good" in line}
+        both = {"libultramarine-good.so", "libultramarine-good-slow.so"}
+        assert backends.load_all(filter=lambda offer: False) == [] and mapped() == both
+        assert [b.variant for b in backends.load_all()] == [""] and mapped() == both
+        assert {c.code for c in backends.report() if c.outcome != "loaded"} == {"outscored"}
+        """,
+        ULTRAMARINE_BACKEND_PATH=str(tmp_path),
+    )
+
+
 def test_a_filter_sees_everything_and_may_raise(good: Path) -> None:
     run(f"""
         backends.set_search_paths(["{good}"])

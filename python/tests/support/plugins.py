@@ -93,3 +93,16 @@ def opencl() -> Path | None:
             print(error)
     """)
     return plugin if printed.strip() == "opencl" else None
+
+
+@cache
+def emulated_cuda() -> tuple[Path, dict[str, str]] | None:
+    """The CUDA backend and the environment in which it finds the emulated driver, where `cargo xtask test` built them."""
+    plugin, driver = ROOT / "target/backends/libultramarine-cuda.so", ROOT / "target/emulated-cuda"
+    if not plugin.is_file() or not (driver / "libcuda.so.1").is_file():
+        return None
+    return plugin, {
+        "ULTRAMARINE_CUDA_LIBRARIES": str(driver),
+        "ULTRAMARINE_CUDA_DEVICES": "1",
+        "ULTRAMARINE_CACHE_DIR": str(ROOT / "target/cuda-cache"),
+    }

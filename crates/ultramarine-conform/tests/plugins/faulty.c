@@ -1,6 +1,7 @@
 /* The minimal backend with one fault, which the compiler's command line names: -DFAULT_... What the kit must say of
  * each is in tests/faults.rs. Without a name it is the minimal backend; -DWITH_INTERFACES gives it interfaces.h. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 #include <ultramarine/helper.h>
@@ -13,8 +14,12 @@
 #define ultramarine_backend_abi_info minimal_abi_info
 #endif
 #define ultramarine_backend_init minimal_init
+#ifdef FAULT_SCORE_STARTS_THREAD
+#define ultramarine_backend_score minimal_score
+#endif
 #include "../../../../examples/backends/minimal/minimal.c"
 #undef ultramarine_backend_init
+#undef ultramarine_backend_score
 #undef ultramarine_backend_abi_info
 
 #ifdef FAULT_NO_NOTE
@@ -36,6 +41,19 @@ um_status ultramarine_backend_abi_info(um_backend_abi_info *info) {
   um_status status = minimal_abi_info(info);
   if (info->size >= sizeof *info) memcpy(info->version, "9.9.9", 6);
   return status;
+}
+#endif
+
+#ifdef FAULT_SCORE_STARTS_THREAD
+static void *idle(void *argument) {
+  for (;;) pause();
+  return argument;
+}
+
+um_status ultramarine_backend_score(um_backend_score *score) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, idle, NULL);
+  return minimal_score(score);
 }
 #endif
 

@@ -7,7 +7,8 @@ use super::{
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::error::{Error, Result};
 use crate::{
-    backend::value::Value, device::Stream, dtype::Dtype, host_table, scalar::Scalar, shape,
+    backend::value::Value, device::Stream, dtype::Dtype, host_table, interrupt, scalar::Scalar,
+    shape,
 };
 use core::ffi::c_void;
 use smallvec::SmallVec;
@@ -203,6 +204,7 @@ impl Exec {
     pub fn donate(&self, operand: &Value) -> Value {
         bump(&self.local.donations, 1);
         operand.buffer.changes();
+        interrupt::hold();
         operand.clone()
     }
 

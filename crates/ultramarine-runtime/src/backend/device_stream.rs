@@ -19,7 +19,7 @@ use core::ffi::c_void;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use ultramarine_abi::device_flag;
 
 /// Submissions that a stream may be ahead of its device.
@@ -151,8 +151,9 @@ impl DeviceStream {
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
-        shutdown::check(self.device)?;
         let mut followed = lock(&self.followed);
+        // With the lock, by which the exit of the process waits for the call.
+        shutdown::check(self.device)?;
         let in_commands = self.device.waits_in_commands();
         for buffer in reads.clone() {
             if let Some(written) = buffer.written() {
@@ -427,6 +428,13 @@ impl DeviceState {
         shutdown::check(self)?;
         let found = lock(&self.streams.0).get(&stream.index).copied();
         found.map_or(Ok(()), |s| s.drain())
+    }
+
+    /// Returns true while a thread submits to one of its streams, or copies.
+    pub(super) fn is_being_called(&self) -> bool {
+        let held = |lock: &Mutex<_>| matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
+        self.all_streams().iter().any(|s| held(&s.followed))
+            || matches!(self.copies.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     pub(super) fn all_streams(&self) -> SmallVec<[&'static DeviceStream; 4]> {

@@ -78,7 +78,7 @@ impl PendingFree {
 impl DeviceStream {
     /// Frees buffers, plans and kernels whose last use the device has completed.
     pub fn free_completed(&self) {
-        if lock(&self.pending_frees).is_empty() {
+        if lock(&self.pending_frees).is_empty() || shutdown::ended().is_some() {
             return;
         }
         self.look();

@@ -1,6 +1,6 @@
 //! Plans: prepared once per op, dtypes, ranks and layout classes.
 
-use super::{DeviceState, call::Operand, is_refusal, kernels::Kernels, pending_free};
+use super::{DeviceState, call::Operand, is_refusal, kernels::Kernels, pending_free, shutdown};
 use crate::{dtype::Dtype, error::Result, host_table, log, shape, sync::lock};
 use core::ffi::c_void;
 use smallvec::SmallVec;
@@ -166,6 +166,10 @@ impl DeviceState {
         &self,
         mut make: impl FnMut(&'static Kernels) -> Result<Option<Plan>>,
     ) -> Result<Plan> {
+        let _compiling = match self.is_host() {
+            true => None,
+            false => Some(shutdown::Compiling::enter(self)?),
+        };
         let list = self.kernels.get();
         let mut refused = None;
         for (i, kernels) in list.iter().copied().enumerate() {

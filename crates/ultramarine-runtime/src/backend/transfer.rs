@@ -224,7 +224,7 @@ fn to_host(from: &Buffer, range: Range<usize>) -> Result<BufferRef> {
         return Ok(to);
     }
     let source = registry::registered(from.device())?;
-    shutdown::check(source)?;
+    shutdown::check_wait(source)?;
     from.ready()?;
     let Some(copy) = source.table.copy_to_host else { return Err(source.lacks("copy_to_host")) };
     call::count_to_host(range.len());

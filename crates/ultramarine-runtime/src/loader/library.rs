@@ -3,6 +3,7 @@
 use super::reason::{Code, Reason};
 use crate::backend::start::{Guarded, MOST_DEVICES};
 use libloading::Library;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use ultramarine_abi::{
     self as abi, BackendAbiInfo, BackendAbiInfoFn, BackendInit, BackendScore, BackendScoreFn,
@@ -12,9 +13,9 @@ use ultramarine_abi::{
 /// Devices that a score may describe; further ones are counted only.
 const DESCRIBED: usize = 64;
 
-/// An open plugin. Closed when dropped, so not after its init has run.
+/// An open plugin. Its code stays mapped for the rest of the process, used or not: constructors and score may have started
+/// threads, or registered handlers for the exit.
 pub(super) struct Plugin {
-    library: Library,
     info: BackendAbiInfoFn,
     score: Option<BackendScoreFn>,
     init: BackendInit,
@@ -23,7 +24,7 @@ pub(super) struct Plugin {
 impl Plugin {
     /// Opens a file and looks up its entry points. This runs its constructors.
     pub fn open(real: &Path) -> Result<Plugin, Reason> {
-        let library = open(real)?;
+        let library = ManuallyDrop::new(open(real)?);
         // SAFETY: the symbols have these types by contract; the library outlives their use.
         unsafe {
             let missing = |name: &std::ffi::CStr| {
@@ -35,7 +36,7 @@ impl Plugin {
             let score = lookup::<BackendScoreFn>(&library, symbol::SCORE);
             let info = info.ok_or_else(|| missing(symbol::ABI_INFO))?;
             let init = init.ok_or_else(|| missing(symbol::INIT))?;
-            Ok(Plugin { library, info, score, init })
+            Ok(Plugin { info, score, init })
         }
     }
 
@@ -110,15 +111,9 @@ impl Plugin {
         Ok((scored.score, devices.value[..n].to_vec()))
     }
 
-    /// The entry point that starts it, for which the library stays open for ever.
-    pub fn into_init(self) -> BackendInit {
-        std::mem::forget(self.library);
+    /// The entry point that starts it.
+    pub fn init(&self) -> BackendInit {
         self.init
-    }
-
-    /// Stays open, unused: after it misbehaved, closing could make it worse.
-    pub fn leave(self) {
-        std::mem::forget(self.library);
     }
 }
 

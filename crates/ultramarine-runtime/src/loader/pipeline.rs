@@ -316,10 +316,8 @@ fn open_and_score(
     if scored.is_some() {
         return Some((plugin, info));
     }
-    match attempt.record.reason.as_ref().map(|r| r.code) {
-        Some(Code::ScoreZero) => attempt.record.score = Some(0),
-        Some(Code::ScoreGarbage) => plugin.leave(),
-        _ => {}
+    if attempt.record.reason.as_ref().is_some_and(|r| r.code == Code::ScoreZero) {
+        attempt.record.score = Some(0);
     }
     None
 }
@@ -433,7 +431,7 @@ fn launch(
         StartError::NoDevice => Reason::new(Code::NoDevices, "it found no device"),
         StartError::Served => duplicate(),
     };
-    let started = start::start(plugin.into_init(), Some(info)).map_err(refused)?;
+    let started = start::start(plugin.init(), Some(info)).map_err(refused)?;
     if started.devices == 0 {
         return Err(refused(StartError::NoDevice));
     }

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An owner of imported memory, which is released by being dropped.
 type Release = Box<dyn Any + Send>;
@@ -12,6 +13,15 @@ thread_local! {
     static IN_JOB: Cell<bool> = const { Cell::new(false) };
     /// Deleters that the jobs of this thread deferred.
     static DEFERRED: RefCell<Vec<Release>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Owners are leaked from here on.
+static LEAKING: AtomicBool = AtomicBool::new(false);
+
+/// Leaks imported memory from here on instead of running its deleters. For the exit of an interpreter: deleters may want
+/// its lock, and the attempt ends the thread or the process once the interpreter is gone.
+pub fn leak_from_now_on() {
+    LEAKING.store(true, Ordering::Release);
 }
 
 /// Returns true while this thread runs a job: it owns a stream.
@@ -30,7 +40,11 @@ pub fn job(f: impl FnOnce()) {
 /// Drops a foreign owner: at once, or inside of a job when the job is over.
 #[inline]
 pub fn drop_outside<T: Send + 'static>(release: T) {
-    if in_job() { keep(Box::new(release)) } else { drop(release) }
+    match (LEAKING.load(Ordering::Acquire), in_job()) {
+        (true, _) => std::mem::forget(release),
+        (_, true) => keep(Box::new(release)),
+        _ => drop(release),
+    }
 }
 
 /// (At the thread's end there is no later.)
@@ -51,7 +65,8 @@ pub fn waiting() -> usize {
 #[inline]
 pub fn release() {
     if waiting() > 0 && !in_job() {
-        let deferred = DEFERRED.try_with(RefCell::take);
-        drop(deferred);
+        for release in DEFERRED.try_with(RefCell::take).into_iter().flatten() {
+            drop_outside(release);
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! never waits for a younger one.
 
 mod scope;
+mod shutdown;
 mod thread_local;
 mod workers;
 
@@ -15,19 +16,21 @@ pub use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::fork::{self, ForkStage, Hook};
 use crate::memory::{self, deferred_deleters};
-use crate::{backend, device::Device, devices, sync::lock};
+use crate::{backend, device::Device, devices, interrupt, sync::lock};
 pub use scope::{
     Scope, current, default_device, default_stream, scoped, scoped_device, set_default_device,
     set_default_stream, with_stream,
 };
+pub use shutdown::shutdown;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 pub use thread_local::{ThreadLocalStream, clear_streams};
 
-/// A job: a closure in a stream's queue. Never unwinds.
-pub type Job = Box<dyn FnOnce() + Send>;
+/// A job: a closure in a stream's queue. Never unwinds. It is called once: with `Ok` to run, or with the error that keeps
+/// it from running.
+pub type Job = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// Jobs that may wait in one queue before a submitter is held back.
 const MAX_QUEUED: usize = 64;
@@ -47,6 +50,35 @@ struct Queue {
     worker: bool,
     /// Threads that sleep until something changes. Waking is a system call, even of nobody.
     waiting: usize,
+    /// Former workers that run deleters.
+    releasing: usize,
+    /// Number of jobs that have ended, and of threads that owned the stream.
+    finished: u64,
+}
+
+impl Queue {
+    fn is_idle(&self) -> bool {
+        !self.busy && self.jobs.is_empty()
+    }
+
+    fn end_job(&mut self) {
+        self.busy = false;
+        self.finished += 1;
+    }
+}
+
+/// Jobs that no thread can be had for, taken out of their queue.
+#[must_use = "arrays would be waited for without end"]
+pub struct Stranded {
+    jobs: VecDeque<Job>,
+    error: Error,
+}
+
+impl Stranded {
+    /// Calls the jobs with the error. Call it without locks.
+    pub fn fail(self) {
+        self.jobs.into_iter().for_each(|job| job(Err(self.error.clone())));
+    }
 }
 
 /// A stream's queue.
@@ -133,7 +165,8 @@ pub fn release_stream(stream: Stream) {
 pub fn take(device: Device) -> Stream {
     write(|r| {
         // The new owner does not wait for the work of the former one.
-        let unused = |s: &Stream| s.device == device && is_idle(&r.streams[s.index as usize].1);
+        let unused =
+            |s: &Stream| s.device == device && r.streams[s.index as usize].1.lock().is_idle();
         match r.free.iter().position(unused) {
             Some(i) => r.free.swap_remove(i),
             None => r.add(device),
@@ -155,10 +188,13 @@ pub fn give_back(streams: impl ExactSizeIterator<Item = Stream>) {
 /// been taken, that was not raised before. It is raised once.
 #[inline]
 pub fn synchronize(stream: Stream) -> Result<()> {
-    let failure = state(stream).and_then(|state| {
-        state.drain();
-        lock(&state.failure).take()
-    });
+    let mut failure = None;
+    if let Some(state) = state(stream) {
+        while !state.wait_until(Queue::is_idle) {
+            interrupt::handle()?;
+        }
+        failure = lock(&state.failure).take();
+    }
     let outcome = devices::get(stream.device)?.synchronize(stream);
     failure.map_or(outcome, |error| Err(Error::clone(&error)))
 }
@@ -177,8 +213,7 @@ pub fn raised(error: &Arc<Error>) {
 
 /// Waits for every stream.
 pub fn synchronize_all() {
-    let all = read(|r| Some(r.streams.iter().map(|s| s.1.clone()).collect::<Vec<_>>()));
-    for state in all.unwrap_or_default() {
+    for (_, state) in all() {
         state.drain();
     }
     for device in backend::gpus() {
@@ -187,15 +222,15 @@ pub fn synchronize_all() {
     }
 }
 
+/// All streams that there are.
+fn all() -> Vec<(Stream, Arc<StreamState>)> {
+    read(|r| Some(r.streams.clone())).unwrap_or_default()
+}
+
 /// Returns true if nothing runs or waits on any stream.
 #[inline]
 pub fn all_idle() -> bool {
-    read(|r| Some(r.streams.iter().all(|s| is_idle(&s.1)))).unwrap_or(true)
-}
-
-fn is_idle(state: &StreamState) -> bool {
-    let queue = lock(&state.queue);
-    !queue.busy && queue.jobs.is_empty()
+    read(|r| Some(r.streams.iter().all(|s| s.1.lock().is_idle()))).unwrap_or(true)
 }
 
 /// Returns true if the stream exists.
@@ -215,21 +250,29 @@ pub struct Ownership(Arc<StreamState>);
 
 impl Drop for Ownership {
     fn drop(&mut self) {
-        let mut queue = lock(&self.0.queue);
-        queue.busy = false;
-        if !queue.jobs.is_empty() {
-            StreamState::ensure_worker(&self.0, &mut queue);
-        }
+        let mut queue = self.0.lock();
+        queue.end_job();
+        let ensured = match queue.jobs.is_empty() {
+            true => Ok(()),
+            false => StreamState::ensure_worker(&self.0, &mut queue),
+        };
         self.0.wake(queue);
+        if let Err(stranded) = ensured {
+            stranded.fail();
+        }
     }
 }
 
 impl StreamState {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        lock(&self.queue)
+    }
+
     /// Takes the stream for the calling thread, if nothing runs or waits on it.
     #[inline]
     pub fn try_own(self: &Arc<Self>) -> Option<Ownership> {
-        let mut queue = lock(&self.queue);
-        if queue.busy || !queue.jobs.is_empty() {
+        let mut queue = self.lock();
+        if !queue.is_idle() {
             return None;
         }
         queue.busy = true;
@@ -237,12 +280,16 @@ impl StreamState {
     }
 
     /// Queues a job for the stream's worker.
+    ///
+    /// # Errors
+    /// What the queue held, if no thread can be had for it. The caller fails it when it holds no locks.
     #[inline]
-    pub fn push(self: &Arc<Self>, job: Job) {
-        let mut queue = lock(&self.queue);
+    pub fn push(self: &Arc<Self>, job: Job) -> Result<(), Stranded> {
+        let mut queue = self.lock();
         queue.jobs.push_back(job);
-        Self::ensure_worker(self, &mut queue);
+        let ensured = Self::ensure_worker(self, &mut queue);
         self.wake(queue);
+        ensured
     }
 
     /// Lets go of the queue, which has changed.
@@ -254,10 +301,14 @@ impl StreamState {
         }
     }
 
-    /// Sleeps until the queue changes, at most for [`IDLE`]; false when that is over.
-    fn sleep<'a>(&self, mut queue: MutexGuard<'a, Queue>) -> (MutexGuard<'a, Queue>, bool) {
+    /// Sleeps until the queue changes, at most for a time; false when that is over.
+    fn sleep<'a>(
+        &self,
+        mut queue: MutexGuard<'a, Queue>,
+        longest: Duration,
+    ) -> (MutexGuard<'a, Queue>, bool) {
         queue.waiting += 1;
-        let waited = self.changed.wait_timeout(queue, IDLE);
+        let waited = self.changed.wait_timeout(queue, longest);
         let (mut queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         queue.waiting -= 1;
         (queue, !timeout.timed_out())
@@ -275,58 +326,86 @@ impl StreamState {
             queue.jobs.len() > MAX_QUEUED
                 || (!queue.jobs.is_empty() && memory::active() > memory::memory_limit())
         };
-        let mut queue = lock(&self.queue);
+        let mut queue = self.lock();
         while crowded(&queue) {
-            queue = self.sleep(queue).0;
+            queue = self.sleep(queue, IDLE).0;
         }
     }
 
     fn drain(&self) {
-        let mut queue = lock(&self.queue);
-        while queue.busy || !queue.jobs.is_empty() {
-            queue = self.sleep(queue).0;
+        let mut queue = self.lock();
+        while !queue.is_idle() {
+            queue = self.sleep(queue, IDLE).0;
         }
     }
 
-    fn ensure_worker(this: &Arc<Self>, queue: &mut Queue) {
+    /// Sleeps until the queue is as it should be; false if the thread was interrupted before.
+    fn wait_until(&self, done: impl Fn(&Queue) -> bool) -> bool {
+        let mut queue = self.lock();
+        while !done(&queue) {
+            queue = self.sleep(queue, interrupt::PERIOD).0;
+            drop(queue);
+            if interrupt::is_requested() {
+                return false;
+            }
+            queue = self.lock();
+        }
+        true
+    }
+
+    fn ensure_worker(this: &Arc<Self>, queue: &mut Queue) -> Result<(), Stranded> {
         if queue.worker {
-            return;
+            return Ok(());
         }
-        queue.worker = workers::start(this).is_ok();
-        if !queue.worker {
-            // No thread to be had: run what waits here rather than never.
-            let jobs = std::mem::take(&mut queue.jobs);
-            jobs.into_iter().for_each(|job| job());
+        match workers::start(this) {
+            Ok(()) => queue.worker = true,
+            // Its owner finds the jobs when it is done.
+            Err(_) if queue.busy => {}
+            Err(error) => {
+                let error = Error::runtime(
+                    "eval",
+                    format!(
+                        "the system has no thread for a stream: {error}. Raise the limit of processes and threads \
+                         (`ulimit -u`, or the container's), or of address space."
+                    ),
+                );
+                return Err(Stranded { jobs: std::mem::take(&mut queue.jobs), error });
+            }
         }
+        Ok(())
     }
 
     fn run_jobs(self: &Arc<Self>) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.lock();
         loop {
-            if deferred_deleters::waiting() >= if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED }
+            let most = if queue.jobs.is_empty() { 1 } else { MOST_DEFERRED };
+            // Deleters may take their time: another worker takes the jobs. Without one the jobs come first.
+            if deferred_deleters::waiting() >= most
+                && (queue.jobs.is_empty() || workers::start(self).is_ok())
             {
-                // Strangers may take their time: who queues jobs meanwhile gets another worker.
-                queue.worker = false;
-                if !queue.jobs.is_empty() {
-                    Self::ensure_worker(self, &mut queue);
-                }
+                queue.worker = !queue.jobs.is_empty();
+                queue.releasing += 1;
                 drop(queue);
                 deferred_deleters::release();
-                queue = lock(&self.queue);
-                if std::mem::replace(&mut queue.worker, true) {
+                queue = self.lock();
+                queue.releasing -= 1;
+                let replaced = std::mem::replace(&mut queue.worker, true);
+                self.wake(queue);
+                if replaced {
                     return;
                 }
+                queue = self.lock();
             }
             if !queue.busy
                 && let Some(job) = queue.jobs.pop_front()
             {
                 queue.busy = true;
                 drop(queue);
-                job();
-                queue = lock(&self.queue);
-                queue.busy = false;
+                job(Ok(()));
+                queue = self.lock();
+                queue.end_job();
                 self.wake(queue);
-                queue = lock(&self.queue);
+                queue = self.lock();
                 continue;
             }
             if queue.jobs.is_empty() {
@@ -334,7 +413,7 @@ impl StreamState {
                 return;
             }
             // The thread that owns the stream says when it is done.
-            queue = self.sleep(queue).0;
+            queue = self.sleep(queue, IDLE).0;
         }
     }
 }

@@ -57,6 +57,11 @@ impl Task {
         self.root_entry().work().with_inputs(|inputs| inputs.first().cloned())
     }
 
+    /// Returns true if the task cannot be given up.
+    pub fn is_final(&self) -> bool {
+        self.members.iter().any(|m| m.entry.is_final())
+    }
+
     pub fn stream(&self) -> Stream {
         self.root().place.stream
     }

@@ -64,6 +64,11 @@ impl Entry {
         }
     }
 
+    /// Returns true if the node cannot be made lazy again: its operands are those of its composition.
+    pub fn is_final(&self) -> bool {
+        self.composed.is_some() || self.part
+    }
+
     /// How its run is counted; `None` for a part of a composition, which is counted as a whole.
     pub fn dispatch(&self) -> Option<Dispatch> {
         match (&self.composed, self.part) {

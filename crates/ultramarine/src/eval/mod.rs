@@ -26,7 +26,7 @@ use crate::{
     graph::op::Transform,
     memory::deferred_deleters,
     node::{self, Node, next_mark},
-    stream::{self, Stream, StreamState},
+    stream::{self, Stranded, Stream, StreamState},
     sync::lock,
 };
 use grouping::{Task, group_into_tasks};
@@ -37,6 +37,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use ultramarine_runtime::fork::{self, ForkStage, Hook};
+use ultramarine_runtime::interrupt;
 
 static SCHEDULER: Mutex<()> = Mutex::new(());
 
@@ -96,11 +97,13 @@ pub(crate) fn submit(array: &Array) -> Result<()> {
         if let Some(outcome) = array.node().outcome() {
             return outcome.as_ref().map(drop).map_err(|e| raise(e));
         }
-        if array.node().is_claimed() {
-            array.node().wait();
-        } else {
+        if !array.node().is_claimed() {
             // Another evaluation gave it up, or nobody has asked for it.
             start(std::slice::from_ref(array), true)?;
+        } else if deferred_deleters::in_job() {
+            run::await_node(array.node())?;
+        } else if !array.node().wait(interrupt::is_requested) {
+            interrupt::handle()?;
         }
     }
 }
@@ -125,6 +128,15 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
         return Ok(());
     }
     register_fork_hook();
+    // An evaluation that an interrupt ended goes on where that is no error.
+    while !start_once(arrays, sync)? {
+        interrupt::handle()?;
+    }
+    Ok(())
+}
+
+/// False if the evaluation was given up, with its nodes.
+fn start_once(arrays: &[Array], sync: bool) -> Result<bool> {
     // What runs already goes on during a fork; what is new waits until it is over.
     while FORKING.load(Ordering::Relaxed) && !deferred_deleters::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
@@ -132,38 +144,54 @@ fn start(arrays: &[Array], sync: bool) -> Result<()> {
     let guard = lock(&SCHEDULER);
     let Claimed { tape, single } = claim(arrays)?;
     if tape.entries.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
         drop(run_tasks(group_into_tasks(tape)));
-        return Ok(());
+        return if interrupt::is_cut() { Err(run::interrupted()) } else { Ok(true) };
     }
     match single {
         Some(stream) => submit_single(guard, stream, tape, sync),
-        None => submit_split(guard, group_into_tasks(tape), sync),
+        None => submit_split(guard, group_into_tasks(tape), sync).map(|()| true),
     }
 }
 
 /// All work is on one stream: the common case.
-fn submit_single(guard: MutexGuard<'_, ()>, stream: Stream, tape: Tape, sync: bool) -> Result<()> {
+fn submit_single(
+    guard: MutexGuard<'_, ()>,
+    stream: Stream,
+    tape: Tape,
+    sync: bool,
+) -> Result<bool> {
     let Some(state) = stream::state(stream) else {
         tape.entries.iter().for_each(|e| e.node.release_claim());
         return Err(Error::Value(format!("[eval] There is no {stream:?}.")));
     };
     if sync && let Some(owner) = state.try_own() {
         drop(guard);
-        deferred_deleters::job(|| drop(run_tasks(group_into_tasks(tape))));
+        let cut = interrupt::run(|| {
+            deferred_deleters::job(|| {
+                let tasks = group_into_tasks(tape);
+                if interrupt::is_possible() && tasks.iter().any(Task::is_final) {
+                    interrupt::hold();
+                }
+                drop(run_tasks(tasks));
+            });
+        });
         drop(owner);
         deferred_deleters::release();
-        return Ok(());
+        return Ok(!cut);
     }
-    push(&state, move || group_into_tasks(tape), sync);
+    let pushed = state.push(job(&state, move || group_into_tasks(tape), sync));
     drop(guard);
-    state.throttle();
+    match pushed {
+        Ok(()) => state.throttle(),
+        Err(stranded) => stranded.fail(),
+    }
     deferred_deleters::release();
-    Ok(())
+    Ok(true)
 }
 
 /// Runs tasks; the first failure.
@@ -173,39 +201,47 @@ fn run_tasks(mut tasks: Vec<Task>) -> Option<Arc<Error>> {
     refused.or(failed)
 }
 
-/// Queues tasks. Of work that nobody waits for the first failure stays with the stream.
-fn push(state: &Arc<StreamState>, tasks: impl FnOnce() -> Vec<Task> + Send + 'static, sync: bool) {
+/// The job that runs tasks, or fails them. Of work that nobody waits for the first failure stays with the stream.
+fn job(
+    state: &Arc<StreamState>,
+    tasks: impl FnOnce() -> Vec<Task> + Send + 'static,
+    sync: bool,
+) -> stream::Job {
     let kept = (!sync).then(|| Arc::downgrade(state));
-    state.push(Box::new(move || {
+    Box::new(move |ready| {
         deferred_deleters::job(|| {
-            let failure = run_tasks(tasks());
+            let failure = match ready {
+                Ok(()) => run_tasks(tasks()),
+                Err(error) => Some(run::fail(tasks(), error)),
+            };
             if let (Some(error), Some(state)) = (failure, kept.and_then(|s| s.upgrade())) {
                 state.keep_failure(error);
             }
         });
-    }));
+    })
 }
 
 /// Work of several streams: consecutive tasks of one stream make a job.
 fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>, sync: bool) -> Result<()> {
-    let (mut states, mut homeless) = (Vec::new(), Vec::new());
+    let (mut states, mut homeless, mut stranded) = (Vec::new(), Vec::new(), Vec::new());
     let mut tasks = tasks.into_iter().peekable();
     while let Some(first) = tasks.next() {
         let stream = first.stream();
-        let mut job = vec![first];
+        let mut run = vec![first];
         while let Some(task) = tasks.next_if(|t| t.stream() == stream) {
-            job.push(task);
+            run.push(task);
         }
         match stream::state(stream) {
             Some(state) => {
-                push(&state, move || job, sync);
+                stranded.extend(state.push(job(&state, move || run, sync)).err());
                 states.push(state);
             }
-            None => homeless.push((job, stream)),
+            None => homeless.push((run, stream)),
         }
     }
     drop(guard);
     // Nobody else's releases may wait for the scheduler either.
+    stranded.into_iter().for_each(Stranded::fail);
     homeless.into_iter().for_each(|(job, stream)| {
         run::fail(job, Error::Value(format!("[eval] There is no {stream:?}.")));
     });

@@ -22,12 +22,20 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use ultramarine_runtime::interrupt;
 
 /// Runs tasks in order; the first failure.
 pub(super) fn run(tasks: Vec<Task>) -> Option<Arc<Error>> {
     let mut current: Option<(Stream, Exec)> = None;
     let mut failure = None;
+    let mut first = true;
     for task in tasks {
+        // Not before the first: the smallest evaluations are not to ask for the time.
+        if interrupt::is_cut() || (!first && interrupt::is_due()) {
+            give_up(&task);
+            continue;
+        }
+        first = false;
         let stream = task.stream();
         if current.as_ref().is_none_or(|(s, _)| *s != stream) {
             match super::device_of(stream).and_then(|d| Exec::new(d, stream)) {
@@ -59,14 +67,40 @@ pub(super) fn fail(tasks: Vec<Task>, error: Error) -> Arc<Error> {
     error
 }
 
+/// Makes the nodes of a task that was not finished lazy again.
+fn give_up(task: &Task) {
+    for member in task.members.iter().filter(|m| !m.entry.node.is_done()) {
+        member.entry.node.release_claim();
+    }
+}
+
+/// The error of a task that is not finished. Nobody sees it: the evaluation is given up.
+pub(super) fn interrupted() -> Error {
+    Error::Runtime("the evaluation was interrupted.".to_owned())
+}
+
 fn run_task(exec: &Exec, task: Task) -> Result<(), Arc<Error>> {
     exec.op.set(task.root().op.name());
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        check_dtypes(exec, &task)?;
+    let outcome = interrupt::task(|| run_members(exec, &task));
+    if interrupt::is_cut() {
+        give_up(&task);
+        return Ok(());
+    }
+    let error = match outcome {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => error,
+        Err(panic) => panicked(task.root(), &*panic),
+    };
+    Err(fail(vec![task], error))
+}
+
+fn run_members(exec: &Exec, task: &Task) -> std::thread::Result<Result<()>> {
+    catch_unwind(AssertUnwindSafe(|| {
+        check_dtypes(exec, task)?;
         if !task.program {
             return run_single(exec, &task.members[0].entry);
         }
-        match run_fused(exec, &task) {
+        match run_fused(exec, task) {
             Ok(true) => Ok(()),
             // The backend does not take the program: one op at a time.
             Ok(false) => task.members.iter().try_for_each(|m| run_single(exec, &m.entry)),
@@ -76,13 +110,7 @@ fn run_task(exec: &Exec, task: Task) -> Result<(), Arc<Error>> {
             }
             Err(error) => Err(error),
         }
-    }));
-    let error = match outcome {
-        Ok(Ok(())) => return Ok(()),
-        Ok(Err(error)) => error,
-        Err(panic) => panicked(task.root(), &*panic),
-    };
-    Err(fail(vec![task], error))
+    }))
 }
 
 /// The text of a panic.
@@ -138,12 +166,20 @@ fn value_of(node: &Arc<Node>) -> Result<&Value> {
     })
 }
 
+/// Waits inside of a job for a node that another evaluation has claimed.
+pub(super) fn await_node(node: &Node) -> Result<()> {
+    match node.wait(interrupt::is_due) {
+        true => Ok(()),
+        false => Err(interrupted()),
+    }
+}
+
 /// Waits for what becomes of a node.
 fn outcome(node: &Arc<Node>) -> Result<&Result<Value, Arc<Error>>> {
     loop {
         match node.outcome() {
             Some(outcome) => return Ok(outcome),
-            None if node.is_claimed() => node.wait(),
+            None if node.is_claimed() => await_node(node)?,
             // Another evaluation gave it up after all.
             None => super::submit(&Array::from_node(node.clone()))?,
         }
@@ -185,18 +221,25 @@ fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
         inputs.iter().map(|i| (&i.shape[..], i.dtype)).collect();
     let call =
         Call { inputs: &values, descs: &descs, shape: &node.shape, dtype: node.dtype, donatable };
-    let value = match work.op.rules() {
-        _ if let Some(output) = output => placed(exec, node, output.value(&inputs[0])?)?,
+    let evaluate = || match work.op.rules() {
+        _ if let Some(output) = output => placed(exec, node, output.value(&inputs[0])?),
         Some(rules) => match rules.eval(exec, &call) {
-            Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values)?,
+            Err(_) if exec.take_refusal() => fallback::run(exec, work, &inputs, &values),
             // A view stays where its operand is, unless a user who named the device holds it.
             Ok(value) if node.place.firm && node.handles.load(Ordering::Acquire) > 0 => {
-                placed(exec, node, value)?
+                placed(exec, node, value)
             }
-            outcome => outcome?,
+            outcome => outcome,
         },
-        None => return Err(Error::runtime("eval", "a stand-in has no value")),
+        None => Err(Error::runtime("eval", "a stand-in has no value")),
     };
+    let outcome = evaluate();
+    if interrupt::is_cut() {
+        drop(descs);
+        node.restore(inputs);
+        return Err(interrupted());
+    }
+    let value = outcome?;
     exec.settle()?;
     count(exec, entry);
     // Who sees the result may count on the operands' being let go.
@@ -276,6 +319,9 @@ fn run_fused(exec: &Exec, task: &Task) -> Result<bool> {
     drop((ins, outs));
     if !taken {
         return Ok(false);
+    }
+    if interrupt::is_cut() {
+        return Err(interrupted());
     }
     exec.settle()?;
     let counted = if fallback::is_nested() { 0 } else { task.members.len() };

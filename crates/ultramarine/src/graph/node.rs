@@ -24,6 +24,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use ultramarine_runtime::interrupt;
 
 /// The operands of a node.
 pub(crate) type Inputs = SmallVec<[Arc<Node>; 2]>;
@@ -334,18 +335,41 @@ impl Node {
         }
     }
 
-    /// Sleeps until a claimed node is done, or lazy again.
-    pub fn wait(&self) {
+    /// Gives the operands back that an evaluation took before it was given up.
+    pub fn restore(&self, operands: Inputs) {
+        let mut inputs = lock(&self.inputs);
+        if inputs.is_empty() {
+            *inputs = operands;
+        }
+    }
+
+    /// Sleeps until a claimed node is done, or lazy again; false if `interrupted` said that the thread shall not.
+    pub fn wait(&self, interrupted: impl Fn() -> bool) -> bool {
         let mut guard = lock(&DONE.0);
         loop {
             if self.is_done() {
-                return;
+                return true;
             }
             match self.state.compare_exchange(CLAIMED, AWAITED, Ordering::AcqRel, Ordering::Acquire)
             {
-                Err(LAZY) => return,
-                _ if self.is_done() => return,
-                _ => guard = DONE.1.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                Err(LAZY) => return true,
+                _ if self.is_done() => return true,
+                _ if !interrupt::is_possible() => {
+                    guard = DONE.1.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                }
+                _ => {
+                    let waited = DONE.1.wait_timeout(guard, interrupt::PERIOD);
+                    let (waited, time) = waited.unwrap_or_else(PoisonError::into_inner);
+                    guard = waited;
+                    if time.timed_out() {
+                        // Without the lock: the answer may need the interpreter's.
+                        drop(guard);
+                        if interrupted() {
+                            return false;
+                        }
+                        guard = lock(&DONE.0);
+                    }
+                }
             }
         }
     }

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use ultramarine_runtime::files::{self, Step};
 
@@ -184,6 +185,9 @@ fn remaining(reader: &mut dyn ReadSeek) -> io::Result<u64> {
     Ok(end.saturating_sub(position))
 }
 
+/// Bytes that are read at a time: what near caches hold.
+const PIECE: usize = 256 << 10;
+
 /// A reader of which `left` more bytes may be asked.
 struct Source<'a> {
     reader: &'a mut dyn Read,
@@ -216,6 +220,23 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
+    /// Fills new memory. The reader may be foreign code, which has to see initialised bytes: each piece is cleared just
+    /// before it is read, while it is in a near cache.
+    fn fill_new<'m>(
+        &mut self,
+        target: &'m mut [MaybeUninit<u8>],
+        what: &str,
+    ) -> Result<&'m mut [u8]> {
+        self.need(target.len() as u64, what)?;
+        for piece in target.chunks_mut(PIECE) {
+            piece.fill(MaybeUninit::new(0));
+            // SAFETY: it was cleared.
+            self.fill(unsafe { piece.assume_init_mut() }, what)?;
+        }
+        // SAFETY: all pieces were cleared.
+        Ok(unsafe { target.assume_init_mut() })
+    }
+
     fn bytes<const N: usize>(&mut self, what: &str) -> Result<[u8; N]> {
         let mut target = [0; N];
         self.fill(&mut target, what)?;
@@ -240,10 +261,9 @@ impl<'a> Source<'a> {
         let bytes = dtype.bytes_of(shape::size(&shape));
         self.need(bytes as u64, what)?;
         let buffer = Buffer::new(bytes, backend::host())?;
-        // SAFETY: the buffer is new, so nobody else sees it, and has `bytes` bytes;
-        // they come from the system by mmap, so they have (unknown) values.
-        let target = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), bytes) };
-        self.fill(target, what)?;
+        // SAFETY: the buffer is new, so nobody else sees it, and has `bytes` bytes.
+        let target = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr().cast(), bytes) };
+        let target = self.fill_new(target, what)?;
         if swap {
             swap_bytes(target, if dtype.is_complex() { 4 } else { dtype.size() });
         }

@@ -291,7 +291,7 @@ impl Buffer {
         match &self.owner {
             // In a forked child the lock may be somebody's who is not there, and nothing is
             // in flight.
-            Owner::Device(_, uses) | Owner::Imported(_, uses, _) if shutdown::ended().is_none() => {
+            Owner::Device(_, uses) | Owner::Imported(_, uses, _) if !shutdown::is_gone() => {
                 Some(lock(uses))
             }
             _ => None,

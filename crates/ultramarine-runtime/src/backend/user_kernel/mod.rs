@@ -324,7 +324,9 @@ impl Exec {
         if let Some(kernel) = &*place {
             return Ok(kernel.clone());
         }
-        match compile(device, interface, source, &full) {
+        let compiled = shutdown::Compiling::enter(device)
+            .and_then(|_compiling| compile(device, interface, source, &full));
+        match compiled {
             Ok(kernel) => Ok(place.insert(kernel).clone()),
             Err(error) => {
                 drop(place);

@@ -3,6 +3,7 @@
 
 mod custom_functions;
 mod dlpack;
+mod exit;
 mod fallback;
 mod memory;
 mod mirrors;

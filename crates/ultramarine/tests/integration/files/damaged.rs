@@ -280,3 +280,39 @@ fn archives_that_claim_too_much() -> Result<()> {
     }
     Ok(())
 }
+
+/// A reader that looks at the memory that it is given.
+struct Curious {
+    file: Cursor<Vec<u8>>,
+    /// A byte that was in the memory.
+    seen: u8,
+}
+
+impl Read for Curious {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        self.seen |= target.iter().fold(0, |all, byte| all | byte);
+        self.file.read(target)
+    }
+}
+
+impl Seek for Curious {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+#[test]
+fn readers_see_no_memory_of_others() -> Result<()> {
+    let n = 300_000;
+    let file = npy_bytes(&Array::zeros(&[n], Dtype::Uint8)?)?;
+    for _ in 0..20 {
+        // Memory of this size is given back and taken again.
+        let secret = Array::from_bytes(&vec![0x5a; n], &[n], Dtype::Uint8)?;
+        secret.eval()?;
+        drop(secret);
+        let mut reader = Curious { file: Cursor::new(file.clone()), seen: 0 };
+        let a = npy::read(&mut reader, "memory")?;
+        assert_eq!((a.size(), reader.seen), (n, 0));
+    }
+    Ok(())
+}
