@@ -39,12 +39,14 @@ pub(crate) struct Node {
     pub handles: AtomicU32,
     state: AtomicU8,
     pub dtype: Dtype,
-    /// Part of `trace` (not 0). One more than the number of [`Inside`] calls that it was made in.
-    tracer: AtomicU8,
+    /// Part of `trace`.
+    traced: AtomicBool,
     /// It has a copy in [`host_copies`].
     copied: AtomicBool,
     /// Scratch of the evaluation that claimed the node: its place on the tape.
     pub slot: AtomicU32,
+    /// Of a node of a trace: the number of [`Inside`] calls that had begun when it was made.
+    made_behind: AtomicU32,
     /// Scratch of traversals: the last one that saw the node.
     pub mark: AtomicU64,
     pub place: Place,
@@ -70,28 +72,41 @@ pub(crate) fn next_mark() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// Number of [`Inside`] calls that have begun, on all threads. It may wrap.
+static INSIDES: AtomicU32 = AtomicU32::new(0);
+
 thread_local! {
     /// How many calls this thread is in whose graph belongs to one operation.
-    static INSIDE: Cell<u8> = const { Cell::new(0) };
+    static DEPTH: Cell<u8> = const { Cell::new(0) };
 }
 
-/// While it lives, what this thread traces belongs to the graph of one operation (a custom function's).
-pub(crate) struct Inside(());
+/// While it lives, what is traced belongs to the graph of one operation (a custom function's), if the operation's results depend on
+/// it: on whatever thread, since the function may use some.
+pub(crate) struct Inside {
+    /// The number of the call.
+    number: u32,
+}
 
 impl Inside {
     /// `None` if such calls are nested more than 250 times.
     pub fn new() -> Option<Inside> {
-        let depth = INSIDE.get();
+        let depth = DEPTH.get();
         (depth < 250).then(|| {
-            INSIDE.set(depth + 1);
-            Inside(())
+            DEPTH.set(depth + 1);
+            Inside { number: INSIDES.fetch_add(1, Ordering::AcqRel).wrapping_add(1) }
         })
+    }
+
+    /// Whether a node is part of a trace, made before the call began.
+    pub fn is_after(&self, node: &Node) -> bool {
+        let made = node.made_behind.load(Ordering::Relaxed);
+        (made.wrapping_sub(self.number) as i32) < 0 && node.is_traced()
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(INSIDE.get() - 1);
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
 
@@ -126,9 +141,13 @@ impl Node {
             handles: AtomicU32::new(0),
             state: AtomicU8::new(LAZY),
             dtype,
-            tracer: AtomicU8::new(if trace.is_some() { 1 + INSIDE.get() } else { 0 }),
+            traced: AtomicBool::new(trace.is_some()),
             copied: AtomicBool::new(false),
             slot: AtomicU32::new(0),
+            made_behind: AtomicU32::new(match &trace {
+                Some(_) => INSIDES.load(Ordering::Acquire),
+                None => 0,
+            }),
             mark: AtomicU64::new(0),
             place,
             shape,
@@ -151,9 +170,10 @@ impl Node {
             handles: AtomicU32::new(1),
             state: AtomicU8::new(LAZY),
             dtype,
-            tracer: AtomicU8::new(0),
+            traced: AtomicBool::new(false),
             copied: AtomicBool::new(false),
             slot: AtomicU32::new(0),
+            made_behind: AtomicU32::new(0),
             mark: AtomicU64::new(0),
             place,
             shape,
@@ -180,9 +200,10 @@ impl Node {
                 handles: _,
                 state: _,
                 dtype: _,
-                tracer: _,
+                traced: _,
                 copied: _,
                 slot: _,
+                made_behind: _,
                 mark: _,
                 place: _,
                 shape: _,
@@ -201,9 +222,10 @@ impl Node {
             (&raw mut (*at).handles).write(AtomicU32::new(1));
             (&raw mut (*at).state).write(AtomicU8::new(LAZY));
             (&raw mut (*at).dtype).write(dtype);
-            (&raw mut (*at).tracer).write(AtomicU8::new(0));
+            (&raw mut (*at).traced).write(AtomicBool::new(false));
             (&raw mut (*at).copied).write(AtomicBool::new(false));
             (&raw mut (*at).slot).write(AtomicU32::new(0));
+            (&raw mut (*at).made_behind).write(AtomicU32::new(0));
             (&raw mut (*at).mark).write(AtomicU64::new(0));
             (&raw mut (*at).place).write(place);
             (&raw mut (*at).op).write(Op::GIVEN);
@@ -255,7 +277,7 @@ impl Node {
     /// The trace under way that it is part of. Such a node keeps its operands when it is evaluated.
     #[inline]
     pub fn live_trace(&self) -> Option<&Arc<TraceState>> {
-        if self.tracer.load(Ordering::Relaxed) == 0 {
+        if !self.traced.load(Ordering::Relaxed) {
             return None;
         }
         self.trace.as_ref().filter(|trace| trace.is_live())
@@ -267,11 +289,6 @@ impl Node {
         self.live_trace().is_some()
     }
 
-    /// Whether it is part of a trace, made before the innermost [`Inside`] call of this thread began.
-    pub fn is_traced_outside(&self) -> bool {
-        (1..=INSIDE.get()).contains(&self.tracer.load(Ordering::Relaxed)) && self.is_traced()
-    }
-
     /// Notes that it has a copy in [`host_copies`].
     pub(super) fn note_host_copy(&self) {
         self.copied.store(true, Ordering::Relaxed);
@@ -279,7 +296,7 @@ impl Node {
 
     /// Takes it out of its trace.
     pub fn leave_trace(&self) {
-        self.tracer.store(0, Ordering::Relaxed);
+        self.traced.store(false, Ordering::Relaxed);
     }
 
     /// The operands (none once they were let go).

@@ -123,11 +123,11 @@ pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> 
         return f(arguments);
     }
     let (outputs, captured) = {
-        let _inside = Inside::new()
+        let inside = Inside::new()
             .ok_or_else(|| Error::value(rules.name(), "Functions are nested too deeply."))?;
         let own: Vec<Array> = arguments.iter().map(Array::untraced).collect();
         let outputs = f(&own)?;
-        let captured = closed_over(&outputs);
+        let captured = closed_over(&outputs, &inside);
         (outputs, captured)
     };
     if captured.is_empty() && !arguments.iter().any(|a| a.node().is_traced()) {
@@ -142,11 +142,11 @@ pub(super) fn call(f: &Function, rules: impl Enclosing, arguments: &[Array]) -> 
 
 /// The traced arrays from before the call that `outputs` depend on. What lies between is taken
 /// out of all traces: operands of what was computed already are let go, and no transform goes there.
-fn closed_over(outputs: &[Array]) -> Vec<Array> {
+fn closed_over(outputs: &[Array], inside: &Inside) -> Vec<Array> {
     let mut found: Vec<Array> = Vec::new();
     let mut stack: Vec<Arc<Node>> = outputs.iter().rev().map(|o| o.node().clone()).collect();
     while let Some(node) = stack.pop() {
-        if node.is_traced_outside() {
+        if inside.is_after(&node) {
             if !found.iter().any(|a| Arc::ptr_eq(a.node(), &node)) {
                 found.push(Array::from_node(node));
             }

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Barrier;
 use std::sync::mpsc::channel;
 use std::thread;
-use ultramarine::transforms::{CustomFunction, compile, grad, vjp, vmap};
+use ultramarine::transforms::{CustomFunction, checkpoint, compile, grad, vjp, vmap};
 use ultramarine::{Array, Error, Result, eval, memory};
 use ultramarine_test_support::own_process;
 
@@ -189,6 +189,28 @@ fn another_thread_may_work_for_a_trace() -> Result<()> {
     // By the rule the square's derivative is its argument: sin(x) cos(x).
     let wanted = [0.3f64, 0.7].map(|x| x.sin() * x.cos());
     for (got, wanted) in f64s(&gradients[0]).iter().zip(wanted) {
+        assert!((got - wanted).abs() < 1e-6, "{got} is not {wanted}");
+    }
+    Ok(())
+}
+
+/// A checkpoint may share its work among threads: what they make of a closed-over array is inside.
+#[test]
+fn checkpoints_may_use_threads() -> Result<()> {
+    let x = of(&[1.0, 2.0]);
+    let f = |w: &Array| {
+        let w = w.clone();
+        let block = checkpoint(move |x: &Array| {
+            let w = w.clone();
+            let other = thread::spawn(move || w.multiply(&w)?.sin()).join().expect("no panic")?;
+            x.multiply(&other)
+        });
+        block(&x)?.sum(None, false)
+    };
+    let gradient = f64s(&grad(f)(&of(&[0.3, 0.4]))?);
+    // d x sin(w^2) / dw = 2 x w cos(w^2)
+    let wanted = [2.0 * 0.3 * 0.09f64.cos(), 4.0 * 0.4 * 0.16f64.cos()];
+    for (got, wanted) in gradient.iter().zip(wanted) {
         assert!((got - wanted).abs() < 1e-6, "{got} is not {wanted}");
     }
     Ok(())
