@@ -234,7 +234,7 @@ pub struct BackendScore {
     pub size: u32,
     /// 0: cannot run here. Up to [`MAX_SCORE`]; the best of a name is used.
     pub score: u32,
-    /// Number of devices; may exceed `device_capacity`.
+    /// Number of devices; may exceed `device_capacity`. 0 beside a score: not counted, init asks.
     pub device_count: u32,
     /// Room in `devices`.
     pub device_capacity: u32,

@@ -107,7 +107,7 @@ typedef struct um_device_identity {
 typedef struct um_backend_score {
   uint32_t size;
   uint32_t score;           /* 0: cannot run here; up to UM_MAX_SCORE, the best of a name is used */
-  uint32_t device_count;    /* may exceed device_capacity */
+  uint32_t device_count;    /* may exceed device_capacity; 0 beside a score: not counted */
   uint32_t device_capacity;
   uint32_t device_stride;
   uint32_t reserved;

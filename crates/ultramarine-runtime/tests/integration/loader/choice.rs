@@ -67,7 +67,7 @@ fn filter() {
     assert_eq!(offer.properties.version, "1.2.3");
 }
 
-/// The best score of a name wins; the others are closed unused.
+/// The best score of a name wins. The others are not used, but their code ran, so they stay mapped.
 #[test]
 fn best_variant() {
     own_process!();
@@ -89,7 +89,7 @@ fn best_variant() {
     assert_eq!((why(&cannot).1, reported(&cannot).score), ("score_zero".into(), Some(0)));
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     assert!(maps.contains("many-best"), "in use");
-    assert!(!maps.contains("many-middle") && !maps.contains("many-cannot"), "closed");
+    assert!(maps.contains("many-middle") && maps.contains("many-cannot"), "asked for a score");
 }
 
 /// Equal scores: the earlier directory, then the earlier name.
