@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.foreign import ByArray, ByDLPack, ByMlx, Refuses
+from support.harness import Tally
 
 import ultramarine as mx
 
@@ -193,6 +194,14 @@ def test_complex_values_on_the_left_are_kept() -> None:
         assert (n * mx.array([2])).tolist() == [2 + 2j]
         assert (n == mx.array([1.0])).tolist() == [False]
     assert (np.complex64(1j) * mx.array([2.0])).tolist() == [2j]
+
+
+def test_what_mlx_does_otherwise(tally: Tally) -> None:
+    torch = pytest.importorskip("torch")
+    tally.same("on the left", lambda lib: torch.tensor([2.5]) * lib.array([1]))
+    tally.same("compared", lambda lib: lib.array([1]) == np.array([1.5]))
+    assert (torch.tensor([2.5]) * mx.array([1])).tolist() == [2.5]
+    assert (mx.array([1]) == np.array([1.5])).tolist() == [False]
 
 
 def test_numpy_scalars_on_the_left_are_kept() -> None:

@@ -1,14 +1,13 @@
 """Protocols of Python objects: pickle, copy, buffers, hashing, iteration."""
 
-import array
 import copy
 import pickle
-import reprlib
 
 import numpy as np
 import pytest
 from support.compare import assert_identical
 from support.harness import ALL, LAYOUTS, Tally, given
+from support.plugins import run
 
 import ultramarine as mx
 
@@ -183,14 +182,26 @@ def test_numpys_reductions(name: str) -> None:
         np.testing.assert_allclose(np.array(f(x, ddof=1)), f(data, ddof=1), rtol=1e-6)
 
 
+def test_numpys_reductions_in_mlx(tally: Tally) -> None:
+    tally.same("numpy.sum", lambda lib: np.sum(lib.array([1.0, 2.0])))
+    assert np.sum(mx.array([1.0, 2.0])).item() == 3
+
+
 def test_reprlib() -> None:
-    """It takes what is called `array` for the standard library's."""
-    for x in (mx.array([1, 2, 3]), mx.array(1.5), mx.zeros((30, 30)), mx.zeros((0,))):
-        assert reprlib.repr(x) == reprlib.Repr().repr_instance(x, 1)
-        assert reprlib.repr([x]) == f"[{reprlib.repr(x)}]"
-    assert reprlib.repr(mx.array([1, 2, 3])) == "array([1, 2, 3], dtype=int32)"
-    assert reprlib.repr(array.array("i", [1, 2])) == "array('i', [1, 2])"
-    assert reprlib.repr(array.array("i")) == "array('i')"
+    """It takes what is called `array` for the standard library's. (mlx mends that for itself, so
+    this runs without it.)"""
+    run(
+        """
+import array, reprlib, sys
+assert "mlx" not in sys.modules
+for x in (mx.array([1, 2, 3]), mx.array(1.5), mx.zeros((30, 30)), mx.zeros((0,))):
+    assert reprlib.repr(x) == reprlib.Repr().repr_instance(x, 1)
+    assert reprlib.repr([x]) == f"[{reprlib.repr(x)}]"
+assert reprlib.repr(mx.array([1, 2, 3])) == "array([1, 2, 3], dtype=int32)"
+assert reprlib.repr(array.array("i", [1, 2])) == "array('i', [1, 2])"
+assert reprlib.repr(array.array("i")) == "array('i')"
+"""
+    )
 
 
 def test_memoryview_of_bfloat16(tally: Tally) -> None:

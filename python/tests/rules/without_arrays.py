@@ -82,6 +82,7 @@ EXEMPT = {
     **{f"random.{name}": "random numbers: ops/test_random.py" for name in (
         "bernoulli", "bits", "categorical", "gumbel", "laplace", "normal", "permutation", "randint",
         "split", "truncated_normal", "uniform")},
+    **dict.fromkeys(("cpu", "gpu"), "gives a device"),
     "empty_like": "its values are unknown",
     "from_dlpack": "arrays of other libraries",
 }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.harness import Tally
 from support.memory import active
 
 import ultramarine as mx
@@ -214,7 +215,12 @@ def test_threads_leave_each_others_random_numbers_alone() -> None:
     assert case(mx) == case(pytest.importorskip("mlx.core"))
 
 
-def test_threads_that_do_not_seed_have_numbers_of_their_own() -> None:
+def test_threads_that_do_not_seed_have_numbers_of_their_own(tally: Tally) -> None:
+    def keys_of(lib: Any) -> Any:
+        key, other = (in_thread(lambda: lib.random.state[0].tolist()) for _ in range(2))
+        return lib.array(key == other)
+
+    tally.same("states of threads", keys_of)
     mx.random.seed(3)
     keys = [mx.random.state[0].tolist()]
     keys += [in_thread(lambda: mx.random.state[0].tolist()) for _ in range(3)]

@@ -83,6 +83,14 @@ DELIBERATE: dict[str, str] = {
     "linalg/test_norm[[]*/* of (?,) [[]-1, 0[]] *": "an axis that is named twice is an error; mlx takes it",
     "linalg/test_norm[[]int8[]]/*": "squares are summed in float32; in mlx int8 overflows",
     "linalg/test_cross[[]bool_[]]/*": "of sizes 2 and 3, too; mlx raises",
+    "foreign_operators/*/on the left": "with an array of another library on the left, dtypes are "
+    "promoted, so that no value is lost; mlx casts torch's to the array's dtype",
+    "foreign_operators/*/compared": "comparisons with arrays of other libraries promote the dtypes, on "
+    "either side; mlx casts to the array's: array([1]) == numpy.array([1.5]) is True",
+    "python_protocols/*/numpy.sum": "NumPy's reductions call the method of that name; in mlx they raise "
+    "TypeError",
+    "threads/*/states of threads": "a thread that has not seeded draws numbers of its own; in mlx all "
+    "such threads draw the same",
     "python_protocols/*/memoryview of bfloat16": "the buffer protocol has no bfloat16, so that NumPy "
     "takes the array by __array__, with the dtype of ml_dtypes; with mlx's format NumPy refuses it",
     "create/*/*reversed": "NumPy arrays with negative strides are read; mlx refuses them",
