@@ -131,3 +131,8 @@ def test_running_sums_of_16_bits_go_on(dtype: mx.Dtype, count: int) -> None:
     made = mx.cumsum(mx.ones(count, dtype))
     assert made.dtype == dtype
     assert mx.array_equal(made, mx.arange(1, count + 1).astype(dtype)).item()
+
+
+@pytest.mark.parametrize("axis", [0, (0,), [-1]])
+def test_shifts_along_one_axis_add_up(axis: object) -> None:
+    assert mx.roll(mx.arange(6), (1, 2), axis).tolist() == [3, 4, 5, 0, 1, 2]

@@ -402,6 +402,11 @@ PARITY: list[Row] = [
         "integers rounded to decimals are themselves; mlx takes them through float32",
         of("int", "uint"),
     ),
+    Row(
+        "roll",
+        "shifts along one axis add up, of a sequence of one axis, too; mlx takes the first there",
+        written(r"roll\(\w+, [(\[]-?\d+, .*, [(\[]-?\d+,?[)\]]"),
+    ),
     Row("arange", "without a start, as None, it counts from 0", written("None")),
     Row(
         "cummax cummin array.cummax array.cummin",
