@@ -3,6 +3,7 @@
 
 mod batching;
 mod checks;
+mod integers;
 mod inventory;
 mod special;
 mod table;
