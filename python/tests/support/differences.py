@@ -88,7 +88,7 @@ DELIBERATE: dict[str, str] = {
 
 # Errors of mlx that nobody meant: words of the C++ library instead of a message. What we do
 # there is for beyond_mlx/test_wrong_calls.py.
-ACCIDENTS = ("std::",)
+ACCIDENTS = ("std::", "_Map_base::at")
 
 # Where mlx says that it lacks something we may have it.
 LACKS = (

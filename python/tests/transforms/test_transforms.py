@@ -164,6 +164,36 @@ def test_derivatives_of_integers(tally: Tally, function: str, dtype: str) -> Non
     tally.same("jvp", lambda mx, x, t: mx.jvp(lambda x: [f(mx, x)], [x], [t]), x, t, ulps=4)
 
 
+CUTS: dict[str, Any] = {
+    "split": lambda mx, x: mx.split(x, 3, axis=1),
+    "split at": lambda mx, x: mx.split(x, [1, 4], axis=1),
+    "unstack": lambda mx, x: mx.unstack(x, axis=1),
+    "steps": lambda mx, x: [x[:, i] for i in range(x.shape[1])],
+    "steps backwards": lambda mx, x: [x[:, i] for i in reversed(range(x.shape[1]))],
+    "some steps": lambda mx, x: [x[:, 4], x[:, 1], x[:, 4], x[1:2]],
+    "windows": lambda mx, x: [x[:, i : i + 3] for i in range(4)],
+    "every other": lambda mx, x: [x[:, ::2], x[:, 1::2], x[::-1]],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+@pytest.mark.parametrize("cut", CUTS)
+def test_slices(tally: Tally, cut: str, dtype: str) -> None:
+    """Gradients of arrays that are cut, in every transform."""
+
+    def loss(mx: Any, x: Any) -> Any:
+        parts = CUTS[cut](mx, x)
+        return sum(mx.real(p * p).sum() * (i + 1) for i, p in enumerate(parts))
+
+    x = given(dtype, (2, 6, 3), domain="few")
+    grad = lambda mx, x: mx.vjp(lambda x: [loss(mx, x)], [x], [loss(mx, x) * 0 + 1])[1][0]
+    tally.same("vjp", grad, x)
+    tally.same("vjp of vjp", lambda mx, x: mx.vjp(lambda x: [grad(mx, x)], [x], [x])[1], x)
+    tally.same("vmap", lambda mx, x: mx.vmap(lambda x: grad(mx, x))(mx.stack([x, x + x])), x)
+    tally.same("compiled", lambda mx, x: mx.compile(lambda x: grad(mx, x))(x), x)
+    tally.same("checkpoint", lambda mx, x: mx.checkpoint(lambda x: grad(mx, x))(x), x)
+
+
 def test_vmap_over_everything(tally: Tally) -> None:
     """Functions of a batch equal a loop over the batch, for in_axes and out_axes of every kind."""
     x = given("float32", (3, 4, 5))

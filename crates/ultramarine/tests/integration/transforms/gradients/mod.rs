@@ -5,6 +5,7 @@ mod batching;
 mod checks;
 mod integers;
 mod inventory;
+mod slices;
 mod special;
 mod table;
 
