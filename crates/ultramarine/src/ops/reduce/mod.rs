@@ -173,12 +173,12 @@ impl Reduce {
         Array::of(self.clone(), &[a], kept, dtype)
     }
 
-    /// 1 where an element is the extreme, and how many there are: equal extremes share the derivative. Both are in a dtype that
-    /// holds their number, as a half may not, and their shares, as integers do not.
+    /// Where an element is the extreme (bool), and how many there are: equal extremes share the derivative. The number is in
+    /// a dtype that holds it, as a half may not, and its quotients, as integers do not.
     fn extremes(&self, x: &Array, output: &Array) -> Result<(Array, Array)> {
+        let hit = bin(binary::EQUAL, x, output)?;
         let inner = compute_dtype(x.dtype().to_inexact());
-        let hit = bin(binary::EQUAL, x, output)?.astype(inner);
-        let count = Reduce { code: reduce::SUM, axes: self.axes }.of(&hit);
+        let count = Reduce { code: reduce::SUM, axes: self.axes }.of(&hit.astype(inner));
         Ok((hit, count))
     }
 
@@ -250,7 +250,7 @@ impl Rules for Reduce {
             reduce::PROD => smallvec![Some(self.others(x)?.conjugate()?.multiply(v.cotangent)?)],
             _ => {
                 let (hit, count) = self.extremes(x, v.output)?;
-                let shares = bin(binary::DIVIDE, &hit, &count)?;
+                let shares = bin(binary::DIVIDE, &hit.astype(count.dtype()), &count)?;
                 let all = shares.multiply(&v.cotangent.astype(shares.dtype()))?;
                 smallvec![Some(all.astype(x.dtype().to_inexact()))]
             }
@@ -266,7 +266,8 @@ impl Rules for Reduce {
             reduce::PROD => Some(sum.of(&self.others(&j.primals[0])?.multiply(t)?)),
             _ => {
                 let (hit, count) = self.extremes(&j.primals[0], j.output)?;
-                let total = sum.of(&hit.multiply(&t.astype(hit.dtype()))?);
+                let inner = count.dtype();
+                let total = sum.of(&hit.astype(inner).multiply(&t.astype(inner))?);
                 Some(bin(binary::DIVIDE, &total, &count)?.astype(j.output.dtype()))
             }
         })
