@@ -77,7 +77,7 @@ fn slices_go_through_every_transform() -> Result<()> {
             |part: Part| move |x: &Array| grad(move |x: &Array| weighted(x, sections, part))(x);
         let along = |part: Part| -> Result<Array> {
             let f = |x: &[Array]| Ok::<_, Error>(vec![slope(part)(&x[0])?]);
-            Ok(jvp(f, std::slice::from_ref(&x), &[x.clone()])?.1.swap_remove(0))
+            Ok(jvp(f, std::slice::from_ref(&x), std::slice::from_ref(&x))?.1.swap_remove(0))
         };
         assert_eq!(f64s(&along(cut)?), f64s(&along(gathered)?), "jvp of grad, {sections:?}");
         let second = |part: Part| {
