@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from parity import running, surface, table  # noqa: E402
 from parity.draw import Entry  # noqa: E402
 from support.differences import CRASHES, DELIBERATE, PARITY, Row  # noqa: E402
+from support.harness import units  # noqa: E402
 
 # What a case can come to, as columns.
 COLUMNS = ("same", "error", "numpy", "accident", "purpose", "crash")
@@ -44,7 +45,8 @@ LEGEND = """
 *same*: results agree within the tolerance. *error*: both raise the same type. *by NumPy*: values differ, and NumPy in float64 says that ours
 are right. *mlx lacks*: mlx raises because it has not got it, or by accident. *on purpose*: a difference that is listed below.
 *not run*: inputs that mlx does not survive (listed below); ours ran. Tolerances are in units in the last place, of each value or of the size
-that is named; 0 is to the bit. Random functions get the same key.
+that is named; 0 is to the bit. They are those of float32: of 16-bit floats 4 at most, where no reason for more is given. Random functions get the same
+key.
 """
 
 
@@ -65,7 +67,7 @@ def tolerance(entry: Entry) -> str:
             "product_size": "the terms' sum",
             "size_of_sum": "the sum of magnitudes",
         }[entry.scale.__name__]
-    return f"{entry.ulps:g} of {size}"
+    return f"{units(entry.ulps, 'float32'):g} of {size}"
 
 
 def counts_of_page() -> Counts:

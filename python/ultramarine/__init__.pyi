@@ -4840,7 +4840,8 @@ def roll(
 
     Args:
         a (array): Array of any shape.
-        shift (int | Sequence[int]): Number of positions, for all axes or for each.
+        shift (int | Sequence[int]): Number of positions, for all axes or for each; those
+            for one axis add up.
         axis (int | Sequence[int] | None): Axes to move along; by default the array is
             flattened and gets its shape back.
         stream (StreamOrDevice): Stream or device to run on; by default the inputs' accelerator,

@@ -1,5 +1,7 @@
 """What we do otherwise than mlx on purpose; differences.py names the cases left out there."""
 
+import math
+
 import numpy as np
 import pytest
 from support.harness import rng
@@ -131,3 +133,16 @@ def test_running_sums_of_16_bits_go_on(dtype: mx.Dtype, count: int) -> None:
     made = mx.cumsum(mx.ones(count, dtype))
     assert made.dtype == dtype
     assert mx.array_equal(made, mx.arange(1, count + 1).astype(dtype)).item()
+
+
+@pytest.mark.parametrize("axis", [0, (0,), [-1]])
+def test_shifts_along_one_axis_add_up(axis: object) -> None:
+    assert mx.roll(mx.arange(6), (1, 2), axis).tolist() == [3, 4, 5, 0, 1, 2]
+
+
+def test_statistics_of_float16_do_not_overflow() -> None:
+    x = mx.array(np.tile(np.float16([300, -300]), 500))
+    assert mx.mean(mx.abs(x)).item() == mx.std(x).item() == 300
+    assert mx.linalg.norm(x).item() == np.float16(300 * math.sqrt(1000))
+    assert mx.logsumexp(mx.zeros((100_000, 2), mx.float16), axis=0).tolist() == [11.515625] * 2
+    assert mx.median(mx.array([6e4, 6e4], mx.float16)).item() == np.float16(6e4)

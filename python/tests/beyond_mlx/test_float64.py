@@ -27,7 +27,8 @@ def test_functions(name: str) -> None:
         x = x / 8
     got, want = np.array(getattr(mx, name)(x)), FUNCTIONS[name](data)
     assert got.dtype == np.float64
-    np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-15)
+    # Two units of each: NumPy may be off as well.
+    np.testing.assert_allclose(got, want, rtol=4 * 2.0**-52, atol=0)
 
 
 def test_reductions_and_products() -> None:
@@ -43,4 +44,5 @@ def test_reductions_and_products() -> None:
         (mx.cumsum(x, axis=1), data.cumsum(axis=1)),
     ):
         assert got.dtype == mx.float64
-        np.testing.assert_allclose(np.array(got), want, rtol=1e-12, atol=1e-13)
+        # Sums of 60 terms, which may cancel.
+        np.testing.assert_allclose(np.array(got), want, rtol=1e-14, atol=1e-14)

@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.harness import ALL, FLOATS, LAYOUTS, Tally, given, rng, to_numpy, um, values
+from support.harness import (
+    ALL,
+    FLOATS,
+    LAYOUTS,
+    Tally,
+    given,
+    in_single,
+    rng,
+    to_numpy,
+    um,
+    values,
+)
 
 LIMIT = 150
 
@@ -127,7 +138,7 @@ def test_convolve(tally: Tally) -> None:
                     lambda mx, a, v, mode=mode: mx.convolve(a, v, mode=mode),
                     a,
                     v,
-                    ulps=64,
+                    ulps=in_single(64),
                     scale="largest",
                 )
 
@@ -184,7 +195,7 @@ def test_calls(tally: Tally) -> None:
         for b in ALL:
             x, w = given(a, LINE, key="x"), given(b, KERNEL, key="w")
             call = lambda mx, x, w: mx.conv1d(x, w)
-            tally.same(f"{a} with {b}", call, x, w, ulps=64, scale="largest")
+            tally.same(f"{a} with {b}", call, x, w, ulps=in_single(64), scale="largest")
 
 
 def test_derivatives(tally: Tally) -> None:

@@ -4,7 +4,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.harness import ALL, LAYOUTS, Input, Tally, exactly, given, rng, um
+from support.harness import (
+    ALL,
+    LAYOUTS,
+    Input,
+    Tally,
+    Units,
+    by_dtype,
+    exactly,
+    given,
+    in_single,
+    rng,
+    um,
+)
 
 SOLVED = ["float32", "float64"]
 INF = float("inf")
@@ -62,7 +74,11 @@ OTHERS = [(3, 2), (2, 3), (7, 4), (4, 9), (2, 5, 3), (2, 3, 5), (1, 4), (4, 1)]
 @pytest.mark.parametrize("dtype", SOLVED)
 def test_values(tally: Tally, dtype: str) -> None:
     def same(name: str, case: Any, *inputs: Input) -> None:
-        tally.same(name, case, *inputs, ulps=256, scale="largest")
+        # Determinants of float64 are float32's in mlx. Vectors turn by errors over the gaps between their values.
+        ulps: Units = in_single(256) if name.startswith("det") else 256
+        if name.startswith(("svd", "eigh")):
+            ulps = by_dtype(256, float64=8192)
+        tally.same(name, case, *inputs, ulps=ulps, scale="largest")
 
     for shape in SQUARES:
         spd, reg = positive(dtype, *shape), regular(dtype, *shape)
@@ -382,7 +398,12 @@ def test_multivariate_normal(tally: Tally) -> None:
 
     def case(name: str, mean: Input, cov: Input, *args: Any) -> None:
         tally.same(
-            name, lambda mx, m, c: drawn(mx, m, c, *args), mean, cov, ulps=64, scale="largest"
+            name,
+            lambda mx, m, c: drawn(mx, m, c, *args),
+            mean,
+            cov,
+            ulps=in_single(64),
+            scale="largest",
         )
 
     eye, spd = exactly(np.eye(2), "float32"), positive("float32", 2, 2)

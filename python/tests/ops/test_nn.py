@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
-from support.harness import ALL, FLOATS, Tally, given, sample, um
+from support.harness import ALL, FLOATS, ROUNDED, Tally, by_dtype, given, sample, um
 
 from .axes import SHAPES, cases_over
+
+# mlx adds exponentials of 16-bit floats up in their dtype, 1025 of them here, and takes those of float64 in float32:
+# test_accuracy.py has ours.
+SOFTMAX = by_dtype(ROUNDED, float16=32, bfloat16=16)
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -19,14 +23,19 @@ def test_softmax(tally: Tally, dtype: str) -> None:
             name = f"{shape} {layout.name} axis {axis} {precise}"
             if 0 in shape or axis not in (-1, len(shape) - 1):
                 name += " not along the last"
-            tally.same(name, case, x, ulps=64, scale="largest")
+            tally.same(name, case, x, ulps=SOFTMAX, scale="largest")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_softmax_of_infinities(tally: Tally, dtype: str) -> None:
     x = given(dtype, (3, 8), specials=True)
-    tally.same("softmax", lambda mx, x: mx.softmax(x, axis=-1), x, ulps=64)
-    tally.same("logsumexp", lambda mx, x: mx.logsumexp(x, axis=-1), x, ulps=64)
+    tally.same(
+        "softmax",
+        lambda mx, x: mx.softmax(x, axis=-1),
+        x,
+        ulps=by_dtype(ROUNDED, float16=4, bfloat16=4),
+    )
+    tally.same("logsumexp", lambda mx, x: mx.logsumexp(x, axis=-1), x, ulps=ROUNDED)
     low = lambda mx, x: mx.softmax(mx.full((4,), -mx.inf, dtype=x.dtype))  # all masked
     tally.same("all minus infinity", low, x)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from support.harness import ALL, FLOATS, LAYOUTS, Input, given
+from support.harness import ALL, FLOATS, LAYOUTS, Input, Units, given
 
 # Which shapes, and how often.
 SHAPES: list[tuple[tuple[int, ...], int]] = [
@@ -150,7 +150,7 @@ class Entry:
     name: str
     draw: Callable[[Gen], str]
     # Units in the last place that results may be apart, of each value or of `scale`.
-    ulps: float = 0
+    ulps: Units = 0
     scale: str | Callable[[Case], float] = "each"
     # NumPy's answer in float64 decides where the libraries differ in values.
     by_numpy: bool = False

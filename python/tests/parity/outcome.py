@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from support.differences import ACCIDENTS, CRASHES, LACKS, PARITY
 from support.harness import (
-    ROUNDED,
     mlx,
     name_of,
     problem,
@@ -19,6 +18,7 @@ from support.harness import (
     to_numpy,
     um,
     unequal,
+    units,
 )
 
 from . import reference
@@ -144,4 +144,4 @@ def nearer(case: Case, got: Any, scale: str | float) -> bool:
         want = want.astype(np.float64)
         if limit is not None:
             want = np.where(np.abs(want) >= limit, np.copysign(np.inf, want), want)
-    return not unequal(want, ours, dtype, max(case.entry.ulps, ROUNDED), "", scale)
+    return not unequal(want, ours, dtype, max(units(case.entry.ulps, dtype), 64), "", scale)

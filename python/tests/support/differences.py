@@ -98,7 +98,7 @@ DELIBERATE: dict[str, str] = {
 
 # Errors of mlx that nobody meant: words of the C++ library instead of a message. What we do
 # there is for beyond_mlx/test_wrong_calls.py.
-ACCIDENTS = ("std::",)
+ACCIDENTS = ("std::", "_Map_base::at")
 
 # Where mlx says that it lacks something we may have it.
 LACKS = (
@@ -410,6 +410,18 @@ PARITY: list[Row] = [
         "round array.round",
         "integers rounded to decimals are themselves; mlx takes them through float32",
         of("int", "uint"),
+    ),
+    Row(
+        "roll",
+        "shifts along one axis add up, of a sequence of one axis, too; mlx takes the first there",
+        written(r"roll\(\w+, [(\[]-?\d+, .*, [(\[]-?\d+,?[)\]]"),
+    ),
+    Row(
+        "mean var std median logsumexp linalg.norm matrix_norm array.mean array.var array.std "
+        "array.logsumexp",
+        "of 16-bit floats they are computed in float32; in mlx sums and squares beyond 65504 are infinite",
+        of("float16"),
+        "inf",
     ),
     Row("arange", "without a start, as None, it counts from 0", written("None")),
     Row(

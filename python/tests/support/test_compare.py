@@ -11,7 +11,7 @@ import pytest
 import ultramarine as um
 from support.compare import assert_close, assert_identical
 from support.differences import DELIBERATE
-from support.harness import deliberate
+from support.harness import ROUNDED, Units, by_dtype, deliberate, unequal
 
 ONE = np.float32([1.0, 2.0])
 
@@ -63,3 +63,25 @@ def test_deliberate_differences_are_found_by_module() -> None:
         module = name.partition("/")[0]
         want = any(fnmatch.fnmatchcase(name, row) for row in DELIBERATE)
         assert bool(deliberate(module).match(name)) == want, name
+
+
+@pytest.mark.parametrize(
+    "dtype, ulps, far, near",
+    [
+        # No number of units makes half of a value pass.
+        ("bfloat16", 64, 1.0625, 1.03125),
+        ("float16", 2048, 1.005, 1.003),
+        ("float16", ROUNDED, 1.003, 1.0019),
+        ("bfloat16", by_dtype(4, bfloat16=16), 1.2, 1.1),
+        # Units of float64 are its own, unless the row says that mlx computes in float32.
+        ("float64", 64, 1 + 2.0**-45, 1 + 2.0**-47),
+        ("float64", ROUNDED, 1 + 2.0**-16, 1 + 2.0**-18),
+        ("float32", ROUNDED, 1 + 2.0**-16, 1 + 2.0**-18),
+        ("float32", 0, 1 + 2.0**-23, 1.0),
+    ],
+)
+def test_units_are_the_dtypes(dtype: str, ulps: Units, far: float, near: float) -> None:
+    wide = np.float64 if dtype == "float64" else np.float32
+    one = np.ones(1, wide)
+    assert unequal(one, wide([far]), dtype, ulps, "result", "each")
+    assert not unequal(one, wide([near]), dtype, ulps, "result", "each")

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.harness import Tally, given
+from support.harness import Tally, exactly, given
 
 import ultramarine as um
 
@@ -135,6 +135,63 @@ def test_against_mlx(tally: Tally, function: str, nesting: str) -> None:
     x, y = inputs()
     case = lambda mx, x, y: NESTINGS[nesting](mx, f, x, y)
     tally.same(f"{function} {nesting}", case, x, y, ulps=2048, scale="largest")
+
+
+OF_INTEGERS: dict[str, Any] = {
+    "max": lambda mx, x: mx.max(x),
+    "min over rows": lambda mx, x: mx.min(x, axis=0),
+    "prod": lambda mx, x: mx.prod(x, axis=1),
+    "cumprod": lambda mx, x: mx.cumprod(x, axis=0),
+    "cummax": lambda mx, x: mx.cummax(x, axis=0),
+    "floor": lambda mx, x: mx.floor(x),
+    "ceil": lambda mx, x: mx.ceil(x),
+    "round": lambda mx, x: mx.round(x),
+    "round to decimals": lambda mx, x: mx.round(x, 1),
+    "remainder": lambda mx, x: x % 3,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+@pytest.mark.parametrize("function", OF_INTEGERS)
+def test_derivatives_of_integers(tally: Tally, function: str, dtype: str) -> None:
+    f = OF_INTEGERS[function]
+    x = exactly([[1, 2, 3], [3, 1, 2], [2, 3, 5]], dtype)
+    t = exactly([[4, 0, 3], [7, 1, 2], [2, 9, 6]], dtype)
+    ones = lambda mx, x: mx.ones_like(f(mx, x))
+    pulled = lambda mx, x: mx.vjp(lambda x: [f(mx, x)], [x], [ones(mx, x)])
+    tally.same("vjp", pulled, x, ulps=4)
+    # Of running products mlx has no forward derivatives.
+    tally.same("jvp", lambda mx, x, t: mx.jvp(lambda x: [f(mx, x)], [x], [t]), x, t, ulps=4)
+
+
+CUTS: dict[str, Any] = {
+    "split": lambda mx, x: mx.split(x, 3, axis=1),
+    "split at": lambda mx, x: mx.split(x, [1, 4], axis=1),
+    "unstack": lambda mx, x: mx.unstack(x, axis=1),
+    "steps": lambda mx, x: [x[:, i] for i in range(x.shape[1])],
+    "steps backwards": lambda mx, x: [x[:, i] for i in reversed(range(x.shape[1]))],
+    "some steps": lambda mx, x: [x[:, 4], x[:, 1], x[:, 4], x[1:2]],
+    "windows": lambda mx, x: [x[:, i : i + 3] for i in range(4)],
+    "every other": lambda mx, x: [x[:, ::2], x[:, 1::2], x[::-1]],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+@pytest.mark.parametrize("cut", CUTS)
+def test_slices(tally: Tally, cut: str, dtype: str) -> None:
+    """Gradients of arrays that are cut, in every transform."""
+
+    def loss(mx: Any, x: Any) -> Any:
+        parts = CUTS[cut](mx, x)
+        return sum(mx.real(p * p).sum() * (i + 1) for i, p in enumerate(parts))
+
+    x = given(dtype, (2, 6, 3), domain="few")
+    grad = lambda mx, x: mx.vjp(lambda x: [loss(mx, x)], [x], [loss(mx, x) * 0 + 1])[1][0]
+    tally.same("vjp", grad, x)
+    tally.same("vjp of vjp", lambda mx, x: mx.vjp(lambda x: [grad(mx, x)], [x], [x])[1], x)
+    tally.same("vmap", lambda mx, x: mx.vmap(lambda x: grad(mx, x))(mx.stack([x, x + x])), x)
+    tally.same("compiled", lambda mx, x: mx.compile(lambda x: grad(mx, x))(x), x)
+    tally.same("checkpoint", lambda mx, x: mx.checkpoint(lambda x: grad(mx, x))(x), x)
 
 
 def test_vmap_over_everything(tally: Tally) -> None:

@@ -11,6 +11,7 @@ mod grad;
 mod jvp;
 #[cfg(test)]
 mod multi_output_tests;
+mod slices;
 mod trace;
 mod tree;
 mod vjp;

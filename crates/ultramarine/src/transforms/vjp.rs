@@ -1,8 +1,11 @@
 //! Reverse mode.
 
+use super::slices::Slices;
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, ensure};
+use crate::node::Node;
 use crate::ops::rules::multi_output::{MultiOutput, MultiOutputVjp, OutputOf};
+use crate::ops::shape::view::View;
 use crate::{array::Array, graph::tracing::Tracing, ops::Vjp, placement};
 use crate::{scalar::Scalar, shape::Show};
 use std::sync::Arc;
@@ -71,8 +74,11 @@ pub(super) fn pull_back(
     }
     // Of operations with several results: the cotangents of all.
     let mut bundles: NodeMap<Vec<Option<Array>>> = NodeMap::default();
+    // Of arrays that are cut: the cotangents of their slices, until all are there.
+    let mut slices: NodeMap<Slices> = NodeMap::default();
     for node in trace.tape.iter().rev() {
         let id = Arc::as_ptr(node);
+        join(&mut slices, &mut pending, node)?;
         let cotangent = pending.remove(&id);
         let all = bundles.remove(&id);
         let Some(rules) = node.op.rules().filter(|_| cotangent.is_some() || all.is_some()) else {
@@ -89,6 +95,15 @@ pub(super) fn pull_back(
                 None => cotangent.clone(),
             });
             continue;
+        }
+        if let (Some(view @ View::Slice { .. }), Some(cotangent)) =
+            (node.op.get::<View>(), &cotangent)
+        {
+            let of = slices.entry(Arc::as_ptr(primals[0].node()));
+            let taken = of.or_insert_with(|| Slices::new(node.place));
+            if taken.take(view, &primals[0], cotangent)? {
+                continue;
+            }
         }
         let wanted: Vec<bool> = primals.iter().map(|p| trace.depends(p.node())).collect();
         let (primals, wanted) = (&primals[..], &wanted[..]);
@@ -109,10 +124,25 @@ pub(super) fn pull_back(
             }
         }
     }
+    arguments.iter().try_for_each(|a| join(&mut slices, &mut pending, a.node()))?;
     Ok(arguments
         .iter()
         .map(|a| pending.remove(&Arc::as_ptr(a.node())).unwrap_or_else(|| zeros_like(a)))
         .collect())
+}
+
+/// Adds the cotangents of a node's slices, all of which are there, to its cotangent.
+fn join(
+    slices: &mut NodeMap<Slices>,
+    pending: &mut NodeMap<Array>,
+    node: &Arc<Node>,
+) -> Result<()> {
+    let Some(slices) = slices.remove(&Arc::as_ptr(node)) else { return Ok(()) };
+    let x = Array::from_node(node.clone());
+    match slices.joined(&x)? {
+        Some(cotangent) => add(pending, &x, cotangent),
+        None => Ok(()),
+    }
 }
 
 fn add(pending: &mut NodeMap<Array>, to: &Array, cotangent: Array) -> Result<()> {

@@ -160,7 +160,8 @@ functions_only! {
         => |a| transposed(a, axes.as_ref().map(|s| &s.0[..]));
     /// Moves elements along axes by a number of positions, those beyond the end to the front.
     roll(
-        ///     shift (int | Sequence[int]): Number of positions, for all axes or for each.
+        ///     shift (int | Sequence[int]): Number of positions, for all axes or for each; those
+        ///         for one axis add up.
         shift: Ints,
         ///     axis (int | Sequence[int] | None): Axes to move along; by default the array is
         ///         flattened and gets its shape back.

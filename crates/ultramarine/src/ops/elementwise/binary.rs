@@ -251,12 +251,17 @@ enum Factor {
     Where(Array),
 }
 
+/// `-a`, which is `a` of bool: -1 is odd, as 1 is.
+fn negated(a: &Array) -> Result<Array> {
+    if a.dtype() == Dtype::Bool { Ok(a.clone()) } else { a.negative() }
+}
+
 impl Factor {
     fn times(self, a: &Array, conjugate: bool) -> Result<Option<Array>> {
         Ok(match self {
             Factor::Zero => None,
             Factor::One => Some(a.clone()),
-            Factor::MinusOne => Some(a.negative()?),
+            Factor::MinusOne => Some(negated(a)?),
             Factor::Of(f) => Some(a.multiply(&if conjugate { f.conjugate()? } else { f })?),
             Factor::Where(mask) => Some(where_(&mask, a, &a.like(0.0))?),
         })
@@ -277,7 +282,7 @@ impl Binary {
             binary::DIVIDE if first => Of(b.reciprocal()?),
             binary::DIVIDE => Of(y.divide(b)?.negative()?),
             binary::REMAINDER if first => One,
-            binary::REMAINDER => Of(a.floor_divide(b)?.negative()?),
+            binary::REMAINDER => Of(negated(&a.floor_divide(b)?)?),
             binary::POWER if first => Of(b.multiply(&a.power(&b.subtract(&b.like(1.0))?)?)?),
             binary::POWER => {
                 // 0 ** b does not change with a positive b.

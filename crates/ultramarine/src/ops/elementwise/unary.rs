@@ -113,6 +113,11 @@ fn is_identity(code: u32, dtype: Dtype) -> bool {
     }
 }
 
+/// True if the function is constant between its steps.
+fn is_step(code: u32) -> bool {
+    matches!(code, unary::FLOOR | unary::CEIL | unary::ROUND | unary::TRUNC | unary::SIGN)
+}
+
 fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
     let name = unary::NAMES[code as usize];
     a.computable(name)?;
@@ -120,7 +125,9 @@ fn apply(code: u32, types: Types, a: &Array) -> Result<Array> {
         bail!(name, "Not supported for complex64.");
     }
     if is_identity(code, a.dtype()) {
-        return Ok(a.clone());
+        // A step is flat wherever it has a derivative, at integers, too.
+        let flat = is_step(code) && a.node().is_traced();
+        return Ok(if flat { a.stop_gradient() } else { a.clone() });
     }
     let a = match types {
         Types::Inexact | Types::Real => a.astype(a.dtype().to_inexact()),
@@ -328,7 +335,6 @@ impl Unary {
         let one_plus_square = || x.square()?.add(&one());
         Ok(Some(match self.code {
             ABS => x.sign()?,
-            NEGATIVE => x.like(-1.0),
             SQUARE => times(x.clone(), 2.0)?,
             SQRT => x.like(0.5).divide(y)?,
             RSQRT => times(y.divide(x)?, -0.5)?,
@@ -376,6 +382,8 @@ impl Rules for Unary {
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let (x, c) = (&v.primals[0], v.cotangent);
         let grad = match self.code {
+            // There is no factor of -1 among unsigned integers, which wrap.
+            unary::NEGATIVE => Some(c.negative()?),
             unary::CONJUGATE => Some(c.conjugate()?),
             unary::REAL => Some(c.astype(x.dtype())),
             unary::IMAG => {
@@ -395,6 +403,7 @@ impl Rules for Unary {
     fn jvp(&self, j: &Jvp<'_>) -> Result<Option<Array>> {
         let (x, Some(t)) = (&j.primals[0], &j.tangents[0]) else { return Ok(None) };
         Ok(match self.code {
+            unary::NEGATIVE => Some(t.negative()?),
             unary::CONJUGATE => Some(t.conjugate()?),
             unary::REAL => Some(t.real()?),
             unary::IMAG => Some(t.imag()?),

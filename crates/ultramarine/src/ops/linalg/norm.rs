@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, bail};
 use crate::ops::linalg::{matrices::check, svd::SingularValues};
-use crate::ops::rules::builders::{bin, like, un};
+use crate::ops::rules::builders::{bin, compute_dtype, like, un};
 use crate::ops::{reduce::axes_of, select::where_};
 use crate::{array::Array, dtype::Dtype, shape};
 use ultramarine_abi::schema::{binary, unary};
@@ -28,10 +28,10 @@ impl From<f64> for NormOrder {
     }
 }
 
-/// The sizes of the elements, in a dtype in which they can be summed.
+/// The sizes of the elements, in a dtype in which they, and their powers, can be summed.
 fn sizes(a: &Array) -> Result<Array> {
     let sizes = if a.dtype() == Dtype::Bool { a.clone() } else { a.abs()? };
-    Ok(if sizes.dtype().is_inexact() { sizes } else { sizes.astype(Dtype::Float32) })
+    Ok(sizes.astype(compute_dtype(sizes.dtype().to_inexact())))
 }
 
 /// The dtype that MLX gives most norms: the operand's.
@@ -47,7 +47,9 @@ fn root(squares: &Array) -> Result<Array> {
 }
 
 fn euclidean(a: &Array, axes: &[isize], keepdims: bool) -> Result<Array> {
-    root(&un(unary::SQUARE, &sizes(a)?).sum(Some(axes), keepdims)?)
+    let norm = root(&un(unary::SQUARE, &sizes(a)?).sum(Some(axes), keepdims)?)?;
+    // Complex numbers have real sizes.
+    Ok(if a.dtype().is_floating() { norm.astype(a.dtype()) } else { norm })
 }
 
 fn of_vectors(a: &Array, p: f64, axes: &[isize], keepdims: bool) -> Result<Array> {

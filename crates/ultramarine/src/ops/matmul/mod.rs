@@ -6,7 +6,7 @@ mod einsum_path;
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result, bail, ensure};
-use crate::ops::rules::builders::{flat, plus, un, with_axis, without_axis};
+use crate::ops::rules::builders::{compute_dtype, flat, like, plus, un, with_axis, without_axis};
 use crate::ops::rules::shapeless::{SymbolicShape, SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Fitted, Jvp, Refit, Rules, Vjp, Vmap, attributes,
@@ -102,13 +102,17 @@ pub fn addmm(c: &Array, a: &Array, b: &Array, alpha: f64, beta: f64) -> Result<A
     let product = multiply_matrices("addmm", a, b, dtype)?;
     let shape = shape::broadcast_shapes(c.shape(), product.shape())?;
     ensure!(shape[..] == *product.shape(), "addmm", "input c must broadcast to the output shape");
+    let c = c.promoted(dtype);
+    if alpha == 1.0 && beta == 1.0 {
+        return product.add(&c);
+    }
+    // The factors and what they scale are rounded once, with the sum.
+    let inner = compute_dtype(dtype);
     let scaled = |x: &Array, by: f64| -> Result<Array> {
-        if by == 1.0 {
-            return Ok(x.clone());
-        }
-        x.multiply(&Array::scalar(Scalar::from_f64(dtype, by)))
+        let x = x.astype(inner);
+        if by == 1.0 { Ok(x) } else { x.multiply(&like(&x, by)) }
     };
-    scaled(&product, alpha)?.add(&scaled(&c.promoted(dtype), beta)?)
+    Ok(scaled(&product, alpha)?.add(&scaled(&c, beta)?)?.astype(dtype))
 }
 
 impl Array {

@@ -7,9 +7,4 @@ pub(crate) mod norm;
 pub(crate) mod rope;
 pub(crate) mod softmax;
 
-use crate::dtype::Dtype;
-
-/// The dtype in which norms and rotations compute: float32 for halves.
-fn compute_dtype(dtype: Dtype) -> Dtype {
-    if dtype.size() == 2 { Dtype::Float32 } else { dtype }
-}
+use crate::ops::rules::builders::compute_dtype;

@@ -66,7 +66,8 @@ attributes! {
         pub logsumexp: bool,
         /// Bit `i`: it goes over axis `i`.
         pub axes: u64,
-        /// A composition of softmax computes in float32 for halves. (A kernel does in any case, logsumexp never.)
+        /// Compositions compute in float32 for halves. (Kernels do in any case, and so does logsumexp: its sum may be more
+        /// than a half holds.)
         pub precise: bool,
     }
 }
@@ -74,7 +75,7 @@ attributes! {
 impl Softmax {
     fn new(logsumexp: bool, axes: &[usize], precise: bool) -> Softmax {
         let axes = axes.iter().fold(0, |mask, axis| mask | 1 << axis);
-        Softmax { logsumexp, axes, precise: precise && !logsumexp }
+        Softmax { logsumexp, axes, precise: precise || logsumexp }
     }
 
     pub fn of(self, a: &Array) -> Result<Array> {
@@ -113,8 +114,12 @@ impl Softmax {
         Ok(product.astype(y.dtype()))
     }
 
-    /// The derivative of logsumexp, which gave `y`, by each element.
-    fn weights(x: &Array, y: &Array) -> Result<Array> {
+    /// The derivative of logsumexp, which gave `y`, by each element: softmax. The result of halves is too coarse to
+    /// subtract.
+    fn weights(self, x: &Array, y: &Array) -> Result<Array> {
+        if compute_dtype(x.dtype()) != x.dtype() {
+            return Softmax { logsumexp: false, ..self }.of(x);
+        }
         Ok(un(unary::EXP, &bin(binary::SUBTRACT, x, y)?))
     }
 }
@@ -127,21 +132,25 @@ impl Composite for Softmax {
 
     fn compose(&self, operands: &[Array], dtype: Dtype) -> Result<Array> {
         let inner = self.inner(dtype);
-        let a = operands[0].astype(inner);
+        let a = &operands[0];
         let axes: Vec<isize> = (0..a.ndim() as isize).filter(|i| self.axes >> i & 1 == 1).collect();
-        let top = if self.logsumexp { shift(&a, &axes)? } else { a.max(Some(&axes), true)? };
+        // The largest is the same in any dtype; so the wide operand has one reader, into which its cast is fused.
+        let top = if self.logsumexp { shift(a, &axes)? } else { a.max(Some(&axes), true)? };
+        let top = top.astype(inner);
         if inner != dtype && !self.logsumexp {
             // Each pass widens anew, in registers: kept, the exponentials would take more memory than operand and result.
-            let e = || bin(binary::SUBTRACT, &operands[0].astype(inner), &top)?.exp();
+            let e = || bin(binary::SUBTRACT, &a.astype(inner), &top)?.exp();
             let sum = e()?.sum(Some(&axes), true)?;
             return Ok(bin(binary::DIVIDE, &e()?, &sum)?.astype(dtype));
         }
+        let a = a.astype(inner);
         let e = bin(binary::SUBTRACT, &a, &top)?.exp()?;
         let sum = e.sum(Some(&axes), true)?;
-        match self.logsumexp {
-            true => un(unary::LOG, &sum).add(&top),
-            false => Ok(bin(binary::DIVIDE, &e, &sum)?.astype(dtype)),
-        }
+        let out = match self.logsumexp {
+            true => un(unary::LOG, &sum).add(&top)?,
+            false => bin(binary::DIVIDE, &e, &sum)?,
+        };
+        Ok(out.astype(dtype))
     }
 }
 
@@ -165,7 +174,7 @@ impl Rules for Softmax {
     fn vjp(&self, v: &Vjp<'_>) -> Result<Cotangents> {
         let own = match self.logsumexp {
             true => {
-                let weights = Softmax::weights(&v.primals[0], v.output)?;
+                let weights = self.weights(&v.primals[0], v.output)?;
                 times(&weights.conjugate()?, v.cotangent)?
             }
             false => self.jacobian_product(&v.output.conjugate()?, v.cotangent)?,
@@ -177,7 +186,7 @@ impl Rules for Softmax {
         let Some(t) = &j.tangents[0] else { return Ok(None) };
         Ok(Some(match self.logsumexp {
             true => {
-                let weights = Softmax::weights(&j.primals[0], j.output)?;
+                let weights = self.weights(&j.primals[0], j.output)?;
                 self.total(&times(&weights, t)?)
             }
             false => self.jacobian_product(j.output, t)?,

@@ -7,7 +7,7 @@ pub(crate) use decompose::combining;
 
 use crate::dtype::{Dtype, Kind};
 use crate::error::{Error, Result, bail};
-use crate::ops::rules::builders::{bin, flat, move_axis, without_axis};
+use crate::ops::rules::builders::{bin, compute_dtype, flat, move_axis, without_axis};
 use crate::ops::rules::shapeless::{SymbolicSize, broadcast_by, reshaped};
 use crate::ops::{
     Call, Candidates, Cotangents, Decompose, Epilogue, Fitted, Jvp, Refit, Rules, Vjp, Vmap,
@@ -173,17 +173,13 @@ impl Reduce {
         Array::of(self.clone(), &[a], kept, dtype)
     }
 
-    /// How the result depends on each element of the operand, in its shape.
-    fn weights(&self, x: &Array, output: &Array) -> Result<Array> {
-        match self.code {
-            reduce::PROD => self.others(x),
-            // Equal extremes share the derivative.
-            _ => {
-                let hit = bin(binary::EQUAL, x, output)?.astype(x.dtype());
-                let count = Reduce { code: reduce::SUM, axes: self.axes }.of(&hit);
-                bin(binary::DIVIDE, &hit, &count)
-            }
-        }
+    /// Where an element is the extreme (bool), and how many there are: equal extremes share the derivative. The number is in
+    /// a dtype that holds it, as a half may not, and its quotients, as integers do not.
+    fn extremes(&self, x: &Array, output: &Array) -> Result<(Array, Array)> {
+        let hit = bin(binary::EQUAL, x, output)?;
+        let inner = compute_dtype(x.dtype().to_inexact());
+        let count = Reduce { code: reduce::SUM, axes: self.axes }.of(&hit.astype(inner));
+        Ok((hit, count))
     }
 
     /// For each element the product of the others: what comes before times what
@@ -251,15 +247,12 @@ impl Rules for Reduce {
                 let sizes = (0..x.ndim()).map(SymbolicSize::partner).collect();
                 smallvec![Some(broadcast_by(v.cotangent, sizes, &[x])?)]
             }
+            reduce::PROD => smallvec![Some(self.others(x)?.conjugate()?.multiply(v.cotangent)?)],
             _ => {
-                let mut w = self.weights(x, v.output)?;
-                if self.code == reduce::PROD && x.dtype().is_complex() {
-                    w = crate::ops::rules::builders::un(
-                        ultramarine_abi::schema::unary::CONJUGATE,
-                        &w,
-                    );
-                }
-                smallvec![Some(w.multiply(v.cotangent)?)]
+                let (hit, count) = self.extremes(x, v.output)?;
+                let shares = bin(binary::DIVIDE, &hit.astype(count.dtype()), &count)?;
+                let all = shares.multiply(&v.cotangent.astype(shares.dtype()))?;
+                smallvec![Some(all.astype(x.dtype().to_inexact()))]
             }
         })
     }
@@ -270,7 +263,13 @@ impl Rules for Reduce {
         Ok(match self.code {
             reduce::ALL | reduce::ANY => None,
             reduce::SUM => Some(sum.of(t)),
-            _ => Some(sum.of(&self.weights(&j.primals[0], j.output)?.multiply(t)?)),
+            reduce::PROD => Some(sum.of(&self.others(&j.primals[0])?.multiply(t)?)),
+            _ => {
+                let (hit, count) = self.extremes(&j.primals[0], j.output)?;
+                let inner = count.dtype();
+                let total = sum.of(&hit.astype(inner).multiply(&t.astype(inner))?);
+                Some(bin(binary::DIVIDE, &total, &count)?.astype(j.output.dtype()))
+            }
         })
     }
 

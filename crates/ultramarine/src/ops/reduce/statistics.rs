@@ -2,7 +2,7 @@
 
 use crate::error::{Result, bail, ensure};
 use crate::ops::reduce::{axes_of, joined, kept, signed};
-use crate::ops::rules::builders::{bin, like, slice_axis, un, without_axis};
+use crate::ops::rules::builders::{bin, compute_dtype, like, slice_axis, un, without_axis};
 use crate::ops::{elementwise::unary::Unary, rules::shapeless::share, select::where_};
 use crate::{array::Array, dtype::Dtype};
 use ultramarine_abi::schema::{binary, unary};
@@ -30,27 +30,48 @@ impl Array {
         Ok((self.min(axes, keepdims)?, self.max(axes, keepdims)?))
     }
 
-    /// The mean over `axes` (`None`: all); float32 for integers. NaN of no elements.
+    /// The array in the dtype that a statistic of it is computed in. Each reader has a cast of its own, which
+    /// evaluation fuses into it, where one that is shared would be written out.
+    fn widened(&self) -> Array {
+        self.astype(compute_dtype(self.dtype().to_inexact()))
+    }
+
+    /// The mean over `axes` (`None`: all); float32 for integers. NaN of no elements. That of halves is computed in
+    /// float32: their sum may be more than they hold.
     ///
     /// # Errors
     /// As [`Array::sum`].
     pub fn mean(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
+        Ok(self.wide_mean(axes, keepdims)?.astype(self.dtype().to_inexact()))
+    }
+
+    fn wide_mean(&self, axes: Option<&[isize]>, keepdims: bool) -> Result<Array> {
         let named = axes_of(self, axes)?;
-        let a = self.astype(self.dtype().to_inexact());
+        let a = self.widened();
         let sum = a.sum(Some(&signed(&named)), keepdims)?;
         sum.multiply(&share(&a, &named, 0, sum.dtype()))
     }
 
     /// The variance over `axes`: the sum of squared distances from the mean, divided
-    /// by the number of elements less `ddof`. Real, float32 for integers.
+    /// by the number of elements less `ddof`. Real, float32 for integers; computed in float32 for halves.
     ///
     /// # Errors
     /// As [`Array::sum`].
     pub fn var(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
+        Ok(self.narrowed(self.wide_var(axes, keepdims, ddof)?))
+    }
+
+    /// A statistic of this array, in the array's dtype if that is a half.
+    fn narrowed(&self, statistic: Array) -> Array {
+        let dtype = self.dtype();
+        if compute_dtype(dtype) == dtype { statistic } else { statistic.astype(dtype) }
+    }
+
+    fn wide_var(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
         let named = axes_of(self, axes)?;
-        let a = self.astype(self.dtype().to_inexact());
-        let away = bin(binary::SUBTRACT, &a, &a.mean(Some(&signed(&named)), true)?)?;
-        let squares = if a.dtype().is_complex() {
+        let mean = self.wide_mean(Some(&signed(&named)), true)?;
+        let away = bin(binary::SUBTRACT, &self.widened(), &mean)?;
+        let squares = if away.dtype().is_complex() {
             let shape = away.shape().into();
             let op = Unary { code: unary::ABS };
             let size = Array::of(op, &[&away], shape, Dtype::Float32);
@@ -59,7 +80,7 @@ impl Array {
             un(unary::SQUARE, &away)
         };
         let sum = squares.sum(Some(&signed(&named)), keepdims)?;
-        sum.multiply(&share(&a, &named, ddof, sum.dtype()))
+        sum.multiply(&share(&away, &named, ddof, sum.dtype()))
     }
 
     /// The square root of the variance; see [`Array::var`].
@@ -67,7 +88,7 @@ impl Array {
     /// # Errors
     /// As [`Array::sum`].
     pub fn std(&self, axes: Option<&[isize]>, keepdims: bool, ddof: usize) -> Result<Array> {
-        Ok(un(unary::SQRT, &self.var(axes, keepdims, ddof)?))
+        Ok(self.narrowed(un(unary::SQRT, &self.wide_var(axes, keepdims, ddof)?)))
     }
 
     /// The median over `axes`: of an even number of elements, the mean of the middle
@@ -88,8 +109,9 @@ impl Array {
         let at = |i: usize| without_axis(&slice_axis(&sorted, axis, i, 1)?, axis);
         let mut middle = at(n / 2)?;
         if n.is_multiple_of(2) {
-            let sum = at(n / 2 - 1)?.add(&middle)?;
-            middle = sum.multiply(&like(&sum, 0.5))?;
+            // Of halves in float32: the sum may be more than they hold.
+            let sum = at(n / 2 - 1)?.widened().add(&middle.widened())?;
+            middle = sum.multiply(&like(&sum, 0.5))?.astype(a.dtype());
         }
         // A NaN sorts last. Its product with zero spoils the middle; that of anything
         // finite does not. An infinity must not, so it is cut off first.

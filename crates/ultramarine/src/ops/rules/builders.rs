@@ -24,6 +24,15 @@ pub(crate) fn un(code: u32, a: &Array) -> Array {
     Array::of(Unary { code }, &[a], Shape::from_slice(a.shape()), a.dtype())
 }
 
+/// The dtype in which compositions compute what one operation is to its caller: float32 for halves, whose sums round
+/// and overflow.
+pub(crate) fn compute_dtype(dtype: Dtype) -> Dtype {
+    match dtype {
+        Dtype::Float16 | Dtype::Bfloat16 => Dtype::Float32,
+        _ => dtype,
+    }
+}
+
 /// A constant of the dtype of `a`.
 pub(crate) fn like(a: &Array, v: f64) -> Array {
     Array::scalar(Scalar::from_f64(a.dtype(), v))

@@ -183,7 +183,8 @@ impl Rules for Scan {
             reduce::SUM => self.back(reduce::SUM).of(ct),
             reduce::PROD => {
                 // Without zeros: sums of ct * y, over x. From the first zero on only
-                // the derivative with respect to that zero is not zero.
+                // the derivative with respect to that zero is not zero. Quotients are inexact.
+                let [x, y, ct] = &[x, y, ct].map(|a| a.astype(a.dtype().to_inexact()));
                 let z = self.without_zero(x)?;
                 let sums = self.back(reduce::SUM);
                 let plain = bin(binary::DIVIDE, &sums.of(&ct.multiply(y)?), &z.safe)?;
@@ -212,10 +213,16 @@ impl Rules for Scan {
         Ok(Some(match self.code {
             reduce::SUM => self.of(t),
             reduce::PROD => {
+                let [x, y, t] = &[x, y, t].map(|a| a.astype(a.dtype().to_inexact()));
                 let z = self.without_zero(x)?;
                 let sums = self.as_(reduce::SUM);
                 let plain = sums.of(&bin(binary::DIVIDE, t, &z.safe)?).multiply(y)?;
-                plain.add(&sums.of(&t.multiply(&z.first)?).multiply(&z.product)?)?
+                let all = plain.add(&sums.of(&t.multiply(&z.first)?).multiply(&z.product)?)?;
+                // Of integers it is one.
+                match j.output.dtype().is_inexact() {
+                    true => all,
+                    false => un(unary::ROUND, &all).astype(j.output.dtype()),
+                }
             }
             reduce::MAX | reduce::MIN => {
                 let (at, real) = self.sources(x)?;

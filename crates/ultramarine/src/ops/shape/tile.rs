@@ -49,16 +49,19 @@ impl Array {
     }
 
     /// The elements moved on by `shifts[i]` positions along `axes[i]`, those beyond the
-    /// end to the front. Without axes: of the flat array, by the sum of the shifts.
+    /// end to the front. Along one axis the shifts add up, as those of an axis that is named
+    /// several times. Without axes: of the flat array, by the sum of the shifts.
     ///
     /// # Errors
-    /// [`crate::Error::Index`] for an axis; [`crate::Error::Value`] for fewer shifts than axes.
+    /// [`crate::Error::Index`] for an axis; [`crate::Error::Value`] for fewer shifts than axes
+    /// (unless there is one axis).
     pub fn roll(&self, shifts: &[isize], axes: Option<&[isize]>) -> Result<Array> {
         let Some(axes) = axes else {
-            let shift = shifts.iter().fold(0isize, |a, b| a.wrapping_add(*b));
-            let flat = self.flatten(0, -1)?;
-            return flat.roll(&[shift], Some(&[0]))?.reshape(self.shape());
+            return self.flatten(0, -1)?.roll(shifts, Some(&[0]))?.reshape(self.shape());
         };
+        if let [axis] = axes {
+            return self.rolled(shifts, *axis);
+        }
         ensure!(
             shifts.len() >= axes.len(),
             "roll",
@@ -66,16 +69,24 @@ impl Array {
             shifts.len(),
             axes.len()
         );
-        let mut a = self.clone();
-        for (shift, axis) in shifts.iter().zip(axes) {
-            let at = shape::normalize_axis("roll", *axis, self.ndim())?;
-            let n = self.shape()[at];
-            let shift = if n == 0 { 0 } else { shift.rem_euclid(n as isize) as usize };
-            if shift != 0 {
-                let parts = [a.along(at, n - shift, n, 1)?, a.along(at, 0, n - shift, 1)?];
-                a = concatenate(&parts, at as isize)?;
-            }
+        let mut pairs = shifts.iter().zip(axes);
+        pairs.try_fold(self.clone(), |a, (shift, axis)| a.rolled(&[*shift], *axis))
+    }
+
+    /// The elements moved along one axis by the sum of the shifts.
+    fn rolled(&self, shifts: &[isize], axis: isize) -> Result<Array> {
+        let at = shape::normalize_axis("roll", axis, self.ndim())?;
+        let n = self.shape()[at];
+        if n == 0 {
+            return Ok(self.clone());
         }
-        Ok(a)
+        // A sum of remainders does not overflow where that of the shifts might.
+        let part = |shift: &isize| shift.rem_euclid(n as isize) as usize;
+        let shift = shifts.iter().fold(0, |sum, s| (sum + part(s)) % n);
+        if shift == 0 {
+            return Ok(self.clone());
+        }
+        let parts = [self.along(at, n - shift, n, 1)?, self.along(at, 0, n - shift, 1)?];
+        concatenate(&parts, at as isize)
     }
 }

@@ -5,6 +5,7 @@ mod copy;
 mod create;
 mod elementwise;
 mod fft;
+mod halves;
 mod index;
 mod kernel_source;
 mod limits;

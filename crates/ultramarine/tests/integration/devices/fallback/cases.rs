@@ -161,7 +161,7 @@ fn tolerance(dtype: Dtype) -> f64 {
     match dtype {
         Dtype::Float16 => 2e-3,
         Dtype::Bfloat16 => 2e-2,
-        Dtype::Float64 => 1e-13,
+        Dtype::Float64 => 1e-14,
         d if d.is_inexact() => 2e-6,
         _ => 0.0,
     }

@@ -3,7 +3,9 @@
 
 mod batching;
 mod checks;
+mod integers;
 mod inventory;
+mod slices;
 mod special;
 mod table;
 
