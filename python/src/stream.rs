@@ -308,15 +308,14 @@ pub fn placed_on(stream: Option<StreamArg>, device: Option<DeviceArg>) -> Res<Op
     match (stream, device) {
         (stream, None) => Ok(stream),
         (None, Some(DeviceArg(device))) => {
-            Ok(Some(StreamArg(ultramarine::default_stream(device)?)))
+            Ok(Some(StreamArg(Leased::for_good(ultramarine::default_stream(device)?))))
         }
-        (Some(StreamArg(stream)), Some(DeviceArg(device))) if stream.device == device => {
-            Ok(Some(StreamArg(stream)))
-        }
-        (Some(StreamArg(stream)), Some(DeviceArg(device))) => Err(value(format!(
-            "The stream is of {} but the device is {device}. Give one of them.",
-            stream.device
-        ))),
+        (Some(StreamArg(leased)), Some(DeviceArg(device))) => match leased.stream().device {
+            same if same == device => Ok(Some(StreamArg(leased))),
+            other => Err(value(format!(
+                "The stream is of {other} but the device is {device}. Give one of them."
+            ))),
+        },
     }
 }
 

@@ -207,10 +207,13 @@ impl Drop for Substitution<'_> {
     }
 }
 
+/// What takes the place of an item, if anything does.
+type Replacement<'py> = Option<Bound<'py, PyAny>>;
+
 /// Replaces items of a list or dictionary by what `f` makes of them, without the methods of its class.
 fn update<'py>(
     container: &Bound<'py, PyAny>,
-    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<Option<Bound<'py, PyAny>>>,
+    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<Replacement<'py>>,
 ) -> Res<()> {
     match kind(container) {
         Kind::List(list) => {

@@ -95,7 +95,7 @@ fn wait(array: &Array) -> Result<()> {
 pub(crate) fn submit(array: &Array) -> Result<()> {
     loop {
         if let Some(outcome) = array.node().outcome() {
-            return outcome.as_ref().map(drop).map_err(|e| raise(e));
+            return outcome.as_ref().map(drop).map_err(raise);
         }
         if !array.node().is_claimed() {
             // Another evaluation gave it up, or nobody has asked for it.
