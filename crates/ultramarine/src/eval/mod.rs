@@ -26,7 +26,7 @@ use crate::{
     graph::op::Transform,
     memory::deferred_deleters,
     node::{self, Node, next_mark},
-    stream::{self, Stranded, Stream, StreamState},
+    stream::{self, Stranded, Stream},
     sync::lock,
 };
 use grouping::{Task, group_into_tasks};
@@ -149,7 +149,7 @@ fn start_once(arrays: &[Array], sync: bool) -> Result<bool> {
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
-        drop(run_tasks(group_into_tasks(tape)));
+        run_tasks(group_into_tasks(tape));
         return if interrupt::is_cut() { Err(run::interrupted()) } else { Ok(true) };
     }
     match single {
@@ -177,14 +177,14 @@ fn submit_single(
                 if interrupt::is_possible() && tasks.iter().any(Task::is_final) {
                     interrupt::hold();
                 }
-                drop(run_tasks(tasks));
+                run_tasks(tasks);
             });
         });
         drop(owner);
         deferred_deleters::release();
         return Ok(!cut);
     }
-    let pushed = state.push(job(&state, move || group_into_tasks(tape), sync));
+    let pushed = state.push(job(move || group_into_tasks(tape), sync));
     drop(guard);
     match pushed {
         Ok(()) => state.throttle(),
@@ -194,29 +194,22 @@ fn submit_single(
     Ok(true)
 }
 
-/// Runs tasks; the first failure.
-fn run_tasks(mut tasks: Vec<Task>) -> Option<Arc<Error>> {
-    let refused = oversized::refuse(&mut tasks);
-    let failed = run::run(tasks);
-    refused.or(failed)
+/// Runs tasks whose results a memory can hold, and fails the others.
+fn run_tasks(mut tasks: Vec<Task>) {
+    oversized::refuse(&mut tasks);
+    run::run(tasks);
 }
 
 /// The job that runs tasks, or fails them. Of work that nobody waits for the first failure stays with the stream.
-fn job(
-    state: &Arc<StreamState>,
-    tasks: impl FnOnce() -> Vec<Task> + Send + 'static,
-    sync: bool,
-) -> stream::Job {
-    let kept = (!sync).then(|| Arc::downgrade(state));
+fn job(tasks: impl FnOnce() -> Vec<Task> + Send + 'static, sync: bool) -> stream::Job {
     Box::new(move |ready| {
-        deferred_deleters::job(|| {
-            let failure = match ready {
-                Ok(()) => run_tasks(tasks()),
-                Err(error) => Some(run::fail(tasks(), error)),
-            };
-            if let (Some(error), Some(state)) = (failure, kept.and_then(|s| s.upgrade())) {
-                state.keep_failure(error);
-            }
+        let run = || match ready {
+            Ok(()) => run_tasks(tasks()),
+            Err(error) => run::fail(tasks(), error),
+        };
+        deferred_deleters::job(|| match sync {
+            true => run(),
+            false => run::keeping_failure(run),
         });
     })
 }
@@ -233,7 +226,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>, sync: bool) -> Resu
         }
         match stream::state(stream) {
             Some(state) => {
-                stranded.extend(state.push(job(&state, move || run, sync)).err());
+                stranded.extend(state.push(job(move || run, sync)).err());
                 states.push(state);
             }
             None => homeless.push((run, stream)),

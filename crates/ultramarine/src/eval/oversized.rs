@@ -14,25 +14,26 @@ use ultramarine_runtime::memory;
 const LARGE: usize = 1 << 30;
 
 /// Fails tasks whose results are larger than their device's memory, and takes those before them
-/// off the list whose results nothing else wants: these are lazy again. The first failure.
+/// off the list whose results nothing else wants: these are lazy again.
 #[inline]
-pub(super) fn refuse(tasks: &mut Vec<Task>) -> Option<Arc<Error>> {
+pub(super) fn refuse(tasks: &mut Vec<Task>) {
     let large = |task: &Task| task.members.iter().any(|m| m.entry.node.bytes() >= LARGE);
-    if tasks.len() > 1 && tasks.iter().any(large) { refuse_large(tasks) } else { None }
+    if tasks.len() > 1 && tasks.iter().any(large) {
+        refuse_large(tasks);
+    }
 }
 
 #[cold]
-fn refuse_large(tasks: &mut Vec<Task>) -> Option<Arc<Error>> {
+fn refuse_large(tasks: &mut Vec<Task>) {
     let errors: Vec<Option<Error>> = tasks.iter().map(too_large).collect();
     if errors.iter().all(Option::is_none) {
-        return None;
+        return;
     }
     let mut needed: HashSet<*const Node> = HashSet::new();
     let mut kept = Vec::new();
-    let mut failure = None;
     for (task, error) in std::mem::take(tasks).into_iter().zip(errors).rev() {
         if let Some(error) = error {
-            failure = Some(run::fail(vec![task], error));
+            run::fail(vec![task], error);
             continue;
         }
         let wanted = task.members.iter().any(|m| {
@@ -50,7 +51,6 @@ fn refuse_large(tasks: &mut Vec<Task>) -> Option<Arc<Error>> {
     }
     kept.reverse();
     *tasks = kept;
-    failure
 }
 
 /// The error of a task that writes more than its device's memory.

@@ -15,19 +15,19 @@ use crate::{
     },
     scalar::Scalar,
     shape,
-    stream::Stream,
+    stream::{self, Stream},
 };
 use smallvec::SmallVec;
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::interrupt;
 
-/// Runs tasks in order; the first failure.
-pub(super) fn run(tasks: Vec<Task>) -> Option<Arc<Error>> {
+/// Runs tasks in order.
+pub(super) fn run(tasks: Vec<Task>) {
     let mut current: Option<(Stream, Exec)> = None;
-    let mut failure = None;
     let mut first = true;
     for task in tasks {
         // Not before the first: the smallest evaluations are not to ask for the time.
@@ -41,30 +41,44 @@ pub(super) fn run(tasks: Vec<Task>) -> Option<Arc<Error>> {
             match super::device_of(stream).and_then(|d| Exec::new(d, stream)) {
                 Ok(exec) => current = Some((stream, exec)),
                 Err(error) => {
-                    failure.get_or_insert(fail(vec![task], error));
+                    fail(vec![task], error);
                     continue;
                 }
             }
         }
-        if let Some((_, exec)) = &current
-            && let Err(error) = run_task(exec, task)
-        {
-            failure.get_or_insert(error);
+        if let Some((_, exec)) = &current {
+            run_task(exec, task);
         }
     }
-    failure
+}
+
+thread_local! {
+    /// This thread runs work that nobody waits for.
+    static KEEPS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a job whose first failure stays with its stream.
+pub(super) fn keeping_failure(job: impl FnOnce()) {
+    KEEPS.set(true);
+    job();
+    KEEPS.set(false);
 }
 
 /// Gives tasks up with an error.
-pub(super) fn fail(tasks: Vec<Task>, error: Error) -> Arc<Error> {
+pub(super) fn fail(tasks: Vec<Task>, error: Error) {
     let error = Arc::new(error);
     for task in tasks {
+        // Before the nodes are done: whoever is told of the failure takes it back.
+        if KEEPS.get()
+            && let Some(state) = stream::state(task.stream())
+        {
+            state.keep_failure(error.clone());
+        }
         for member in &task.members {
             member.entry.release_inputs();
             member.entry.node.finish(Err(error.clone()));
         }
     }
-    error
 }
 
 /// Makes the nodes of a task that was not finished lazy again.
@@ -79,19 +93,18 @@ pub(super) fn interrupted() -> Error {
     Error::Runtime("the evaluation was interrupted.".to_owned())
 }
 
-fn run_task(exec: &Exec, task: Task) -> Result<(), Arc<Error>> {
+fn run_task(exec: &Exec, task: Task) {
     exec.op.set(task.root().op.name());
     let outcome = interrupt::task(|| run_members(exec, &task));
     if interrupt::is_cut() {
-        give_up(&task);
-        return Ok(());
+        return give_up(&task);
     }
     let error = match outcome {
-        Ok(Ok(())) => return Ok(()),
+        Ok(Ok(())) => return,
         Ok(Err(error)) => error,
         Err(panic) => panicked(task.root(), &*panic),
     };
-    Err(fail(vec![task], error))
+    fail(vec![task], error);
 }
 
 fn run_members(exec: &Exec, task: &Task) -> std::thread::Result<Result<()>> {
