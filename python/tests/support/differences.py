@@ -85,6 +85,8 @@ DELIBERATE: dict[str, str] = {
     "linalg/test_cross[[]bool_[]]/*": "of sizes 2 and 3, too; mlx raises",
     "foreign_operators/*/on the left": "with an array of another library on the left, dtypes are "
     "promoted, so that no value is lost; mlx casts torch's to the array's dtype",
+    "interchange/test_given[[]*[]]/* + ours *": "with an array of another library on the left, dtypes "
+    "are promoted, so that no value is lost; mlx casts to the array's dtype",
     "foreign_operators/*/compared": "comparisons with arrays of other libraries promote the dtypes, on "
     "either side; mlx casts to the array's: array([1]) == numpy.array([1.5]) is True",
     "python_protocols/*/numpy.sum": "NumPy's reductions call the method of that name; in mlx they raise "

@@ -13,8 +13,8 @@ pub(super) struct FusedProgram {
     /// Distinct operands from outside, and how many members' edges lead to each.
     pub inputs: SmallVec<[(Arc<Node>, usize); 4]>,
     pub constants: SmallVec<[Scalar; 4]>,
-    /// Constants among them whose memory the program does not read, and how many members' edges lead to each.
-    spare: Vec<(Arc<Node>, usize)>,
+    /// Constants among them whose memory the last instruction may write, and how many members' edges lead to each.
+    spare: SmallVec<[(Arc<Node>, usize); MOST_SPARE]>,
     instructions: SmallVec<[Instruction; 8]>,
     constant_types: SmallVec<[DLDataType; 4]>,
     outputs: SmallVec<[u16; 4]>,
@@ -24,12 +24,8 @@ pub(super) struct FusedProgram {
     dummy: bool,
 }
 
-fn count_edge(nodes: &mut Vec<(Arc<Node>, usize)>, node: &Arc<Node>) {
-    match nodes.iter_mut().find(|(n, _)| Arc::ptr_eq(n, node)) {
-        Some((_, edges)) => *edges += 1,
-        None => nodes.push((node.clone(), 1)),
-    }
-}
+/// Constants that are looked at for their memory.
+const MOST_SPARE: usize = 2;
 
 fn dtype_word(d: DLDataType) -> u64 {
     (d.code as u64) << 8 | d.bits as u64
@@ -41,7 +37,7 @@ impl FusedProgram {
         let mut program = FusedProgram {
             inputs: SmallVec::new(),
             constants: SmallVec::new(),
-            spare: Vec::new(),
+            spare: SmallVec::new(),
             instructions: SmallVec::with_capacity(task.bodies()),
             constant_types: SmallVec::new(),
             outputs: SmallVec::new(),
@@ -99,14 +95,26 @@ impl FusedProgram {
             if !self.constants.contains(&value) {
                 self.constants.push(value);
             }
-            if input.value().is_some() {
-                count_edge(&mut self.spare, input);
-            }
+            self.note_spare(task, input);
             return;
         }
         match self.inputs.iter_mut().find(|(n, _)| Arc::ptr_eq(n, input)) {
             Some((_, edges)) => *edges += 1,
             None => self.inputs.push((input.clone(), 1)),
+        }
+    }
+
+    /// Notes a constant that has memory of the size of the last instruction's result.
+    fn note_spare(&mut self, task: &Task, input: &Arc<Node>) {
+        let Some(value) = input.value() else { return };
+        if let Some((_, edges)) = self.spare.iter_mut().find(|(n, _)| Arc::ptr_eq(n, input)) {
+            *edges += 1;
+            return;
+        }
+        let last = task.members[..task.bodies()].last();
+        let fits = last.is_some_and(|m| m.entry.node.bytes() == value.buffer.bytes());
+        if fits && self.spare.len() < MOST_SPARE {
+            self.spare.push((input.clone(), 1));
         }
     }
 

@@ -173,8 +173,9 @@ fn submit_single(
         drop(guard);
         let cut = interrupt::run(|| {
             deferred_deleters::job(|| {
+                let composite = tape.composite;
                 let tasks = group_into_tasks(tape);
-                if interrupt::is_possible() && tasks.iter().any(Task::is_final) {
+                if composite && tasks.iter().any(Task::is_final) {
                     interrupt::hold();
                 }
                 run_tasks(tasks);
