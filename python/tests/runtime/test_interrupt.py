@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import textwrap
 
 from support import plugins
@@ -9,6 +10,9 @@ from support import plugins
 HEAD = """
     import os, signal, threading, time
     import ultramarine as mx
+
+    # Programs that a shell starts in the background ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def press(after=0.5):
         timer = threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -38,10 +42,20 @@ HEAD = """
 """
 
 
-def printed(script: str) -> list[str]:
+def ended(script: str) -> tuple[int, str, str]:
+    """The status, output and errors of a script."""
     process = plugins.start(["-c", textwrap.dedent(HEAD) + textwrap.dedent(script)])
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
+    try:
+        out, err = process.communicate(timeout=100)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return process.returncode, out, err
+
+
+def printed(script: str) -> list[str]:
+    status, out, err = ended(script)
+    assert status == 0, err
     return out.split("\n")[:-1]
 
 
@@ -124,8 +138,7 @@ def test_the_exit_waits_no_longer_than_for_ctrl_c() -> None:
         mx.async_eval(chain(50_000))
         press(0.5)
     """
-    process = plugins.start(["-c", textwrap.dedent(HEAD) + textwrap.dedent(script)])
-    _, err = process.communicate(timeout=100)
+    _, _, err = ended(script)
     assert "KeyboardInterrupt" in err
 
 
