@@ -1,5 +1,5 @@
 """Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, small operations, uploads,
-DLPack.
+reads of parts, DLPack.
 
     python -m bench.gpu.figures [--figures FILE] [GROUP ...]
 
@@ -278,6 +278,31 @@ def uploads() -> None:
         row("uploads", f"w * from_dlpack(host) behind a product, {name}", mine, other)
 
 
+def parts() -> None:
+    """Reads of little of an array on the other side: a batch of a data set on the host, and one element of a result."""
+    host = np.random.default_rng(4).standard_normal((60_000, 28, 28), dtype=np.float32)
+    data = mx.array(host, device=mx.cpu)
+    mx.eval(data)
+    other = torch.from_numpy(host) if torch is not None else None
+    at = 0
+
+    def batch() -> slice:
+        nonlocal at
+        at = (at + 32) % 59_000
+        return slice(at, at + 32)
+
+    mine = ours(lambda: data[batch()] * 2)
+    row(
+        "parts",
+        "data[i:i+32] * 2, data of 188 MB on the host",
+        mine,
+        theirs(lambda: other[batch()].cuda() * 2),
+    )
+    x, t = pair((1 << 24,))
+    mine = seconds(lambda: (x + 1)[0].item(), lambda: None)
+    row("parts", "(x + 1)[0].item() of 64 MiB", mine, theirs(lambda: (t + 1)[0].item()))
+
+
 def exchange() -> None:
     if torch is None:
         return
@@ -315,6 +340,7 @@ FREE: dict[str, Callable[[], None]] = {
     "matmul": products,
     "small": small,
     "uploads": uploads,
+    "parts": parts,
     "dlpack": exchange,
 }
 
