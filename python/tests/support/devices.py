@@ -28,7 +28,7 @@ from support.paths import TESTS
 # Every test of this folder is in the suite.
 SUITE = TESTS / "ops"
 # Where tests may join it by a mark of their own. `-m ops` collects nothing else.
-MARKED = (TESTS / "transforms", TESTS / "extensions")
+MARKED = (TESTS / "transforms", TESTS / "extensions", TESTS / "runtime")
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from support.harness import FLOATS
+from support.harness import FLOATS, by_dtype
 
 from ..draw import Case, Entry, Gen
 
@@ -71,6 +71,7 @@ def draw_rope(g: Gen) -> str:
 ENTRIES = [
     Entry("softmax", draw_softmax, 64, "largest", by_numpy=True),
     Entry("fast.rms_norm", draw_norm, 64, one, by_numpy=True),
-    Entry("fast.layer_norm", draw_norm, 64, one, by_numpy=True),
+    # The units are of 1, and results go to 16: of these it is two.
+    Entry("fast.layer_norm", draw_norm, by_dtype(64, float16=16, bfloat16=16), one, by_numpy=True),
     Entry("fast.rope", draw_rope, 128, layer_size, by_numpy=True),
 ]

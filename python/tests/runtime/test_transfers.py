@@ -13,7 +13,7 @@ from support.harness import rng
 import ultramarine as mx
 from ultramarine import array_api, backends
 
-pytestmark = pytest.mark.always
+pytestmark = [pytest.mark.ops, pytest.mark.always]
 
 ROWS, COLUMNS = 1024, 256
 ROW = 4 * COLUMNS
