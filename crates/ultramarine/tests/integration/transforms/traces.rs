@@ -92,7 +92,8 @@ fn training_beside_traces_keeps_its_size() {
             sizes
         })
     });
-    assert_eq!(sizes[0], sizes[1]);
+    // A thread may hold a buffer a moment longer than its step; 250 steps would keep hundreds.
+    assert!(sizes[1] <= sizes[0] + 8 * BYTES, "{sizes:?}");
 }
 
 /// What a transform returned is memory like any other once it is over, whoever else traces.
