@@ -1,6 +1,7 @@
 //! Parts that transforms share: the part of a graph that depends on traced arguments.
 
-use crate::{array::Array, node::Node};
+use crate::graph::{op::Transform, tracing::Tracing};
+use crate::{array::Array, node::Inputs, node::Node, ops::Op, shape::Shape};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
@@ -8,6 +9,15 @@ use std::sync::Arc;
 /// A map from nodes, by identity.
 pub(super) type NodeMap<T> =
     HashMap<*const Node, T, BuildHasherDefault<crate::backend::WordHasher>>;
+
+impl Array {
+    /// A stand-in for the array as an argument of a transform: of its dtype and placement, in a shape of its own, without
+    /// a value.
+    pub(super) fn stand_in(&self, tracing: &Tracing, transform: Transform, shape: Shape) -> Array {
+        let (op, place) = (Op::stand_in(transform), self.node().place);
+        Array::from_node(Node::argument(tracing, op, Inputs::new(), shape, self.dtype(), place))
+    }
+}
 
 /// The nodes between traced arguments and outputs.
 pub(super) struct Trace {

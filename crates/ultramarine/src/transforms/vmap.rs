@@ -3,9 +3,8 @@
 use super::trace::{NodeMap, Trace, operands};
 use crate::error::{Error, Result, bail, ensure};
 use crate::graph::{op::Transform, tracing::Tracing};
-use crate::node::{Inputs, Node};
 use crate::ops::rules::multi_output::{MultiOutput, OutputOf};
-use crate::ops::{Op, Vmap, rules::builders::move_axis};
+use crate::ops::{Vmap, rules::builders::move_axis};
 use crate::shape::{self, Shape};
 use crate::{array::Array, placement};
 use std::sync::Arc;
@@ -74,15 +73,7 @@ pub(crate) fn stand_in(tracing: &Tracing, input: &Array, axis: Option<usize>) ->
     let Some(axis) = axis else { return input.clone() };
     let mut shape = Shape::from_slice(input.shape());
     shape.remove(axis);
-    let (dtype, place) = (input.dtype(), input.node().place);
-    Array::from_node(Node::argument(
-        tracing,
-        Op::stand_in(Transform::Vmap),
-        Inputs::new(),
-        shape,
-        dtype,
-        place,
-    ))
+    input.stand_in(tracing, Transform::Vmap, shape)
 }
 
 /// The outputs for the whole batch, each with its batch axis (`None`: it does not depend on the

@@ -5,7 +5,7 @@ use super::graph::{Graph, Source, Step};
 use crate::error::{Error, Result, bail};
 use crate::graph::{op::Transform, tracing::Tracing};
 use crate::node::{Inputs, Node};
-use crate::{array::Array, ops::Op, shape::Shape, transforms::trace::NodeMap};
+use crate::{array::Array, shape::Shape, transforms::trace::NodeMap};
 use std::sync::{Arc, atomic::Ordering};
 
 /// A recorded function.
@@ -28,16 +28,7 @@ pub(super) fn record<E: From<Error>>(
 
 /// The stand-in of an argument, which the function gets.
 fn stand_in(tracing: &Tracing, input: &Array) -> Array {
-    let shape = Shape::from_slice(input.shape());
-    let (dtype, place) = (input.dtype(), input.node().place);
-    Array::from_node(Node::argument(
-        tracing,
-        Op::stand_in(Transform::Compile),
-        Inputs::new(),
-        shape,
-        dtype,
-        place,
-    ))
+    input.stand_in(tracing, Transform::Compile, Shape::from_slice(input.shape()))
 }
 
 /// The role of a node in the graph.
