@@ -16,7 +16,7 @@ struct Part {
     content: Content,
 }
 
-/// What a copy has of its original.
+/// The part of the original that a copy holds.
 enum Content {
     /// The bytes of a range.
     Range(Range<usize>),

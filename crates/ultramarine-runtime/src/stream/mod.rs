@@ -282,7 +282,7 @@ impl StreamState {
     /// Queues a job for the stream's worker.
     ///
     /// # Errors
-    /// What the queue held, if no thread can be had for it. The caller fails it when it holds no locks.
+    /// Returns the queue's jobs if no thread can be had for them. The caller fails them once it holds no locks.
     #[inline]
     pub fn push(self: &Arc<Self>, job: Job) -> Result<(), Stranded> {
         let mut queue = self.lock();

@@ -68,7 +68,7 @@ pub(super) fn keeping_failure(job: impl FnOnce()) {
 pub(super) fn fail(tasks: Vec<Task>, error: Error) {
     let error = Arc::new(error);
     for task in tasks {
-        // Before the nodes are done: whoever is told of the failure takes it back.
+        // Before the nodes are done: a waiting thread that raises the failure takes it back.
         if KEEPS.get()
             && let Some(state) = stream::state(task.stream())
         {

@@ -97,7 +97,7 @@ impl Inside {
         })
     }
 
-    /// Whether a node is part of a trace, made before the call began.
+    /// Returns true if a node is part of a trace and was made before the call began.
     pub fn is_after(&self, node: &Node) -> bool {
         let made = node.made_behind.load(Ordering::Relaxed);
         (made.wrapping_sub(self.number) as i32) < 0 && node.is_traced()
@@ -283,7 +283,7 @@ impl Node {
         self.trace.as_ref().filter(|trace| trace.is_live())
     }
 
-    /// Whether it is part of a trace that is under way.
+    /// Returns true if it is part of a trace that is under way.
     #[inline]
     pub fn is_traced(&self) -> bool {
         self.live_trace().is_some()

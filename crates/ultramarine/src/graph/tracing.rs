@@ -24,7 +24,7 @@ pub(crate) struct TraceState {
     kept: Mutex<Kept>,
 }
 
-/// What a trace lets go at its end.
+/// Nodes and traces that the end of a trace releases.
 #[derive(Default)]
 struct Kept {
     over: bool,

@@ -42,7 +42,7 @@ impl Slices {
     /// Takes the cotangent of a slice of `x`. Returns false for a view that is no section of one axis.
     ///
     /// # Errors
-    /// What addition returns.
+    /// As addition.
     pub fn take(&mut self, view: &View, x: &Array, cotangent: &Array) -> Result<bool> {
         let Some(section) = section(view, x.shape(), cotangent.shape()) else { return Ok(false) };
         if section.1 == section.2 {
@@ -58,7 +58,7 @@ impl Slices {
     /// The cotangent of `x`, if any of its slices has one.
     ///
     /// # Errors
-    /// What concatenation and addition return.
+    /// As concatenation and addition.
     pub fn joined(self, x: &Array) -> Result<Option<Array>> {
         let _place = placement::enter(self.place);
         let _home = follow(&[x]);
