@@ -141,6 +141,20 @@ static um_status signal_foreign(void *handle, uint64_t foreign, void *event, uin
   return queue ? event_wait_stream(handle, queue, event, value, error) : UM_INVALID;
 }
 
+/* Queues are counted: one that is retained outlives its owner's release. */
+static um_status retain_foreign(void *handle, uint64_t foreign, um_error **error) {
+  if (forked()) return fail_forked(error);
+  cl_command_queue queue = foreign_queue(handle, foreign, error);
+  if (!queue) return UM_INVALID;
+  cl_int code = clRetainCommandQueue(queue);
+  return code == CL_SUCCESS ? UM_OK : fail_cl(error, "clRetainCommandQueue", code);
+}
+
+static void release_foreign(void *handle, uint64_t foreign) {
+  (void)handle;
+  if (!forked()) clReleaseCommandQueue((cl_command_queue)(uintptr_t)foreign);
+}
+
 static um_memory_interface offered = {
     .size = sizeof(um_memory_interface),
     .imports = 1u << UM_MEMORY_CL_MEM,
@@ -150,6 +164,8 @@ static um_memory_interface offered = {
     .wait_foreign = wait_foreign,
     .native_stream = native_stream,
     .signal_foreign = signal_foreign,
+    .retain_foreign = retain_foreign,
+    .release_foreign = release_foreign,
 };
 
 const um_memory_interface *memory_interface(const struct backend *backend) {

@@ -1,6 +1,7 @@
 //! The C exchange API of other libraries' types: a tensor without a Python call.
 
 use super::calls::{self, Quick, Word};
+use super::streams;
 use crate::array::PyArray;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -120,11 +121,7 @@ pub fn method<'py>(object: &Bound<'py, PyAny>, known: &Known) -> Quick<Option<Bo
 
 /// `torch.Tensor`, if torch was imported.
 fn torch_class(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let modules = py.import("sys")?.getattr("modules")?;
-    match modules.call_method1("get", ("torch",))? {
-        torch if torch.is_none() => Ok(None),
-        torch => Ok(torch.getattr("Tensor").ok()),
-    }
+    Ok(streams::imported(py, "torch")?.and_then(|torch| torch.getattr("Tensor").ok()))
 }
 
 /// The table of an object's type that is of a version that is understood, and whole.

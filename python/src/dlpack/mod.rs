@@ -7,6 +7,7 @@
 //! foreign.rs   ... by the tables of their types
 //! produce.rs   __dlpack__ and __dlpack_device__
 //! exchange.rs  the table of our class
+//! streams.rs   streams of consumers that can be kept alive
 //! ```
 
 pub mod calls;
@@ -15,6 +16,7 @@ mod consume;
 mod exchange;
 mod foreign;
 mod produce;
+mod streams;
 
 pub use consume::{from_capsule, from_producer, is_capsule};
 

@@ -1,7 +1,7 @@
 //! `__dlpack__` and `__dlpack_device__`.
 
 use super::calls::{self, Keywords, Word, flag, guarded};
-use super::capsule;
+use super::{capsule, streams};
 use crate::array::PyArray;
 use crate::error::{Res, type_, value};
 use pyo3::ffi;
@@ -132,6 +132,7 @@ unsafe extern "C" fn dlpack(
             kind,
             device: wanted(py, device)?,
             stream: None,
+            stream_keeper: None,
             copy: flag(py, copy, "copy")?,
         };
         let quick = options.device.is_none() && options.copy != Some(true) && is_none(on);
@@ -142,6 +143,10 @@ unsafe extern "C" fn dlpack(
         } else {
             let array = slf.get(py);
             options.stream = stream(py, on, &array)?;
+            // Below are the default streams, which need no keeper.
+            if let Some(given @ 3..) = options.stream {
+                options.stream_keeper = streams::keeper(py, array.dlpack_device()?, given);
+            }
             py.detach(|| array.to_dlpack_with(options))?
         };
         Ok(capsule::wrap(py, tensor)?)

@@ -181,6 +181,78 @@ def test_memory_that_torch_lets_go_while_its_kernels_read_it() -> None:
         assert bool((y == float(i)).all()), i
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["on its stream", "elsewhere"])
+def test_memory_that_torch_lets_go_on_a_side_stream(late: bool) -> None:
+    """A stream that does not wait for the default stream still reads when torch drops the tensor."""
+    n = 1 << 22
+    for i in range(5):
+        x = mx.full((n,), float(i))
+        mx.eval(x)
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            t = torch.from_dlpack(x)
+            torch.cuda._sleep(SLEEP)
+            y = t * 1.0
+            if not late:
+                del t
+        if late:
+            del t
+        del x
+        reused = [mx.full((n,), -1.0) for _ in range(4)]
+        mx.async_eval(reused)
+        assert not side.query(), "the host waited, though it need not"
+        mx.eval(reused)
+        side.synchronize()
+        assert bool((y == float(i)).all()), i
+
+
+def test_memory_that_cupy_lets_go_on_a_side_stream() -> None:
+    cp = cupy()
+    sleep = cp.RawKernel(
+        """extern "C" __global__ void wait(long long cycles) {
+            const long long begin = clock64();
+            while (clock64() - begin < cycles) {}
+        }""",
+        "wait",
+    )
+    sleep((1,), (1,), (1,))
+    n = 1 << 22
+    for i in range(5):
+        x = mx.full((n,), float(i))
+        mx.eval(x)
+        there = cp.empty(n, dtype=cp.float32)
+        cp.cuda.get_current_stream().synchronize()
+        side = cp.cuda.Stream(non_blocking=True)
+        done = cp.cuda.Event()
+        with side:
+            t = cp.from_dlpack(x)
+            sleep((1,), (1,), (SLEEP,))
+            cp.multiply(t, 1.0, out=there)
+            done.record()
+        del t, side, x
+        mx.eval([mx.full((n,), -1.0) for _ in range(4)])
+        done.synchronize()
+        assert bool((there == float(i)).all()), i
+
+
+def test_a_release_on_a_side_stream_of_which_torch_captures_a_graph() -> None:
+    x = mx.ones((1024,))
+    mx.eval(x)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        t = torch.from_dlpack(x)
+    sums = torch.zeros(1024, device="cuda")
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        sums += 1
+        del t
+        mx.eval(mx.ones((1 << 20,)) + x[0])
+    graph.replay()
+    torch.cuda.synchronize()
+    assert bool((sums == 1).all())
+
+
 def test_a_release_while_torch_captures_a_graph() -> None:
     x = mx.ones((1024,))
     mx.eval(x)

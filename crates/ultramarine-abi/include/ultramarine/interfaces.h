@@ -162,6 +162,11 @@ typedef struct um_memory_interface {
    * was recorded. The stream is what native_stream would return for it, or a number that DLPack gives a meaning to
    * for the device's type (CUDA: 1 and 2; ROCm: 0). What is neither is refused, where the backend can tell. */
   um_status (*signal_foreign)(void *device, uint64_t foreign, void *event, uint64_t value, um_error **error);
+  /* (any) Keeps a foreign native stream, which is alive, until release_foreign: what its owner does to it destroys
+   * it no earlier. Where streams are counted, as OpenCL's queues are; NULL elsewhere. */
+  um_status (*retain_foreign)(void *device, uint64_t foreign, um_error **error);
+  /* (any) Ends a retain_foreign that succeeded. Both are there, or neither. */
+  void (*release_foreign)(void *device, uint64_t foreign);
 } um_memory_interface;
 
 /* ---- ultramarine.peer/1: copies between buffers of one backend, without the host ----------------------------- */

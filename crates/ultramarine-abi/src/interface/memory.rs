@@ -123,4 +123,12 @@ pub struct MemoryInterface {
             error: *mut *mut Error,
         ) -> Status,
     >,
+    /// (any) Keeps a foreign native stream, which is alive, until
+    /// [`MemoryInterface::release_foreign`]: what its owner does to it destroys it no earlier. Where
+    /// streams are counted, as OpenCL's queues are; NULL elsewhere.
+    pub retain_foreign: Option<
+        unsafe extern "C" fn(device: *mut c_void, foreign: u64, error: *mut *mut Error) -> Status,
+    >,
+    /// (any) Ends a [`MemoryInterface::retain_foreign`] that succeeded. Both are there, or neither.
+    pub release_foreign: Option<unsafe extern "C" fn(device: *mut c_void, foreign: u64)>,
 }

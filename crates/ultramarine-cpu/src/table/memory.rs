@@ -18,6 +18,8 @@ pub(super) static TABLE: MemoryInterface = MemoryInterface {
     wait_foreign: None,
     native_stream: None,
     signal_foreign: None,
+    retain_foreign: None,
+    release_foreign: None,
 };
 
 /// The address of a block.

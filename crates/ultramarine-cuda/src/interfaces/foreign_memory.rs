@@ -34,6 +34,9 @@ pub fn table() -> &'static MemoryInterface {
         wait_foreign: Some(wait_foreign),
         native_stream: Some(native_stream),
         signal_foreign: Some(signal_foreign),
+        // The driver does not count streams.
+        retain_foreign: None,
+        release_foreign: None,
     })
 }
 

@@ -70,6 +70,25 @@ impl DeviceState {
         Ok(block)
     }
 
+    /// Keeps a consumer's stream alive, where the backend can: else `None`.
+    ///
+    /// # Errors
+    /// The backend's own, for what is no stream of its device.
+    pub fn retain_foreign(&'static self, foreign: u64) -> Result<Option<RetainedStream>> {
+        shutdown::check(self)?;
+        let Some(MemoryInterface {
+            retain_foreign: Some(retain), release_foreign: Some(_), ..
+        }) = self.memory_interface()
+        else {
+            return Ok(None);
+        };
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the device is open, and the consumer named a stream of its own.
+        let code = unsafe { retain(self.handle, foreign, &mut error) };
+        host_table::check("retain_foreign", code, error)?;
+        Ok(Some(RetainedStream { device: self, native: foreign }))
+    }
+
     #[cold]
     fn no_interchange(&self, op: &str, what: &str, kind: u32) -> Error {
         let (backend, device, kind) = (&self.backend, self.device, kind_name(kind));
@@ -86,6 +105,21 @@ impl DeviceState {
                 format!("backend {} ({}) refuses the memory: {e}", self.backend, self.device),
             ),
         })
+    }
+}
+
+/// A stream of another library that its backend keeps alive.
+pub struct RetainedStream {
+    device: &'static DeviceState,
+    native: u64,
+}
+
+impl Drop for RetainedStream {
+    fn drop(&mut self) {
+        if let Some(release) = self.device.memory_interface().and_then(|i| i.release_foreign) {
+            // SAFETY: the device is open; it was retained once for this.
+            unsafe { release(self.device.handle, self.native) }
+        }
     }
 }
 

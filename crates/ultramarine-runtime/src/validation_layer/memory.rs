@@ -168,6 +168,36 @@ unsafe extern "C" fn signal_foreign<const S: usize>(
     unsafe { cx.call("signal_foreign", error, None, before, real, |_| Ok(())) }
 }
 
+unsafe extern "C" fn retain_foreign<const S: usize>(
+    device: Handle,
+    foreign: u64,
+    error: ErrorOut,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.retain_foreign) else {
+        return status::UNSUPPORTED;
+    };
+    let after = |s: &mut State| {
+        *s.retained.entry(key(device, foreign as Handle)).or_default() += 1;
+        Ok(())
+    };
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, foreign, e) };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("retain_foreign", error, None, |_| Ok(()), real, after) }
+}
+
+unsafe extern "C" fn release_foreign<const S: usize>(device: Handle, foreign: u64) {
+    let Some(cx) = open_context(S) else { return };
+    let Some(real) = interface(cx).and_then(|i| i.release_foreign) else { return };
+    if !cx.state().release_stream(key(device, foreign as Handle)) {
+        cx.finding("release_foreign", "the stream is not retained");
+        return;
+    }
+    // SAFETY: the device is open, the stream retained.
+    unsafe { real(device, foreign) }
+}
+
 unsafe extern "C" fn native_stream<const S: usize>(device: Handle, stream: Handle) -> u64 {
     let Some(cx) = open_context(S) else { return 0 };
     let Some(real) = interface(cx).and_then(|i| i.native_stream) else { return 0 };
@@ -197,6 +227,8 @@ pub(super) unsafe fn watched<const S: usize>(
         wait_foreign: real.wait_foreign.map(|_| wait_foreign::<S> as _),
         native_stream: real.native_stream.map(|_| native_stream::<S> as _),
         signal_foreign: real.signal_foreign.map(|_| signal_foreign::<S> as _),
+        retain_foreign: real.retain_foreign.map(|_| retain_foreign::<S> as _),
+        release_foreign: real.release_foreign.map(|_| release_foreign::<S> as _),
         ..real
     };
     // SAFETY: by this function's contract.

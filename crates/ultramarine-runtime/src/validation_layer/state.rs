@@ -128,6 +128,8 @@ pub(super) struct State {
     pub plans: Live<Vec<Arc<Signature>>>,
     /// Users' kernels, with the last launch on each stream.
     pub kernels: Live<Vec<(HandleKey, u64)>>,
+    /// How often each foreign stream is retained.
+    pub retained: HashMap<HandleKey, usize>,
 }
 
 impl Default for State {
@@ -139,11 +141,24 @@ impl Default for State {
             events: Live::new("event"),
             plans: Live::new("plan"),
             kernels: Live::new("kernel"),
+            retained: HashMap::new(),
         }
     }
 }
 
 impl State {
+    /// Ends one retention of a foreign stream; false if there is none.
+    pub fn release_stream(&mut self, stream: HandleKey) -> bool {
+        match self.retained.get_mut(&stream) {
+            Some(1) => self.retained.remove(&stream).is_some(),
+            Some(count) => {
+                *count -= 1;
+                true
+            }
+            None => false,
+        }
+    }
+
     pub fn device(&self, device: *mut c_void) -> Result<&DeviceState, String> {
         let found = self.devices.get(&(device as usize));
         found.ok_or_else(|| format!("device {device:p} is not open"))

@@ -1,7 +1,7 @@
 //! Memory of backends' devices: tensors as buffers there, and buffers as tensors.
 
 use super::device::{self, Home};
-use super::export::{Kind, managed};
+use super::export::{Kind, StreamKeeper, managed};
 use super::kinds::{self, Waiting};
 use crate::backend::buffer::{Buffer, BufferRef, Export};
 use crate::backend::{self, DeviceState, DeviceStream};
@@ -12,6 +12,7 @@ use crate::{
 };
 use core::ffi::c_void;
 use std::iter;
+use std::sync::Arc;
 use ultramarine_abi::dlpack::{Checked, DLDevice, Description, ManagedTensor, flag};
 use ultramarine_abi::interface::memory::{self, ForeignMemory, kind};
 
@@ -282,41 +283,61 @@ pub(super) fn fresh(array: &Array, device: Device) -> Result<Array> {
 
 /// Behind whose present work an exported buffer is free to be used when it comes back: consumers
 /// let go of it when they have submitted what uses it.
-#[derive(Clone, Copy)]
 enum Behind {
     /// A stream of ours, on which the consumer works.
     Ours(&'static DeviceStream),
-    /// A stream of theirs, and ours to wait for it.
-    Theirs(u64, &'static DeviceState),
+    /// Streams of theirs.
+    Theirs {
+        state: &'static DeviceState,
+        /// The device's default stream.
+        default: Option<u64>,
+        /// The one that they named, if something keeps it alive.
+        named: Option<(u64, StreamKeeper)>,
+    },
 }
 
 impl Behind {
     /// `None`: consumers have done their work, or nobody can tell.
-    fn of(waiting: Waiting, state: &'static DeviceState) -> Option<Behind> {
-        let present = present(state).ok().filter(|stream| stream.native().is_some())?;
-        match waiting {
-            Waiting::Host => None,
-            Waiting::Nobody => Some(Behind::Ours(present)),
-            Waiting::Stream(theirs) => match state.stream_called(theirs) {
-                Some(stream) => Some(Behind::Ours(stream)),
-                None => {
-                    let default = kinds::default_stream(state.dl.device_type)?;
-                    Some(Behind::Theirs(default, state))
-                }
-            },
+    fn of(
+        waiting: Waiting,
+        state: &'static DeviceState,
+        keeper: Option<StreamKeeper>,
+    ) -> Result<Option<Behind>> {
+        let Some(present) = present(state).ok().filter(|stream| stream.native().is_some()) else {
+            return Ok(None);
+        };
+        let theirs = match waiting {
+            Waiting::Host => return Ok(None),
+            Waiting::Nobody => return Ok(Some(Behind::Ours(present))),
+            Waiting::Stream(theirs) => theirs,
+        };
+        if let Some(stream) = state.stream_called(theirs) {
+            return Ok(Some(Behind::Ours(stream)));
         }
+        let default = kinds::default_stream(state.dl.device_type);
+        let keeper = match keeper {
+            Some(keeper) => Some(keeper),
+            None => state.retain_foreign(theirs)?.map(|stream| Arc::new(stream) as StreamKeeper),
+        };
+        let named = keeper.map(|keeper| (theirs, keeper));
+        let known = default.is_some() || named.is_some();
+        Ok(known.then_some(Behind::Theirs { state, default, named }))
     }
 
     /// Has whoever uses the buffer next, or its memory, wait.
     fn settle(self, buffer: &Buffer) -> Result<()> {
-        let (stream, foreign) = match self {
-            Behind::Ours(stream) => (stream, None),
-            Behind::Theirs(foreign, state) => (state.returns()?, Some(foreign)),
+        let (stream, default, named) = match self {
+            Behind::Ours(stream) => (stream, None, None),
+            Behind::Theirs { state, default, named } => (state.returns()?, default, named),
         };
-        stream.submit("__dlpack__", iter::empty(), iter::once(buffer), |native| match foreign {
-            // SAFETY: the stream that this submission was given.
-            Some(foreign) => unsafe { stream.wait_foreign(native, foreign) },
-            None => Ok(()),
+        stream.submit("__dlpack__", iter::empty(), iter::once(buffer), |native| {
+            // SAFETY: the stream that this submission was given, here and below.
+            let wait = |foreign| unsafe { stream.wait_foreign(native, foreign) };
+            if let Some((named, _)) = &named {
+                // Fails where a graph is being captured from it: nothing runs then that could be waited for.
+                let _ = wait(*named);
+            }
+            default.map_or(Ok(()), wait)
         })
     }
 }
@@ -335,7 +356,7 @@ unsafe impl Sync for Lent {}
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if let (Some(behind), None) = (self.behind, backend::shutdown::ended()) {
+        if let (Some(behind), None) = (self.behind.take(), backend::shutdown::ended()) {
             // What fails is raised to those who want later values.
             let _ = behind.settle(self.buffer.buffer());
         }
@@ -355,6 +376,7 @@ pub(super) fn export(
     kind: Kind,
     flags: u64,
     waiting: Waiting,
+    keeper: Option<StreamKeeper>,
 ) -> Result<ManagedTensor> {
     let buffer = &value.buffer;
     let state = devices::get(buffer.device())?;
@@ -365,8 +387,10 @@ pub(super) fn export(
             Some(state.export(buffer, kind)?)
         }
     };
-    let behind = block.and_then(|_| Behind::of(waiting, state));
-    let owner = Lent { block, behind, buffer: buffer.export() };
+    let mut owner = Lent { block, behind: None, buffer: buffer.export() };
+    if block.is_some() {
+        owner.behind = Behind::of(waiting, state, keeper)?;
+    }
     // Whoever gets the memory may also write to it: those who read it still come first.
     let uses = buffer.uses();
     match waiting {

@@ -4,6 +4,8 @@ use super::{device, device_memory, import::HOST, kinds};
 use crate::error::{Error, Result};
 use crate::{array::Array, backend, device::Device, eval, node::Value};
 use core::ffi::c_void;
+use std::any::Any;
+use std::sync::Arc;
 use ultramarine_abi::dlpack::{DLDevice, Description, ManagedTensor, flag};
 
 /// Which struct a consumer takes.
@@ -16,8 +18,11 @@ pub enum Kind {
     Legacy,
 }
 
+/// An owner of a consumer's stream: the stream lives as long as this does.
+pub type StreamKeeper = Arc<dyn Any + Send + Sync>;
+
 /// How an array is to be given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ExportOptions {
     /// Which struct.
     pub kind: Kind,
@@ -26,6 +31,10 @@ pub struct ExportOptions {
     /// The consumer's stream, as DLPack numbers those of the device; it waits for the values. `None`:
     /// the device's default. For the CPU there is only `None`.
     pub stream: Option<isize>,
+    /// What keeps that stream alive. A consumer that releases the tensor while the stream still works with it is
+    /// then waited for by whoever uses the memory next. Without it that wait is for the device's default stream
+    /// alone (CUDA, ROCm), or for the stream if the backend can keep it alive itself (OpenCL).
+    pub stream_keeper: Option<StreamKeeper>,
     /// `Some(true)`: a copy, flagged as such. `Some(false)`: never. `None`: only for another
     /// device.
     pub copy: Option<bool>,
@@ -56,7 +65,8 @@ impl Array {
     /// As [`Array::to_dlpack`]; [`Error::Buffer`] when a copy is needed and forbidden, or
     /// memory that must not be written is asked for in a form that cannot say so.
     pub fn to_dlpack_with(&self, options: ExportOptions) -> Result<ManagedTensor> {
-        let ExportOptions { kind, device: None, stream: None, copy: None | Some(false) } = options
+        let ExportOptions { kind, device: None, stream: None, copy: None | Some(false), .. } =
+            options
         else {
             return self.give(options);
         };
@@ -73,6 +83,7 @@ impl Array {
         eval::submit(self)?;
         let here = self.dlpack_device()?;
         let waiting = kinds::waiting(here.device_type, options.stream)?;
+        let keeper = options.stream_keeper;
         let export = |array: &Array, flags, waiting| {
             let value = match array.node().value() {
                 Some(value) => value,
@@ -88,7 +99,7 @@ impl Array {
             if padded != 0 && options.kind == Kind::Legacy {
                 return Err(no_padding(array));
             }
-            device_memory::export(array, value, options.kind, flags | padded, waiting)
+            device_memory::export(array, value, options.kind, flags | padded, waiting, keeper)
         };
         // Where a copy is given, the tensor alone keeps it.
         match options.device {

@@ -63,7 +63,7 @@ mod lend;
 mod names;
 
 pub use device_memory::{consumer_stream, current_work_stream, join_current_stream};
-pub use export::{ExportOptions, Kind};
+pub use export::{ExportOptions, Kind, StreamKeeper};
 pub use import::{Import, ImportOptions, Plain, refusal};
 pub use lend::{device_of, dl_device, has_accelerators};
 pub use ultramarine_abi::dlpack::{self, DLDevice, ManagedTensor};

@@ -98,7 +98,8 @@ rows! {
     memory::ForeignMemory um_foreign_memory: size, kind, flags, reserved, handle, offset, bytes,
         release, context, ready;
     memory::MemoryInterface um_memory_interface: size, imports, exports, flags,
-        import as import_, export as export_, wait_foreign, native_stream, signal_foreign;
+        import as import_, export as export_, wait_foreign, native_stream, signal_foreign,
+        retain_foreign, release_foreign;
     peer::PeerInterface um_peer_interface: size, flags, copy;
     profile::ProfileInterface um_profile_interface: size, flags, range_push, range_pop;
     replay::ReplayInterface um_replay_interface: size, flags, capture, replay, release;

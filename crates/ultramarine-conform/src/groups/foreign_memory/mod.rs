@@ -42,6 +42,7 @@ pub fn run(recorder: &mut Recorder, device: &Device<'_>) {
     check("export refused", &export::refused);
     check("waits for foreign streams", &streams::waits);
     check("foreign streams wait", &streams::signals);
+    check("foreign streams are retained", &streams::retained);
 }
 
 /// The memory interface of a device.
@@ -223,6 +224,9 @@ fn table(foreign: &Foreign<'_>) -> Result {
     }
     if (t.wait_foreign.is_some() || t.signal_foreign.is_some()) && t.native_stream.is_none() {
         return Err("streams cross, but there is no native_stream".into());
+    }
+    if t.retain_foreign.is_some() != t.release_foreign.is_some() {
+        return Err("one of retain_foreign and release_foreign is there without the other".into());
     }
     PASSED
 }

@@ -93,3 +93,27 @@ pub(super) fn signals(foreign: &Foreign<'_>) -> Result {
     device.destroy_event(mark);
     outcome.map(|()| PASSED)?
 }
+
+/// A stream that is retained can be waited for after its owner gave it up.
+pub(super) fn retained(foreign: &Foreign<'_>) -> Result {
+    let (Some(wait), Some(release)) = (foreign.table.wait_foreign, foreign.table.release_foreign)
+    else {
+        return skip("foreign streams cannot be retained");
+    };
+    let (retain, c) = crossing!(foreign, retain_foreign);
+    let device = foreign.device;
+    let theirs = c.native(c.first);
+    // SAFETY: a live stream.
+    call("retain_foreign", |e| unsafe { retain(device.handle, theirs, e) })?;
+    device.destroy_stream(c.first);
+    // SAFETY: a live stream, and one that is retained.
+    let waited = call("wait_foreign", |e| unsafe { wait(device.handle, c.second.0, theirs, e) });
+    // SAFETY: retained once.
+    unsafe { release(device.handle, theirs) };
+    waited?;
+    device.synchronize(c.second)?;
+    device.destroy_stream(c.second);
+    device.destroy_event(c.gate);
+    device.destroy_event(c.done);
+    PASSED
+}

@@ -78,6 +78,12 @@ unsafe extern "C" fn signal(
     status::OK
 }
 
+unsafe extern "C" fn retain(_: Handle, _: u64, _: *mut *mut abi::Error) -> Status {
+    status::OK
+}
+
+unsafe extern "C" fn release_stream(_: Handle, _: u64) {}
+
 unsafe extern "C" fn native(_: Handle, stream: Handle) -> u64 {
     stream as u64
 }
@@ -93,6 +99,8 @@ pub(super) unsafe extern "C" fn interface(_: Handle, id: *const c_char) -> *cons
         wait_foreign: Some(wait),
         native_stream: Some(native),
         signal_foreign: Some(signal),
+        retain_foreign: Some(retain),
+        release_foreign: Some(release_stream),
     };
     // SAFETY: the caller's id.
     let id = unsafe { CStr::from_ptr(id) };
@@ -181,4 +189,15 @@ fn imports_and_exports() {
     assert_eq!(native(t.stream), t.stream as u64);
     let before = validation_findings();
     assert_eq!((native(0x5 as Handle), validation_findings() - before), (0, 1));
+    // A stream is released as often as it was retained.
+    for _ in 0..2 {
+        call_interface!(retain_foreign, 7).expect("a stream");
+    }
+    // SAFETY: the watched table's function.
+    let release = |stream| unsafe { (i.release_foreign.expect("it"))(t.device, stream) };
+    for (stream, found) in [(7, 0), (8, 1), (7, 0), (7, 1)] {
+        let before = validation_findings();
+        release(stream);
+        assert_eq!(validation_findings() - before, found, "{stream}");
+    }
 }

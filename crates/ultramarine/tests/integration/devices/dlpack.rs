@@ -5,11 +5,11 @@
 use crate::support::mock_device::{self, Buffer};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use ultramarine::interchange::dlpack::{self, DLDataType, Description, check};
 use ultramarine::interchange::{
-    DLDevice, ExportOptions, Import, ImportOptions, ManagedTensor, consumer_stream,
+    DLDevice, ExportOptions, Import, ImportOptions, ManagedTensor, StreamKeeper, consumer_stream,
 };
 use ultramarine::memory::reset_peak_on;
 use ultramarine::{Array, Device, Error, Result, default_stream, register, synchronize};
@@ -142,6 +142,8 @@ macro_rules! mock {
                     wait_foreign: if $streams { Some(wait_foreign) } else { None },
                     native_stream: if $streams { Some(native_stream) } else { None },
                     signal_foreign: if $streams { Some(signal_foreign) } else { None },
+                    retain_foreign: None,
+                    release_foreign: None,
                 };
                 // SAFETY: an id of the host.
                 match unsafe { CStr::from_ptr(id) } == INTERFACE {
@@ -209,19 +211,28 @@ fn given(array: &Array, stream: Option<isize>) -> Result<ManagedTensor> {
 /// A consumer lets go of a tensor with work under way that reads it.
 fn memory_is_reused_after_the_consumers_work(x: &Array) -> Result<()> {
     let ours = consumer_stream(DLDevice { device_type: dlpack::device_type::CUDA, device_id: 0 })?;
-    // On our own stream, whose later work comes after it; a stream of theirs may be gone by then.
-    for (stream, waits) in [(ours, None), (Some(1), Some(1)), (Some(4444), Some(1))] {
+    // On our own stream, whose later work comes after it; a stream of theirs may be gone by then, unless it is kept.
+    let keeper = Arc::new(());
+    for (stream, kept, waits) in [
+        (ours, false, &[][..]),
+        (Some(1), false, &[1]),
+        (Some(4444), false, &[1]),
+        (Some(4444), true, &[4444, 1]),
+    ] {
         let y = x.add(x)?;
         y.eval()?;
-        AT_WORK.store(waits.is_some(), Ordering::SeqCst);
-        let out = given(&y, stream)?;
+        AT_WORK.store(!waits.is_empty(), Ordering::SeqCst);
+        let stream_keeper = kept.then(|| keeper.clone() as StreamKeeper);
+        let out =
+            y.to_dlpack_with(ExportOptions { stream, stream_keeper, ..Default::default() })?;
+        assert_eq!(Arc::strong_count(&keeper), 1 + usize::from(kept));
         let alive = mock_device::BUFFERS.load(Ordering::SeqCst);
         drop(y);
         drop(out);
-        assert_eq!(requests().waits.pop(), waits, "{stream:?}");
+        assert_eq!(std::mem::take(&mut requests().waits), waits, "{stream:?}");
         let z = x.add(x)?;
         assert_eq!(z.to_vec::<f32>()?, [14.0, 10.0, 6.0, 2.0], "others' work delays ours");
-        if waits.is_some() {
+        if !waits.is_empty() {
             assert_eq!(mock_device::BUFFERS.load(Ordering::SeqCst), alive + 1, "it was given away");
         }
         drop(z);
@@ -231,6 +242,7 @@ fn memory_is_reused_after_the_consumers_work(x: &Array) -> Result<()> {
             std::thread::yield_now();
         }
         requests().signals.clear();
+        assert_eq!(Arc::strong_count(&keeper), 1, "the stream is kept for ever");
     }
     Ok(())
 }

@@ -6,10 +6,20 @@ use ultramarine::interchange::dlpack::{DLDevice, ManagedTensor, device_type, fla
 use ultramarine::interchange::{ExportOptions, Kind};
 use ultramarine::{Array, Dtype, Error, Result};
 
-const LEGACY: ExportOptions =
-    ExportOptions { kind: Kind::Legacy, device: None, stream: None, copy: None };
-const COPY: ExportOptions =
-    ExportOptions { kind: Kind::Versioned, device: None, stream: None, copy: Some(true) };
+const LEGACY: ExportOptions = ExportOptions {
+    kind: Kind::Legacy,
+    device: None,
+    stream: None,
+    stream_keeper: None,
+    copy: None,
+};
+const COPY: ExportOptions = ExportOptions {
+    kind: Kind::Versioned,
+    device: None,
+    stream: None,
+    stream_keeper: None,
+    copy: Some(true),
+};
 
 fn data(tensor: &ManagedTensor) -> *mut u8 {
     tensor.tensor().data.cast::<u8>().wrapping_add(tensor.tensor().byte_offset as usize)
@@ -42,7 +52,7 @@ fn views_keep_their_strides_and_an_aligned_base() -> Result<()> {
     ];
     for (view, first, wanted) in cases {
         for options in [ExportOptions::default(), LEGACY] {
-            let tensor = view.to_dlpack_with(options)?;
+            let tensor = view.to_dlpack_with(options.clone())?;
             assert_eq!(sizes(&tensor), wanted);
             assert_eq!(tensor.tensor().data, start.cast());
             assert_eq!(tensor.tensor().byte_offset, 4 * first as u64);

@@ -58,7 +58,7 @@ fn a_copy_on_the_cpu() -> Result<()> {
     let x = on(bench.device, &[1.0, 2.0, 3.0, 4.0])?;
     assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
     let there = ExportOptions { device: Some(CPU), ..ExportOptions::default() };
-    let tensor = x.slice(&[1], &[3], &[1])?.to_dlpack_with(there)?;
+    let tensor = x.slice(&[1], &[3], &[1])?.to_dlpack_with(there.clone())?;
     assert!(tensor.is_copied() && tensor.device() == CPU);
     let data = tensor.tensor().data.cast::<f32>();
     // SAFETY: a tensor on the CPU of two elements, at its offset.
@@ -68,22 +68,23 @@ fn a_copy_on_the_cpu() -> Result<()> {
     assert_eq!(copy, [2.0, 3.0]);
     copy.fill(0.0);
     assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
-    let whole = x.to_dlpack_with(there)?;
+    let whole = x.to_dlpack_with(there.clone())?;
     // SAFETY: as above, of four.
     let copy = unsafe { std::slice::from_raw_parts_mut(whole.tensor().data.cast::<f32>(), 4) };
     copy.fill(0.0);
     assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
     assert_eq!((&x + 1.0)?.to_vec::<f32>()?, [2.0, 3.0, 4.0, 5.0]);
 
-    let error = x.to_dlpack_with(ExportOptions { copy: Some(false), ..there }).unwrap_err();
+    let error = x.to_dlpack_with(ExportOptions { copy: Some(false), ..there.clone() }).unwrap_err();
     assert!(matches!(error, Error::Buffer(_)), "{error:?}");
     let cuda = Some(DLDevice { device_type: 2, device_id: 0 });
-    let error = x.to_dlpack_with(ExportOptions { device: cuda, ..there }).unwrap_err();
+    let error = x.to_dlpack_with(ExportOptions { device: cuda, ..there.clone() }).unwrap_err();
     assert!(matches!(&error, Error::BufferDevice(e) if e.contains("\"cuda\"")), "{error:?}");
 
     // And an array of the host's on the device.
     let host = Array::from_slice(&[5.0f32, 6.0], &[2])?;
-    let tensor = host.to_dlpack_with(ExportOptions { device: Some(bench.dl()), ..there })?;
+    let tensor =
+        host.to_dlpack_with(ExportOptions { device: Some(bench.dl()), ..there.clone() })?;
     assert!(tensor.is_copied() && tensor.device() == bench.dl());
     assert_eq!(bench.floats(&tensor, 2), [5.0, 6.0]);
     assert_eq!(
@@ -162,6 +163,34 @@ fn a_consumers_queue_waits_and_the_host_does_not() -> Result<()> {
     drop(gate);
     assert_eq!(foreign::finish(bench.queue), 0);
     assert_eq!(seen, [10.0, 20.0]);
+    Ok(())
+}
+
+/// Its queue still reads the memory, and is no longer the consumer's: our next array may have that memory after the read.
+#[test]
+fn a_consumer_may_release_early() -> Result<()> {
+    opencl_process!("ULTRAMARINE_VALIDATE" = "1");
+    let Some(bench) = Bench::new() else { return Ok(()) };
+    let x = on(bench.device, &[1.0, 2.0])?;
+    let queue = foreign::queue(bench.context);
+    let tensor = x.to_dlpack_with(stream(queue as isize))?;
+    let gate = Gate::new(&bench, queue);
+    let mut seen = [0f32; 2];
+    let data = tensor.tensor().data;
+    assert_eq!(foreign::read_later(queue, data, 8, seen.as_mut_ptr().cast()), 0);
+    drop(tensor);
+    foreign::release_queue(queue);
+    // The array is used no more, so that its memory is written in place.
+    let y = (&x * 10.0)?;
+    drop(x);
+    async_eval(std::slice::from_ref(&y))?;
+    let again = y.to_dlpack_with(stream(-1))?;
+    assert_eq!(again.tensor().data, data, "the memory was not reused, so that this tests nothing");
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!y.is_available());
+    drop(gate);
+    assert_eq!(y.to_vec::<f32>()?, [10.0, 20.0]);
+    assert_eq!(seen, [1.0, 2.0]);
     Ok(())
 }
 

@@ -57,6 +57,8 @@ int foreign_read_later(cl_command_queue queue, cl_mem memory, size_t bytes, void
   return code == CL_SUCCESS ? clFlush(queue) : code;
 }
 
+void foreign_release_queue(cl_command_queue queue) { clReleaseCommandQueue(queue); }
+
 int foreign_finish(cl_command_queue queue) { return clFinish(queue); }
 
 /* Work of a queue that does not begin before foreign_open. */

@@ -64,6 +64,7 @@ functions! {
     host_pointer(memory: P) -> P;
     other_context(first: P) -> P;
     queue(context: P) -> P;
+    release_queue(queue: P);
     memory(context: P, bytes: usize) -> P;
     release(memory: P);
     write(queue: P, memory: P, offset: usize, bytes: usize, from: *const c_void) -> c_int;
