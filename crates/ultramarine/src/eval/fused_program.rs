@@ -130,8 +130,8 @@ impl FusedProgram {
         if let Some(i) = self.inputs.iter().position(|(n, _)| Arc::ptr_eq(n, input)) {
             return u16::try_from(i).ok();
         }
-        let value = input.op.constant()?;
         // Noted as a constant, even if it was exported since.
+        let value = input.op.constant()?;
         let i = self.constants.iter().position(|c| *c == value)?;
         u16::try_from(self.inputs.len() + i).ok()
     }
@@ -212,6 +212,10 @@ impl Task {
 
     /// Which member before `member` the node is.
     fn position(&self, member: usize, node: &Arc<Node>) -> Option<usize> {
+        // No instruction computes a constant, and a long program has one for each.
+        if node.op.is_constant() {
+            return None;
+        }
         // The nearest are the likeliest.
         (0..member.min(self.bodies()))
             .rev()

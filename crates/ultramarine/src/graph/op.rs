@@ -221,6 +221,12 @@ impl Op {
         self.rules().map_or("array", |r| r.name())
     }
 
+    /// Returns true if it has a [`Rules::constant`].
+    #[inline]
+    pub fn is_constant(&self) -> bool {
+        self.answers.is_constant
+    }
+
     /// See [`Rules::constant`].
     #[inline]
     pub fn constant(&self) -> Option<Scalar> {
