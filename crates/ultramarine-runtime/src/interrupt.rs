@@ -43,6 +43,9 @@ struct Thread {
 /// library costs a call.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
+/// Threads that have to finish the task under way, for the same reason.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     static THREAD: Thread = const {
         Thread {
@@ -92,16 +95,17 @@ impl Thread {
         self.next.set(if requested { now } else { now + PERIOD.as_millis() as u64 });
         requested
     }
+}
 
-    fn set_cut(&self, cut: bool) -> bool {
-        let before = self.cut.replace(cut);
-        match (before, cut) {
-            (false, true) => CUT.fetch_add(1, Ordering::Relaxed),
-            (true, false) => CUT.fetch_sub(1, Ordering::Relaxed),
-            _ => 0,
-        };
-        before
-    }
+/// Sets a flag of a thread, and counts those that are set. Returns what it was.
+fn set(flag: &Cell<bool>, threads: &AtomicUsize, value: bool) -> bool {
+    let before = flag.replace(value);
+    match (before, value) {
+        (false, true) => threads.fetch_add(1, Ordering::Relaxed),
+        (true, false) => threads.fetch_sub(1, Ordering::Relaxed),
+        _ => 0,
+    };
+    before
 }
 
 /// Handles a request, outside of evaluations.
@@ -124,8 +128,8 @@ pub fn run(f: impl FnOnce()) -> bool {
         thread.active.set(true);
         f();
         thread.active.set(false);
-        thread.held.set(false);
-        thread.set_cut(false)
+        set(&thread.held, &HELD, false);
+        set(&thread.cut, &CUT, false)
     })
 }
 
@@ -143,7 +147,7 @@ pub fn is_due() -> bool {
         let cut =
             thread.cut.get() || (thread.active.get() && !thread.held.get() && thread.ask(handler));
         if cut {
-            thread.set_cut(true);
+            set(&thread.cut, &CUT, true);
         }
         cut
     })
@@ -153,20 +157,18 @@ pub fn is_due() -> bool {
 #[inline]
 pub fn hold() {
     if is_possible() {
-        THREAD.with(|thread| thread.held.set(true));
+        THREAD.with(|thread| set(&thread.held, &HELD, true));
     }
 }
 
 /// Runs a task, which may [`hold`].
 #[inline]
 pub fn task<T>(f: impl FnOnce() -> T) -> T {
-    if !is_possible() {
-        return f();
+    let held = || HELD.load(Ordering::Relaxed) > 0 && THREAD.with(|thread| thread.held.get());
+    let before = held();
+    let result = f();
+    if !before && held() {
+        THREAD.with(|thread| set(&thread.held, &HELD, false));
     }
-    THREAD.with(|thread| {
-        let before = thread.held.get();
-        let result = f();
-        thread.held.set(before);
-        result
-    })
+    result
 }
