@@ -40,16 +40,24 @@ pub fn visit<'py>(
     tree: &Bound<'py, PyAny>,
     f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<()>,
 ) -> Res<()> {
-    if let Kind::Leaf = kind(tree) {
-        return f(tree);
-    }
-    stack::check(WHAT)?;
     match kind(tree) {
-        Kind::List(list) => list.iter().try_for_each(|item| visit(&item, f)),
-        Kind::Tuple(tuple) => tuple.iter().try_for_each(|item| visit(&item, f)),
-        Kind::Dict(dict) => dict.values().iter().try_for_each(|item| visit(&item, f)),
+        Kind::List(list) => list.iter().try_for_each(|item| visit_item(&item, f)),
+        Kind::Tuple(tuple) => tuple.iter().try_for_each(|item| visit_item(&item, f)),
+        Kind::Dict(dict) => dict.values().iter().try_for_each(|item| visit_item(&item, f)),
         Kind::Leaf => f(tree),
     }
+}
+
+/// As `visit`, of what is inside of a container.
+fn visit_item<'py>(
+    item: &Bound<'py, PyAny>,
+    f: &mut dyn FnMut(&Bound<'py, PyAny>) -> Res<()>,
+) -> Res<()> {
+    if let Kind::Leaf = kind(item) {
+        return f(item);
+    }
+    stack::check(WHAT)?;
+    visit(item, f)
 }
 
 /// The tree with every leaf replaced by what `f` makes of it.
