@@ -1,8 +1,8 @@
 //! Values on other devices than their own: mirrors of buffers, and copies of the parts that are read.
 //!
 //! A read of a large part of a buffer mirrors it as a whole, and the buffer keeps the mirror for later readers. Of a
-//! small part only its range travels, into memory that lives as long as its reader. A view whose elements lie far apart
-//! is packed first, on its own device.
+//! small part of a large buffer only its range travels, into memory that lives as long as its reader. A view whose
+//! elements lie far apart is packed first, on its own device.
 
 use super::{DeviceState, Exec, Operand, call, registry, shutdown};
 use crate::backend::buffer::{Buffer, BufferRef};
@@ -15,6 +15,10 @@ use ultramarine_abi::interface::peer::PeerInterface;
 
 /// A read of less than one part in so many of a buffer is small.
 const SMALL: usize = 4;
+
+/// Bytes of a buffer that travels as a whole, however little of it is read: a transfer takes hardly longer for them, and
+/// the next read finds the mirror.
+const WHOLE: usize = 64 << 10;
 
 /// Bytes between a view's elements above which it costs less to pack it than to move them, too.
 const GAPS: usize = 64 << 10;
@@ -65,7 +69,8 @@ impl Route {
     fn of(operand: &Operand<'_>) -> Route {
         let buffer = &operand.value.buffer;
         let Some(range) = range(operand) else { return Route::Mirror };
-        let small = |bytes: usize| bytes.saturating_mul(SMALL) < buffer.bytes();
+        let large = buffer.bytes() > WHOLE;
+        let small = |bytes: usize| large && bytes.saturating_mul(SMALL) < buffer.bytes();
         // Broadcast elements count once, and those of windows that overlap no more often than they are there.
         let elements = operand.dtype.bytes_of(shape::size(&distinct(operand)));
         let elements = if operand.dtype.is_packed() { range.len() } else { elements };

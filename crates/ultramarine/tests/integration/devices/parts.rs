@@ -76,6 +76,24 @@ fn doubled(gpu: Stream, x: &Array) -> Result<Array> {
     Ok(y)
 }
 
+/// A transfer of few bytes costs as much as one of fewer: elements that are read one by one need one.
+#[test]
+fn a_small_buffer_moves_once() -> Result<()> {
+    own_process!();
+    let gpu = register_mock();
+    let few = rows(&on_device(gpu), 0, 100)?;
+    let x = with_stream(gpu, || few.add(&Array::scalar(0.0f32)))?;
+    x.eval()?;
+    let (_, bytes) = moved(|| {
+        for row in 0..10 {
+            assert_eq!(rows(&x, row, row + 1)?.to_vec::<f32>()?[1], element(row, 1));
+        }
+        Ok(())
+    })?;
+    assert_eq!(bytes, [100 * ROW, 0, 1]);
+    Ok(())
+}
+
 #[test]
 fn a_small_part_moves_by_its_range_and_a_large_one_as_a_mirror() -> Result<()> {
     own_process!();
