@@ -149,7 +149,8 @@ def draw_seed(g: Gen) -> str:
     return f"mx.random.seed({seed})\n(mx.random.uniform(shape=(3,)), mx.random.randint(0, 9, (4,)), mx.random.bernoulli(0.5, (3,)))"
 
 
-R = {"ulps": 64, "scale": "largest"}
+# Numbers of float64 are computed in float32.
+R = {"ulps": in_single(64), "scale": "largest"}
 
 
 ENTRIES: list[Entry] = [
@@ -166,7 +167,6 @@ ENTRIES: list[Entry] = [
     e("random.uniform", draw_uniform),
     e("random.randint", draw_randint),
     e("random.bernoulli", draw_bernoulli, 0.8),
-    # Those of float64 are computed in float32.
     e("random.normal", draw_normal, ulps=in_single(64), scale=create.one),
     e("random.laplace", draw_laplace, 0.8, **R),
     e("random.gumbel", draw_gumbel, 0.8, **R),
