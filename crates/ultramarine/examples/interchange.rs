@@ -109,7 +109,7 @@ fn main() -> Result<()> {
         _ => failed = true,
     });
     let legacy = ExportOptions { kind: Kind::Legacy, ..ExportOptions::default() };
-    let legacy = time(|| match x.to_dlpack_with(legacy) {
+    let legacy = time(|| match x.to_dlpack_with(legacy.clone()) {
         Ok(tensor) => drop(black_box(tensor)),
         Err(_) => failed = true,
     });
