@@ -1,8 +1,8 @@
 //! Calls of a backend: tensors for the boundary, submits, and the counts of all that.
 
 use super::{
-    DeviceState, Plan, PlanKey, counts::Dispatch, device_stream::DeviceStream, is_refusal,
-    kernels::Kernels, parts::Parts,
+    DeviceState, Plan, PlanKey, counts::Dispatch, device_stream::DeviceStream, executable,
+    is_refusal, kernels::Kernels, parts::Parts,
 };
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::error::{Error, Result};
@@ -43,6 +43,12 @@ macro_rules! counters {
         #[inline]
         pub fn reset_stats() {
             $(TOTALS.$name.store(0, Ordering::Relaxed);)*
+        }
+
+        impl Local {
+            fn add(&self, by: &Stats) {
+                $(self.$name.set(self.$name.get() + by.$name);)*
+            }
         }
 
         impl Drop for Local {
@@ -146,6 +152,7 @@ impl Exec {
 
     #[inline]
     fn on(device: &'static DeviceState, stream: Option<&'static DeviceStream>) -> Self {
+        executable::with(|recording| recording.on(device));
         Exec {
             device,
             stream,
@@ -175,6 +182,18 @@ impl Exec {
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
+        // No command says what it is.
+        executable::give_up();
+        self.give(reads, writes, call)
+    }
+
+    /// Gives a command to the stream, after what it depends on.
+    pub(super) fn give<'a>(
+        &self,
+        reads: impl Iterator<Item = &'a Buffer> + Clone,
+        writes: impl Iterator<Item = &'a Buffer> + Clone,
+        call: impl FnOnce(*mut c_void) -> Result<()>,
+    ) -> Result<()> {
         match self.stream {
             None => call(std::ptr::null_mut()),
             Some(stream) => stream.submit(self.op.get(), reads, writes, call),
@@ -184,7 +203,9 @@ impl Exec {
     /// Memory of the device.
     #[inline]
     pub fn buffer(&self, bytes: usize) -> Result<BufferRef> {
-        Buffer::for_stream(bytes, self.device, self.stream)
+        let buffer = Buffer::for_stream(bytes, self.device, self.stream)?;
+        executable::with(|recording| recording.take(&buffer));
+        Ok(buffer)
     }
 
     /// Memory for a row-major output.
@@ -203,6 +224,7 @@ impl Exec {
     #[inline]
     pub fn donate(&self, operand: &Value) -> Value {
         bump(&self.local.donations, 1);
+        executable::with(|recording| recording.donate(&operand.buffer));
         operand.buffer.changes();
         interrupt::hold();
         operand.clone()
@@ -225,7 +247,13 @@ impl Exec {
     /// Says that a task ran without a command, on the host, and is to be counted.
     #[inline]
     pub fn ran_here(&self) {
+        executable::give_up();
         self.ran.set(self.device.kernels.get().last().copied());
+    }
+
+    /// Counts what an executable did.
+    pub(super) fn ran(&self, stats: &Stats) {
+        self.local.add(stats);
     }
 
     /// Counts a launch of a user's kernel, or a call of one on the host.
@@ -243,6 +271,7 @@ impl Exec {
         self.ran.set(None);
         if let Some(own) = self.device.kernels.get().last() {
             own.counts.add(name, dispatch);
+            executable::with(|recording| recording.count(own, name, dispatch));
         }
     }
 
@@ -252,6 +281,7 @@ impl Exec {
     pub fn count_native(&self, name: &'static str) {
         if let Some(kernels) = self.ran.take() {
             kernels.counts.add(name, Dispatch::Native);
+            executable::with(|recording| recording.count(kernels, name, Dispatch::Native));
         }
     }
 
@@ -259,8 +289,12 @@ impl Exec {
     pub fn count_fused(&self, n: usize, names: impl Iterator<Item = &'static str>) {
         bump(&self.local.fused, 1);
         bump(&self.local.fused_operations, n as u64);
+        executable::with(|recording| recording.count_fused(n));
         if let Some(kernels) = self.ran.take() {
-            names.for_each(|name| kernels.counts.add(name, Dispatch::Native));
+            names.for_each(|name| {
+                kernels.counts.add(name, Dispatch::Native);
+                executable::with(|recording| recording.count(kernels, name, Dispatch::Native));
+            });
         }
     }
 
@@ -317,6 +351,9 @@ impl Exec {
     ) -> Result<bool> {
         let plan = self.device.fused_plan(program, key, inputs, outputs)?;
         if plan.status != status::OK {
+            if plan.status == status::NOT_YET {
+                executable::with(|recording| recording.postpone());
+            }
             return Ok(false);
         }
         self.submit(&plan, "fused", inputs, outputs, scalars)?;
@@ -362,7 +399,7 @@ impl Exec {
     /// Gives a command to the table that made its plan.
     pub fn submit(
         &self,
-        plan: &Plan,
+        plan: &Arc<Plan>,
         name: &str,
         inputs: &[Operand<'_>],
         outputs: &[Operand<'_>],
@@ -381,8 +418,10 @@ impl Exec {
             }
         }
         bump(&self.local.commands, 1);
-        bump(&self.local.bytes_read, inputs.iter().map(distinct_bytes).sum());
-        bump(&self.local.bytes_written, outputs.iter().map(distinct_bytes).sum());
+        let bytes: (u64, u64) =
+            (inputs.iter().map(distinct_bytes).sum(), outputs.iter().map(distinct_bytes).sum());
+        bump(&self.local.bytes_read, bytes.0);
+        bump(&self.local.bytes_written, bytes.1);
         let mut values: SmallVec<[[u64; 2]; 8]> = SmallVec::new();
         values.extend(scalars.iter().map(|s| [s.bits(), 0]));
         let command = Command {
@@ -396,7 +435,7 @@ impl Exec {
             n_inputs: inputs.len() as u32,
             n_outputs: outputs.len() as u32,
             n_scalars: values.len() as u32,
-            tensor_stride: size_of::<Tensor>() as u32,
+            tensor_stride: tensor_size(),
             workspace: std::ptr::null_mut(),
         };
         let workspace = self.workspace(plan, &command)?;
@@ -408,9 +447,13 @@ impl Exec {
             return Err(self.device.lacks("submit"));
         };
         self.ran.set(Some(plan.kernels));
+        executable::with(|recording| {
+            let (tensors, workspace) = ((inputs, outputs), workspace.as_ref());
+            recording.command(plan, self.op.get(), tensors, scalars, workspace, bytes);
+        });
         let reads = inputs.iter().map(|t| &*t.value.buffer);
         let writes = outputs.iter().map(|t| &*t.value.buffer).chain(workspace.as_deref());
-        self.enqueue(reads, writes, |stream| {
+        self.give(reads, writes, |stream| {
             let mut error = std::ptr::null_mut();
             // SAFETY: the command and all it points at are valid for the call; tensors
             // have the dtypes and ranks that the plan was made for; this thread
@@ -452,9 +495,14 @@ impl Exec {
 
 /// Scratch memory as a command names it: by its address where the host has one, else by
 /// its handle.
-fn address(buffer: &Buffer) -> *mut c_void {
+pub(super) fn address(buffer: &Buffer) -> *mut c_void {
     let pointer = buffer.as_ptr() as *mut c_void;
     if pointer.is_null() { buffer.handle() } else { pointer }
+}
+
+/// Bytes from one tensor of a command to the next.
+pub(super) fn tensor_size() -> u32 {
+    size_of::<Tensor>() as u32
 }
 
 /// A tensor as it crosses the boundary.

@@ -59,6 +59,12 @@ impl OpCounters {
     /// Counts one run of an operation.
     #[inline]
     pub fn add(&self, op: &'static str, dispatch: Dispatch) {
+        self.add_runs(op, dispatch, 1);
+    }
+
+    /// Counts several runs of an operation.
+    #[inline]
+    pub fn add_runs(&self, op: &'static str, dispatch: Dispatch, runs: u64) {
         let address = op.as_ptr().cast_mut();
         let start = (address as usize).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
         for i in 0..SLOTS {
@@ -75,7 +81,7 @@ impl OpCounters {
                 };
             }
             if found == address {
-                slot.counts[dispatch as usize].fetch_add(1, Ordering::Relaxed);
+                slot.counts[dispatch as usize].fetch_add(runs, Ordering::Relaxed);
                 return;
             }
         }

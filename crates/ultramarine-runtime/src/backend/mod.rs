@@ -9,6 +9,7 @@ mod call;
 mod counts;
 mod device_memory;
 mod device_stream;
+pub mod executable;
 mod foreign;
 mod kernels;
 mod parts;

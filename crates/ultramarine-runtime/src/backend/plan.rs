@@ -100,6 +100,10 @@ impl PlanCache {
         Ok(cached.map.entry(key).or_insert(plan).clone())
     }
 
+    fn generation(&self) -> u64 {
+        lock(&self.0).generation
+    }
+
     /// Forgets all plans; those in use live until their use ends.
     #[inline]
     pub fn clear(&self) {
@@ -161,6 +165,11 @@ fn finish(
 }
 
 impl DeviceState {
+    /// A number that grows when all plans are forgotten, because there are other tables to ask.
+    pub fn plan_generation(&self) -> u64 {
+        self.plans.generation()
+    }
+
     /// The first plan that one of the device's tables makes; from the last, a refusal.
     fn first(
         &self,

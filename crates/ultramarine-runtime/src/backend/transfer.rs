@@ -26,6 +26,8 @@ const GAPS: usize = 64 << 10;
 impl Exec {
     /// An operand in host memory, to be looked at.
     pub fn on_host(&self, operand: &Operand<'_>) -> Result<Value> {
+        // What follows may depend on the values.
+        super::executable::give_up();
         on_device(operand, super::host(), None)
     }
 
@@ -114,6 +116,9 @@ pub fn on_device(
     let (value, from) = (operand.value, &operand.value.buffer);
     if from.device() == device.device {
         return Ok(value.clone());
+    }
+    if exec.is_some() {
+        super::executable::with(|recording| recording.read_elsewhere(from, !from.is_escaped()));
     }
     let mirror = |buffer| Value { buffer, offset: value.offset, strides: value.strides.clone() };
     let escaped = from.is_escaped();

@@ -15,7 +15,7 @@ mod mirrors;
 pub use holders::{BufferRef, Export};
 pub use mirrors::limit_host_mirrors;
 
-use crate::backend::{DeviceState, DeviceStream, PendingFree, shutdown};
+use crate::backend::{DeviceState, DeviceStream, PendingFree, executable, shutdown};
 use crate::memory::{alloc, deferred_deleters};
 use crate::{device::Device, error::Result, sync::lock};
 use core::ffi::c_void;
@@ -151,6 +151,8 @@ impl Buffer {
             (&raw mut (*at).read_only).write(read_only);
             (&raw mut (*at).given).write(given);
             (&raw mut (*at).mirrors).write(OnceLock::new());
+            // It may have the address of one that a recording knows.
+            executable::with(|recording| recording.forget(at));
             BufferRef(NonNull::from(Box::leak(buffer.assume_init())))
         }
     }

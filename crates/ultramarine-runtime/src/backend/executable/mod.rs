@@ -1,0 +1,293 @@
+//! Executables: the commands of an evaluation, kept to be run again on other values of the same shapes, dtypes and
+//! layouts, without nodes and without planning.
+//!
+//! ```text
+//! recording.rs    what a thread gives to a device is written down while it runs
+//! memory_plan.rs  where temporaries lie in one arena
+//! mod.rs          the executable, and its runs
+//! ```
+//!
+//! An executable does not change when it runs, so threads may run one at the same time, each with memory of its own.
+
+mod memory_plan;
+mod recording;
+
+pub(in crate::backend) use recording::with;
+pub use recording::{Recorded, Recording, give_up};
+
+use super::buffer::BufferRef;
+use super::call::{Exec, Stats, tensor_size};
+use super::counts::Dispatch;
+use super::kernels::Kernels;
+use super::{DeviceState, Plan, value::Value};
+use crate::error::{Error, Result};
+use crate::shape::Strides;
+use crate::{host_table, interrupt};
+use recording::Part;
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
+use ultramarine_abi::{Command, Tensor};
+
+/// One command.
+struct Step {
+    plan: Arc<Plan>,
+    /// The graph operation, for errors.
+    op: &'static str,
+    tensors: Part,
+    /// How many of the tensors are inputs; the others are outputs.
+    inputs: usize,
+    scalars: Part,
+    /// The slot of its scratch memory.
+    workspace: Option<u32>,
+    /// Slots whose own memory is taken before it.
+    takes: SmallVec<[u32; 2]>,
+    /// Slots whose own memory is given back after it.
+    frees: SmallVec<[u32; 2]>,
+}
+
+/// The memory that a tensor is in.
+enum Slot {
+    /// That of an input.
+    Input(usize),
+    /// The same at each run.
+    Constant(BufferRef),
+    /// A part of the arena, from this byte on.
+    Arena(usize),
+    /// Memory of its own, of so many bytes: a result's, or large. It is there while commands use it.
+    Own(usize),
+    /// None: no command uses it.
+    Unused,
+}
+
+/// A result.
+struct Output {
+    slot: u32,
+    offset: usize,
+    strides: Strides,
+}
+
+/// Commands with their plans, a static plan of the memory between them, and what is bound at each run.
+pub struct Executable {
+    device: &'static DeviceState,
+    steps: Box<[Step]>,
+    /// Tensors of all steps, without their memory.
+    tensors: Box<[Tensor]>,
+    /// The slot of each tensor.
+    slots_of: Box<[u32]>,
+    /// Sizes and strides, which tensors point at.
+    _dims: Box<[i64]>,
+    scalars: Box<[[u64; 2]]>,
+    slots: Box<[Slot]>,
+    outputs: Box<[Output]>,
+    /// Slots of inputs whose memory is taken over.
+    donated: Box<[u32]>,
+    arena: usize,
+    counts: Box<[(&'static Kernels, &'static str, Dispatch, u64)]>,
+    stats: Stats,
+}
+
+// SAFETY: pointers in tensors are to sizes and strides that the executable owns and never changes; memory is filled
+// in where a run copies them.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executable")
+            .field("commands", &self.steps.len())
+            .field("arena", &self.arena)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The lists of a recording: steps, tensors, the slot of each and where its sizes begin, sizes, scalars.
+type Lists = (Vec<Step>, Vec<Tensor>, Vec<(u32, usize)>, Vec<i64>, Vec<[u64; 2]>);
+
+impl Executable {
+    fn new(
+        device: &'static DeviceState,
+        slots: Box<[Slot]>,
+        (steps, mut tensors, places, dims, scalars): Lists,
+        outputs: Vec<Output>,
+        donated: Vec<u32>,
+        arena: usize,
+        (counts, stats): (Vec<(&'static Kernels, &'static str, Dispatch, u64)>, Stats),
+    ) -> Executable {
+        let dims = dims.into_boxed_slice();
+        for (tensor, (_, start)) in tensors.iter_mut().zip(&places) {
+            let rank = tensor.dl.ndim as usize;
+            tensor.dl.shape = dims[*start..start + rank].as_ptr().cast_mut();
+            tensor.dl.strides = dims[start + rank..start + 2 * rank].as_ptr().cast_mut();
+            (tensor.wait, tensor.wait_value) = (std::ptr::null_mut(), 0);
+        }
+        Executable {
+            device,
+            steps: steps.into(),
+            tensors: tensors.into(),
+            slots_of: places.into_iter().map(|(slot, _)| slot).collect(),
+            _dims: dims,
+            scalars: scalars.into(),
+            slots,
+            outputs: outputs.into(),
+            donated: donated.into(),
+            arena,
+            counts: counts.into(),
+            stats,
+        }
+    }
+
+    /// Number of commands.
+    pub fn commands(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Bytes of the memory that temporaries share.
+    pub fn arena(&self) -> usize {
+        self.arena
+    }
+
+    /// Runs the commands on a stream of the device, on inputs of the same shapes, dtypes, offsets, strides and sizes of
+    /// their buffers as those of the recording, of which the same may be taken over. Gives the outputs.
+    ///
+    /// # Errors
+    /// What fails, with the graph operation. [`Error::Runtime`] of an evaluation that is given up on the way.
+    pub fn run(&self, exec: &Exec, inputs: &[&Value]) -> Result<Vec<Value>, (Error, &'static str)> {
+        debug_assert!(std::ptr::eq(exec.device, self.device));
+        let mut memory = self.memory(exec, inputs).map_err(|e| (e, "compile"))?;
+        if !self.donated.is_empty() {
+            interrupt::hold();
+        }
+        for slot in &self.donated {
+            memory.buffer(*slot).changes();
+        }
+        for step in &self.steps {
+            if self.donated.is_empty() && interrupt::is_due() {
+                return Err((
+                    Error::Runtime("the evaluation was interrupted.".to_owned()),
+                    step.op,
+                ));
+            }
+            self.step(exec, step, &mut memory).map_err(|e| (e, step.op))?;
+        }
+        exec.ran(&self.stats);
+        for (kernels, name, dispatch, runs) in &self.counts {
+            kernels.counts.add_runs(name, *dispatch, *runs);
+        }
+        let output = |output: &Output| -> Result<Value> {
+            let buffer = match self.slots[output.slot as usize] {
+                // Without elements.
+                Slot::Unused => exec.buffer(0)?,
+                _ => memory.buffer(output.slot).clone(),
+            };
+            Ok(Value { buffer, offset: output.offset, strides: output.strides.clone() })
+        };
+        self.outputs.iter().map(output).collect::<Result<_>>().map_err(|e| (e, "compile"))
+    }
+
+    /// The memory of each slot at the beginning of a run.
+    fn memory(&self, exec: &Exec, inputs: &[&Value]) -> Result<Memory> {
+        let arena = exec.buffer(self.arena)?;
+        let mut offsets = SmallVec::from_elem(0, self.slots.len());
+        let mut buffers = SmallVec::with_capacity(self.slots.len());
+        for (slot, offset) in self.slots.iter().zip(&mut offsets) {
+            buffers.push(match slot {
+                Slot::Input(i) => inputs[*i].buffer.clone(),
+                Slot::Constant(buffer) => buffer.clone(),
+                Slot::Arena(at) => {
+                    *offset = *at;
+                    arena.clone()
+                }
+                Slot::Own(_) | Slot::Unused => arena.clone(),
+            });
+        }
+        Ok(Memory { buffers, offsets, arena })
+    }
+
+    /// A step's tensors in this run.
+    fn bound(&self, step: &Step, memory: &Memory) -> SmallVec<[Tensor; 4]> {
+        let each =
+            self.tensors[step.tensors.clone()].iter().zip(&self.slots_of[step.tensors.clone()]);
+        each.map(|(template, slot)| {
+            let buffer = memory.buffer(*slot);
+            let mut tensor = *template;
+            tensor.dl.data = buffer.as_ptr().cast();
+            tensor.dl.byte_offset += memory.offsets[*slot as usize] as u64;
+            tensor.buffer = buffer.handle();
+            tensor.buffer_size = buffer.bytes() as u64;
+            tensor
+        })
+        .collect()
+    }
+
+    fn step(&self, exec: &Exec, step: &Step, memory: &mut Memory) -> Result<()> {
+        for slot in &step.takes {
+            if let Slot::Own(bytes) = self.slots[*slot as usize] {
+                memory.buffers[*slot as usize] = exec.buffer(bytes)?;
+            }
+        }
+        self.submit(exec, step, memory)?;
+        for slot in &step.frees {
+            memory.buffers[*slot as usize] = memory.arena.clone();
+        }
+        exec.settle()
+    }
+
+    /// Gives a step's command to the device.
+    fn submit(&self, exec: &Exec, step: &Step, memory: &Memory) -> Result<()> {
+        let slots = &self.slots_of[step.tensors.clone()];
+        let (reads, writes) = slots.split_at(step.inputs);
+        let buffer = |slot: &u32| &**memory.buffer(*slot);
+        let mut tensors = self.bound(step, memory);
+        if self.device.waits_in_commands() {
+            for (tensor, slot) in tensors.iter_mut().zip(reads) {
+                exec.wait_in_command(tensor, buffer(slot));
+            }
+        }
+        let workspace = step.workspace.map_or(std::ptr::null_mut(), |slot| {
+            let (buffer, offset) = (buffer(&slot), memory.offsets[slot as usize]);
+            super::call::address(buffer).wrapping_byte_add(offset)
+        });
+        let command = Command {
+            size: size_of::<Command>() as u32,
+            flags: 0,
+            plan: step.plan.raw,
+            inputs: tensors.as_ptr(),
+            outputs: tensors[step.inputs..].as_ptr(),
+            scalars: self.scalars[step.scalars.clone()].as_ptr(),
+            n_inputs: step.inputs as u32,
+            n_outputs: (tensors.len() - step.inputs) as u32,
+            n_scalars: step.scalars.len() as u32,
+            tensor_stride: tensor_size(),
+            workspace,
+        };
+        let kernels = step.plan.kernels;
+        let Some(submit) = kernels.table.submit else { return Err(self.device.lacks("submit")) };
+        exec.op.set(step.op);
+        let scratch = step.workspace.as_ref().map(buffer);
+        let writes = writes.iter().map(buffer).chain(scratch);
+        exec.give(reads.iter().map(buffer), writes, |stream| {
+            let mut error = std::ptr::null_mut();
+            // SAFETY: the command and all it points at are valid for the call; tensors have the dtypes and ranks that the
+            // plan was made for; this thread holds the stream's lock.
+            let code = unsafe { submit(kernels.handle, stream, &command, 1, &mut error) };
+            host_table::check("submit", code, error)
+        })
+    }
+}
+
+/// The memory of a run's slots.
+struct Memory {
+    buffers: SmallVec<[BufferRef; 16]>,
+    /// Where a slot begins in its buffer.
+    offsets: SmallVec<[usize; 16]>,
+    /// What temporaries share; also stands for memory that is not there.
+    arena: BufferRef,
+}
+
+impl Memory {
+    fn buffer(&self, slot: u32) -> &BufferRef {
+        &self.buffers[slot as usize]
+    }
+}

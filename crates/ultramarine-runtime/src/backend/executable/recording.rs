@@ -1,0 +1,362 @@
+//! Recording: what a thread gives to one device is written down while it runs.
+//!
+//! The recorder sees commands and the memory that is taken for them, not operations. A buffer is one of the recording's
+//! inputs, was taken since the recording began, or is a constant, which the executable keeps. What is no command
+//! (kernels on the host, copies from other devices) makes the recording useless.
+
+use super::memory_plan::{self, Lifetime};
+use super::{Executable, Output, Slot, Step};
+use crate::backend::buffer::{Buffer, BufferRef};
+use crate::backend::call::{Operand, Stats};
+use crate::backend::counts::Dispatch;
+use crate::backend::kernels::Kernels;
+use crate::backend::{DeviceState, Plan, value::Value};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use ultramarine_abi::Tensor;
+
+/// Bytes from which on a temporary has memory of its own, which others take as soon as it is free: in the arena large
+/// ones leave gaps.
+const LARGE: usize = 16 << 10;
+
+/// Threads that record: as long as there are none, no thread looks for its recording.
+static RECORDINGS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static CURRENT: RefCell<Option<Recording>> = const { RefCell::new(None) };
+}
+
+/// What is known of a buffer.
+struct Memory {
+    kind: Kind,
+    bytes: usize,
+    /// The commands that use it first and last.
+    used: Option<(usize, usize)>,
+    /// It has a content.
+    written: bool,
+}
+
+enum Kind {
+    Input(usize),
+    Constant(BufferRef),
+    Taken,
+    /// Scratch memory of one command.
+    Workspace,
+}
+
+/// What a thread has given to a device.
+pub struct Recording {
+    device: &'static DeviceState,
+    memory: Vec<Memory>,
+    /// The buffer that has the address now.
+    known: HashMap<*const Buffer, usize>,
+    steps: Vec<Step>,
+    tensors: Vec<Tensor>,
+    /// Of each tensor its slot, and where its sizes and strides begin.
+    places: Vec<(u32, usize)>,
+    dims: Vec<i64>,
+    scalars: Vec<[u64; 2]>,
+    donated: Vec<u32>,
+    counts: Vec<(&'static Kernels, &'static str, Dispatch, u64)>,
+    stats: Stats,
+    useless: bool,
+    postponed: bool,
+}
+
+/// What came of a recording.
+pub enum Recorded {
+    Executable(Arc<Executable>),
+    /// The work cannot be run again from its commands.
+    Never,
+    /// Not this time: a kernel was not compiled yet, and another took its place.
+    NotYet,
+}
+
+impl Recording {
+    /// A recording of work on a device. `inputs` are the values that will be others at the next run.
+    pub fn new<'a>(
+        device: &'static DeviceState,
+        inputs: impl Iterator<Item = &'a Value>,
+    ) -> Recording {
+        let mut new = Recording {
+            device,
+            memory: Vec::new(),
+            known: HashMap::new(),
+            steps: Vec::new(),
+            tensors: Vec::new(),
+            places: Vec::new(),
+            dims: Vec::new(),
+            scalars: Vec::new(),
+            donated: Vec::new(),
+            counts: Vec::new(),
+            stats: Stats::default(),
+            useless: false,
+            postponed: false,
+        };
+        for (i, value) in inputs.enumerate() {
+            let address: *const Buffer = &*value.buffer;
+            if !new.known.contains_key(&address) {
+                new.know(address, Kind::Input(i), value.buffer.bytes());
+            }
+        }
+        new
+    }
+
+    /// Records what `f` gives to the device on this thread, and gives what it returns with the executable for that.
+    ///
+    /// # Errors
+    /// Those of `f`.
+    pub fn run(self, f: impl FnOnce() -> Result<Vec<Value>>) -> Result<(Vec<Value>, Recorded)> {
+        // Of a recording inside of another one the outer one is useless: it would miss what the inner one replays later.
+        let outer = CURRENT.with_borrow_mut(|current| current.replace(self));
+        RECORDINGS.fetch_add(1, Ordering::Relaxed);
+        let ended = End(outer);
+        let made = f();
+        let recording = CURRENT.with_borrow_mut(Option::take);
+        drop(ended);
+        let made = made?;
+        let recorded = recording.map_or(Recorded::Never, |r| r.finish(&made));
+        Ok((made, recorded))
+    }
+}
+
+/// The end of a recording, also by a panic: the outer one goes on, useless.
+struct End(Option<Recording>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        RECORDINGS.fetch_sub(1, Ordering::Relaxed);
+        let mut outer = self.0.take();
+        if let Some(outer) = &mut outer {
+            outer.useless = true;
+        }
+        CURRENT.with_borrow_mut(|current| *current = outer);
+    }
+}
+
+/// Calls `f` with the calling thread's recording, if it records.
+#[inline]
+pub(in crate::backend) fn with(f: impl FnOnce(&mut Recording)) {
+    if RECORDINGS.load(Ordering::Relaxed) > 0 {
+        CURRENT.with_borrow_mut(|current| current.as_mut().map(f));
+    }
+}
+
+/// Says that the calling thread does something that no command tells.
+#[inline]
+pub fn give_up() {
+    with(|recording| recording.useless = true);
+}
+
+impl Recording {
+    fn know(&mut self, address: *const Buffer, kind: Kind, bytes: usize) -> usize {
+        let number = self.memory.len();
+        let written = bytes == 0 || matches!(kind, Kind::Input(_) | Kind::Constant(_));
+        self.memory.push(Memory { kind, bytes, used: None, written });
+        self.known.insert(address, number);
+        number
+    }
+
+    /// Work on another device is none of this executable's.
+    pub(in crate::backend) fn on(&mut self, device: &'static DeviceState) {
+        self.useless |= !std::ptr::eq(device, self.device);
+    }
+
+    /// A buffer is made, perhaps at the address of one that is gone.
+    pub(in crate::backend) fn forget(&mut self, address: *const Buffer) {
+        self.known.remove(&address);
+    }
+
+    /// Memory is taken for commands.
+    pub(in crate::backend) fn take(&mut self, buffer: &BufferRef) {
+        self.know(&**buffer, Kind::Taken, buffer.bytes());
+    }
+
+    /// An operand's memory is taken over.
+    pub(in crate::backend) fn donate(&mut self, buffer: &BufferRef) {
+        let slot = self.slot(buffer);
+        if matches!(self.memory[slot].kind, Kind::Input(_)) {
+            self.donated.push(slot as u32);
+        }
+    }
+
+    /// A buffer is read on another device than its own, and `is_kept` says that it keeps its copy there.
+    pub(in crate::backend) fn read_elsewhere(&mut self, buffer: &Buffer, is_kept: bool) {
+        self.useless |= !is_kept || self.known.contains_key(&std::ptr::from_ref(buffer));
+    }
+
+    pub(in crate::backend) fn count(
+        &mut self,
+        kernels: &'static Kernels,
+        name: &'static str,
+        dispatch: Dispatch,
+    ) {
+        let same = |c: &&mut (&Kernels, &'static str, Dispatch, u64)| {
+            std::ptr::eq(c.0, kernels) && std::ptr::eq(c.1, name) && c.2 == dispatch
+        };
+        match self.counts.iter_mut().find(same) {
+            Some(known) => known.3 += 1,
+            None => self.counts.push((kernels, name, dispatch, 1)),
+        }
+    }
+
+    /// A plan is not ready.
+    pub(in crate::backend) fn postpone(&mut self) {
+        self.postponed = true;
+    }
+
+    pub(in crate::backend) fn count_fused(&mut self, operations: usize) {
+        self.stats.fused += 1;
+        self.stats.fused_operations += operations as u64;
+    }
+
+    fn slot(&mut self, buffer: &BufferRef) -> usize {
+        match self.known.get(&std::ptr::from_ref(&**buffer)) {
+            Some(known) => *known,
+            None => {
+                // Others may write to what they see too.
+                self.useless |= buffer.is_escaped();
+                self.know(&**buffer, Kind::Constant(buffer.clone()), buffer.bytes())
+            }
+        }
+    }
+
+    /// A command is given to the device, with the bytes that it reads and writes.
+    pub(in crate::backend) fn command(
+        &mut self,
+        plan: &Arc<Plan>,
+        op: &'static str,
+        (inputs, outputs): (&[Operand<'_>], &[Operand<'_>]),
+        scalars: &[Scalar],
+        workspace: Option<&BufferRef>,
+        bytes: (u64, u64),
+    ) {
+        let first = self.tensors.len();
+        for t in inputs.iter().chain(outputs) {
+            let slot = self.slot(&t.value.buffer);
+            self.places.push((slot as u32, self.dims.len()));
+            self.dims.extend(t.shape.iter().map(|n| *n as i64));
+            self.dims.extend(t.value.strides.iter().map(|n| *n as i64));
+            self.tensors.push(crate::backend::call::tensor(plan.kernels, t));
+            self.used(slot);
+        }
+        // What no command wrote, the host did.
+        for input in inputs {
+            let slot = self.slot(&input.value.buffer);
+            self.useless |= !self.memory[slot].written;
+        }
+        for output in outputs {
+            let slot = self.slot(&output.value.buffer);
+            self.memory[slot].written = true;
+            let constant = matches!(self.memory[slot].kind, Kind::Constant(_));
+            let kept = matches!(self.memory[slot].kind, Kind::Input(_))
+                && !self.donated.contains(&(slot as u32));
+            self.useless |= constant || kept;
+        }
+        let workspace = workspace.map(|buffer| {
+            let slot = self.know(&**buffer, Kind::Workspace, buffer.bytes());
+            self.used(slot);
+            slot as u32
+        });
+        let scalar = self.scalars.len();
+        self.scalars.extend(scalars.iter().map(|s| [s.bits(), 0]));
+        self.stats.commands += 1;
+        self.stats.bytes_read += bytes.0;
+        self.stats.bytes_written += bytes.1;
+        self.steps.push(Step {
+            plan: plan.clone(),
+            op,
+            tensors: first..self.tensors.len(),
+            inputs: inputs.len(),
+            scalars: scalar..self.scalars.len(),
+            workspace,
+            takes: SmallVec::new(),
+            frees: SmallVec::new(),
+        });
+    }
+
+    fn used(&mut self, slot: usize) {
+        let now = self.steps.len();
+        let used = &mut self.memory[slot].used;
+        *used = Some((used.map_or(now, |(first, _)| first), now));
+    }
+
+    /// The executable that gives these values.
+    fn finish(mut self, values: &[Value]) -> Recorded {
+        let mut outputs = Vec::with_capacity(values.len());
+        for value in values {
+            let slot = self.slot(&value.buffer);
+            self.useless |= !self.memory[slot].written;
+            let slot = slot as u32;
+            let (offset, strides) = (value.offset, value.strides.clone());
+            outputs.push(Output { slot, offset, strides });
+        }
+        if self.useless {
+            return Recorded::Never;
+        }
+        if self.postponed {
+            return Recorded::NotYet;
+        }
+        let is_output = |slot: usize| outputs.iter().any(|o| o.slot as usize == slot);
+        // Where the host has no address, scratch memory is named by its handle, which says of no place inside.
+        let addressable = |memory: &Memory| {
+            !matches!(memory.kind, Kind::Workspace)
+                || self.device.table.buffer_host_pointer.is_some()
+                || self.device.is_host()
+        };
+        let in_arena = |(slot, memory): &(usize, &Memory)| {
+            let temporary = matches!(memory.kind, Kind::Taken | Kind::Workspace);
+            temporary && memory.bytes < LARGE && !is_output(*slot) && addressable(memory)
+        };
+        let lifetimes: Vec<(usize, Lifetime)> = self
+            .memory
+            .iter()
+            .enumerate()
+            .filter(in_arena)
+            .filter_map(|(slot, memory)| {
+                let (first, last) = memory.used?;
+                Some((slot, Lifetime { bytes: memory.bytes, first, last }))
+            })
+            .collect();
+        let only: Vec<Lifetime> = lifetimes.iter().map(|(_, lifetime)| *lifetime).collect();
+        let (offsets, arena) = memory_plan::plan(&only);
+        let mut place: HashMap<usize, usize> =
+            lifetimes.iter().zip(&offsets).map(|((slot, _), offset)| (*slot, *offset)).collect();
+        let steps = &mut self.steps;
+        let mut own = |slot: usize, memory: &Memory| {
+            let Some((first, last)) = memory.used else { return Slot::Unused };
+            steps[first].takes.push(slot as u32);
+            if !is_output(slot) {
+                steps[last].frees.push(slot as u32);
+            }
+            Slot::Own(memory.bytes)
+        };
+        let slots = self.memory.into_iter().enumerate().map(|(slot, memory)| match memory.kind {
+            Kind::Input(i) => Slot::Input(i),
+            Kind::Constant(buffer) => Slot::Constant(buffer),
+            Kind::Taken | Kind::Workspace => match place.remove(&slot) {
+                Some(offset) => Slot::Arena(offset),
+                None => own(slot, &memory),
+            },
+        });
+        let slots = slots.collect();
+        Recorded::Executable(Arc::new(Executable::new(
+            self.device,
+            slots,
+            (self.steps, self.tensors, self.places, self.dims, self.scalars),
+            outputs,
+            self.donated,
+            arena,
+            (self.counts, self.stats),
+        )))
+    }
+}
+
+/// Parts of a list.
+pub(super) type Part = Range<usize>;
