@@ -1,7 +1,7 @@
 //! Runs tasks one after the other on the calling thread. Never unwinds: what goes
 //! wrong becomes the outcome of the nodes concerned.
 
-use super::{fallback, fused_program::FusedProgram, grouping::Task, lower::Entry};
+use super::{called, fallback, fused_program::FusedProgram, grouping::Task, lower::Entry};
 use crate::{
     array::Array,
     backend::{Dispatch, Exec, Operand},
@@ -167,12 +167,12 @@ fn check_dtypes(exec: &Exec, task: &Task) -> Result<()> {
 }
 
 /// Waits for an operand and brings it to the device.
-fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
+pub(super) fn operand(exec: &Exec, node: &Arc<Node>) -> Result<Value> {
     exec.local(&Operand { value: value_of(node)?, shape: &node.shape, dtype: node.dtype })
 }
 
 /// Waits for an operand, wherever it is.
-fn value_of(node: &Arc<Node>) -> Result<&Value> {
+pub(super) fn value_of(node: &Arc<Node>) -> Result<&Value> {
     outcome(node)?.as_ref().map_err(|error| match &**error {
         poisoned @ Error::Poisoned { .. } => poisoned.clone(),
         _ => Error::Poisoned { op: node.op.name(), cause: error.clone() },
@@ -211,6 +211,11 @@ fn is_unshared(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
 /// Runs one op by itself.
 fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
     let (node, work) = (&entry.node, entry.work());
+    if let Some(multi) = work.op.get::<MultiOutput>()
+        && let Some(graph) = multi.rules().subgraph()
+    {
+        return called::run(exec, entry, (multi, graph));
+    }
     let inputs: Inputs = work.inputs();
     let output = work.op.get::<OutputOf>();
     let here = |i| match output {

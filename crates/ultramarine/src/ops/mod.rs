@@ -21,14 +21,15 @@ pub(crate) mod nn;
 pub(crate) mod random;
 pub(crate) mod reduce;
 /// Parts that the rules of all families use: [`rules::builders`] makes nodes, [`rules::batching`] moves mapped axes,
-/// [`rules::multi_output`] is for operations with several results, [`rules::shapeless`] for shapes that follow their
-/// operands, and [`rules::decomposition`] for devices without a kernel.
+/// [`rules::multi_output`] is for operations with several results, [`rules::subgraph`] for those that stand for a graph,
+/// [`rules::shapeless`] for shapes that follow their operands, and [`rules::decomposition`] for devices without a kernel.
 pub(crate) mod rules {
     pub(crate) mod batching;
     pub(crate) mod builders;
     pub(crate) mod decomposition;
     pub(crate) mod multi_output;
     pub(crate) mod shapeless;
+    pub(crate) mod subgraph;
 }
 pub(crate) mod scan;
 pub(crate) mod select;

@@ -9,7 +9,8 @@ use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value};
 use crate::ops::{
-    Attribute, Call, Cotangents, Op, OperationKey, Refit, Rules, Vmap, attributes, rules::shapeless,
+    Attribute, Call, Cotangents, Op, OperationKey, Refit, Rules, Vmap, attributes,
+    rules::{shapeless, subgraph::Subgraph},
 };
 use crate::{array::Array, dtype::Dtype, placement::Place, scalar::Scalar, shape::Shape};
 use smallvec::SmallVec;
@@ -88,6 +89,11 @@ pub(crate) trait MultiOutputRules: Attribute + Debug + Send + Sync {
         None
     }
 
+    /// The graph that it stands for, if it is such an operation: then there is no evaluation of its own.
+    fn subgraph(&self) -> Option<&dyn Subgraph> {
+        None
+    }
+
     /// Batching rule: each mapped result with its mapped axis. `shape` and `dtype` of the
     /// argument are the first result's.
     fn vmap(&self, _: &Vmap<'_>) -> Result<Vec<(Array, Option<usize>)>> {
@@ -114,7 +120,7 @@ impl Debug for MultiOutput {
 }
 
 impl MultiOutput {
-    fn new(
+    pub fn new(
         rules: impl MultiOutputRules + 'static,
         results: Results,
         places: SmallVec<[Place; 1]>,
@@ -218,7 +224,7 @@ impl MultiOutput {
     }
 
     /// Keeps what an evaluation gave, on the device of `to`.
-    fn keep(&self, to: &Exec, values: Vec<Value>) -> Result<Value> {
+    pub fn keep(&self, to: &Exec, values: Vec<Value>) -> Result<Value> {
         self.one_each(values.len())?;
         let values = match self.rules().forwards_operands() {
             true => values,

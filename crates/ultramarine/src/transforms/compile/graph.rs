@@ -72,10 +72,16 @@ pub(crate) struct Graph {
 impl Graph {
     /// Lazy results for other arguments, of the same shapes, dtypes and homes.
     pub fn replay(&self, inputs: &[Array]) -> Vec<Array> {
+        let inputs: SmallVec<[Arc<Node>; 8]> = inputs.iter().map(|i| i.node().clone()).collect();
+        self.results(&self.nodes(&inputs))
+    }
+
+    /// A node for each step: those of the inputs and the constants, and new ones.
+    pub fn nodes(&self, inputs: &[Arc<Node>]) -> Vec<Arc<Node>> {
         let mut made: Vec<Arc<Node>> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let node = match &step.source {
-                Source::Input(i) => inputs[*i as usize].node().clone(),
+                Source::Input(i) => inputs[*i as usize].clone(),
                 Source::Constant(array) => array.node().clone(),
                 Source::Op(op) => {
                     let operands = step.operands.iter().map(|i| made[*i as usize].clone());
@@ -84,7 +90,7 @@ impl Graph {
             };
             made.push(node);
         }
-        self.results(&made)
+        made
     }
 
     /// The results, of a node for each step.

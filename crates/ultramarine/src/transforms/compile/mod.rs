@@ -7,10 +7,12 @@
 //!      -> placed again for arguments at home elsewhere               placed.rs
 //!      -> as it was recorded, where a transform traces the arguments graph.rs
 //!      -> else after the passes, which are functions over the graph  passes/
+//!         as one operation, if the graph is large enough             call.rs
 //! ```
 //!
 //! Either way the results are ordinary lazy arrays.
 
+mod call;
 mod graph;
 mod passes;
 mod placed;
@@ -24,6 +26,7 @@ use trace_key::TraceKey;
 use crate::error::{Error, Result};
 use crate::ops::rules::shapeless::{Shapeless, shapeless as shapeless_now};
 use crate::{array::Array, sync::lock};
+use call::Callable;
 use graph::Graph;
 use placed::Homes;
 use recent::Recent;
@@ -63,7 +66,7 @@ pub struct Traced {
     /// As it was recorded: what transforms see.
     recorded: Graph,
     /// After the passes, from the first call on that no transform traces.
-    merged: OnceLock<Graph>,
+    merged: OnceLock<(Graph, Option<Arc<Callable>>)>,
     /// Shapes in it follow those of the arguments.
     shapeless: bool,
     /// The arguments' homes when it was traced.
@@ -108,15 +111,21 @@ impl Traced {
         }
     }
 
-    fn merged(&self) -> &Graph {
-        self.merged.get_or_init(|| passes::merged(&self.recorded))
+    fn merged(&self) -> &(Graph, Option<Arc<Callable>>) {
+        self.merged.get_or_init(|| {
+            let graph = passes::merged(&self.recorded);
+            let callable = Callable::of(&graph);
+            (graph, callable)
+        })
     }
 
-    fn graph(&self, inputs: &[Array]) -> &Graph {
-        match inputs.iter().any(|a| a.node().is_traced()) {
-            true => &self.recorded,
-            false => self.merged(),
+    fn results(&self, inputs: &[Array]) -> Vec<Array> {
+        if inputs.iter().any(|a| a.node().is_traced()) {
+            return self.recorded.replay(inputs);
         }
+        let (graph, callable) = self.merged();
+        let called = callable.as_ref().and_then(|c| c.call(inputs));
+        called.unwrap_or_else(|| graph.replay(inputs))
     }
 
     /// The results for other arguments with the same key: lazy arrays.
@@ -126,7 +135,7 @@ impl Traced {
     /// tell the shape of its result from those of its operands, or these do not fit each other.
     pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         match !self.shapeless && placed::are_at(&self.homes, inputs) {
-            true => Ok(self.graph(inputs).replay(inputs)),
+            true => Ok(self.results(inputs)),
             false => self.variant(inputs)?.call(inputs),
         }
     }

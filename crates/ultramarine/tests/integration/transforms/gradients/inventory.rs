@@ -35,6 +35,10 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Binary", Here(&["add", "power"])), // all: the_table_names_every_op
     ("Cast", Here(&["astype"])),
     ("Cholesky", Python(&["linalg.cholesky", "linalg.cholesky, upper"])),
+    (
+        "CompiledCall",
+        Not("traced arguments see its graph: python/tests/transforms/test_executables.py"),
+    ),
     ("Concatenate", Here(&["concatenate"])),
     ("Contiguous", Here(&["contiguous"])),
     ("Convolve", Here(&["conv2d", "conv_general", "depthwise", "conv_transpose1d", "convolve"])),
@@ -89,6 +93,7 @@ const NO_RANDOM_ATTRIBUTES: &[(&str, &str)] = &[
     ("Aligned", "of tests"),
     ("Applied", "foreign: extension/merged.rs"),
     ("Bad", "of tests"),
+    ("CompiledCall", "a graph: src/transforms/compile/call.rs"),
     ("Counted", "of tests"),
     ("Enclosed", "a function: src/transforms/enclosed.rs"),
     ("Launched", "has a struct for its attributes: src/fast/op.rs"),

@@ -1,0 +1,149 @@
+//! Runs an operation that stands for a graph: by its executable, which the first run with such operands records.
+
+use super::grouping::group_into_tasks;
+use super::lower::{Entry, Tape};
+use super::run;
+use crate::backend::{Exec, buffer::Buffer};
+use crate::error::{Error, Result};
+use crate::node::{Inputs, Node, Value, next_mark};
+use crate::ops::rules::{
+    multi_output::MultiOutput,
+    subgraph::{Binding, Subgraph},
+};
+use crate::{array::Array, shape::Shape};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use ultramarine_runtime::backend::executable::{Executable, Recorded, Recording};
+use ultramarine_runtime::interrupt;
+
+/// Runs the node of a multi-output operation that stands for a graph.
+pub(super) fn run(
+    exec: &Exec,
+    entry: &Entry,
+    (multi, graph): (&MultiOutput, &dyn Subgraph),
+) -> Result<()> {
+    let node = &entry.node;
+    let mut operands = entry.work().inputs();
+    // Given up before the references are counted: what only this needs is ours.
+    entry.release_inputs();
+    for operand in &mut operands {
+        let value = run::value_of(operand)?;
+        // Programs would carry the number of a constant, which another operand of the same layout need not have.
+        if value.buffer.device() != exec.device.device || operand.op.is_constant() {
+            let value = run::operand(exec, operand)?;
+            let shape = Shape::from_slice(&operand.shape);
+            *operand = Array::given(value, shape, operand.dtype).node().clone();
+        }
+    }
+    let binding = bound(node, &operands, exec.device.plan_generation());
+    let values = match graph.executables().get(&binding) {
+        Some(Some(executable)) => match run_executable(exec, &executable, &operands) {
+            Ok(values) => values,
+            Err(_) if interrupt::is_cut() => {
+                node.restore(operands);
+                return Err(run::interrupted());
+            }
+            Err(error) => return Err(error),
+        },
+        Some(None) => evaluated(graph, operands)?,
+        None => {
+            let values = operands.iter().filter_map(|o| o.value());
+            let recording = Recording::new(exec.device, values);
+            let (values, recorded) = recording.run(|| evaluated(graph, operands))?;
+            match recorded {
+                Recorded::Executable(made) => graph.executables().insert(binding, Some(made)),
+                Recorded::Never => graph.executables().insert(binding, None),
+                Recorded::NotYet => {}
+            }
+            values
+        }
+    };
+    let first = multi.keep(exec, values)?;
+    exec.settle()?;
+    node.finish(Ok(first));
+    Ok(())
+}
+
+fn run_executable(exec: &Exec, executable: &Executable, operands: &Inputs) -> Result<Vec<Value>> {
+    let values: SmallVec<[&Value; 8]> =
+        operands.iter().map(run::value_of).collect::<Result<_>>()?;
+    executable
+        .run(exec, &values)
+        .map_err(|(error, op)| Error::Poisoned { op, cause: Arc::new(error) })
+}
+
+/// What the commands of the graph depend on besides shapes and dtypes: of each operand its layout, the size of its
+/// buffer, which earlier operand shares that, and whether it may be taken over.
+fn bound(node: &Node, operands: &Inputs, generation: u64) -> Binding {
+    let mut words = Binding::new();
+    // Plans of before a backend was loaded are not those of now.
+    words.push(generation);
+    let kept = node.is_traced();
+    let mut seen = Seen::default();
+    for operand in operands {
+        let Some(value) = operand.value() else { continue };
+        let shared = seen.first_with(&value.buffer);
+        // An operand twice has two references here.
+        let ours = !kept
+            && Arc::strong_count(operand) == 1
+            && operand.handles.load(Ordering::Acquire) == 0
+            && !operand.is_traced()
+            && value.buffer.is_unshared(1);
+        words.push(shared << 32 | (ours as u64) << 1 | value.buffer.is_escaped() as u64);
+        words.push(value.offset as u64);
+        words.push(value.buffer.bytes() as u64);
+        words.extend(value.strides.iter().map(|s| *s as u64));
+    }
+    words
+}
+
+/// The buffers of operands, in their order.
+#[derive(Default)]
+struct Seen {
+    few: SmallVec<[*const Buffer; 16]>,
+    /// Of more than that, by address.
+    many: HashMap<*const Buffer, u64>,
+}
+
+impl Seen {
+    /// The number, from 1 on, of the first operand in this buffer.
+    fn first_with(&mut self, buffer: &Buffer) -> u64 {
+        let address = std::ptr::from_ref(buffer);
+        let number = self.few.len() as u64 + 1;
+        self.few.push(address);
+        if self.few.len() <= self.few.inline_size() {
+            let first = self.few.iter().position(|known| *known == address);
+            return first.map_or(number, |i| i as u64 + 1);
+        }
+        if self.many.is_empty() {
+            for (known, number) in self.few.iter().zip(1..) {
+                self.many.entry(*known).or_insert(number);
+            }
+        }
+        *self.many.entry(address).or_insert(number)
+    }
+}
+
+/// The results by the nodes of the graph, evaluated one task after the other.
+fn evaluated(graph: &dyn Subgraph, operands: Inputs) -> Result<Vec<Value>> {
+    // The operands are gone afterwards, so that this cannot be given up.
+    interrupt::hold();
+    let built = graph.build(&operands);
+    drop(operands);
+    let mark = next_mark();
+    let (mut entries, mut composite) = (Vec::with_capacity(built.nodes.len()), false);
+    for node in built.nodes {
+        let claimed = node.claim();
+        debug_assert!(claimed, "nobody else knows the node");
+        node.mark.store(mark, Ordering::Relaxed);
+        node.slot.store(entries.len() as u32, Ordering::Relaxed);
+        composite |= node.op.is_composite();
+        entries.push(Entry::new(node));
+    }
+    // What is asked for has a handle.
+    let outputs: Vec<Array> = built.outputs.into_iter().map(Array::from_node).collect();
+    run::run(group_into_tasks(Tape { entries, mark, composite }));
+    outputs.iter().map(|o| run::value_of(o.node()).cloned()).collect()
+}
