@@ -439,17 +439,13 @@ impl Exec {
             workspace: std::ptr::null_mut(),
         };
         let workspace = self.workspace(plan, &command)?;
-        let command = Command {
-            workspace: workspace.as_deref().map_or(std::ptr::null_mut(), address),
-            ..command
-        };
+        let command = Command { workspace: scratch(workspace.as_ref()), ..command };
         let Some(submit) = plan.kernels.table.submit else {
             return Err(self.device.lacks("submit"));
         };
         self.ran.set(Some(plan.kernels));
         executable::with(|recording| {
-            let (tensors, workspace) = ((inputs, outputs), workspace.as_ref());
-            recording.command(plan, self.op.get(), tensors, scalars, workspace, bytes);
+            recording.command(plan, self.op.get(), (inputs, outputs), scalars, bytes);
         });
         let reads = inputs.iter().map(|t| &*t.value.buffer);
         let writes = outputs.iter().map(|t| &*t.value.buffer).chain(workspace.as_deref());
@@ -485,7 +481,8 @@ impl Exec {
         }
     }
 
-    fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<BufferRef>> {
+    /// Scratch memory for a command, if its plan wants any.
+    pub(super) fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<BufferRef>> {
         let Some(ask) = plan.kernels.table.plan_workspace else { return Ok(None) };
         // SAFETY: the plan is this table's; the command is valid for the call.
         let bytes = unsafe { ask(plan.kernels.handle, plan.raw, command) };
@@ -493,9 +490,9 @@ impl Exec {
     }
 }
 
-/// Scratch memory as a command names it: by its address where the host has one, else by
-/// its handle.
-pub(super) fn address(buffer: &Buffer) -> *mut c_void {
+/// Scratch memory as a command names it: by its address where the host has one, else by its handle; NULL for none.
+pub(super) fn scratch(buffer: Option<&BufferRef>) -> *mut c_void {
+    let Some(buffer) = buffer else { return std::ptr::null_mut() };
     let pointer = buffer.as_ptr() as *mut c_void;
     if pointer.is_null() { buffer.handle() } else { pointer }
 }

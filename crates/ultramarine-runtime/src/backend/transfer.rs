@@ -26,7 +26,7 @@ const GAPS: usize = 64 << 10;
 impl Exec {
     /// An operand in host memory, to be looked at.
     pub fn on_host(&self, operand: &Operand<'_>) -> Result<Value> {
-        // What follows may depend on the values.
+        // The caller may go on by the values.
         super::executable::give_up();
         on_device(operand, super::host(), None)
     }

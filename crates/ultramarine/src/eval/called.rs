@@ -3,7 +3,7 @@
 use super::grouping::group_into_tasks;
 use super::lower::{Entry, Tape};
 use super::run;
-use crate::backend::{Exec, buffer::Buffer};
+use crate::backend::{Exec, WordHasher, buffer::Buffer};
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value, next_mark};
 use crate::ops::rules::{
@@ -13,6 +13,7 @@ use crate::ops::rules::{
 use crate::{array::Array, shape::Shape};
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::backend::executable::{Executable, Recorded, Recording};
@@ -26,8 +27,6 @@ pub(super) fn run(
 ) -> Result<()> {
     let node = &entry.node;
     let mut operands = entry.work().inputs();
-    // Given up before the references are counted: what only this needs is ours.
-    entry.release_inputs();
     for operand in &mut operands {
         let value = run::value_of(operand)?;
         // Programs would carry the number of a constant, which another operand of the same layout need not have.
@@ -37,6 +36,9 @@ pub(super) fn run(
             *operand = Array::given(value, shape, operand.dtype).node().clone();
         }
     }
+    // Not before all have values: an evaluation that is given up needs them again. And before the references are
+    // counted: operands that only this needs are ours.
+    entry.release_inputs();
     let binding = bound(node, &operands, exec.device.plan_generation());
     let values = match graph.executables().get(&binding) {
         Some(Some(executable)) => match run_executable(exec, &executable, &operands) {
@@ -74,56 +76,31 @@ fn run_executable(exec: &Exec, executable: &Executable, operands: &Inputs) -> Re
         .map_err(|(error, op)| Error::Poisoned { op, cause: Arc::new(error) })
 }
 
-/// What the commands of the graph depend on besides shapes and dtypes: of each operand its layout, the size of its
-/// buffer, which earlier operand shares that, and whether it may be taken over.
+/// The binding of operands: beside their shapes and dtypes, which a graph has one set of, the commands depend on the layout
+/// of each, the size of its buffer, which other operands share that, and whether it may be taken over.
 fn bound(node: &Node, operands: &Inputs, generation: u64) -> Binding {
     let mut words = Binding::new();
     // Plans of before a backend was loaded are not those of now.
     words.push(generation);
     let kept = node.is_traced();
-    let mut seen = Seen::default();
+    let mut buffers: HashMap<*const Buffer, u64, BuildHasherDefault<WordHasher>> =
+        HashMap::default();
     for operand in operands {
         let Some(value) = operand.value() else { continue };
-        let shared = seen.first_with(&value.buffer);
+        let next = buffers.len() as u64;
+        let buffer = *buffers.entry(&raw const *value.buffer).or_insert(next);
         // An operand twice has two references here.
         let ours = !kept
             && Arc::strong_count(operand) == 1
             && operand.handles.load(Ordering::Acquire) == 0
             && !operand.is_traced()
             && value.buffer.is_unshared(1);
-        words.push(shared << 32 | (ours as u64) << 1 | value.buffer.is_escaped() as u64);
+        words.push(buffer << 32 | (ours as u64) << 1 | value.buffer.is_escaped() as u64);
         words.push(value.offset as u64);
         words.push(value.buffer.bytes() as u64);
         words.extend(value.strides.iter().map(|s| *s as u64));
     }
     words
-}
-
-/// The buffers of operands, in their order.
-#[derive(Default)]
-struct Seen {
-    few: SmallVec<[*const Buffer; 16]>,
-    /// Of more than that, by address.
-    many: HashMap<*const Buffer, u64>,
-}
-
-impl Seen {
-    /// The number, from 1 on, of the first operand in this buffer.
-    fn first_with(&mut self, buffer: &Buffer) -> u64 {
-        let address = std::ptr::from_ref(buffer);
-        let number = self.few.len() as u64 + 1;
-        self.few.push(address);
-        if self.few.len() <= self.few.inline_size() {
-            let first = self.few.iter().position(|known| *known == address);
-            return first.map_or(number, |i| i as u64 + 1);
-        }
-        if self.many.is_empty() {
-            for (known, number) in self.few.iter().zip(1..) {
-                self.many.entry(*known).or_insert(number);
-            }
-        }
-        *self.many.entry(address).or_insert(number)
-    }
 }
 
 /// The results by the nodes of the graph, evaluated one task after the other.
@@ -142,7 +119,7 @@ fn evaluated(graph: &dyn Subgraph, operands: Inputs) -> Result<Vec<Value>> {
         composite |= node.op.is_composite();
         entries.push(Entry::new(node));
     }
-    // What is asked for has a handle.
+    // Results have a handle, by which the planner knows that they are asked for.
     let outputs: Vec<Array> = built.outputs.into_iter().map(Array::from_node).collect();
     run::run(group_into_tasks(Tape { entries, mark, composite }));
     outputs.iter().map(|o| run::value_of(o.node()).cloned()).collect()

@@ -4,7 +4,7 @@
 //! which puts a temporary into the smallest gap that holds it between those that live beside it (as in Pisarchyk and
 //! Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020); the smaller arena counts.
 
-/// Where a temporary may begin: what our own buffers are aligned to.
+/// Temporaries begin at multiples of this, as our own buffers do.
 const ALIGNMENT: usize = 256;
 
 /// When a temporary is in use, by commands.

@@ -35,11 +35,9 @@ struct Step {
     /// The graph operation, for errors.
     op: &'static str,
     tensors: Part,
-    /// How many of the tensors are inputs; the others are outputs.
+    /// Number of inputs among the tensors; the others are outputs.
     inputs: usize,
     scalars: Part,
-    /// The slot of its scratch memory.
-    workspace: Option<u32>,
     /// Slots whose own memory is taken before it.
     takes: SmallVec<[u32; 2]>,
     /// Slots whose own memory is given back after it.
@@ -48,7 +46,7 @@ struct Step {
 
 /// The memory that a tensor is in.
 enum Slot {
-    /// That of an input.
+    /// An input's.
     Input(usize),
     /// The same at each run.
     Constant(BufferRef),
@@ -152,9 +150,12 @@ impl Executable {
     /// their buffers as those of the recording, of which the same may be taken over. Gives the outputs.
     ///
     /// # Errors
-    /// What fails, with the graph operation. [`Error::Runtime`] of an evaluation that is given up on the way.
+    /// The backend's own, with the graph operation that failed. [`Error::Runtime`] if the evaluation is given up on the
+    /// way.
     pub fn run(&self, exec: &Exec, inputs: &[&Value]) -> Result<Vec<Value>, (Error, &'static str)> {
         debug_assert!(std::ptr::eq(exec.device, self.device));
+        // A recording that is under way on this thread does not see these commands.
+        give_up();
         let mut memory = self.memory(exec, inputs).map_err(|e| (e, "compile"))?;
         if !self.donated.is_empty() {
             interrupt::hold();
@@ -245,10 +246,6 @@ impl Executable {
                 exec.wait_in_command(tensor, buffer(slot));
             }
         }
-        let workspace = step.workspace.map_or(std::ptr::null_mut(), |slot| {
-            let (buffer, offset) = (buffer(&slot), memory.offsets[slot as usize]);
-            super::call::address(buffer).wrapping_byte_add(offset)
-        });
         let command = Command {
             size: size_of::<Command>() as u32,
             flags: 0,
@@ -260,13 +257,15 @@ impl Executable {
             n_outputs: (tensors.len() - step.inputs) as u32,
             n_scalars: step.scalars.len() as u32,
             tensor_stride: tensor_size(),
-            workspace,
+            workspace: std::ptr::null_mut(),
         };
+        // Asked for each time: a plan may want more once its kernel is compiled.
+        let workspace = exec.workspace(&step.plan, &command)?;
+        let command = Command { workspace: super::call::scratch(workspace.as_ref()), ..command };
         let kernels = step.plan.kernels;
         let Some(submit) = kernels.table.submit else { return Err(self.device.lacks("submit")) };
         exec.op.set(step.op);
-        let scratch = step.workspace.as_ref().map(buffer);
-        let writes = writes.iter().map(buffer).chain(scratch);
+        let writes = writes.iter().map(buffer).chain(workspace.as_deref());
         exec.give(reads.iter().map(buffer), writes, |stream| {
             let mut error = std::ptr::null_mut();
             // SAFETY: the command and all it points at are valid for the call; tensors have the dtypes and ranks that the
@@ -280,9 +279,9 @@ impl Executable {
 /// The memory of a run's slots.
 struct Memory {
     buffers: SmallVec<[BufferRef; 16]>,
-    /// Where a slot begins in its buffer.
+    /// The byte of its buffer at which each slot begins.
     offsets: SmallVec<[usize; 16]>,
-    /// What temporaries share; also stands for memory that is not there.
+    /// The memory that temporaries share. It also stands for memory that is not there.
     arena: BufferRef,
 }
 

@@ -32,7 +32,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
 
-/// What is known of a buffer.
+/// The facts about a buffer.
 struct Memory {
     kind: Kind,
     bytes: usize,
@@ -46,11 +46,9 @@ enum Kind {
     Input(usize),
     Constant(BufferRef),
     Taken,
-    /// Scratch memory of one command.
-    Workspace,
 }
 
-/// What a thread has given to a device.
+/// The commands that a thread has given to a device, and the memory that it took for them.
 pub struct Recording {
     device: &'static DeviceState,
     memory: Vec<Memory>,
@@ -58,7 +56,7 @@ pub struct Recording {
     known: HashMap<*const Buffer, usize>,
     steps: Vec<Step>,
     tensors: Vec<Tensor>,
-    /// Of each tensor its slot, and where its sizes and strides begin.
+    /// The slot of each tensor, and the place of its sizes and strides in `dims`.
     places: Vec<(u32, usize)>,
     dims: Vec<i64>,
     scalars: Vec<[u64; 2]>,
@@ -69,7 +67,7 @@ pub struct Recording {
     postponed: bool,
 }
 
-/// What came of a recording.
+/// The result of a recording.
 pub enum Recorded {
     Executable(Arc<Executable>),
     /// The work cannot be run again from its commands.
@@ -113,7 +111,7 @@ impl Recording {
     /// # Errors
     /// Those of `f`.
     pub fn run(self, f: impl FnOnce() -> Result<Vec<Value>>) -> Result<(Vec<Value>, Recorded)> {
-        // Of a recording inside of another one the outer one is useless: it would miss what the inner one replays later.
+        // A recording inside of another one makes the outer one useless, which would miss what the inner one replays later.
         let outer = CURRENT.with_borrow_mut(|current| current.replace(self));
         RECORDINGS.fetch_add(1, Ordering::Relaxed);
         let ended = End(outer);
@@ -234,36 +232,28 @@ impl Recording {
         op: &'static str,
         (inputs, outputs): (&[Operand<'_>], &[Operand<'_>]),
         scalars: &[Scalar],
-        workspace: Option<&BufferRef>,
         bytes: (u64, u64),
     ) {
         let first = self.tensors.len();
-        for t in inputs.iter().chain(outputs) {
+        for (i, t) in inputs.iter().chain(outputs).enumerate() {
             let slot = self.slot(&t.value.buffer);
             self.places.push((slot as u32, self.dims.len()));
             self.dims.extend(t.shape.iter().map(|n| *n as i64));
             self.dims.extend(t.value.strides.iter().map(|n| *n as i64));
             self.tensors.push(crate::backend::call::tensor(plan.kernels, t));
             self.used(slot);
+            if i < inputs.len() {
+                // The host wrote it if no command did.
+                self.useless |= !self.memory[slot].written;
+            } else {
+                self.memory[slot].written = true;
+                self.useless |= match self.memory[slot].kind {
+                    Kind::Constant(_) => true,
+                    Kind::Input(_) => !self.donated.contains(&(slot as u32)),
+                    Kind::Taken => false,
+                };
+            }
         }
-        // What no command wrote, the host did.
-        for input in inputs {
-            let slot = self.slot(&input.value.buffer);
-            self.useless |= !self.memory[slot].written;
-        }
-        for output in outputs {
-            let slot = self.slot(&output.value.buffer);
-            self.memory[slot].written = true;
-            let constant = matches!(self.memory[slot].kind, Kind::Constant(_));
-            let kept = matches!(self.memory[slot].kind, Kind::Input(_))
-                && !self.donated.contains(&(slot as u32));
-            self.useless |= constant || kept;
-        }
-        let workspace = workspace.map(|buffer| {
-            let slot = self.know(&**buffer, Kind::Workspace, buffer.bytes());
-            self.used(slot);
-            slot as u32
-        });
         let scalar = self.scalars.len();
         self.scalars.extend(scalars.iter().map(|s| [s.bits(), 0]));
         self.stats.commands += 1;
@@ -275,7 +265,6 @@ impl Recording {
             tensors: first..self.tensors.len(),
             inputs: inputs.len(),
             scalars: scalar..self.scalars.len(),
-            workspace,
             takes: SmallVec::new(),
             frees: SmallVec::new(),
         });
@@ -304,15 +293,9 @@ impl Recording {
             return Recorded::NotYet;
         }
         let is_output = |slot: usize| outputs.iter().any(|o| o.slot as usize == slot);
-        // Where the host has no address, scratch memory is named by its handle, which says of no place inside.
-        let addressable = |memory: &Memory| {
-            !matches!(memory.kind, Kind::Workspace)
-                || self.device.table.buffer_host_pointer.is_some()
-                || self.device.is_host()
-        };
         let in_arena = |(slot, memory): &(usize, &Memory)| {
-            let temporary = matches!(memory.kind, Kind::Taken | Kind::Workspace);
-            temporary && memory.bytes < LARGE && !is_output(*slot) && addressable(memory)
+            let temporary = matches!(memory.kind, Kind::Taken);
+            temporary && memory.bytes < LARGE && !is_output(*slot)
         };
         let lifetimes: Vec<(usize, Lifetime)> = self
             .memory
@@ -340,7 +323,7 @@ impl Recording {
         let slots = self.memory.into_iter().enumerate().map(|(slot, memory)| match memory.kind {
             Kind::Input(i) => Slot::Input(i),
             Kind::Constant(buffer) => Slot::Constant(buffer),
-            Kind::Taken | Kind::Workspace => match place.remove(&slot) {
+            Kind::Taken => match place.remove(&slot) {
                 Some(offset) => Slot::Arena(offset),
                 None => own(slot, &memory),
             },
