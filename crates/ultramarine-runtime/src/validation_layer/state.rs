@@ -128,7 +128,7 @@ pub(super) struct State {
     pub plans: Live<Vec<Arc<Signature>>>,
     /// Users' kernels, with the last launch on each stream.
     pub kernels: Live<Vec<(HandleKey, u64)>>,
-    /// How often each foreign stream is retained.
+    /// Retentions of each foreign stream.
     pub retained: HashMap<HandleKey, usize>,
 }
 

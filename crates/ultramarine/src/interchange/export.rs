@@ -31,7 +31,7 @@ pub struct ExportOptions {
     /// The consumer's stream, as DLPack numbers those of the device; it waits for the values. `None`:
     /// the device's default. For the CPU there is only `None`.
     pub stream: Option<isize>,
-    /// What keeps that stream alive. A consumer that releases the tensor while the stream still works with it is
+    /// The owner that keeps that stream alive. A consumer that releases the tensor while the stream still works with it is
     /// then waited for by whoever uses the memory next. Without it that wait is for the device's default stream
     /// alone (CUDA, ROCm), or for the stream if the backend can keep it alive itself (OpenCL).
     pub stream_keeper: Option<StreamKeeper>,

@@ -15,7 +15,7 @@ pub(crate) trait Subgraph {
     /// New nodes for the graph, among these operands.
     fn build(&self, operands: &[Arc<Node>]) -> Built;
 
-    /// What the graph was recorded as.
+    /// The executables that were recorded of the graph.
     fn executables(&self) -> &Executables;
 }
 
@@ -50,7 +50,7 @@ impl Executables {
         let mut all = lock(&self.0);
         let former = if all.len() < MOST { None } else { Some(all.remove(0)) };
         all.push((binding, executable));
-        // What it keeps is let go without the lock.
+        // Its constants are let go without the lock.
         drop(all);
         drop(former);
     }
