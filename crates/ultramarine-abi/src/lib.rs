@@ -56,7 +56,7 @@ pub mod status {
     pub const FORKED: Status = 5;
     /// An argument is wrong: an index, a size, a handle.
     pub const INVALID: Status = 6;
-    /// Of the fused interface's `prepare`: the program is being compiled. Run it unfused, and ask again
-    /// next time.
+    /// Of the fused interface's `prepare`, and of recordings: kernels are being compiled. Go another
+    /// way (unfused, by `submit`), and ask again next time.
     pub const NOT_YET: Status = 7;
 }

@@ -57,7 +57,12 @@ fn checks<'a>(found: &'a Value, result: &str) -> Vec<(&'a str, &'a str)> {
 
 /// The fault makes this check fail, with these words, in the group that is run.
 fn seen(fault: &str, group: &str, check: &str, words: &str) -> Value {
-    let (status, found) = run_kit(&plugin(fault), &["--group", group, "--time-limit", "60"]);
+    seen_in(&["--group", group], fault, check, words)
+}
+
+/// As [`seen`], in what the arguments select.
+fn seen_in(args: &[&str], fault: &str, check: &str, words: &str) -> Value {
+    let (status, found) = run_kit(&plugin(fault), &[args, &["--time-limit", "60"]].concat());
     let failed = checks(&found, "fail");
     assert_eq!(status, Some(1), "{fault}: {failed:?}");
     assert!(
@@ -186,8 +191,42 @@ fn faults_of_interfaces() {
     seen("STATISTICS", "interfaces", "interfaces/statistics", "before");
     seen("STATISTICS", "memory", "memory/balance of buffers", "active bytes grew");
     seen("PEER_OFFSET", "interfaces", "interfaces/peer copy", "not where they should be");
-    seen("REPLAYS_AT_ONCE", "interfaces", "interfaces/replay", "expected");
     seen("ANY_INTERFACE", "errors", "errors/unknown interface", "nonsense");
+}
+
+#[test]
+fn faults_of_recordings() {
+    let (_, found) = run_kit(&plugin("WITH_INTERFACES"), &["--group", "interfaces"]);
+    let passed = checks(&found, "pass");
+    let all = [
+        "other memory",
+        "updates",
+        "two recordings",
+        "two streams",
+        "beside other threads",
+        "refusals",
+        "another arena",
+        "nothing",
+        "operations",
+        "balance",
+    ];
+    for name in all {
+        let name = format!("interfaces/replay, {name}");
+        assert!(passed.iter().any(|p| p.0 == name), "{name}: {found:#}");
+    }
+    for (fault, check, words) in [
+        ("RECORDS_AND_RUNS", "replay", "recording ran something"),
+        ("BINDS_ONCE", "replay, other memory", "expected"),
+        ("IGNORES_SLOT_OFFSETS", "replay, other memory", "expected"),
+        ("BINDS_SCALARS_ONCE", "replay", "expected"),
+        ("IGNORES_UPDATES", "replay, updates", "expected"),
+        ("TAKES_FEW_SLOTS", "replay, refusals", "a slot too few was taken"),
+        ("LEAKS_RECORDINGS", "replay, balance", "MiB"),
+    ] {
+        let check = format!("interfaces/{check}");
+        let args = ["--group", "interfaces", "--check", &check];
+        seen_in(&args, &format!("WITH_INTERFACES+{fault}"), &check, words);
+    }
 }
 
 #[test]

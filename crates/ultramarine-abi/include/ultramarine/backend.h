@@ -48,7 +48,7 @@ typedef int32_t um_status;
 #define UM_OUT_OF_MEMORY 4    /* no memory for the outputs or the workspace */
 #define UM_FORKED 5           /* called in a forked child of the process that opened the device */
 #define UM_INVALID 6          /* an argument is wrong */
-#define UM_NOT_YET 7          /* the fused interface's prepare: being compiled; run it unfused, ask again next time */
+#define UM_NOT_YET 7          /* being compiled; go another way, ask again next time (fused/1's prepare, replay/2) */
 
 typedef struct um_error um_error; /* opaque; made by error_new, freed by the host */
 

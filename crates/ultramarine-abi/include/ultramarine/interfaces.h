@@ -194,19 +194,90 @@ typedef struct um_profile_interface {
   void (*range_pop)(void *device, void *stream); /* (stream) closes the range opened last */
 } um_profile_interface;
 
-/* ---- ultramarine.replay/1: a list of commands captured once and replayed ------------------------------------- */
+/* ---- ultramarine.replay/2: lists of commands, recorded once and replayed on other memory --------------------- */
 
-#define UM_REPLAY_INTERFACE "ultramarine.replay/1"
+/* A recorded command is a command whose tensors say where their memory comes from: fixed (the command's own, alive for as
+ * long as the recording), bound (a slot, to which every replay binds a buffer), or an offset in the arena, one buffer for
+ * all temporaries whose size `record` returns and which the host allocates. Scalars are the command's, or named by a slot.
+ *
+ * A replay does what a submit of the commands would do, in their order, on the memory that is bound. Calls with one
+ * recording come one at a time, from any thread, and replays of it run one after another: the host has a stream wait
+ * for the former replay if that was on another stream.
+ *
+ * UM_UNSUPPORTED and UM_NOT_YET are answers of record, replay and update after which nothing was done and nothing was
+ * enqueued: the host submits the commands instead, and after UM_NOT_YET asks again at a later run. */
+#define UM_REPLAY_INTERFACE "ultramarine.replay/2"
+
+#define UM_SOURCE_FIXED 0u /* the memory that the command names */
+#define UM_SOURCE_BOUND 1u /* slot `slot`; dl.byte_offset counts from um_slot_memory.offset */
+#define UM_SOURCE_ARENA 2u /* dl.byte_offset counts from the arena's beginning */
+
+/* Of tensors whose memory is not fixed, dl.data, buffer, buffer_size and wait say nothing. */
+typedef struct um_memory_source {
+  uint32_t kind; /* UM_SOURCE_... */
+  uint32_t slot; /* if bound, else 0 */
+} um_memory_source;
+
+#define UM_FIXED_SCALAR 0xffffffffu /* the scalar is the command's */
+
+/* Pointers are valid only during the call. */
+typedef struct um_recorded_command {
+  uint32_t size;
+  uint32_t flags;                  /* 0 */
+  const um_command *command;       /* plan, shapes, strides, offsets, scalars */
+  const um_memory_source *sources; /* of the inputs, then of the outputs; NULL: all are fixed */
+  const uint32_t *scalar_slots;    /* of each scalar, or UM_FIXED_SCALAR; NULL: all are fixed */
+  um_memory_source workspace;
+  uint64_t workspace_offset;       /* from the slot's or the arena's beginning */
+} um_recorded_command;
+
+/* Pointers are valid only during the call. */
+typedef struct um_recording_request {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  const um_recorded_command *commands; /* `commands->size` bytes apart */
+  uint32_t n_commands;
+  uint32_t n_slots;   /* for memory */
+  uint32_t n_scalars; /* slots for scalars */
+  uint32_t reserved;  /* 0 */
+  uint64_t arena_bytes; /* that commands and later updates use */
+} um_recording_request;
+
+/* Memory that is bound for a replay. */
+typedef struct um_slot_memory {
+  void *buffer;    /* NULL for memory of the host, and for a slot that no command names */
+  void *data;      /* the buffer's address for the host, or NULL */
+  uint64_t bytes;  /* of the whole buffer */
+  uint64_t offset; /* from the buffer's beginning to the slot's */
+} um_slot_memory;
+
+/* Pointers are valid only during the call. */
+typedef struct um_replay_bindings {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  const um_slot_memory *slots;
+  const uint64_t (*scalars)[2]; /* as those of a command */
+  uint32_t n_slots;             /* the recording's */
+  uint32_t n_scalars;           /* the recording's */
+  /* At least as large as record said, offset 0. Its content need not be what the last replay left. The same one as
+   * last time costs nothing, another one may cost as much as a change of all commands. */
+  um_slot_memory arena;
+} um_replay_bindings;
 
 typedef struct um_replay_interface {
   uint32_t size;
   uint32_t flags; /* 0 */
-  /* (any) Captures commands without running them. Their plans and buffers stay alive for as long as the
-   * recording. */
-  um_status (*capture)(void *device, const um_command *commands, uint32_t n_commands, void **recording,
-                       um_error **error);
-  /* (stream) Runs a recording once more, on the same buffers. */
-  um_status (*replay)(void *device, void *stream, void *recording, um_error **error);
+  /* (any) Records commands without running them. Their plans and fixed buffers stay alive for as long as the
+   * recording. `arena_bytes` gets what was asked for, or more, which is the backend's own. */
+  um_status (*record)(void *device, const um_recording_request *request, void **recording, uint64_t *arena_bytes,
+                      um_error **error);
+  /* (stream) Runs a recording, as submit its commands. */
+  um_status (*replay)(void *device, void *stream, void *recording, const um_replay_bindings *bindings,
+                      um_error **error);
+  /* (any) Replaces a command for later replays. Its plan and the numbers of its tensors and scalars are the former
+   * one's; shapes, strides, offsets, scalars and sources may differ. After a failure the former command stays. */
+  um_status (*update)(void *device, void *recording, uint32_t index, const um_recorded_command *command,
+                      um_error **error);
   void (*release)(void *device, void *recording); /* (any) no stream runs it any more */
 } um_replay_interface;
 

@@ -60,7 +60,7 @@ impl InterfaceRef {
         Self((&raw const *table).cast())
     }
 
-    /// Captured commands.
+    /// Recorded commands.
     pub fn replay(table: &'static interface::replay::ReplayInterface) -> Self {
         Self((&raw const *table).cast())
     }

@@ -21,6 +21,7 @@
 //! * [`host_memory_buffers!`](crate::host_memory_buffers): buffers in the host's memory;
 //! * [`guard`], [`with_device`], [`handle`], [`give`], [`take`]: for entries of optional interfaces,
 //!   which a backend writes itself;
+//! * [`Recorder`], [`RecordedCommands`]: recordings of commands;
 //! * [`export_abi_info!`](crate::export_abi_info): the info and note alone.
 
 mod backend;
@@ -30,6 +31,8 @@ mod export;
 mod failure;
 mod glue;
 mod host;
+mod recording;
+mod replay;
 mod sync;
 
 pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
@@ -38,4 +41,6 @@ pub use command::{CommandRef, Commands, Plain, Request, TensorRef};
 pub use failure::{Failure, Result, guard, guard_value, panic_message};
 pub use glue::{device_of, give, handle, host_of, init, score, take, with_device};
 pub use host::{Host, HostMemory, Level};
+pub use recording::RecordedCommands;
+pub use replay::{Recorder, replay_table};
 pub use sync::{SyncEvent, SyncStream};

@@ -1,6 +1,6 @@
 //! Optional interfaces: sane tables, and what they promise.
 
-use super::{streams::Mover, with_device};
+use super::with_device;
 use crate::device::Device;
 use crate::options::Options;
 use crate::plugin::{Source, call};
@@ -14,7 +14,6 @@ use ultramarine_abi::interface;
 use ultramarine_abi::interface::kernel::{self, KernelInterface};
 use ultramarine_abi::interface::peer::{self, PeerInterface};
 use ultramarine_abi::interface::profile::{self, ProfileInterface};
-use ultramarine_abi::interface::replay::{self, ReplayInterface};
 use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
@@ -35,7 +34,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
                 result
             }
         });
-        recorder.check("interfaces/replay", || replayed(device));
+        super::replay::run(recorder, device);
         recorder.check("interfaces/profile", || ranges(device));
         recorder.check("interfaces/kernel languages", || languages(device));
     });
@@ -156,35 +155,6 @@ fn peer_copy(source: &Device<'_>, target: &Device<'_>) -> Result {
     } else {
         Err("the copied bytes are not where they should be".into())
     }
-}
-
-fn replayed(device: &Device<'_>) -> Result {
-    let i = offered!(device, ReplayInterface, replay::INTERFACE);
-    let (Some(capture), Some(replay), Some(release)) = (i.capture, i.replay, i.release) else {
-        return Err("one of capture, replay and release is missing".into());
-    };
-    let Some(mover) = Mover::new(device, 1000)? else {
-        return skip("no native fill and copy of float32");
-    };
-    let mut buffers = Buffers::new(device);
-    let (a, b) = (mover.buffer(&mut buffers)?, mover.buffer(&mut buffers)?);
-    let stream = device.stream()?;
-    let mut recording = std::ptr::null_mut();
-    mover.with_copy(a, b, |command| {
-        // SAFETY: a valid command; its buffers outlive the recording.
-        call("capture", |e| unsafe { capture(device.handle, command, 1, &mut recording, e) })
-    })?;
-    for value in [1.0, 2.0] {
-        mover.fill(stream, a, value)?;
-        // SAFETY: a recording of this device.
-        call("replay", |e| unsafe { replay(device.handle, stream.0, recording, e) })?;
-        device.synchronize(stream)?;
-        mover.expect(stream, b, value)?;
-    }
-    // SAFETY: nothing runs the recording any more.
-    unsafe { release(device.handle, recording) };
-    device.destroy_stream(stream);
-    PASSED
 }
 
 fn ranges(device: &Device<'_>) -> Result {

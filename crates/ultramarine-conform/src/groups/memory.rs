@@ -51,7 +51,7 @@ fn resident() -> Option<i64> {
 
 /// Runs `f` with numbers up to `n`; an error if memory is not back afterwards. The first
 /// tenth is to fill caches.
-fn flat(
+pub(super) fn flat(
     device: &Device<'_>,
     n: usize,
     tolerated: i64,

@@ -10,6 +10,7 @@ mod kernels;
 mod large;
 mod memory;
 mod ops;
+mod replay;
 mod stream_memory;
 mod streams;
 mod threads;

@@ -1,4 +1,4 @@
-/* Optional interfaces for the minimal backend: statistics, memory, peer copies, profiler ranges and replay, with what the
+/* Optional interfaces for the minimal backend: statistics, memory, peer copies, profiler ranges and recordings, with what the
  * faults of tests/faults.rs make of them. Buffers are known by a list, since a buffer is its address. */
 typedef struct known known;
 struct known {
@@ -137,51 +137,133 @@ static um_status peer_copy(void *target_device, void *stream, void *target, uint
 static void push(void *device, void *stream, const char *name) { (void)device, (void)stream, (void)name; }
 static void pop(void *device, void *stream) { (void)device, (void)stream; }
 
-/* A recording of one command of few tensors. */
-typedef struct recording {
+/* A command of a recording, with all that it points at. */
+typedef struct recorded {
   um_command command;
   um_tensor tensors[4];
+  um_memory_source sources[4];
+  uint64_t offsets[4]; /* from the slot's or the arena's beginning */
   int64_t shapes[4][8], strides[4][8];
   uint64_t scalars[2][2];
+  uint32_t scalar_slots[2];
+} recorded;
+
+typedef struct recording {
+  uint32_t n_commands, n_slots, n_scalars, replays;
+  recorded commands[];
 } recording;
 
-static um_status capture(void *device, const um_command *commands, uint32_t n, void **made, um_error **error) {
-  recording *r = (recording *)calloc(1, sizeof *r);
-  const uint32_t inputs = n ? commands->n_inputs : 0;
-  (void)device;
-  if (r == NULL) return um_fail(host, error, UM_OUT_OF_MEMORY, "no memory for a recording");
-  if (n != 1 || inputs > 3 || commands->n_scalars > 2) {
-    free(r);
-    return um_fail(host, error, UM_UNSUPPORTED, "one small command only");
+static um_status keep(recorded *to, const recording *of, const um_recorded_command *from, um_error **error) {
+  um_command c;
+  uint32_t tensors;
+  um_read_sized(&c, sizeof c, from->command);
+  tensors = c.n_inputs + c.n_outputs;
+  if (tensors > 4 || c.n_scalars > 2 || from->workspace.kind != UM_SOURCE_FIXED)
+    return um_fail(host, error, UM_UNSUPPORTED, "small commands only");
+  if (to->command.plan && (to->command.plan != c.plan || to->command.n_inputs != c.n_inputs))
+    return um_fail(host, error, UM_INVALID, "an update with another plan");
+  for (uint32_t i = 0; i < tensors; i++) {
+    const um_memory_source source = from->sources ? from->sources[i] : (um_memory_source){0, 0};
+    if (source.kind == UM_SOURCE_BOUND && source.slot >= of->n_slots) return um_fail(host, error, UM_INVALID, "no such slot");
   }
-  r->command = *commands;
-  for (uint32_t i = 0; i <= inputs; i++) {
-    const um_tensor *t = i < inputs ? um_input(commands, i) : um_output(commands, 0);
-    r->tensors[i] = *t;
-    for (int32_t d = 0; d < t->dl.ndim && d < 8; d++) r->shapes[i][d] = t->dl.shape[d], r->strides[i][d] = t->dl.strides[d];
-    r->tensors[i].dl.shape = r->shapes[i], r->tensors[i].dl.strides = r->strides[i];
+  to->command = c;
+  for (uint32_t i = 0; i < tensors; i++) {
+    const um_tensor *t = i < c.n_inputs ? um_input(&c, i) : um_output(&c, i - c.n_inputs);
+    to->tensors[i] = *t;
+    to->sources[i] = from->sources ? from->sources[i] : (um_memory_source){0, 0};
+    to->offsets[i] = t->dl.byte_offset;
+    for (int32_t d = 0; d < t->dl.ndim && d < 8; d++) to->shapes[i][d] = t->dl.shape[d], to->strides[i][d] = t->dl.strides[d];
+    to->tensors[i].dl.shape = to->shapes[i], to->tensors[i].dl.strides = to->strides[i];
   }
-  for (uint32_t i = 0; i < commands->n_scalars; i++) memcpy(r->scalars[i], um_scalar(commands, i), sizeof r->scalars[i]);
-  r->command.inputs = r->tensors, r->command.outputs = &r->tensors[inputs];
-  r->command.scalars = (const uint64_t (*)[2])r->scalars, r->command.tensor_stride = sizeof(um_tensor);
-  *made = r;
-#ifdef FAULT_REPLAYS_AT_ONCE
-  r->command.n_outputs = 0;
-  return submit(device, NULL, commands, 1, error);
-#else
+  for (uint32_t i = 0; i < c.n_scalars; i++) {
+    memcpy(to->scalars[i], um_scalar(&c, i), sizeof to->scalars[i]);
+    to->scalar_slots[i] = from->scalar_slots ? from->scalar_slots[i] : UM_FIXED_SCALAR;
+  }
+  to->command.inputs = to->tensors, to->command.outputs = &to->tensors[c.n_inputs];
+  to->command.scalars = (const uint64_t (*)[2])to->scalars, to->command.tensor_stride = sizeof(um_tensor);
   return UM_OK;
-#endif
-}
-
-static um_status replay(void *device, void *stream, void *made, um_error **error) {
-  const recording *r = (const recording *)made;
-  if (r->command.n_outputs == 0) return UM_OK;
-  return submit(device, stream, &r->command, 1, error);
 }
 
 static void forget(void *device, void *made) {
   (void)device;
+#ifndef FAULT_LEAKS_RECORDINGS
   free(made);
+#endif
+}
+
+static um_status record(void *device, const um_recording_request *given, void **made, uint64_t *arena_bytes,
+                        um_error **error) {
+  um_recording_request request;
+  recording *r;
+  um_read_sized(&request, sizeof request, given);
+  r = (recording *)calloc(1, sizeof *r + request.n_commands * sizeof r->commands[0]);
+  if (r == NULL) return um_fail(host, error, UM_OUT_OF_MEMORY, "no memory for a recording");
+  r->n_commands = request.n_commands, r->n_slots = request.n_slots, r->n_scalars = request.n_scalars;
+  for (uint32_t i = 0; i < request.n_commands; i++) {
+    const um_recorded_command *c = (const um_recorded_command *)((const char *)request.commands + i * (size_t)request.commands->size);
+    const um_status status = keep(&r->commands[i], r, c, error);
+    if (status != UM_OK) return free(r), status;
+#ifdef FAULT_RECORDS_AND_RUNS
+    if (!c->sources || c->sources[c->command->n_inputs].kind == UM_SOURCE_FIXED) submit(device, NULL, c->command, 1, error);
+#endif
+  }
+  (void)device;
+  *made = r, *arena_bytes = request.arena_bytes;
+  return UM_OK;
+}
+
+static um_status replay(void *device, void *stream, void *made, const um_replay_bindings *given, um_error **error) {
+  recording *r = (recording *)made;
+  um_replay_bindings b;
+  um_read_sized(&b, sizeof b, given);
+#ifdef FAULT_TAKES_FEW_SLOTS
+  if (b.n_slots != r->n_slots) return UM_OK;
+#endif
+  if (b.n_slots != r->n_slots || b.n_scalars != r->n_scalars) return um_fail(host, error, UM_INVALID, "other slots");
+  for (uint32_t i = 0; i < r->n_commands; i++) {
+    recorded *c = &r->commands[i];
+    um_status status;
+    for (uint32_t t = 0; t < c->command.n_inputs + c->command.n_outputs; t++) {
+      const um_memory_source s = c->sources[t];
+      const um_slot_memory *m = s.kind == UM_SOURCE_ARENA ? &b.arena : &b.slots[s.slot];
+      if (s.kind == UM_SOURCE_FIXED) continue;
+#ifdef FAULT_BINDS_ONCE
+      if (r->replays && s.kind == UM_SOURCE_BOUND) continue;
+#endif
+      c->tensors[t].buffer = m->buffer, c->tensors[t].buffer_size = m->bytes, c->tensors[t].dl.data = m->data;
+      c->tensors[t].dl.byte_offset = c->offsets[t];
+#ifndef FAULT_IGNORES_SLOT_OFFSETS
+      c->tensors[t].dl.byte_offset += m->offset;
+#endif
+    }
+    for (uint32_t k = 0; k < c->command.n_scalars; k++) {
+      if (c->scalar_slots[k] == UM_FIXED_SCALAR) continue;
+#ifdef FAULT_BINDS_SCALARS_ONCE
+      if (r->replays) continue;
+#endif
+      memcpy(c->scalars[k], b.scalars[c->scalar_slots[k]], sizeof c->scalars[k]);
+    }
+    status = submit(device, stream, &c->command, 1, error);
+    if (status != UM_OK) return status;
+  }
+  r->replays++;
+  return UM_OK;
+}
+
+static um_status update(void *device, void *made, uint32_t index, const um_recorded_command *given, um_error **error) {
+  recording *r = (recording *)made;
+  um_recorded_command c;
+  (void)device;
+  um_read_sized(&c, sizeof c, given);
+  if (index >= r->n_commands) return um_fail(host, error, UM_INVALID, "there is no such command");
+#ifdef FAULT_IGNORES_UPDATES
+  {
+    recorded unused = r->commands[index];
+    return keep(&unused, r, &c, error);
+  }
+#else
+  return keep(&r->commands[index], r, &c, error);
+#endif
 }
 
 static const void *find(void *backend, const char *id) {
@@ -195,7 +277,7 @@ static const void *find(void *backend, const char *id) {
   static const um_peer_interface peer = {.size = sizeof peer, .copy = peer_copy};
   static const um_profile_interface profile = {.size = sizeof profile, .range_push = push, .range_pop = pop};
   static const um_replay_interface replays = {
-      .size = sizeof replays, .capture = capture, .replay = replay, .release = forget};
+      .size = sizeof replays, .record = record, .replay = replay, .update = update, .release = forget};
   (void)backend;
   if (!strcmp(id, UM_STATISTICS_INTERFACE)) return &statistics;
   if (!strcmp(id, UM_MEMORY_INTERFACE)) return &memory;

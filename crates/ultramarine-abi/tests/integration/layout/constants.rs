@@ -7,7 +7,7 @@ use std::path::Path;
 use ultramarine_abi::{
     dlpack::{self, device_type, flag, type_code},
     extension::{self, attribute, bind, place, primitive, view},
-    interface::{self, kernel, memory, statistics},
+    interface::{self, kernel, memory, replay, statistics},
     *,
 };
 
@@ -88,6 +88,10 @@ pub fn all() -> Vec<(String, Value)> {
         UM_MEMORY_MTL_BUFFER = memory::kind::MTL_BUFFER;
         UM_MEMORY_CL_MEM = memory::kind::CL_MEM;
         UM_MEMORY_READ_ONLY = memory::flag::READ_ONLY;
+        UM_SOURCE_FIXED = replay::source::FIXED;
+        UM_SOURCE_BOUND = replay::source::BOUND;
+        UM_SOURCE_ARENA = replay::source::ARENA;
+        UM_FIXED_SCALAR = replay::FIXED_SCALAR;
         UM_LIMIT_MEMORY = statistics::limit::MEMORY;
         UM_LIMIT_CACHE = statistics::limit::CACHE;
         UM_LIMIT_WIRED = statistics::limit::WIRED;

@@ -102,7 +102,15 @@ rows! {
         retain_foreign, release_foreign;
     peer::PeerInterface um_peer_interface: size, flags, copy;
     profile::ProfileInterface um_profile_interface: size, flags, range_push, range_pop;
-    replay::ReplayInterface um_replay_interface: size, flags, capture, replay, release;
+    replay::MemorySource um_memory_source: kind, slot;
+    replay::RecordedCommand um_recorded_command: size, flags, command, sources, scalar_slots,
+        workspace, workspace_offset;
+    replay::RecordingRequest um_recording_request: size, flags, commands, n_commands, n_slots,
+        n_scalars, reserved, arena_bytes;
+    replay::SlotMemory um_slot_memory: buffer, data, bytes, offset;
+    replay::ReplayBindings um_replay_bindings: size, flags, slots, scalars, n_slots, n_scalars,
+        arena;
+    replay::ReplayInterface um_replay_interface: size, flags, record, replay, update, release;
     statistics::MemoryStatistics um_memory_statistics: size, flags, active, peak, cache, total,
         free as free_;
     statistics::StatisticsInterface um_statistics_interface: size, flags, read, set_limit,

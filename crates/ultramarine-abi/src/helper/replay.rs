@@ -1,0 +1,115 @@
+//! The table of `ultramarine.replay/2` around a trait.
+
+use super::{Device, RecordedCommands, Result, give, handle, host_of, take, with_device};
+use crate::interface::replay::{
+    RecordedCommand, RecordingRequest, ReplayBindings, ReplayInterface,
+};
+use crate::{Error, Status};
+use core::ffi::c_void;
+use std::sync::{Mutex, MutexGuard};
+
+/// A device that records commands. [`replay_table`] makes the interface of it.
+pub trait Recorder: Device {
+    /// The device's part of a recording, beside its commands.
+    type Recording: Send + 'static;
+
+    /// (any) Records commands. None of their memory but the fixed one is known yet.
+    fn record_commands(&self, commands: &RecordedCommands<Self>) -> Result<Self::Recording>;
+
+    /// (stream) Runs a recording; [`RecordedCommands::changed`] names the commands that were
+    /// updated or bound to other memory since the last call. After a failure nothing was enqueued.
+    fn replay(
+        &self,
+        stream: Option<&Self::Stream>,
+        commands: &RecordedCommands<Self>,
+        recording: &mut Self::Recording,
+    ) -> Result<()>;
+}
+
+/// Target of a recording's handle.
+struct Cell<D: Recorder>(Mutex<(RecordedCommands<D>, D::Recording)>);
+
+impl<D: Recorder> Cell<D> {
+    fn lock(&self) -> MutexGuard<'_, (RecordedCommands<D>, D::Recording)> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// The interface of a device, for a `static`.
+pub const fn replay_table<D: Recorder>() -> ReplayInterface {
+    ReplayInterface {
+        size: size_of::<ReplayInterface>() as u32,
+        flags: 0,
+        record: Some(record::<D>),
+        replay: Some(replay::<D>),
+        update: Some(update::<D>),
+        release: Some(release::<D>),
+    }
+}
+
+unsafe extern "C" fn record<D: Recorder>(
+    device: *mut c_void,
+    request: *const RecordingRequest,
+    recording: *mut *mut c_void,
+    arena_bytes: *mut u64,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: a device of this type, a request with all that it points at, places NULL or writable,
+    // by the contract.
+    unsafe {
+        with_device::<D>(device, error, |device| {
+            let commands = RecordedCommands::<D>::read(request)?;
+            let bytes = commands.arena_bytes();
+            let made = device.record_commands(&commands)?;
+            give(recording, Cell::<D>(Mutex::new((commands, made))))?;
+            if let Some(place) = arena_bytes.as_mut() {
+                *place = bytes;
+            }
+            Ok(())
+        })
+    }
+}
+
+unsafe extern "C" fn replay<D: Recorder>(
+    device: *mut c_void,
+    stream: *mut c_void,
+    recording: *mut c_void,
+    bindings: *const ReplayBindings,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: handles are this backend's, and bindings have what they point at, by the contract.
+    unsafe {
+        with_device::<D>(device, error, |device| {
+            let mut cell = handle::<Cell<D>>(recording, "the recording")?.lock();
+            let (commands, made) = &mut *cell;
+            commands.bind(bindings)?;
+            let stream = stream.cast::<D::Stream>().as_ref();
+            let done = device.replay(stream, commands, made);
+            if done.is_err() {
+                commands.again();
+            }
+            done
+        })
+    }
+}
+
+unsafe extern "C" fn update<D: Recorder>(
+    device: *mut c_void,
+    recording: *mut c_void,
+    index: u32,
+    command: *const RecordedCommand,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: handles are this backend's, and the command has what it points at, by the contract.
+    unsafe {
+        with_device::<D>(device, error, |_| {
+            let mut cell = handle::<Cell<D>>(recording, "the recording")?.lock();
+            cell.0.update(index, command)
+        })
+    }
+}
+
+unsafe extern "C" fn release<D: Recorder>(device: *mut c_void, recording: *mut c_void) {
+    // SAFETY: a recording of this device, given back once; the device is open.
+    unsafe { take::<Cell<D>>(host_of::<D>(device), recording) };
+}
