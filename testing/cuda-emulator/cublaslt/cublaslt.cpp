@@ -11,7 +11,7 @@
 #define LT_CALL extern "C" __attribute__((visibility("default")))
 
 typedef unsigned long long CUdeviceptr;
-extern "C" int cuLaunchHostFunc(void *stream, void (*function)(void *), void *data);
+extern "C" int emulatedLaunchOwned(void *stream, void (*function)(void *), void *data, void (*release)(void *));
 extern "C" int cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address);
 extern "C" int cuCtxGetCurrent(void **context);
 
@@ -140,8 +140,9 @@ static void run(void *data) {
     case R_16BF: multiply<Brain, float>(*job); break;
     case C_32F: multiply<std::complex<float>, std::complex<float>>(*job); break;
   }
-  delete job;
 }
+
+static void release(void *data) { delete (Job *)data; }
 
 static bool lies_inside(const void *first, const Layout *l) {
   CUdeviceptr base = 0, at = (CUdeviceptr)first;
@@ -213,11 +214,7 @@ LT_CALL int cublasLtMatmul(void *handle, Operation *o, const void *alpha, const 
       return complain("a workspace outside of memory, or badly aligned");
   }
   Job *job = new Job{*o, *a, *b, *d, left, right, out, m, n, k, (unsigned char *)workspace, algorithm->workspace};
-  if (cuLaunchHostFunc(stream, run, job)) {
-    delete job;
-    return EXECUTION_FAILED;
-  }
-  return SUCCESS;
+  return emulatedLaunchOwned(stream, run, job, release) ? EXECUTION_FAILED : SUCCESS;
 }
 
 // ---- handles and descriptors ------------------------------------------------------------------------------------

@@ -237,13 +237,10 @@ CUDA_CALL cuCtxGetCurrent(CUcontext *context) {
   return CUDA_SUCCESS;
 }
 
-// The mode of this thread. Nothing is captured here, so that it says nothing more.
-static thread_local int capture_mode = 0;
-
 CUDA_CALL cuThreadExchangeStreamCaptureMode(int *mode) {
   if (CUresult error = enter_driver()) return error;
   if (*mode < 0 || *mode > 2) return CUDA_ERROR_INVALID_VALUE;
-  std::swap(capture_mode, *mode);
+  *mode = exchange_capture_mode(*mode);
   return CUDA_SUCCESS;
 }
 

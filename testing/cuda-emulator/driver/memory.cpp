@@ -109,6 +109,7 @@ void free_memory_of(Device *device) {
 static CUresult free_of(uintptr_t address, bool host) {
   Device *device;
   if (CUresult error = enter(&device)) return error;
+  if (CUresult error = safe_for_captures()) return error;
   if (!address) return CUDA_SUCCESS;
   Device *owner;
   {
@@ -153,8 +154,9 @@ static CUresult copy(uintptr_t to, Side to_side, uintptr_t from, Side from_side,
   if (!check(to, size, to_side, &to_pinned) || !check(from, size, from_side, &from_pinned))
     return CUDA_ERROR_INVALID_VALUE;
   Ticket ticket;
+  if (stream->capture && (wait || !from_pinned || !to_pinned)) return not_captured(stream);
   if (from_pinned || wait) {
-    ticket = enqueue(stream, [=] { memmove((void *)to, (void *)from, size); });
+    enqueue_work(stream, NodeKind::memcpy, size, [=] { memmove((void *)to, (void *)from, size); }, &ticket);
   } else {
     auto staged = std::make_shared<std::vector<char>>((char *)from, (char *)from + size);
     ticket = enqueue(stream, [=] { memcpy((void *)to, staged->data(), size); });
@@ -162,6 +164,11 @@ static CUresult copy(uintptr_t to, Side to_side, uintptr_t from, Side from_side,
   if (!wait && to_pinned) return CUDA_SUCCESS;
   wait_for(ticket);
   return enter(&device);
+}
+
+bool is_device_range(uintptr_t address, size_t size) {
+  bool pinned;
+  return check(address, size, Side::device, &pinned);
 }
 
 template <typename T> static CUresult set(CUdeviceptr to, T value, size_t count, CUstream handle, bool wait) {
@@ -172,9 +179,12 @@ template <typename T> static CUresult set(CUdeviceptr to, T value, size_t count,
   if (!count) return CUDA_SUCCESS;
   bool pinned;
   if (to % sizeof(T) || !check(to, count * sizeof(T), Side::device, &pinned)) return CUDA_ERROR_INVALID_VALUE;
-  Ticket ticket = enqueue(stream, [=] {
+  if (stream->capture && wait) return not_captured(stream);
+  Ticket ticket;
+  auto fill = [=] {
     for (size_t i = 0; i < count; i++) ((T *)to)[i] = value;
-  });
+  };
+  enqueue_work(stream, NodeKind::memset, count * sizeof(T), fill, &ticket);
   if (!wait) return CUDA_SUCCESS;
   wait_for(ticket);
   return enter(&device);
@@ -187,6 +197,7 @@ using namespace emulated;
 CUDA_CALL cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
   Device *device;
   if (CUresult error = enter(&device)) return error;
+  if (CUresult error = safe_for_captures()) return error;
   return allocate(device, Kind::device, size, (uintptr_t *)address);
 }
 

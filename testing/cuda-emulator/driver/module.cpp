@@ -289,22 +289,33 @@ CUDA_CALL cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction han
   return CUDA_SUCCESS;
 }
 
+CUresult emulated::kernel_work(Device *device, CUfunction handle, const unsigned grid[3], const unsigned block[3],
+                               unsigned shared, void **kernel_parameters, void **extra, std::function<void()> *run) {
+  Function *function = function_of(handle);
+  if (!function || function->device != device) return CUDA_ERROR_INVALID_HANDLE;
+  const dim3 g(grid[0], grid[1], grid[2]), b(block[0], block[1], block[2]);
+  bool fits = g.x && g.y && g.z && b.x && b.y && b.z && g.x <= 2147483647u && g.y <= 65535 && g.z <= 65535 && b.z <= 64 &&
+              b.x <= max_threads && b.y <= max_threads && b.x * b.y * b.z <= max_threads;
+  if (!fits || (int64_t)shared > std::max(function->dynamic_limit, 0)) return CUDA_ERROR_INVALID_VALUE;
+  auto parameters = std::make_shared<Parameters>();
+  if (!copy_parameters(*function->entry, kernel_parameters, extra, parameters.get())) return CUDA_ERROR_INVALID_VALUE;
+  *run = [=, name = function->name, entry = function->entry, variables = function->shared] {
+    Launch launch = {entry, name.c_str(), g, b, shared, parameters->at.data(), *variables};
+    std::string message;
+    if (CUresult error = run_grid(launch, &message)) break_device(device, error, message);
+  };
+  return CUDA_SUCCESS;
+}
+
 CUDA_CALL cuLaunchKernel(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                          unsigned shared, CUstream stream_handle, void **kernel_parameters, void **extra) {
   Device *device;
   if (CUresult error = enter(&device)) return error;
-  Function *function = function_of(handle);
   auto stream = stream_of(device, stream_handle);
-  if (!function || !stream || function->device != device) return CUDA_ERROR_INVALID_HANDLE;
-  bool fits = gx && gy && gz && bx && by && bz && gx <= 2147483647u && gy <= 65535 && gz <= 65535 && bz <= 64 &&
-              bx <= max_threads && by <= max_threads && bx * by * bz <= max_threads;
-  if (!fits || (int64_t)shared > std::max(function->dynamic_limit, 0)) return CUDA_ERROR_INVALID_VALUE;
-  auto parameters = std::make_shared<Parameters>();
-  if (!copy_parameters(*function->entry, kernel_parameters, extra, parameters.get())) return CUDA_ERROR_INVALID_VALUE;
-  enqueue(stream, [=, name = function->name, entry = function->entry, variables = function->shared] {
-    Launch launch = {entry, name.c_str(), dim3(gx, gy, gz), dim3(bx, by, bz), shared, parameters->at.data(), *variables};
-    std::string message;
-    if (CUresult error = run_grid(launch, &message)) break_device(device, error, message);
-  });
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
+  std::function<void()> run;
+  if (CUresult error = kernel_work(device, handle, grid, block, shared, kernel_parameters, extra, &run)) return error;
+  enqueue_work(stream, NodeKind::kernel, 0, run);
   return CUDA_SUCCESS;
 }

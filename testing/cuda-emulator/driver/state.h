@@ -41,6 +41,10 @@ enum {
   CUDA_ERROR_LAUNCH_FAILED = 719,
   CUDA_ERROR_NOT_PERMITTED = 800,
   CUDA_ERROR_NOT_SUPPORTED = 801,
+  CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+  CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+  CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
   CUDA_ERROR_UNKNOWN = 999,
 };
 
@@ -83,6 +87,8 @@ struct Stream {
   bool started = false, closed = false;
   uint64_t queued = 0, done = 0;
   std::deque<Work> work;
+  // What is put into the stream becomes nodes of this graph (see graph.h).
+  std::shared_ptr<struct Capture> capture;
 };
 
 struct Record {
@@ -131,6 +137,15 @@ std::shared_ptr<Stream> stream_of(Device *device, CUstream handle);
 Ticket enqueue(const std::shared_ptr<Stream> &stream, std::function<void()> run, std::vector<Ticket> after = {});
 void wait_for(const Ticket &ticket);
 void wait_for_device(Device *device);
+// The same for work of the program, which becomes a node where the stream is captured: a kernel, a copy, a fill, a call.
+enum class NodeKind { kernel, memcpy, memset, host, child };
+void enqueue_work(const std::shared_ptr<Stream> &stream, NodeKind kind, size_t size, std::function<void()> run,
+                  Ticket *ticket = nullptr);
+// CUDA_SUCCESS, or the error of a call that a captured stream does not take, which ends the capture.
+CUresult not_captured(const std::shared_ptr<Stream> &stream);
+// CUDA_SUCCESS, or the error of a call that could harm a capture: of this thread, or of any in global mode.
+CUresult safe_for_captures();
+int exchange_capture_mode(int mode);
 void break_device(Device *device, CUresult error, const std::string &message);
 
 // The allocation that holds all of [address, address + size); null if none does. The lock must be held.
@@ -141,5 +156,10 @@ void free_memory_of(Device *device);
 size_t number_of_environment(const char *name, size_t otherwise);
 
 void free_modules_of(Device *device);
+// A launch of a kernel as work: its parameters are copied.
+CUresult kernel_work(Device *device, CUfunction handle, const unsigned grid[3], const unsigned block[3], unsigned shared,
+                     void **parameters, void **extra, std::function<void()> *run);
+// Whether all of [address, address + size) is in one allocation on a device.
+bool is_device_range(uintptr_t address, size_t size);
 
 } // namespace emulated

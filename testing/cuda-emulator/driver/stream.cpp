@@ -148,6 +148,7 @@ CUDA_CALL cuStreamDestroy_v2(CUstream handle) {
 
 CUDA_CALL cuStreamSynchronize(CUstream handle) {
   ENTER_STREAM(handle);
+  if (CUresult error = not_captured(stream)) return error;
   Ticket ticket;
   {
     std::lock_guard<std::mutex> guard(world().lock);
@@ -159,6 +160,7 @@ CUDA_CALL cuStreamSynchronize(CUstream handle) {
 
 CUDA_CALL cuStreamQuery(CUstream handle) {
   ENTER_STREAM(handle);
+  if (CUresult error = not_captured(stream)) return error;
   std::lock_guard<std::mutex> guard(world().lock);
   return stream->done == stream->queued ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -181,14 +183,10 @@ CUDA_CALL cuStreamGetPriority(CUstream handle, int *priority) {
   return CUDA_SUCCESS;
 }
 
-CUDA_CALL cuStreamIsCapturing(CUstream handle, int *status) {
-  ENTER_STREAM(handle);
-  *status = 0;
-  return CUDA_SUCCESS;
-}
-
+// Events and values are nodes on CUDA; nothing needs them here.
 CUDA_CALL cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
   ENTER_STREAM(handle);
+  if (CUresult error = not_captured(stream)) return error;
   std::shared_ptr<Record> latest;
   {
     std::lock_guard<std::mutex> guard(world().lock);
@@ -203,9 +201,21 @@ CUDA_CALL cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
 CUDA_CALL cuLaunchHostFunc(CUstream handle, void (*function)(void *), void *data) {
   ENTER_STREAM(handle);
   if (!function) return CUDA_ERROR_INVALID_VALUE;
-  enqueue(stream, [=] {
+  enqueue_work(stream, NodeKind::host, 0, [=] {
     in_host_function = true;
     function(data);
+    in_host_function = false;
+  });
+  return CUDA_SUCCESS;
+}
+
+// For the emulated libraries: work with data of its own, which is freed when neither a stream nor a graph has it.
+CUDA_CALL emulatedLaunchOwned(CUstream handle, void (*function)(void *), void *data, void (*release)(void *)) {
+  std::shared_ptr<void> owned(data, release);
+  ENTER_STREAM(handle);
+  enqueue_work(stream, NodeKind::host, 0, [function, owned] {
+    in_host_function = true;
+    function(owned.get());
     in_host_function = false;
   });
   return CUDA_SUCCESS;
@@ -214,6 +224,7 @@ CUDA_CALL cuLaunchHostFunc(CUstream handle, void (*function)(void *), void *data
 // flags of a wait: 0 at least (cyclic), 1 equal, 2 and, 3 nor.
 template <typename T> static CUresult wait_value(CUstream handle, CUdeviceptr address, T value, unsigned flags) {
   ENTER_STREAM(handle);
+  if (CUresult error = not_captured(stream)) return error;
   {
     std::lock_guard<std::mutex> guard(world().lock);
     if (address % sizeof(T) || !allocation_of(address, sizeof(T))) return CUDA_ERROR_INVALID_VALUE;
@@ -237,6 +248,7 @@ template <typename T> static CUresult wait_value(CUstream handle, CUdeviceptr ad
 
 template <typename T> static CUresult write_value(CUstream handle, CUdeviceptr address, T value) {
   ENTER_STREAM(handle);
+  if (CUresult error = not_captured(stream)) return error;
   {
     std::lock_guard<std::mutex> guard(world().lock);
     if (address % sizeof(T) || !allocation_of(address, sizeof(T))) return CUDA_ERROR_INVALID_VALUE;
@@ -273,6 +285,7 @@ CUDA_CALL cuEventCreate(CUevent *handle, unsigned flags) {
 
 CUDA_CALL cuEventRecord(CUevent handle, CUstream stream_handle) {
   ENTER_STREAM(stream_handle);
+  if (CUresult error = not_captured(stream)) return error;
   {
     std::lock_guard<std::mutex> guard(world().lock);
     Event *event = event_of(handle);
@@ -289,6 +302,7 @@ CUDA_CALL cuEventRecord(CUevent handle, CUstream stream_handle) {
 CUDA_CALL cuEventQuery(CUevent handle) {
   Device *device;
   if (CUresult error = enter(&device)) return error;
+  if (CUresult error = safe_for_captures()) return error;
   std::lock_guard<std::mutex> guard(world().lock);
   Event *event = event_of(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;

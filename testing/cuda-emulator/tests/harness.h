@@ -64,4 +64,5 @@ template <typename T> std::vector<T> download(Address at, size_t count) {
 void test_driver();
 void test_kernels();
 void test_programs();
+void test_graphs();
 void test_errors();

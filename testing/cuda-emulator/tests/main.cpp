@@ -63,6 +63,7 @@ int main(int count, char **arguments) {
   test_driver();
   test_kernels();
   test_programs();
+  test_graphs();
   test_errors();
   // The process ends while a kernel runs; nothing of it may crash or wait.
   Handle busy = module_of("extern \"C\" __global__ void busy() { for (volatile int i = 0; i < 1000; i++) {} }");
