@@ -12,6 +12,7 @@ mod calls;
 mod commands;
 mod kernel;
 mod memory;
+mod replay;
 mod signature;
 mod state;
 mod stream_memory;
@@ -24,7 +25,8 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::interface::{
-    kernel::KernelInterface, memory::MemoryInterface, stream_memory::StreamMemoryInterface,
+    kernel::KernelInterface, memory::MemoryInterface, replay::ReplayInterface,
+    stream_memory::StreamMemoryInterface,
 };
 use ultramarine_abi::{self as abi, Status, dlpack::device_type, fused::FusedInterface, status};
 
@@ -46,6 +48,8 @@ struct Context {
     kernel: OnceLock<(KernelInterface, KernelInterface)>,
     /// Likewise that for memory in the order of streams.
     stream_memory: OnceLock<(StreamMemoryInterface, StreamMemoryInterface)>,
+    /// Likewise that for recordings.
+    replay: OnceLock<(ReplayInterface, ReplayInterface)>,
 }
 
 static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
@@ -97,6 +101,7 @@ pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
         memory: OnceLock::new(),
         kernel: OnceLock::new(),
         stream_memory: OnceLock::new(),
+        replay: OnceLock::new(),
     });
     calls::table(slot, &table)
 }

@@ -1,10 +1,11 @@
 //! The state of a wrapped backend's handles: which are alive, who uses them, and what
 //! the device is known to have done.
 
-use super::{Check, signature::Signature};
+use super::{Check, replay::Recording, signature::Signature};
+use crate::sync::lock;
 use core::ffi::c_void;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use ultramarine_abi::{DeviceInfo, ensure};
 
@@ -128,6 +129,8 @@ pub(super) struct State {
     pub plans: Live<Vec<Arc<Signature>>>,
     /// Users' kernels, with the last launch on each stream.
     pub kernels: Live<Vec<(HandleKey, u64)>>,
+    /// Recorded lists of commands.
+    pub recordings: Live<Arc<Mutex<Recording>>>,
     /// Retentions of each foreign stream.
     pub retained: HashMap<HandleKey, usize>,
 }
@@ -141,6 +144,7 @@ impl Default for State {
             events: Live::new("event"),
             plans: Live::new("plan"),
             kernels: Live::new("kernel"),
+            recordings: Live::new("recording"),
             retained: HashMap::new(),
         }
     }
@@ -182,6 +186,7 @@ impl State {
             ("events", self.events.count_of(at)),
             ("plans", self.plans.count_of(at)),
             ("kernels", self.kernels.count_of(at)),
+            ("recordings", self.recordings.count_of(at)),
         ];
         match left.iter().find(|(_, n)| *n > 0) {
             Some((what, n)) => Err(format!("{n} {what} of the device are still alive")),
@@ -348,8 +353,44 @@ impl State {
         }
     }
 
+    /// No recording may hold what is given back.
+    fn unrecorded(&self, what: &str, key: HandleKey) -> Check {
+        let holds =
+            |(by, r): &(&HandleKey, &Arc<Mutex<Recording>>)| by.0 == key.0 && lock(r).holds(key.1);
+        match self.recordings.alive.iter().find(holds) {
+            Some((by, _)) => Err(format!("recording {:#x} holds {what} {:#x}", by.1, key.1)),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that a recording is replayed by the stream's last work.
+    pub fn replayed(&self, recording: &mut Recording, stream: HandleKey) {
+        let number = self.streams.get(stream).map_or(0, |s| s.submitted);
+        recording.last = Some((stream, number));
+    }
+
+    /// A recording runs once at a time: new work of `stream` comes after the last replay.
+    pub fn may_replay(&self, recording: &Recording, stream: HandleKey) -> Check {
+        let Some((other, number)) = recording.last else { return Ok(()) };
+        let over = self.streams.get(other).map_or(true, |s| s.done >= number);
+        ensure!(
+            other == stream || over || self.waits_for(stream, other, number),
+            "its last replay, on stream {:#x}, may still run, and the stream does not wait for it",
+            other.1
+        );
+        Ok(())
+    }
+
+    /// A recording that is given back.
+    pub fn recording_gone(&mut self, key: HandleKey) -> Check {
+        let recording = self.recordings.remove(key)?;
+        let last = lock(&recording).last;
+        self.idle("recording", key, last.as_slice())
+    }
+
     /// A buffer that is given back.
     pub fn buffer_gone(&mut self, key: HandleKey) -> Check {
+        self.unrecorded("buffer", key)?;
         let buffer = self.buffers.remove(key)?;
         self.idle("buffer", key, &buffer.uses)
     }
@@ -373,6 +414,7 @@ impl State {
     /// the stream waits for.
     pub fn buffer_gone_in_order(&mut self, key: HandleKey, stream: HandleKey) -> Check {
         self.streams.get(stream)?;
+        self.unrecorded("buffer", key)?;
         let mut buffer = self.buffers.remove(key)?;
         ensure!(!buffer.foreign, "buffer {:#x} is over foreign memory", key.1);
         buffer.uses.retain(|(by, number)| *by != stream && !self.waits_for(stream, *by, *number));
@@ -390,6 +432,7 @@ impl State {
     }
 
     pub fn plan_gone(&mut self, key: HandleKey) -> Check {
+        self.unrecorded("plan", key)?;
         let signatures = self.plans.get_mut(key)?;
         signatures.pop();
         if signatures.is_empty() { self.plans.remove(key).map(|_| ()) } else { Ok(()) }

@@ -60,6 +60,7 @@ macro_rules! end {
 
 // Below the macros that it uses.
 mod foreign_memory;
+mod recordings;
 mod user_kernels;
 
 impl Watched {
