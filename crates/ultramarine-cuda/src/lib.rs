@@ -10,6 +10,7 @@
 //! * [`context`]: a device's primary context, its properties, errors and their attribution;
 //! * [`memory`]: the allocator, buffers, imported memory;
 //! * [`streams`], [`events`]: queues with copies from and to the host, timeline events;
+//! * [`graph`]: commands as nodes of the driver's graphs;
 //! * [`program`]: kernels from CUDA C to functions on the device, and where they are kept;
 //! * [`launch`]: devices, plans, tensors as kernels see them, launches;
 //! * [`ops`]: the families of operations;
@@ -18,6 +19,7 @@
 pub mod backend;
 pub mod context;
 pub mod events;
+pub mod graph;
 pub mod interfaces;
 pub mod launch;
 pub mod memory;

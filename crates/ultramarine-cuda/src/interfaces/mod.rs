@@ -5,6 +5,7 @@ mod fused;
 mod library_report;
 mod peer;
 mod profile;
+mod replay;
 mod statistics;
 mod stream_memory;
 mod user_kernel;
@@ -23,6 +24,7 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
         _ if id == interface::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
         _ if id == interface::peer::INTERFACE => Some(InterfaceRef::peer(&peer::TABLE)),
         _ if id == interface::profile::INTERFACE => Some(InterfaceRef::profile(&profile::TABLE)),
+        _ if id == interface::replay::INTERFACE => Some(InterfaceRef::replay(&replay::TABLE)),
         _ if id == interface::statistics::INTERFACE => {
             Some(InterfaceRef::statistics(&statistics::TABLE))
         }

@@ -1,6 +1,7 @@
 //! An open device: its context and its resources.
 
 use crate::context::{Context, DeviceProperties, Entered};
+use crate::graph::Capture;
 use crate::memory::Allocator;
 use crate::program::Programs;
 use crate::streams::{Staging, Stream};
@@ -25,6 +26,8 @@ pub struct Device {
     pub default_stream: Stream,
     /// Pinned memory for copies.
     pub staging: Staging,
+    /// For calls of libraries in recordings.
+    pub capture: Capture,
     /// Memory.
     pub allocator: Arc<Allocator>,
     /// Last, because all above need it to be dropped.
@@ -45,6 +48,7 @@ impl Device {
             library: OnceLock::new(),
             default_stream,
             staging: Staging::new(host, context.clone()),
+            capture: Capture::new(context.clone()),
             allocator,
             properties,
             context,

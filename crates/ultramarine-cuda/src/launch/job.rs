@@ -1,9 +1,11 @@
 //! A command under way.
 
 use super::{Device, View};
+use crate::context::failure::cuda;
+use crate::graph::Writer;
 use crate::memory::Buffer;
 use crate::streams::Stream;
-use crate::sys::driver::StreamHandle;
+use crate::sys::driver::{CopyNode, FillNode, StreamHandle};
 use ultramarine_abi::helper::{CommandRef, Failure, Result};
 
 /// A command's tensors and scalars, and where it runs.
@@ -12,6 +14,8 @@ pub struct Job<'a> {
     pub device: &'a Device,
     /// The stream; `None` while the workspace is asked for.
     pub stream: Option<&'a Stream>,
+    /// The graph that launches go to, in place of the stream.
+    pub graph: Option<&'a Writer<'a>>,
     /// Inputs.
     pub inputs: Vec<View<'a>>,
     /// Outputs.
@@ -42,6 +46,7 @@ impl<'a> Job<'a> {
         Ok(Self {
             device,
             stream,
+            graph: None,
             inputs: views(command.n_inputs(), &|i| View::of(&command.input(i)?))?,
             outputs: views(command.n_outputs(), &|i| View::of(&command.output(i)?))?,
             scalars: (0..n_scalars).map(|i| command.scalar(i)).collect::<Result<_>>()?,
@@ -49,9 +54,58 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// The driver's stream.
-    pub fn queue(&self) -> StreamHandle {
+    /// The driver's stream. Only what knows of graphs may enqueue there.
+    pub(super) fn queue(&self) -> StreamHandle {
         self.stream.map_or(std::ptr::null_mut(), Stream::handle)
+    }
+
+    /// Enqueues a fill with `count` times the low bytes of `value`: 1, 2 or 4.
+    ///
+    /// # Safety
+    /// The memory is of this device, and so long.
+    pub unsafe fn fill(&self, to: u64, value: u32, bytes: u32, count: usize) -> Result<()> {
+        let (driver, queue) = (self.device.driver, self.queue());
+        // SAFETY: by this function's contract.
+        unsafe {
+            if let Some(graph) = self.graph {
+                let node =
+                    FillNode { to, pitch: 0, value, element: bytes, width: count, height: 1 };
+                return graph.fill(&node);
+            }
+            match bytes {
+                1 => cuda!(driver.set_8(to, value as u8, count, queue)),
+                2 => cuda!(driver.set_16(to, value as u16, count, queue)),
+                _ => cuda!(driver.set_32(to, value, count, queue)),
+            }
+        }
+    }
+
+    /// Enqueues a copy of bytes.
+    ///
+    /// # Safety
+    /// Both memories are of this device, and so long.
+    pub unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        let driver = self.device.driver;
+        // SAFETY: by this function's contract.
+        unsafe {
+            match self.graph {
+                Some(graph) => graph.copy(&CopyNode::of(to, from, bytes)),
+                None => cuda!(driver.copy_within(to, from, bytes, self.queue())),
+            }
+        }
+    }
+
+    /// Enqueues what a library enqueues to the stream that it is given; `taken` says of its answer
+    /// whether it did.
+    pub fn library<T>(
+        &self,
+        enqueue: impl FnOnce(StreamHandle) -> T,
+        taken: impl FnOnce(&T) -> bool,
+    ) -> Result<T> {
+        match self.graph {
+            Some(graph) => graph.library(enqueue, taken),
+            None => Ok(enqueue(self.queue())),
+        }
     }
 
     /// Input `i`.

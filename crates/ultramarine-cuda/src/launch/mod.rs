@@ -16,6 +16,7 @@ pub use walk::{Axes, MAX_AXES, RankVariant, rank_for};
 
 use crate::context::failure::cuda;
 use crate::program::Kernel;
+use crate::sys::driver::KernelNode;
 use core::ffi::c_void;
 use ultramarine_abi::helper::{Failure, Result};
 
@@ -74,8 +75,22 @@ pub unsafe fn enqueue(
     arguments: &mut [*mut c_void],
 ) -> Result<()> {
     let driver = job.device.driver;
-    let ([bx, by, bz], [tx, ty, tz]) = (grid.blocks, grid.threads);
     let extra = std::ptr::null_mut();
+    if let Some(graph) = job.graph {
+        let node = KernelNode {
+            function: kernel.handle(),
+            blocks: grid.blocks,
+            threads: grid.threads,
+            shared: grid.shared,
+            parameters: arguments.as_mut_ptr(),
+            extra,
+            kernel: std::ptr::null_mut(),
+            context: std::ptr::null_mut(),
+        };
+        // SAFETY: by this function's contract.
+        return unsafe { graph.kernel(&node) };
+    }
+    let ([bx, by, bz], [tx, ty, tz]) = (grid.blocks, grid.threads);
     // SAFETY: by this function's contract.
     unsafe {
         cuda!(driver.launch_kernel(

@@ -1,6 +1,7 @@
 //! Requests decoded, and what is made of them.
 
 use super::{Device, Dtype, Job};
+use crate::graph::Writer;
 use crate::streams::Stream;
 use std::sync::Arc;
 use ultramarine_abi::helper::{CommandRef, Failure, Plain, Request, Result};
@@ -131,7 +132,28 @@ impl Plan {
     ) -> Result<()> {
         let job = Job::of(device, Some(stream), command)?;
         stream.log().push(&self.name);
-        self.work.run(&job).map_err(|failure| match device.context.usable() {
+        self.work(device, &job)
+    }
+
+    /// Enqueues a command into a graph; its workspace begins so many bytes into the command's. The
+    /// context is current.
+    pub fn record(
+        &self,
+        device: &Device,
+        graph: &Writer<'_>,
+        command: &CommandRef<'_, Device>,
+        workspace: u64,
+    ) -> Result<()> {
+        let mut job = Job::of(device, None, command)?;
+        job.graph = Some(graph);
+        if job.workspace != 0 {
+            job.workspace += workspace;
+        }
+        self.work(device, &job)
+    }
+
+    fn work(&self, device: &Device, job: &Job<'_>) -> Result<()> {
+        self.work.run(job).map_err(|failure| match device.context.usable() {
             Ok(()) => {
                 Failure { code: failure.code, text: format!("{}: {}", self.name, failure.text) }
             }

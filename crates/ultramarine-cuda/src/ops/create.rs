@@ -1,7 +1,6 @@
 //! ARANGE and FILL.
 
 use super::{elementwise, headers};
-use crate::context::failure::cuda;
 use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, RankVariant, Work, launch};
 use crate::program::{Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
@@ -95,15 +94,10 @@ impl Work for Fill {
         let axes = Axes::of([output]);
         let count =
             usize::try_from(axes.len()).map_err(|_| Failure::invalid("too many elements"))?;
-        let driver = job.device.driver;
         if axes.is_contiguous(0) && self.dtype.bytes() < 8 {
             // SAFETY: the tensor is of this device, and so long.
             return unsafe {
-                match self.dtype.bytes() {
-                    1 => cuda!(driver.set_8(output.address, value as u8, count, job.queue())),
-                    2 => cuda!(driver.set_16(output.address, value as u16, count, job.queue())),
-                    _ => cuda!(driver.set_32(output.address, value as u32, count, job.queue())),
-                }
+                job.fill(output.address, value as u32, self.dtype.bytes() as u32, count)
             };
         }
         if axes.is_contiguous(0) && output.is_aligned(16) {

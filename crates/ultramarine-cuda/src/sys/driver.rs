@@ -18,6 +18,12 @@ pub type EventHandle = *mut c_void;
 pub type ModuleHandle = *mut c_void;
 /// `CUfunction`.
 pub type FunctionHandle = *mut c_void;
+/// `CUgraph`.
+pub type GraphHandle = *mut c_void;
+/// `CUgraphNode`.
+pub type NodeHandle = *mut c_void;
+/// `CUgraphExec`.
+pub type ExecHandle = *mut c_void;
 /// `CUdeviceptr`.
 pub type Address = u64;
 
@@ -61,6 +67,94 @@ pub mod attribute {
     pub const MAX_SHARED_OPTIN: c_int = 97;
 }
 
+/// `CUDA_KERNEL_NODE_PARAMS_v2`.
+#[repr(C)]
+pub struct KernelNode {
+    /// The kernel.
+    pub function: FunctionHandle,
+    /// Blocks in x, y, z.
+    pub blocks: [c_uint; 3],
+    /// Threads of a block in x, y, z.
+    pub threads: [c_uint; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: c_uint,
+    /// Addresses of the parameters' values, which are copied.
+    pub parameters: *mut *mut c_void,
+    /// NULL.
+    pub extra: *mut *mut c_void,
+    /// NULL, beside a function.
+    pub kernel: *mut c_void,
+    /// NULL, beside a function.
+    pub context: ContextHandle,
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS`.
+#[repr(C)]
+pub struct FillNode {
+    /// Where it begins.
+    pub to: Address,
+    /// Unused with one row.
+    pub pitch: usize,
+    /// The element's value.
+    pub value: c_uint,
+    /// Bytes of an element: 1, 2 or 4.
+    pub element: c_uint,
+    /// Number of elements.
+    pub width: usize,
+    /// Number of rows: 1.
+    pub height: usize,
+}
+
+/// One side of a [`CopyNode`].
+#[repr(C)]
+pub struct CopySide {
+    /// Zeros: x in bytes, y, z, level.
+    pub place: [usize; 4],
+    /// `CUmemorytype`: [`CopySide::DEVICE`].
+    pub kind: c_uint,
+    /// NULL.
+    pub host: *mut c_void,
+    /// Address on the device.
+    pub device: Address,
+    /// NULL: an array, and what is reserved.
+    pub others: [*mut c_void; 2],
+    /// 0: pitch and height.
+    pub rows: [usize; 2],
+}
+
+impl CopySide {
+    /// `CU_MEMORYTYPE_DEVICE`.
+    const DEVICE: c_uint = 2;
+
+    fn of(device: Address) -> Self {
+        let (host, others) = (std::ptr::null_mut(), [std::ptr::null_mut(); 2]);
+        Self { place: [0; 4], kind: Self::DEVICE, host, device, others, rows: [0; 2] }
+    }
+}
+
+/// `CUDA_MEMCPY3D`.
+#[repr(C)]
+pub struct CopyNode {
+    /// The source.
+    pub from: CopySide,
+    /// The target.
+    pub to: CopySide,
+    /// Bytes, rows, slices.
+    pub extent: [usize; 3],
+}
+
+impl CopyNode {
+    /// A copy of bytes on the device.
+    pub fn of(to: Address, from: Address, bytes: usize) -> Self {
+        Self { from: CopySide::of(from), to: CopySide::of(to), extent: [bytes, 1, 1] }
+    }
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(
+    size_of::<KernelNode>() == 72 && size_of::<FillNode>() == 40 && size_of::<CopyNode>() == 200
+);
+
 functions! {
     /// Functions of the driver. They are callable from any thread.
     Driver {
@@ -103,6 +197,21 @@ functions! {
         stream_context = "cuStreamGetCtx" fn(StreamHandle, *mut ContextHandle) -> Code;
         stream_capturing = "cuStreamIsCapturing" fn(StreamHandle, *mut c_int) -> Code;
         capture_mode = "cuThreadExchangeStreamCaptureMode" fn(*mut c_int) -> Code;
+        capture_begin = "cuStreamBeginCapture_v2" fn(StreamHandle, c_int) -> Code;
+        capture_end = "cuStreamEndCapture" fn(StreamHandle, *mut GraphHandle) -> Code;
+        graph_create = "cuGraphCreate" fn(*mut GraphHandle, c_uint) -> Code;
+        graph_destroy = "cuGraphDestroy" fn(GraphHandle) -> Code;
+        graph_add_kernel = "cuGraphAddKernelNode_v2" fn(*mut NodeHandle, GraphHandle, *const NodeHandle, usize, *const KernelNode) -> Code;
+        graph_add_fill = "cuGraphAddMemsetNode" fn(*mut NodeHandle, GraphHandle, *const NodeHandle, usize, *const FillNode, ContextHandle) -> Code;
+        graph_add_copy = "cuGraphAddMemcpyNode" fn(*mut NodeHandle, GraphHandle, *const NodeHandle, usize, *const CopyNode, ContextHandle) -> Code;
+        graph_add_child = "cuGraphAddChildGraphNode" fn(*mut NodeHandle, GraphHandle, *const NodeHandle, usize, GraphHandle) -> Code;
+        graph_instantiate = "cuGraphInstantiateWithFlags" fn(*mut ExecHandle, GraphHandle, u64) -> Code;
+        graph_launch = "cuGraphLaunch" fn(ExecHandle, StreamHandle) -> Code;
+        exec_set_kernel = "cuGraphExecKernelNodeSetParams_v2" fn(ExecHandle, NodeHandle, *const KernelNode) -> Code;
+        exec_set_fill = "cuGraphExecMemsetNodeSetParams" fn(ExecHandle, NodeHandle, *const FillNode, ContextHandle) -> Code;
+        exec_set_copy = "cuGraphExecMemcpyNodeSetParams" fn(ExecHandle, NodeHandle, *const CopyNode, ContextHandle) -> Code;
+        exec_set_child = "cuGraphExecChildGraphNodeSetParams" fn(ExecHandle, NodeHandle, GraphHandle) -> Code;
+        exec_destroy = "cuGraphExecDestroy" fn(ExecHandle) -> Code;
         event_create = "cuEventCreate" fn(*mut EventHandle, c_uint) -> Code;
         event_record = "cuEventRecord" fn(EventHandle, StreamHandle) -> Code;
         event_query = "cuEventQuery" fn(EventHandle) -> Code;

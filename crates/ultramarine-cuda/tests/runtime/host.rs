@@ -32,7 +32,7 @@ unsafe extern "C" fn error_new(
 }
 
 /// Calls an entry, and takes the error that it made.
-fn call(entry: impl FnOnce(*mut *mut Error) -> Status) -> Result<()> {
+pub fn call(entry: impl FnOnce(*mut *mut Error) -> Status) -> Result<()> {
     let mut error = std::ptr::null_mut();
     let code = entry(&mut error);
     if error.is_null() {

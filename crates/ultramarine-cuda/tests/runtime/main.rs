@@ -4,6 +4,7 @@
 
 mod environments;
 mod host;
+mod recordings;
 mod uploads;
 
 use core::ffi::c_void;

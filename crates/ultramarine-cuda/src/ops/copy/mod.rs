@@ -3,7 +3,6 @@
 use crate::ops::elementwise::{Map, in_order_of_output};
 mod transpose;
 
-use crate::context::failure::cuda;
 use crate::launch::{Job, OpRequest, Work};
 use crate::ops::elementwise;
 use transpose::Transpose;
@@ -34,16 +33,13 @@ impl Work for Copy {
         let (input, output) = (job.input(0)?, job.output(0)?);
         let axes = in_order_of_output(&[*input, *output]);
         if self.same && axes.is_contiguous(0) && axes.is_contiguous(1) {
-            let driver = job.device.driver;
             let bytes =
                 usize::try_from(input.bytes()).map_err(|_| Failure::invalid("too many bytes"))?;
             if input.address == output.address {
                 return Ok(());
             }
             // SAFETY: both tensors are of this device, and so long.
-            return unsafe {
-                cuda!(driver.copy_within(output.address, input.address, bytes, job.queue()))
-            };
+            return unsafe { job.copy(output.address, input.address, bytes) };
         }
         match self.transpose.run(job, &axes, input, output)? {
             true => Ok(()),

@@ -148,6 +148,7 @@ impl Epilogue {
         let fold = Job {
             device: job.device,
             stream: job.stream,
+            graph: job.graph,
             inputs: vec![value],
             outputs: vec![*job.output(0)?],
             scalars: Vec::new(),

@@ -167,11 +167,8 @@ impl OffsetKernels {
             let bytes = picks.positions(slices) * if small { 4 } else { 8 };
             let count =
                 usize::try_from(bytes).map_err(|_| Failure::invalid("too many positions"))?;
-            let driver = job.device.driver;
             // SAFETY: the workspace was asked to be so large.
-            return unsafe {
-                crate::context::failure::cuda!(driver.set_8(to, 0, count, job.queue()))
-            };
+            return unsafe { job.fill(to, 0, 1, count) };
         }
         for (k, step) in steps.iter().enumerate() {
             let array = job.input(1 + k)?;

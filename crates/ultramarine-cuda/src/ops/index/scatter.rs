@@ -14,7 +14,6 @@
 
 use super::gather::broadcast;
 use super::{MOST, OffsetKernels, Picks, rank_of, widen, word};
-use crate::context::failure::cuda;
 use crate::launch::{Axes, Dtype, Grid, Job, OpRequest, View, Work, launch, rank_for, row_major};
 use crate::ops::headers;
 use crate::ops::sort::keys::{KeyKernels, KeySort, WorkspaceLayout};
@@ -369,10 +368,10 @@ impl Scatter {
         let (at, nowhere, n) = (work + layout.at, layout.count, layout.positions.len());
         let winners = if meet { work + layout.winners } else { 0 };
         if meet {
-            let (i, driver) = (index(!layout.small), job.device.driver);
+            let i = index(!layout.small);
             let bytes = nowhere as usize * if layout.small { 4 } else { 8 };
             // SAFETY: the workspace was asked to be so large.
-            unsafe { cuda!(driver.set_8(winners, 0, bytes, job.queue())) }?;
+            unsafe { job.fill(winners, 0, 1, bytes) }?;
             let variant = ("find_winners", 1, layout.small, 1);
             let kernel = self.kernels.get(&job.device.programs, variant, || {
                 let parameters = format!("const {i} *target, {i} *winners, i64 n, i64 nowhere");

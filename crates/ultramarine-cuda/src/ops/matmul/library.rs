@@ -9,6 +9,7 @@ use crate::sys::cublaslt::{
     self, Algorithm, Code, CublasLt, Found, Handle, OP_T, REDUCTION_COMPUTE_TYPE, attribute, code,
     compute, data,
 };
+use crate::sys::driver::StreamHandle;
 use core::ffi::{CStr, c_int, c_void};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -97,8 +98,9 @@ fn check(table: &CublasLt, call: &str, result: Code) -> Result<()> {
 #[cold]
 fn fault(job: &Job<'_>) -> Option<Failure> {
     let driver = job.device.driver;
+    let stream = job.stream?.handle();
     // SAFETY: the stream is the device's, whose context is current.
-    let result = unsafe { (driver.stream_query)(job.queue()) };
+    let result = unsafe { (driver.stream_query)(stream) };
     failure::is_sticky(result).then(|| failure::of(driver, "cuStreamQuery", result))
 }
 
@@ -368,7 +370,11 @@ impl Products {
                     at[t].wrapping_add((elements as u64).wrapping_mul(bytes))
                 };
                 let addresses = [place(0), place(1), place(2)];
-                let code = self.enqueue(job, library, call, addresses, scratch + steps.own);
+                let own = scratch + steps.own;
+                let code = job.library(
+                    |queue| self.enqueue(queue, library, call, addresses, own),
+                    |code| *code == code::SUCCESS,
+                )?;
                 let refused =
                     matches!(code, code::INVALID_VALUE | code::ARCH_MISMATCH | code::NOT_SUPPORTED);
                 if refused && is_first {
@@ -385,7 +391,7 @@ impl Products {
 
     fn enqueue(
         &self,
-        job: &Job<'_>,
+        queue: StreamHandle,
         library: &Library,
         call: &Call,
         at: Addresses,
@@ -422,7 +428,7 @@ impl Products {
                 &call.algorithm,
                 pointer(own).cast_mut(),
                 call.workspace,
-                job.queue(),
+                queue,
             )
         }
     }

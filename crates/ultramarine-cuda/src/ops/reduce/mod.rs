@@ -133,6 +133,7 @@ impl Work for Reduction {
             copy.run(&Job {
                 device: job.device,
                 stream: job.stream,
+                graph: job.graph,
                 inputs: vec![*job.input(0)?],
                 outputs: vec![to],
                 scalars: Vec::new(),

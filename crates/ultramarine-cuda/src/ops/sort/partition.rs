@@ -7,7 +7,6 @@
 
 use super::keys::WorkspaceLayout;
 use super::{Rows, blocks, result};
-use crate::context::failure::cuda;
 use crate::launch::{Device, Dtype, Grid, Job, launch};
 use crate::ops::headers;
 use crate::program::{Kernel, Kernels, Source};
@@ -146,9 +145,8 @@ impl Partition {
         let places = [0, l.targets, l.shares, l.own, l.lists].map(|offset| base + offset);
         let parts: Vec<u64> = [count, l.chunks, l.chunk].into_iter().chain(places).collect();
         let words = usize::try_from(l.zero / 4).map_err(|_| Failure::invalid("too many rows"))?;
-        let driver = job.device.driver;
         // SAFETY: the workspace is at least as long.
-        unsafe { cuda!(driver.set_32(base, 0, words, job.queue())) }?;
+        unsafe { job.fill(base, 0, 4, words) }?;
         let grid = Grid::exactly(count * l.chunks, THREADS)?;
         let kernel = self.kernel(job, "partition_count", axes)?;
         let passes = digits(self.dtype).1 as i32;

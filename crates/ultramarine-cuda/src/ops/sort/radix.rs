@@ -1,7 +1,6 @@
 //! Rows that are sorted by many blocks each, a digit at a time: `kernels/sort/radix.cuh`.
 
 use super::{HEADERS, Rows, blocks, result};
-use crate::context::failure::cuda;
 use crate::launch::{BLOCK, Dtype, Grid, Job, launch};
 use crate::program::{Kernel, Kernels, Source};
 use ultramarine_abi::helper::{Failure, Result};
@@ -89,9 +88,8 @@ impl Radix {
             .chain(l.values.into_iter().chain(l.indices).map(|offset| base + offset))
             .collect();
         let words = usize::try_from(l.zero / 4).map_err(|_| Failure::invalid("too many rows"))?;
-        let driver = job.device.driver;
         // SAFETY: the workspace is at least as long.
-        unsafe { cuda!(driver.set_32(base, 0, words, job.queue())) }?;
+        unsafe { job.fill(base, 0, 4, words) }?;
         let (wide, (rank, walk)) = (l.wide, rows.walk());
         let (line, passes) = (rows.line(), self.dtype.bytes() as i32);
 

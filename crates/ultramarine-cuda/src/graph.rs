@@ -1,0 +1,371 @@
+//! Graphs of the driver: commands as nodes, made once and changed where a command changes.
+//!
+//! A command is enqueued into a [`Writer`] as it would be into a stream, at its first time and each time that it
+//! changes. The first time its launches become nodes; later the nodes get the launches' new parameters,
+//! kernel and grid included. Where the nodes do not fit any more (another number of launches, a fill of another
+//! size), the writer says so, and the graph is made anew. So nothing has to be known of how a
+//! command's launches follow from its tensors.
+//!
+//! Calls of cuBLASLt are captured, in thread-local mode: other threads allocate and wait meanwhile.
+
+use crate::context::failure::{self, cuda};
+use crate::context::{self, Context, lock};
+use crate::streams::Stream;
+use crate::sys::driver::{
+    Code, CopyNode, Driver, ExecHandle, FillNode, GraphHandle, KernelNode, NodeHandle,
+    StreamHandle, code,
+};
+use core::ffi::c_int;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use ultramarine_abi::helper::{Failure, Result};
+
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`.
+const THREAD_LOCAL: c_int = 1;
+
+/// Counts of what was done to graphs, in this process.
+#[derive(Default)]
+pub struct Counters {
+    /// Graphs that were made.
+    pub made: AtomicU64,
+    /// Nodes that were made.
+    pub nodes: AtomicU64,
+    /// Nodes that got other parameters.
+    pub changed: AtomicU64,
+}
+
+/// The counts.
+pub static COUNTERS: Counters =
+    Counters { made: AtomicU64::new(0), nodes: AtomicU64::new(0), changed: AtomicU64::new(0) };
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// `CU_STREAM_NON_BLOCKING`.
+const NON_BLOCKING: u32 = 1;
+
+/// A stream that nothing runs on: calls of libraries are captured from it.
+pub struct Capture {
+    context: Arc<Context>,
+    stream: Mutex<Captured>,
+}
+
+/// The stream, or NULL.
+struct Captured(StreamHandle);
+
+// SAFETY: the driver's streams may be used from any thread.
+unsafe impl Send for Captured {}
+
+impl Captured {
+    fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+}
+
+impl Capture {
+    /// The stream is made at the first need.
+    pub fn new(context: Arc<Context>) -> Self {
+        Self { context, stream: Mutex::new(Captured(std::ptr::null_mut())) }
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let stream = lock(&self.stream).0;
+        if stream.is_null() || context::forked() {
+            return;
+        }
+        if let Ok(_entered) = self.context.enter() {
+            // SAFETY: made once, destroyed once; nothing was ever enqueued to it.
+            unsafe { (self.context.driver().stream_destroy)(stream) };
+        }
+    }
+}
+
+/// A graph that is being made, destroyed when it is dropped. The context is current.
+struct Draft {
+    driver: &'static Driver,
+    handle: GraphHandle,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // SAFETY: made once, destroyed once; what was instantiated of it stays.
+        unsafe { (self.driver.graph_destroy)(self.handle) };
+    }
+}
+
+/// The kind of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Kernel,
+    Fill,
+    Copy,
+    Library,
+}
+
+/// A node of a graph.
+#[derive(Clone, Copy)]
+pub struct Node {
+    kind: Kind,
+    handle: NodeHandle,
+}
+
+// SAFETY: a handle of the driver's, used by one thread at a time.
+unsafe impl Send for Node {}
+
+/// A graph that can be launched, with the one that it was made of, by whose nodes it is changed.
+pub struct Graph {
+    context: Arc<Context>,
+    graph: GraphHandle,
+    exec: ExecHandle,
+}
+
+// SAFETY: handles of the driver's, used by one thread at a time.
+unsafe impl Send for Graph {}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if context::forked() {
+            return;
+        }
+        if let Ok(_entered) = self.context.enter() {
+            let driver = self.context.driver();
+            // SAFETY: made once, destroyed once; nothing runs it any more.
+            unsafe {
+                (driver.exec_destroy)(self.exec);
+                (driver.graph_destroy)(self.graph);
+            }
+        }
+    }
+}
+
+impl Graph {
+    /// Makes a graph of commands, each of which `write` enqueues into a writer. Returns the nodes of
+    /// each. The context is current.
+    pub fn new(
+        context: &Arc<Context>,
+        capture: &Capture,
+        commands: usize,
+        mut write: impl FnMut(usize, &Writer<'_>) -> Result<()>,
+    ) -> Result<(Self, Vec<Vec<Node>>)> {
+        let (driver, mut handle) = (context.driver(), std::ptr::null_mut());
+        // SAFETY: the place is valid; flags have to be 0.
+        unsafe { cuda!(driver.graph_create(&mut handle, 0)) }?;
+        let draft = Draft { driver, handle };
+        let (mut nodes, mut last) = (Vec::with_capacity(commands), std::ptr::null_mut());
+        for i in 0..commands {
+            let drawn = Drawn { graph: handle, last: Cell::new(last), nodes: RefCell::default() };
+            let writer = Writer { context, capture, way: Way::Draw(drawn) };
+            write(i, &writer)?;
+            let Way::Draw(drawn) = writer.way else { break };
+            last = drawn.last.get();
+            nodes.push(drawn.nodes.into_inner());
+        }
+        let mut exec = std::ptr::null_mut();
+        // SAFETY: a graph of this context; the place is valid.
+        unsafe { cuda!(driver.graph_instantiate(&mut exec, handle, 0)) }?;
+        count(&COUNTERS.made);
+        std::mem::forget(draft);
+        Ok((Self { context: context.clone(), graph: handle, exec }, nodes))
+    }
+
+    /// Gives the nodes of a command the parameters that it has now, as `write` enqueues it. `false`: they do
+    /// not fit it any more, and the graph is good for nothing. The context is current.
+    pub fn change(
+        &self,
+        capture: &Capture,
+        nodes: &[Node],
+        write: impl FnOnce(&Writer<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let (next, fits) = (Cell::new(0), Cell::new(true));
+        let writer = Writer {
+            context: &self.context,
+            capture,
+            way: Way::Change { exec: self.exec, nodes, next, fits },
+        };
+        let written = write(&writer);
+        let Way::Change { next, fits, .. } = writer.way else { return Ok(false) };
+        match written {
+            Err(_) if !fits.get() => Ok(false),
+            Err(failure) => Err(failure),
+            Ok(()) => Ok(fits.get() && next.get() == nodes.len()),
+        }
+    }
+
+    /// Enqueues it. The context is current.
+    pub fn launch(&self, stream: &Stream) -> Result<()> {
+        let driver = self.context.driver();
+        // SAFETY: both are of this context.
+        unsafe { cuda!(driver.graph_launch(self.exec, stream.handle())) }
+    }
+}
+
+/// The part of a graph that a command becomes.
+struct Drawn {
+    graph: GraphHandle,
+    /// The node that the next one comes after.
+    last: Cell<NodeHandle>,
+    nodes: RefCell<Vec<Node>>,
+}
+
+/// What becomes of a launch.
+enum Way<'a> {
+    /// Another node.
+    Draw(Drawn),
+    /// The parameters of the next of these nodes.
+    Change { exec: ExecHandle, nodes: &'a [Node], next: Cell<usize>, fits: Cell<bool> },
+}
+
+/// Takes a command's launches in place of a stream.
+pub struct Writer<'a> {
+    context: &'a Arc<Context>,
+    capture: &'a Capture,
+    way: Way<'a>,
+}
+
+impl Writer<'_> {
+    /// Makes a node, or changes the next one. The functions get what they have to be given besides
+    /// the parameters: the place for the node, the graph, the nodes before it and their number; the
+    /// instantiated graph and the node.
+    fn node(
+        &self,
+        kind: Kind,
+        add: impl FnOnce(*mut NodeHandle, GraphHandle, *const NodeHandle, usize) -> Code,
+        set: impl FnOnce(ExecHandle, NodeHandle) -> Code,
+    ) -> Result<()> {
+        let driver = self.context.driver();
+        match &self.way {
+            Way::Draw(drawn) => {
+                let (mut handle, before) = (std::ptr::null_mut(), drawn.last.get());
+                let n = usize::from(!before.is_null());
+                failure::check(
+                    driver,
+                    "cuGraphAddNode",
+                    add(&mut handle, drawn.graph, &before, n),
+                )?;
+                count(&COUNTERS.nodes);
+                drawn.last.set(handle);
+                drawn.nodes.borrow_mut().push(Node { kind, handle });
+                Ok(())
+            }
+            Way::Change { exec, nodes, next, fits } => {
+                let node = nodes.get(next.get()).filter(|node| node.kind == kind);
+                next.set(next.get() + 1);
+                let result = node.map(|node| set(*exec, node.handle));
+                match result {
+                    Some(code::SUCCESS) => {
+                        count(&COUNTERS.changed);
+                        Ok(())
+                    }
+                    Some(fault) if failure::is_sticky(fault) => {
+                        failure::check(driver, "cuGraphExecNodeSetParams", fault)
+                    }
+                    // The driver takes no such change, or there is no such node.
+                    _ => {
+                        fits.set(false);
+                        Err(Failure::new("a launch that fits no node of its graph"))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Enqueues a kernel.
+    ///
+    /// # Safety
+    /// The parameters are the kernel's, and what it does with them stays inside of the memory that
+    /// it is given.
+    pub unsafe fn kernel(&self, node: &KernelNode) -> Result<()> {
+        let driver = self.context.driver();
+        // SAFETY: handles are those of this graph, the kernel by this function's contract.
+        unsafe {
+            self.node(
+                Kind::Kernel,
+                |place, graph, before, n| (driver.graph_add_kernel)(place, graph, before, n, node),
+                |exec, handle| (driver.exec_set_kernel)(exec, handle, node),
+            )
+        }
+    }
+
+    /// Enqueues a fill.
+    ///
+    /// # Safety
+    /// The memory is of this device, and so long.
+    pub unsafe fn fill(&self, node: &FillNode) -> Result<()> {
+        let (driver, context) = (self.context.driver(), self.context.handle());
+        // SAFETY: handles are those of this graph, the memory by this function's contract.
+        unsafe {
+            self.node(
+                Kind::Fill,
+                |place, graph, before, n| {
+                    (driver.graph_add_fill)(place, graph, before, n, node, context)
+                },
+                |exec, handle| (driver.exec_set_fill)(exec, handle, node, context),
+            )
+        }
+    }
+
+    /// Enqueues a copy.
+    ///
+    /// # Safety
+    /// Both memories are of this device, and so long.
+    pub unsafe fn copy(&self, node: &CopyNode) -> Result<()> {
+        let (driver, context) = (self.context.driver(), self.context.handle());
+        // SAFETY: handles are those of this graph, the memory by this function's contract.
+        unsafe {
+            self.node(
+                Kind::Copy,
+                |place, graph, before, n| {
+                    (driver.graph_add_copy)(place, graph, before, n, node, context)
+                },
+                |exec, handle| (driver.exec_set_copy)(exec, handle, node, context),
+            )
+        }
+    }
+
+    /// Enqueues what a library's call enqueues to the stream that it is given. A call that was
+    /// refused (`false`) leaves nothing.
+    pub fn library<T>(
+        &self,
+        enqueue: impl FnOnce(StreamHandle) -> T,
+        taken: impl FnOnce(&T) -> bool,
+    ) -> Result<T> {
+        let driver = self.context.driver();
+        let mut kept = lock(&self.capture.stream);
+        if kept.is_null() {
+            // SAFETY: the place is valid; the context is current.
+            unsafe { cuda!(driver.stream_create(&mut kept.0, NON_BLOCKING)) }?;
+        }
+        let stream = kept.0;
+        // SAFETY: a stream that nobody else uses while the lock is held; the place is valid.
+        let (answer, ended, graph) = unsafe {
+            cuda!(driver.capture_begin(stream, THREAD_LOCAL))?;
+            let answer = enqueue(stream);
+            let mut graph = std::ptr::null_mut();
+            let ended = (driver.capture_end)(stream, &mut graph);
+            (answer, ended, graph)
+        };
+        let draft = (!graph.is_null()).then_some(Draft { driver, handle: graph });
+        if !taken(&answer) {
+            return Ok(answer);
+        }
+        failure::check(driver, "cuStreamEndCapture", ended)?;
+        let Some(draft) = draft else {
+            return Err(Failure::new("a call of a library was captured, and there is no graph"));
+        };
+        // SAFETY: handles are those of this graph; the child is copied.
+        unsafe {
+            self.node(
+                Kind::Library,
+                |place, graph, before, n| {
+                    (driver.graph_add_child)(place, graph, before, n, draft.handle)
+                },
+                |exec, handle| (driver.exec_set_child)(exec, handle, draft.handle),
+            )
+        }?;
+        Ok(answer)
+    }
+}
