@@ -6,3 +6,4 @@ mod dlpack;
 mod extension;
 mod layout;
 mod plugins;
+mod recordings;
