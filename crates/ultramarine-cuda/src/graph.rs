@@ -349,13 +349,16 @@ impl Writer<'_> {
             (answer, ended, graph)
         };
         let draft = (!graph.is_null()).then_some(Draft { driver, handle: graph });
+        if failure::is_sticky(ended) {
+            failure::check(driver, "cuStreamEndCapture", ended)?;
+        }
+        let Some(draft) = draft.filter(|_| ended == code::SUCCESS) else {
+            // The library did what no captured stream takes: the host submits the command.
+            return Err(Failure::unsupported("a call of a library that cannot be captured"));
+        };
         if !taken(&answer) {
             return Ok(answer);
         }
-        failure::check(driver, "cuStreamEndCapture", ended)?;
-        let Some(draft) = draft else {
-            return Err(Failure::new("a call of a library was captured, and there is no graph"));
-        };
         // SAFETY: handles are those of this graph; the child is copied.
         unsafe {
             self.node(
