@@ -110,7 +110,7 @@ pub struct FillNode {
 pub struct CopySide {
     /// Zeros: x in bytes, y, z, level.
     pub place: [usize; 4],
-    /// `CUmemorytype`: [`CopySide::DEVICE`].
+    /// `CUmemorytype`, that of device memory.
     pub kind: c_uint,
     /// NULL.
     pub host: *mut c_void,
