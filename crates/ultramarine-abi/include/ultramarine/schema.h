@@ -43,7 +43,9 @@
 #define UM_OP_LAYER_NORM 34u /* (x - m) / sqrt(v + scalar 0) * weight + bias, m being the mean of the last axis, of which there is at least one, and v that of (x - m)^2. NoAttrs. */
 #define UM_OP_ROPE 35u /* Turns pairs (a, b) of elements of the last axis into (a * cos - b * sin, a * sin + b * cos). cos and sin have the output's shape, but pairs as the last size; mostly by zero strides. RopeAttrs. */
 #define UM_OP_SEARCHSORTED 36u /* How many elements of a row come before each value: rows (b..., n) in the order of SORT, values (b..., v...); the output has the values' shape. SearchAttrs. */
-#define UM_OP_COUNT 37u
+#define UM_OP_DYNAMIC_SLICE 37u /* The window of the source that begins at the starts and has the output's shape. A start below 0 counts as 0; one from which the window would leave the source counts as the last from which it does not. DynamicSliceAttrs. */
+#define UM_OP_DYNAMIC_SLICE_UPDATE 38u /* The source with the update written over the window of its shape that begins at the starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the window is written. DynamicSliceAttrs. */
+#define UM_OP_COUNT 39u
 
 /* `X(NAME, family)` for each operation. */
 #define UM_EACH_OP(X) \
@@ -83,7 +85,9 @@
   X(RMS_NORM, nn) \
   X(LAYER_NORM, nn) \
   X(ROPE, nn) \
-  X(SEARCHSORTED, sort)
+  X(SEARCHSORTED, sort) \
+  X(DYNAMIC_SLICE, index) \
+  X(DYNAMIC_SLICE_UPDATE, index)
 
 /* Codes of op. The output has the input's dtype but for the predicates (bool) and REAL, IMAG, ABS of complex (float32). */
 #define UM_UNARY_ABS 0u /* |x| */
@@ -295,6 +299,13 @@ typedef struct um_search_attrs {
   uint32_t size;
   uint32_t right; /* 1: values go behind the elements that equal them, else before them. */
 } um_search_attrs;
+
+/* Attributes of DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE. */
+typedef struct um_dynamic_slice_attrs {
+  uint32_t size;
+  uint32_t n_starts; /* Elements of the starts. */
+  uint8_t axes[32]; /* The axis that each start is about, all different; along others the window begins at 0. */
+} um_dynamic_slice_attrs;
 
 /* Dtypes, in the order of the device masks' bits. */
 #define UM_DTYPE_BOOL 0u

@@ -113,6 +113,14 @@ code_module! {
         /// How many elements of a row come before each value: rows `(b..., n)` in the order of
         /// SORT, values `(b..., v...)`; the output has the values' shape. [`super::SearchAttrs`].
         SEARCHSORTED = 36 "searchsorted",
+        /// The window of the source that begins at the starts and has the output's shape. A start
+        /// below 0 counts as 0; one from which the window would leave the source counts as the last
+        /// from which it does not. [`super::DynamicSliceAttrs`].
+        DYNAMIC_SLICE = 37 "dynamic_slice",
+        /// The source with the update written over the window of its shape that begins at the
+        /// starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the
+        /// window is written. [`super::DynamicSliceAttrs`].
+        DYNAMIC_SLICE_UPDATE = 38 "dynamic_slice_update",
     }
 }
 
@@ -460,6 +468,13 @@ attrs! {
     SearchAttrs {
         /// 1: values go behind the elements that equal them, else before them.
         right: u32,
+    }
+    /// Attributes of DYNAMIC_SLICE and DYNAMIC_SLICE_UPDATE.
+    DynamicSliceAttrs {
+        /// Elements of the starts.
+        n_starts: u32,
+        /// The axis that each start is about, all different; along others the window begins at 0.
+        axes: [u8; 32],
     }
 }
 

@@ -77,10 +77,21 @@ pub enum ShapeRule {
     GatherAxis,
     /// Output: the source's; indices and updates have one shape, and the source's off `axis`.
     ScatterAxis,
+    /// Output: the source's rank, at most its sizes.
+    Slice,
+    /// Output: the source's; the update has its rank, at most its sizes.
+    SliceUpdate,
     /// Keys `(..., 2)`, output `(..., n)`.
     Keys,
     /// Given in the op's documentation.
     Own,
+}
+
+impl ShapeRule {
+    /// Returns true for ops that write over parts of their first input, in its own memory where that is the output's.
+    pub fn updates(self) -> bool {
+        matches!(self, ShapeRule::Scatter | ShapeRule::ScatterAxis | ShapeRule::SliceUpdate)
+    }
 }
 
 /// Values with which an op is tested, so that results are neither all the same nor all NaN.

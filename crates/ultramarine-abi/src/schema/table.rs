@@ -207,6 +207,10 @@ attribute_rows! {
     SearchAttrs "um_search_attrs" {
         right "u32" [None] "1: values go behind the elements that equal them, else before them.";
     }
+    DynamicSliceAttrs "um_dynamic_slice_attrs" {
+        n_starts "u32" [None] "Elements of the starts.";
+        axes "u8[32]" [None] "The axis that each start is about, all different; along others the window begins at 0.";
+    }
 }
 
 op_rows! {
@@ -616,5 +620,27 @@ op_rows! {
         codes: None, &[];
         numbers: ["The zeros are equal, and so are NaNs, which come behind all other numbers. In a row that is not in order any place is right."];
         doc: "How many elements of a row come before each value: rows `(b..., n)` in the order of SORT, values `(b..., v...)`; the output has the values' shape.";
+    }
+    "dynamic_slice" 37 Index 1 Extra Slice DynamicSliceAttrs {
+        inputs: "source" [InputDtype::Main] false, "starts" [InputDtype::Of(dtypes::INT)] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "The window of the source that begins at the starts and has the output's shape. A start below 0 counts as 0; one from which the window would leave the source counts as the last from which it does not.";
+    }
+    "dynamic_slice_update" 38 Index 1 Extra SliceUpdate DynamicSliceAttrs {
+        inputs: "source" [InputDtype::Main] false, "starts" [InputDtype::Of(dtypes::INT)] false, "update" [InputDtype::Main] false;
+        scalars: [];
+        dtypes: [dtypes::BOOL | dtypes::INT | dtypes::FLOAT | dtypes::COMPLEX];
+        output: [Output::Main];
+        more: [];
+        ulps: 0.0, sums: false;
+        codes: None, &[];
+        numbers: [];
+        doc: "The source with the update written over the window of its shape that begins at the starts, as in DYNAMIC_SLICE. Where the output is the source's memory, nothing but the window is written.";
     }
 }

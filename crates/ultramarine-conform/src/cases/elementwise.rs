@@ -1,12 +1,11 @@
 //! UNARY and BINARY.
 
-use super::{Case, OpUnderTest, Scope, case, case_name, numbers, placements};
+use super::{OpUnderTest, Scope, case, case_name, in_place, numbers, placements};
 use crate::compare::Expected;
 use crate::device::words;
 use crate::dtype::{DType, Num};
 use crate::reference::{elementwise as reference, expected};
 use crate::rules;
-use crate::run::Request;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, edges, ordinary, unary_operands};
 use ultramarine_abi::schema::{BinaryAttrs, OpId, UnaryAttrs, binary, op, unary};
@@ -42,28 +41,12 @@ fn unary(scope: &Scope) -> Vec<OpUnderTest> {
                 ));
             }
             if to == dtype {
-                cases.push(donated(&cases[0]));
+                cases.push(in_place(&cases[0]));
             }
             ops.push(OpUnderTest::new(scope, op::UNARY, Some(code), dtype, cases));
         }
     }
     ops
-}
-
-/// The case once more, with the output in the place of its first input.
-fn donated(case: &Case) -> Case {
-    Case {
-        what: format!("{} in place", case.what),
-        request: Request {
-            donated: Some(0),
-            output: case.request.inputs[0].clone(),
-            ..case.request.clone()
-        },
-        expected: case.expected.clone(),
-        check: None,
-        operands: case.operands.clone(),
-        plain: case.plain,
-    }
 }
 
 fn unary_expected(code: u32, dtype: DType, values: &[Num]) -> Vec<Expected> {
@@ -132,7 +115,7 @@ fn binary(scope: &Scope) -> Vec<OpUnderTest> {
                 ));
             }
             if to == dtype {
-                cases.push(donated(&cases[0]));
+                cases.push(in_place(&cases[0]));
             }
             ops.push(OpUnderTest::new(scope, op::BINARY, Some(code), dtype, cases));
         }

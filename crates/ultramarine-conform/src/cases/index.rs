@@ -1,13 +1,13 @@
-//! GATHER, SCATTER, GATHER_AXIS, SCATTER_AXIS.
+//! GATHER, SCATTER, GATHER_AXIS, SCATTER_AXIS, DYNAMIC_SLICE, DYNAMIC_SLICE_UPDATE.
 
-use super::{OpUnderTest, Scope, case, numbers};
+use super::{OpUnderTest, Scope, case, in_place, numbers};
 use crate::device::words;
 use crate::dtype::{DType, Kind};
 use crate::reference::index as reference;
 use crate::tensor::{Array, Layout};
 use crate::values::{Rng, ordinary};
 use ultramarine_abi::schema::{
-    AxisAttrs, GatherAttrs, OpId, ScatterAttrs, ScatterAxisAttrs, op, scatter,
+    AxisAttrs, DynamicSliceAttrs, GatherAttrs, OpId, ScatterAttrs, ScatterAxisAttrs, op, scatter,
 };
 
 /// A way to index: source, index shape, indexed axes, shape of a slice.
@@ -70,6 +70,8 @@ pub fn of(op: OpId, scope: &Scope) -> Option<Vec<OpUnderTest>> {
         op::SCATTER => scatter(scope),
         op::GATHER_AXIS => gather_axis(scope),
         op::SCATTER_AXIS => scatter_axis(scope),
+        op::DYNAMIC_SLICE => dynamic_slice(scope),
+        op::DYNAMIC_SLICE_UPDATE => dynamic_slice_update(scope),
         _ => return None,
     })
 }
@@ -227,4 +229,83 @@ fn scatter_axis(scope: &Scope) -> Vec<OpUnderTest> {
         }
     }
     ops
+}
+
+/// A window: source, its shape, axes of the starts, the starts.
+type Window = (&'static [i64], &'static [i64], &'static [usize], &'static [i64]);
+
+const WINDOWS: [Window; 7] = [
+    (&[10], &[3], &[0], &[4]),
+    (&[6, 5], &[2, 5], &[0], &[50]),
+    (&[6, 5], &[2, 3], &[1, 0], &[1, 3]),
+    (&[2, 8, 3, 4], &[2, 8, 1, 4], &[0, 1, 2, 3], &[1, 1, 1, 1]),
+    (&[2, 3, 16, 8], &[2, 3, 1, 8], &[2], &[16]),
+    (&[4, 5, 3], &[4, 2, 2], &[2], &[1]),
+    (&[5, 4], &[1, 1], &[0, 1], &[-1, 2]),
+];
+
+/// One window that is large enough for a backend to share among threads.
+const LARGE: Window = (&[3, 700, 120], &[3, 500, 120], &[1], &[100]);
+
+/// The starts of a window: those of unsigned dtypes are never below 0.
+fn starts(dtype: DType, of: &[i64]) -> Array {
+    let least = if dtype.kind() == Kind::Signed { i64::MIN } else { 0 };
+    let held: Vec<i64> = of.iter().map(|i| *i.max(&least)).collect();
+    Array::cycle(dtype, &[of.len() as i64], &numbers(&held))
+}
+
+/// Cases of an op that reads or writes a window, in the layouts of the source or of the update.
+fn windows(scope: &Scope, op: OpId, updates: bool) -> Vec<OpUnderTest> {
+    let rng = &mut Rng::new(15);
+    let mut ops = Vec::new();
+    for dtype in scope.dtypes(op, None) {
+        let mut cases = Vec::new();
+        let mut all: Vec<_> = with_dtypes(scope, dtype, WINDOWS.len())
+            .into_iter()
+            .map(|(n, d)| (n, &WINDOWS[n], d))
+            .collect();
+        let large = index_dtypes(scope, dtype).first().copied().filter(|_| dtype == DType::F32);
+        all.extend(large.map(|d| (0, &LARGE, d)));
+        for (n, (shape, window, axis, at), start_dtype) in all {
+            for layout in scope.layouts(n) {
+                let source = Array::cycle(dtype, shape, &ordinary(dtype, 90, rng));
+                let update = Array::cycle(dtype, window, &ordinary(dtype, 70, rng));
+                let start = starts(start_dtype, at);
+                let start_layout = if n % 2 == 1 { Layout::Gaps } else { Layout::Contiguous };
+                let what = format!(
+                    "{window:?} of {shape:?} from {at:?} ({}) along {axis:?}, {}",
+                    start_dtype.name(),
+                    layout.name()
+                );
+                let attributes = DynamicSliceAttrs::new(axis.len() as u32, axes(axis));
+                let request = (op, words(&attributes));
+                if !updates {
+                    let inputs = vec![(source, layout), (start, start_layout)];
+                    cases.push(case(what, request, inputs, (dtype, window.to_vec()), |a| {
+                        reference::dynamic_slice(&a[0], &a[1], axis, window)
+                    }));
+                    continue;
+                }
+                let inputs =
+                    vec![(source, Layout::Contiguous), (start, start_layout), (update, layout)];
+                let made = case(what, request, inputs, (dtype, shape.to_vec()), |a| {
+                    reference::dynamic_slice_update(&a[0], &a[1], &a[2], axis)
+                });
+                let place = in_place(&made);
+                cases.extend([made, place]);
+            }
+        }
+        ops.push(OpUnderTest::new(scope, op, None, dtype, cases));
+    }
+    ops
+}
+
+/// DYNAMIC_SLICE.
+fn dynamic_slice(scope: &Scope) -> Vec<OpUnderTest> {
+    windows(scope, op::DYNAMIC_SLICE, false)
+}
+
+/// DYNAMIC_SLICE_UPDATE, also into the source's memory.
+fn dynamic_slice_update(scope: &Scope) -> Vec<OpUnderTest> {
+    windows(scope, op::DYNAMIC_SLICE_UPDATE, true)
 }

@@ -211,6 +211,22 @@ pub fn case(
     }
 }
 
+/// The case once more, with the output in the place of its first input.
+pub fn in_place(case: &Case) -> Case {
+    Case {
+        what: format!("{} in place", case.what),
+        request: Request {
+            donated: Some(0),
+            output: case.request.inputs[0].clone(),
+            ..case.request.clone()
+        },
+        expected: case.expected.clone(),
+        check: None,
+        operands: case.operands.clone(),
+        plain: case.plain,
+    }
+}
+
 /// The attributes of ops without.
 pub fn none() -> Vec<u64> {
     words(&NoAttrs::new())

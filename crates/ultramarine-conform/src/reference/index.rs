@@ -1,4 +1,4 @@
-//! Gathers and scatters.
+//! Gathers, scatters, dynamic slices.
 
 use super::elementwise;
 use crate::compare::Expected;
@@ -124,6 +124,50 @@ pub fn scatter_axis(
         let offset: i64 = to.iter().zip(&strides).map(|(i, s)| i * s).sum();
         let expected = &mut expected[offset as usize];
         *expected = combine(code, source.dtype, *expected, updates.at(at));
+    });
+    expected
+}
+
+/// Where a window begins along every axis.
+fn first(source: &[i64], starts: &Array, axes: &[usize], window: &[i64]) -> Vec<i64> {
+    let mut first = vec![0; source.len()];
+    for (i, axis) in axes.iter().enumerate() {
+        let last = i128::from(source[*axis] - window[*axis]);
+        first[*axis] = starts.at(&[i as i64]).int().clamp(0, last) as i64;
+    }
+    first
+}
+
+/// DYNAMIC_SLICE.
+pub fn dynamic_slice(
+    source: &Array,
+    starts: &Array,
+    axes: &[usize],
+    window: &[i64],
+) -> Vec<Expected> {
+    let first = first(&source.shape, starts, axes, window);
+    let mut expected = Vec::new();
+    each_index(window, |at| {
+        let from: Vec<i64> = at.iter().zip(&first).map(|(i, first)| i + first).collect();
+        expected.push(Expected::exact(source.at(&from)));
+    });
+    expected
+}
+
+/// DYNAMIC_SLICE_UPDATE.
+pub fn dynamic_slice_update(
+    source: &Array,
+    starts: &Array,
+    update: &Array,
+    axes: &[usize],
+) -> Vec<Expected> {
+    let first = first(&source.shape, starts, axes, &update.shape);
+    let mut expected: Vec<Expected> = source.values.iter().map(|v| Expected::exact(*v)).collect();
+    let strides = row_major(&source.shape);
+    each_index(&update.shape, |at| {
+        let places = at.iter().zip(&first).zip(&strides);
+        let offset: i64 = places.map(|((i, first), stride)| (i + first) * stride).sum();
+        expected[offset as usize] = Expected::exact(update.at(at));
     });
     expected
 }
