@@ -418,8 +418,7 @@ impl Exec {
             }
         }
         bump(&self.local.commands, 1);
-        let bytes: (u64, u64) =
-            (inputs.iter().map(distinct_bytes).sum(), outputs.iter().map(distinct_bytes).sum());
+        let bytes = moved_bytes(plan, inputs, outputs);
         bump(&self.local.bytes_read, bytes.0);
         bump(&self.local.bytes_written, bytes.1);
         let mut values: SmallVec<[[u64; 2]; 8]> = SmallVec::new();
@@ -488,6 +487,19 @@ impl Exec {
         let bytes = unsafe { ask(plan.kernels.handle, plan.raw, command) };
         if bytes == 0 { Ok(None) } else { self.buffer(bytes as usize).map(Some) }
     }
+}
+
+/// Bytes that a command reads and writes. An update in its first input's own memory leaves all else as it is.
+fn moved_bytes(plan: &Plan, inputs: &[Operand<'_>], outputs: &[Operand<'_>]) -> (u64, u64) {
+    let in_place =
+        plan.updates && std::ptr::eq(&*inputs[0].value.buffer, &*outputs[0].value.buffer);
+    let (read, written) = match inputs {
+        [_, read @ ..] if in_place && let Some(update) = read.last() => {
+            (read, (shape::size(update.shape) * update.dtype.size()) as u64)
+        }
+        _ => (inputs, outputs.iter().map(distinct_bytes).sum()),
+    };
+    (read.iter().map(distinct_bytes).sum(), written)
 }
 
 /// Scratch memory as a command names it: by its address where the host has one, else by its handle; NULL for none.

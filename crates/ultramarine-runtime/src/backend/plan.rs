@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
-use ultramarine_abi::schema::{OpId, op as ops};
+use ultramarine_abi::schema::{self, OpId, op as ops};
 use ultramarine_abi::{self as abi, Status, TensorDesc, fused::Program, layout, status};
 
 /// The properties that a plan depends on, as words. Sizes and values are never among them.
@@ -50,6 +50,8 @@ pub struct Plan {
     pub raw: *mut c_void,
     /// OK, UNSUPPORTED, NEEDS_CONTIGUOUS, or NOT_YET, which is not kept.
     pub status: Status,
+    /// The op writes over parts of its first input, in the input's own memory where that is the output's.
+    pub updates: bool,
 }
 
 // SAFETY: plans may be used by many threads at once by contract.
@@ -161,7 +163,7 @@ fn finish(
     } else {
         host_table::check("prepare", code, error)?;
     }
-    Ok((code != status::UNSUPPORTED).then_some(Plan { kernels, raw, status: code }))
+    Ok((code != status::UNSUPPORTED).then_some(Plan { kernels, raw, status: code, updates: false }))
 }
 
 impl DeviceState {
@@ -194,9 +196,12 @@ impl DeviceState {
             }
         }
         match refused {
-            Some(kernels) => {
-                Ok(Plan { kernels, raw: std::ptr::null_mut(), status: status::UNSUPPORTED })
-            }
+            Some(kernels) => Ok(Plan {
+                kernels,
+                raw: std::ptr::null_mut(),
+                status: status::UNSUPPORTED,
+                updates: false,
+            }),
             None => Err(self.lacks("kernels")),
         }
     }
@@ -286,7 +291,12 @@ impl DeviceState {
             let plan = finish(kernels, code, error, raw)?;
             Ok(plan.filter(|p| copies || p.status != status::NEEDS_CONTIGUOUS))
         };
-        self.plans.get(key, || self.first(prepare_in))
+        let updates = schema::find(op).is_some_and(|row| row.shape.updates());
+        self.plans.get(key, || {
+            let mut plan = self.first(prepare_in)?;
+            plan.updates = updates;
+            Ok(plan)
+        })
     }
 
     /// The plan for a fused program; `key` holds the program in words.

@@ -49,8 +49,8 @@ impl Signature {
     /// Returns true for an op that may write over an input: it reads each element no later than it writes it, or updates
     /// in place.
     pub fn donates_of(op: u32) -> bool {
-        let own = [op::COPY, op::UNARY, op::BINARY, op::SELECT, op::SCATTER, op::SCATTER_AXIS];
-        own.contains(&op)
+        let elementwise = [op::COPY, op::UNARY, op::BINARY, op::SELECT];
+        elementwise.contains(&op) || schema::find(op).is_some_and(|row| row.shape.updates())
     }
 
     /// The op's name.
