@@ -1,5 +1,6 @@
-//! Reading and writing through index arrays: gather and scatter.
+//! Reading and writing through index arrays: gather and scatter; windows that begin at starts in memory.
 
+mod dynamic_slice;
 pub mod gather;
 pub mod gather_axis;
 mod indices;
@@ -21,6 +22,10 @@ pub fn prepare(op: &Op, signature: &Signature<'_>, level: Level) -> Prepared {
         op::SCATTER => scatter::prepare(op.attributes()?, signature, level),
         op::GATHER_AXIS => gather_axis::prepare(op.attributes()?, signature, level),
         op::SCATTER_AXIS => scatter_axis::prepare(op.attributes()?, signature, level),
+        op::DYNAMIC_SLICE => dynamic_slice::prepare(op.attributes()?, signature, level),
+        op::DYNAMIC_SLICE_UPDATE => {
+            dynamic_slice::prepare_update(op.attributes()?, signature, level)
+        }
         _ => Err(Refusal::Unsupported),
     }
 }

@@ -1,11 +1,11 @@
 //! Against element-by-element references.
 
-use super::{gather, gather_axis, scatter, scatter_axis};
+use super::{dynamic_slice, gather, gather_axis, scatter, scatter_axis};
 use crate::dtype::{Bool, DType, Element, c64};
 use crate::testing::{Array, Sample, dtypes, ravel, run, shape, unravel};
 use crate::{kernel::Signature, level::Level};
 use ultramarine_abi::schema::{
-    AxisAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, scatter as codes,
+    AxisAttrs, DynamicSliceAttrs, GatherAttrs, ScatterAttrs, ScatterAxisAttrs, scatter as codes,
 };
 use ultramarine_test_support::Rng;
 
@@ -404,4 +404,53 @@ fn elements_are_distinguished() {
         assert!(T::sample(1) != T::sample(2), "{:?}", <T as Element>::DTYPE);
     }
     dtypes().into_iter().for_each(|dtype| for_dtype!(dtype, T => check::<T>()));
+}
+
+#[test]
+fn windows_from_starts_of_every_integer_type() {
+    fn check<I: Sample>() {
+        let rng = &mut Rng::new(8);
+        let source = sampled::<f32>(&[6, 9], false, rng);
+        let starts = Array::new(&[2], &[I::sample(5), I::sample(1)], false, rng);
+        let attrs = DynamicSliceAttrs::new(2, padded(&[1, 0]));
+        let output = sampled::<f32>(&[3, 4], false, rng);
+        let prepare = |s: &Signature<'_>, l| dynamic_slice::prepare(attrs, s, l);
+        run(prepare, &[source.view(), starts.view()], &output.view(), Level::Baseline, true)
+            .unwrap();
+        let (all, window) = (source.values(), output.values());
+        (0..12).for_each(|i| assert_eq!(window[i], all[9 * (1 + i / 4) + 5 + i % 4]));
+        // Over the source itself, of which nothing else changes.
+        let update = sampled::<f32>(&[3, 4], false, rng);
+        let prepare = |s: &Signature<'_>, l| dynamic_slice::prepare_update(attrs, s, l);
+        let inputs = [source.view(), starts.view(), update.view()];
+        run(prepare, &inputs, &source.view(), Level::Baseline, true).unwrap();
+        let (mut expected, update) = (all, update.values());
+        (0..12).for_each(|i| expected[9 * (1 + i / 4) + 5 + i % 4] = update[i]);
+        assert_eq!(source.values(), expected);
+    }
+    for dtype in DType::ALL.into_iter().filter(|d| d.is_int()) {
+        for_dtype!(dtype, T => check::<T>());
+    }
+}
+
+#[test]
+fn windows_are_held_inside() {
+    fn check<I: Sample + Element>(start: I, first: u8) {
+        let rng = &mut Rng::new(1);
+        let source = Array::new(&[5], &[0u8, 1, 2, 3, 4], true, rng);
+        let starts = Array::new(&[1], &[start], true, rng);
+        let output = Array::new(&[2], &[9u8; 2], true, rng);
+        let attrs = DynamicSliceAttrs::new(1, padded(&[0]));
+        let prepare = |s: &Signature<'_>, l| dynamic_slice::prepare(attrs, s, l);
+        run(prepare, &[source.view(), starts.view()], &output.view(), Level::Baseline, false)
+            .unwrap();
+        assert_eq!(output.values(), [first, first + 1]);
+    }
+    check(-1i8, 0);
+    check(i64::MIN, 0);
+    check(4i32, 3);
+    check(i64::MAX, 3);
+    check(u64::MAX, 3);
+    check(1u64 << 63, 3);
+    check(2u8, 2);
 }
