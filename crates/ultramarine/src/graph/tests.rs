@@ -94,6 +94,8 @@ operations! {
         elementwise::unary::Unary,
         elementwise::xlogy::Xlogy,
         fft::Transform,
+        index::dynamic_slice::DynamicSlice,
+        index::dynamic_slice::DynamicSliceUpdate,
         index::gather::Gather,
         index::gather::GatherAxis,
         index::scatter::Scatter,

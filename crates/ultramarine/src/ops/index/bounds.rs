@@ -1,5 +1,5 @@
-//! Index arrays under `ULTRAMARINE_VALIDATE=1`: what points outside is an error. Else nothing looks at
-//! their values: reads are held to the axis, and writes beyond it are dropped.
+//! Index arrays, read on the host. Under `ULTRAMARINE_VALIDATE=1` what points outside is an error. Else nothing looks at their
+//! values: reads are held to the axis, and writes beyond it are dropped.
 
 use crate::backend::{Exec, Operand};
 use crate::error::{Error, Result};
@@ -39,14 +39,35 @@ fn check(op: &str, exec: &Exec, call: &Call<'_>, axes: &[u8]) -> Result<()> {
 
 /// The first element that is no position along an axis of a size.
 fn first_outside(exec: &Exec, indices: Operand<'_>, size: i128) -> Result<Option<i128>> {
-    if indices.shape.contains(&0) {
-        return Ok(None);
+    let mut found = None;
+    each(exec, indices, |index| {
+        let outside = index >= size || index < -size;
+        found = outside.then_some(index);
+        !outside
+    })?;
+    Ok(found)
+}
+
+/// The elements of an array of integers, read on the host.
+pub(super) fn integers(exec: &Exec, of: Operand<'_>) -> Result<SmallVec<[i128; 4]>> {
+    let mut all = SmallVec::new();
+    each(exec, of, |value| {
+        all.push(value);
+        true
+    })?;
+    Ok(all)
+}
+
+/// Calls `f` with the elements of an array of integers, read on the host, in row-major order, until it returns false.
+fn each(exec: &Exec, of: Operand<'_>, mut f: impl FnMut(i128) -> bool) -> Result<()> {
+    if of.shape.contains(&0) {
+        return Ok(());
     }
-    let value = exec.on_host(&indices)?;
+    let value = exec.on_host(&of)?;
     value.buffer.ready()?;
-    let width = indices.dtype.size();
-    let mut place: SmallVec<[usize; 4]> = SmallVec::from_elem(0, indices.shape.len());
-    for _ in 0..shape::size(indices.shape) {
+    let width = of.dtype.size();
+    let mut place: SmallVec<[usize; 4]> = SmallVec::from_elem(0, of.shape.len());
+    for _ in 0..shape::size(of.shape) {
         let steps = place.iter().zip(&value.strides).map(|(i, stride)| *i as isize * stride);
         let mut bits = [0u8; 8];
         // SAFETY: the value has an element of `width` bytes, at most 8, at each place within the shape;
@@ -56,14 +77,14 @@ fn first_outside(exec: &Exec, indices: Operand<'_>, size: i128) -> Result<Option
             std::ptr::copy_nonoverlapping(at, bits.as_mut_ptr(), width);
         }
         let bits = u64::from_le_bytes(bits);
-        let index = match indices.dtype {
+        let element = match of.dtype {
             Dtype::Uint64 => i128::from(bits),
             dtype => i128::from(Scalar::from_bits(dtype, bits).to_i64()),
         };
-        if index >= size || index < -size {
-            return Ok(Some(index));
+        if !f(element) {
+            return Ok(());
         }
-        for (at, n) in place.iter_mut().zip(indices.shape).rev() {
+        for (at, n) in place.iter_mut().zip(of.shape).rev() {
             *at += 1;
             if *at < *n {
                 break;
@@ -71,5 +92,5 @@ fn first_outside(exec: &Exec, indices: Operand<'_>, size: i128) -> Result<Option
             *at = 0;
         }
     }
-    Ok(None)
+    Ok(())
 }

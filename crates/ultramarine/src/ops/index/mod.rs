@@ -2,7 +2,7 @@
 
 mod bounds;
 mod decompose;
-mod dynamic_slice;
+pub(crate) mod dynamic_slice;
 pub(crate) mod gather;
 pub(crate) mod indexing;
 mod resolve;

@@ -12,6 +12,7 @@ use super::graph::Graph;
 use crate::ops::copy::{Fresh, storage::Recode};
 use crate::ops::create::fill::{Arange, Fill};
 use crate::ops::elementwise::{binary::Binary, unary::Unary};
+use crate::ops::index::dynamic_slice::{DynamicSlice, DynamicSliceUpdate};
 use crate::ops::index::gather::{Gather, GatherAxis};
 use crate::ops::index::scatter::{Scatter, ScatterAxis};
 use crate::ops::{
@@ -74,6 +75,8 @@ fn makes_memory(op: &Op) -> bool {
         Matmul,
         Sort,
         RandomBits,
+        DynamicSlice,
+        DynamicSliceUpdate,
         Gather,
         GatherAxis,
         Scatter,

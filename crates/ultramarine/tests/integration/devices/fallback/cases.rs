@@ -313,6 +313,17 @@ fn other_cases(dtype: Dtype, out: &mut Vec<Case>) {
             i[0].slice_update(&row, &[1, 0], &[4, 6], &[2, 1])
         }),
     );
+    let start = Array::from_slice(&[1u16, 9], &[2]).expect("2 starts");
+    case("window", &[&x, &start], true, Box::new(|i| i[0].slice_at(&i[1], &[1, 0], &[2, 3])));
+    case(
+        "window update",
+        &[&x, &y, &start],
+        true,
+        Box::new(|i| {
+            let row = i[1].take(&Array::scalar(1i32), Some(0))?;
+            i[0].slice_update_at(&row.slice(&[5], &[1], &[-2])?, &i[2], &[1, 0])
+        }),
+    );
     case("transpose", &[&x], true, Box::new(|i| Ok(i[0].transpose_axes(&[1, 0])?.contiguous())));
     if dtype.is_inexact() {
         let turned = small.transpose_axes(&[1, 0]).expect("2 axes");

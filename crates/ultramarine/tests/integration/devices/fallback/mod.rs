@@ -129,6 +129,8 @@ fn decomposable() -> Vec<(u32, u32, &'static str)> {
         (op::CONVOLVE, 0, "convolve"),
         (op::GATHER_AXIS, 0, "take_along_axis"),
         (op::SCATTER_AXIS, 0, "put_along_axis"),
+        (op::DYNAMIC_SLICE, 0, "dynamic_slice"),
+        (op::DYNAMIC_SLICE_UPDATE, 0, "dynamic_slice_update"),
         (op::SORT, 0, "sort"),
         (op::PARTITION, 0, "partition"),
         (op::ARG_PARTITION, 0, "argpartition"),
@@ -377,7 +379,9 @@ fn operands_survive_a_refusal() {
     let gpu = register(
         PLAIN,
         Box::new(|r| match r.op {
-            op::SCATTER | op::SCATTER_AXIS | op::UNARY => status::UNSUPPORTED,
+            op::SCATTER | op::SCATTER_AXIS | op::UNARY | op::DYNAMIC_SLICE_UPDATE => {
+                status::UNSUPPORTED
+            }
             op::COPY if r.strided => status::UNSUPPORTED,
             _ => status::OK,
         }),
@@ -389,6 +393,8 @@ fn operands_survive_a_refusal() {
         let base = Array::arange(0.0, 12.0, 1.0, Dtype::Float32)?.reshape(&[3, 4])?;
         let one = Array::ones(&[3, 2], Dtype::Float32)?;
         let a = base.add(&Array::scalar(1f32))?.slice_update(&one, &[0, 0], &[3, 4], &[1, 2])?;
+        let start = Array::from_slice(&[2i32], &[1])?;
+        let a = a.slice_update_at(&Array::full(&[1, 4], 5f32)?, &start, &[0])?;
         let at = Array::from_slice(&[1i32, 0, 2, 1], &[1, 4])?;
         a.put_along_axis(&at, &Array::scalar(7f32), Some(0))?.exp()?.negative()
     };

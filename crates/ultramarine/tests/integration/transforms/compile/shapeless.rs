@@ -13,6 +13,10 @@ fn of_shape(shape: &[usize]) -> Array {
     Array::from_slice(&data, shape).unwrap()
 }
 
+fn start(at: i32) -> Array {
+    Array::from_slice(&[at], &[1]).unwrap()
+}
+
 fn gradient(f: Function) -> impl Fn(&Array) -> Result<Array> + Send + Sync + Clone + 'static {
     move |x| grad(move |a: &Array| f(a))(x)
 }
@@ -56,6 +60,10 @@ fn shapeless_results_are_right_for_every_size() {
         ("numbers", |x| &(x * 2.0)? + 1.0),
         ("cast", |x| Ok(x.astype(Dtype::Float16))),
         ("sum", |x| x.sum(None, false)),
+        ("window", |x| x.slice_at(&start(1), &[1], &[1, 1])),
+        ("window update", |x| {
+            x.slice_update_at(&x.slice_at(&start(0), &[0], &[1, 1])?, &start(1), &[0])
+        }),
         ("sum over an axis", |x| x.sum(Some(&[1]), false)),
         ("sum, kept", |x| x.sum(Some(&[0]), true)),
         ("max", |x| x.max(Some(&[1]), false)),
@@ -126,6 +134,11 @@ fn derivatives_follow() {
         ("sorted", |x| x.sort(Some(1))?.multiply(x)?.sum(None, false)),
         ("cumsum", |x| x.cumsum(Some(1), false, true)?.multiply(x)?.sum(None, false)),
         ("logsumexp", |x| x.logsumexp(Some(&[1]), false)?.sum(None, false)),
+        ("window", |x| x.square()?.slice_at(&start(1), &[1], &[1, 1])?.sum(None, false)),
+        ("window update", |x| {
+            let part = x.square()?.slice_at(&start(0), &[1], &[1, 1])?;
+            x.slice_update_at(&part, &start(9), &[0])?.multiply(x)?.sum(None, false)
+        }),
         ("column", |x| x.sum(Some(&[1]), true)?.multiply(x)?.sum(None, false)),
     ];
     for (name, f) in all {

@@ -43,6 +43,8 @@ const OPERATIONS: &[(&str, Where)] = &[
     ("Contiguous", Here(&["contiguous"])),
     ("Convolve", Here(&["conv2d", "conv_general", "depthwise", "conv_transpose1d", "convolve"])),
     ("Counted", Not("of tests")),
+    ("DynamicSlice", Here(&["slice_at"])),
+    ("DynamicSliceUpdate", Here(&["slice_update_at"])),
     ("Eig", Python(&["linalg.eig"])),
     ("Eigh", Python(&["linalg.eigh"])),
     ("Eigvals", Python(&["linalg.eigvals"])),
