@@ -1,6 +1,7 @@
 //! Indexing: index arrays, the offsets that they point to, and slices that
 //! are moved in words as wide as they lie.
 
+mod dynamic_slice;
 pub mod gather;
 pub mod scatter;
 
@@ -17,6 +18,7 @@ pub fn prepare(request: &OpRequest<'_>) -> Result<Box<dyn Work>> {
         op::SCATTER => scatter::prepare_scatter(request),
         op::GATHER_AXIS => gather::prepare_gather_axis(request),
         op::SCATTER_AXIS => scatter::prepare_scatter_axis(request),
+        op::DYNAMIC_SLICE | op::DYNAMIC_SLICE_UPDATE => dynamic_slice::prepare(request),
         _ => Err(super::unknown(request)),
     }
 }
