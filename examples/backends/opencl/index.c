@@ -1,4 +1,4 @@
-/* GATHER and GATHER_AXIS, and the places that index arrays point to. */
+/* GATHER, GATHER_AXIS and the dynamic slices, and the places that index arrays point to. */
 
 #include "index.h"
 
@@ -136,4 +136,75 @@ um_status prepare_gather(const struct request *request, struct plan *plan, um_er
   if (status != UM_OK) return status;
   return kernel_get(request->device, SOURCE_INDEX, UM_DTYPE_UINT8, width, axis ? "gather_axis" : "gather",
                     &plan->kernels[0], error);
+}
+
+/* ---- windows that begin at starts in memory --------------------------------------------------------------------- */
+
+/* As in kernels/index.cl; more starts are the host's. */
+#define MAX_STARTS 8
+
+enum { WINDOW, COPY };
+
+struct starts {
+  cl_uint n;
+  cl_uint dtype;
+  cl_long offset;
+  cl_long apart;
+  cl_long limit[MAX_STARTS];
+  cl_long step[MAX_STARTS];
+};
+
+static um_status run_dynamic_slice(struct job *job) {
+  const um_dynamic_slice_attrs *attributes = &job->plan->attributes.dynamic_slice;
+  const struct view *starts = &job->inputs[1], *out = &job->outputs[0];
+  bool updates = job->plan->op == UM_OP_DYNAMIC_SLICE_UPDATE;
+  const struct view *from = &job->inputs[updates ? 2 : 0], *whole = updates ? out : from;
+  const int64_t *shape = updates ? from->shape : out->shape;
+  um_status status = updates ? copy_view(job, job->plan->kernels[COPY], &job->inputs[0], out) : UM_OK;
+  if (status != UM_OK) return status;
+  struct starts given = {attributes->n_starts, starts->dtype, starts->offset, starts->strides[0], {0}, {0}};
+  for (uint32_t k = 0; k < given.n; k++) {
+    uint32_t axis = attributes->axes[k];
+    given.limit[k] = whole->shape[axis] - shape[axis] + 1;
+    given.step[k] = whole->strides[axis];
+  }
+  struct axis axes[UM_MAX_NDIM];
+  struct layout layout;
+  for (int i = 0; i < out->ndim; i++) {
+    axes[i] = (struct axis){(uint64_t)shape[i], {from->strides[i], out->strides[i]}};
+  }
+  if (!layout_of(&layout, axes, out->ndim, 2)) return fail_axes(job->error);
+  layout.offset[0] = from->offset;
+  layout.offset[1] = out->offset;
+  cl_uint into = updates;
+  struct argument arguments[] = {ARG(from->memory), ARG(starts->memory), ARG(out->memory),
+                                 ARG(into),         ARG(given),          ARG(layout)};
+  return launch_1d(job->queue, job->plan->kernels[WINDOW], layout.n, arguments, 6, job->error);
+}
+
+um_status prepare_dynamic_slice(const struct request *request, struct plan *plan, um_error **error) {
+  um_dynamic_slice_attrs *attributes = &plan->attributes.dynamic_slice;
+  const struct desc *inputs = request->inputs, *out = &request->outputs[0];
+  uint32_t n = request->op == UM_OP_DYNAMIC_SLICE_UPDATE ? 3 : 2;
+  um_status status = attributes_read(request, attributes, sizeof *attributes, error);
+  if (status != UM_OK) return status;
+  if (request->n_inputs != n || inputs[0].dtype != out->dtype || inputs[0].ndim != out->ndim || inputs[1].ndim != 1 ||
+      (n == 3 && (inputs[2].dtype != out->dtype || inputs[2].ndim != out->ndim))) {
+    return fail(error, UM_INVALID, "dtypes or ranks of source, starts, update and output do not fit");
+  }
+  if (attributes->n_starts > MAX_STARTS || out->ndim > MAX_AXES) {
+    return fail(error, UM_UNSUPPORTED, "more than %d starts or %d axes", MAX_STARTS, MAX_AXES);
+  }
+  if (!is_integer(inputs[1].dtype)) return fail(error, UM_UNSUPPORTED, "starts are integers");
+  for (uint32_t k = 0, seen = 0; k < attributes->n_starts; k++) {
+    uint32_t axis = attributes->axes[k];
+    if (axis >= (uint32_t)out->ndim || seen >> axis & 1) {
+      return fail(error, UM_INVALID, "an axis of the starts does not exist or is there twice");
+    }
+    seen |= 1u << axis;
+  }
+  plan->run = run_dynamic_slice;
+  status = kernel_get(request->device, SOURCE_INDEX, UM_DTYPE_UINT8, (uint32_t)dtype_size(out->dtype), "window",
+                      &plan->kernels[WINDOW], error);
+  return status == UM_OK ? copy_kernel(request->device, out->dtype, &plan->kernels[COPY], error) : status;
 }

@@ -250,6 +250,7 @@ struct plan {
     um_scatter_attrs scatter;
     um_axis_attrs axis;
     um_scatter_axis_attrs scatter_axis;
+    um_dynamic_slice_attrs dynamic_slice;
   } attributes;
   struct kernel *kernels[MAX_KERNELS];
   struct plan *fold; /* of a fused program with an epilogue */
@@ -276,6 +277,7 @@ um_status prepare_scan(const struct request *request, struct plan *plan, um_erro
 um_status prepare_matmul(const struct request *request, struct plan *plan, um_error **error);
 um_status prepare_gather(const struct request *request, struct plan *plan, um_error **error);
 um_status prepare_scatter(const struct request *request, struct plan *plan, um_error **error);
+um_status prepare_dynamic_slice(const struct request *request, struct plan *plan, um_error **error);
 um_status prepare_sort(const struct request *request, struct plan *plan, um_error **error);
 um_status prepare_random(const struct request *request, struct plan *plan, um_error **error);
 

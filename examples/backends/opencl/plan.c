@@ -10,8 +10,13 @@
 typedef um_status (*prepare_function)(const struct request *request, struct plan *plan, um_error **error);
 
 static um_status prepare_index(const struct request *request, struct plan *plan, um_error **error) {
-  bool scatters = request->op == UM_OP_SCATTER || request->op == UM_OP_SCATTER_AXIS;
-  return scatters ? prepare_scatter(request, plan, error) : prepare_gather(request, plan, error);
+  switch (request->op) {
+    case UM_OP_SCATTER:
+    case UM_OP_SCATTER_AXIS: return prepare_scatter(request, plan, error);
+    case UM_OP_DYNAMIC_SLICE:
+    case UM_OP_DYNAMIC_SLICE_UPDATE: return prepare_dynamic_slice(request, plan, error);
+    default: return prepare_gather(request, plan, error);
+  }
 }
 
 /* Families of which another's function makes the plans, and those that have no kernels here. */

@@ -1,4 +1,4 @@
-/* GATHER and GATHER_AXIS, and where indices point for the scatters too. VARIANT is the width of an element. */
+/* GATHER, GATHER_AXIS, the dynamic slices, and where indices point for the scatters too. VARIANT is the width of an element. */
 
 #if VARIANT == 1
 typedef uchar Bits;
@@ -62,4 +62,30 @@ KERNEL void axis_places(__global const void *indices, __global long *each, uint 
   locate(&l, i, 2, at);
   long by = step_of(index_at(indices, dtype, at[1]), size, size, step, true);
   each[i] = by == NOWHERE ? NOWHERE : at[0] + by;
+}
+
+#define MAX_STARTS 8
+
+/* The axes of a window's starts: the number of places where it can begin on each, and the steps between them. */
+typedef struct {
+  uint n;
+  uint dtype;
+  long offset;
+  long apart;
+  long limit[MAX_STARTS];
+  long step[MAX_STARTS];
+} Starts;
+
+/* The window that begins at the starts; `into`: of the output, else of the source. The layout walks it: source, output. */
+KERNEL void window(__global const Bits *a, __global const void *starts, __global Bits *out, uint into, const Starts s,
+                   const Layout l) {
+  ulong i = get_global_id(0);
+  if (i >= l.n) return;
+  long at[2], by = 0;
+  locate(&l, i, 2, at);
+  for (uint k = 0; k < s.n; k++) {
+    by += step_of(index_at(starts, s.dtype, s.offset + (long)k * s.apart), 0, s.limit[k], s.step[k], false);
+  }
+  at[into ? 1 : 0] += by;
+  out[at[1]] = a[at[0]];
 }
