@@ -5128,6 +5128,8 @@ def slice(
 ) -> array:
     """Takes a part of fixed sizes that begins at computed positions.
 
+    A part that would leave the array is moved inside.
+
     Args:
         a (array): Array of any shape.
         start_indices (array): Integers: where the part begins along each of `axes`.
@@ -5157,6 +5159,9 @@ def slice_update(
     stream: StreamOrDevice = None,
 ) -> array:
     """Replaces the part of an array that begins at computed positions.
+
+    A part that would leave the array is moved inside. Where nothing else needs `a` once the result is
+    evaluated, as in `cache = mx.slice_update(cache, ...)`, only the part is written.
 
     Args:
         a (array): Array of any shape.

@@ -97,6 +97,8 @@ fn take_along_axis(
 
 /// Takes a part of fixed sizes that begins at computed positions.
 ///
+/// A part that would leave the array is moved inside.
+///
 /// Args:
 ///     a (array): Array of any shape.
 ///     start_indices (array): Integers: where the part begins along each of `axes`.
@@ -129,6 +131,9 @@ fn slice(
 }
 
 /// Replaces the part of an array that begins at computed positions.
+///
+/// A part that would leave the array is moved inside. Where nothing else needs `a` once the result is
+/// evaluated, as in `cache = mx.slice_update(cache, ...)`, only the part is written.
 ///
 /// Args:
 ///     a (array): Array of any shape.

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from support.harness import ALL, LAYOUTS, Tally, given, sample
+from support.harness import ALL, LAYOUTS, Tally, exactly, given, sample
 
 import ultramarine as um
 
@@ -190,15 +190,54 @@ def test_take_and_put(tally: Tally, dtype: str) -> None:
         tally.same(f"put_along {n}", put, x)
 
 
-def test_slices_by_arrays(tally: Tally) -> None:
-    x = given("float32", (5, 6))
-    tally.same("slice", lambda mx, x: mx.slice(x, mx.array([1, 2]), (0, 1), (2, 3)), x)
-    tally.same("slice one", lambda mx, x: mx.slice(x, mx.array([4]), (1,), (5, 2)), x)
+@pytest.mark.parametrize("dtype", ALL)
+def test_slices_by_arrays(tally: Tally, dtype: str) -> None:
+    for layout in LAYOUTS:
+        x, u = given(dtype, (5, 6), layout), given(dtype, (2, 2), layout)
+        n = layout.name
+        tally.same(f"slice {n}", lambda mx, x: mx.slice(x, mx.array([1, 2]), (0, 1), (2, 3)), x)
+        tally.same(f"slice one {n}", lambda mx, x: mx.slice(x, mx.array([4]), (1,), (5, 2)), x)
+        tally.same(
+            f"slice_update {n}",
+            lambda mx, x, u: mx.slice_update(x, u, mx.array([1, 3]), (0, 1)),
+            x,
+            u,
+        )
+        # Along one axis of those that are cut, and by a value that is broadcast.
+        tally.same(
+            f"slice_update one {n}",
+            lambda mx, x, u: mx.slice_update(x, u, mx.array([4]), (1,)),
+            x,
+            u,
+        )
+        tally.same(
+            f"slice_update constant {n}",
+            lambda mx, x: mx.slice_update(x, mx.ones((3, 6)), mx.array([2]), (0,)),
+            x,
+        )
 
-    def update(mx, x):
-        return mx.slice_update(x, mx.ones((2, 2)), mx.array([1, 3]), (0, 1))
 
-    tally.same("slice_update", update, x)
+@pytest.mark.parametrize("dtype", [d for d in ALL if "int" in d])
+def test_slices_by_arrays_of_any_integers(tally: Tally, dtype: str) -> None:
+    x = given("float32", (2, 9, 3))
+
+    def at(mx, *starts):
+        # Not next to each other, too.
+        return mx.array([v for s in starts for v in (s, 100)]).astype(getattr(mx, dtype))[::2]
+
+    tally.same("slice", lambda mx, x: mx.slice(x, at(mx, 5), (1,), (2, 2, 3)), x)
+    tally.same("slices", lambda mx, x: mx.slice(x, at(mx, 1, 7, 0), (2, 1, 0), (1, 2, 2)), x)
+    tally.same(
+        "slice_update",
+        lambda mx, x: mx.slice_update(x, x[:, :2] * 2, at(mx, 7), (1,)),
+        x,
+    )
+    tally.same(
+        "computed",
+        lambda mx, x, i: mx.slice_update(x, x[:, :1] * 2, i[:1] + i[1:], (1,)),
+        x,
+        exactly([1, 2], dtype),
+    )
 
 
 def test_augmented_assignment_through_an_index(tally: Tally) -> None:
