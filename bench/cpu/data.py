@@ -14,6 +14,7 @@ TOP = 64
 LONG = 1 << 24
 CONV = ((4, 56, 56, 64), (64, 3, 3, 64))  # images, and weights (outputs first), channels last
 EMBEDDING = (50000, 512, 8192)  # rows of the table, their length, how many are taken
+CACHE = (1, 8, 4096, 128)  # of keys: batch, heads, positions, channels
 MLP = (256, 784, 256, 10)
 
 
@@ -26,6 +27,13 @@ def embedding_data() -> tuple[np.ndarray, np.ndarray]:
     """A table and the rows that are taken."""
     rows, length, taken = EMBEDDING
     return normal(rows, length), np.random.default_rng(4).integers(0, rows, taken).astype(np.int32)
+
+
+def cache_data() -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """A cache, the row that each step of a decoder writes, and where 64 steps do."""
+    batch, heads, _, channels = CACHE
+    places = [np.array([i], np.int64) for i in range(1000, 1064)]
+    return np.zeros(CACHE, np.float32), normal(batch, heads, 1, channels), places
 
 
 def mlp_data() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:

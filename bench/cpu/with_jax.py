@@ -12,6 +12,7 @@ from bench.cpu.data import (
     TOP,
     N,
     Thunk,
+    cache_data,
     embedding_data,
     mlp_data,
     normal,
@@ -85,6 +86,22 @@ def workloads() -> dict[str, "Thunk"]:
         return lambda: compiled(key).block_until_ready()
 
     pair = lambda n: (normal(n, n), normal(n, n, seed=1))
+
+    def cache():
+        cache, row, places = cache_data()
+        cache, row, *places = map(jnp.asarray, (cache, row, *places))
+        write = jax.jit(
+            lambda c, u, at: jax.lax.dynamic_update_slice_in_dim(c, u, at[0], 2), donate_argnums=0
+        )
+        state = {"c": cache}
+
+        def run():
+            for at in places:
+                state["c"] = write(state["c"], row, at)
+            state["c"].block_until_ready()
+
+        return run
+
     return {
         "4x + 2y": lambda: over(lambda x, y: 4 * x + 2 * y, *pair(N)),
         "tanh-gelu": lambda: over(gelu, normal(N, N)),
@@ -107,6 +124,7 @@ def workloads() -> dict[str, "Thunk"]:
         "argsort": lambda: over(lambda x: jnp.argsort(x, -1), normal(*ROWS)),
         "top 64": lambda: over(lambda x: jax.lax.top_k(x, TOP)[0], normal(*ROWS)),
         "embedding": embedding,
+        "64 cache writes": cache,
         "cumsum rows": lambda: over(lambda x: jnp.cumsum(x, 1), normal(N, N)),
         "cumsum columns": lambda: over(lambda x: jnp.cumsum(x, 0), normal(N, N)),
         "cumsum 16M": lambda: over(jnp.cumsum, normal(LONG)),

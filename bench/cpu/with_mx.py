@@ -11,6 +11,7 @@ from bench.cpu.data import (
     TOP,
     N,
     Thunk,
+    cache_data,
     embedding_data,
     mlp_data,
     normal,
@@ -83,6 +84,18 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         mx.eval(table, rows)
         return lambda: mx.eval(table[rows])
 
+    def cache():
+        cache, row, places = cache_data()
+        state, row, places = {"c": mx.array(cache)}, mx.array(row), [mx.array(p) for p in places]
+        mx.eval(state, row, places)
+
+        def run():
+            for at in places:
+                state["c"] = mx.slice_update(state["c"], row, at, (2,))
+                mx.eval(state["c"])
+
+        return run
+
     return {
         "4x + 2y": lambda: over(lambda x, y: 4 * x + 2 * y, *big()),
         "tanh-gelu": lambda: over(gelu, normal(N, N)),
@@ -109,6 +122,7 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         "partition": lambda: over(lambda x: mx.partition(x, TOP, axis=-1), normal(*ROWS)),
         "argpartition": lambda: over(lambda x: mx.argpartition(x, TOP, axis=-1), normal(*ROWS)),
         "embedding": embedding,
+        "64 cache writes": cache,
         "cumsum rows": lambda: over(lambda x: mx.cumsum(x, axis=1), normal(N, N)),
         "cumsum columns": lambda: over(lambda x: mx.cumsum(x, axis=0), normal(N, N)),
         "cumsum 16M": lambda: over(lambda x: mx.cumsum(x), normal(LONG)),

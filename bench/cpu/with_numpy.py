@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bench.cpu.data import ATTENTION, LONG, ROWS, TOP, N, Thunk, embedding_data, normal
+from bench.cpu.data import ATTENTION, LONG, ROWS, TOP, N, Thunk, cache_data, embedding_data, normal
 
 
 def workloads() -> dict[str, "Thunk"]:
@@ -41,6 +41,16 @@ def workloads() -> dict[str, "Thunk"]:
         return lambda: np.take(table, rows, axis=0)
 
     generator = np.random.default_rng(0)
+
+    def cache():
+        cache, row, places = cache_data()
+
+        def run():
+            for (at,) in places:
+                cache[:, :, at : at + 1] = row
+
+        return run
+
     return {
         "4x + 2y": lambda: over(lambda x, y: 4 * x + 2 * y, normal(N, N), normal(N, N, seed=1)),
         "tanh-gelu": lambda: over(gelu, normal(N, N)),
@@ -66,6 +76,7 @@ def workloads() -> dict[str, "Thunk"]:
         "partition": lambda: over(lambda x: np.partition(x, TOP), normal(*ROWS)),
         "argpartition": lambda: over(lambda x: np.argpartition(x, TOP), normal(*ROWS)),
         "embedding": embedding,
+        "64 cache writes": cache,
         "cumsum rows": lambda: over(lambda x: np.cumsum(x, axis=1), normal(N, N)),
         "cumsum columns": lambda: over(lambda x: np.cumsum(x, axis=0), normal(N, N)),
         "cumsum 16M": lambda: over(np.cumsum, normal(LONG)),

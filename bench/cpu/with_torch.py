@@ -10,6 +10,7 @@ from bench.cpu.data import (
     TOP,
     N,
     Thunk,
+    cache_data,
     embedding_data,
     mlp_data,
     normal,
@@ -81,6 +82,16 @@ def workloads() -> dict[str, "Thunk"]:
 
         return run
 
+    def cache():
+        cache, row, places = cache_data()
+        cache, row, *places = map(torch.from_numpy, (cache, row, *places))
+
+        def run():
+            for at in places:
+                cache.index_copy_(2, at, row)
+
+        return run
+
     return {
         "4x + 2y": lambda: over(lambda x, y: 4 * x + 2 * y, normal(N, N), normal(N, N, seed=1)),
         "tanh-gelu": lambda: over(gelu, normal(N, N)),
@@ -105,6 +116,7 @@ def workloads() -> dict[str, "Thunk"]:
         "argsort": lambda: over(lambda x: torch.argsort(x, -1), normal(*ROWS)),
         "top 64": lambda: over(lambda x: torch.topk(x, TOP), normal(*ROWS)),
         "embedding": embedding,
+        "64 cache writes": cache,
         "cumsum rows": lambda: over(lambda x: torch.cumsum(x, 1), normal(N, N)),
         "cumsum columns": lambda: over(lambda x: torch.cumsum(x, 0), normal(N, N)),
         "cumsum 16M": lambda: over(lambda x: torch.cumsum(x, 0), normal(LONG)),

@@ -248,6 +248,45 @@ def small() -> None:
     row("small", "1000 adds of 16, one eval", ours(chain), other)
 
 
+def cache() -> None:
+    """A decoder's writes into a cache, at an offset in memory of the device, and at a number."""
+    shape, row_shape = (1, 8, 4096, 128), (1, 8, 1, 128)
+    (kept, other), (u, v) = pair(shape, "bfloat16"), pair(row_shape, "bfloat16", seed=1)
+    places = [mx.array([i]) for i in range(1000, 1064)]
+    mx.eval(places)
+    state = {"c": kept}
+    del kept
+
+    def by_array() -> mx.array:
+        for at in places:
+            state["c"] = mx.slice_update(state["c"], u, at, (2,))
+            mx.async_eval(state["c"])
+        return state["c"]
+
+    def by_number() -> mx.array:
+        c = state.pop("c")
+        for i in range(1000, 1064):
+            c[:, :, i : i + 1] = u
+            mx.async_eval(c)
+        state["c"] = c
+        return c
+
+    def torch_by_array(places: Any) -> None:
+        for at in places:
+            other.index_copy_(2, at, v)
+
+    def torch_by_number() -> None:
+        for i in range(1000, 1064):
+            other[:, :, i : i + 1] = v
+
+    at = [torch.tensor([i]).cuda() for i in range(1000, 1064)] if torch is not None else []
+    mine, theirs_ = seconds(by_array, mx.synchronize), theirs(lambda: torch_by_array(at))
+    row("cache", "64 writes at an offset in memory", mine, theirs_)
+    close("cache", state["c"], other, 0.0)
+    mine, theirs_ = seconds(by_number, mx.synchronize), theirs(torch_by_number)
+    row("cache", "64 writes at a number", mine, theirs_)
+
+
 def uploads() -> None:
     """Steps that each bring an operand from the host, alone and behind work that takes longer."""
     (a, b), (x, t) = pair((4096, 4096), "bfloat16"), pair((4096, 4096), "bfloat16", seed=1)
@@ -339,6 +378,7 @@ BOUND: dict[str, Callable[[float], None]] = {
 FREE: dict[str, Callable[[], None]] = {
     "matmul": products,
     "small": small,
+    "cache": cache,
     "uploads": uploads,
     "parts": parts,
     "dlpack": exchange,
