@@ -243,7 +243,8 @@ typedef struct um_recording_request {
   uint64_t arena_bytes; /* that commands and later updates use */
 } um_recording_request;
 
-/* Memory that is bound for a replay. */
+/* Memory that is bound for a replay. The handle of the last replay may be that of another buffer by now: what a recording
+ * keeps of a buffer is good for as long as its memory is the same. */
 typedef struct um_slot_memory {
   void *buffer;    /* NULL for memory of the host, and for a slot that no command names */
   void *data;      /* the buffer's address for the host, or NULL */

@@ -18,8 +18,15 @@ unsafe impl Plain for RecordingRequest {}
 unsafe impl Plain for ReplayBindings {}
 
 /// No memory.
-const NOTHING: SlotMemory =
-    SlotMemory { buffer: core::ptr::null_mut(), data: core::ptr::null_mut(), bytes: 0, offset: 0 };
+const NOTHING: Place = Place {
+    memory: SlotMemory {
+        buffer: core::ptr::null_mut(),
+        data: core::ptr::null_mut(),
+        bytes: 0,
+        offset: 0,
+    },
+    place: 0,
+};
 
 /// A command, with all that it points at.
 struct Owned {
@@ -125,10 +132,13 @@ impl Owned {
     fn bind(&mut self, bound: &Bound) {
         let resolve = |(from, offset): (MemorySource, u64)| match from.kind {
             source::BOUND => {
-                let memory = bound.slots[from.slot as usize];
+                let memory = bound.slots[from.slot as usize].memory;
                 Some((memory, memory.offset.wrapping_add(offset)))
             }
-            source::ARENA => Some((bound.arena, bound.arena.offset.wrapping_add(offset))),
+            source::ARENA => {
+                let memory = bound.arena.memory;
+                Some((memory, memory.offset.wrapping_add(offset)))
+            }
             _ => None,
         };
         for (tensor, from) in self.tensors.iter_mut().zip(&self.sources) {
@@ -170,9 +180,38 @@ impl Owned {
 
 /// The bindings of the last replay.
 struct Bound {
-    slots: Vec<SlotMemory>,
+    slots: Vec<Place>,
     scalars: Vec<[u64; 2]>,
-    arena: SlotMemory,
+    arena: Place,
+}
+
+/// Memory that is bound, and where that is.
+#[derive(Clone, Copy)]
+struct Place {
+    memory: SlotMemory,
+    place: u64,
+}
+
+impl Place {
+    /// Binds other memory, of which `users` learn.
+    fn set(
+        &mut self,
+        memory: SlotMemory,
+        place: u64,
+        users: &[u32],
+        touched: &mut Vec<u32>,
+        changed: &mut Vec<u32>,
+    ) {
+        if self.memory == memory && self.place == place {
+            return;
+        }
+        touched.extend(users);
+        let same_handle = SlotMemory { buffer: self.memory.buffer, ..memory };
+        if self.place != place || self.memory != same_handle {
+            changed.extend(users);
+        }
+        *self = Self { memory, place };
+    }
 }
 
 /// The commands that name a slot, by its number.
@@ -193,6 +232,8 @@ pub struct RecordedCommands<D> {
     /// Commands that the next replay has to look at, whatever is bound.
     stale: Vec<u32>,
     changed: Vec<u32>,
+    /// Commands whose memory has another handle, if nothing else.
+    touched: Vec<u32>,
     life: PhantomData<fn() -> D>,
 }
 
@@ -222,6 +263,7 @@ impl<D> RecordedCommands<D> {
             users: Users::default(),
             stale: (0..request.n_commands).collect(),
             changed: Vec::new(),
+            touched: Vec::new(),
             life: PhantomData,
         };
         if request.n_commands > 0 && request.commands.is_null() {
@@ -321,12 +363,18 @@ impl<D> RecordedCommands<D> {
     }
 
     /// Binds memory and scalars. Returns the commands that are others than they were at the last call that
-    /// succeeded, in order: all at first.
+    /// succeeded, in order: all at first. `place` tells the address of a buffer, or what else makes
+    /// it the same memory: a handle may be that of a buffer that is gone, and one memory may have
+    /// another handle each time.
     ///
     /// # Safety
     /// The argument of `replay`: bindings with all that they point at, buffers those of a device of
     /// type `D`.
-    pub unsafe fn bind(&mut self, bindings: *const ReplayBindings) -> Result<&[u32]> {
+    pub unsafe fn bind(
+        &mut self,
+        bindings: *const ReplayBindings,
+        place: impl Fn(*mut c_void) -> u64,
+    ) -> Result<&[u32]> {
         // SAFETY: by this function's contract.
         let given = unsafe { crate::read_sized(bindings) }
             .ok_or_else(|| Failure::invalid("a replay without bindings"))?;
@@ -351,29 +399,30 @@ impl<D> RecordedCommands<D> {
         }
         self.changed.clear();
         self.changed.append(&mut self.stale);
+        self.touched.clear();
+        self.touched.extend(&self.changed);
         for (i, slot) in bound.slots.iter_mut().enumerate() {
             // SAFETY: there are so many.
             let new = unsafe { given.slots.add(i).read_unaligned() };
-            if *slot != new {
-                *slot = new;
-                self.changed.extend(&self.users.slots[i]);
-            }
+            let users = &self.users.slots[i];
+            slot.set(new, place(new.buffer), users, &mut self.touched, &mut self.changed);
         }
         for (i, scalar) in bound.scalars.iter_mut().enumerate() {
             // SAFETY: there are so many.
             let new = unsafe { given.scalars.add(i).read_unaligned() };
             if *scalar != new {
                 *scalar = new;
+                self.touched.extend(&self.users.scalars[i]);
                 self.changed.extend(&self.users.scalars[i]);
             }
         }
-        if bound.arena != given.arena {
-            bound.arena = given.arena;
-            self.changed.extend(&self.users.arena);
+        let (arena, users) = (place(given.arena.buffer), &self.users.arena);
+        bound.arena.set(given.arena, arena, users, &mut self.touched, &mut self.changed);
+        for list in [&mut self.changed, &mut self.touched] {
+            list.sort_unstable();
+            list.dedup();
         }
-        self.changed.sort_unstable();
-        self.changed.dedup();
-        for i in &self.changed {
+        for i in &self.touched {
             self.commands[*i as usize].bind(bound);
         }
         Ok(&self.changed)
@@ -426,8 +475,8 @@ impl<D> RecordedCommands<D> {
         let Some(owned) = self.commands.get(index) else { return 0 };
         let (from, offset) = owned.workspace_source;
         let start = match from.kind {
-            source::BOUND => self.bound.slots[from.slot as usize].offset,
-            source::ARENA => self.bound.arena.offset,
+            source::BOUND => self.bound.slots[from.slot as usize].memory.offset,
+            source::ARENA => self.bound.arena.memory.offset,
             _ => return 0,
         };
         start.wrapping_add(offset)

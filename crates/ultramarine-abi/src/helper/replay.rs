@@ -13,6 +13,9 @@ pub trait Recorder: Device {
     /// The device's part of a recording, beside its commands.
     type Recording: Send + 'static;
 
+    /// The address of a buffer: the same one means that what was made of it is good still.
+    fn place(&self, buffer: &Self::Buffer) -> u64;
+
     /// (any) Records commands. None of their memory but the fixed one is known yet.
     fn record_commands(&self, commands: &RecordedCommands<Self>) -> Result<Self::Recording>;
 
@@ -82,7 +85,10 @@ unsafe extern "C" fn replay<D: Recorder>(
         with_device::<D>(device, error, |device| {
             let mut cell = handle::<Cell<D>>(recording, "the recording")?.lock();
             let (commands, made) = &mut *cell;
-            commands.bind(bindings)?;
+            commands.bind(bindings, |buffer| {
+                let buffer = buffer.cast::<D::Buffer>().as_ref();
+                buffer.map_or(0, |buffer| device.place(buffer))
+            })?;
             let stream = stream.cast::<D::Stream>().as_ref();
             let done = device.replay(stream, commands, made);
             if done.is_err() {

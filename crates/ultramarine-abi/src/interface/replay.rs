@@ -92,7 +92,8 @@ pub struct RecordingRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotMemory {
     /// The backend's handle of the buffer; NULL for memory of the host, and for a slot that no
-    /// command names.
+    /// command names. The handle of the last replay may be that of another buffer by now: what a
+    /// recording keeps of a buffer is good for as long as its memory is the same.
     pub buffer: *mut c_void,
     /// Address of the buffer for the host, or NULL where it has none.
     pub data: *mut c_void,

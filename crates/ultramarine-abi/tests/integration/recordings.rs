@@ -106,12 +106,23 @@ fn update(list: &mut RecordedCommands<()>, index: u32, step: &Step) -> Result<()
     })
 }
 
-/// Binds buffers by their numbers, with `data` only where they are even.
+/// Binds buffers by their numbers, which are where they are, too.
 fn bind(
     list: &mut RecordedCommands<()>,
     slots: &[usize],
     scalar: u64,
     arena: (usize, u64),
+) -> Result<Vec<u32>, i32> {
+    bind_at(list, slots, scalar, arena, |buffer| buffer as u64)
+}
+
+/// Binds buffers by their numbers, with `data` only where they are even.
+fn bind_at(
+    list: &mut RecordedCommands<()>,
+    slots: &[usize],
+    scalar: u64,
+    arena: (usize, u64),
+    place: impl Fn(*mut c_void) -> u64,
 ) -> Result<Vec<u32>, i32> {
     let memory = |buffer: usize, bytes| SlotMemory {
         buffer: handle(buffer),
@@ -131,7 +142,7 @@ fn bind(
         arena: SlotMemory { offset: 0, ..memory(arena.0, arena.1) },
     };
     // SAFETY: bindings with all that they point at.
-    unsafe { list.bind(&bindings) }.map(<[u32]>::to_vec).map_err(|failure| failure.code)
+    unsafe { list.bind(&bindings, place) }.map(<[u32]>::to_vec).map_err(|failure| failure.code)
 }
 
 #[test]
@@ -159,6 +170,27 @@ fn changes_concern_the_commands_that_name_them() {
     assert_eq!(bind(&mut list, &[6, 5], 3, (0x22, 64)), Ok(vec![1]));
     assert_eq!(bind(&mut list, &[6, 5], 4, (0x22, 64)), Ok(vec![]), "nothing names the scalar");
     assert_eq!(bind(&mut list, &[6, 8], 4, (0x22, 64)), Ok(vec![1, 2]));
+}
+
+#[test]
+fn handles_are_no_memory() {
+    let step =
+        |slot| Step { plan: 0x10, n: 4, sources: [bound(slot), ARENA], scalar: FIXED_SCALAR };
+    let mut list = record(&[step(0), step(1)]).expect("a recording");
+    let place = |buffer: *mut c_void| buffer as u64 & 0xff;
+    let arena = (0x21, 64);
+    assert_eq!(bind_at(&mut list, &[3, 5], 1, arena, place), Ok(vec![0, 1]));
+    // The same memory, with another handle that commands have to name.
+    assert_eq!(bind_at(&mut list, &[3, 0x105], 1, arena, place), Ok(vec![]));
+    let input = |list: &RecordedCommands<()>, i| {
+        // SAFETY: the list lives, and a command of it has one input.
+        list.raw(i).map(|c| unsafe { (*c.inputs).buffer as usize })
+    };
+    assert_eq!((input(&list, 0), input(&list, 1)), (Some(3), Some(0x105)));
+    assert_eq!(bind_at(&mut list, &[3, 0x105], 1, (0x121, 64), place), Ok(vec![]));
+    // A handle that came back, of other memory.
+    let moved = |buffer: *mut c_void| if buffer as usize == 3 { 77 } else { place(buffer) };
+    assert_eq!(bind_at(&mut list, &[3, 0x105], 1, (0x121, 64), moved), Ok(vec![0]));
 }
 
 #[test]

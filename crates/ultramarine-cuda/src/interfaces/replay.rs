@@ -5,6 +5,7 @@
 use crate::context::{self, Context};
 use crate::graph::{Graph, Node};
 use crate::launch::Device;
+use crate::memory::Buffer;
 use crate::streams::Stream;
 use crate::sys::driver::{EventHandle, code};
 use std::sync::Arc;
@@ -116,6 +117,10 @@ impl Recording {
 
 impl Recorder for Device {
     type Recording = Recording;
+
+    fn place(&self, buffer: &Buffer) -> u64 {
+        buffer.address()
+    }
 
     fn record_commands(&self, commands: &RecordedCommands<Self>) -> Result<Recording> {
         self.context.usable()?;

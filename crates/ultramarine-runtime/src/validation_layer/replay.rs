@@ -81,7 +81,8 @@ impl Recording {
         bindings: *const ReplayBindings,
     ) -> Check {
         // SAFETY: by this function's contract.
-        let changed = unsafe { self.commands.bind(bindings) }.map_err(text)?.to_vec();
+        let changed =
+            unsafe { self.commands.bind(bindings, |buffer| buffer as u64) }.map_err(text)?.to_vec();
         for i in changed {
             let Some(command) = self.commands.raw(i as usize) else { continue };
             // SAFETY: the command points at what the list owns.
