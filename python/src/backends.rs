@@ -250,6 +250,7 @@ fn _reset_op_counts() {
 fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let ultramarine::Stats {
         commands,
+        replays,
         fused,
         fused_operations,
         bytes_read,
@@ -263,6 +264,7 @@ fn _stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     } = ultramarine::stats();
     let out = PyDict::new(py);
     out.set_item("commands", commands)?;
+    out.set_item("replays", replays)?;
     out.set_item("fused", fused)?;
     out.set_item("fused_operations", fused_operations)?;
     out.set_item("bytes_read", bytes_read)?;

@@ -338,6 +338,7 @@ class Stats(_Record):
 
     Attributes:
         commands (int): Commands given to backends.
+        replays (int): Recordings of commands that backends replayed at once.
         fused (int): Fused programs among them.
         fused_operations (int): Operations in these programs.
         bytes_read (int): Bytes that all commands read; a broadcast operand counts once, registers do not.

@@ -173,6 +173,7 @@ class Stats:
 
     Attributes:
         commands (int): Commands given to backends.
+        replays (int): Recordings of commands that backends replayed at once.
         fused (int): Fused programs among them.
         fused_operations (int): Operations in these programs.
         bytes_read (int): Bytes that all commands read; a broadcast operand counts once, registers do not.
@@ -186,6 +187,7 @@ class Stats:
     """
 
     commands: int
+    replays: int
     fused: int
     fused_operations: int
     bytes_read: int

@@ -12,7 +12,7 @@ from support.harness import rng
 
 import ultramarine as mx
 
-pytestmark = pytest.mark.ops
+pytestmark = [pytest.mark.ops, pytest.mark.always]
 
 Function = Callable[..., Any]
 

@@ -64,6 +64,8 @@ macro_rules! counters {
 counters! {
     /// Commands given to backends.
     commands,
+    /// Recordings of commands that backends replayed, each in place of its commands.
+    replays,
     /// Fused programs among them.
     fused,
     /// Graph operations inside fused programs.
@@ -249,6 +251,11 @@ impl Exec {
     pub fn ran_here(&self) {
         executable::give_up();
         self.ran.set(self.device.kernels.get().last().copied());
+    }
+
+    /// Counts a replay of a backend's recording.
+    pub(super) fn count_replay(&self) {
+        bump(&self.local.replays, 1);
     }
 
     /// Counts what an executable did.
@@ -482,10 +489,15 @@ impl Exec {
 
     /// Scratch memory for a command, if its plan wants any.
     pub(super) fn workspace(&self, plan: &Plan, command: &Command) -> Result<Option<BufferRef>> {
-        let Some(ask) = plan.kernels.table.plan_workspace else { return Ok(None) };
-        // SAFETY: the plan is this table's; the command is valid for the call.
-        let bytes = unsafe { ask(plan.kernels.handle, plan.raw, command) };
+        let bytes = self.workspace_bytes(plan, command);
         if bytes == 0 { Ok(None) } else { self.buffer(bytes as usize).map(Some) }
+    }
+
+    /// Bytes of scratch memory that a plan wants for a command.
+    pub(super) fn workspace_bytes(&self, plan: &Plan, command: &Command) -> u64 {
+        let Some(ask) = plan.kernels.table.plan_workspace else { return 0 };
+        // SAFETY: the plan is this table's; the command is valid for the call.
+        unsafe { ask(plan.kernels.handle, plan.raw, command) }
     }
 }
 

@@ -39,6 +39,7 @@ use crate::device::{Device, DeviceType};
 use core::ffi::{CStr, c_void};
 use device_memory::{MemoryCounters, StreamMemory};
 use device_stream::Streams;
+use executable::ReplayFunctions;
 use kernels::{KernelList, Kernels};
 use plan::PlanCache;
 use std::sync::Mutex;
@@ -71,6 +72,8 @@ pub struct DeviceState {
     memory: MemoryCounters,
     /// Memory in the order of streams, where the backend has it and runs ahead.
     stream_memory: Option<StreamMemory>,
+    /// Recordings of commands, where the backend has them.
+    replay: Option<ReplayFunctions>,
 }
 
 // SAFETY: the handle is only passed to the backend's functions, which the
@@ -109,6 +112,7 @@ impl DeviceState {
             user_kernels: user_kernel::UserKernels::default(),
             memory: MemoryCounters::default(),
             stream_memory: StreamMemory::of(&backend.table, info.synchronous != 0),
+            replay: ReplayFunctions::of(&backend.table).filter(|_| device.kind == DeviceType::Gpu),
         }))
     }
 

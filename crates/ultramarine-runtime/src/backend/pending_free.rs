@@ -1,8 +1,8 @@
 //! Deferred free: what a backend gave and a command may still use is freed once the device has completed its last use.
 
 use super::{
-    DeviceState, buffer::Use, device_stream::DeviceStream, kernels::Kernels, shutdown,
-    user_kernel::Compiled,
+    DeviceState, buffer::Use, device_stream::DeviceStream, executable::Held, kernels::Kernels,
+    shutdown, user_kernel::Compiled,
 };
 use crate::sync::lock;
 use core::ffi::c_void;
@@ -18,6 +18,8 @@ pub enum PendingFree {
     Plan(&'static Kernels, *mut c_void, SmallVec<[Use; 1]>),
     /// A user's kernel.
     Kernel(Compiled, SmallVec<[Use; 1]>),
+    /// Recorded commands.
+    Recording(Box<Held>, SmallVec<[Use; 1]>),
 }
 
 // SAFETY: handles of buffers, plans and kernels may be freed by any thread.
@@ -35,7 +37,8 @@ impl PendingFree {
         match self {
             PendingFree::Buffer(_, _, _, uses)
             | PendingFree::Plan(_, _, uses)
-            | PendingFree::Kernel(_, uses) => uses,
+            | PendingFree::Kernel(_, uses)
+            | PendingFree::Recording(_, uses) => uses,
         }
     }
 
@@ -71,12 +74,13 @@ impl PendingFree {
             PendingFree::Buffer(device, handle, bytes, _) => device.free(handle, bytes),
             PendingFree::Plan(kernels, raw, _) => release_plan(kernels, raw),
             PendingFree::Kernel(kernel, _) => kernel.release(),
+            PendingFree::Recording(recording, _) => recording.release(),
         }
     }
 }
 
 impl DeviceStream {
-    /// Frees buffers, plans and kernels whose last use the device has completed.
+    /// Frees buffers, plans, kernels and recordings whose last use the device has completed.
     pub fn free_completed(&self) {
         if lock(&self.pending_frees).is_empty() || shutdown::ended().is_some() {
             return;
@@ -100,7 +104,7 @@ impl DeviceStream {
 }
 
 impl DeviceState {
-    /// Frees buffers, plans and kernels whose last use the device has completed.
+    /// Frees buffers, plans, kernels and recordings whose last use the device has completed.
     pub fn free_completed(&self) {
         if shutdown::ended().is_none() {
             self.all_streams().iter().for_each(|s| s.free_completed());
@@ -129,6 +133,14 @@ pub(super) fn free_plan(kernels: &'static Kernels, raw: *mut c_void) {
 pub(super) fn free_kernel(device: &'static DeviceState, kernel: Compiled) {
     if shutdown::ended().is_none() {
         PendingFree::Kernel(kernel, device.all_uses()).release();
+    }
+}
+
+/// Likewise a recording.
+pub(super) fn free_recording(recording: Held) {
+    if shutdown::ended().is_none() {
+        let uses = recording.arena.uses();
+        PendingFree::Recording(Box::new(recording), uses).release();
     }
 }
 

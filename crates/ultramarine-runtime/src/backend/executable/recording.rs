@@ -324,7 +324,7 @@ impl Recording {
             Kind::Input(i) => Slot::Input(i),
             Kind::Constant(buffer) => Slot::Constant(buffer),
             Kind::Taken => match place.remove(&slot) {
-                Some(offset) => Slot::Arena(offset),
+                Some(offset) => Slot::Arena(offset, memory.bytes),
                 None => own(slot, &memory),
             },
         });

@@ -1,0 +1,470 @@
+//! An executable as one recording of its backend (`ultramarine.replay/2`): a run is one call.
+//!
+//! All memory of a run is there from the beginning, other than where commands are submitted one by one: temporaries lie
+//! in one arena, which the recording keeps from run to run. So large ones are left to single commands.
+
+use super::memory_plan::{self, Lifetime};
+use super::{Executable, Memory, Slot, Step};
+use crate::backend::buffer::BufferRef;
+use crate::backend::call::Exec;
+use crate::backend::{DeviceState, Plan, pending_free, shutdown::Compiling, value::Value};
+use crate::error::Result;
+use crate::host_table;
+use core::ffi::c_void;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use ultramarine_abi::interface::replay::{
+    self, MemorySource, RecordedCommand, RecordingRequest, ReplayBindings, ReplayInterface,
+    SlotMemory, source,
+};
+use ultramarine_abi::{
+    self as abi, BackendTable, Command, Error as ErrorObject, Status, Tensor, status,
+};
+
+/// Bytes of an arena that a recording keeps at most.
+const MOST_BYTES: usize = 4 << 20;
+/// Fewest commands that are worth a recording.
+const FEWEST: usize = 4;
+/// Runs by single commands before the commands are recorded: the first has kernels compiled.
+const RUNS_BEFORE: u32 = 1;
+/// Times that a recording is made anew because commands want more scratch memory.
+const MOST_ATTEMPTS: u32 = 4;
+
+/// The functions of the interface.
+#[derive(Clone, Copy)]
+pub(in crate::backend) struct Functions {
+    record: unsafe extern "C" fn(
+        *mut c_void,
+        *const RecordingRequest,
+        *mut *mut c_void,
+        *mut u64,
+        *mut *mut ErrorObject,
+    ) -> Status,
+    replay: unsafe extern "C" fn(
+        *mut c_void,
+        *mut c_void,
+        *mut c_void,
+        *const ReplayBindings,
+        *mut *mut ErrorObject,
+    ) -> Status,
+    release: unsafe extern "C" fn(*mut c_void, *mut c_void),
+}
+
+impl Functions {
+    /// Those of a backend that has all of them.
+    pub fn of(table: &BackendTable) -> Option<Functions> {
+        let interface = table.interface?;
+        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
+        // its size, and all-zero is a valid interface table.
+        let found: ReplayInterface = unsafe {
+            abi::read_sized(interface(table.backend, replay::INTERFACE.as_ptr()).cast())
+        }?;
+        Some(Functions { record: found.record?, replay: found.replay?, release: found.release? })
+    }
+}
+
+/// An executable's state on its backend.
+pub(super) enum OnDevice {
+    /// It ran so often by single commands.
+    Single(u32),
+    Recorded(Box<DeviceRecording>),
+    /// The backend is given single commands for ever.
+    Refused,
+}
+
+/// The backend's handle, with what it names, which has to outlive it.
+pub struct Held {
+    device: &'static DeviceState,
+    release: unsafe extern "C" fn(*mut c_void, *mut c_void),
+    raw: *mut c_void,
+    /// The temporaries' memory. Each replay writes to it, so that its uses are those of the recording.
+    pub arena: BufferRef,
+    _plans: Vec<Arc<Plan>>,
+    constants: Vec<BufferRef>,
+}
+
+// SAFETY: the handle may be used and released by any thread, by one at a time.
+unsafe impl Send for Held {}
+
+impl Held {
+    /// Gives the recording back, which no stream runs any more.
+    pub fn release(self) {
+        // SAFETY: made by this device's backend, released once, and no stream runs it.
+        unsafe { (self.release)(self.device.handle, self.raw) };
+    }
+}
+
+/// A slot to which every replay binds memory.
+struct Bound {
+    slot: u32,
+    /// It is written: a result, or an operand that is taken over.
+    writes: bool,
+    /// The steps that use it.
+    users: Box<[u32]>,
+    /// The handle that was bound last.
+    last: *mut c_void,
+}
+
+/// A recording of the backend.
+pub(super) struct DeviceRecording {
+    /// Taken when it is dropped.
+    held: Option<Held>,
+    functions: Functions,
+    bound: Vec<Bound>,
+    /// The byte of its buffer at which each slot begins.
+    offsets: SmallVec<[usize; 16]>,
+    /// Bytes of scratch memory that each step has.
+    workspaces: Vec<u64>,
+    /// Times that it was made anew.
+    attempts: u32,
+}
+
+// SAFETY: handles are only compared, and used as `Held` says.
+unsafe impl Send for DeviceRecording {}
+
+impl Drop for DeviceRecording {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            pending_free::free_recording(held);
+        }
+    }
+}
+
+impl Executable {
+    /// Runs it as a recording, if it is one or becomes one now. `None`: nothing was enqueued.
+    ///
+    /// # Errors
+    /// The backend's own.
+    pub(super) fn replayed(&self, exec: &Exec, inputs: &[&Value]) -> Result<Option<Memory>> {
+        // Where another thread runs it at this moment, commands go one by one.
+        let (Some(functions), Ok(mut state)) = (self.device.replay, self.on_device.try_lock())
+        else {
+            return Ok(None);
+        };
+        match &mut *state {
+            OnDevice::Refused => return Ok(None),
+            OnDevice::Single(runs) if *runs < RUNS_BEFORE => {
+                *runs += 1;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        // Without memory for all of it at once there may be enough for one command after the other.
+        let Ok(mut memory) = self.bound_memory(exec, inputs) else { return Ok(None) };
+        loop {
+            let attempts = match &mut *state {
+                OnDevice::Recorded(recording) => match recording.fits(self, exec, &mut memory) {
+                    true => break,
+                    false => recording.attempts + 1,
+                },
+                _ => 0,
+            };
+            *state = match self.is_recordable() && attempts < MOST_ATTEMPTS {
+                true => self.recorded(exec, functions, &mut memory, attempts),
+                false => OnDevice::Refused,
+            };
+            if !matches!(*state, OnDevice::Recorded(_)) {
+                return Ok(None);
+            }
+        }
+        let OnDevice::Recorded(recording) = &mut *state else { return Ok(None) };
+        for slot in &self.donated {
+            memory.buffer(*slot).changes();
+        }
+        match recording.replay(exec, &memory)? {
+            status::OK => return Ok(Some(memory)),
+            status::NOT_YET => {}
+            _ => *state = OnDevice::Refused,
+        }
+        Ok(None)
+    }
+
+    /// Returns true if the backend may be given all commands at once.
+    fn is_recordable(&self) -> bool {
+        let own = self.device.kernels.get().last();
+        let is_own = |s: &Step| own.is_some_and(|own| std::ptr::eq(*own, s.plan.kernels));
+        // SAFETY: sizes are the executable's own.
+        let size = |t: &Tensor, d| unsafe { *t.dl.shape.add(d) };
+        let has_elements = |t: &Tensor| (0..t.dl.ndim as usize).all(|d| size(t, d) > 0);
+        self.steps.len() >= FEWEST
+            && !self.device.waits_in_commands()
+            && self.steps.iter().all(is_own)
+            && self.tensors.iter().all(has_elements)
+    }
+
+    /// The memory of a run but for the arena.
+    fn bound_memory(&self, exec: &Exec, inputs: &[&Value]) -> Result<Memory> {
+        let arena = exec.buffer(0)?;
+        let mut buffers = SmallVec::with_capacity(self.slots.len());
+        for (i, slot) in self.slots.iter().enumerate() {
+            buffers.push(match slot {
+                Slot::Input(input) => inputs[*input].buffer.clone(),
+                Slot::Constant(buffer) => buffer.clone(),
+                Slot::Own(bytes) if self.is_output(i) => exec.buffer(*bytes)?,
+                Slot::Arena(..) | Slot::Own(_) | Slot::Unused => arena.clone(),
+            });
+        }
+        Ok(Memory { buffers, offsets: SmallVec::from_elem(0, self.slots.len()), arena })
+    }
+
+    fn is_output(&self, slot: usize) -> bool {
+        self.outputs.iter().any(|o| o.slot as usize == slot)
+    }
+
+    /// Bytes of a slot that is a temporary.
+    fn temporary(&self, slot: usize) -> Option<usize> {
+        match self.slots[slot] {
+            Slot::Arena(_, bytes) => Some(bytes),
+            Slot::Own(bytes) if !self.is_output(slot) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The steps that use each slot.
+    fn users(&self) -> Vec<Vec<u32>> {
+        let mut users: Vec<Vec<u32>> = vec![Vec::new(); self.slots.len()];
+        for (i, step) in (0..).zip(&self.steps) {
+            for slot in &self.slots_of[step.tensors.clone()] {
+                let list = &mut users[*slot as usize];
+                if list.last() != Some(&i) {
+                    list.push(i);
+                }
+            }
+        }
+        users
+    }
+
+    /// Has the backend record the commands.
+    fn recorded(
+        &self,
+        exec: &Exec,
+        functions: Functions,
+        memory: &mut Memory,
+        attempts: u32,
+    ) -> OnDevice {
+        let later = OnDevice::Single(RUNS_BEFORE);
+        let users = self.users();
+        let mut temporaries: Vec<(usize, Lifetime)> = Vec::new();
+        for (slot, users) in users.iter().enumerate() {
+            let (Some(first), Some(last)) = (users.first(), users.last()) else { continue };
+            let (first, last) = (*first as usize, *last as usize);
+            let lifetime = |bytes| (slot, Lifetime { bytes, first, last });
+            temporaries.extend(self.temporary(slot).map(lifetime));
+        }
+        // Scratch memory is asked for with memory of the run, and lies in the arena then, too.
+        let mut lifetimes: Vec<Lifetime> = temporaries.iter().map(|t| t.1).collect();
+        let (places, bytes) = memory_plan::plan(&lifetimes);
+        if bytes > MOST_BYTES {
+            return OnDevice::Refused;
+        }
+        let place = |memory: &mut Memory, places: &[usize]| {
+            for ((slot, _), place) in temporaries.iter().zip(places) {
+                memory.buffers[*slot] = memory.arena.clone();
+                memory.offsets[*slot] = *place;
+            }
+        };
+        let Ok(arena) = exec.buffer(bytes) else { return later };
+        let nothing = std::mem::replace(&mut memory.arena, arena);
+        place(memory, &places);
+        let workspaces: Vec<u64> =
+            self.steps.iter().map(|step| self.workspace(exec, step, memory)).collect();
+        for (step, bytes) in workspaces.iter().enumerate().filter(|w| *w.1 > 0) {
+            lifetimes.push(Lifetime { bytes: *bytes as usize, first: step, last: step });
+        }
+        // Not beside the arena that there is in the end.
+        memory.arena = nothing;
+        place(memory, &places);
+        let (places, bytes) = memory_plan::plan(&lifetimes);
+        if bytes > MOST_BYTES {
+            return OnDevice::Refused;
+        }
+        place(memory, &places);
+        // What each of them is to the backend.
+        let mut bound: Vec<Bound> = Vec::new();
+        let mut sources = vec![MemorySource::default(); self.slots.len()];
+        let mut constants = Vec::new();
+        for (slot, users) in users.into_iter().enumerate().filter(|(_, users)| !users.is_empty()) {
+            match &self.slots[slot] {
+                Slot::Constant(buffer) => constants.push(buffer.clone()),
+                _ if self.temporary(slot).is_some() => sources[slot].kind = source::ARENA,
+                kind => {
+                    sources[slot] = MemorySource { kind: source::BOUND, slot: bound.len() as u32 };
+                    let writes =
+                        matches!(kind, Slot::Own(_)) || self.donated.contains(&(slot as u32));
+                    let (slot, last) = (slot as u32, std::ptr::null_mut());
+                    bound.push(Bound { slot, writes, users: users.into(), last });
+                }
+            }
+        }
+        let mut scratch = places[temporaries.len()..].iter();
+        let scratch: Vec<Option<u64>> = workspaces
+            .iter()
+            .map(|bytes| if *bytes > 0 { scratch.next().map(|at| *at as u64) } else { None })
+            .collect();
+        // At least something: its uses are those of the recording.
+        let bytes = bytes.max(1) as u64;
+        let (raw, arena_bytes) =
+            match self.record(functions, &sources, memory, &scratch, (bound.len(), bytes)) {
+                Ok(made) => made,
+                Err(status::NOT_YET) => return later,
+                Err(_) => return OnDevice::Refused,
+            };
+        let made = |arena| {
+            let plans = self.steps.iter().map(|s| s.plan.clone()).collect();
+            let (device, release) = (self.device, functions.release);
+            Held { device, release, raw, arena, _plans: plans, constants }
+        };
+        let arena = match exec.buffer(arena_bytes as usize) {
+            Ok(arena) => arena,
+            Err(_) => {
+                made(memory.arena.clone()).release();
+                return later;
+            }
+        };
+        let held = Some(made(arena));
+        let offsets = memory.offsets.clone();
+        let recording = DeviceRecording { held, functions, bound, offsets, workspaces, attempts };
+        OnDevice::Recorded(Box::new(recording))
+    }
+
+    /// Calls `record`. Gives the handle and the size of the arena, or a status.
+    fn record(
+        &self,
+        functions: Functions,
+        sources: &[MemorySource],
+        memory: &Memory,
+        scratch: &[Option<u64>],
+        (slots, arena_bytes): (usize, u64),
+    ) -> std::result::Result<(*mut c_void, u64), Status> {
+        let own_sources: Vec<MemorySource> =
+            self.slots_of.iter().map(|slot| sources[*slot as usize]).collect();
+        let mut tensors = self.tensors.to_vec();
+        for (tensor, slot) in tensors.iter_mut().zip(&self.slots_of) {
+            tensor.dl.byte_offset += memory.offsets[*slot as usize] as u64;
+            if let Slot::Constant(buffer) = &self.slots[*slot as usize] {
+                super::locate(tensor, buffer);
+            }
+        }
+        let commands: Vec<Command> = self
+            .steps
+            .iter()
+            .map(|step| self.command(step, &tensors[step.tensors.clone()], std::ptr::null_mut()))
+            .collect();
+        let recorded: Vec<RecordedCommand> = commands
+            .iter()
+            .zip(&self.steps)
+            .zip(scratch)
+            .map(|((command, step), scratch)| RecordedCommand {
+                size: size_of::<RecordedCommand>() as u32,
+                flags: 0,
+                command,
+                sources: own_sources[step.tensors.clone()].as_ptr(),
+                scalar_slots: std::ptr::null(),
+                workspace: MemorySource {
+                    kind: if scratch.is_some() { source::ARENA } else { source::FIXED },
+                    slot: 0,
+                },
+                workspace_offset: scratch.unwrap_or(0),
+            })
+            .collect();
+        let request = RecordingRequest {
+            size: size_of::<RecordingRequest>() as u32,
+            flags: 0,
+            commands: recorded.as_ptr(),
+            n_commands: recorded.len() as u32,
+            n_slots: slots as u32,
+            n_scalars: 0,
+            reserved: 0,
+            arena_bytes,
+        };
+        let _compiling = Compiling::enter(self.device).map_err(|_| status::ERROR)?;
+        let (mut raw, mut bytes, mut error) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
+        // SAFETY: the request and all that it points at are valid for the call; plans and constants are kept until the
+        // recording is released; places are valid.
+        let code = unsafe {
+            (functions.record)(self.device.handle, &request, &mut raw, &mut bytes, &mut error)
+        };
+        match host_table::check("record", code, error) {
+            Ok(()) => Ok((raw, bytes)),
+            Err(_) => Err(code),
+        }
+    }
+
+    /// Bytes of scratch memory that a step's plan wants.
+    fn workspace(&self, exec: &Exec, step: &Step, memory: &Memory) -> u64 {
+        let tensors = self.bound(step, memory);
+        exec.workspace_bytes(&step.plan, &self.command(step, &tensors, std::ptr::null_mut()))
+    }
+}
+
+impl DeviceRecording {
+    /// Gives the arena to a run. `false`: a command wants more scratch memory than it has.
+    ///
+    /// A plan's answer may depend on addresses, and on kernels that were compiled meanwhile, but a backend looks only
+    /// at commands whose memory changes.
+    fn fits(&mut self, executable: &Executable, exec: &Exec, memory: &mut Memory) -> bool {
+        let Some(held) = &self.held else { return false };
+        memory.arena = held.arena.clone();
+        memory.offsets.clone_from(&self.offsets);
+        for slot in 0..executable.slots.len() {
+            if executable.temporary(slot).is_some() {
+                memory.buffers[slot] = memory.arena.clone();
+            }
+        }
+        let mut changed: SmallVec<[u32; 32]> = SmallVec::new();
+        for bound in &mut self.bound {
+            let buffer = memory.buffer(bound.slot);
+            if bound.last != buffer.handle() || buffer.is_escaped() {
+                bound.last = buffer.handle();
+                changed.extend_from_slice(&bound.users);
+            }
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed.iter().all(|i| {
+            let step = &executable.steps[*i as usize];
+            executable.workspace(exec, step, memory) <= self.workspaces[*i as usize]
+        })
+    }
+
+    /// Has the backend run it. Gives the backend's status if nothing was enqueued.
+    fn replay(&self, exec: &Exec, memory: &Memory) -> Result<Status> {
+        let Some(held) = &self.held else { return Ok(status::UNSUPPORTED) };
+        let of = |buffer: &BufferRef| SlotMemory {
+            buffer: buffer.handle(),
+            data: buffer.as_ptr().cast(),
+            bytes: buffer.bytes() as u64,
+            offset: 0,
+        };
+        let slots: SmallVec<[SlotMemory; 16]> =
+            self.bound.iter().map(|bound| of(memory.buffer(bound.slot))).collect();
+        let bindings = ReplayBindings {
+            size: size_of::<ReplayBindings>() as u32,
+            flags: 0,
+            slots: slots.as_ptr(),
+            scalars: std::ptr::null(),
+            n_slots: slots.len() as u32,
+            n_scalars: 0,
+            arena: of(&held.arena),
+        };
+        let buffers = |writes: bool| {
+            let those = self.bound.iter().filter(move |bound| bound.writes == writes);
+            those.map(|bound| &**memory.buffer(bound.slot))
+        };
+        let reads = buffers(false).chain(held.constants.iter().map(|c| &**c));
+        let writes = buffers(true).chain([&*held.arena]);
+        exec.op.set("compiled");
+        let mut code = status::OK;
+        exec.give(reads, writes, |stream| {
+            let mut error = std::ptr::null_mut();
+            // SAFETY: bindings and all they point at are valid for the call; buffers are the device's; this thread holds
+            // the stream's lock, and is the only one that has the recording.
+            code = unsafe {
+                (self.functions.replay)(held.device.handle, stream, held.raw, &bindings, &mut error)
+            };
+            let outcome = host_table::check("replay", code, error);
+            if matches!(code, status::UNSUPPORTED | status::NOT_YET) { Ok(()) } else { outcome }
+        })?;
+        Ok(code)
+    }
+}

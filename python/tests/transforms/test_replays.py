@@ -1,0 +1,166 @@
+"""Calls of compiled functions that a backend replays as one recording, where it has them: the same bits as commands that
+are given to it one by one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support.harness import rng
+
+import ultramarine as mx
+
+pytestmark = [pytest.mark.ops, pytest.mark.always]
+
+# Backends that serve `ultramarine.replay/2`.
+RECORDING = ("cuda",)
+
+
+def records() -> bool:
+    return mx.device_info(mx.default_device())["backend"] in RECORDING
+
+
+def replays() -> int:
+    return mx.backends.stats().replays
+
+
+def numbers(*shape: int, seed: object = 0) -> mx.array:
+    return mx.array(rng("replays", shape, seed).standard_normal(shape, dtype=np.float32))
+
+
+def bits(*arrays: mx.array) -> list[bytes]:
+    return [np.array(a).tobytes() for a in arrays]
+
+
+def chain(x: mx.array, w: mx.array) -> mx.array:
+    """Products, sums that want scratch memory, a sort, and a copy."""
+    for _ in range(6):
+        x = mx.tanh(x @ w) + mx.sum(x, axis=0, keepdims=True)
+    return mx.sort(x, axis=0) + mx.concatenate([x[1:], x[:1]], axis=0)
+
+
+def until_replayed(f: Callable[..., Any], *given: mx.array) -> None:
+    """Calls a function until its calls are replays: fused programs are compiled in the background."""
+    deadline = time.monotonic() + 60
+    before = replays()
+    while records() and replays() == before:
+        mx.eval(f(*given))
+        assert time.monotonic() < deadline
+
+
+def test_later_calls_are_replays() -> None:
+    f = mx.compile(chain)
+    w = numbers(16, 16) * 0.1
+    mx.eval(w)
+    until_replayed(f, numbers(12, 16), w)
+    before = replays()
+    for i in range(6):
+        x = numbers(12, 16, seed=i)
+        assert bits(f(x, w)) == bits(chain(x, w)), i
+    assert replays() - before == (6 if records() else 0)
+
+
+def test_memory_that_changes() -> None:
+    """Operands and results in other memory each time, and a slice of a larger array."""
+    f = mx.compile(chain)
+    w = numbers(16, 16) * 0.1
+    kept = []
+    for i in range(12):
+        x = numbers(12, 16, seed=i)
+        # What is let go meanwhile is memory for others.
+        kept = kept[i % 3 :]
+        kept.append((f(x, w), bits(chain(x, w))))
+        mx.eval(kept[-1][0])
+    for result, want in kept:
+        assert bits(result) == want
+    for i in range(5):
+        rows = numbers(40, 16, seed=i)[i : i + 12]
+        mx.eval(rows)
+        assert bits(f(rows, w)) == bits(chain(rows, w))
+
+
+def test_operands_that_are_taken_over() -> None:
+    def step(x: mx.array, v: mx.array) -> tuple[mx.array, mx.array]:
+        for _ in range(5):
+            v = 0.9 * v + mx.sum(x, axis=0, keepdims=True) * 0.01
+            x = x - 0.1 * v
+        return x, v
+
+    f = mx.compile(step)
+    x, v = numbers(6, 8), numbers(6, 8, seed=1)
+    y, u = x + 0, v + 0
+    mx.eval(x, v, y, u)
+    for _ in range(8):
+        x, v = f(x, v)
+        y, u = step(y, u)
+        mx.eval(x, v, y, u)
+    assert bits(x, v) == bits(y, u)
+    held, values = x, bits(x)
+    x, v = f(x, v)
+    mx.eval(x, v)
+    assert bits(held) == values
+
+
+def test_threads_and_allocations_beside_a_replay() -> None:
+    """One executable from several threads and streams, while others record and allocate."""
+    f = mx.compile(chain)
+    w = numbers(16, 16) * 0.1
+    given = [numbers(12, 16, seed=i) for i in range(4)]
+    want = [bits(chain(x, w)) for x in given]
+    wrong: list[object] = []
+
+    def run(i: int) -> None:
+        with mx.stream(mx.new_stream(mx.default_device())):
+            wrong.extend((i, n) for n in range(20) if bits(f(given[i], w)) != want[i])
+
+    def record(i: int) -> None:
+        for n in range(6):
+            rows = 3 + i + n
+            g, x = mx.compile(chain), numbers(rows, 16, seed=n)
+            expected = bits(chain(x, w))
+            wrong.extend(("recorded", n) for _ in range(4) if bits(g(x, w)) != expected)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    threads += [threading.Thread(target=record, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_many_replays_keep_their_size() -> None:
+    f = mx.compile(chain)
+    x, w = numbers(3, 4), numbers(4, 4, seed=1) * 0.1
+    mx.eval(w)
+    until_replayed(f, x, w)
+    mx.eval([f(x, w) for _ in range(8)])
+    mx.synchronize()
+    before, memory = replays(), mx.get_active_memory()
+    # The emulated driver takes a while for each.
+    many = 1_000 if records() else 10_000
+    for _ in range(many):
+        mx.eval(f(x, w))
+    mx.synchronize()
+    assert mx.get_active_memory() <= memory + (4 << 10)
+    if records():
+        assert replays() - before == many
+
+
+def test_functions_that_come_and_go() -> None:
+    """What a recording holds goes with its function."""
+    w = numbers(16, 16)
+    mx.eval(w)
+    sizes = []
+    for i in range(12):
+        f = mx.compile(chain)
+        for _ in range(4):
+            mx.eval(f(w, w))
+        del f
+        mx.synchronize()
+        sizes.append(mx.get_active_memory())
+        assert i < 2 or sizes[-1] <= sizes[1] + (64 << 10), sizes
