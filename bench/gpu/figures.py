@@ -1,5 +1,5 @@
-"""Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, small operations, uploads,
-reads of parts, DLPack.
+"""Figures of a GPU, beside torch in the same process: bandwidth, elementwise, rows, rope, products, small operations,
+replays, uploads, reads of parts, DLPack.
 
     python -m bench.gpu.figures [--figures FILE] [GROUP ...]
 
@@ -21,6 +21,7 @@ import numpy as np
 
 import ultramarine as mx
 from bench import record
+from bench.gpu.replays import replays
 from bench.gpu.timing import FIGURES, close, ours, pair, row, seconds, theirs, torch
 
 
@@ -374,6 +375,7 @@ BOUND: dict[str, Callable[[float], None]] = {
     "elementwise": elementwise,
     "rows": rows,
     "rope": ropes,
+    "replays": replays,
 }
 FREE: dict[str, Callable[[], None]] = {
     "matmul": products,
