@@ -16,6 +16,8 @@ CONV = ((4, 56, 56, 64), (64, 3, 3, 64))  # images, and weights (outputs first),
 EMBEDDING = (50000, 512, 8192)  # rows of the table, their length, how many are taken
 CACHE = (1, 8, 4096, 128)  # of keys: batch, heads, positions, channels
 MLP = (256, 784, 256, 10)
+DIGITS = (64, 64, 128, 10)
+LAYER = (8, 64, 4)  # of a transformer: tokens, channels, heads
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -36,9 +38,20 @@ def cache_data() -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     return np.zeros(CACHE, np.float32), normal(batch, heads, 1, channels), places
 
 
-def mlp_data() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+def layer_data() -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Tokens and weights of a transformer's layer."""
+    tokens, channels, _ = LAYER
+    shapes = dict.fromkeys("qkvo", (channels, channels))
+    shapes |= {"up": (channels, 4 * channels), "down": (4 * channels, channels)}
+    weights = {n: normal(*shape, seed=i) * 0.1 for i, (n, shape) in enumerate(shapes.items())}
+    return normal(tokens, channels), weights
+
+
+def mlp_data(
+    sizes: tuple[int, int, int, int] = MLP,
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     """Parameters, a batch and its labels of the training step."""
-    batch, inputs, hidden, classes = MLP
+    batch, inputs, hidden, classes = sizes
     params = {
         "w1": normal(inputs, hidden, seed=1) * 0.05,
         "b1": np.zeros(hidden, np.float32),

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 from bench.cpu.data import (
     ATTENTION,
     CONV,
+    DIGITS,
+    LAYER,
     LONG,
     MLP,
     ROWS,
@@ -14,6 +16,7 @@ from bench.cpu.data import (
     Thunk,
     cache_data,
     embedding_data,
+    layer_data,
     mlp_data,
     normal,
 )
@@ -49,14 +52,41 @@ def workloads() -> dict[str, "Thunk"]:
 
         return run
 
-    def train():
-        params, x, labels = mlp_data()
+    def tiny_compiled():
+        @jax.jit
+        def chain(x, y):
+            for _ in range(500):
+                x = x + y
+                x = x * y
+            return x
+
+        x, y = jnp.array([1.0, 2, 3, 4]), jnp.array([0.5, 0.6, 0.7, 0.8])
+        return lambda: chain(x, y).block_until_ready()
+
+    def layer():
+        tokens, channels, heads = LAYER
+        x, weights = layer_data()
+        x, weights = jnp.asarray(x), {k: jnp.asarray(v) for k, v in weights.items()}
+        norm = lambda y: y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-5)
+
+        @jax.jit
+        def layer(x, w):
+            h = norm(x)
+            q, k, v = ((h @ w[n]).reshape(tokens, heads, -1).transpose(1, 0, 2) for n in "qkv")
+            scores = jax.nn.softmax(q @ k.swapaxes(1, 2) * (channels // heads) ** -0.5, -1)
+            x = x + (scores @ v).transpose(1, 0, 2).reshape(tokens, channels) @ w["o"]
+            return x + jnp.maximum(norm(x) @ w["up"], 0) @ w["down"]
+
+        return lambda: layer(x, weights).block_until_ready()
+
+    def train(sizes=MLP):
+        params, x, labels = mlp_data(sizes)
         x, labels = jnp.asarray(x), jnp.asarray(labels)
 
         def loss(p):
             hidden = jnp.maximum(x @ p["w1"] + p["b1"], 0)
             out = hidden @ p["w2"] + p["b2"]
-            return jnp.mean(jax.nn.logsumexp(out, 1) - out[jnp.arange(MLP[0]), labels])
+            return jnp.mean(jax.nn.logsumexp(out, 1) - out[jnp.arange(sizes[0]), labels])
 
         @jax.jit
         def step(p):
@@ -132,5 +162,8 @@ def workloads() -> dict[str, "Thunk"]:
         "conv2d": lambda: over(conv2d, *(normal(*s) for s in CONV)),
         "normals": normals,
         "1000 tiny ops": tiny,
+        "1000 tiny ops, compiled": tiny_compiled,
+        "small layer, compiled": layer,
         "training step": train,
+        "small training step, compiled": lambda: train(DIGITS),
     }

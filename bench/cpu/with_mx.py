@@ -5,6 +5,8 @@ from types import ModuleType
 from bench.cpu.data import (
     ATTENTION,
     CONV,
+    DIGITS,
+    LAYER,
     LONG,
     MLP,
     ROWS,
@@ -13,6 +15,7 @@ from bench.cpu.data import (
     Thunk,
     cache_data,
     embedding_data,
+    layer_data,
     mlp_data,
     normal,
 )
@@ -58,23 +61,59 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
 
         return run
 
-    def train():
-        params, x, labels = mlp_data()
+    def tiny_compiled():
+        x, y = mx.array([1.0, 2.0, 3.0, 4.0]), mx.array([0.5, 0.6, 0.7, 0.8])
+        mx.eval(x, y)
+
+        @mx.compile
+        def chain(x, y):
+            for _ in range(500):
+                x = x + y
+                x = x * y
+            return x
+
+        return lambda: mx.eval(chain(x, y))
+
+    def layer():
+        tokens, channels, heads = LAYER
+        x, weights = layer_data()
+        x, weights = mx.array(x), {k: mx.array(v) for k, v in weights.items()}
+        mx.eval(x, weights)
+
+        @mx.compile
+        def layer(x, w):
+            h = mx.fast.rms_norm(x, None, 1e-5)
+            split = lambda y: y.reshape(tokens, heads, -1).transpose(1, 0, 2)
+            q, k, v = (split(h @ w[n]) for n in "qkv")
+            scores = mx.softmax(q @ k.swapaxes(1, 2) * (channels // heads) ** -0.5, axis=-1)
+            x = x + (scores @ v).transpose(1, 0, 2).reshape(tokens, channels) @ w["o"]
+            h = mx.fast.rms_norm(x, None, 1e-5)
+            return x + mx.maximum(h @ w["up"], 0) @ w["down"]
+
+        return lambda: mx.eval(layer(x, weights))
+
+    def train(sizes=MLP, compiled=False):
+        params, x, labels = mlp_data(sizes)
         params = {k: mx.array(v) for k, v in params.items()}
         x, labels = mx.array(x), mx.array(labels)
-        rows = mx.arange(MLP[0])
+        rows = mx.arange(sizes[0])
 
         def loss(p):
             hidden = mx.maximum(x @ p["w1"] + p["b1"], 0)
             out = hidden @ p["w2"] + p["b2"]
             return mx.mean(mx.logsumexp(out, axis=1) - out[rows, labels])
 
-        step = mx.value_and_grad(loss)
+        gradient = mx.value_and_grad(loss)
         state = {"p": params}
 
+        def update(p):
+            value, grads = gradient(p)
+            return value, {k: v - 0.01 * grads[k] for k, v in p.items()}
+
+        step = mx.compile(update) if compiled else update
+
         def run():
-            value, grads = step(state["p"])
-            state["p"] = {k: p - 0.01 * grads[k] for k, p in state["p"].items()}
+            value, state["p"] = step(state["p"])
             mx.eval(value, state["p"])
 
         return run
@@ -132,5 +171,9 @@ def workloads(mx: ModuleType) -> dict[str, "Thunk"]:  # each makes its inputs, r
         ),
         "normals": lambda: lambda: mx.eval(mx.random.normal((N, N))),
         "1000 tiny ops": tiny,
+        "1000 tiny ops, compiled": tiny_compiled,
+        "small layer, compiled": layer,
         "training step": train,
+        "small training step": lambda: train(DIGITS),
+        "small training step, compiled": lambda: train(DIGITS, compiled=True),
     }

@@ -5,13 +5,17 @@ import torch
 from bench.cpu.data import (
     ATTENTION,
     CONV,
+    DIGITS,
+    LAYER,
     LONG,
+    MLP,
     ROWS,
     TOP,
     N,
     Thunk,
     cache_data,
     embedding_data,
+    layer_data,
     mlp_data,
     normal,
 )
@@ -52,8 +56,23 @@ def workloads() -> dict[str, "Thunk"]:
 
         return run
 
-    def train():
-        params, x, labels = mlp_data()
+    def layer():
+        tokens, channels, heads = LAYER
+        x, weights = layer_data()
+        x, w = torch.from_numpy(x), {k: torch.from_numpy(v) for k, v in weights.items()}
+
+        def run():
+            h = torch.nn.functional.rms_norm(x, (channels,), eps=1e-5)
+            q, k, v = ((h @ w[n]).view(tokens, heads, -1).transpose(0, 1) for n in "qkv")
+            scores = torch.softmax(q @ k.transpose(1, 2) * (channels // heads) ** -0.5, -1)
+            y = x + (scores @ v).transpose(0, 1).reshape(tokens, channels) @ w["o"]
+            h = torch.nn.functional.rms_norm(y, (channels,), eps=1e-5)
+            return y + torch.relu(h @ w["up"]) @ w["down"]
+
+        return run
+
+    def train(sizes=MLP):
+        params, x, labels = mlp_data(sizes)
         p = {k: torch.from_numpy(v).requires_grad_() for k, v in params.items()}
         x, labels = torch.from_numpy(x), torch.from_numpy(labels).long()
 
@@ -124,5 +143,7 @@ def workloads() -> dict[str, "Thunk"]:
         "conv2d": conv2d,
         "normals": lambda: lambda: torch.randn(N, N),
         "1000 tiny ops": tiny,
+        "small layer, compiled": layer,
         "training step": train,
+        "small training step": lambda: train(DIGITS),
     }

@@ -98,7 +98,11 @@ ROWS: dict[str, Row] = {
     **{name: Row(None, lambda f, m: 1.5 * best_peer(f, m), "1.5 x best") for name in ORDINARY},
     "64 cache writes": Row(),
     "1000 tiny ops": Row(None, lambda f, m: 0.8, "0.8 ms"),
+    "1000 tiny ops, compiled": Row(None, lambda f, m: 0.3, "0.3 ms"),
+    "small layer, compiled": Row(None, lambda f, m: 0.04, "0.04 ms"),
     "training step": Row(None, lambda f, m: f["torch"], "torch"),
+    "small training step": Row(),
+    "small training step, compiled": Row(None, best_peer, "best peer"),
 }
 # A second line for a workload that has a target of its own without fusion.
 UNFUSED = {"1000 tiny ops": Row(None, lambda f, m: 1.5, "1.5 ms", "unfused")}
