@@ -181,7 +181,17 @@ fn faults_of_interfaces() {
     let (status, found) = run_kit(&plugin("WITH_INTERFACES"), &["--group", "interfaces"]);
     assert_eq!((status, checks(&found, "fail")), (Some(0), vec![]));
     let passed = checks(&found, "pass");
-    for name in ["statistics", "memory export and import", "peer copy between devices", "replay"] {
+    for name in [
+        "statistics",
+        "memory export and import",
+        "peer copy between devices",
+        "replay",
+        "timing",
+        "timing, one clock",
+        "timing, asked again",
+        "timing, released early",
+        "timing, ranges",
+    ] {
         let name = format!("interfaces/{name}");
         assert!(passed.iter().any(|p| p.0 == name), "{name}: {found:#}");
     }
@@ -191,6 +201,12 @@ fn faults_of_interfaces() {
     seen("STATISTICS", "interfaces", "interfaces/statistics", "before");
     seen("STATISTICS", "memory", "memory/balance of buffers", "active bytes grew");
     seen("PEER_OFFSET", "interfaces", "interfaces/peer copy", "not where they should be");
+    seen("CLOCK_GOES_BACK", "interfaces", "interfaces/timing", "time goes back");
+    seen("CLOCK_IN_TICKS", "interfaces", "interfaces/timing", "between which the host counted");
+    seen("CLOCK_PER_STREAM", "interfaces", "interfaces/timing, one clock", "came after another");
+    seen("CLOCK_CHANGES", "interfaces", "interfaces/timing, asked again", "a mark's time was");
+    seen("NEVER_READY", "interfaces", "interfaces/timing", "is not ready although");
+    seen("PUSH_ALONE", "interfaces", "interfaces/timing, ranges", "range_pop is missing");
     seen("ANY_INTERFACE", "errors", "errors/unknown interface", "nonsense");
 }
 

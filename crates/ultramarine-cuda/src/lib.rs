@@ -9,7 +9,7 @@
 //! * [`sys`]: tables of functions of NVIDIA's libraries;
 //! * [`context`]: a device's primary context, its properties, errors and their attribution;
 //! * [`memory`]: the allocator, buffers, imported memory;
-//! * [`streams`], [`events`]: queues with copies from and to the host, timeline events;
+//! * [`streams`], [`events`], [`timestamps`]: queues with copies from and to the host, timeline events, times;
 //! * [`graph`]: commands as nodes of the driver's graphs;
 //! * [`program`]: kernels from CUDA C to functions on the device, and where they are kept;
 //! * [`launch`]: devices, plans, tensors as kernels see them, launches;
@@ -27,6 +27,7 @@ pub mod ops;
 pub mod program;
 pub mod streams;
 pub mod sys;
+pub mod timestamps;
 
 ultramarine_abi::export_backend! {
     backend: backend::Cuda,

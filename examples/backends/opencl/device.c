@@ -76,7 +76,9 @@ um_status stream_create(void *handle, void **stream, um_error **error) {
   struct device *device = handle;
   if (forked()) return fail_forked(error);
   cl_int code = CL_SUCCESS;
-  cl_command_queue queue = clCreateCommandQueue(device->context, device->found.id, 0, &code);
+  /* A queue notes times from its creation on or never; every device supports it. */
+  const cl_command_queue_properties timed = CL_QUEUE_PROFILING_ENABLE;
+  cl_command_queue queue = clCreateCommandQueue(device->context, device->found.id, timed, &code);
   if (code != CL_SUCCESS) return fail_cl(error, "clCreateCommandQueue", code);
   *stream = queue;
   return UM_OK;

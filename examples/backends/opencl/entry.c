@@ -23,6 +23,7 @@ static const void *interface(void *handle, const char *id) {
   if (id && strcmp(id, UM_FUSED_INTERFACE) == 0) return &fused_interface;
   if (id && strcmp(id, UM_KERNEL_INTERFACE) == 0) return &kernel_interface;
   if (id && strcmp(id, UM_MEMORY_INTERFACE) == 0) return memory;
+  if (id && strcmp(id, UM_TIMING_INTERFACE) == 0) return &timing_interface;
   return NULL;
 }
 

@@ -203,3 +203,48 @@ uint64_t event_query(void *device, void *event) {
   pthread_mutex_unlock(&line->lock);
   return reached;
 }
+
+/* ---- ultramarine.timing/1: a slot is the event of a marker behind the stream's earlier work, whose end the queue notes. */
+
+static um_status take_time(void *handle, void *stream, void **slot, um_error **error) {
+  struct device *device = handle;
+  if (forked()) return fail_forked(error);
+  cl_command_queue queue = stream ? stream : device->copies;
+  cl_command_queue_properties properties = 0;
+  cl_event event = NULL;
+  clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+  if (!(properties & CL_QUEUE_PROFILING_ENABLE)) return fail(error, UM_UNSUPPORTED, "the queue notes no times");
+  cl_int code = clEnqueueMarkerWithWaitList(queue, 0, NULL, &event);
+  if (code != CL_SUCCESS) return fail_cl(error, "clEnqueueMarkerWithWaitList", code);
+  code = clFlush(queue);
+  if (code != CL_SUCCESS) {
+    clReleaseEvent(event);
+    return fail_cl(error, "clFlush", code);
+  }
+  *slot = event;
+  return UM_OK;
+}
+
+static um_status resolve_time(void *device, void *slot, uint64_t *nanoseconds, uint32_t *ready, um_error **error) {
+  cl_int status = CL_QUEUED;
+  cl_ulong end = 0;
+  (void)device;
+  if (forked()) return fail_forked(error);
+  cl_int code = clGetEventInfo(slot, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+  if (code != CL_SUCCESS) return fail_cl(error, "clGetEventInfo", code);
+  if (status < 0) return fail_cl(error, "a command before the mark", status);
+  *ready = status == CL_COMPLETE;
+  if (!*ready) return UM_OK;
+  code = clGetEventProfilingInfo(slot, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+  if (code != CL_SUCCESS) return fail_cl(error, "clGetEventProfilingInfo", code);
+  *nanoseconds = end;
+  return UM_OK;
+}
+
+static void release_time(void *device, void *slot) {
+  (void)device;
+  if (slot && !forked()) clReleaseEvent(slot);
+}
+
+const um_timing_interface timing_interface = {
+    .size = sizeof timing_interface, .mark = take_time, .resolve = resolve_time, .release = release_time};

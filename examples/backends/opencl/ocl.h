@@ -299,6 +299,8 @@ um_status check_axes(const struct request *request);
 extern const um_fused_interface fused_interface;
 /* The interface ultramarine.kernel/1. */
 extern const um_kernel_interface kernel_interface;
+/* The interface ultramarine.timing/1. */
+extern const um_timing_interface timing_interface;
 /* The interface ultramarine.memory/1. */
 const um_memory_interface *memory_interface(const struct backend *backend);
 bool fuses(const struct found *found);

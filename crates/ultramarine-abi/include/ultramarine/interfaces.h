@@ -182,18 +182,6 @@ typedef struct um_peer_interface {
                     void *source, uint64_t source_offset, uint64_t bytes, um_error **error);
 } um_peer_interface;
 
-/* ---- ultramarine.profile/1: named ranges in the vendor's profiler -------------------------------------------- */
-
-#define UM_PROFILE_INTERFACE "ultramarine.profile/1"
-
-typedef struct um_profile_interface {
-  uint32_t size;
-  uint32_t flags; /* 0 */
-  /* (stream) Opens a range; `name` is NUL-terminated UTF-8, valid during the call. */
-  void (*range_push)(void *device, void *stream, const char *name);
-  void (*range_pop)(void *device, void *stream); /* (stream) closes the range opened last */
-} um_profile_interface;
-
 /* ---- ultramarine.replay/2: lists of commands, recorded once and replayed on other memory --------------------- */
 
 /* A recorded command is a command whose tensors say where their memory comes from: fixed (the command's own, alive for as
@@ -332,6 +320,32 @@ typedef struct um_stream_memory_interface {
    * only when the stream has passed what it was given before. */
   void (*free_)(void *device, void *stream, void *buffer);
 } um_stream_memory_interface;
+
+/* ---- ultramarine.timing/1: timestamps in the order of a stream, and ranges in the vendor's profiler ------------ */
+
+/* A mark is work of its stream: the device notes the time at which everything that the stream was given before it is
+ * done. Two marks around a command say how long it took. Nothing waits for a mark; it is resolved later. The host makes
+ * marks and ranges while a profile runs, and never otherwise. */
+#define UM_TIMING_INTERFACE "ultramarine.timing/1"
+
+typedef struct um_timing_interface {
+  uint32_t size;
+  uint32_t flags; /* 0 */
+  /* (stream) Enqueues a timestamp behind the stream's earlier work. `slot` gets a handle for it, never NULL. Where
+   * streams are the host's (a CPU backend) `stream` is NULL, and all earlier work is done. UM_UNSUPPORTED: this stream
+   * has no clock, and the host takes its own times. */
+  um_status (*mark)(void *device, void *stream, void **slot, um_error **error);
+  /* (any) Asks for a timestamp, without waiting. `ready` gets 0 if the stream has not got there; else 1, and
+   * `nanoseconds` the time on the device's clock. That clock never goes back, begins anywhere, and is one for all
+   * streams of an open device. Asked again, it is the same time. */
+  um_status (*resolve)(void *device, void *slot, uint64_t *nanoseconds, uint32_t *ready, um_error **error);
+  void (*release)(void *device, void *slot); /* (any) gives a slot back, resolved or not */
+  /* (stream) Opens a range of the calling thread in the vendor's profiler; `name` is NUL-terminated UTF-8, valid during
+   * the call. NULL: the vendor has no ranges. */
+  void (*range_push)(void *device, void *stream, const char *name);
+  /* (stream) Closes the range that the thread opened last. Both are there, or neither. */
+  void (*range_pop)(void *device, void *stream);
+} um_timing_interface;
 
 /* ---- ultramarine.about/1: what a backend found on this machine, for people to read --------------------------- */
 

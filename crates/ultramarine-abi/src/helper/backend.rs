@@ -55,11 +55,6 @@ impl InterfaceRef {
         Self((&raw const *table).cast())
     }
 
-    /// Ranges in a profiler.
-    pub fn profile(table: &'static interface::profile::ProfileInterface) -> Self {
-        Self((&raw const *table).cast())
-    }
-
     /// Recorded commands.
     pub fn replay(table: &'static interface::replay::ReplayInterface) -> Self {
         Self((&raw const *table).cast())
@@ -72,6 +67,12 @@ impl InterfaceRef {
 
     /// Memory in the order of streams.
     pub fn stream_memory(table: &'static interface::stream_memory::StreamMemoryInterface) -> Self {
+        Self((&raw const *table).cast())
+    }
+
+    /// Timestamps. A device whose work is done when `submit` returns has them ready-made:
+    /// [`super::HOST_TIMING`].
+    pub fn timing(table: &'static interface::timing::TimingInterface) -> Self {
         Self((&raw const *table).cast())
     }
 

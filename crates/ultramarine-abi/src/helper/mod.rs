@@ -22,6 +22,7 @@
 //! * [`guard`], [`with_device`], [`handle`], [`give`], [`take`]: for entries of optional interfaces,
 //!   which a backend writes itself;
 //! * [`Recorder`], [`RecordedCommands`]: recordings of commands;
+//! * [`HOST_TIMING`]: the timestamps of synchronous devices;
 //! * [`export_abi_info!`](crate::export_abi_info): the info and note alone.
 
 mod backend;
@@ -34,6 +35,7 @@ mod host;
 mod recording;
 mod replay;
 mod sync;
+mod timing;
 
 pub use backend::{Backend, Device, InterfaceRef, Score, SyncDevice};
 pub use build::features;
@@ -44,3 +46,4 @@ pub use host::{Host, HostMemory, Level};
 pub use recording::RecordedCommands;
 pub use replay::{Recorder, replay_table};
 pub use sync::{SyncEvent, SyncStream};
+pub use timing::HOST_TIMING;

@@ -7,10 +7,10 @@ pub mod fused;
 pub mod kernel;
 pub mod memory;
 pub mod peer;
-pub mod profile;
 pub mod replay;
 pub mod statistics;
 pub mod stream_memory;
+pub mod timing;
 
 use core::ffi::CStr;
 
@@ -21,8 +21,8 @@ pub const IDS: [&CStr; 9] = [
     kernel::INTERFACE,
     memory::INTERFACE,
     peer::INTERFACE,
-    profile::INTERFACE,
     replay::INTERFACE,
     statistics::INTERFACE,
     stream_memory::INTERFACE,
+    timing::INTERFACE,
 ];

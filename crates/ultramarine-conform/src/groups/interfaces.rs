@@ -13,7 +13,6 @@ use ultramarine_abi::inline_str;
 use ultramarine_abi::interface;
 use ultramarine_abi::interface::kernel::{self, KernelInterface};
 use ultramarine_abi::interface::peer::{self, PeerInterface};
-use ultramarine_abi::interface::profile::{self, ProfileInterface};
 use ultramarine_abi::interface::statistics::{self, MemoryStatistics, StatisticsInterface};
 
 pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
@@ -35,7 +34,7 @@ pub fn run(recorder: &mut Recorder, options: &Options, _source: &Source) {
             }
         });
         super::replay::run(recorder, device);
-        recorder.check("interfaces/profile", || ranges(device));
+        super::timing::run(recorder, device);
         recorder.check("interfaces/kernel languages", || languages(device));
     });
 }
@@ -156,25 +155,6 @@ fn peer_copy(source: &Device<'_>, target: &Device<'_>) -> Result {
         Err("the copied bytes are not where they should be".into())
     }
 }
-
-fn ranges(device: &Device<'_>) -> Result {
-    let i = offered!(device, ProfileInterface, profile::INTERFACE);
-    let (Some(push), Some(pop)) = (i.range_push, i.range_pop) else {
-        return Err("one of range_push and range_pop is missing".into());
-    };
-    let stream = device.stream()?;
-    // SAFETY: a live stream, a C string; ranges are closed as they were opened.
-    unsafe {
-        push(device.handle, stream.0, c"outer".as_ptr());
-        push(device.handle, stream.0, c"inner".as_ptr());
-        pop(device.handle, stream.0);
-        pop(device.handle, stream.0);
-    }
-    device.synchronize(stream)?;
-    device.destroy_stream(stream);
-    PASSED
-}
-
 fn languages(device: &Device<'_>) -> Result {
     let named = inline_str(&device.info.kernel_languages);
     // SAFETY: the id is this interface's.

@@ -14,6 +14,7 @@ mod replay;
 mod stream_memory;
 mod streams;
 mod threads;
+mod timing;
 
 use crate::device::Device;
 use crate::options::Options;

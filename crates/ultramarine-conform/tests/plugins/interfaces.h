@@ -1,4 +1,4 @@
-/* Optional interfaces for the minimal backend: statistics, memory, peer copies, profiler ranges and recordings, with what the
+/* Optional interfaces for the minimal backend: statistics, memory, peer copies, timestamps and recordings, with what the
  * faults of tests/faults.rs make of them. Buffers are known by a list, since a buffer is its address. */
 typedef struct known known;
 struct known {
@@ -134,8 +134,55 @@ static um_status peer_copy(void *target_device, void *stream, void *target, uint
   return UM_OK;
 }
 
+/* A timestamp; `asked`: how often FAULT_CLOCK_CHANGES was asked for it. */
+typedef struct slot {
+  uint64_t time, asked;
+} slot;
+
+static um_status mark(void *device, void *stream, void **made, um_error **error) {
+  struct timespec now;
+  slot *s = (slot *)calloc(1, sizeof *s);
+  (void)device, (void)stream;
+  if (s == NULL) return um_fail(host, error, UM_OUT_OF_MEMORY, "no memory for a slot");
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  s->time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#ifdef FAULT_CLOCK_GOES_BACK
+  s->time = UINT64_MAX / 2 - s->time;
+#endif
+#ifdef FAULT_CLOCK_IN_TICKS
+  s->time *= 1000;
+#endif
+#ifdef FAULT_CLOCK_PER_STREAM
+  static uint64_t count;
+  s->time -= ++count * 1000000000u;
+#endif
+  *made = s;
+  return UM_OK;
+}
+
+static um_status resolve(void *device, void *made, uint64_t *nanoseconds, uint32_t *ready, um_error **error) {
+  slot *s = (slot *)made;
+  (void)device, (void)error;
+#ifdef FAULT_CLOCK_CHANGES
+  s->time += s->asked++;
+#endif
+#ifdef FAULT_NEVER_READY
+  *ready = 0;
+  return UM_OK;
+#endif
+  *nanoseconds = s->time, *ready = 1;
+  return UM_OK;
+}
+
+static void release_slot(void *device, void *made) {
+  (void)device;
+  free(made);
+}
+
 static void push(void *device, void *stream, const char *name) { (void)device, (void)stream, (void)name; }
+#ifndef FAULT_PUSH_ALONE
 static void pop(void *device, void *stream) { (void)device, (void)stream; }
+#endif
 
 /* A command of a recording, with all that it points at. */
 typedef struct recorded {
@@ -275,14 +322,21 @@ static const void *find(void *backend, const char *id) {
                                              .import_ = memory_import,
                                              .export_ = memory_export};
   static const um_peer_interface peer = {.size = sizeof peer, .copy = peer_copy};
-  static const um_profile_interface profile = {.size = sizeof profile, .range_push = push, .range_pop = pop};
+  static const um_timing_interface timing = {.size = sizeof timing,
+                                             .mark = mark,
+                                             .resolve = resolve,
+                                             .release = release_slot,
+#ifndef FAULT_PUSH_ALONE
+                                             .range_pop = pop,
+#endif
+                                             .range_push = push};
   static const um_replay_interface replays = {
       .size = sizeof replays, .record = record, .replay = replay, .update = update, .release = forget};
   (void)backend;
   if (!strcmp(id, UM_STATISTICS_INTERFACE)) return &statistics;
   if (!strcmp(id, UM_MEMORY_INTERFACE)) return &memory;
   if (!strcmp(id, UM_PEER_INTERFACE)) return &peer;
-  if (!strcmp(id, UM_PROFILE_INTERFACE)) return &profile;
+  if (!strcmp(id, UM_TIMING_INTERFACE)) return &timing;
   if (!strcmp(id, UM_REPLAY_INTERFACE)) return &replays;
 #ifdef FAULT_ANY_INTERFACE
   return &peer;

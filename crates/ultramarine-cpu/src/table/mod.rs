@@ -13,7 +13,7 @@ use crate::{dtype::DType, level::Level, par::Par};
 use core::ffi::{c_char, c_void};
 use prepare::{plan_release, prepare, prepare_fused};
 use submit::submit;
-use ultramarine_abi::helper::{Failure, Host, guard};
+use ultramarine_abi::helper::{Failure, HOST_TIMING, Host, guard};
 use ultramarine_abi::{self as abi, Status, dlpack, fused, status};
 
 /// A plan as the host holds it: the kernel, and the dtypes it was made for.
@@ -53,6 +53,8 @@ unsafe extern "C" fn interface(_backend: *mut c_void, id: *const c_char) -> *con
         (&raw const FUSED).cast()
     } else if id == abi::interface::memory::INTERFACE {
         (&raw const memory::TABLE).cast()
+    } else if id == abi::interface::timing::INTERFACE {
+        (&raw const HOST_TIMING).cast()
     } else {
         core::ptr::null()
     }

@@ -17,6 +17,8 @@ use submission_log::SubmissionLog;
 use ultramarine_abi::helper::{Failure, Result};
 use ultramarine_abi::status;
 
+/// `CU_EVENT_DEFAULT`: the device notes the time.
+const TIMING: u32 = 0;
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
 
@@ -145,6 +147,8 @@ pub struct Context {
     state: Arc<ContextState>,
     /// Events that can be used again.
     events: Mutex<Vec<EventHandle>>,
+    /// Likewise of those that note the time.
+    timed_events: Mutex<Vec<EventHandle>>,
     pub(crate) wait_values: wait_values::WaitValues,
 }
 
@@ -162,8 +166,8 @@ impl Context {
         // SAFETY: the place is valid; the driver was initialised.
         unsafe { cuda!(driver.context_retain(&mut handle, ordinal)) }?;
         let state = ContextState::of(handle);
-        let (events, wait_values) = Default::default();
-        Ok(Self { driver, handle, ordinal, state, events, wait_values })
+        let (events, timed_events, wait_values) = Default::default();
+        Ok(Self { driver, handle, ordinal, state, events, timed_events, wait_values })
     }
 
     /// The driver's handle.
@@ -213,20 +217,38 @@ impl Context {
         logs.push(Arc::downgrade(log));
     }
 
-    /// An event of the driver. The context is current.
+    /// An event for an order. The context is current.
     pub(crate) fn take_event(&self) -> Result<EventHandle> {
-        if let Some(used) = lock(&self.events).pop() {
+        self.take(&self.events, DISABLE_TIMING)
+    }
+
+    /// An event that notes the time. The context is current.
+    pub(crate) fn take_timed_event(&self) -> Result<EventHandle> {
+        self.take(&self.timed_events, TIMING)
+    }
+
+    fn take(&self, spare: &Mutex<Vec<EventHandle>>, flags: u32) -> Result<EventHandle> {
+        if let Some(used) = lock(spare).pop() {
             return Ok(used);
         }
         let (driver, mut event) = (self.driver, std::ptr::null_mut());
         // SAFETY: the place is valid; the context is current.
-        unsafe { cuda!(driver.event_create(&mut event, DISABLE_TIMING)) }?;
+        unsafe { cuda!(driver.event_create(&mut event, flags)) }?;
         Ok(event)
     }
 
     /// Takes an event back that nobody waits for.
     pub(crate) fn give_event(&self, event: EventHandle) {
-        let mut events = lock(&self.events);
+        self.give(&self.events, event);
+    }
+
+    /// Takes an event back whose time nobody asks for.
+    pub(crate) fn give_timed_event(&self, event: EventHandle) {
+        self.give(&self.timed_events, event);
+    }
+
+    fn give(&self, spare: &Mutex<Vec<EventHandle>>, event: EventHandle) {
+        let mut events = lock(spare);
         if events.len() < SPARE_EVENTS {
             events.push(event);
             return;
@@ -242,7 +264,8 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if let Ok(_entered) = self.enter() {
-            for event in lock(&self.events).drain(..) {
+            let timed = std::mem::take(&mut *lock(&self.timed_events));
+            for event in lock(&self.events).drain(..).chain(timed) {
                 // SAFETY: made once, destroyed once; nobody waits for it.
                 unsafe { (self.driver.event_destroy)(event) };
             }

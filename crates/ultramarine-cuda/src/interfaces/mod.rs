@@ -4,10 +4,10 @@ mod foreign_memory;
 mod fused;
 mod library_report;
 mod peer;
-mod profile;
 mod replay;
 mod statistics;
 mod stream_memory;
+mod timing;
 mod user_kernel;
 
 use core::ffi::CStr;
@@ -23,7 +23,6 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
         }
         _ if id == interface::kernel::INTERFACE => Some(InterfaceRef::kernel(&user_kernel::TABLE)),
         _ if id == interface::peer::INTERFACE => Some(InterfaceRef::peer(&peer::TABLE)),
-        _ if id == interface::profile::INTERFACE => Some(InterfaceRef::profile(&profile::TABLE)),
         _ if id == interface::replay::INTERFACE => Some(InterfaceRef::replay(&replay::TABLE)),
         _ if id == interface::statistics::INTERFACE => {
             Some(InterfaceRef::statistics(&statistics::TABLE))
@@ -31,6 +30,7 @@ pub fn find(id: &CStr) -> Option<InterfaceRef> {
         _ if id == interface::stream_memory::INTERFACE => {
             Some(InterfaceRef::stream_memory(&stream_memory::TABLE))
         }
+        _ if id == interface::timing::INTERFACE => Some(InterfaceRef::timing(&timing::TABLE)),
         _ if id == interface::about::INTERFACE => Some(InterfaceRef::about(&library_report::TABLE)),
         _ => None,
     }

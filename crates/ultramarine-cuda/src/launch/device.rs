@@ -6,6 +6,7 @@ use crate::memory::Allocator;
 use crate::program::Programs;
 use crate::streams::{Staging, Stream};
 use crate::sys::driver::{self, Driver};
+use crate::timestamps::Clock;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use ultramarine_abi::helper::{Host, Result};
@@ -28,6 +29,8 @@ pub struct Device {
     pub staging: Staging,
     /// For calls of libraries in recordings.
     pub capture: Capture,
+    /// Times of streams.
+    pub clock: Clock,
     /// Memory.
     pub allocator: Arc<Allocator>,
     /// Last, because all above need it to be dropped.
@@ -49,6 +52,7 @@ impl Device {
             default_stream,
             staging: Staging::new(host, context.clone()),
             capture: Capture::new(context.clone()),
+            clock: Clock::new(context.clone()),
             allocator,
             properties,
             context,

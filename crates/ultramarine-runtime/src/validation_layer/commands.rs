@@ -6,7 +6,7 @@ use super::{Context, signature::Signature, tensors};
 use core::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use ultramarine_abi::fused::{self, FusedInterface, Program};
-use ultramarine_abi::interface::{kernel, memory, replay, stream_memory};
+use ultramarine_abi::interface::{kernel, memory, replay, stream_memory, timing};
 use ultramarine_abi::{Command, Status, TensorDesc, ensure, status};
 
 /// Keeps a plan that was made, or says what is wrong with the answer.
@@ -201,6 +201,10 @@ pub(super) unsafe extern "C" fn interface<const S: usize>(
     if id == replay::INTERFACE {
         // SAFETY: as above.
         return unsafe { super::replay::watched::<S>(cx, found) };
+    }
+    if id == timing::INTERFACE {
+        // SAFETY: as above.
+        return unsafe { super::timing::watched::<S>(cx, found) };
     }
     if id == kernel::INTERFACE {
         // SAFETY: as above.

@@ -17,6 +17,7 @@ mod signature;
 mod state;
 mod stream_memory;
 mod tensors;
+mod timing;
 
 use crate::log::{self, Level};
 use crate::{host_table, sync::lock};
@@ -26,7 +27,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use ultramarine_abi::interface::{
     kernel::KernelInterface, memory::MemoryInterface, replay::ReplayInterface,
-    stream_memory::StreamMemoryInterface,
+    stream_memory::StreamMemoryInterface, timing::TimingInterface,
 };
 use ultramarine_abi::{self as abi, Status, dlpack::device_type, fused::FusedInterface, status};
 
@@ -50,6 +51,8 @@ struct Context {
     stream_memory: OnceLock<(StreamMemoryInterface, StreamMemoryInterface)>,
     /// Likewise that for recordings.
     replay: OnceLock<(ReplayInterface, ReplayInterface)>,
+    /// Likewise that for timestamps.
+    timing: OnceLock<(TimingInterface, TimingInterface)>,
 }
 
 static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
@@ -102,6 +105,7 @@ pub fn with_validation_layer(table: abi::BackendTable) -> abi::BackendTable {
         kernel: OnceLock::new(),
         stream_memory: OnceLock::new(),
         replay: OnceLock::new(),
+        timing: OnceLock::new(),
     });
     calls::table(slot, &table)
 }

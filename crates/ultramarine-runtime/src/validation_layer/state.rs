@@ -131,6 +131,8 @@ pub(super) struct State {
     pub kernels: Live<Vec<(HandleKey, u64)>>,
     /// Recorded lists of commands.
     pub recordings: Live<Arc<Mutex<Recording>>>,
+    /// Timestamps, with their times once these are known.
+    pub slots: Live<Option<u64>>,
     /// Retentions of each foreign stream.
     pub retained: HashMap<HandleKey, usize>,
 }
@@ -145,6 +147,7 @@ impl Default for State {
             plans: Live::new("plan"),
             kernels: Live::new("kernel"),
             recordings: Live::new("recording"),
+            slots: Live::new("slot"),
             retained: HashMap::new(),
         }
     }
@@ -187,6 +190,7 @@ impl State {
             ("plans", self.plans.count_of(at)),
             ("kernels", self.kernels.count_of(at)),
             ("recordings", self.recordings.count_of(at)),
+            ("slots", self.slots.count_of(at)),
         ];
         match left.iter().find(|(_, n)| *n > 0) {
             Some((what, n)) => Err(format!("{n} {what} of the device are still alive")),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use ultramarine_abi::{
     dlpack::exchange,
     extension,
-    interface::{about, fused, kernel, memory, peer, profile, replay, statistics, stream_memory},
+    interface::{about, fused, kernel, memory, peer, replay, statistics, stream_memory, timing},
     *,
 };
 
@@ -101,7 +101,6 @@ rows! {
         import as import_, export as export_, wait_foreign, native_stream, signal_foreign,
         retain_foreign, release_foreign;
     peer::PeerInterface um_peer_interface: size, flags, copy;
-    profile::ProfileInterface um_profile_interface: size, flags, range_push, range_pop;
     replay::MemorySource um_memory_source: kind, slot;
     replay::RecordedCommand um_recorded_command: size, flags, command, sources, scalar_slots,
         workspace, workspace_offset;
@@ -117,6 +116,8 @@ rows! {
         get_limit, reset_peak, clear_cache;
     stream_memory::StreamMemoryInterface um_stream_memory_interface: size, flags, alloc,
         free as free_;
+    timing::TimingInterface um_timing_interface: size, flags, mark, resolve, release, range_push,
+        range_pop;
     about::AboutInterface um_about_interface: size, flags, describe;
     extension::PlaceCode um_place: size, kind, device_type, device_index, stream_index, reserved;
     extension::TensorType um_tensor_type: size, ndim, dtype, reserved, shape;

@@ -61,6 +61,7 @@ macro_rules! end {
 // Below the macros that it uses.
 mod foreign_memory;
 mod recordings;
+mod timing;
 mod user_kernels;
 
 impl Watched {

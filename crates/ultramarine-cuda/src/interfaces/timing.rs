@@ -1,0 +1,92 @@
+//! `ultramarine.timing/1`: events of the driver that note the time, and ranges of NVTX, which Nsight
+//! shows. Where NVTX is not installed ranges are nothing.
+
+use crate::context;
+use crate::launch::Device;
+use crate::streams::Stream;
+use crate::sys::nvtx::nvtx;
+use crate::timestamps::Timestamp;
+use core::ffi::{c_char, c_void};
+use ultramarine_abi::helper::{Failure, give, guard_value, handle, host_of, take, with_device};
+use ultramarine_abi::interface::timing::TimingInterface;
+use ultramarine_abi::{Error, Status};
+
+/// The interface.
+pub static TABLE: TimingInterface = TimingInterface {
+    size: size_of::<TimingInterface>() as u32,
+    flags: 0,
+    mark: Some(mark),
+    resolve: Some(resolve),
+    release: Some(release),
+    range_push: Some(range_push),
+    range_pop: Some(range_pop),
+};
+
+// The safety of the functions below is the contract's: handles are this backend's, places NULL or
+// writable, names NUL-terminated.
+
+unsafe extern "C" fn mark(
+    device: *mut c_void,
+    stream: *mut c_void,
+    slot: *mut *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<Device>(device, error, |device| {
+            let stream = device.stream_or_default(stream.cast::<Stream>().as_ref());
+            give(slot, device.clock.mark(stream)?)
+        })
+    }
+}
+
+unsafe extern "C" fn resolve(
+    device: *mut c_void,
+    slot: *mut c_void,
+    nanoseconds: *mut u64,
+    ready: *mut u32,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the contract's.
+    unsafe {
+        with_device::<Device>(device, error, |device| {
+            let time = device.clock.resolve(handle::<Timestamp>(slot, "the slot")?)?;
+            match (nanoseconds.as_mut(), ready.as_mut()) {
+                (Some(nanoseconds), Some(ready)) => {
+                    (*nanoseconds, *ready) = (time.unwrap_or(0), u32::from(time.is_some()));
+                    Ok(())
+                }
+                _ => Err(Failure::invalid("no place for the time")),
+            }
+        })
+    }
+}
+
+unsafe extern "C" fn release(device: *mut c_void, slot: *mut c_void) {
+    if !context::forked() {
+        // SAFETY: the contract's.
+        unsafe { take::<Timestamp>(host_of::<Device>(device), slot) }
+    }
+}
+
+unsafe extern "C" fn range_push(device: *mut c_void, _stream: *mut c_void, name: *const c_char) {
+    // SAFETY: the contract's.
+    let host = unsafe { host_of::<Device>(device) };
+    guard_value(host.as_ref(), (), || {
+        if let (false, false, Some(nvtx)) = (name.is_null(), context::forked(), nvtx()) {
+            // SAFETY: a NUL-terminated text, which is copied.
+            unsafe { (nvtx.push)(name) };
+        }
+    });
+}
+
+unsafe extern "C" fn range_pop(device: *mut c_void, _stream: *mut c_void) {
+    // SAFETY: the contract's.
+    let host = unsafe { host_of::<Device>(device) };
+    guard_value(host.as_ref(), (), || {
+        if let (false, Some(nvtx)) = (context::forked(), nvtx()) {
+            // SAFETY: no argument; without an open range it does nothing.
+            unsafe { (nvtx.pop)() };
+        }
+    });
+}

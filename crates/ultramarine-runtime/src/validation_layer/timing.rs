@@ -1,0 +1,103 @@
+//! The interface `ultramarine.timing/1` of a wrapped backend: slots live from mark to release, and a time that is known
+//! stays what it is.
+
+use super::calls::{ErrorOut, Handle, HandleOut, context, made, open_context};
+use super::state::{State, key};
+use super::{Context, replaced};
+use core::ffi::c_void;
+use ultramarine_abi::{Status, ensure, interface::timing::TimingInterface, status};
+
+fn interface(cx: &Context) -> Option<&TimingInterface> {
+    cx.timing.get().map(|(real, _)| real)
+}
+
+unsafe extern "C" fn mark<const S: usize>(
+    device: Handle,
+    stream: Handle,
+    slot: HandleOut,
+    error: ErrorOut,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.mark) else { return status::UNSUPPORTED };
+    // The CPU's streams are the host's alone.
+    let own = cx.real.stream_create.is_some() && !(cx.is_cpu() && stream.is_null());
+    let on = own.then(|| key(device, stream));
+    let before = |s: &mut State| s.device(device).map(|_| ());
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, stream, slot, e) };
+    let after = |s: &mut State| {
+        // SAFETY: the caller's place, which the backend has filled.
+        let slot = unsafe { made(slot, "slot") }?;
+        ensure!(!slot.is_null(), "it returned OK and no slot");
+        s.slots.add(key(device, slot), None)
+    };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("mark", error, on, before, real, after) }
+}
+
+unsafe extern "C" fn resolve<const S: usize>(
+    device: Handle,
+    slot: Handle,
+    nanoseconds: *mut u64,
+    ready: *mut u32,
+    error: ErrorOut,
+) -> Status {
+    let Some(cx) = context(S) else { return status::ERROR };
+    let Some(real) = interface(cx).and_then(|i| i.resolve) else { return status::UNSUPPORTED };
+    let slot_key = key(device, slot);
+    let before = |s: &mut State| {
+        ensure!(!nanoseconds.is_null() && !ready.is_null(), "no place for the time");
+        s.slots.get(slot_key).map(|_| ())
+    };
+    // SAFETY: the caller's arguments.
+    let real = |e| unsafe { real(device, slot, nanoseconds, ready, e) };
+    let after = |s: &mut State| {
+        // SAFETY: places of the caller's, which are not NULL and the backend has filled.
+        let (time, ready) = unsafe { (*nanoseconds, *ready) };
+        ensure!(ready <= 1, "it said that a slot is {ready}, which is neither 0 nor 1");
+        let known = s.slots.get_mut(slot_key)?;
+        match *known {
+            Some(_) if ready == 0 => Err("a time that was known is known no more".into()),
+            Some(former) if former != time => Err(format!("a time of {former} became {time}")),
+            _ => {
+                *known = (ready == 1).then_some(time);
+                Ok(())
+            }
+        }
+    };
+    // SAFETY: the caller's place for the error.
+    unsafe { cx.call("resolve", error, None, before, real, after) }
+}
+
+unsafe extern "C" fn release<const S: usize>(device: Handle, slot: Handle) {
+    let Some(cx) = open_context(S) else { return };
+    if !cx.forked()
+        && let Err(what) = cx.state().slots.remove(key(device, slot))
+    {
+        cx.finding("release", &what);
+        return;
+    }
+    if let Some(real) = interface(cx).and_then(|i| i.release) {
+        // SAFETY: the slot was alive, and is given back once.
+        unsafe { real(device, slot) }
+    }
+}
+
+/// The interface of a slot in place of the backend's own. Ranges are the backend's as they are.
+///
+/// # Safety
+/// `found` is NULL or the backend's interface.
+pub(super) unsafe fn watched<const S: usize>(
+    cx: &'static Context,
+    found: *const c_void,
+) -> *const c_void {
+    let ours = |real: TimingInterface| TimingInterface {
+        size: size_of::<TimingInterface>() as u32,
+        mark: real.mark.map(|_| mark::<S> as _),
+        resolve: real.resolve.map(|_| resolve::<S> as _),
+        release: real.release.map(|_| release::<S> as _),
+        ..real
+    };
+    // SAFETY: by this function's contract.
+    unsafe { replaced(&cx.timing, found, ours) }
+}
