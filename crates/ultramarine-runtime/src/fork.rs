@@ -14,6 +14,8 @@ use std::thread::LocalKey;
 pub enum ForkStage {
     /// The scheduler of evaluations and the threads that wait for nodes.
     Evaluator,
+    /// What a profile has recorded.
+    Profile,
     /// The list of streams.
     Streams,
     /// The loader's report and settings.

@@ -17,6 +17,7 @@ pub mod linalg;
 pub mod memory;
 mod ops;
 pub mod print;
+pub mod profile;
 pub mod random;
 #[cfg(test)]
 mod testing;
@@ -85,6 +86,7 @@ pub use ops::{
     sort::{search::Side, unique::Unique},
 };
 pub use placement::{TransferPolicy, TransferScope, set_transfer_policy, transfer_policy};
+pub use profile::profile;
 pub use scalar::Scalar;
 pub use stream::{
     Scope, Stream, clear_streams, default_device, default_stream, new_stream, release_stream,

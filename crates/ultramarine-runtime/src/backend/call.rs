@@ -124,7 +124,7 @@ pub struct Operand<'a> {
 pub struct Exec {
     pub device: &'static DeviceState,
     /// The device's side of the stream; none on the host, whose kernels have none.
-    stream: Option<&'static DeviceStream>,
+    pub(super) stream: Option<&'static DeviceStream>,
     /// The graph operation that runs, for errors.
     pub op: Cell<&'static str>,
     /// The table that took the last command, until it is counted.
@@ -164,6 +164,12 @@ impl Exec {
             parts: Parts::default(),
             local: Local::default(),
         }
+    }
+
+    /// Commands that were given to the backend so far, and the bytes that they read and wrote.
+    pub fn given(&self) -> [u64; 3] {
+        let Local { commands, bytes_read, bytes_written, .. } = &self.local;
+        [commands, bytes_read, bytes_written].map(Cell::get)
     }
 
     pub(super) fn parts(&self) -> &Parts {

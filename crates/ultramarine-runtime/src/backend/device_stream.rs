@@ -122,6 +122,11 @@ impl DeviceStream {
         self.handle
     }
 
+    /// The lock of functions that may be called once at a time for the stream.
+    pub(super) fn serial(&self) -> &Mutex<impl Sized + use<>> {
+        &self.followed
+    }
+
     #[inline]
     pub fn event(&self) -> *mut c_void {
         self.event

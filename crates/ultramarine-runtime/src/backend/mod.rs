@@ -20,6 +20,7 @@ pub mod registry;
 pub mod shutdown;
 pub mod start;
 mod strict;
+mod timing;
 mod transfer;
 mod user_kernel;
 pub mod value;
@@ -32,6 +33,7 @@ pub use pending_free::PendingFree;
 pub use plan::{Plan, PlanKey, WordHasher};
 pub use registry::{BackendInfo, backends, by_name, gpus, host, register};
 pub use strict::{may_fall_back, set_strict, strict};
+pub use timing::{Mark, Range};
 pub use transfer::{copy_buffer, on_device};
 pub use user_kernel::{Argument, KernelProperties, KernelSource, UserKernel, show_languages};
 
@@ -44,6 +46,7 @@ use kernels::{KernelList, Kernels};
 use plan::PlanCache;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
+use timing::Timing;
 use ultramarine_abi::{self as abi, Status, dlpack::DLDevice, status};
 
 /// One open device of a backend.
@@ -74,6 +77,8 @@ pub struct DeviceState {
     stream_memory: Option<StreamMemory>,
     /// Recordings of commands, where the backend has them.
     replay: Option<ReplayFunctions>,
+    /// Timestamps, where the backend has them.
+    timing: Option<Timing>,
 }
 
 // SAFETY: the handle is only passed to the backend's functions, which the
@@ -113,6 +118,7 @@ impl DeviceState {
             memory: MemoryCounters::default(),
             stream_memory: StreamMemory::of(&backend.table, info.synchronous != 0),
             replay: ReplayFunctions::of(&backend.table).filter(|_| device.kind == DeviceType::Gpu),
+            timing: Timing::of(&backend.table),
         }))
     }
 

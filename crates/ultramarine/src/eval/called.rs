@@ -10,6 +10,7 @@ use crate::ops::rules::{
     multi_output::MultiOutput,
     subgraph::{Binding, Subgraph},
 };
+use crate::profile::Recorder;
 use crate::{array::Array, shape::Shape};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ pub(super) fn run(
     exec: &Exec,
     entry: &Entry,
     (multi, graph): (&MultiOutput, &dyn Subgraph),
+    profile: Option<Recorder>,
 ) -> Result<()> {
     let node = &entry.node;
     let mut operands = entry.work().inputs();
@@ -49,11 +51,11 @@ pub(super) fn run(
             }
             Err(error) => return Err(error),
         },
-        Some(None) => evaluated(graph, operands)?,
+        Some(None) => evaluated(graph, operands, profile)?,
         None => {
             let values = operands.iter().filter_map(|o| o.value());
             let recording = Recording::new(exec.device, values);
-            let (values, recorded) = recording.run(|| evaluated(graph, operands))?;
+            let (values, recorded) = recording.run(|| evaluated(graph, operands, profile))?;
             match recorded {
                 Recorded::Executable(made) => graph.executables().insert(binding, Some(made)),
                 Recorded::Never => graph.executables().insert(binding, None),
@@ -104,7 +106,11 @@ fn bound(node: &Node, operands: &Inputs, generation: u64) -> Binding {
 }
 
 /// The results by the nodes of the graph, evaluated one task after the other.
-fn evaluated(graph: &dyn Subgraph, operands: Inputs) -> Result<Vec<Value>> {
+fn evaluated(
+    graph: &dyn Subgraph,
+    operands: Inputs,
+    profile: Option<Recorder>,
+) -> Result<Vec<Value>> {
     // The operands are gone afterwards, so that this cannot be given up.
     interrupt::hold();
     let built = graph.build(&operands);
@@ -121,6 +127,6 @@ fn evaluated(graph: &dyn Subgraph, operands: Inputs) -> Result<Vec<Value>> {
     }
     // Results have a handle, by which the planner knows that they are asked for.
     let outputs: Vec<Array> = built.outputs.into_iter().map(Array::from_node).collect();
-    run::run(group_into_tasks(Tape { entries, mark, composite }));
+    run::run(group_into_tasks(Tape { entries, mark, composite }), profile);
     outputs.iter().map(|o| run::value_of(o.node()).cloned()).collect()
 }

@@ -17,6 +17,7 @@ use crate::ops::{
     Call, Candidates, Decompose, OperationKey, Rules, copy::contiguous,
     rules::multi_output::MultiOutput,
 };
+use crate::profile::{self, took};
 use crate::{array::Array, device::Device, dtype::Dtype, shape, stream::Scope, sync::lock};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -53,12 +54,14 @@ pub(super) fn run(exec: &Exec, node: &Node, inputs: &Inputs, values: &[Value]) -
     let name = node.op.name();
     if let Some(value) = primitive_composition(exec, node, inputs, values) {
         let value = value?;
+        took(profile::Dispatch::Decomposed, [0; 3]);
         if !is_nested() {
             exec.count(name, Dispatch::Decomposed);
         }
         return Ok(value);
     }
     if let Some(value) = decomposed(exec, node, inputs, values)? {
+        took(profile::Dispatch::Decomposed, [0; 3]);
         if !is_nested() {
             exec.count(name, Dispatch::Decomposed);
         }
@@ -277,9 +280,13 @@ fn on_cpu(exec: &Exec, node: &Node, inputs: &Inputs) -> Result<Value> {
         dtype: node.dtype,
         donatable: 0,
     };
-    if let Some(multi) = node.op.get::<MultiOutput>() {
-        return multi.run(&host, exec, &call);
-    }
-    let value = rules.eval(&host, &call)?;
-    exec.local(&call.output(&value))
+    let value = match node.op.get::<MultiOutput>() {
+        Some(multi) => multi.run(&host, exec, &call)?,
+        None => {
+            let value = rules.eval(&host, &call)?;
+            exec.local(&call.output(&value))?
+        }
+    };
+    took(profile::Dispatch::Fallback, host.given());
+    Ok(value)
 }

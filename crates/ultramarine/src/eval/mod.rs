@@ -12,6 +12,7 @@
 //! ordered: one may wait for an earlier one's nodes, never the reverse.
 
 mod called;
+mod described;
 mod fallback;
 mod fused_program;
 mod grouping;
@@ -27,6 +28,7 @@ use crate::{
     graph::op::Transform,
     memory::deferred_deleters,
     node::{self, Node, next_mark},
+    profile::{self, Recorder},
     stream::{self, Stranded, Stream},
     sync::lock,
 };
@@ -142,6 +144,7 @@ fn start_once(arrays: &[Array], sync: bool) -> Result<bool> {
     while FORKING.load(Ordering::Relaxed) && !deferred_deleters::in_job() {
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
+    let profile = profile::recorder();
     let guard = lock(&SCHEDULER);
     let Claimed { tape, single } = claim(arrays)?;
     if tape.entries.is_empty() {
@@ -150,12 +153,23 @@ fn start_once(arrays: &[Array], sync: bool) -> Result<bool> {
     if deferred_deleters::in_job() {
         // A stream's thread needs something that was given up; it runs it itself.
         drop(guard);
-        run_tasks(group_into_tasks(tape));
+        run_tasks(plan(tape, profile), profile);
         return if interrupt::is_cut() { Err(run::interrupted()) } else { Ok(true) };
     }
     match single {
-        Some(stream) => submit_single(guard, stream, tape, sync),
-        None => submit_split(guard, group_into_tasks(tape), sync).map(|()| true),
+        Some(stream) => submit_single(guard, stream, tape, sync, profile),
+        None => submit_split(guard, plan(tape, profile), sync, profile).map(|()| true),
+    }
+}
+
+/// Cuts a tape into tasks.
+fn plan(tape: Tape, profile: Option<Recorder>) -> Vec<Task> {
+    match profile {
+        None => group_into_tasks(tape),
+        Some(profile) => {
+            let operations = tape.entries.len();
+            profile.planning(operations, || group_into_tasks(tape), Vec::len)
+        }
     }
 }
 
@@ -165,6 +179,7 @@ fn submit_single(
     stream: Stream,
     tape: Tape,
     sync: bool,
+    profile: Option<Recorder>,
 ) -> Result<bool> {
     let Some(state) = stream::state(stream) else {
         tape.entries.iter().for_each(|e| e.node.release_claim());
@@ -175,18 +190,18 @@ fn submit_single(
         let cut = interrupt::run(|| {
             deferred_deleters::job(|| {
                 let composite = tape.composite;
-                let tasks = group_into_tasks(tape);
+                let tasks = plan(tape, profile);
                 if composite && tasks.iter().any(Task::is_final) {
                     interrupt::hold();
                 }
-                run_tasks(tasks);
+                run_tasks(tasks, profile);
             });
         });
         drop(owner);
         deferred_deleters::release();
         return Ok(!cut);
     }
-    let pushed = state.push(job(move || group_into_tasks(tape), sync));
+    let pushed = state.push(job(move || plan(tape, profile), sync, profile));
     drop(guard);
     match pushed {
         Ok(()) => state.throttle(),
@@ -197,16 +212,20 @@ fn submit_single(
 }
 
 /// Runs tasks whose results a memory can hold, and fails the others.
-fn run_tasks(mut tasks: Vec<Task>) {
+fn run_tasks(mut tasks: Vec<Task>, profile: Option<Recorder>) {
     oversized::refuse(&mut tasks);
-    run::run(tasks);
+    run::run(tasks, profile);
 }
 
 /// The job that runs tasks, or fails them. Of work that nobody waits for the first failure stays with the stream.
-fn job(tasks: impl FnOnce() -> Vec<Task> + Send + 'static, sync: bool) -> stream::Job {
+fn job(
+    tasks: impl FnOnce() -> Vec<Task> + Send + 'static,
+    sync: bool,
+    profile: Option<Recorder>,
+) -> stream::Job {
     Box::new(move |ready| {
         let run = || match ready {
-            Ok(()) => run_tasks(tasks()),
+            Ok(()) => run_tasks(tasks(), profile),
             Err(error) => run::fail(tasks(), error),
         };
         deferred_deleters::job(|| match sync {
@@ -217,7 +236,12 @@ fn job(tasks: impl FnOnce() -> Vec<Task> + Send + 'static, sync: bool) -> stream
 }
 
 /// Work of several streams: consecutive tasks of one stream make a job.
-fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>, sync: bool) -> Result<()> {
+fn submit_split(
+    guard: MutexGuard<'_, ()>,
+    tasks: Vec<Task>,
+    sync: bool,
+    profile: Option<Recorder>,
+) -> Result<()> {
     let (mut states, mut homeless, mut stranded) = (Vec::new(), Vec::new(), Vec::new());
     let mut tasks = tasks.into_iter().peekable();
     while let Some(first) = tasks.next() {
@@ -228,7 +252,7 @@ fn submit_split(guard: MutexGuard<'_, ()>, tasks: Vec<Task>, sync: bool) -> Resu
         }
         match stream::state(stream) {
             Some(state) => {
-                stranded.extend(state.push(job(move || run, sync)).err());
+                stranded.extend(state.push(job(move || run, sync, profile)).err());
                 states.push(state);
             }
             None => homeless.push((run, stream)),

@@ -1,7 +1,9 @@
 //! Runs tasks one after the other on the calling thread. Never unwinds: what goes
 //! wrong becomes the outcome of the nodes concerned.
 
-use super::{called, fallback, fused_program::FusedProgram, grouping::Task, lower::Entry};
+use super::{
+    called, described, fallback, fused_program::FusedProgram, grouping::Task, lower::Entry,
+};
 use crate::{
     array::Array,
     backend::{Dispatch, Exec, Operand},
@@ -13,6 +15,7 @@ use crate::{
         create::fill::broadcast_constant,
         rules::multi_output::{MultiOutput, OutputOf},
     },
+    profile::{Recorder, Span},
     scalar::Scalar,
     shape,
     stream::{self, Stream},
@@ -25,8 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::interrupt;
 
-/// Runs tasks in order.
-pub(super) fn run(tasks: Vec<Task>) {
+/// Runs tasks in order, and records them in the profile that ran when their evaluation began.
+pub(super) fn run(tasks: Vec<Task>, profile: Option<Recorder>) {
     let mut current: Option<(Stream, Exec)> = None;
     let mut first = true;
     for task in tasks {
@@ -47,7 +50,7 @@ pub(super) fn run(tasks: Vec<Task>) {
             }
         }
         if let Some((_, exec)) = &current {
-            run_task(exec, task);
+            run_task(exec, task, profile);
         }
     }
 }
@@ -93,9 +96,9 @@ pub(super) fn interrupted() -> Error {
     Error::Runtime("the evaluation was interrupted.".to_owned())
 }
 
-fn run_task(exec: &Exec, task: Task) {
+fn run_task(exec: &Exec, task: Task, profile: Option<Recorder>) {
     exec.op.set(task.root().op.name());
-    let outcome = interrupt::task(|| run_members(exec, &task));
+    let outcome = interrupt::task(|| run_members(exec, &task, profile));
     if interrupt::is_cut() {
         return give_up(&task);
     }
@@ -107,20 +110,33 @@ fn run_task(exec: &Exec, task: Task) {
     fail(vec![task], error);
 }
 
-fn run_members(exec: &Exec, task: &Task) -> std::thread::Result<Result<()>> {
+fn run_members(
+    exec: &Exec,
+    task: &Task,
+    profile: Option<Recorder>,
+) -> std::thread::Result<Result<()>> {
+    let single = |entry: &Entry| {
+        let wanted = profile.filter(|_| !entry.work().op.is::<OutputOf>());
+        let span = wanted.map(|p| Span::begin(p, exec, described::single(entry)));
+        run_single(exec, entry, profile).inspect(|()| span.into_iter().for_each(Span::end))
+    };
+    let fused = || {
+        let span = profile.map(|p| Span::begin(p, exec, described::program(task)));
+        run_fused(exec, task).inspect(|taken| {
+            span.into_iter().filter(|_| *taken).for_each(Span::end);
+        })
+    };
     catch_unwind(AssertUnwindSafe(|| {
         check_dtypes(exec, task)?;
         if !task.program {
-            return run_single(exec, &task.members[0].entry);
+            return single(&task.members[0].entry);
         }
-        match run_fused(exec, task) {
+        match fused() {
             Ok(true) => Ok(()),
             // The backend does not take the program: one op at a time.
-            Ok(false) => task.members.iter().try_for_each(|m| run_single(exec, &m.entry)),
+            Ok(false) => task.members.iter().try_for_each(|m| single(&m.entry)),
             // Nor what a program needs besides.
-            Err(_) if exec.take_refusal() => {
-                task.members.iter().try_for_each(|m| run_single(exec, &m.entry))
-            }
+            Err(_) if exec.take_refusal() => task.members.iter().try_for_each(|m| single(&m.entry)),
             Err(error) => Err(error),
         }
     }))
@@ -209,12 +225,12 @@ fn is_unshared(node: &Arc<Node>, edges: usize, clone: &Value) -> bool {
 }
 
 /// Runs one op by itself.
-fn run_single(exec: &Exec, entry: &Entry) -> Result<()> {
+fn run_single(exec: &Exec, entry: &Entry, profile: Option<Recorder>) -> Result<()> {
     let (node, work) = (&entry.node, entry.work());
     if let Some(multi) = work.op.get::<MultiOutput>()
         && let Some(graph) = multi.rules().subgraph()
     {
-        return called::run(exec, entry, (multi, graph));
+        return called::run(exec, entry, (multi, graph), profile);
     }
     let inputs: Inputs = work.inputs();
     let output = work.op.get::<OutputOf>();

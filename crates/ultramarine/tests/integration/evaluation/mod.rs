@@ -8,4 +8,5 @@ mod fusion;
 mod lowering;
 mod memory;
 mod pool;
+mod profile;
 mod streams;

@@ -1,0 +1,218 @@
+//! Times of a device: marks in the order of its streams, and ranges in the vendor's profiler (`ultramarine.timing/1`).
+//! Nothing of it is called unless a profile runs.
+
+use super::{DeviceState, DeviceStream, Exec, shutdown};
+use crate::error::Result;
+use crate::{host_table, sync::lock};
+use core::ffi::{CStr, c_char, c_void};
+use std::time::{Duration, Instant};
+use ultramarine_abi::interface::timing::{self, TimingInterface};
+use ultramarine_abi::{self as abi, BackendTable, Error as ErrorObject, Status};
+
+type MarkFn = unsafe extern "C" fn(
+    *mut c_void,
+    *mut c_void,
+    *mut *mut c_void,
+    *mut *mut ErrorObject,
+) -> Status;
+type ResolveFn = unsafe extern "C" fn(
+    *mut c_void,
+    *mut c_void,
+    *mut u64,
+    *mut u32,
+    *mut *mut ErrorObject,
+) -> Status;
+type Push = unsafe extern "C" fn(*mut c_void, *mut c_void, *const c_char);
+type Pop = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+/// Marks by which the offset between two clocks is found; the quickest counts.
+const CALIBRATIONS: usize = 5;
+
+/// Longest time for which the host looks for a mark before it waits for the stream.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// The functions of `ultramarine.timing/1`.
+#[derive(Clone, Copy)]
+pub(super) struct Timing {
+    mark: MarkFn,
+    resolve: ResolveFn,
+    release: unsafe extern "C" fn(*mut c_void, *mut c_void),
+    range: Option<(Push, Pop)>,
+}
+
+impl Timing {
+    /// Those of a backend that has all three that marks need.
+    pub fn of(table: &BackendTable) -> Option<Timing> {
+        let interface = table.interface?;
+        // SAFETY: a NUL-terminated id; the answer is NULL or a static struct that begins with
+        // its size, and all-zero is a valid interface table.
+        let found: TimingInterface = unsafe {
+            abi::read_sized(interface(table.backend, timing::INTERFACE.as_ptr()).cast())
+        }?;
+        Some(Timing {
+            mark: found.mark?,
+            resolve: found.resolve?,
+            release: found.release?,
+            range: found.range_push.zip(found.range_pop),
+        })
+    }
+}
+
+/// A point of a stream, whose time is asked for later.
+pub struct Mark {
+    device: &'static DeviceState,
+    timing: Timing,
+    /// None on the host.
+    stream: Option<&'static DeviceStream>,
+    slot: *mut c_void,
+}
+
+// SAFETY: slots may be resolved and released by any thread.
+unsafe impl Send for Mark {}
+
+impl Mark {
+    /// The time in nanoseconds on the device's clock; `None` if the device has not got there.
+    ///
+    /// # Errors
+    /// The backend's, for a device that failed.
+    pub fn time(&self) -> Result<Option<u64>> {
+        shutdown::check_wait(self.device)?;
+        let (mut time, mut ready, mut error) = (0, 0, std::ptr::null_mut());
+        // SAFETY: a slot of this device that is not released; the places are valid.
+        let code = unsafe {
+            (self.timing.resolve)(self.device.handle, self.slot, &mut time, &mut ready, &mut error)
+        };
+        host_table::check("resolve", code, error)?;
+        Ok((ready != 0).then_some(time))
+    }
+
+    /// The time, looked for and not waited for at first: being woken takes longer than a device with nothing to do.
+    fn poll(&self) -> Option<u64> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Some(time) = self.time().ok()? {
+                return Some(time);
+            }
+            std::hint::spin_loop();
+        }
+        self.wait().ok()?
+    }
+
+    /// As [`Mark::time`], when the stream has got there: a mark has no number that could be waited for.
+    ///
+    /// # Errors
+    /// As [`Mark::time`].
+    pub fn wait(&self) -> Result<Option<u64>> {
+        let known = self.time()?;
+        if let (None, Some(stream), Some(wait)) =
+            (known, self.stream, self.device.table.stream_synchronize)
+        {
+            let mut error = std::ptr::null_mut();
+            // SAFETY: the stream is the device's; any thread may wait for it.
+            let code = unsafe { wait(self.device.handle, stream.handle(), &mut error) };
+            host_table::check("stream_synchronize", code, error)?;
+            return self.time();
+        }
+        Ok(known)
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if self.device.is_host() || !shutdown::is_gone() {
+            // SAFETY: a slot of this device, given back once.
+            unsafe { (self.timing.release)(self.device.handle, self.slot) };
+        }
+    }
+}
+
+/// A range in the vendor's profiler, open until it is dropped, by the thread that opened it.
+pub struct Range<'a> {
+    exec: &'a Exec,
+    pop: Pop,
+}
+
+impl Drop for Range<'_> {
+    fn drop(&mut self) {
+        self.exec.device.on_stream(self.exec.stream, |device, stream| {
+            // SAFETY: an open device and its stream; the range was opened by this thread.
+            unsafe { (self.pop)(device, stream) };
+        });
+    }
+}
+
+impl DeviceState {
+    /// Returns true if its work is done when a submission returns, so that the host's clock times it.
+    #[inline]
+    pub fn is_synchronous(&self) -> bool {
+        self.info.synchronous != 0
+    }
+
+    /// Calls a function for which one call at a time is allowed for each stream. `None` where devices are not called.
+    fn on_stream<T>(
+        &self,
+        stream: Option<&DeviceStream>,
+        call: impl FnOnce(*mut c_void, *mut c_void) -> T,
+    ) -> Option<T> {
+        match stream {
+            None => Some(call(self.handle, std::ptr::null_mut())),
+            Some(stream) => {
+                let _guard = lock(stream.serial());
+                shutdown::check(self).ok()?;
+                Some(call(self.handle, stream.handle()))
+            }
+        }
+    }
+
+    /// A mark behind the stream's earlier work; `None` where the device has no clock.
+    fn mark(&'static self, on: Option<&'static DeviceStream>) -> Option<Mark> {
+        let timing = self.timing?;
+        self.on_stream(on, |device, stream| {
+            let (mut slot, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: an open device and its stream, whose lock is held; the places are valid.
+            let code = unsafe { (timing.mark)(device, stream, &mut slot, &mut error) };
+            let made = host_table::check("mark", code, error).is_ok() && !slot.is_null();
+            made.then_some(Mark { device: self, timing, stream: on, slot })
+        })?
+    }
+
+    /// What to add to a time of the device's clock to have one of `now`'s, in nanoseconds; `None` where the device has no
+    /// clock. Waits for a stream that has nothing to do.
+    pub fn clock_offset(&'static self, now: impl Fn() -> i64) -> Option<i64> {
+        self.timing?;
+        let exec = Exec::beside(self).ok()?;
+        let mut best: Option<(i64, i64)> = None;
+        for _ in 0..CALIBRATIONS {
+            let before = now();
+            let mark = self.mark(exec.stream)?;
+            let time = i64::try_from(mark.poll()?).ok()?;
+            let taken = now() - before;
+            if best.is_none_or(|(least, _)| taken < least) {
+                best = Some((taken, before + taken / 2 - time));
+            }
+        }
+        best.map(|(_, offset)| offset)
+    }
+}
+
+impl Exec {
+    /// A mark behind the stream's earlier work; `None` where the device has no clock.
+    pub fn mark(&self) -> Option<Mark> {
+        self.device.mark(self.stream)
+    }
+
+    /// Opens a range in the vendor's profiler, where there is one.
+    pub fn range(&self, name: &CStr) -> Option<Range<'_>> {
+        let (push, pop) = self.device.timing?.range?;
+        self.device.on_stream(self.stream, |device, stream| {
+            // SAFETY: an open device and its stream; the name is NUL-terminated.
+            unsafe { push(device, stream, name.as_ptr()) };
+            Range { exec: self, pop }
+        })
+    }
+
+    /// Returns true if [`Exec::range`] opens ranges.
+    pub fn has_ranges(&self) -> bool {
+        self.device.timing.is_some_and(|t| t.range.is_some())
+    }
+}

@@ -1,0 +1,140 @@
+//! Profiles: what evaluations ran, where, by which means, and for how long.
+//!
+//! ```text
+//! session.rs     the profile that runs, and what it has recorded
+//! span.rs        one operation while it runs: marks around it
+//! event.rs       what is recorded of an operation, and of planning
+//! table.rs       events by operation, as a table
+//! trace_file.rs  events as a file for Perfetto and Chrome
+//! ```
+//!
+//! While none runs, an evaluation reads one atomic number and nothing else.
+
+mod event;
+mod session;
+mod span;
+mod table;
+mod trace_file;
+
+pub use event::{Clock, Dispatch, Event, Planning, Tensor};
+pub(crate) use event::{Description, Tensors};
+pub(crate) use session::{Recorder, recorder};
+pub(crate) use span::{Span, took};
+pub use table::Row;
+
+use crate::error::{Error, Result};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A profile that runs, of all evaluations of the process. It ends with [`Profile::finish`]; dropped without that, what
+/// it recorded is lost.
+#[must_use = "a profile that is dropped ends, and what it recorded is lost"]
+#[derive(Debug)]
+pub struct Profile(Recorder);
+
+/// Starts a profile of all evaluations of the process.
+///
+/// Evaluations that begin while it runs are recorded: each task with its operation, shapes, device, how it ran, bytes and
+/// time. Devices that run ahead note the times themselves (`ultramarine.timing/1`), so that nothing waits for them.
+/// Where a backend cannot, times are the host's, and [`Event::clock`] says so.
+///
+/// ```
+/// use ultramarine::{Array, Dtype, profile};
+/// let x = Array::from_slice(&[1.0f32, 2.0, 3.0], &[3])?;
+/// let running = profile()?;
+/// (&x.exp()? + 1.0)?.eval()?;
+/// let report = running.finish()?;
+/// println!("{report}");
+/// let event = &report.events()[0];
+/// assert_eq!((event.operation().as_str(), event.outputs[0].dtype), ("exp+add", Dtype::Float32));
+/// # Ok::<(), ultramarine::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Runtime`] while another profile runs.
+pub fn profile() -> Result<Profile> {
+    session::start().map(Profile)
+}
+
+impl Profile {
+    /// Ends the profile: waits for all streams, so that what was started while it ran is recorded, and asks the devices for
+    /// their times.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] if the profile ended with a fork of the process, whose child has none.
+    pub fn finish(self) -> Result<Report> {
+        let ended = session::finish(self.0);
+        std::mem::forget(self);
+        ended.ok_or_else(|| {
+            Error::runtime("profile", "the profile stayed with the parent of this forked process.")
+        })
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        session::cancel(self.0);
+    }
+}
+
+/// What a profile recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    events: Vec<Event>,
+    plannings: Vec<Planning>,
+    /// Names of host threads, by [`Event::thread`].
+    threads: Vec<String>,
+    dropped: u64,
+}
+
+impl Report {
+    /// The tasks, in the order in which the host was done with them: parts of a decomposition before the whole.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The planning of evaluations, on the host.
+    pub fn plannings(&self) -> &[Planning] {
+        &self.plannings
+    }
+
+    /// Number of tasks that were not recorded, because there were more than a million.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The events by operation, tensors, device and means, those that took the longest first. Parts of decompositions are
+    /// in their operation's row.
+    pub fn rows(&self) -> Vec<Row> {
+        table::rows(&self.events)
+    }
+
+    /// The rows as text, at most `limit` of them.
+    pub fn table(&self, limit: usize) -> String {
+        table::text(self, limit)
+    }
+
+    /// The events as JSON in Chrome's trace event format, which Perfetto and `chrome://tracing` show: a row for each stream
+    /// of a device and each thread of the host. Times are in microseconds since the profile began.
+    pub fn trace(&self) -> String {
+        trace_file::json(self)
+    }
+
+    /// Writes [`Report::trace`] to a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        std::fs::write(path, self.trace())
+            .map_err(|e| Error::Io { path: path.display().to_string(), source: Arc::new(e) })
+    }
+}
+
+/// The table, whole.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.table(usize::MAX))
+    }
+}

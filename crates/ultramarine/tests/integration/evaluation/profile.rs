@@ -1,0 +1,159 @@
+//! Profiles: what is recorded, how it nests, and that nothing is different without one.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use crate::support::fork::in_child;
+use serde_json::Value;
+use ultramarine::profile::{Clock, Dispatch, profile};
+use ultramarine::*;
+use ultramarine_test_support::own_process;
+
+/// Counts the allocations of the calling thread, while it asks for that.
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+// SAFETY: passed on to the system's allocator as it comes.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = COUNT.try_with(|count| count.set(count.get().map(|n| n + 1)));
+        // SAFETY: the caller's layout.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let _ = COUNT.try_with(|count| count.set(count.get().map(|n| n + 1)));
+        // SAFETY: the caller's layout.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: a block of the system's allocator, with its layout.
+        unsafe { System.realloc(block, layout, bytes) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: a block of `alloc`, with its layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    COUNT.set(Some(0));
+    work();
+    COUNT.take().unwrap()
+}
+
+fn ramp(n: usize) -> Array {
+    let values: Vec<f32> = (0..n).map(|i| i as f32 / n as f32).collect();
+    Array::from_slice(&values, &[n]).unwrap()
+}
+
+#[test]
+fn an_evaluation_costs_the_same_before_and_after_a_profile() {
+    own_process!();
+    let x = ramp(64);
+    let run = || {
+        let y = (&x.exp().unwrap() + &x).unwrap();
+        y.matmul(&x).unwrap().eval().unwrap();
+    };
+    let cost = || {
+        reset_stats();
+        let allocations = allocations(run);
+        (allocations, stats())
+    };
+    // Plans and threads are made at the first, and the allocator's lists filled.
+    (0..3).for_each(|_| run());
+    let before = cost();
+    let running = profile().unwrap();
+    run();
+    let report = running.finish().unwrap();
+    let recorded: u64 = report.events().iter().map(|e| e.commands).sum();
+    run();
+    assert_eq!((cost(), recorded), (before, 2));
+}
+
+#[test]
+fn operations_with_their_tensors_and_means() {
+    own_process!();
+    let x = ramp(12).reshape(&[3, 4]).unwrap();
+    x.eval().unwrap();
+    let running = profile().unwrap();
+    let y = (&x.exp().unwrap() * &x).unwrap().sum(Some(&[1]), true).unwrap();
+    y.eval().unwrap();
+    x.transpose().unwrap().eval().unwrap();
+    let report = running.finish().unwrap();
+    let [sum, transposed] = report.events() else { panic!("{report}") };
+    assert_eq!((sum.operation().as_str(), sum.op), ("exp+multiply+sum", "sum"));
+    assert_eq!(sum.tensors(), "float32[3,4] -> float32[3,1]");
+    assert_eq!((sum.dispatch, sum.clock, sum.depth), (Dispatch::Native, Clock::Device, 0));
+    assert_eq!((sum.commands, sum.bytes_read, sum.bytes_written), (1, 48, 12));
+    assert_eq!((sum.device, sum.backend), (Device::CPU, "cpu"));
+    assert_eq!((transposed.dispatch, transposed.bytes()), (Dispatch::View, 0));
+    assert!(sum.start + sum.duration <= transposed.start + transposed.duration);
+    let [first, second] = report.plannings() else { panic!("{report}") };
+    assert_eq!((first.operations, first.tasks, second.tasks), (3, 1, 1));
+    let rows = report.rows();
+    assert_eq!(rows.iter().map(|r| r.calls).sum::<u64>(), 2);
+    let trace: Value = serde_json::from_str(&report.trace()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = |name: &str| events.iter().filter(|e| e["name"] == name).count();
+    assert_eq!((named("exp+multiply+sum"), named("transpose"), named("plan")), (1, 1, 2));
+    assert_eq!(named("process_name"), 2);
+}
+
+#[test]
+fn one_runs_at_a_time() {
+    own_process!();
+    let running = profile().unwrap();
+    let refused = profile().unwrap_err();
+    assert!(matches!(&refused, Error::Runtime(text) if text.contains("is running already")));
+    drop(running);
+    // Dropped, it is over, and what comes is the next one's alone.
+    ramp(3).exp().unwrap().eval().unwrap();
+    let running = profile().unwrap();
+    ramp(3).sin().unwrap().eval().unwrap();
+    let report = running.finish().unwrap();
+    assert_eq!(report.events().iter().map(|e| e.op).collect::<Vec<_>>(), ["sin"]);
+    assert_eq!(report.dropped(), 0);
+}
+
+#[test]
+fn failed_operations_leave_no_event() {
+    own_process!();
+    let running = profile().unwrap();
+    let huge = Array::zeros(&[1 << 40, 1 << 10], Dtype::Float32).and_then(|a| a.exp());
+    assert!(huge.and_then(|a| a.eval()).is_err());
+    ramp(3).sin().unwrap().eval().unwrap();
+    let report = running.finish().unwrap();
+    assert_eq!(report.events().iter().map(|e| e.op).collect::<Vec<_>>(), ["sin"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_forked_child_has_no_profile() {
+    own_process!();
+    let x = ramp(8);
+    let running = profile().unwrap();
+    x.exp().unwrap().eval().unwrap();
+    let mut running = Some(running);
+    let child = || {
+        let evaluated = x.sin().and_then(|y| y.eval()).is_ok();
+        let next = profile().and_then(|p| {
+            x.cos()?.eval()?;
+            p.finish()
+        });
+        let parents = running.take().is_none_or(|p| p.finish().is_err());
+        evaluated && parents && next.is_ok_and(|r| r.events().len() == 1)
+    };
+    // SAFETY: the core can be used after a fork.
+    let status = unsafe { in_child(child) };
+    assert_eq!(status, 0);
+    assert_eq!(running.map(|p| p.finish().unwrap().events().len()), Some(1));
+}
