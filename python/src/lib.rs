@@ -9,7 +9,7 @@
 //! stream.rs    devices and streams
 //! memory.rs    counters and limits of memory
 //! transfer.rs  copies between devices
-//! backends.rs  the loaded backends, and what they ran
+//! backends.rs  the loaded backends, and what they ran; profile.rs: when, and for how long
 //! extension.rs arrays for modules in other languages: the capsule `ultramarine._C_API`
 //! ops/         functions over arrays, by family, as tables; the modules fft, linalg and random
 //! tree.rs      trees of arrays; substitution.rs: other arrays in the caller's own containers
@@ -40,6 +40,7 @@ mod lease;
 mod memory;
 mod ops;
 mod print;
+mod profile;
 mod stack;
 mod stream;
 mod substitution;
@@ -161,6 +162,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     memory::register(m)?;
     transfer::register(m)?;
     backends::register(m)?;
+    profile::register(m)?;
     dlpack::register(m)?;
     extension::register(m)?;
     Ok(())

@@ -57,6 +57,11 @@ SLOTS = {
         "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "
         "-> None: ...",
     ],
+    "Profile": [
+        "def __enter__(self) -> Profile: ...",
+        "def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) "
+        "-> None: ...",
+    ],
     "_PrintOptionsContext": [
         "def __enter__(self) -> _PrintOptionsContext: ...",
         "def __exit__(self, *args: Any) -> None: ...",

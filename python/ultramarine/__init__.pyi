@@ -216,6 +216,62 @@ class PrintOptions:
     def __init__(self, precision: int = ...) -> None: ...
     precision: int
 
+class Profile:
+    """Context manager that records what evaluations run, where, and for how long; made by `profile`.
+
+    A profile is of the whole process: evaluations of all threads that begin inside of the `with` statement are
+    recorded. Its end waits for all streams.
+    """
+
+    def __enter__(self) -> Profile: ...
+    def __exit__(
+        self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None
+    ) -> None: ...
+    def events(self) -> list[dict[str, Any]]:
+        """Returns one dictionary for each task, in the order in which the host was done with them: parts of a
+        decomposition, which have a `depth` above 0, before the whole.
+
+        Keys: `op` (str; of a fused program the last), `fused` (list of str, empty for an operation by itself), `inputs` and
+        `outputs` (lists of tuples of shape and dtype), `device`, `backend`, `stream` (int), `dispatch` ("native",
+        "decomposed", "fallback", "view"), `depth`, `commands`, `bytes_read`, `bytes_written`, `clock` ("device", "host",
+        "submission"), `start_ns` and `duration_ns` by that clock, `host_start_ns` and `host_duration_ns` by the host's, and
+        `thread`. Times are in nanoseconds since the profile began.
+
+        Returns:
+            list[dict[str, Any]]: Tasks.
+
+        Raises:
+            RuntimeError: If the profile has not ended.
+        """
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the events as JSON in Chrome's trace event format, which Perfetto (ui.perfetto.dev) and `chrome://tracing`
+        show: a row for each stream of a device, and one for each thread of the host with planning and submissions.
+
+        Args:
+            path (str | PathLike[str]): File.
+
+        Raises:
+            RuntimeError: If the profile has not ended.
+            OSError: If the file cannot be written.
+        """
+    def table(self, limit: int | None = None) -> str:
+        """Returns the events by operation, tensors, device and means, those that took the longest first, as text.
+
+        Columns: the operation, or those of a fused program joined by `+`; dtypes and shapes; device; `native`,
+        `decomposed` (by simpler operations), `fallback` (on the CPU) or `view` (without a command); the clock: `device`,
+        `host`, or `submission` for a backend without a clock, whose times are those of the submission; number of calls,
+        total and mean time, bytes read and written, and both per second.
+
+        Args:
+            limit (int | None): Most rows; by default all.
+
+        Returns:
+            str: Table.
+
+        Raises:
+            RuntimeError: If the profile has not ended.
+        """
+
 class Stream:
     """Ordered queue of work on a device. Made by `new_stream`."""
 
@@ -4649,6 +4705,23 @@ def prod(
 
     Raises:
         IndexError: If an axis is out of range.
+    """
+
+def profile() -> Profile:
+    """Returns a context manager that records what evaluations run: each operation with its shapes, device, means, bytes
+    and time.
+
+    Devices note the times themselves where their backend can, so that nothing waits for them. One profile runs at a time
+    in a process. Evaluate what is to be recorded inside: lazy arrays that are evaluated later are not.
+
+    Returns:
+        Profile: Context manager, which has the table, the events and the trace file when it has ended.
+
+    Example:
+        >>> with mx.profile() as p:
+        ...     mx.eval(mx.exp(mx.array([1.0, 2.0])) + 1)
+        >>> [(e["fused"], e["dispatch"]) for e in p.events()]
+        [(['exp', 'add'], 'native')]
     """
 
 def put_along_axis(

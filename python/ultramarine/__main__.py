@@ -1,5 +1,6 @@
 """`python -m ultramarine backends`: which backends were found, and why others were left out. `python -m ultramarine
-include`: the directory of the C and C++ headers. `python -m ultramarine cmake`: the directory of CMake's package."""
+profile script.py`: what a script evaluates, and how long that takes. `python -m ultramarine include`: the directory of
+the C and C++ headers. `python -m ultramarine cmake`: the directory of CMake's package."""
 
 import argparse
 import sys
@@ -10,6 +11,11 @@ HELP = """\
 Looks for backends as a program would, and shows each with its devices, or with the reason why it
 was left out and what to do about it. With PATHs, tries these files, and the files in
 these directories, instead."""
+
+
+PROFILE = """\
+Runs a Python script as `python SCRIPT` would, and prints what its evaluations ran: operations, tensors,
+device, means, bytes and time. The table goes to standard error, so that the script's output stays its own."""
 
 
 def main(arguments=None):
@@ -31,7 +37,18 @@ def main(arguments=None):
     )
     commands.add_parser("include", help="print the directory of the headers, for a compiler's -I")
     commands.add_parser("cmake", help="print CMake's Ultramarine_DIR, for find_package")
+    command = commands.add_parser(
+        "profile", description=PROFILE, help="run a script and show what it evaluated"
+    )
+    command.add_argument(
+        "--trace", metavar="FILE", help="write a trace too, for ui.perfetto.dev or chrome://tracing"
+    )
+    command.add_argument("--limit", type=_count, default=40, help="most rows of the table (40)")
+    command.add_argument("script", help="the script")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     given = parser.parse_args(arguments)
+    if given.command == "profile":
+        return _profile(given)
     if given.command == "include":
         print(backends.include_dir())
         return 0
@@ -41,6 +58,38 @@ def main(arguments=None):
     failed = _load(given)
     print(backends.report_json() if given.json else _text())
     return 1 if failed else 0
+
+
+def _count(text):
+    """A number of rows."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
+    return int(text)
+
+
+def _profile(given):
+    """Runs a script in a profile; what it raises, an exit too, is raised after the table."""
+    import os
+    import runpy
+
+    from ultramarine import profile
+
+    if not os.path.exists(given.script):
+        print(f"python -m ultramarine profile: there is no {given.script}", file=sys.stderr)
+        return 2
+    # As for `python SCRIPT`: its arguments, and its directory before all others on the path.
+    sys.argv = [given.script, *given.arguments]
+    sys.path[0] = os.path.dirname(os.path.abspath(given.script))
+    recorded = profile()
+    try:
+        with recorded:
+            runpy.run_path(given.script, run_name="__main__")
+    finally:
+        sys.stdout.flush()
+        print(recorded.table(given.limit), end="", file=sys.stderr)
+        if given.trace:
+            recorded.save(given.trace)
+    return 0
 
 
 def _load(given):
