@@ -131,6 +131,8 @@ pub struct Exec {
     ran: Cell<Option<&'static Kernels>>,
     /// The last error means that no table has a kernel. Operands are as they were.
     refused: Cell<bool>,
+    /// A profile records what runs.
+    pub(super) profiled: Cell<bool>,
     /// Parts of other devices' buffers that were copied here.
     parts: Parts,
     local: Local,
@@ -161,6 +163,7 @@ impl Exec {
             op: Cell::new("eval"),
             ran: Cell::new(None),
             refused: Cell::new(false),
+            profiled: Cell::new(false),
             parts: Parts::default(),
             local: Local::default(),
         }
@@ -202,6 +205,10 @@ impl Exec {
         writes: impl Iterator<Item = &'a Buffer> + Clone,
         call: impl FnOnce(*mut c_void) -> Result<()>,
     ) -> Result<()> {
+        let call = |stream| match self.is_profiled() {
+            false => call(stream),
+            true => self.marked(|| call(stream)),
+        };
         match self.stream {
             None => call(std::ptr::null_mut()),
             Some(stream) => stream.submit(self.op.get(), reads, writes, call),

@@ -33,7 +33,7 @@ pub use pending_free::PendingFree;
 pub use plan::{Plan, PlanKey, WordHasher};
 pub use registry::{BackendInfo, backends, by_name, gpus, host, register};
 pub use strict::{may_fall_back, set_strict, strict};
-pub use timing::{Mark, Range};
+pub use timing::{Mark, Marks, Range};
 pub use transfer::{copy_buffer, on_device};
 pub use user_kernel::{Argument, KernelProperties, KernelSource, UserKernel, show_languages};
 

@@ -5,6 +5,9 @@ use super::{DeviceState, DeviceStream, Exec, shutdown};
 use crate::error::Result;
 use crate::{host_table, sync::lock};
 use core::ffi::{CStr, c_char, c_void};
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ultramarine_abi::interface::timing::{self, TimingInterface};
 use ultramarine_abi::{self as abi, BackendTable, Error as ErrorObject, Status};
@@ -69,6 +72,8 @@ pub struct Mark {
 
 // SAFETY: slots may be resolved and released by any thread.
 unsafe impl Send for Mark {}
+// SAFETY: as above, and by several at the same time.
+unsafe impl Sync for Mark {}
 
 impl Mark {
     /// The time in nanoseconds on the device's clock; `None` if the device has not got there.
@@ -126,6 +131,44 @@ impl Drop for Mark {
     }
 }
 
+/// A stream of a device, or the host's threads.
+type Place = (*const DeviceState, Option<*const DeviceStream>);
+
+/// The marks around the commands that one task gives to one stream.
+struct Around {
+    place: Place,
+    /// Before the first command; the inner `None`: the device has no time for it.
+    first: Option<Option<Arc<Mark>>>,
+    /// Behind the last command so far.
+    last: Option<Arc<Mark>>,
+}
+
+thread_local! {
+    /// Tasks that the thread is inside of, the outermost first.
+    static AROUND: RefCell<Vec<Around>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Has the commands of a task marked while it lives: those that the thread gives to one stream, also inside of tasks that
+/// are parts of it. They are marked one by one, so that no preparation by the host lies between the marks of one command.
+pub struct Marks(PhantomData<*const ()>);
+
+impl Marks {
+    /// The marks before the first command and behind the last. `None` if none was given, or the device has no time for them.
+    pub fn taken(&self) -> Option<[Arc<Mark>; 2]> {
+        AROUND.with_borrow(|all| {
+            let Around { first, last, .. } = all.last()?;
+            Some([first.clone()??, last.clone()?])
+        })
+    }
+}
+
+impl Drop for Marks {
+    fn drop(&mut self) {
+        // Its marks go without the borrow, back to their backend.
+        drop(AROUND.try_with(|all| all.borrow_mut().pop()));
+    }
+}
+
 /// A range in the vendor's profiler, open until it is dropped, by the thread that opened it.
 pub struct Range<'a> {
     exec: &'a Exec,
@@ -164,16 +207,16 @@ impl DeviceState {
         }
     }
 
-    /// A mark behind the stream's earlier work; `None` where the device has no clock.
-    fn mark(&'static self, on: Option<&'static DeviceStream>) -> Option<Mark> {
+    /// A mark behind the stream's earlier work; `None` where the device has no clock. The stream's lock is held, if it is
+    /// one of a device.
+    fn mark(&'static self, stream: Option<&'static DeviceStream>) -> Option<Mark> {
         let timing = self.timing?;
-        self.on_stream(on, |device, stream| {
-            let (mut slot, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
-            // SAFETY: an open device and its stream, whose lock is held; the places are valid.
-            let code = unsafe { (timing.mark)(device, stream, &mut slot, &mut error) };
-            let made = host_table::check("mark", code, error).is_ok() && !slot.is_null();
-            made.then_some(Mark { device: self, timing, stream: on, slot })
-        })?
+        let handle = stream.map_or(std::ptr::null_mut(), DeviceStream::handle);
+        let (mut slot, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: an open device and its stream, whose lock is held; the places are valid.
+        let code = unsafe { (timing.mark)(self.handle, handle, &mut slot, &mut error) };
+        let made = host_table::check("mark", code, error).is_ok() && !slot.is_null();
+        made.then_some(Mark { device: self, timing, stream, slot })
     }
 
     /// What to add to a time of the device's clock to have one of `now`'s, in nanoseconds; `None` where the device has no
@@ -184,7 +227,7 @@ impl DeviceState {
         let mut best: Option<(i64, i64)> = None;
         for _ in 0..CALIBRATIONS {
             let before = now();
-            let mark = self.mark(exec.stream)?;
+            let mark = self.on_stream(exec.stream, |_, _| self.mark(exec.stream))??;
             let time = i64::try_from(mark.poll()?).ok()?;
             let taken = now() - before;
             if best.is_none_or(|(least, _)| taken < least) {
@@ -196,9 +239,52 @@ impl DeviceState {
 }
 
 impl Exec {
-    /// A mark behind the stream's earlier work; `None` where the device has no clock.
-    pub fn mark(&self) -> Option<Mark> {
-        self.device.mark(self.stream)
+    /// Says that a profile records what this runs.
+    pub fn set_profiled(&self) {
+        self.profiled.set(true);
+    }
+
+    /// Returns true if a profile records what this runs: each command by itself then, so that each has its time.
+    #[inline]
+    pub fn is_profiled(&self) -> bool {
+        self.profiled.get()
+    }
+
+    fn place(&self) -> Place {
+        (std::ptr::from_ref(self.device), self.stream.map(std::ptr::from_ref))
+    }
+
+    /// Has the commands marked that the thread gives to this stream, until the answer is dropped.
+    pub fn marks(&self) -> Marks {
+        let new = Around { place: self.place(), first: None, last: None };
+        AROUND.with_borrow_mut(|all| all.push(new));
+        Marks(PhantomData)
+    }
+
+    /// Gives a command to the backend with marks around it, for the tasks that the thread is inside of. The stream's lock is
+    /// held, if it is one of a device.
+    #[cold]
+    pub(super) fn marked<T>(&self, command: impl FnOnce() -> T) -> T {
+        let place = self.place();
+        let wanted = |by: fn(&Around) -> bool| {
+            AROUND.with_borrow(|all| all.iter().any(|a| a.place == place && by(a)))
+        };
+        if wanted(|a| a.first.is_none()) {
+            let mark = self.device.mark(self.stream).map(Arc::new);
+            AROUND.with_borrow_mut(|all| {
+                for around in all.iter_mut().filter(|a| a.place == place) {
+                    around.first.get_or_insert_with(|| mark.clone());
+                }
+            });
+        }
+        let done = command();
+        if wanted(|a| matches!(a.first, Some(Some(_)))) {
+            let mark = self.device.mark(self.stream).map(Arc::new);
+            AROUND.with_borrow_mut(|all| {
+                all.iter_mut().filter(|a| a.place == place).for_each(|a| a.last = mark.clone());
+            });
+        }
+        done
     }
 
     /// Opens a range in the vendor's profiler, where there is one.

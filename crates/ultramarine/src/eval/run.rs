@@ -42,7 +42,12 @@ pub(super) fn run(tasks: Vec<Task>, profile: Option<Recorder>) {
         let stream = task.stream();
         if current.as_ref().is_none_or(|(s, _)| *s != stream) {
             match super::device_of(stream).and_then(|d| Exec::new(d, stream)) {
-                Ok(exec) => current = Some((stream, exec)),
+                Ok(exec) => {
+                    if profile.is_some() {
+                        exec.set_profiled();
+                    }
+                    current = Some((stream, exec));
+                }
                 Err(error) => {
                     fail(vec![task], error);
                     continue;

@@ -7,7 +7,7 @@ use crate::{stream, sync::lock};
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 use ultramarine_runtime::fork::{self, ForkStage, Hook};
 
@@ -37,7 +37,7 @@ pub(crate) fn recorder() -> Option<Recorder> {
 struct Open {
     /// Index of the event.
     event: usize,
-    marks: [Mark; 2],
+    marks: [Arc<Mark>; 2],
     /// From the device's clock to the host's.
     offset: i64,
 }
@@ -100,7 +100,7 @@ impl Session {
     fn ask(&mut self, ask: fn(&Mark) -> Result<Option<u64>>) {
         let (events, began) = (&mut self.events, self.began);
         self.open.retain(|open| {
-            let times = open.marks.each_ref().map(ask);
+            let times = open.marks.each_ref().map(|mark| ask(mark));
             let [Ok(Some(start)), Ok(Some(end))] = times else {
                 return times.iter().all(Result::is_ok);
             };
@@ -180,7 +180,7 @@ pub(super) fn record(
     recorder: Recorder,
     mut event: Event,
     [start, end]: [i64; 2],
-    marks: Option<([Mark; 2], i64)>,
+    marks: Option<([Arc<Mark>; 2], i64)>,
 ) {
     let mut guard = lock(&SESSION);
     let Some(session) = session(&mut guard, recorder) else { return };

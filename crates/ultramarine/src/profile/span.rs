@@ -2,7 +2,7 @@
 
 use super::session::{Recorder, now, offset, record};
 use super::{Clock, Description, Dispatch, Event};
-use crate::backend::{Exec, Mark, Range};
+use crate::backend::{Exec, Marks, Range};
 use std::cell::RefCell;
 use std::ffi::CString;
 
@@ -45,7 +45,8 @@ pub(crate) struct Span<'a> {
     /// From the device's clock to the host's, where the device has one.
     offset: Option<i64>,
     start: i64,
-    mark: Option<Mark>,
+    /// Around the commands, where the device has a clock.
+    marks: Option<Marks>,
     /// Closed by the drop.
     _range: Option<Range<'a>>,
 }
@@ -66,14 +67,13 @@ impl<'a> Span<'a> {
             false => None,
         };
         let start = now();
-        let mark = offset.and_then(|_| exec.mark());
+        let marks = offset.map(|_| exec.marks());
         let (given, description) = (exec.given(), Some(description));
-        Span { recorder, exec, description, depth, given, offset, start, mark, _range: range }
+        Span { recorder, exec, description, depth, given, offset, start, marks, _range: range }
     }
 
     /// The operation ran.
     pub fn end(mut self) {
-        let second = self.mark.as_ref().and_then(|_| self.exec.mark());
         let end = now();
         let Some(description) = self.description.take() else { return };
         let mut given = self.exec.given();
@@ -97,6 +97,13 @@ impl<'a> Span<'a> {
             None => Dispatch::Native,
         };
         let device = self.exec.device;
+        let marks = self.marks.as_ref().and_then(Marks::taken).zip(self.offset);
+        // The host itself does all of a fallback, and of what gives no command; marks would be around transfers.
+        let by_host = dispatch == Dispatch::Fallback || (given[0] == 0 && marks.is_none());
+        let clock = match by_host || device.is_synchronous() {
+            true => Clock::Host,
+            false => Clock::Submission,
+        };
         let [commands, bytes_read, bytes_written] = given;
         let event = Event {
             op: description.op,
@@ -113,14 +120,12 @@ impl<'a> Span<'a> {
             bytes_written,
             start: 0,
             duration: 0,
-            clock: if device.is_synchronous() { Clock::Host } else { Clock::Submission },
+            clock,
             host_start: 0,
             host_duration: 0,
             thread: 0,
         };
-        let marks = self.mark.take().zip(second).zip(self.offset);
-        let marks = marks.map(|((first, second), offset)| ([first, second], offset));
-        record(self.recorder, event, [self.start, end], marks);
+        record(self.recorder, event, [self.start, end], marks.filter(|_| !by_host));
     }
 }
 

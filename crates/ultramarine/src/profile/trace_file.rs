@@ -1,7 +1,7 @@
 //! Events as JSON in Chrome's trace event format: complete events (`"ph": "X"`), a process for the host and for each device,
 //! a row for each thread and each stream.
 
-use super::{Clock, Event, Report, Tensor};
+use super::{Clock, Dispatch, Event, Report, Tensor};
 use crate::device::Device;
 use std::fmt::Write;
 
@@ -38,7 +38,15 @@ pub(super) fn json(report: &Report) -> String {
             devices.len() - 1
         });
         let (name, start) = (event.operation(), event.start);
-        let (place, end) = ((HOST + 1 + at, event.stream + 1), start + event.duration);
+        // Views and fallbacks are the host's work, while the device does that of other tasks.
+        let by_host = matches!(event.dispatch, Dispatch::View | Dispatch::Fallback)
+            && event.clock == Clock::Host
+            && event.device != Device::CPU;
+        let place = match by_host {
+            true => (HOST, event.thread + 1),
+            false => (HOST + 1 + at, event.stream + 1),
+        };
+        let end = start + event.duration;
         all.push(Complete { place, name, category: "task", start, end, args: args(event) });
         // Of work that the host does itself, its rows would say the same again.
         if event.clock != Clock::Host && event.device != Device::CPU {

@@ -2,8 +2,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 
 use crate::support::fork::in_child;
+use crate::support::mock_device;
 use serde_json::Value;
 use ultramarine::profile::{Clock, Dispatch, profile};
 use ultramarine::*;
@@ -106,6 +108,35 @@ fn operations_with_their_tensors_and_means() {
     let named = |name: &str| events.iter().filter(|e| e["name"] == name).count();
     assert_eq!((named("exp+multiply+sum"), named("transpose"), named("plan")), (1, 1, 2));
     assert_eq!(named("process_name"), 2);
+}
+
+/// Has gpu:0 and gpu:1, mocks that run ahead and have a clock of their own.
+fn with_mocks() -> Stream {
+    mock_device::timing::OFFERED.store(true, Ordering::SeqCst);
+    // SAFETY: the mock keeps to the contract.
+    let devices = unsafe { register(mock_device::init) }.unwrap();
+    assert_eq!(devices.len(), 2);
+    new_stream(Device::gpu(0)).unwrap()
+}
+
+#[test]
+fn times_of_a_device_have_no_preparation_by_the_host_in_them() {
+    own_process!();
+    let gpu = with_mocks();
+    let x = Array::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
+    let running = profile().unwrap();
+    let evaluate = |y: Result<Array>| y.and_then(|y| y.eval()).unwrap();
+    evaluate(with_stream(gpu, || x.add(&x)));
+    evaluate(with_stream(gpu, || x.subtract(&x)));
+    evaluate(with_stream(gpu, || x.reshape(&[1, 2])?.transpose()));
+    let report = running.finish().unwrap();
+    let times = |event: &profile::Event| (event.op, event.commands, event.duration, event.clock);
+    let events: Vec<_> = report.events().iter().filter(|e| e.commands > 0).map(times).collect();
+    let alone = |op| (op, 1, mock_device::timing::COMMAND, Clock::Device);
+    assert_eq!(events, [alone("add"), alone("subtract")], "{report}");
+    // No command, no work of the device.
+    let view = report.events().iter().find(|e| e.op == "transpose").unwrap();
+    assert_eq!((view.dispatch, view.clock), (Dispatch::View, Clock::Host));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod interfaces;
 pub mod stream_memory;
+pub mod timing;
 
 pub use interfaces::*;
 
@@ -232,6 +233,9 @@ impl Backend for Mock {
         {
             return Some(InterfaceRef::stream_memory(&stream_memory::TABLE));
         }
+        if id == interface::timing::INTERFACE && timing::OFFERED.load(Ordering::SeqCst) {
+            return Some(InterfaceRef::timing(&timing::TABLE));
+        }
         let counts = id == interface::statistics::INTERFACE && STATISTICS.load(Ordering::SeqCst);
         counts.then(|| InterfaceRef::statistics(&interfaces::COUNTS))
     }
@@ -348,6 +352,7 @@ impl Device for Mock {
         if request.op != op::COPY && !request.contiguous() {
             return Err(Failure::needs_contiguous());
         }
+        timing::prepared();
         Ok(Plan(request.op, code))
     }
 
@@ -370,6 +375,7 @@ impl Device for Mock {
             };
             let job = move || {
                 let to = to;
+                timing::ran();
                 if !(to.is_live() && ins.iter().all(|(a, _)| a.is_live())) {
                     return true;
                 }
