@@ -1,5 +1,6 @@
 //! Runs an operation that stands for a graph: by its executable, which the first run with such operands records.
 
+use super::described::{self, Notes};
 use super::grouping::group_into_tasks;
 use super::lower::{Entry, Tape};
 use super::run;
@@ -10,14 +11,14 @@ use crate::ops::rules::{
     multi_output::MultiOutput,
     subgraph::{Binding, Subgraph},
 };
-use crate::profile::Recorder;
-use crate::{array::Array, shape::Shape};
+use crate::profile::{self, Recorder, Span};
+use crate::{array::Array, shape::Shape, stream::Stream};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use ultramarine_runtime::backend::executable::{Executable, Recorded, Recording};
+use ultramarine_runtime::backend::executable::{Executable, Recorded, Recording, Task, Watch};
 use ultramarine_runtime::interrupt;
 
 /// Runs the node of a multi-output operation that stands for a graph.
@@ -42,8 +43,13 @@ pub(super) fn run(
     // counted: operands that only this needs are ours.
     entry.release_inputs();
     let binding = bound(node, &operands, exec.device.plan_generation());
-    let values = match graph.executables().get(&binding) {
-        Some(Some(executable)) => match run_executable(exec, &executable, &operands) {
+    let known = graph.executables().get(&binding);
+    if profile.is_some() {
+        profile::compiled(matches!(known, Some(Some(_))));
+    }
+    let watch = profile.map(|profile| Replayed::new(profile, exec, node.place.stream));
+    let values = match known {
+        Some(Some(executable)) => match run_executable(exec, &executable, &operands, watch) {
             Ok(values) => values,
             Err(_) if interrupt::is_cut() => {
                 node.restore(operands);
@@ -51,11 +57,12 @@ pub(super) fn run(
             }
             Err(error) => return Err(error),
         },
-        Some(None) => evaluated(graph, operands, profile)?,
+        Some(None) => evaluated(graph, operands, Notes::of(profile))?,
         None => {
             let values = operands.iter().filter_map(|o| o.value());
             let recording = Recording::new(exec.device, values);
-            let (values, recorded) = recording.run(|| evaluated(graph, operands, profile))?;
+            let notes = Notes { profile, recording: true };
+            let (values, recorded) = recording.run(|| evaluated(graph, operands, notes))?;
             match recorded {
                 Recorded::Executable(made) => graph.executables().insert(binding, Some(made)),
                 Recorded::Never => graph.executables().insert(binding, None),
@@ -70,12 +77,46 @@ pub(super) fn run(
     Ok(())
 }
 
-fn run_executable(exec: &Exec, executable: &Executable, operands: &Inputs) -> Result<Vec<Value>> {
+fn run_executable(
+    exec: &Exec,
+    executable: &Executable,
+    operands: &Inputs,
+    mut watch: Option<Replayed<'_>>,
+) -> Result<Vec<Value>> {
     let values: SmallVec<[&Value; 8]> =
         operands.iter().map(run::value_of).collect::<Result<_>>()?;
+    let watch = watch.as_mut().map(|watch| watch as &mut dyn Watch);
     executable
-        .run(exec, &values)
+        .run(exec, &values, watch)
         .map_err(|(error, op)| Error::Poisoned { op, cause: Arc::new(error) })
+}
+
+/// Records the operations of an executable's run in a profile.
+struct Replayed<'a> {
+    profile: Recorder,
+    exec: &'a Exec,
+    stream: Stream,
+    /// Those under way, the outermost first.
+    open: Vec<Span<'a>>,
+}
+
+impl<'a> Replayed<'a> {
+    fn new(profile: Recorder, exec: &'a Exec, stream: Stream) -> Replayed<'a> {
+        Replayed { profile, exec, stream, open: Vec::new() }
+    }
+}
+
+impl Watch for Replayed<'_> {
+    fn begin(&mut self, task: &Task) {
+        let description = described::replayed(task, self.stream);
+        self.open.push(Span::begin(self.profile, self.exec, description));
+    }
+
+    fn end(&mut self, given: [u64; 3]) {
+        if let Some(span) = self.open.pop() {
+            span.end_replayed(given);
+        }
+    }
 }
 
 /// The binding of operands: beside their shapes and dtypes, which a graph has one set of, the commands depend on the layout
@@ -106,11 +147,7 @@ fn bound(node: &Node, operands: &Inputs, generation: u64) -> Binding {
 }
 
 /// The results by the nodes of the graph, evaluated one task after the other.
-fn evaluated(
-    graph: &dyn Subgraph,
-    operands: Inputs,
-    profile: Option<Recorder>,
-) -> Result<Vec<Value>> {
+fn evaluated(graph: &dyn Subgraph, operands: Inputs, notes: Notes) -> Result<Vec<Value>> {
     // The operands are gone afterwards, so that this cannot be given up.
     interrupt::hold();
     let built = graph.build(&operands);
@@ -127,6 +164,6 @@ fn evaluated(
     }
     // Results have a handle, by which the planner knows that they are asked for.
     let outputs: Vec<Array> = built.outputs.into_iter().map(Array::from_node).collect();
-    run::run(group_into_tasks(Tape { entries, mark, composite }), profile);
+    run::run(group_into_tasks(Tape { entries, mark, composite }), notes);
     outputs.iter().map(|o| run::value_of(o.node()).cloned()).collect()
 }

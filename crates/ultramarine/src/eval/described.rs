@@ -1,15 +1,88 @@
-//! Tasks as a profile records them.
+//! Tasks as profiles and executables describe them.
 
 use super::{
     grouping::{Task, is_constant},
     lower::Entry,
 };
-use crate::backend::Dispatch;
+use crate::backend::{Dispatch, Exec};
 use crate::node::Node;
 use crate::ops::rules::multi_output::MultiOutput;
-use crate::profile::{Description, Tensor, Tensors};
+use crate::profile::{Description, Recorder, Span, Tensor, Tensors};
+use crate::stream::Stream;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use ultramarine_runtime::backend::executable;
+
+/// What is to be noted of the tasks of an evaluation.
+#[derive(Clone, Copy)]
+pub(super) struct Notes {
+    /// By the profile that ran when the evaluation began.
+    pub profile: Option<Recorder>,
+    /// By the executable that the thread records.
+    pub recording: bool,
+}
+
+impl Notes {
+    /// Those of a profile alone.
+    pub fn of(profile: Option<Recorder>) -> Notes {
+        Notes { profile, recording: false }
+    }
+
+    /// Returns true if anything is to be noted.
+    #[inline]
+    pub fn any(self) -> bool {
+        self.profile.is_some() || self.recording
+    }
+
+    /// Begins a task.
+    pub fn begin(self, exec: &Exec, description: Description) -> Note<'_> {
+        let recorded = self.recording.then(|| {
+            executable::begin_task();
+            recorded(&description)
+        });
+        let span = self.profile.map(|profile| Span::begin(profile, exec, description));
+        Note { span, recorded }
+    }
+}
+
+/// A task that is under way. Dropped without [`Note::end`], nothing is noted: it failed, or went another way.
+pub(super) struct Note<'a> {
+    span: Option<Span<'a>>,
+    recorded: Option<executable::Task>,
+}
+
+impl Note<'_> {
+    /// The task ran.
+    pub fn end(self) {
+        self.span.into_iter().for_each(Span::end);
+        self.recorded.into_iter().for_each(executable::end_task);
+    }
+}
+
+fn recorded(task: &Description) -> executable::Task {
+    let tensors = |all: &Tensors| all.iter().map(|t| (t.shape.clone(), t.dtype)).collect();
+    executable::Task {
+        op: task.op,
+        fused: task.fused.clone().into(),
+        inputs: tensors(&task.inputs),
+        outputs: tensors(&task.outputs),
+        decomposed: task.decomposed,
+    }
+}
+
+/// A task of an executable.
+pub(super) fn replayed(task: &executable::Task, stream: Stream) -> Description {
+    let tensor = |(shape, dtype): &(_, _)| Tensor { shape: Clone::clone(shape), dtype: *dtype };
+    Description {
+        op: task.op,
+        fused: task.fused.to_vec(),
+        inputs: task.inputs.iter().map(tensor).collect(),
+        outputs: task.outputs.iter().map(tensor).collect(),
+        stream,
+        decomposed: task.decomposed,
+        replayed: true,
+    }
+}
 
 fn tensor(node: &Node) -> Tensor {
     Tensor { shape: node.shape.clone(), dtype: node.dtype }
@@ -38,6 +111,7 @@ pub(super) fn single(entry: &Entry) -> Description {
         outputs,
         stream: node.place.stream,
         decomposed: is_lowered(entry),
+        replayed: false,
     }
 }
 
@@ -70,5 +144,6 @@ pub(super) fn program(task: &Task) -> Description {
         outputs: others.chain([root]).map(|node| tensor(node)).collect(),
         stream: task.stream(),
         decomposed: task.members.iter().any(|m| is_lowered(&m.entry)),
+        replayed: false,
     }
 }

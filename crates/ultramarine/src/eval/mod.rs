@@ -32,6 +32,7 @@ use crate::{
     stream::{self, Stranded, Stream},
     sync::lock,
 };
+use described::Notes;
 use grouping::{Task, group_into_tasks};
 use lower::{Entry, Tape};
 pub(crate) use run::panic_text;
@@ -214,7 +215,7 @@ fn submit_single(
 /// Runs tasks whose results a memory can hold, and fails the others.
 fn run_tasks(mut tasks: Vec<Task>, profile: Option<Recorder>) {
     oversized::refuse(&mut tasks);
-    run::run(tasks, profile);
+    run::run(tasks, Notes::of(profile));
 }
 
 /// The job that runs tasks, or fails them. Of work that nobody waits for the first failure stays with the stream.

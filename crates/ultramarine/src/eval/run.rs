@@ -2,7 +2,12 @@
 //! wrong becomes the outcome of the nodes concerned.
 
 use super::{
-    called, described, fallback, fused_program::FusedProgram, grouping::Task, lower::Entry,
+    called,
+    described::{self, Note, Notes},
+    fallback,
+    fused_program::FusedProgram,
+    grouping::Task,
+    lower::Entry,
 };
 use crate::{
     array::Array,
@@ -15,7 +20,7 @@ use crate::{
         create::fill::broadcast_constant,
         rules::multi_output::{MultiOutput, OutputOf},
     },
-    profile::{Recorder, Span},
+    profile::Recorder,
     scalar::Scalar,
     shape,
     stream::{self, Stream},
@@ -28,8 +33,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::interrupt;
 
-/// Runs tasks in order, and records them in the profile that ran when their evaluation began.
-pub(super) fn run(tasks: Vec<Task>, profile: Option<Recorder>) {
+/// Runs tasks in order, and notes them where that is wanted.
+pub(super) fn run(tasks: Vec<Task>, notes: Notes) {
     let mut current: Option<(Stream, Exec)> = None;
     let mut first = true;
     for task in tasks {
@@ -43,7 +48,7 @@ pub(super) fn run(tasks: Vec<Task>, profile: Option<Recorder>) {
         if current.as_ref().is_none_or(|(s, _)| *s != stream) {
             match super::device_of(stream).and_then(|d| Exec::new(d, stream)) {
                 Ok(exec) => {
-                    if profile.is_some() {
+                    if notes.profile.is_some() {
                         exec.set_profiled();
                     }
                     current = Some((stream, exec));
@@ -55,7 +60,7 @@ pub(super) fn run(tasks: Vec<Task>, profile: Option<Recorder>) {
             }
         }
         if let Some((_, exec)) = &current {
-            run_task(exec, task, profile);
+            run_task(exec, task, notes);
         }
     }
 }
@@ -101,9 +106,9 @@ pub(super) fn interrupted() -> Error {
     Error::Runtime("the evaluation was interrupted.".to_owned())
 }
 
-fn run_task(exec: &Exec, task: Task, profile: Option<Recorder>) {
+fn run_task(exec: &Exec, task: Task, notes: Notes) {
     exec.op.set(task.root().op.name());
-    let outcome = interrupt::task(|| run_members(exec, &task, profile));
+    let outcome = interrupt::task(|| run_members(exec, &task, notes));
     if interrupt::is_cut() {
         return give_up(&task);
     }
@@ -115,20 +120,16 @@ fn run_task(exec: &Exec, task: Task, profile: Option<Recorder>) {
     fail(vec![task], error);
 }
 
-fn run_members(
-    exec: &Exec,
-    task: &Task,
-    profile: Option<Recorder>,
-) -> std::thread::Result<Result<()>> {
+fn run_members(exec: &Exec, task: &Task, notes: Notes) -> std::thread::Result<Result<()>> {
     let single = |entry: &Entry| {
-        let wanted = profile.filter(|_| !entry.work().op.is::<OutputOf>());
-        let span = wanted.map(|p| Span::begin(p, exec, described::single(entry)));
-        run_single(exec, entry, profile).inspect(|()| span.into_iter().for_each(Span::end))
+        let noted = notes.any() && !entry.work().op.is::<OutputOf>();
+        let note = noted.then(|| notes.begin(exec, described::single(entry)));
+        run_single(exec, entry, notes.profile).inspect(|()| note.into_iter().for_each(Note::end))
     };
     let fused = || {
-        let span = profile.map(|p| Span::begin(p, exec, described::program(task)));
+        let note = notes.any().then(|| notes.begin(exec, described::program(task)));
         run_fused(exec, task).inspect(|taken| {
-            span.into_iter().filter(|_| *taken).for_each(Span::end);
+            note.into_iter().filter(|_| *taken).for_each(Note::end);
         })
     };
     catch_unwind(AssertUnwindSafe(|| {

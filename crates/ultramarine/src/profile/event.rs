@@ -38,6 +38,8 @@ pub enum Dispatch {
     Fallback,
     /// Without a command: another view of its operand, or a result without elements.
     View,
+    /// As a call of a compiled function: its operations have events of their own, one deeper.
+    Compiled,
 }
 
 impl Dispatch {
@@ -48,6 +50,7 @@ impl Dispatch {
             Dispatch::Decomposed => "decomposed",
             Dispatch::Fallback => "fallback",
             Dispatch::View => "view",
+            Dispatch::Compiled => "compiled",
         }
     }
 }
@@ -93,8 +96,13 @@ pub struct Event {
     pub stream: u32,
     /// The means.
     pub dispatch: Dispatch,
-    /// Operations that it is inside of: parts of a decomposition are at least 1 deep.
+    /// Events that it is inside of: operations of a compiled function's call, and parts of a decomposition, are at least 1
+    /// deep.
     pub depth: u32,
+    /// It is a part of another operation, whose time has its own in it: of a decomposition, or a command of several.
+    pub part: bool,
+    /// It ran by recorded commands, without nodes and planning; of a call, all of it did.
+    pub replayed: bool,
     /// Commands that backends were given for it, parts included.
     pub commands: u64,
     /// Bytes of distinct elements that these read.
@@ -165,4 +173,6 @@ pub(crate) struct Description {
     pub stream: Stream,
     /// It is, or has, a part of an operation that was lowered to simpler ones.
     pub decomposed: bool,
+    /// It runs by recorded commands.
+    pub replayed: bool,
 }

@@ -19,7 +19,7 @@ mod trace_file;
 pub use event::{Clock, Dispatch, Event, Planning, Tensor};
 pub(crate) use event::{Description, Tensors};
 pub(crate) use session::{Recorder, recorder};
-pub(crate) use span::{Span, took};
+pub(crate) use span::{Span, compiled, took};
 pub use table::Row;
 
 use crate::error::{Error, Result};
@@ -89,7 +89,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// The tasks, in the order in which the host was done with them: parts of a decomposition before the whole.
+    /// The tasks, in the order in which the host was done with them: parts of a decomposition, and operations of a compiled
+    /// function's call, before the whole.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
@@ -105,7 +106,7 @@ impl Report {
     }
 
     /// The events by operation, tensors, device and means, those that took the longest first. Parts of decompositions are
-    /// in their operation's row.
+    /// in their operation's row; calls of compiled functions are in those of their operations.
     pub fn rows(&self) -> Vec<Row> {
         table::rows(&self.events)
     }

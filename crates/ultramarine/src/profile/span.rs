@@ -11,6 +11,8 @@ use std::ffi::CString;
 struct Inside {
     /// How it ran, if not by the backend's own kernels.
     took: Option<Dispatch>,
+    /// By recorded commands.
+    replayed: bool,
     /// Commands and bytes of its parts.
     parts: [u64; 3],
 }
@@ -31,6 +33,16 @@ pub(crate) fn took(dispatch: Dispatch, given: [u64; 3]) {
     });
 }
 
+/// Says that the operation which the thread is inside of is a call of a compiled function, and whether it runs by its
+/// recorded commands.
+pub(crate) fn compiled(replayed: bool) {
+    INSIDE.with_borrow_mut(|inside| {
+        if let Some(innermost) = inside.last_mut() {
+            (innermost.took, innermost.replayed) = (Some(Dispatch::Compiled), replayed);
+        }
+    });
+}
+
 fn add(to: &mut [u64; 3], given: [u64; 3]) {
     to.iter_mut().zip(given).for_each(|(to, n)| *to += n);
 }
@@ -41,6 +53,7 @@ pub(crate) struct Span<'a> {
     exec: &'a Exec,
     description: Option<Description>,
     depth: u32,
+    part: bool,
     given: [u64; 3],
     /// From the device's clock to the host's, where the device has one.
     offset: Option<i64>,
@@ -53,9 +66,11 @@ pub(crate) struct Span<'a> {
 
 impl<'a> Span<'a> {
     pub fn begin(recorder: Recorder, exec: &'a Exec, description: Description) -> Span<'a> {
-        let depth = INSIDE.with_borrow_mut(|inside| {
-            inside.push(Inside::default());
-            inside.len() as u32 - 1
+        let (depth, part) = INSIDE.with_borrow_mut(|inside| {
+            let part = inside.iter().any(|i| i.took != Some(Dispatch::Compiled));
+            let replayed = description.replayed;
+            inside.push(Inside { replayed, ..Inside::default() });
+            (inside.len() as u32 - 1, part)
         });
         let offset = offset(recorder, exec.device);
         let name = || match description.fused.is_empty() {
@@ -69,27 +84,47 @@ impl<'a> Span<'a> {
         let start = now();
         let marks = offset.map(|_| exec.marks());
         let (given, description) = (exec.given(), Some(description));
-        Span { recorder, exec, description, depth, given, offset, start, marks, _range: range }
+        Span {
+            recorder,
+            exec,
+            description,
+            depth,
+            part,
+            given,
+            offset,
+            start,
+            marks,
+            _range: range,
+        }
     }
 
     /// The operation ran.
-    pub fn end(mut self) {
+    pub fn end(self) {
         let end = now();
-        let Some(description) = self.description.take() else { return };
         let mut given = self.exec.given();
         given.iter_mut().zip(self.given).for_each(|(now, before)| *now -= before);
-        let took = INSIDE.with_borrow(|inside| {
-            inside.last().and_then(|innermost| {
-                add(&mut given, innermost.parts);
-                innermost.took
-            })
-        });
-        INSIDE.with_borrow_mut(|inside| {
-            // The last is popped by the drop.
-            if let [.., outer, _] = &mut inside[..] {
+        INSIDE.with_borrow_mut(|inside| match &mut inside[..] {
+            [.., outer, own] => {
+                add(&mut given, own.parts);
                 add(&mut outer.parts, given);
             }
+            [own] => add(&mut given, own.parts),
+            [] => {}
         });
+        self.record(given, end);
+    }
+
+    /// The operation ran by recorded commands, which count with the call that they are of: their number, and the bytes that
+    /// they read and wrote.
+    pub fn end_replayed(self, given: [u64; 3]) {
+        let end = now();
+        self.record(given, end);
+    }
+
+    fn record(mut self, given: [u64; 3], end: i64) {
+        let Some(description) = self.description.take() else { return };
+        let Inside { took, replayed, .. } =
+            INSIDE.with_borrow(|inside| inside.last().copied().unwrap_or_default());
         let dispatch = match took {
             Some(dispatch) => dispatch,
             None if given[0] == 0 => Dispatch::View,
@@ -115,6 +150,8 @@ impl<'a> Span<'a> {
             stream: description.stream.index,
             dispatch,
             depth: self.depth,
+            part: self.part,
+            replayed,
             commands,
             bytes_read,
             bytes_written,

@@ -20,6 +20,8 @@ pub struct Row {
     pub clock: Clock,
     /// Number of events.
     pub calls: u64,
+    /// Those among them that ran by recorded commands.
+    pub replayed: u64,
     /// Nanoseconds that they took in all.
     pub total: u64,
     /// Bytes that they read and wrote in all.
@@ -43,7 +45,7 @@ type Key<'a> = (&'a str, &'a [&'static str], String, Device, Dispatch, Clock);
 pub(super) fn rows(events: &[Event]) -> Vec<Row> {
     let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     let mut rows: Vec<Row> = Vec::new();
-    for event in events.iter().filter(|e| e.depth == 0) {
+    for event in events.iter().filter(|e| !e.part && e.dispatch != Dispatch::Compiled) {
         let tensors = event.tensors();
         let key = (
             event.op,
@@ -61,6 +63,7 @@ pub(super) fn rows(events: &[Event]) -> Vec<Row> {
                 dispatch: event.dispatch,
                 clock: event.clock,
                 calls: 0,
+                replayed: 0,
                 total: 0,
                 bytes: 0,
             });
@@ -68,6 +71,7 @@ pub(super) fn rows(events: &[Event]) -> Vec<Row> {
         });
         let row = &mut rows[at];
         row.calls += 1;
+        row.replayed += u64::from(event.replayed);
         row.total += event.duration;
         row.bytes += event.bytes();
     }
@@ -86,13 +90,14 @@ fn cut(text: &str, width: usize) -> String {
     }
 }
 
-const HEAD: [&str; 10] = [
+const HEAD: [&str; 11] = [
     "operation",
     "tensors",
     "device",
     "dispatch",
     "clock",
     "calls",
+    "replayed",
     "total ms",
     "mean us",
     "MB",
@@ -117,6 +122,7 @@ pub(super) fn text(report: &Report, limit: usize) -> String {
             row.dispatch.name().to_owned(),
             row.clock.name().to_owned(),
             row.calls.to_string(),
+            row.replayed.to_string(),
             format!("{:.3}", row.total as f64 / 1e6),
             format!("{:.2}", row.mean() / 1e3),
             format!("{:.3}", row.bytes as f64 / 1e6),

@@ -139,6 +139,9 @@ fn args(event: &Event) -> String {
         event.bytes_read,
         event.bytes_written
     );
+    if event.replayed {
+        out.push_str(",\"replayed\":true");
+    }
     if !event.fused.is_empty() {
         let fused: Vec<_> = event.fused.iter().map(|name| quoted(name)).collect();
         let _ = write!(out, ",\"fused\":[{}]", fused.join(","));

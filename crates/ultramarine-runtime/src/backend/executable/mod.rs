@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! recording.rs         what a thread gives to a device is written down while it runs
+//! task.rs              which operations the commands are, for profiles
 //! memory_plan.rs       where temporaries lie in one arena
 //! mod.rs               the executable, and its runs
 //! device_recording.rs  its runs as one call, where the backend records commands
@@ -13,10 +14,12 @@
 mod device_recording;
 mod memory_plan;
 mod recording;
+mod task;
 
 pub(in crate::backend) use device_recording::{Functions as ReplayFunctions, Held};
 pub(in crate::backend) use recording::with;
-pub use recording::{Recorded, Recording, give_up};
+pub use recording::{Recorded, Recording, begin_task, end_task, give_up};
+pub use task::{Task, Watch};
 
 use super::buffer::{Buffer, BufferRef};
 use super::call::{Exec, Stats, tensor_size};
@@ -43,6 +46,8 @@ struct Step {
     /// Number of inputs among the tensors; the others are outputs.
     inputs: usize,
     scalars: Part,
+    /// Bytes that it reads and writes.
+    bytes: (u64, u64),
     /// Slots whose own memory is taken before it.
     takes: SmallVec<[u32; 2]>,
     /// Slots whose own memory is given back after it.
@@ -88,6 +93,8 @@ pub struct Executable {
     arena: usize,
     counts: Box<[(&'static Kernels, &'static str, Dispatch, u64)]>,
     stats: Stats,
+    /// What the steps are, for profiles: consecutive ones, in order.
+    tasks: Box<[(Part, Task)]>,
     on_device: Mutex<OnDevice>,
 }
 
@@ -118,6 +125,7 @@ impl Executable {
         donated: Vec<u32>,
         arena: usize,
         (counts, stats): (Vec<(&'static Kernels, &'static str, Dispatch, u64)>, Stats),
+        tasks: Vec<(Part, Task)>,
     ) -> Executable {
         let dims = dims.into_boxed_slice();
         for (tensor, (_, start)) in tensors.iter_mut().zip(&places) {
@@ -139,6 +147,7 @@ impl Executable {
             arena,
             counts: counts.into(),
             stats,
+            tasks: tasks.into(),
             on_device: Mutex::new(OnDevice::Single(0)),
         }
     }
@@ -154,12 +163,18 @@ impl Executable {
     }
 
     /// Runs the commands on a stream of the device, on inputs of the same shapes, dtypes, offsets, strides and sizes of
-    /// their buffers as those of the recording, of which the same may be taken over. Gives the outputs.
+    /// their buffers as those of the recording, of which the same may be taken over. Gives the outputs. `watch` is told
+    /// what runs, where a profile wants to know ([`Exec::is_profiled`]).
     ///
     /// # Errors
     /// The backend's own, with the graph operation that failed. [`Error::Runtime`] if the evaluation is given up on the
     /// way.
-    pub fn run(&self, exec: &Exec, inputs: &[&Value]) -> Result<Vec<Value>, (Error, &'static str)> {
+    pub fn run(
+        &self,
+        exec: &Exec,
+        inputs: &[&Value],
+        watch: Option<&mut dyn Watch>,
+    ) -> Result<Vec<Value>, (Error, &'static str)> {
         debug_assert!(std::ptr::eq(exec.device, self.device));
         // A recording that is under way on this thread does not see these commands.
         give_up();
@@ -170,6 +185,8 @@ impl Executable {
             Some(first) if self.donated.is_empty() && interrupt::is_due() => {
                 return Err((interrupted(), first.op));
             }
+            // Each command is to have a time of its own.
+            _ if watch.is_some() => None,
             _ => self.replayed(exec, inputs).map_err(|e| (e, "compiled"))?,
         };
         let memory = match replayed {
@@ -177,7 +194,7 @@ impl Executable {
                 exec.count_replay();
                 memory
             }
-            None => self.run_steps(exec, inputs)?,
+            None => self.run_steps(exec, inputs, watch)?,
         };
         exec.ran(&self.stats);
         for (kernels, name, dispatch, runs) in &self.counts {
@@ -195,16 +212,25 @@ impl Executable {
     }
 
     /// Gives the commands to the device one by one.
-    fn run_steps(&self, exec: &Exec, inputs: &[&Value]) -> Result<Memory, (Error, &'static str)> {
+    fn run_steps(
+        &self,
+        exec: &Exec,
+        inputs: &[&Value],
+        mut watch: Option<&mut dyn Watch>,
+    ) -> Result<Memory, (Error, &'static str)> {
         let mut memory = self.memory(exec, inputs).map_err(|e| (e, "compile"))?;
         for slot in &self.donated {
             memory.buffer(*slot).changes();
         }
-        for step in &self.steps {
+        for (number, step) in self.steps.iter().enumerate() {
             if self.donated.is_empty() && interrupt::is_due() {
                 return Err((interrupted(), step.op));
             }
-            self.step(exec, step, &mut memory).map_err(|e| (e, step.op))?;
+            let ran = match &mut watch {
+                None => self.step(exec, step, &mut memory),
+                Some(watch) => self.watched_step(exec, number, &mut memory, &mut **watch),
+            };
+            ran.map_err(|e| (e, step.op))?;
         }
         Ok(memory)
     }

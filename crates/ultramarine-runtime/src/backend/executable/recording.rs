@@ -5,7 +5,7 @@
 //! (kernels on the host, copies from other devices) makes the recording useless.
 
 use super::memory_plan::{self, Lifetime};
-use super::{Executable, Output, Slot, Step};
+use super::{Executable, Output, Slot, Step, Task};
 use crate::backend::buffer::{Buffer, BufferRef};
 use crate::backend::call::{Operand, Stats};
 use crate::backend::counts::Dispatch;
@@ -63,6 +63,12 @@ pub struct Recording {
     donated: Vec<u32>,
     counts: Vec<(&'static Kernels, &'static str, Dispatch, u64)>,
     stats: Stats,
+    /// The operations that were recorded, with their steps.
+    tasks: Vec<(Part, Task)>,
+    /// The step at which the operation under way began.
+    began: usize,
+    /// It ran by simpler ones.
+    decomposed: bool,
     useless: bool,
     postponed: bool,
 }
@@ -94,6 +100,9 @@ impl Recording {
             donated: Vec::new(),
             counts: Vec::new(),
             stats: Stats::default(),
+            tasks: Vec::new(),
+            began: 0,
+            decomposed: false,
             useless: false,
             postponed: false,
         };
@@ -152,6 +161,25 @@ pub fn give_up() {
     with(|recording| recording.useless = true);
 }
 
+/// Says that the commands that the calling thread gives from now on are an operation's, until [`end_task`] says which.
+pub fn begin_task() {
+    with(|recording| {
+        recording.began = recording.steps.len();
+        recording.decomposed = false;
+    });
+}
+
+/// Says what the commands since [`begin_task`] are.
+pub fn end_task(mut task: Task) {
+    with(|recording| {
+        let steps = recording.began..recording.steps.len();
+        if !steps.is_empty() {
+            task.decomposed |= recording.decomposed;
+            recording.tasks.push((steps, task));
+        }
+    });
+}
+
 impl Recording {
     fn know(&mut self, address: *const Buffer, kind: Kind, bytes: usize) -> usize {
         let number = self.memory.len();
@@ -195,6 +223,7 @@ impl Recording {
         name: &'static str,
         dispatch: Dispatch,
     ) {
+        self.decomposed |= dispatch == Dispatch::Decomposed;
         let same = |c: &&mut (&Kernels, &'static str, Dispatch, u64)| {
             std::ptr::eq(c.0, kernels) && std::ptr::eq(c.1, name) && c.2 == dispatch
         };
@@ -265,6 +294,7 @@ impl Recording {
             tensors: first..self.tensors.len(),
             inputs: inputs.len(),
             scalars: scalar..self.scalars.len(),
+            bytes,
             takes: SmallVec::new(),
             frees: SmallVec::new(),
         });
@@ -337,6 +367,7 @@ impl Recording {
             self.donated,
             arena,
             (self.counts, self.stats),
+            self.tasks,
         )))
     }
 }

@@ -139,6 +139,93 @@ fn times_of_a_device_have_no_preparation_by_the_host_in_them() {
     assert_eq!((view.dispatch, view.clock), (Dispatch::View, Clock::Host));
 }
 
+/// A chain of `n` additions and subtractions, each in its own task.
+fn chain(x: &Array, n: usize) -> Result<Array> {
+    let step = |y: Array, i| if i % 3 == 0 { y.subtract(x) } else { y.add(x) };
+    (0..n).try_fold(x.clone(), step)
+}
+
+#[test]
+fn replayed_commands_have_the_events_of_their_recording() {
+    own_process!();
+    let f = transforms::compile(|x: &[Array]| {
+        let y = (&x[0].matmul(&x[1])?.exp()? + &x[0])?;
+        let z = y.matmul(&x[1])?.transpose()?.sum(Some(&[0]), false)?;
+        Ok(vec![(&z.sin()? * &z)?, y.max(Some(&[1]), true)?])
+    });
+    let x = ramp(16).reshape(&[4, 4]).unwrap();
+    let call = || {
+        let made = f.call(&[x.clone(), x.clone()]).unwrap();
+        eval(&made).unwrap();
+    };
+    let running = profile().unwrap();
+    call();
+    let first = running.finish().unwrap();
+    let counts = || {
+        reset_stats();
+        call();
+        stats()
+    };
+    let without = counts();
+    let running = profile().unwrap();
+    assert_eq!(counts(), without);
+    let second = running.finish().unwrap();
+    assert_eq!(counts(), without);
+    let is_call = |e: &&profile::Event| e.dispatch == Dispatch::Compiled;
+    let [recorded, replayed] = [&first, &second].map(|report| {
+        let call = report.events().iter().find(is_call).unwrap();
+        assert_eq!((call.op, call.depth, call.commands), ("compiled", 0, without.commands));
+        assert_eq!(
+            (call.bytes_read, call.bytes_written),
+            (without.bytes_read, without.bytes_written)
+        );
+        let inside = report.events().iter().filter(|e| e.depth > 0 && e.commands > 0);
+        let told = |e: &profile::Event| {
+            let ran = (e.dispatch, e.commands, e.bytes_read, e.bytes_written, e.clock);
+            (e.operation(), e.tensors(), ran, e.depth, e.part)
+        };
+        inside.map(told).collect::<Vec<_>>()
+    });
+    assert_eq!(recorded, replayed);
+    assert!(
+        recorded.iter().any(|e| e.0 == "exp+add" && e.1.ends_with("-> float32[4,4]")),
+        "{first}"
+    );
+    assert!(
+        first.events().iter().all(|e| !e.replayed) && second.events().iter().all(|e| e.replayed)
+    );
+    // The table has the operations, each once.
+    let calls = second
+        .rows()
+        .iter()
+        .map(|r| (r.calls, r.replayed))
+        .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    assert_eq!(calls, (replayed.len() as u64, replayed.len() as u64));
+    assert!(second.rows().iter().all(|r| r.operation != "compiled"));
+}
+
+#[test]
+fn each_replayed_command_has_its_time() {
+    own_process!();
+    let gpu = with_mocks();
+    let f = transforms::compile(|x: &[Array]| Ok(vec![chain(&x[0], 80)?]));
+    let x = Array::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
+    let call = || eval(&with_stream(gpu, || f.call(std::slice::from_ref(&x))).unwrap()).unwrap();
+    (0..2).for_each(|_| call());
+    let running = profile().unwrap();
+    call();
+    let report = running.finish().unwrap();
+    let [operations @ .., whole] = report.events() else { panic!("{report}") };
+    assert_eq!((operations.len() as u64, whole.op), (whole.commands, "compiled"));
+    assert!(whole.replayed && operations.len() >= 64);
+    for event in operations {
+        let ran = (event.duration, event.clock, event.commands, event.depth, event.replayed);
+        assert_eq!(ran, (mock_device::timing::COMMAND, Clock::Device, 1, 1, true));
+        assert_eq!(event.tensors(), "float32[2], float32[2] -> float32[2]");
+    }
+    assert_eq!(whole.duration, whole.commands * mock_device::timing::COMMAND);
+}
+
 #[test]
 fn one_runs_at_a_time() {
     own_process!();

@@ -1,0 +1,95 @@
+//! The operations that an executable's commands are: what a profile says of a run.
+
+use super::{Executable, Memory};
+use crate::backend::call::Exec;
+use crate::dtype::Dtype;
+use crate::error::Result;
+use crate::shape::Shape;
+use ultramarine_abi::Tensor;
+
+/// An operation that was recorded, or a fused program of several.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// MLX's name of the operation; of a program, that of the last.
+    pub op: &'static str,
+    /// The operations of a program, in order; empty for an operation by itself.
+    pub fused: Box<[&'static str]>,
+    /// What it reads.
+    pub inputs: Box<[(Shape, Dtype)]>,
+    /// What it writes.
+    pub outputs: Box<[(Shape, Dtype)]>,
+    /// It is, or has, a part of an operation that ran by simpler ones.
+    pub decomposed: bool,
+}
+
+/// Is told what a run does.
+pub trait Watch {
+    /// An operation begins, or, inside of one that has several, a command.
+    fn begin(&mut self, task: &Task);
+
+    /// What began last was submitted: a number of commands, and the bytes that they read and write.
+    fn end(&mut self, given: [u64; 3]);
+}
+
+impl Executable {
+    /// Runs a step, and says so.
+    pub(super) fn watched_step(
+        &self,
+        exec: &Exec,
+        number: usize,
+        memory: &mut Memory,
+        watch: &mut dyn Watch,
+    ) -> Result<()> {
+        let at = self.tasks.partition_point(|(steps, _)| steps.end <= number);
+        let task = self.tasks.get(at).filter(|(steps, _)| steps.contains(&number));
+        if let Some((steps, task)) = task
+            && steps.start == number
+        {
+            watch.begin(task);
+        }
+        // A command that is all of its operation is that.
+        let alone = task.is_some_and(|(steps, _)| steps.len() == 1);
+        if !alone {
+            watch.begin(&self.command_alone(number));
+        }
+        self.step(exec, &self.steps[number], memory)?;
+        if !alone {
+            watch.end(self.given(number..number + 1));
+        }
+        if let Some((steps, _)) = task
+            && steps.end == number + 1
+        {
+            watch.end(self.given(steps.clone()));
+        }
+        Ok(())
+    }
+
+    /// Number of steps, and the bytes that they read and write.
+    fn given(&self, steps: std::ops::Range<usize>) -> [u64; 3] {
+        let count = steps.len() as u64;
+        let add = |[n, read, written]: [u64; 3], bytes: (u64, u64)| {
+            [n, read + bytes.0, written + bytes.1]
+        };
+        self.steps[steps].iter().map(|s| s.bytes).fold([count, 0, 0], add)
+    }
+
+    /// A command by itself: its tensors as the backend sees them.
+    fn command_alone(&self, number: usize) -> Task {
+        let step = &self.steps[number];
+        let tensor = |tensor: &Tensor| {
+            let rank = tensor.dl.ndim as usize;
+            // SAFETY: the sizes are the executable's own, as many as the rank says.
+            let sizes = unsafe { std::slice::from_raw_parts(tensor.dl.shape, rank) };
+            let dtype = Dtype::from_dl_with(tensor.dl.dtype, tensor.flags.into());
+            (sizes.iter().map(|n| *n as usize).collect(), dtype.unwrap_or(Dtype::Uint8))
+        };
+        let (inputs, outputs) = self.tensors[step.tensors.clone()].split_at(step.inputs);
+        Task {
+            op: step.op,
+            fused: Box::default(),
+            inputs: inputs.iter().map(tensor).collect(),
+            outputs: outputs.iter().map(tensor).collect(),
+            decomposed: false,
+        }
+    }
+}
