@@ -68,9 +68,17 @@ impl PyProfile {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> Res<()> {
         let _ = (exc_type, exc_value, traceback);
-        let State::Running(running) = std::mem::replace(&mut *self.state(), State::Ending) else {
-            *self.state() = State::New;
-            return Err(error("the profile is not running. Use it as `with mx.profile() as p:`."));
+        let running = {
+            let mut state = self.state();
+            match std::mem::replace(&mut *state, State::Ending) {
+                State::Running(running) => running,
+                other => {
+                    *state = other;
+                    return Err(error(
+                        "the profile is not running. Use it as `with mx.profile() as p:`.",
+                    ));
+                }
+            }
         };
         let report = py.detach(|| running.finish());
         *self.state() = State::Done(Arc::new(report.unwrap_or_default()));
@@ -81,8 +89,9 @@ impl PyProfile {
     ///
     /// Columns: the operation, or those of a fused program joined by `+`; dtypes and shapes; device; `native`,
     /// `decomposed` (by simpler operations), `fallback` (on the CPU) or `view` (without a command); the clock: `device`,
-    /// `host`, or `submission` for a backend without a clock, whose times are those of the submission; number of calls,
-    /// total and mean time, bytes read and written, and both per second.
+    /// `host`, or `submission` for a backend without a clock, whose times are those of the submission; number of calls, and
+    /// of those that replayed a compiled function's commands; total and mean time, bytes read and written, and both per
+    /// second. Calls of compiled functions have no rows of their own, but their operations have.
     ///
     /// Args:
     ///     limit (int | None): Most rows; by default all.
@@ -98,13 +107,14 @@ impl PyProfile {
     }
 
     /// Returns one dictionary for each task, in the order in which the host was done with them: parts of a
-    /// decomposition, which have a `depth` above 0, before the whole.
+    /// decomposition, and operations of a compiled function's call, before the whole. Their `depth` is above 0.
     ///
     /// Keys: `op` (str; of a fused program the last), `fused` (list of str, empty for an operation by itself), `inputs` and
     /// `outputs` (lists of tuples of shape and dtype), `device`, `backend`, `stream` (int), `dispatch` ("native",
-    /// "decomposed", "fallback", "view"), `depth`, `commands`, `bytes_read`, `bytes_written`, `clock` ("device", "host",
-    /// "submission"), `start_ns` and `duration_ns` by that clock, `host_start_ns` and `host_duration_ns` by the host's, and
-    /// `thread`. Times are in nanoseconds since the profile began.
+    /// "decomposed", "fallback", "view"; "compiled" for the call of a compiled function), `depth`, `part` (bool: in a
+    /// decomposition, whose time has this in it), `replayed` (bool: by recorded commands of a compiled function), `commands`,
+    /// `bytes_read`, `bytes_written`, `clock` ("device", "host", "submission"), `start_ns` and `duration_ns` by that clock,
+    /// `host_start_ns` and `host_duration_ns` by the host's, and `thread`. Times are in nanoseconds since the profile began.
     ///
     /// Returns:
     ///     list[dict[str, Any]]: Tasks.
@@ -174,6 +184,8 @@ fn dictionary<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict
     out.set_item("stream", event.stream)?;
     out.set_item("dispatch", event.dispatch.name())?;
     out.set_item("depth", event.depth)?;
+    out.set_item("part", event.part)?;
+    out.set_item("replayed", event.replayed)?;
     out.set_item("commands", event.commands)?;
     out.set_item("bytes_read", event.bytes_read)?;
     out.set_item("bytes_written", event.bytes_written)?;

@@ -229,13 +229,14 @@ class Profile:
     ) -> None: ...
     def events(self) -> list[dict[str, Any]]:
         """Returns one dictionary for each task, in the order in which the host was done with them: parts of a
-        decomposition, which have a `depth` above 0, before the whole.
+        decomposition, and operations of a compiled function's call, before the whole. Their `depth` is above 0.
 
         Keys: `op` (str; of a fused program the last), `fused` (list of str, empty for an operation by itself), `inputs` and
         `outputs` (lists of tuples of shape and dtype), `device`, `backend`, `stream` (int), `dispatch` ("native",
-        "decomposed", "fallback", "view"), `depth`, `commands`, `bytes_read`, `bytes_written`, `clock` ("device", "host",
-        "submission"), `start_ns` and `duration_ns` by that clock, `host_start_ns` and `host_duration_ns` by the host's, and
-        `thread`. Times are in nanoseconds since the profile began.
+        "decomposed", "fallback", "view"; "compiled" for the call of a compiled function), `depth`, `part` (bool: in a
+        decomposition, whose time has this in it), `replayed` (bool: by recorded commands of a compiled function), `commands`,
+        `bytes_read`, `bytes_written`, `clock` ("device", "host", "submission"), `start_ns` and `duration_ns` by that clock,
+        `host_start_ns` and `host_duration_ns` by the host's, and `thread`. Times are in nanoseconds since the profile began.
 
         Returns:
             list[dict[str, Any]]: Tasks.
@@ -259,8 +260,9 @@ class Profile:
 
         Columns: the operation, or those of a fused program joined by `+`; dtypes and shapes; device; `native`,
         `decomposed` (by simpler operations), `fallback` (on the CPU) or `view` (without a command); the clock: `device`,
-        `host`, or `submission` for a backend without a clock, whose times are those of the submission; number of calls,
-        total and mean time, bytes read and written, and both per second.
+        `host`, or `submission` for a backend without a clock, whose times are those of the submission; number of calls, and
+        of those that replayed a compiled function's commands; total and mean time, bytes read and written, and both per
+        second. Calls of compiled functions have no rows of their own, but their operations have.
 
         Args:
             limit (int | None): Most rows; by default all.

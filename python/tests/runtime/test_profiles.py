@@ -20,7 +20,8 @@ HEAD = """
 
     def checked(p):
         for e in p.events():
-            assert e["dispatch"] in ("native", "decomposed", "fallback", "view"), e
+            assert e["dispatch"] in ("native", "decomposed", "fallback", "view", "compiled"), e
+            assert type(e["part"]) is type(e["replayed"]) is bool and (e["depth"] > 0 or not e["part"]), e
             assert e["clock"] in ("device", "host", "submission"), e
             assert all(type(e[k]) is int and e[k] >= 0 for k in e if k.endswith("_ns")), e
             assert e["bytes_read"] >= 0 and e["bytes_written"] >= 0 and e["outputs"], e
@@ -125,6 +126,8 @@ def test_wrong_use() -> None:
             raises(RuntimeError, "is used once", p.__enter__)
             mx.eval(mx.ones(3) + 1)
         assert len(p.events()) == 1 and str(p) == p.table() and repr(p).endswith("1 tasks>")
+        raises(RuntimeError, "not running", lambda: p.__exit__(None, None, None))
+        assert len(p.events()) == 1
         raises(RuntimeError, "is used once", p.__enter__)
         raises(FileNotFoundError, "none", lambda: p.save("/none/there/trace.json"))
         try:
@@ -188,6 +191,57 @@ def test_compiled_functions_and_gradients() -> None:
         p = recorded(lambda: mx.eval(mx.grad(f)(x)))
         assert sum(e["op"] == "matmul" for e in p.events()) == 3, p
     """)
+
+
+# A function that is worth an executable, and what the events of its calls have in common.
+CALLS = """
+    def layers(x, w):
+        for _ in range(3):
+            x = mx.softmax(mx.tanh(x @ w) * 0.5 + x, axis=-1)
+        return x, mx.sum(x, axis=0), mx.argmax(x, axis=1)
+
+    def calls_of(x, w):
+        f = mx.compile(layers)
+        recorded_call = recorded(lambda: mx.eval(f(x, w)))
+        for _ in range(2):
+            mx.eval(f(x, w))
+        before = _core._stats()["commands"]
+        mx.eval(f(x, w))
+        commands = _core._stats()["commands"] - before
+        p = recorded(lambda: [mx.eval(f(x, w)) for _ in range(4)])
+        assert _core._stats()["commands"] - before == 5 * commands
+        return recorded_call, p, commands
+"""
+
+
+def test_calls_of_compiled_functions() -> None:
+    out = run(
+        textwrap.dedent(CALLS)
+        + textwrap.dedent("""
+        from ultramarine import _core
+        x, w = mx.random.normal((16, 32)), mx.random.normal((32, 32))
+        mx.eval(x, w)
+        first, p, commands = calls_of(x, w)
+        keys = ("op", "fused", "inputs", "outputs", "dispatch", "depth", "part", "commands", "bytes_read", "bytes_written")
+        inside = [e for e in brief(first, *keys) if e[4] not in ("view", "compiled")]
+        assert not any(e["replayed"] for e in first.events()), first
+        assert [e for e in brief(p, *keys) if e[4] != "compiled"] == 4 * inside, p
+        assert all(e["replayed"] for e in p.events())
+        calls = [e for e in p.events() if e["dispatch"] == "compiled"]
+        assert [e["commands"] for e in calls] == 4 * [commands]
+        assert {e["depth"] for e in calls} == {0} and {e[5] for e in inside} == {1}
+        for key in ("commands", "bytes_read", "bytes_written"):
+            assert sum(e[key] for e in calls) == sum(e[key] for e in p.events() if e["depth"] == 1), key
+        # Each operation's row counts, and the call has none.
+        matmul, = [line.split() for line in p.table().splitlines() if line.startswith("matmul")]
+        assert ["native", "device", "12", "12"] == matmul[-8:-4], matmul
+        assert "compiled" not in p.table(), p
+        p.save("/dev/stdout")
+    """)
+    )
+    events = rows_nest(out)
+    assert sum(e["name"] == "compiled" for e in events) == 4
+    assert all(e["args"].get("replayed") for e in events if e["cat"] == "task")  # type: ignore[attr-defined]
 
 
 def test_results_and_counts_are_those_without_a_profile() -> None:
@@ -261,6 +315,33 @@ def test_parts_of_decompositions_are_inside(minimal: Path) -> None:
     rows_nest(out)
 
 
+def test_commands_of_decompositions_in_compiled_functions(minimal: Path) -> None:
+    out = run(
+        textwrap.dedent(CALLS)
+        + textwrap.dedent(f"""
+        from ultramarine import _core
+        backends.load("{minimal}")
+        mx.set_default_device(mx.gpu)
+        x, w = mx.ones((8, 8)), mx.ones((8, 8))
+        mx.eval(x, w)
+        first, p, commands = calls_of(x, w)
+        assert all(e["replayed"] and e["clock"] == "host" for e in p.events()), p
+        whole = [e for e in p.events() if e["op"] == "argmax" and e["depth"] == 1]
+        assert len(whole) == 4 and not any(e["part"] for e in whole), p.events()
+        assert {{e["dispatch"] for e in whole}} == {{"decomposed"}}
+        parts = [e for e in p.events() if e["depth"] == 2]
+        assert parts and all(e["part"] and e["commands"] == 1 and e["outputs"] for e in parts), p.events()
+        of_several = [e for e in p.events() if e["depth"] == 1 and e["commands"] > 1]
+        assert len(parts) == sum(e["commands"] for e in of_several)
+        calls = [e["commands"] for e in p.events() if e["depth"] == 0]
+        assert calls == 4 * [commands]
+        assert sum(e["commands"] for e in p.events() if e["depth"] == 1) == 4 * commands
+        p.save("/dev/stdout")
+    """)
+    )
+    rows_nest(out)
+
+
 def devices() -> list[object]:
     """Devices that run ahead and have clocks."""
     cases = []
@@ -280,7 +361,9 @@ def devices() -> list[object]:
 def test_a_device_that_runs_ahead(plugin: Path, variables: dict[str, str], validated: str) -> None:
     variables = {**variables, "ULTRAMARINE_VALIDATE": validated}
     out = run(
-        f"""
+        textwrap.dedent(CALLS)
+        + textwrap.dedent(f"""
+        from ultramarine import _core
         backend = backends.load("{plugin}").name
         mx.set_default_device(mx.gpu)
         x = mx.ones((64, 64))
@@ -308,13 +391,21 @@ def test_a_device_that_runs_ahead(plugin: Path, variables: dict[str, str], valid
         for e in own:
             assert e["start_ns"] >= e["host_start_ns"] - 1_000_000, e
         assert max(e["duration_ns"] for e in own) > 0
+        first, p, commands = calls_of(x, x)
+        events = p.events()
+        assert {{e["clock"] for e in events}} == {{"device"}} and all(e["replayed"] for e in events), p
+        assert [e["commands"] for e in events if e["depth"] == 0] == 4 * [commands]
+        for call in [e for e in events if e["depth"] == 0]:
+            end = call["start_ns"] + call["duration_ns"]
+            own = [e for e in events if e["depth"] == 1 and call["start_ns"] <= e["start_ns"] <= end]
+            assert sum(e["duration_ns"] for e in own) <= call["duration_ns"] + 1000 * len(own), (call, own)
         # Times of long profiles are resolved while they run, and all of them at the end.
         p = recorded(lambda: [mx.eval(x + 1) for _ in range(1500)])
         assert all(e["clock"] == "device" for e in p.events()) and len(p.events()) >= 1500
         assert backends.validation_findings() == 0
         p = recorded(work)
         p.save("/dev/stdout")
-    """,
+    """),
         **variables,
     )
     events = rows_nest(out)
