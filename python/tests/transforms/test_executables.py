@@ -85,6 +85,35 @@ def test_operands_that_nobody_else_has_are_taken_over_and_others_stay() -> None:
     assert bits(f(again, w)) == bits(g)
 
 
+@pytest.mark.parametrize("views", [False, True])
+def test_one_buffer_in_two_operands(views: bool) -> None:
+    """What a call overwrites when nobody holds it stays as it is when somebody does, through either operand."""
+
+    def step(x: mx.array, y: mx.array) -> mx.array:
+        for _ in range(4):
+            x = mx.tanh(x * 2 + y)
+            y = y + mx.sum(x, axis=0)
+        return x + y @ y
+
+    def given() -> tuple[mx.array, mx.array]:
+        x = numbers(6, 6)
+        y = x.reshape(36).reshape(6, 6) if views else x
+        mx.eval(x, y)
+        return x, y
+
+    f = mx.compile(step)
+    want = bits(step(*given()))
+    for i in range(9):
+        x, y = given()
+        held = [[], [x], [y]][i // 3]
+        result = f(x, y)
+        del x, y
+        mx.eval(result)
+        assert bits(result) == want
+        for array in held:
+            assert bits(array) == bits(numbers(6, 6))
+
+
 def test_constants_are_operands_like_others() -> None:
     """Zeros at the first call, other numbers of the same layout at the next."""
 

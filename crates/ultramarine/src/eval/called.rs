@@ -1,10 +1,11 @@
 //! Runs an operation that stands for a graph: by its executable, which the first run with such operands records.
 
+use super::binding::{self, Bound};
 use super::described::{self, Notes};
 use super::grouping::group_into_tasks;
 use super::lower::{Entry, Tape};
 use super::run;
-use crate::backend::{Exec, WordHasher, buffer::Buffer};
+use crate::backend::Exec;
 use crate::error::{Error, Result};
 use crate::node::{Inputs, Node, Value, next_mark};
 use crate::ops::rules::{
@@ -14,8 +15,6 @@ use crate::ops::rules::{
 use crate::profile::{self, Recorder, Span};
 use crate::{array::Array, shape::Shape, stream::Stream};
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_runtime::backend::executable::{Executable, Recorded, Recording, Task, Watch};
@@ -119,30 +118,28 @@ impl Watch for Replayed<'_> {
     }
 }
 
-/// The binding of operands: beside their shapes and dtypes, which a graph has one set of, the commands depend on the layout
-/// of each, the size of its buffer, which other operands share that, and whether it may be taken over.
+/// The binding of operands: beside their shapes and dtypes, which a graph has one set of.
 fn bound(node: &Node, operands: &Inputs, generation: u64) -> Binding {
     let mut words = Binding::new();
     // Plans of before a backend was loaded are not those of now.
     words.push(generation);
-    let kept = node.is_traced();
-    let mut buffers: HashMap<*const Buffer, u64, BuildHasherDefault<WordHasher>> =
-        HashMap::default();
-    for operand in operands {
-        let Some(value) = operand.value() else { continue };
-        let next = buffers.len() as u64;
-        let buffer = *buffers.entry(&raw const *value.buffer).or_insert(next);
-        // An operand twice has two references here.
-        let ours = !kept
-            && Arc::strong_count(operand) == 1
-            && operand.handles.load(Ordering::Acquire) == 0
-            && !operand.is_traced()
-            && value.buffer.is_unshared(1);
-        words.push(buffer << 32 | (ours as u64) << 1 | value.buffer.is_escaped() as u64);
-        words.push(value.offset as u64);
-        words.push(value.buffer.bytes() as u64);
-        words.extend(value.strides.iter().map(|s| *s as u64));
+    // Operands by node: each has a reference for every place that it is at.
+    let mut places: SmallVec<[usize; 16]> = (0..operands.len()).collect();
+    places.sort_by_key(|i| (Arc::as_ptr(&operands[*i]), *i));
+    let mut distinct: SmallVec<[(usize, usize); 16]> = SmallVec::new();
+    for same in places.chunk_by(|a, b| Arc::ptr_eq(&operands[*a], &operands[*b])) {
+        distinct.push((same[0], same.len()));
+        same[1..].iter().for_each(|i| words.push((*i as u64) << 32 | same[0] as u64));
     }
+    // In an order that does not depend on addresses.
+    words[1..].sort_unstable();
+    distinct.sort_unstable();
+    let kept = node.is_traced();
+    let each = distinct.iter().filter_map(|(i, references)| {
+        let node = &operands[*i];
+        Some(Bound { node, value: node.value()?, references: if kept { 0 } else { *references } })
+    });
+    binding::describe(each, |word| words.push(word));
     words
 }
 

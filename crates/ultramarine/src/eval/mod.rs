@@ -11,6 +11,7 @@
 //! Claiming and queueing happen under one lock, so that evaluations are totally
 //! ordered: one may wait for an earlier one's nodes, never the reverse.
 
+mod binding;
 mod called;
 mod described;
 mod fallback;

@@ -1,0 +1,84 @@
+//! Bindings: the properties of operands that the commands of an executable depend on, beside shapes and dtypes.
+
+use crate::backend::{WordHasher, buffer::Buffer};
+use crate::node::{Node, Value};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Buffers up to which looking at all costs less than a map.
+const FEW: usize = 16;
+
+/// An evaluated operand.
+pub(super) struct Bound<'a> {
+    pub node: &'a Arc<Node>,
+    pub value: &'a Value,
+    /// References to the node that the evaluation holds itself. 0: the memory has to stay as it is.
+    pub references: usize,
+}
+
+impl Bound<'_> {
+    /// Returns true if nobody but the evaluation can reach the node.
+    #[inline]
+    fn is_ours(&self) -> bool {
+        Arc::strong_count(self.node) == self.references
+            && self.node.handles.load(Ordering::Acquire) == 0
+            && !self.node.is_traced()
+    }
+}
+
+/// A buffer, and the operands in it.
+struct Shared {
+    buffer: *const Buffer,
+    operands: usize,
+    ours: bool,
+}
+
+/// Appends layouts, sizes of buffers, which operands share one and which memory may be taken over. Each node is there
+/// once. Gives the number of operands in each operand's buffer, if that may be taken over, else 0.
+pub(super) fn describe<'a>(
+    operands: impl Iterator<Item = Bound<'a>> + Clone,
+    mut push: impl FnMut(u64),
+) -> SmallVec<[u32; 8]> {
+    let mut buffers: SmallVec<[Shared; FEW]> = SmallVec::new();
+    let mut numbers: HashMap<*const Buffer, usize, BuildHasherDefault<WordHasher>> =
+        HashMap::default();
+    let mut number_of: SmallVec<[u32; FEW]> = SmallVec::new();
+    for operand in operands.clone() {
+        let buffer: *const Buffer = &*operand.value.buffer;
+        let known = match buffers.len() <= FEW {
+            true => buffers.iter().position(|b| b.buffer == buffer),
+            false => {
+                if numbers.is_empty() {
+                    numbers.extend(buffers.iter().enumerate().map(|(i, b)| (b.buffer, i)));
+                }
+                numbers.get(&buffer).copied()
+            }
+        };
+        let number = known.unwrap_or_else(|| {
+            buffers.push(Shared { buffer, operands: 0, ours: true });
+            if !numbers.is_empty() {
+                numbers.insert(buffer, buffers.len() - 1);
+            }
+            buffers.len() - 1
+        });
+        buffers[number].operands += 1;
+        buffers[number].ours &= operand.is_ours();
+        number_of.push(number as u32);
+    }
+    let mut taken = SmallVec::new();
+    for (operand, number) in operands.zip(number_of) {
+        let value = operand.value;
+        let shared = &buffers[number as usize];
+        // Every holder of the memory is one of these operands.
+        let ours = shared.ours && value.buffer.is_unshared(shared.operands);
+        push((number as u64) << 32 | (ours as u64) << 1 | value.buffer.is_escaped() as u64);
+        push(value.offset as u64);
+        push(value.buffer.bytes() as u64);
+        value.strides.iter().for_each(|s| push(*s as u64));
+        taken.push(if ours { shared.operands as u32 } else { 0 });
+    }
+    taken
+}
